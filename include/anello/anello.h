@@ -1,0 +1,328 @@
+/* Anello: collective communication for N ranks that each hold a buffer.
+ *
+ * A rank is one participant, numbered 0..size-1: a process, or a thread of one. A communicator joins ranks;
+ * all of its ranks call the same collectives in the same order, and each call returns when this rank's part
+ * is done.
+ *
+ *   anello_comm_t comm;
+ *   anello_comm_create(NULL, &comm);                                   rank and size from the environment
+ *   anello_allreduce(ANELLO_IN_PLACE, x, n, ANELLO_FLOAT32, ANELLO_SUM, comm);
+ *   anello_comm_destroy(comm);
+ *
+ * Conventions, true of every function below unless its own comment says otherwise:
+ *
+ * Results   Every function returns anello_result_t; ANELLO_OK is 0. On failure out-parameters are untouched and
+ *           anello_last_error says which call, which rank, why, and what to do. The process is never ended, no
+ *           signal handler is installed, nothing is printed except through the log (ANELLO_LOG).
+ * Sticky    A call that is refused for its arguments (ANELLO_ERR_ARGUMENT, .._TYPE) still takes its place in the
+ *           order of collectives: the other ranks learn of it as ANELLO_ERR_MISMATCH. Every other failure of an
+ *           operation is final for its communicator: later calls return the same code. Other communicators go on,
+ *           also those that share a connection with it.
+ * Memory    Buffers belong to the caller, who leaves them alone from the call until it returns (blocking) or
+ *           until wait or test has reported completion (nonblocking). After that nobody touches them, whether
+ *           the operation succeeded or not. Contents of receive buffers after a failure are unspecified.
+ * Counts    Elements, not bytes, as size_t. Zero is legal: buffers may then be NULL, and the call still
+ *           synchronises as the same call with data would.
+ * Threads   Every function may be called from any thread, also on one communicator at once. Collectives of one
+ *           communicator take their order from the order of posting; a program that posts them from several threads
+ *           must order those posts itself, and equally on every rank.
+ * Time      Every wait has a deadline (ANELLO_TIMEOUT_MS, anello_config_t.timeout_ms), counted from the last progress.
+ * Bits      All ranks receive bit-identical results. float16 and bfloat16 accumulate in float32 and round once.
+ * Fork      A forked child must not use what its parent created: every call returns ANELLO_ERR_FORKED.
+ */
+#ifndef ANELLO_ANELLO_H
+#define ANELLO_ANELLO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <anello/version.h>
+
+#if defined(__GNUC__)
+#define ANELLO_API __attribute__((visibility("default")))
+#else
+#define ANELLO_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Results ---------------------------------------------------------------------------------------------- */
+
+typedef enum anello_result {
+  ANELLO_OK = 0,
+  ANELLO_ERR_ARGUMENT = 1,    /* a null or overlapping buffer, a rank out of range, a bad handle or size */
+  ANELLO_ERR_TYPE = 2,        /* an unknown data type or operation, or a pair that makes no sense */
+  ANELLO_ERR_STATE = 3,       /* a handle used after destroy, or a call that does not fit the moment */
+  ANELLO_ERR_PEER_LOST = 4,   /* a rank's process ended, or its connection broke */
+  ANELLO_ERR_MISMATCH = 5,    /* ranks disagree on the call; the text names both calls */
+  ANELLO_ERR_TIMEOUT = 6,     /* no progress for the deadline */
+  ANELLO_ERR_RENDEZVOUS = 7,  /* ranks missing, doubled, or of different opinion on the size */
+  ANELLO_ERR_AUTH = 8,        /* a peer could not prove the job's secret */
+  ANELLO_ERR_VERSION = 9,     /* a peer speaks another version of the protocol */
+  ANELLO_ERR_ADDRESS = 10,    /* a name, port or interface cannot be used */
+  ANELLO_ERR_RESOURCE = 11,   /* out of memory, descriptors, or a stated bound */
+  ANELLO_ERR_TRUNCATE = 12,   /* a message is longer than the receive buffer */
+  ANELLO_ERR_ABORTED = 13,    /* a rank called anello_comm_abort */
+  ANELLO_ERR_FORKED = 14,     /* used in a child of the process that created it */
+  ANELLO_ERR_SYSTEM = 15,     /* a system call failed; the text has its name and errno */
+  ANELLO_ERR_CORRUPT = 16,    /* an authenticated peer sent what the protocol does not allow */
+  ANELLO_ERR_INTERNAL = 17    /* a fault of Anello; please report it */
+} anello_result_t;
+
+/* The enumerator's name, for instance "ANELLO_ERR_TIMEOUT". Never NULL; static. */
+ANELLO_API const char *anello_result_name(anello_result_t result);
+
+/* ---- Types and operations --------------------------------------------------------------------------------- */
+
+typedef enum anello_dtype {
+  ANELLO_FLOAT32 = 0,
+  ANELLO_FLOAT64 = 1,
+  ANELLO_INT32 = 2,
+  ANELLO_INT64 = 3,
+  ANELLO_UINT8 = 4,
+  ANELLO_FLOAT16 = 5,  /* IEEE 754 binary16 */
+  ANELLO_BFLOAT16 = 6  /* the upper half of a float32 */
+} anello_dtype_t;
+
+/* Integers wrap. MIN and MAX of floats propagate NaN. AVG is the sum divided by the number of ranks, integers
+ * truncated towards zero. */
+typedef enum anello_op {
+  ANELLO_SUM = 0,
+  ANELLO_PROD = 1,
+  ANELLO_MIN = 2,
+  ANELLO_MAX = 3,
+  ANELLO_AVG = 4
+} anello_op_t;
+
+/* Bytes of one element; 0 for an unknown type. */
+ANELLO_API size_t anello_dtype_size(anello_dtype_t dtype);
+/* "float32", "sum"; "unknown" for what is not listed above. Static. */
+ANELLO_API const char *anello_dtype_name(anello_dtype_t dtype);
+ANELLO_API const char *anello_op_name(anello_op_t op);
+
+/* ---- Handles ---------------------------------------------------------------------------------------------- */
+
+/* Opaque. A handle that was destroyed is recognised (ANELLO_ERR_STATE), not dereferenced. */
+typedef struct anello_comm_handle *anello_comm_t;
+typedef struct anello_request_handle *anello_request_t;
+#define ANELLO_COMM_NULL ((anello_comm_t)0)
+#define ANELLO_REQUEST_NULL ((anello_request_t)0)
+
+/* As sendbuf: the input is taken from recvbuf. The address of a private object, so no buffer can equal it. */
+ANELLO_API extern const char anello_in_place_marker;
+#define ANELLO_IN_PLACE ((const void *)&anello_in_place_marker)
+
+#define ANELLO_ANY_SOURCE (-1)
+#define ANELLO_ANY_TAG (-1)
+/* As the colour of anello_comm_split: this rank joins no new communicator. */
+#define ANELLO_UNDEFINED (-32766)
+
+/* ---- Creation --------------------------------------------------------------------------------------------- */
+
+/* Where ranks meet. A process that holds an id may start any number of ranks with it; treat it as a secret. */
+typedef struct anello_unique_id {
+  unsigned char bytes[128];
+} anello_unique_id_t;
+
+/* Makes an id and starts to listen for the ranks that will come with it, in this process, until they have met.
+ * Hand the 128 bytes to every rank by any private means. One id serves one anello_comm_create of each rank. */
+ANELLO_API anello_result_t anello_unique_id_create(anello_unique_id_t *id);
+
+/* The caller's key-value store, used only inside anello_comm_create. Trusted as far as the caller trusts it:
+ * the job's secret travels through it. Both return 0 on success.
+ * set: publishes value under key, once. get: waits at most timeout_ms for key and copies at most *bytes of its
+ * value to value, then sets *bytes to the copied length. Both are called from the creating thread only. */
+typedef struct anello_store {
+  void *context;
+  int (*set)(void *context, const char *key, const void *value, size_t bytes);
+  int (*get)(void *context, const char *key, void *value, size_t *bytes, int64_t timeout_ms);
+} anello_store_t;
+
+typedef struct anello_config {
+  size_t size;            /* sizeof(anello_config_t) of the caller's header; set by ANELLO_CONFIG_INITIALIZER */
+  int rank;               /* -1: from the environment */
+  int world_size;         /* -1: from the environment */
+  const char *url;        /* NULL: env://. Else env://, tcp://host:port or unix://name (one host, abstract) */
+  const anello_unique_id_t *unique_id;  /* when set, url and store are not used */
+  const anello_store_t *store;          /* when set, url is not used */
+  int64_t timeout_ms;     /* deadline of every wait, from the last progress. 0: ANELLO_TIMEOUT_MS, else 300 s */
+  const char *transports; /* NULL: ANELLO_TRANSPORT, else all. Else a list, "inproc,shm,tcp", best first */
+} anello_config_t;
+
+#define ANELLO_CONFIG_INITIALIZER {sizeof(anello_config_t), -1, -1, NULL, NULL, NULL, 0, NULL}
+
+/* Joins this rank to the others that come to the same meeting place; returns when all have met, or when the
+ * deadline has passed (ANELLO_ERR_RENDEZVOUS: the text lists the ranks that are missing), or as soon as two ranks
+ * claim one number or differ about the size (both are named, with host and pid, on every rank).
+ * config: NULL for all from the environment: RANK and WORLD_SIZE, else OMPI_COMM_WORLD_*, PMI_*, SLURM_*; meeting
+ * place MASTER_ADDR and MASTER_PORT; see docs/environment.md. Without any of these the rank is alone (size 1).
+ * Creation errors: anello_last_error(ANELLO_COMM_NULL), of the calling thread. */
+ANELLO_API anello_result_t anello_comm_create(const anello_config_t *config, anello_comm_t *comm);
+
+/* Makes count ranks inside this process in one call, comms[i] being rank i, for count threads. */
+ANELLO_API anello_result_t anello_comm_create_all(int count, anello_comm_t *comms);
+
+/* Collective over comm. dup: the same ranks, separate order of operations. split: ranks with equal colour
+ * (>= 0, or ANELLO_UNDEFINED for none: *result is then ANELLO_COMM_NULL) join, ordered by key, then by rank. */
+ANELLO_API anello_result_t anello_comm_dup(anello_comm_t comm, anello_comm_t *result);
+ANELLO_API anello_result_t anello_comm_split(anello_comm_t comm, int color, int key, anello_comm_t *result);
+
+/* Local: needs no other rank. Operations still in flight end with ANELLO_ERR_STATE and their requests stay valid
+ * until waited for. What this rank had sent still arrives; peers that wait for more from this rank get
+ * ANELLO_ERR_PEER_LOST. Returns the communicator's first error where it failed before (the handle is gone all the
+ * same), which is how a rank whose last call had returned too early to see a mismatch learns of it. */
+ANELLO_API anello_result_t anello_comm_destroy(anello_comm_t comm);
+
+/* Local, from any thread: ends all operations of comm here and on all its ranks with ANELLO_ERR_ABORTED, in
+ * bounded time, also while other threads are inside calls on comm. reason: may be NULL; passed on to all. */
+ANELLO_API anello_result_t anello_comm_abort(anello_comm_t comm, const char *reason);
+
+ANELLO_API anello_result_t anello_comm_rank(anello_comm_t comm, int *rank);
+ANELLO_API anello_result_t anello_comm_size(anello_comm_t comm, int *size);
+/* Among the ranks of comm that run on this rank's host. */
+ANELLO_API anello_result_t anello_comm_local_rank(anello_comm_t comm, int *local_rank);
+ANELLO_API anello_result_t anello_comm_local_size(anello_comm_t comm, int *local_size);
+/* The transport that carries data to peer: "self", "inproc", "shm" or "tcp". Static. */
+ANELLO_API anello_result_t anello_comm_transport(anello_comm_t comm, int peer, const char **name);
+
+/* The text of the first failure of comm, or of the last refused call on it by this thread if that is newer;
+ * with ANELLO_COMM_NULL of the last failure of this thread on no communicator. "" if none. Valid until the
+ * calling thread calls Anello again. */
+ANELLO_API const char *anello_last_error(anello_comm_t comm);
+
+/* ---- Collectives ------------------------------------------------------------------------------------------ */
+
+/* recvbuf[i] = op over ranks r of sendbuf_r[i], i < count, on every rank. In place: sendbuf ANELLO_IN_PLACE or
+ * equal to recvbuf. Any other overlap is ANELLO_ERR_ARGUMENT, here and below. */
+ANELLO_API anello_result_t anello_allreduce(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                            anello_op_t op, anello_comm_t comm);
+
+/* buffer of every rank becomes root's. Root may return before the others have received. */
+ANELLO_API anello_result_t anello_broadcast(void *buffer, size_t count, anello_dtype_t dtype, int root,
+                                            anello_comm_t comm);
+
+/* recvbuf (count * size elements) holds rank r's sendbuf (count elements) at r * count. In place: the input is
+ * at recvbuf + rank * count already, and sendbuf is ANELLO_IN_PLACE or that address. */
+ANELLO_API anello_result_t anello_allgather(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                            anello_comm_t comm);
+
+/* recvbuf (count elements) = elements rank*count.. of the reduction of all sendbufs (count * size elements).
+ * In place (ANELLO_IN_PLACE): recvbuf has count * size elements, the input, whose first count become the result
+ * and whose others are unspecified afterwards. */
+ANELLO_API anello_result_t anello_reduce_scatter_block(const void *sendbuf, void *recvbuf, size_t count,
+                                                       anello_dtype_t dtype, anello_op_t op, anello_comm_t comm);
+
+/* Returns after every rank has called it. */
+ANELLO_API anello_result_t anello_barrier(anello_comm_t comm);
+
+/* ---- Point to point --------------------------------------------------------------------------------------- */
+
+typedef struct anello_status {
+  int source;
+  int tag;
+  size_t count; /* elements received */
+} anello_status_t;
+
+/* Messages between two ranks with matching tags (0..2^30-1) arrive in order. send may return before the receiver
+ * has posted (small messages are buffered within a bound); it never depends on it for messages up to 4 KiB.
+ * recv: source may be ANELLO_ANY_SOURCE and tag ANELLO_ANY_TAG; count is the room; a longer message is
+ * ANELLO_ERR_TRUNCATE for this receive only. status may be NULL. Sending to oneself works. */
+ANELLO_API anello_result_t anello_send(const void *buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
+                                       anello_comm_t comm);
+ANELLO_API anello_result_t anello_recv(void *buffer, size_t count, anello_dtype_t dtype, int source, int tag,
+                                       anello_comm_t comm, anello_status_t *status);
+
+/* ---- Nonblocking ------------------------------------------------------------------------------------------ */
+
+/* Each posts the operation of its name and returns; *request completes it. Any number may be in flight. */
+ANELLO_API anello_result_t anello_iallreduce(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                             anello_op_t op, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_ibroadcast(void *buffer, size_t count, anello_dtype_t dtype, int root,
+                                             anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_iallgather(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                             anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_ireduce_scatter_block(const void *sendbuf, void *recvbuf, size_t count,
+                                                        anello_dtype_t dtype, anello_op_t op, anello_comm_t comm,
+                                                        anello_request_t *request);
+ANELLO_API anello_result_t anello_ibarrier(anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_isend(const void *buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
+                                        anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_irecv(void *buffer, size_t count, anello_dtype_t dtype, int source, int tag,
+                                        anello_comm_t comm, anello_request_t *request);
+
+/* wait returns the operation's result and sets *request to ANELLO_REQUEST_NULL. test does not block: *done says
+ * whether it completed; only then is the request consumed and the operation's result returned. A null request
+ * is complete with ANELLO_OK. status may be NULL; it is set for receives only. */
+ANELLO_API anello_result_t anello_wait(anello_request_t *request, anello_status_t *status);
+ANELLO_API anello_result_t anello_test(anello_request_t *request, int *done, anello_status_t *status);
+
+/* Over count requests, null ones skipped. statuses: NULL or count entries.
+ * all: returns when all are complete, with the first failed one's result. any: *index is one that completed
+ * (-1 if all were null), with its result. some: at least one (wait) or none (test) or more; *done of them, their
+ * indices in indices[0..*done-1] and statuses in the same places; *done is -1 if all were null. */
+ANELLO_API anello_result_t anello_wait_all(size_t count, anello_request_t *requests, anello_status_t *statuses);
+ANELLO_API anello_result_t anello_wait_any(size_t count, anello_request_t *requests, int *index,
+                                           anello_status_t *status);
+ANELLO_API anello_result_t anello_wait_some(size_t count, anello_request_t *requests, int *done, int *indices,
+                                            anello_status_t *statuses);
+ANELLO_API anello_result_t anello_test_all(size_t count, anello_request_t *requests, int *done,
+                                           anello_status_t *statuses);
+ANELLO_API anello_result_t anello_test_any(size_t count, anello_request_t *requests, int *index, int *done,
+                                           anello_status_t *status);
+ANELLO_API anello_result_t anello_test_some(size_t count, anello_request_t *requests, int *done, int *indices,
+                                            anello_status_t *statuses);
+
+/* ---- The one call under all of the above ------------------------------------------------------------------ */
+
+typedef enum anello_kind {
+  ANELLO_ALLREDUCE = 0,
+  ANELLO_BROADCAST = 1,
+  ANELLO_ALLGATHER = 2,
+  ANELLO_REDUCE_SCATTER_BLOCK = 3,
+  ANELLO_BARRIER = 4,
+  ANELLO_SEND = 5,
+  ANELLO_RECV = 6
+} anello_kind_t;
+
+/* Fields that a kind has no use for are ignored. Grows at its end; size says how much the caller knew. */
+typedef struct anello_call {
+  size_t size;          /* sizeof(anello_call_t) */
+  anello_kind_t kind;
+  anello_dtype_t dtype;
+  anello_op_t op;
+  int peer;             /* root, destination or source */
+  int tag;
+  const void *sendbuf;  /* broadcast: on the root, its buffer */
+  void *recvbuf;        /* broadcast: the buffer */
+  size_t count;
+  int64_t timeout_ms;   /* 0: the communicator's */
+} anello_call_t;
+
+#define ANELLO_CALL_INITIALIZER \
+  {sizeof(anello_call_t), ANELLO_BARRIER, ANELLO_UINT8, ANELLO_SUM, 0, 0, NULL, NULL, 0, 0}
+
+/* Posts call. request NULL: blocks until it is complete and returns its result. */
+ANELLO_API anello_result_t anello_post(anello_comm_t comm, const anello_call_t *call, anello_request_t *request);
+
+/* ---- About the library ------------------------------------------------------------------------------------ */
+
+/* major * 10000 + minor * 100 + patch of the library that runs, and its source's commit ("unknown" outside git). */
+ANELLO_API int anello_version(void);
+ANELLO_API const char *anello_commit(void);
+
+typedef struct anello_transport_info {
+  size_t size;          /* sizeof(anello_transport_info_t) */
+  const char *name;     /* static */
+  char why_not[256];    /* "" when usable here, else the reason and what to do */
+} anello_transport_info_t;
+
+/* The transports built in, best first: index 0, 1, ..; ANELLO_ERR_ARGUMENT past the last. */
+ANELLO_API anello_result_t anello_transport_query(int index, anello_transport_info_t *info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ANELLO_ANELLO_H */

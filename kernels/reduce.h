@@ -1,0 +1,47 @@
+#pragma once
+// The arithmetic of reductions over host memory, per data type and operation, chosen once per call. All of it runs in
+// the default floating-point environment (DefaultFloats), so that a caller's flush-to-zero does not change bits.
+// Pointers need the alignment of one byte only. Ranges are equal or disjoint.
+#include "base/dtype.h"
+
+#include <cstddef>
+
+namespace anello::kernels {
+
+struct Reducer {
+  std::size_t element_bytes = 0;
+  std::size_t accumulator_bytes = 0;  // of one accumulator element; equal to element_bytes where it is the same type
+  // True where partial results are formed in a wider type and must not travel (SUM, PROD, AVG of 16-bit floats).
+  bool accumulates = false;
+  // True where finish does more than copy or round (AVG).
+  bool finishes = false;
+
+  // into[i] = left[i] op right[i], all of the data type. into may equal left or right.
+  void (*reduce)(void* into, const void* left, const void* right, std::size_t count) = nullptr;
+  // accumulator[i] = from[i].
+  void (*widen)(void* accumulator, const void* from, std::size_t count) = nullptr;
+  // accumulator[i] = accumulator[i] op from[i].
+  void (*accumulate)(void* accumulator, const void* from, std::size_t count) = nullptr;
+  // into[i] = accumulator[i], divided by ranks for AVG, rounded once (to nearest even).
+  void (*finish)(void* into, const void* accumulator, std::size_t count, int ranks) = nullptr;
+  // The same from the data type itself; into may equal from. For AVG where partial results are of the data type.
+  void (*finish_in_type)(void* into, const void* from, std::size_t count, int ranks) = nullptr;
+};
+
+// Requires: both are known (is_dtype, is_op). The best variant for this processor, settled on first use.
+const Reducer& reducer(anello_dtype_t dtype, anello_op_t op);
+
+// While it lives, the calling thread computes with round-to-nearest, denormals and masked exceptions; what was set
+// before is set again at the end.
+class DefaultFloats {
+ public:
+  DefaultFloats();
+  ~DefaultFloats();
+  DefaultFloats(const DefaultFloats&) = delete;
+  DefaultFloats& operator=(const DefaultFloats&) = delete;
+
+ private:
+  unsigned saved_;
+};
+
+}  // namespace anello::kernels

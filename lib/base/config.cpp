@@ -1,0 +1,107 @@
+#include "base/config.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace anello {
+namespace {
+
+void parse(const char* name, const char* value, std::string& into, std::vector<std::string>&) {
+  (void)name;
+  into = value;
+}
+
+void parse(const char* name, const char* value, std::int64_t& into, std::vector<std::string>& problems) {
+  const char* const end = value + std::strlen(value);
+  std::int64_t number = 0;
+  const auto [stop, error] = std::from_chars(value, end, number);
+  if (error != std::errc{} || stop != end) {
+    problems.push_back(text(name, "=", value, " is not a whole number"));
+    return;
+  }
+  into = number;
+}
+
+void parse(const char* name, const char* value, bool& into, std::vector<std::string>& problems) {
+  const std::string_view word = value;
+  if (word != "0" && word != "1") {
+    problems.push_back(text(name, "=", value, " must be 0 or 1"));
+    return;
+  }
+  into = word == "1";
+}
+
+// Edits (insert, drop, replace) that turn one name into the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+Config Config::read(const std::function<const char*(const char* name)>& lookup) {
+  Config config;
+#define ANELLO_VARIABLE(name, kind, field, fallback, what)                      \
+  parse(#name, fallback, config.field, config.problems);                        \
+  if (const char* value = lookup(#name); value != nullptr && *value != '\0') {  \
+    parse(#name, value, config.field, config.problems);                         \
+  }
+#include "base/environment.def"
+#undef ANELLO_VARIABLE
+  static constexpr std::string_view kLevels[] = {"off", "error", "warn", "info", "debug", "trace"};
+  if (std::find(std::begin(kLevels), std::end(kLevels), config.log_level) == std::end(kLevels)) {
+    config.problems.push_back(
+        text("ANELLO_LOG=", config.log_level, " is none of off, error, warn, info, debug, trace"));
+    config.log_level = "warn";
+  }
+  return config;
+}
+
+const Config& Config::get() {
+  // Leaked on purpose: read by threads that outlive static destructors.
+  static const Config* const config = new Config(read([](const char* name) { return secure_getenv(name); }));
+  return *config;
+}
+
+const std::vector<Variable>& variables() {
+  static const std::vector<Variable> table = {
+#define ANELLO_VARIABLE(name, kind, field, fallback, what) {#name, #kind, fallback, what},
+#include "base/environment.def"
+#undef ANELLO_VARIABLE
+  };
+  return table;
+}
+
+std::vector<std::string> unknown_variables(const char* const* environ) {
+  std::vector<std::string> warnings;
+  for (; environ != nullptr && *environ != nullptr; ++environ) {
+    const std::string_view entry = *environ;
+    if (entry.substr(0, 7) != "ANELLO_") continue;
+    const std::string_view name = entry.substr(0, entry.find('='));
+    const Variable* nearest = nullptr;
+    bool known = false;
+    for (const Variable& variable : variables()) {
+      if (name == variable.name) known = true;
+      if (nearest == nullptr || distance(name, variable.name) < distance(name, nearest->name)) nearest = &variable;
+    }
+    if (!known) warnings.push_back(text(name, " is not known; did you mean ", nearest->name, "?"));
+  }
+  return warnings;
+}
+
+}  // namespace anello

@@ -1,0 +1,15 @@
+#pragma once
+// text("rank ", 3, " left"): one string out of anything that a stream prints.
+#include <sstream>
+#include <string>
+
+namespace anello {
+
+template <class... Parts>
+std::string text(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return std::move(out).str();
+}
+
+}  // namespace anello

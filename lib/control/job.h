@@ -1,0 +1,93 @@
+#pragma once
+// One rank's membership in a job, as its context sees it: who the others are, the memory shared on this host, lanes on
+// request, and news. Made by bootstrap::join, on the caller's thread; from then on the process's service thread works
+// for it. Data goes down by call; what happened comes back as events that the context takes when `news` is set:
+// nothing here calls up. All functions may be called from any thread.
+#include "base/error.h"
+#include "base/unique_fd.h"
+#include "control/ledger.h"
+#include "transports/arena.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace anello::control {
+
+// Transports as bits; the order of preference is that of the registry.
+enum : std::uint32_t { kInproc = 1, kShm = 2, kTcp = 4 };
+
+// Settings that must be equal on all ranks: rank 0's are used by all.
+struct Shared {
+  std::string algorithm;
+  std::int64_t chunk_bytes = 0;
+  std::int64_t first_sequence = 0;
+  bool invariant = false;
+};
+
+struct Member {
+  int rank = -1;
+  std::string host;           // for people
+  std::int64_t pid = 0;       // as its own process sees it
+  std::uint64_t process = 0;  // equal for ranks of one process
+  std::uint64_t machine = 0;  // equal for ranks that share an arena; random for one that shares none
+  int local_index = -1;       // in the arena of its machine; -1: none
+  int processors = 1;         // its host's, for this rank (affinity mask and quota)
+  std::uint32_t transport = 0;  // the one bit chosen for the pair (this rank, it); 0 for itself
+};
+
+struct Event {
+  enum class Kind {
+    lane,    // fd is the connected, authenticated, nonblocking socket to peer (it asked, or this rank did)
+    lost,    // peer is dead or unreachable; error says how it is known
+    left,    // peer's job object is gone, orderly: nothing more will be sent by it than it already has
+    failed,  // communicator has failed on some rank; error is the cause, for all of its ranks
+  };
+  Kind kind = Kind::lost;
+  int peer = -1;  // world rank
+  std::uint64_t communicator = 0;
+  UniqueFd fd;
+  Error error;
+};
+
+class Job {
+ public:
+  virtual ~Job() = default;  // leaves: says goodbye on all links, within a bounded time
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const Shared& shared() const = 0;
+  // size() entries by rank; unchanged after creation.
+  virtual const std::vector<Member>& members() const = 0;
+  // Empty when this rank shares memory with nobody.
+  virtual const transport::Arena& arena() const = 0;
+  // The eventfd that others write to wake this rank; also written when news is set.
+  virtual int wake_descriptor() const = 0;
+
+  // Set with news waiting. take_events clears it.
+  std::atomic<bool> news{false};
+  virtual std::vector<Event> take_events() = 0;
+
+  // Asks for a connected socket to peer; answered by Event::lane, or Event::lost after the job's deadline. A second
+  // request for the same peer before the answer does nothing. Both ends get exactly one lane, whoever asked.
+  virtual void request_lane(int peer) = 0;
+
+  // Makes a communicator known under its id: ranks[i] is the world rank of its rank i. Its ledger is read by the
+  // service thread when others ask. Until remove_communicator returns the ledger must live.
+  virtual void add_communicator(std::uint64_t id, std::vector<int> ranks, const Ledger* ledger) = 0;
+  virtual void remove_communicator(std::uint64_t id) = 0;
+  // Asks every rank of the communicator for its record of operation `sequence`. If two disagree, each rank gets
+  // Event::failed with ANELLO_ERR_MISMATCH, whose text names both calls and the ranks that made them. A rank that has
+  // not come to it yet says nothing; one that has destroyed the communicator before coming to it makes it a failure
+  // (ANELLO_ERR_PEER_LOST, "left"). Returns at once.
+  virtual void compare_calls(std::uint64_t id, std::uint32_t sequence) = 0;
+  // Tells all ranks of the communicator that it has failed (Event::failed for each but this one). Returns at once.
+  virtual void fail_communicator(std::uint64_t id, const Error& cause) = 0;
+
+  // What people call a rank in messages: "rank 2 (host alpha, pid 4711)".
+  std::string describe(int rank) const;
+};
+
+}  // namespace anello::control

@@ -1,0 +1,47 @@
+#pragma once
+// A communicator's last calls as this rank made them, for the service threads to compare when ranks disagree.
+// Written by whoever posts, read by the service thread.
+#include <anello/anello.h>
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace anello::control {
+
+struct CallRecord {
+  std::uint32_t sequence = 0;
+  std::int32_t kind = 0;   // anello_kind_t
+  std::int32_t dtype = 0;
+  std::int32_t op = 0;
+  std::int32_t root = 0;
+  std::int32_t refused = 0;  // not 0: the call was refused on its rank, with this anello_result_t
+  std::uint64_t count = 0;
+  std::uint64_t digest = 0;  // what must be equal, chained over all earlier calls
+
+  // "allreduce(count 1000, float32, sum)"
+  std::string describe() const;
+};
+
+// Of what all ranks must agree upon in this call alone: kind, dtype, op, root, count, refusal.
+std::uint64_t digest_of(const CallRecord& record);
+
+class Ledger {
+ public:
+  static constexpr std::uint32_t kKept = 64;
+
+  void note(const CallRecord& record);
+  // The record, if it is among the last kKept.
+  std::optional<CallRecord> find(std::uint32_t sequence) const;
+  // The newest record; empty before the first call.
+  std::optional<CallRecord> newest() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::array<CallRecord, kKept> records_{};
+  std::uint64_t noted_ = 0;  // records ever written
+};
+
+}  // namespace anello::control

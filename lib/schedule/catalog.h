@@ -1,0 +1,43 @@
+#pragma once
+// The algorithms, a row each, and choose(): one visible table from a call and a topology to a row and a chunk.
+#include "schedule/schedule.h"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace anello::schedule {
+
+struct Algorithm {
+  std::string_view name;
+  Collective collective;
+  // Whether it can do this call at all; choose() and ANELLO_ALGORITHM never go past it.
+  bool (*fits)(const Call& call, const Topology& topology);
+  // rank's schedule. chunk in elements, at least 1.
+  Schedule (*make)(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+  std::string_view what;  // one line for people
+};
+
+const std::vector<Algorithm>& catalog();
+const Algorithm* find(Collective collective, std::string_view name);  // nullptr: no such row
+
+struct Choice {
+  const Algorithm* algorithm = nullptr;
+  std::size_t chunk = 1;  // elements
+};
+
+// What ANELLO_ALGORITHM and ANELLO_CHUNK_BYTES (rank 0's) ask for.
+struct Wish {
+  std::string algorithm;        // "ring" or "allreduce:ring,broadcast:tree"; "" for none
+  std::size_t chunk_bytes = 0;  // 0 for none
+};
+
+// Never fails for a valid call: a wish that does not fit is passed over.
+Choice choose(const Call& call, const Topology& topology, const Wish& wish = {});
+// "" when wish names only algorithms that exist, else what is wrong and what there is.
+std::string why_not(const Wish& wish);
+
+const char* name(Collective collective);
+
+}  // namespace anello::schedule

@@ -1,0 +1,57 @@
+#pragma once
+// One rank's part of one collective call, as a value: made by an algorithm through a Builder, executed by the
+// executor, simulated by simulate.h, printed by print.h, cached by the communicator.
+#include "schedule/step.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace anello::schedule {
+
+enum class Collective : std::uint8_t { allreduce, broadcast, allgather, reduce_scatter, barrier };
+
+// What all ranks know to be equal about a call.
+struct Call {
+  Collective collective = Collective::barrier;
+  std::size_t count = 0;  // as in anello.h: the whole vector, or one rank's part for allgather and reduce_scatter
+  std::size_t element_bytes = 1;
+  int root = 0;
+  bool in_place = false;    // input lies in output: same offsets (allreduce), at rank * count (allgather), and for
+                            // reduce_scatter the count * size inputs lie in output, whose first count are the result
+  bool finish = false;      // the result must pass through a finish step (AVG)
+  bool accumulate = false;  // partial results must not travel and are formed in an accumulator (16-bit sums)
+  bool invariant = false;   // one owner folds ranks 0..P-1 in this order
+  bool operator==(const Call&) const = default;
+};
+
+// What all ranks know to be equal about where they are.
+struct Topology {
+  int size = 1;
+  bool board = false;              // all ranks share a board (threads or shared memory)
+  std::size_t board_bytes = 0;     // largest payload of one rank on it
+  bool network = false;            // some pair of ranks meets over a network transport
+  bool oversubscribed = false;     // more ranks than processors on some host
+  bool operator==(const Topology&) const = default;
+};
+
+// The steps that one peer sees, in program order: the k-th send here meets the k-th receive there.
+struct Lane {
+  int peer = -1;
+  std::vector<std::uint32_t> sends;
+  std::vector<std::uint32_t> receives;
+};
+
+struct Schedule {
+  std::string algorithm;
+  std::vector<Step> steps;                    // program order
+  std::vector<std::uint32_t> waits;           // per step: how many earlier steps must be done before it
+  std::vector<std::uint32_t> followers;       // of step s: followers[follower_begin[s] .. follower_begin[s + 1])
+  std::vector<std::uint32_t> follower_begin;  // steps.size() + 1 entries
+  std::vector<Lane> lanes;                    // by rising peer
+  std::size_t scratch = 0;                    // elements of each private buffer
+  std::size_t accumulator = 0;
+};
+
+}  // namespace anello::schedule

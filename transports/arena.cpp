@@ -1,0 +1,28 @@
+#include "transports/arena.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace anello::transport {
+
+bool Arena::commit(std::size_t offset, std::size_t bytes) const {
+  if (fd_ < 0) return true;
+  return ::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
+}
+
+bool Arena::commit_ring(int from, int to) const {
+  return commit(static_cast<std::size_t>(ring_base(from, to) - base_), layout_.ring_stride());
+}
+
+bool Arena::commit_board(int board) const {
+  return commit(layout_.boards() + std::size_t(board) * layout_.board_stride(), layout_.board_stride());
+}
+
+void Arena::ring_bell(int rank) const {
+  if (inbox(rank).sleeping.exchange(0, std::memory_order_acq_rel) == 0) return;
+  const std::uint64_t one = 1;
+  // The descriptor is nonblocking and its counter cannot overflow in practice; a full counter is awake anyway.
+  [[maybe_unused]] const ssize_t written = ::write(wake_[rank], &one, sizeof one);
+}
+
+}  // namespace anello::transport

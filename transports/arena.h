@@ -1,0 +1,123 @@
+#pragma once
+// The memory that the ranks of one host share: one mapping, made by the host's first rank, of which each local rank
+// (index 0..ranks-1) has an inbox, each ordered pair a ring, and each communicator whose ranks are all in it a board.
+// Its pages are zero until used; zero is a valid empty state of everything in it. It has no name anywhere.
+//
+// Every process that maps it may write all of it: an index read from it is bounded before use.
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace anello::transport {
+
+inline constexpr std::size_t kLine = 64;
+inline constexpr int kMaxLocalRanks = 256;
+inline constexpr int kMaxBoards = 512;
+
+// What a local rank tells all others without a message.
+enum class RankState : std::uint32_t { unborn = 0, alive = 1, left = 2, failed = 3 };
+
+struct alignas(2 * kLine) Inbox {
+  // 1: this rank is about to wait on its descriptors only. Who publishes something for it (a ring's tail or freed
+  // room, a board line) afterwards exchanges it to 0 and, if it was 1, writes its wake-up descriptor.
+  std::atomic<std::uint32_t> sleeping;
+  std::atomic<RankState> state;
+  // Bit i: local rank i has sent its first frame here (lanes are opened on first use, by the sender alone).
+  alignas(kLine) std::atomic<std::uint64_t> first_use[kMaxLocalRanks / 64];
+};
+
+// A rank's part of a board: two slots, used in turn. One cache line carries up to kInlineBytes of payload together
+// with the number that says that it is there; more lies in `payload`.
+inline constexpr std::size_t kInlineBytes = 48;
+inline constexpr std::size_t kBoardBytes = 16 * 1024;
+
+struct alignas(kLine) BoardLine {
+  std::atomic<std::uint32_t> number;  // of the exchange this slot holds, counted from 1; wraps past 0
+  std::uint32_t bytes;
+  std::uint64_t digest;
+  std::byte data[kInlineBytes];
+};
+static_assert(sizeof(BoardLine) == kLine);
+
+struct alignas(2 * kLine) BoardSlots {
+  BoardLine line[2];
+  std::byte payload[2][kBoardBytes];
+};
+
+// A ring's control words, each side's on lines of its own. Positions count bytes since the beginning and wrap.
+struct RingControl {
+  alignas(2 * kLine) std::atomic<std::uint64_t> tail;  // written by the sender
+  alignas(2 * kLine) std::atomic<std::uint64_t> head;  // written by the receiver
+  std::atomic<std::uint32_t> sender_waits;             // 1: the sender sleeps until head moves
+};
+
+// Offsets of all of it, as a function of what all local ranks know.
+struct ArenaLayout {
+  int ranks = 0;
+  std::size_t ring_bytes = 0;  // a power of two
+
+  std::size_t ring_stride() const { return sizeof(RingControl) + ring_bytes; }
+  std::size_t inboxes() const { return 4096; }  // the first page: ArenaHeader
+  std::size_t boards() const { return round(inboxes() + std::size_t(ranks) * sizeof(Inbox)); }
+  std::size_t board_stride() const { return round(std::size_t(ranks) * sizeof(BoardSlots)); }
+  std::size_t rings() const { return round(boards() + kMaxBoards * board_stride()); }
+  std::size_t bytes() const { return round(rings() + std::size_t(ranks) * ranks * ring_stride()); }
+
+ private:
+  static std::size_t round(std::size_t n) { return (n + 4095) & ~std::size_t{4095}; }
+};
+
+struct ArenaHeader {
+  std::uint64_t nonce;  // random; a rank that reads it back has mapped the right memory
+  std::uint32_t ranks;
+  std::uint32_t ring_bytes;
+  std::atomic<std::uint64_t> boards_in_use[kMaxBoards / 64];
+};
+static_assert(sizeof(ArenaHeader) <= 4096);
+
+// One rank's sight of the arena. A value; whoever made the mapping keeps it alive (control::Job).
+class Arena {
+ public:
+  Arena() = default;
+  Arena(std::byte* base, ArenaLayout layout, int index, int fd, const int* wake)
+      : base_(base), layout_(layout), index_(index), fd_(fd), wake_(wake) {}
+
+  explicit operator bool() const { return base_ != nullptr; }
+  int index() const { return index_; }
+  int ranks() const { return layout_.ranks; }
+  const ArenaLayout& layout() const { return layout_; }
+  ArenaHeader& header() const { return *reinterpret_cast<ArenaHeader*>(base_); }
+  Inbox& inbox(int rank) const { return reinterpret_cast<Inbox*>(base_ + layout_.inboxes())[rank]; }
+  BoardSlots& board(int board, int rank) const {
+    return reinterpret_cast<BoardSlots*>(base_ + layout_.boards() + std::size_t(board) * layout_.board_stride())[rank];
+  }
+  RingControl& ring(int from, int to) const { return *reinterpret_cast<RingControl*>(ring_base(from, to)); }
+  std::byte* ring_data(int from, int to) const { return ring_base(from, to) + sizeof(RingControl); }
+
+  // Backs a range with pages now, so that a full machine is an error here and not a SIGBUS later. False: no memory.
+  bool commit(std::size_t offset, std::size_t bytes) const;
+  bool commit_ring(int from, int to) const;
+  bool commit_board(int board) const;
+
+  // Writes rank's wake-up descriptor if it sleeps. Call after publishing; contains the full fence that orders the two.
+  void wake(int rank) const {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    wake_after_fence(rank);
+  }
+  void wake_after_fence(int rank) const {
+    if (inbox(rank).sleeping.load(std::memory_order_relaxed) != 0) ring_bell(rank);
+  }
+  void ring_bell(int rank) const;  // clears the sleep flag and writes the descriptor
+
+ private:
+  std::byte* ring_base(int from, int to) const {
+    return base_ + layout_.rings() + (std::size_t(from) * layout_.ranks + to) * layout_.ring_stride();
+  }
+  std::byte* base_ = nullptr;
+  ArenaLayout layout_;
+  int index_ = -1;
+  int fd_ = -1;                // of the memfd; -1: anonymous memory of one process, already backed
+  const int* wake_ = nullptr;  // eventfds by local index
+};
+
+}  // namespace anello::transport
