@@ -13,6 +13,8 @@ const char* kind_name(std::int32_t kind) {
     case ANELLO_ALLGATHER: return "allgather";
     case ANELLO_REDUCE_SCATTER_BLOCK: return "reduce_scatter_block";
     case ANELLO_BARRIER: return "barrier";
+    case kDupCall: return "comm_dup";
+    case kSplitCall: return "comm_split";
     default: return "unknown";
   }
 }
@@ -37,7 +39,7 @@ std::uint64_t digest_of(const CallRecord& record) {
 
 std::string CallRecord::describe() const {
   std::string call = kind_name(kind);
-  if (kind == ANELLO_BARRIER) {
+  if (kind == ANELLO_BARRIER || kind == kDupCall || kind == kSplitCall) {
     call += "()";
   } else {
     call = text(call, "(count ", count, ", ", dtype_name(static_cast<anello_dtype_t>(dtype)));
