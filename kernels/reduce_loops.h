@@ -70,6 +70,15 @@ template <class V>
   }
 }
 
+template <anello_op_t op, class Integer>
+[[gnu::always_inline]] inline Integer extreme(Integer left, Integer right) {
+  if constexpr (op == ANELLO_MIN) {
+    return left < right ? left : right;
+  } else {
+    return left > right ? left : right;
+  }
+}
+
 // MIN and MAX of floats by their bits: flipping the magnitude of negative numbers makes integer order of float order,
 // with -0 just below +0.
 template <anello_op_t op, class T>
@@ -81,16 +90,17 @@ template <anello_op_t op, class T>
     constexpr Bits kNan = static_cast<Bits>(Format<T>::nan);
     const Bits l = __builtin_bit_cast(Bits, left);
     const Bits r = __builtin_bit_cast(Bits, right);
-    const Bits left_key = static_cast<Bits>(l ^ (l < 0 ? kMagnitude : Bits{0}));
-    const Bits right_key = static_cast<Bits>(r ^ (r < 0 ? kMagnitude : Bits{0}));
-    const Bits key = (op == ANELLO_MIN) == (left_key < right_key) ? left_key : right_key;
-    const Bits chosen = static_cast<Bits>(key ^ (key < 0 ? kMagnitude : Bits{0}));
+    constexpr int kToSign = 8 * sizeof(T) - 1;
+    const Bits left_key = static_cast<Bits>(l ^ ((l >> kToSign) & kMagnitude));
+    const Bits right_key = static_cast<Bits>(r ^ ((r >> kToSign) & kMagnitude));
+    const Bits key = extreme<op>(left_key, right_key);
+    const Bits chosen = static_cast<Bits>(key ^ ((key >> kToSign) & kMagnitude));
     const Bits l_magnitude = static_cast<Bits>(l & kMagnitude);
     const Bits r_magnitude = static_cast<Bits>(r & kMagnitude);
-    const Bits larger = l_magnitude > r_magnitude ? l_magnitude : r_magnitude;
+    const Bits larger = extreme<ANELLO_MAX>(l_magnitude, r_magnitude);
     return __builtin_bit_cast(T, larger > kInfinity ? kNan : chosen);
   } else {
-    return (op == ANELLO_MIN) == (left < right) ? left : right;
+    return extreme<op>(left, right);
   }
 }
 
@@ -160,6 +170,17 @@ template <class Pack, class Wide, class Element>
   for (; i < count; ++i) element(i);
 }
 
+// Sums and products of bfloat16 two by two: each half of a 32-bit word becomes a float32 by a mask or a shift, and goes
+// back so; taken one by one, GCC 12 spends most of the time on unpacking and packing.
+template <anello_op_t op>
+[[gnu::always_inline]] inline std::uint32_t combine_pair(std::uint32_t left, std::uint32_t right) {
+  BFloat16 low, high;
+  round_to(low, combine<op>(__builtin_bit_cast(float, left << 16), __builtin_bit_cast(float, right << 16)));
+  round_to(high, combine<op>(__builtin_bit_cast(float, left & 0xffff0000u),
+                             __builtin_bit_cast(float, right & 0xffff0000u)));
+  return low.bits | std::uint32_t{high.bits} << 16;
+}
+
 template <class T>
 void copy(void* into, const void* from, std::size_t count) {
   if (count != 0 && into != from) __builtin_memcpy(into, from, count * sizeof(T));
@@ -184,6 +205,19 @@ struct Kernels {
     const auto i = static_cast<Elements<T>>(into);
     const auto l = static_cast<ConstElements<T>>(left);
     const auto r = static_cast<ConstElements<T>>(right);
+    if constexpr (kAccumulates && std::is_same_v<T, BFloat16>) {
+      const auto pairs = static_cast<Elements<std::uint32_t>>(into);
+      const auto left_pairs = static_cast<ConstElements<std::uint32_t>>(left);
+      const auto right_pairs = static_cast<ConstElements<std::uint32_t>>(right);
+#pragma GCC ivdep
+      for (std::size_t k = 0; k < count / 2; ++k) {
+        pairs[k].value = combine_pair<op>(left_pairs[k].value, right_pairs[k].value);
+      }
+      if (count % 2 == 0) return;
+      const std::size_t last = count - 1;
+      i[last].value = narrowed<T>(combine<op>(widened<A>(T(l[last].value)), widened<A>(T(r[last].value))));
+      return;
+    }
     walk<Pack>(
         count, [=](auto pack, std::size_t k) { pack.store(i + k, combine<op>(pack.load(l + k), pack.load(r + k))); },
         [=](std::size_t k) {
