@@ -43,8 +43,9 @@ TEST_CASE("a value that does not parse is named, and the default stays") {
     const char* name;
     const char* value;
   };
-  for (const Bad bad : {Bad{"ANELLO_TIMEOUT_MS", "5s"}, Bad{"ANELLO_TIMEOUT_MS", " 5"}, Bad{"ANELLO_TIMEOUT_MS", "0x10"},
-                        Bad{"ANELLO_TIMEOUT_MS", "1.5"}, Bad{"ANELLO_TIMEOUT_MS", "99999999999999999999"},
+  for (const Bad bad : {Bad{"ANELLO_TIMEOUT_MS", "5s"}, Bad{"ANELLO_TIMEOUT_MS", " 5"},
+                        Bad{"ANELLO_TIMEOUT_MS", "0x10"}, Bad{"ANELLO_TIMEOUT_MS", "1.5"},
+                        Bad{"ANELLO_TIMEOUT_MS", "99999999999999999999"},
                         Bad{"ANELLO_INVARIANT", "yes"}, Bad{"ANELLO_INVARIANT", "2"}, Bad{"ANELLO_INVARIANT", "01"},
                         Bad{"ANELLO_LOG", "loud"}, Bad{"ANELLO_LOG", "WARN"}}) {
     INFO(bad.name << "=" << bad.value);

@@ -64,11 +64,14 @@ TEST_CASE("a forked child has none of the owned descriptors, and the parent keep
   REQUIRE(high.get() >= 200);
   UniqueFd given(open_null());
   const int released = given.release();
+  UniqueFd closed(open_null());
+  closed.reset();
+  const int foreign = open_null();  // takes the number that was just closed
 
   const int verdict = in_child([&] {
     if (!in_forked_child()) return 1;
     if (is_open(low.get()) || is_open(high.get())) return 2;
-    if (!is_open(released)) return 3;
+    if (!is_open(released) || !is_open(foreign)) return 3;
     // The numbers are free again and may be somebody else's: an owner from before the fork must not close them.
     const int reused = ::dup2(released, high.get());
     high.reset();
@@ -79,6 +82,7 @@ TEST_CASE("a forked child has none of the owned descriptors, and the parent keep
   CHECK(is_open(low.get()));
   CHECK(is_open(high.get()));
   ::close(released);
+  ::close(foreign);
 }
 
 }  // namespace

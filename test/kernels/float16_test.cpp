@@ -58,7 +58,8 @@ TEST_CASE("float32 rounds to the nearest 16-bit number, to even between two, pas
   }
   for (std::uint32_t bits = 0; bits < 0x7c00; ++bits) {
     const long double number = decode(testing::kFloat16, static_cast<std::uint16_t>(bits));
-    const long double next = bits == 0x7bff ? 65536.0L : decode(testing::kFloat16, static_cast<std::uint16_t>(bits + 1));
+    const auto following = static_cast<std::uint16_t>(bits + 1);
+    const long double next = bits == 0x7bff ? 65536.0L : decode(testing::kFloat16, following);
     const auto middle = std::bit_cast<std::uint32_t>(static_cast<float>((number + next) / 2));
     for (const std::uint32_t pattern : {middle - 1, middle, middle + 1}) {
       check_rounding<Float16>(testing::kFloat16, pattern);
