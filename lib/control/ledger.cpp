@@ -1,6 +1,7 @@
 #include "control/ledger.h"
 
 #include "base/dtype.h"
+#include "base/error.h"
 #include "base/text.h"
 
 namespace anello::control {
@@ -49,7 +50,7 @@ std::string CallRecord::describe() const {
     if (kind == ANELLO_BROADCAST) call = text(call, ", root ", root);
     call += ")";
   }
-  if (refused != 0) call = text(call, ", refused there as ", anello_result_name(static_cast<anello_result_t>(refused)));
+  if (refused != 0) call = text(call, ", refused there as ", result_name(static_cast<anello_result_t>(refused)));
   return call;
 }
 

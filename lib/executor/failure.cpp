@@ -219,7 +219,7 @@ void Context::end_all(Group& group, const Error& error) {
 void Context::fail(Group& group, const Error& error, bool tell) {
   if (group.error) return;
   group.error = error;
-  log::info(rank_, "communicator failed: ", anello_result_name(error.code()), ": ", error.text());
+  log::info(rank_, "communicator failed: ", result_name(error.code()), ": ", error.text());
   end_all(group, error);
   if (tell) job_->fail_communicator(group.id, error);
 }
