@@ -1,6 +1,7 @@
 #include "control/membership.h"
 
 #include "control/agent.h"
+#include "control/descriptor_watch.h"
 #include "control/host.h"
 
 #include <future>
@@ -14,7 +15,8 @@ constexpr auto kLeaveLimit = std::chrono::milliseconds(1'000);
 class Membership final : public Job {
  public:
   Membership(ServiceHold hold, std::shared_ptr<Agent> agent, Shared shared)
-      : hold_(std::move(hold)), agent_(std::move(agent)), shared_(std::move(shared)), group_(agent_->group()) {
+      : hold_(std::move(hold)), agent_(std::move(agent)), shared_(std::move(shared)), group_(agent_->group()),
+        watch_(std::make_shared<DescriptorWatch>(*hold_)) {
     for (const Peer& peer : agent_->peers()) members_.push_back(peer.member);
     const int index = members_[static_cast<std::size_t>(rank())].local_index;
     if (group_ && index >= 0) arena_ = group_->arena(index);
@@ -26,8 +28,10 @@ class Membership final : public Job {
     if (in_forked_child()) {
       // Sockets and mapping are the parent's; the service thread is not here. Nothing of it may be touched.
       new std::shared_ptr<Agent>(std::move(agent_));
+      new std::shared_ptr<DescriptorWatch>(std::move(watch_));
       return;
     }
+    watch_->unwatch();
     // First, so that whoever sees this process end or its links close knows that it left.
     if (arena_) arena_.inbox(arena_.index()).state.store(transport::RankState::left, std::memory_order_release);
     const auto left = std::make_shared<std::promise<void>>();
@@ -62,6 +66,12 @@ class Membership final : public Job {
       post([agent = agent_, id, ranks = std::move(*ranks), cause] { agent->calls().tell_all(id, ranks, cause); });
     }
   }
+  void watch(int descriptor, std::function<void()> readable) override {
+    if (!in_forked_child()) watch_->watch(descriptor, std::move(readable));
+  }
+  void unwatch() override {
+    if (!in_forked_child()) watch_->unwatch();
+  }
 
  private:
   template <class Work>
@@ -75,6 +85,7 @@ class Membership final : public Job {
   std::vector<Member> members_;
   std::shared_ptr<LocalGroup> group_;
   transport::Arena arena_;
+  std::shared_ptr<DescriptorWatch> watch_;
 };
 
 class LoneMembership final : public Job {
@@ -96,6 +107,9 @@ class LoneMembership final : public Job {
   void remove_communicator(std::uint64_t) override {}
   void compare_calls(std::uint64_t, std::uint32_t) override {}
   void fail_communicator(std::uint64_t, const Error&) override {}
+  // Whatever a lone rank does is complete at once; its descriptor has nothing to say.
+  void watch(int, std::function<void()>) override {}
+  void unwatch() override {}
 
  private:
   Mailbox mailbox_;

@@ -10,8 +10,6 @@ std::string describe(const Member& member) {
   return text("rank ", member.rank, " (host ", member.host, ", pid ", member.pid, ")");
 }
 
-std::string Job::describe(int rank) const { return control::describe(members()[static_cast<std::size_t>(rank)]); }
-
 void put_address(Writer& writer, const Address& address) {
   writer.put_text(address.unix_name).put_text(address.ip).put(address.port);
 }
