@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +21,8 @@ namespace anello::testing {
 
 class RankHandle {
  public:
-  explicit RankHandle(const std::map<std::string, std::string>& environment = {}) {
+  // network_of: the process whose network namespace it lives in; -1: the test's.
+  explicit RankHandle(const std::map<std::string, std::string>& environment = {}, pid_t network_of = -1) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error("socketpair");
     const int theirs = ends[1];  // not in a UniqueFd: the fork handler would close it in the child
@@ -32,16 +34,20 @@ class RankHandle {
     for (std::string& setting : settings) pointers.push_back(setting.data());
     for (char** variable = environ; *variable != nullptr; ++variable) pointers.push_back(*variable);
     pointers.push_back(nullptr);
+    int network = -1;
+    if (network_of > 0) network = ::open(("/proc/" + std::to_string(network_of) + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC);
     char program[] = RANK_PROCESS;
     char* arguments[] = {program, nullptr};
     pid_ = ::fork();
     if (pid_ == 0) {
+      if (network_of > 0 && ::setns(network, CLONE_NEWNET) != 0) ::_exit(126);
       ::dup2(theirs, 0);
       ::dup2(theirs, 1);
       ::execve(program, arguments, pointers.data());
       ::_exit(127);
     }
     ::close(theirs);
+    if (network >= 0) ::close(network);
   }
   RankHandle(RankHandle&& other) noexcept : ours_(std::move(other.ours_)), pid_(std::exchange(other.pid_, -1)) {}
   ~RankHandle() {

@@ -1,16 +1,20 @@
 // A rank as a process of its own, led by a test over its standard input; says what happens on its standard output.
 //   join URL RANK SIZE TIMEOUT_MS TRANSPORTS|- -> "joined TRANSPORT_OF_EACH_PEER" or "error CODE TEXT"
 //   lane PEER | comm ID RANKS.. | call SEQUENCE KIND COUNT | compare ID SEQUENCE | remove ID | fork | fds | leave
+//   network (go to one of one's own) | squat PORT | listeners
 // Events: "lane PEER", after both ends have shown their numbers; "lost PEER TEXT"; "left PEER"; "failed ID CODE TEXT".
 #include "bootstrap/join.h"
+#include "control/address.h"
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <sstream>
 #include <thread>
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -82,6 +86,29 @@ void fork_child() {
   say("forked " + std::to_string(child));
 }
 
+void enter_own_network() {
+  say(::unshare(CLONE_NEWNET) == 0 ? "network" : "no network");
+}
+
+void squat(std::istringstream& words) {
+  int port = 0;
+  words >> port;
+  bool in_use = false;
+  static UniqueFd squatter;
+  squatter = listen_at({"", "0.0.0.0", static_cast<std::uint16_t>(port)}, in_use);
+  say(squatter ? "ok" : "in use");
+}
+
+// Sockets that listen in this network namespace, as the kernel lists them.
+void count_listeners() {
+  int count = 0;
+  for (const char* const table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
+    std::ifstream file(table);
+    for (std::string line; std::getline(file, line);) count += line.find(" 0A ") != std::string::npos;
+  }
+  say("listeners " + std::to_string(count));
+}
+
 void count_fds() {
   int count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
@@ -98,6 +125,12 @@ void obey(const std::string& line) {
     fork_child();
   } else if (command == "fds") {
     count_fds();
+  } else if (command == "network") {
+    enter_own_network();
+  } else if (command == "squat") {
+    squat(words);
+  } else if (command == "listeners") {
+    count_listeners();
   } else if (command == "leave") {
     job.reset();
     say("gone");
