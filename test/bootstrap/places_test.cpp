@@ -216,7 +216,7 @@ TEST_CASE("the launcher's variables are read in order, and bad ones named") {
                                     {"PMI_SIZE", "9"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}});
   CHECK((torch.rank == 1 && torch.size == 4 && torch.all_local && torch.master_host == "h" && torch.master_port == 29500));
   const Launch ompi = launch_from({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"PMIX_NAMESPACE", "j"}});
-  CHECK((ompi.rank == 2 && ompi.size == 3 && !ompi.all_local && ompi.job == "PMIX_NAMESPACE=j"));
+  CHECK((ompi.rank == 2 && ompi.size == 3 && !ompi.all_local && ompi.scheduler_job == "PMIX_NAMESPACE=j"));
   CHECK(launch_from({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}}).rank == 5);
   CHECK(launch_from({{"RANK", "1"}, {"WORLD_SIZE", "4"}}, 0, 2).rank == 0);
   const auto refused = [](const std::map<std::string, std::string>& environment, const std::string& named) {
