@@ -74,6 +74,7 @@ struct Credentials {
 // another try.
 struct Unknown : Error {
   using Error::Error;
+  bool process_answered = true;  // false: nobody listens there any more
 };
 Task<> claim(std::shared_ptr<Stream> stream, Credentials credentials);
 

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::int64_t kReturnMs = 10'000;  // for ranks to come to the next parent, however overloaded
 constexpr std::size_t kMaxUnsent = 256;
+constexpr std::int64_t kLookAgainMs = 200;
+constexpr std::size_t kMaxRecent = 64;
 
 }  // namespace
 
@@ -79,20 +81,53 @@ Task<> ControlTree::keep_parent(std::shared_ptr<Agent> agent, int parent) {
   tree.parentless_ = false;
   for (const Frame& frame : tree.unsent_) tree.send(frame);
   tree.unsent_.clear();
-  co_await await_orphans(agent);
+  tree.look_for_orphans();
 }
 
-Task<> ControlTree::await_orphans(std::shared_ptr<Agent> agent) {
-  std::weak_ptr<Agent> weak = agent;
+// Ranks of other hosts that died, or left, before they came to this one: no link to them will close. Asked at their own
+// doors they are found out at once; a host that is silent altogether, when the time to come is over.
+void ControlTree::look_for_orphans() {
+  for (int rank = agent_.rank() + 1; rank < agent_.size(); ++rank) {
+    if (!agent_.here(rank) || agent_.watched(rank) || links_.contains(rank)) continue;
+    Call probe = agent_.call_to(rank, Purpose::rendezvous, ways_to(agent_.peer(agent_.rank()), agent_.peer(rank)),
+                                Deadline::in_ms(kReturnMs));
+    probe.must_exist = true;
+    agent_.service().spawn("orphan", look_for(agent_.weak_from_this(), std::move(probe), rank));
+  }
+}
+
+Task<> ControlTree::look_for(std::weak_ptr<Agent> weak, Call probe, int rank) {
+  const auto missing = [weak, rank] {
+    const auto agent = weak.lock();
+    return agent && !agent->leaving() && agent->here(rank) && !agent->tree().links_.contains(rank);
+  };
+  std::shared_ptr<Agent> agent = weak.lock();
+  if (!agent) co_return;
   asio::io_context& io = agent->service().io();
   agent.reset();
-  co_await sleep_ms(io, kReturnMs);
-  agent = weak.lock();
-  if (!agent || agent->leaving()) co_return;
-  for (int rank = agent->rank() + 1; rank < agent->size(); ++rank) {
-    if (agent->here(rank) && !agent->watched(rank) && !agent->tree().links_.contains(rank)) {
-      agent->peer_gone(rank, "its control connection did not come back");
+  probe.wanted = missing;
+  std::string how = "its control connection did not come back";
+  bool left = false;
+  try {
+    while (missing() && !probe.deadline.passed()) {
+      Call once = probe;
+      std::shared_ptr<Stream> stream = co_await dial(io, std::move(once));
+      // It lives, and will come, unless it dies before: look again. The connection is of no further use.
+      stream->close();
+      co_await sleep_ms(io, kLookAgainMs);
     }
+  } catch (const Unknown& over) {
+    left = over.process_answered;
+    how = "its process has ended";
+  } catch (const Error&) {
+    // Silence until the deadline.
+  }
+  agent = weak.lock();
+  if (!missing()) co_return;
+  if (left) {
+    agent->peer_left(rank, -1);
+  } else {
+    agent->peer_gone(rank, how);
   }
 }
 
@@ -112,6 +147,10 @@ void ControlTree::adopt(int from, std::shared_ptr<Stream> stream) {
       link->send(writer.frame(kLost));
     }
   }
+  const std::int64_t since = now_ns() - kReturnMs * 1'000'000;
+  for (const Recent& recent : recent_) {
+    if (recent.at_ns >= since) link->send(recent.frame);
+  }
   agent_.service().spawn("control link", serve(agent_.shared_from_this(), from, std::move(link)));
 }
 
@@ -120,6 +159,10 @@ Task<> ControlTree::serve(std::shared_ptr<Agent> agent, int from, std::shared_pt
 }
 
 void ControlTree::send(const Frame& frame, int except) {
+  if (frame.kind == kAsk || frame.kind == kFailed) {
+    recent_.push_back({now_ns(), frame});
+    if (recent_.size() > kMaxRecent) recent_.pop_front();
+  }
   for (const auto& [rank, link] : links_) {
     if (rank != except) link->send(frame);
   }

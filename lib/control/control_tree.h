@@ -3,6 +3,7 @@
 // When that one leaves or dies, all go to the next. A link that closes without a goodbye is how ranks of other hosts see
 // a death. Service thread only.
 #include "base/clock.h"
+#include "control/dial.h"
 #include "control/link.h"
 
 #include <deque>
@@ -34,13 +35,19 @@ class ControlTree {
   static Task<> keep_parent(std::shared_ptr<Agent> agent, int parent);
   static Task<> read(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Link> link);
   static Task<> serve(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Link> link);
-  static Task<> await_orphans(std::shared_ptr<Agent> agent);
+  void look_for_orphans();
+  static Task<> look_for(std::weak_ptr<Agent> agent, Call probe, int rank);
   std::shared_ptr<Link> link_up(int parent, std::shared_ptr<Stream> stream);
 
   Agent& agent_;
   std::map<int, std::shared_ptr<Link>> links_;  // by rank
   bool parentless_ = false;                     // between two parents
   std::deque<Frame> unsent_;                    // for the next parent
+  struct Recent {
+    std::int64_t at_ns;
+    Frame frame;
+  };
+  std::deque<Recent> recent_;  // what a rank between two parents may have missed
 };
 
 }  // namespace anello::control

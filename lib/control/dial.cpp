@@ -11,6 +11,7 @@ namespace {
 // How one attempt ended when it did not succeed.
 struct Attempt {
   bool gone = false;  // nobody listens, or the job is not known there
+  bool answered = false;
   std::string why;
 };
 
@@ -47,7 +48,7 @@ Task<std::shared_ptr<Stream>> try_once(asio::io_context& io, Address address, Cr
     co_await claim(stream, credentials);
     co_return stream;
   } catch (const Unknown& error) {
-    attempt = {true, error.text()};
+    attempt = {true, true, error.text()};
   } catch (const Error& error) {
     if (error.code() == ANELLO_ERR_AUTH || error.code() == ANELLO_ERR_VERSION) {
       throw Error(error.code(), text(address.describe(), ": ", error.text()));
@@ -65,7 +66,7 @@ Task<std::shared_ptr<Stream>> dial(asio::io_context& io, Call call) {
   std::string reasons;
   for (;;) {
     reasons.clear();
-    bool all_gone = true;
+    bool all_gone = true, answered = false;
     for (const Address& address : call.addresses) {
       if (call.wanted && !call.wanted()) throw Error(ANELLO_ERR_ABORTED, "no longer wanted");
       Attempt attempt;
@@ -74,9 +75,14 @@ Task<std::shared_ptr<Stream>> dial(asio::io_context& io, Call call) {
           co_await try_once(io, address, call.credentials, std::min(limit_ms, left_ms), attempt);
       if (stream) co_return stream;
       all_gone = all_gone && attempt.gone;
+      answered = answered || attempt.answered;
       reasons += text(reasons.empty() ? "" : "; ", address.describe(), ": ", attempt.why);
     }
-    if (call.must_exist && all_gone) throw Unknown(ANELLO_ERR_RENDEZVOUS, reasons);
+    if (call.must_exist && all_gone) {
+      Unknown over(ANELLO_ERR_RENDEZVOUS, reasons);
+      over.process_answered = answered;
+      throw over;
+    }
     if (call.deadline.passed()) throw Error(ANELLO_ERR_RENDEZVOUS, reasons);
     co_await sleep_ms(io, std::min(pause_ms, std::max<std::int64_t>(call.deadline.left_ms(), 1)));
     pause_ms = std::min<std::int64_t>(pause_ms * 2, 50);

@@ -20,6 +20,8 @@ bool run(const std::string& command) { return std::system((command + " >/dev/nul
 // Ranks 0 and 1 in one namespace (10.77.0.1), 2 and 3 in the other (10.77.0.2). Empty where that is not allowed.
 struct Hosts {
   std::string secret = "/tmp/anello-test-hosts-" + std::to_string(::getpid());
+  // Whose namespaces the ranks enter. They stay, because a namespace without processes vanishes like a host without power.
+  std::vector<RankHandle> anchors = std::vector<RankHandle>(2);
   std::vector<RankHandle> ranks;
   bool possible = false;
 
@@ -28,7 +30,6 @@ struct Hosts {
     ::chmod(secret.c_str(), 0600);
     std::map<std::string, std::string> environment;
     if (with_secret) environment["ANELLO_SECRET_FILE"] = secret;
-    std::vector<RankHandle> anchors(2);  // whose namespaces the ranks enter
     for (RankHandle& anchor : anchors) {
       if (anchor.ask("network", "") != "network") return;
     }
