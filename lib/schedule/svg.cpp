@@ -1,13 +1,13 @@
 #include "schedule/svg.h"
 
 #include "base/text.h"
-#include "schedule/builder.h"
 #include "schedule/catalog.h"
 #include "schedule/predict.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace anello::schedule {
@@ -29,6 +29,7 @@ class Drawing {
     Cost a_slot_each;
     a_slot_each.message_s = 1;
     spans_ = predict(call, topology, schedules, a_slot_each).spans;
+    match();
     place();
   }
 
@@ -56,6 +57,19 @@ class Drawing {
 
   const Step& step(std::size_t r, std::size_t s) const { return schedules_[r].steps[s]; }
 
+  // Which rank's which slice each receive gets.
+  void match() {
+    arriving_.resize(schedules_.size());
+    for (std::size_t r = 0; r < schedules_.size(); ++r)
+      for (const Lane& lane : schedules_[r].lanes) {
+        const auto peer = static_cast<std::size_t>(lane.peer);
+        for (const Lane& back : schedules_[peer].lanes)
+          if (back.peer == static_cast<int>(r))
+            for (std::size_t k = 0; k < lane.sends.size(); ++k)
+              arriving_[peer][back.receives[k]] = {r, step(r, lane.sends[k]).from};
+      }
+  }
+
   void place() {
     std::map<std::pair<std::size_t, long>, std::size_t> lines;
     for (std::size_t r = 0; r < schedules_.size(); ++r) {
@@ -82,40 +96,50 @@ class Drawing {
     return band_top(r) + (band_ - used) / 2 + kBoxHeight / 2 + kLine * static_cast<double>(spot.line);
   }
 
-  // One hue a place in the whole vector: a block keeps its colour on its way from rank to rank.
-  double hue(const Slice& slice) const {
-    const std::size_t parts = call_.collective == Collective::reduce_scatter ? schedules_.size() : 1;
-    const std::size_t whole = std::max(extent(Buffer::output, call_, topology_.size), call_.count * parts);
-    return whole == 0 ? 0 : 360.0 * static_cast<double>(slice.offset) / static_cast<double>(whole);
+  // Where in the whole vector a step works, or nullopt: only private buffers tell. What travels says it best: an
+  // accumulator or the output of a reduce_scatter begins at 0 on every rank.
+  std::optional<Slice> position(std::size_t r, std::size_t s) const {
+    const Step& what = step(r, s);
+    if (const auto sent = arriving_[r].find(s); sent != arriving_[r].end())
+      if (const auto placed = in_vector(sent->second.first, sent->second.second)) return placed;
+    if (what.kind != Kind::recv)
+      if (const auto placed = in_vector(r, what.from)) return placed;
+    if (what.kind != Kind::send) return in_vector(r, what.into);
+    return std::nullopt;
   }
-  static bool in_vector(const Slice& slice) { return slice.buffer == Buffer::output || slice.buffer == Buffer::input; }
-  // The slice that tells where in the whole vector a step works: an input of a reduction says more than a scratch
-  // buffer or, for reduce_scatter, the output, which begins at 0 for every rank.
-  const Slice* telling(const Step& what) const {
-    const bool reduces = what.kind == Kind::recv_reduce || what.kind == Kind::reduce;
-    if ((reduces || what.kind == Kind::send) && in_vector(what.from)) return &what.from;
-    if (what.kind != Kind::send && in_vector(what.into)) return &what.into;
-    return nullptr;
+  std::optional<Slice> in_vector(std::size_t r, Slice slice) const {
+    if (call_.collective == Collective::barrier || call_.count == 0) return std::nullopt;
+    if (slice.buffer != Buffer::output && slice.buffer != Buffer::input) return std::nullopt;
+    const bool one_part = (call_.collective == Collective::allgather && slice.buffer == Buffer::input) ||
+                          (call_.collective == Collective::reduce_scatter && slice.buffer == Buffer::output &&
+                           !call_.in_place);
+    if (one_part) slice.offset += r * call_.count;
+    return slice;
   }
-  std::string colour(const Step& what, int lightness, int saturation = 58) const {
-    const Slice* slice = telling(what);
-    if (slice == nullptr) return text("hsl(220,8%,", lightness, "%)");
-    return text("hsl(", std::lround(hue(*slice) + 212) % 360, ',', saturation, "%,", lightness, "%)");
+  // One hue a place: a block keeps its colour on its way from rank to rank.
+  std::string colour(std::size_t r, std::size_t s, int lightness, int saturation = 58) const {
+    const auto placed = position(r, s);
+    if (!placed) return text("hsl(220,8%,", lightness, "%)");
+    const bool parts = call_.collective == Collective::allgather || call_.collective == Collective::reduce_scatter;
+    const double whole = static_cast<double>(call_.count) * (parts ? topology_.size : 1);
+    const double hue = 360 * static_cast<double>(placed->offset) / whole;
+    return text("hsl(", std::lround(hue + 212) % 360, ',', saturation, "%,", lightness, "%)");
   }
   static std::string range(const Slice& slice) {
     if (slice.count == 1) return text(slice.offset);
     return text(slice.offset, "–", slice.offset + slice.count - 1);
   }
-  static std::string label(const Step& what) {
-    const std::string where = range(what.into);
-    switch (what.kind) {
-      case Kind::recv: return what.into.buffer == Buffer::scratch ? "got " + where : where;
-      case Kind::recv_reduce: return "+ " + range(what.from);
+  std::string label(std::size_t r, std::size_t s) const {
+    const auto placed = position(r, s);
+    const std::string where = placed ? range(*placed) : "token";
+    switch (step(r, s).kind) {
+      case Kind::recv_reduce: return "+ " + where;
       case Kind::reduce: return "fold " + where;
       case Kind::copy: return "copy " + where;
       case Kind::finish: return "fin " + where;
       case Kind::exchange: return "exchange";
-      case Kind::send: break;
+      case Kind::send:
+      case Kind::recv: break;
     }
     return where;
   }
@@ -166,8 +190,7 @@ class Drawing {
     const double y1 = band_top(r) + band_ / 2;
     const double x2 = box_left(to) - 7;
     const double y2 = box_middle(peer, to);
-    const Step& what = step(peer, receive);
-    const std::string stroke = colour(what, 48);
+    const std::string stroke = colour(peer, receive, 48);
     // Long ways (around the ring, over a tree) step back behind the short ones.
     const bool far = std::max(r, peer) - std::min(r, peer) > 1;
     const double bend = (x2 - x1) * 0.5;
@@ -185,13 +208,13 @@ class Drawing {
       const Spot& spot = spots_[r][s];
       const bool solid = what.kind == Kind::recv || what.kind == Kind::copy || what.kind == Kind::exchange;
       const bool dashed = what.peer < 0 && what.kind != Kind::exchange;
-      const std::string edge = colour(what, 42);
+      const std::string edge = colour(r, s, 42);
       const double y = box_middle(r, spot);
       out_ << "<rect x='" << box_left(spot) << "' y='" << y - kBoxHeight / 2 << "' width='" << kBox << "' height='"
-           << kBoxHeight << "' rx='6' fill='" << (dashed ? "#ffffff" : solid ? edge : colour(what, 92, 70))
+           << kBoxHeight << "' rx='6' fill='" << (dashed ? "#ffffff" : solid ? edge : colour(r, s, 92, 70))
            << "' stroke='" << edge << "' stroke-width='1.5'" << (dashed ? " stroke-dasharray='4 2'" : "") << "/>\n";
-      const std::string ink = solid && !dashed ? "#ffffff" : colour(what, 26);
-      const std::string words_in = label(what);
+      const std::string ink = solid && !dashed ? "#ffffff" : colour(r, s, 26);
+      const std::string words_in = label(r, s);
       words(box_left(spot) + kBox / 2, y + 4, words_in.size() > 11 ? 10 : 12, ink.c_str(), words_in,
             "text-anchor='middle' font-weight='500'");
     }
@@ -215,6 +238,7 @@ class Drawing {
   const Topology& topology_;
   const std::vector<Schedule>& schedules_;
   std::vector<std::vector<Span>> spans_;
+  std::vector<std::map<std::size_t, std::pair<std::size_t, Slice>>> arriving_;  // by rank and receive: who sent what
   std::vector<std::vector<Spot>> spots_;
   long slots_ = 1;
   std::size_t most_lines_ = 1;
