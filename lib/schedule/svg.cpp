@@ -20,7 +20,8 @@ constexpr double kBox = 70;  // width of a box
 constexpr double kBoxHeight = 24;
 constexpr double kLine = 30;  // from one box of a cell to the next
 constexpr double kBandPadding = 17;
-constexpr double kGap = 10;  // between bands
+constexpr double kGap = 10;     // between bands
+constexpr double kLeast = 720;  // width: the key fits
 
 class Drawing {
  public:
@@ -34,7 +35,7 @@ class Drawing {
   }
 
   std::string draw() {
-    const double width = std::max(kLeft + kSlot * static_cast<double>(slots_) + 24, 640.0);
+    const double width = std::max(kLeft + kSlot * static_cast<double>(slots_) + 24, kLeast);
     const double height = kTop + (band_ + kGap) * static_cast<double>(schedules_.size()) + 44;
     out_ << "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 " << width << ' ' << height << "' width='" << width
          << "' height='" << height << "' font-family='Inter, Helvetica, Arial, sans-serif'>\n"
@@ -43,6 +44,7 @@ class Drawing {
     bands(width);
     // Arrows below the boxes, so that labels stay legible.
     for (std::size_t r = 0; r < schedules_.size(); ++r) arrows(r);
+    board();
     for (std::size_t r = 0; r < schedules_.size(); ++r) boxes(r);
     key(height - 26);
     out_ << "</svg>\n";
@@ -199,6 +201,17 @@ class Drawing {
          << "<path d='M" << x1 << ' ' << y1 << " C" << x1 + bend << ' ' << y1 << ' ' << x2 - bend << ' ' << y2 << ' '
          << x2 << ' ' << y2 << "' fill='none' stroke-width='1.8'/>"
          << "<path d='M" << x2 + 6 << ' ' << y2 << " l-8 -4 l0 8 z' stroke='none'/></g>\n";
+  }
+
+  // What an exchange has in place of arrows: one board that all ranks write to and read.
+  void board() {
+    for (std::size_t s = 0; s < schedules_.front().steps.size(); ++s) {
+      if (step(0, s).kind != Kind::exchange) continue;
+      const Spot& spot = spots_[0][s];
+      const double top = box_middle(0, spot);
+      out_ << "<rect x='" << box_left(spot) + kBox / 2 - 7 << "' y='" << top << "' width='14' height='"
+           << box_middle(schedules_.size() - 1, spot) - top << "' fill='" << colour(0, s, 80, 50) << "'/>\n";
+    }
   }
 
   void boxes(std::size_t r) {
