@@ -1,5 +1,6 @@
 #pragma once
-// The Fashion-MNIST images: 60,000 to learn from and 10,000 to be judged by, 28 by 28 grey pixels, ten kinds of clothing.
+// The Fashion-MNIST images: 60,000 to learn from and 10,000 to be judged by, each 28 by 28 grey pixels that show one of
+// ten kinds of clothing.
 #include <Eigen/Core>
 
 #include <cstddef>

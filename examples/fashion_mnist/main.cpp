@@ -67,7 +67,8 @@ int train(const Options& options) {
     if (!report.equal) return 1;
   }
   if (speaks) {
-    std::printf("final parameters %s, test accuracy %.2f %%\n", hexadecimal(report.hash).c_str(), 100 * report.accuracy);
+    std::printf("final parameters %s, test accuracy %.2f %%\n", hexadecimal(report.hash).c_str(),
+                100 * report.accuracy);
     if (!options.json.empty()) {
       std::ofstream file(options.json);
       const nlohmann::json all = {{"ranks", communicator.size()},

@@ -23,11 +23,16 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 }  // namespace
 
 Trainer::Trainer(Communicator& communicator, const Dataset& training, const Dataset& test, const Settings& settings)
-    : communicator_(communicator), training_(training), test_(test), settings_(settings), network_(widths_of(settings)) {
+    : communicator_(communicator),
+      training_(training),
+      test_(test),
+      settings_(settings),
+      network_(widths_of(settings)) {
   const int parts = communicator.size() * settings.micro_batches;
   if (settings.batch % parts != 0) {
-    throw std::invalid_argument("a batch of " + std::to_string(settings.batch) + " images does not divide evenly into " +
-                                std::to_string(parts) + " parts (ranks times micro-batches)");
+    throw std::invalid_argument("a batch of " + std::to_string(settings.batch) +
+                                " images does not divide evenly into " + std::to_string(parts) +
+                                " parts (ranks times micro-batches)");
   }
   if (static_cast<std::size_t>(settings.batch) > training.size()) {
     throw std::invalid_argument("a batch is larger than the training set");
@@ -55,7 +60,8 @@ double Trainer::compute_gradient(const std::size_t* chosen) {
 double Trainer::measure_accuracy() {
   // Test images are spread over the ranks as evenly as they go, and judged a thousand at a time.
   constexpr std::size_t kAtOnce = 1000;
-  const auto rank = static_cast<std::size_t>(communicator_.rank()), size = static_cast<std::size_t>(communicator_.size());
+  const auto rank = static_cast<std::size_t>(communicator_.rank());
+  const auto size = static_cast<std::size_t>(communicator_.size());
   const std::size_t begin = test_.size() * rank / size, end = test_.size() * (rank + 1) / size;
   std::vector<std::size_t> chosen(end - begin);
   std::iota(chosen.begin(), chosen.end(), begin);
