@@ -49,9 +49,10 @@ double widen(std::uint16_t bits, Layout layout) {
 
 // Modulo 2^64, where a plain cast would be undefined.
 std::int64_t whole(double value) {
-  constexpr double kModulus = 18446744073709551616.0;
-  double rest = std::fmod(std::trunc(value), kModulus);
-  if (rest < 0) rest += kModulus;
+  constexpr double kHalf = 9223372036854775808.0;
+  if (value >= -kHalf && value < kHalf) return static_cast<std::int64_t>(value);
+  double rest = std::fmod(std::trunc(value), 2 * kHalf);  // exact; such a value is a multiple of 1024
+  if (rest < 0) rest += 2 * kHalf;
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(rest));
 }
 

@@ -39,18 +39,19 @@ void Source::hand_on(std::size_t bytes) {
   sink_->put(text);
 }
 
-void Source::read_some() {
+bool Source::read_some() {
   std::array<char, 64 * 1024> buffer;
   const ssize_t got = ::read(fd_.get(), buffer.data(), buffer.size());
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got <= 0) {
     close();
-    return;
+    return false;
   }
   partial_.append(buffer.data(), static_cast<std::size_t>(got));
   const std::size_t newline = partial_.rfind('\n');
   if (newline != std::string::npos) hand_on(newline + 1);
   if (partial_.size() > kLongestLine) hand_on(partial_.size());
+  return true;
 }
 
 void Source::close() {

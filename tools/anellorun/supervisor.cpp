@@ -95,10 +95,18 @@ int Supervisor::run() {
   timeout_at_.reset();
   terminate_at_ = Clock::now();
   while (!orphans(ranks).empty()) poll_once();
-  for (int rank = 0; rank < options_.ranks; ++rank) drain(rank);
-  for (Source& source : sources_) source.close();
   timeout_at_ = terminate_at_ = kill_at_ = std::nullopt;
-  while (output_.pending() || errors_.pending()) poll_once();
+  asked_to_end_ = false;  // from here on a signal means: do not wait for a reader that does not read
+  for (Source& source : sources_) {
+    while (source.open() && !asked_to_end_) {
+      if (source.sink().full()) {
+        poll_once();
+      } else if (!source.read_some()) {
+        source.close();
+      }
+    }
+  }
+  while ((output_.pending() || errors_.pending()) && !asked_to_end_) poll_once();
   return exit_code_.value_or(0);
 }
 
@@ -159,7 +167,8 @@ void Supervisor::drain(int rank) {
   for (int stream = 0; stream < 2; ++stream) {
     Source& source = sources_[static_cast<std::size_t>(2 * rank + stream)];
     // As much as a pipe holds; an orphan that keeps writing does not keep us here.
-    for (int i = 0; i < 16 && source.open() && !source.sink().full(); ++i) source.read_some();
+    for (int i = 0; i < 16 && source.open() && !source.sink().full() && source.read_some(); ++i) {
+    }
   }
 }
 
@@ -173,7 +182,8 @@ void Supervisor::take_signals() {
     }
     // A key of the terminal has reached the ranks as well: they are in the same foreground group.
     const bool from_terminal = info.ssi_code == SI_KERNEL;
-    if (!from_terminal) send_all(signal, false);
+    // A process group without a shell above it ignores SIGTSTP.
+    if (!from_terminal) send_all(signal == SIGTSTP ? SIGSTOP : signal, false);
     if (signal == SIGTSTP) stop_here();
     if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
       if (asked_to_end_) {
