@@ -73,7 +73,7 @@ install_packages() {
 
   if [ ${#missing[@]} -gt 0 ]; then
     heading "Installing ${missing[*]}"
-    apt_get update -qq || fail "apt-get update failed; is this machine on the network?"
+    apt_get update -qq || echo "apt-get update failed; is this machine on the network? Going on with what it has."
     # All at once; where that fails one by one, so that a package that is not needed does not stop the rest.
     if ! apt_get install -y -qq --no-install-recommends "${missing[@]}"; then
       for name in "${missing[@]}"; do
