@@ -71,7 +71,8 @@ struct ArenaHeader {
   std::uint64_t nonce;  // random; a rank that reads it back has mapped the right memory
   std::uint32_t ranks;
   std::uint32_t ring_bytes;
-  std::atomic<std::uint64_t> boards_in_use[kMaxBoards / 64];
+  // Ranks that still use a board; 0: free. Board 0 is always the whole job's.
+  std::atomic<std::uint32_t> board_users[kMaxBoards];
 };
 static_assert(sizeof(ArenaHeader) <= 4096);
 

@@ -27,6 +27,8 @@ class Error : public std::exception {
   std::string text_;
 };
 
+// The enumerator's name: "ANELLO_ERR_TIMEOUT".
+const char* result_name(anello_result_t result);
 // "connect: Connection refused (errno 111)": for text that goes into an Error.
 std::string system_text(const char* call, int error_number);
 // ANELLO_ERR_SYSTEM with that text.

@@ -2,8 +2,6 @@
 
 #include "base/config.h"
 
-#define SPDLOG_HEADER_ONLY
-#define FMT_HEADER_ONLY
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -85,6 +86,11 @@ class Job {
   virtual void compare_calls(std::uint64_t id, std::uint32_t sequence) = 0;
   // Tells all ranks of the communicator that it has failed (Event::failed for each but this one). Returns at once.
   virtual void fail_communicator(std::uint64_t id, const Error& cause) = 0;
+
+  // Calls readable once, on the service thread, when the descriptor has something to read; to be asked for again after
+  // that. One descriptor at a time. unwatch: readable neither runs nor will run once it has returned.
+  virtual void watch(int descriptor, std::function<void()> readable) = 0;
+  virtual void unwatch() = 0;
 
   // What people call a rank in messages: "rank 2 (host alpha, pid 4711)".
   std::string describe(int rank) const;

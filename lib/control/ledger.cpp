@@ -1,6 +1,7 @@
 #include "control/ledger.h"
 
 #include "base/dtype.h"
+#include "base/error.h"
 #include "base/text.h"
 
 namespace anello::control {
@@ -13,6 +14,8 @@ const char* kind_name(std::int32_t kind) {
     case ANELLO_ALLGATHER: return "allgather";
     case ANELLO_REDUCE_SCATTER_BLOCK: return "reduce_scatter_block";
     case ANELLO_BARRIER: return "barrier";
+    case kDupCall: return "comm_dup";
+    case kSplitCall: return "comm_split";
     default: return "unknown";
   }
 }
@@ -37,7 +40,7 @@ std::uint64_t digest_of(const CallRecord& record) {
 
 std::string CallRecord::describe() const {
   std::string call = kind_name(kind);
-  if (kind == ANELLO_BARRIER) {
+  if (kind == ANELLO_BARRIER || kind == kDupCall || kind == kSplitCall) {
     call += "()";
   } else {
     call = text(call, "(count ", count, ", ", dtype_name(static_cast<anello_dtype_t>(dtype)));
@@ -47,7 +50,7 @@ std::string CallRecord::describe() const {
     if (kind == ANELLO_BROADCAST) call = text(call, ", root ", root);
     call += ")";
   }
-  if (refused != 0) call = text(call, ", refused there as ", anello_result_name(static_cast<anello_result_t>(refused)));
+  if (refused != 0) call = text(call, ", refused there as ", result_name(static_cast<anello_result_t>(refused)));
   return call;
 }
 

@@ -1,0 +1,55 @@
+#include "kernels/reduce.h"
+
+#include "kernels/reduce_levels.h"
+
+namespace anello::kernels {
+namespace {
+
+const ReducerTable& table_of(Level level) {
+#ifdef ANELLO_X86_LEVELS
+  if (level == Level::avx512) return kAvx512Reducers;
+  if (level == Level::avx2) return kAvx2Reducers;
+#endif
+  (void)level;
+  return kPlainReducers;
+}
+
+std::vector<Level> find_usable_levels() {
+  std::vector<Level> levels = {Level::plain};
+#ifdef ANELLO_X86_LEVELS
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+  if (avx2) levels.push_back(Level::avx2);
+  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    levels.push_back(Level::avx512);
+  }
+#endif
+  return levels;
+}
+
+}  // namespace
+
+const char* level_name(Level level) {
+  switch (level) {
+    case Level::plain: return "plain";
+    case Level::avx2: return "avx2";
+    case Level::avx512: return "avx512";
+  }
+  return "unknown";
+}
+
+const std::vector<Level>& usable_levels() {
+  // Leaked on purpose: read by threads that outlive static destructors.
+  static const auto* const levels = new std::vector<Level>(find_usable_levels());
+  return *levels;
+}
+
+const Reducer& reducer(Level level, anello_dtype_t dtype, anello_op_t op) { return table_of(level).rows[dtype][op]; }
+
+const Reducer& reducer(anello_dtype_t dtype, anello_op_t op) {
+  static const ReducerTable& best = table_of(usable_levels().back());
+  return best.rows[dtype][op];
+}
+
+}  // namespace anello::kernels

@@ -1,0 +1,38 @@
+#pragma once
+// The instruction-set levels for which the reductions are built, and each by name: for tests and measurements. All
+// others ask reducer(dtype, op), which takes the best level that this processor has.
+#include "kernels/reduce.h"
+
+#include <vector>
+
+namespace anello::kernels {
+
+enum class Level { plain, avx2, avx512 };
+
+inline constexpr int kDtypes = 0
+#define ANELLO_DTYPE(enumerator, name, storage, accumulator) +1
+#include "base/dtypes.def"
+#undef ANELLO_DTYPE
+    ;
+inline constexpr int kOps = 0
+#define ANELLO_OP(enumerator, name) +1
+#include "base/ops.def"
+#undef ANELLO_OP
+    ;
+
+struct ReducerTable {
+  Reducer rows[kDtypes][kOps];  // by enumerator, both counted from 0
+};
+
+const char* level_name(Level level);
+// Built in and usable on this processor, slowest first; plain is always there.
+const std::vector<Level>& usable_levels();
+// Requires: level is usable.
+const Reducer& reducer(Level level, anello_dtype_t dtype, anello_op_t op);
+
+// One per file reduce_<level>.cpp.
+extern const ReducerTable kPlainReducers;
+extern const ReducerTable kAvx2Reducers;
+extern const ReducerTable kAvx512Reducers;
+
+}  // namespace anello::kernels

@@ -1,0 +1,135 @@
+// Collectives and messages: one line each over anello_post.
+#include "api/arguments.h"
+#include "api/tables.h"
+#include "base/text.h"
+
+#include <cstddef>
+#include <cstring>
+
+using namespace anello;
+using namespace anello::api;
+
+namespace {
+
+anello_call_t call_of(anello_kind_t kind, const void* sendbuf, void* recvbuf, std::size_t count, anello_dtype_t dtype,
+                      anello_op_t op = ANELLO_SUM, int peer = 0, int tag = 0) {
+  anello_call_t call = ANELLO_CALL_INITIALIZER;
+  call.kind = kind;
+  call.dtype = dtype;
+  call.op = op;
+  call.peer = peer;
+  call.tag = tag;
+  call.sendbuf = sendbuf;
+  call.recvbuf = recvbuf;
+  call.count = count;
+  return call;
+}
+
+// Checks, then posts or runs. request NULL: blocks.
+anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_request_t* request, bool blocking,
+                         anello_status_t* status) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
+    if (const Error refused = check(call, communicator->rank(), communicator->size())) {
+      communicator->refuse(call, refused.code());
+      throw refused;
+    }
+    if (blocking) {
+      if (const Error error = communicator->run(call, status)) return failed(comm, error);
+      return ANELLO_OK;
+    }
+    if (request == nullptr) {
+      const Error refused(ANELLO_ERR_ARGUMENT, text("anello_i", kind_name(call.kind), ": request is NULL"));
+      communicator->refuse(call, refused.code());
+      throw refused;
+    }
+    const Error first = communicator->first_error();
+    if (first) throw first;
+    executor::Operation* operation = communicator->post(call);
+    *request = reinterpret_cast<anello_request_t>(requests().add({operation, communicator, comm}));
+    return ANELLO_OK;
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+anello_result_t anello_post(anello_comm_t comm, const anello_call_t* call, anello_request_t* request) {
+  anello_call_t whole = ANELLO_CALL_INITIALIZER;
+  if (call == nullptr || call->size < offsetof(anello_call_t, timeout_ms) || call->size > sizeof whole) {
+    return with(comm, [&](const std::shared_ptr<Communicator>&) -> anello_result_t {
+      throw Error(ANELLO_ERR_ARGUMENT, "anello_post: call is NULL or its size is not sizeof(anello_call_t)");
+    });
+  }
+  std::memcpy(&whole, call, call->size);
+  return dispatch(comm, whole, request, request == nullptr, nullptr);
+}
+
+anello_result_t anello_allreduce(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,
+                                 anello_comm_t comm) {
+  return dispatch(comm, call_of(ANELLO_ALLREDUCE, sendbuf, recvbuf, count, dtype, op), nullptr, true, nullptr);
+}
+
+anello_result_t anello_broadcast(void* buffer, size_t count, anello_dtype_t dtype, int root, anello_comm_t comm) {
+  return dispatch(comm, call_of(ANELLO_BROADCAST, buffer, buffer, count, dtype, ANELLO_SUM, root), nullptr, true, nullptr);
+}
+
+anello_result_t anello_allgather(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
+                                 anello_comm_t comm) {
+  return dispatch(comm, call_of(ANELLO_ALLGATHER, sendbuf, recvbuf, count, dtype), nullptr, true, nullptr);
+}
+
+anello_result_t anello_reduce_scatter_block(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
+                                            anello_op_t op, anello_comm_t comm) {
+  return dispatch(comm, call_of(ANELLO_REDUCE_SCATTER_BLOCK, sendbuf, recvbuf, count, dtype, op), nullptr, true, nullptr);
+}
+
+anello_result_t anello_barrier(anello_comm_t comm) {
+  return dispatch(comm, call_of(ANELLO_BARRIER, nullptr, nullptr, 0, ANELLO_UINT8), nullptr, true, nullptr);
+}
+
+anello_result_t anello_send(const void* buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
+                            anello_comm_t comm) {
+  return dispatch(comm, call_of(ANELLO_SEND, buffer, nullptr, count, dtype, ANELLO_SUM, dest, tag), nullptr, true, nullptr);
+}
+
+anello_result_t anello_recv(void* buffer, size_t count, anello_dtype_t dtype, int source, int tag, anello_comm_t comm,
+                            anello_status_t* status) {
+  return dispatch(comm, call_of(ANELLO_RECV, nullptr, buffer, count, dtype, ANELLO_SUM, source, tag), nullptr, true, status);
+}
+
+anello_result_t anello_iallreduce(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
+                                  anello_op_t op, anello_comm_t comm, anello_request_t* request) {
+  return dispatch(comm, call_of(ANELLO_ALLREDUCE, sendbuf, recvbuf, count, dtype, op), request, false, nullptr);
+}
+
+anello_result_t anello_ibroadcast(void* buffer, size_t count, anello_dtype_t dtype, int root, anello_comm_t comm,
+                                  anello_request_t* request) {
+  return dispatch(comm, call_of(ANELLO_BROADCAST, buffer, buffer, count, dtype, ANELLO_SUM, root), request, false, nullptr);
+}
+
+anello_result_t anello_iallgather(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
+                                  anello_comm_t comm, anello_request_t* request) {
+  return dispatch(comm, call_of(ANELLO_ALLGATHER, sendbuf, recvbuf, count, dtype), request, false, nullptr);
+}
+
+anello_result_t anello_ireduce_scatter_block(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
+                                             anello_op_t op, anello_comm_t comm, anello_request_t* request) {
+  return dispatch(comm, call_of(ANELLO_REDUCE_SCATTER_BLOCK, sendbuf, recvbuf, count, dtype, op), request, false, nullptr);
+}
+
+anello_result_t anello_ibarrier(anello_comm_t comm, anello_request_t* request) {
+  return dispatch(comm, call_of(ANELLO_BARRIER, nullptr, nullptr, 0, ANELLO_UINT8), request, false, nullptr);
+}
+
+anello_result_t anello_isend(const void* buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
+                             anello_comm_t comm, anello_request_t* request) {
+  return dispatch(comm, call_of(ANELLO_SEND, buffer, nullptr, count, dtype, ANELLO_SUM, dest, tag), request, false, nullptr);
+}
+
+anello_result_t anello_irecv(void* buffer, size_t count, anello_dtype_t dtype, int source, int tag, anello_comm_t comm,
+                             anello_request_t* request) {
+  return dispatch(comm, call_of(ANELLO_RECV, nullptr, buffer, count, dtype, ANELLO_SUM, source, tag), request, false, nullptr);
+}
+
+}  // extern "C"

@@ -1,0 +1,214 @@
+// wait and test, over one request and over many.
+#include "api/tables.h"
+#include "base/text.h"
+
+#include <ctime>
+#include <vector>
+
+using namespace anello;
+using namespace anello::api;
+
+namespace {
+
+void check_array(std::size_t count, const anello_request_t* requests_array) {
+  if (count > 0 && requests_array == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "requests is NULL");
+}
+
+// The operation of a request, kept alive while the object lives; null for the null request. Throws for a bad handle.
+class Held {
+ public:
+  explicit Held(anello_request_t request) : use_(requests(), number(request)) {
+    if (!use_ && request != ANELLO_REQUEST_NULL) {
+      throw Error(ANELLO_ERR_STATE, "the request was completed before, or never was one");
+    }
+  }
+  executor::Operation* operation() const { return use_ ? use_->operation : nullptr; }
+  executor::Context* context() const { return use_ ? &use_->communicator->context() : nullptr; }
+
+ private:
+  Requests::Use use_;
+};
+
+// Consumes a request whose operation is done.
+anello_result_t consume(anello_request_t* request, anello_status_t* status) {
+  const auto pending = requests().remove(number(*request), [](const Pending&) {});
+  if (!pending) throw Error(ANELLO_ERR_STATE, "the request was completed by another thread");
+  *request = ANELLO_REQUEST_NULL;
+  executor::Operation* operation = pending->operation;
+  const Error error = operation->error;
+  if (status != nullptr && operation->kind == ANELLO_RECV) *status = operation->status;
+  pending->communicator->context().release(operation);
+  return error ? failed(pending->comm, error) : ANELLO_OK;
+}
+
+bool test_one(anello_request_t request) {
+  const Held held(request);
+  return held.operation() == nullptr || held.context()->test(*held.operation());
+}
+
+// Blocks until one of the requests is done; false when all are null.
+bool wait_for_one(std::size_t count, const anello_request_t* array) {
+  std::vector<executor::Operation*> operations;
+  executor::Context* context = nullptr;
+  bool one_context = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Held held(array[i]);
+    if (held.operation() == nullptr) continue;
+    operations.push_back(held.operation());
+    if (context != nullptr && context != held.context()) one_context = false;
+    context = held.context();
+  }
+  if (context == nullptr) return false;
+  if (one_context) {
+    context->wait_any(operations.data(), operations.size());
+    return true;
+  }
+  // Ranks of several contexts in one thread: each is driven in turn.
+  for (int turn = 0;; ++turn) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (array[i] != ANELLO_REQUEST_NULL && test_one(array[i])) return true;
+    }
+    if (turn < 1000) {
+      sched_yield();
+    } else {
+      const timespec nap{0, 50'000};
+      nanosleep(&nap, nullptr);
+    }
+  }
+}
+
+anello_status_t* at(anello_status_t* statuses, std::size_t i) { return statuses == nullptr ? nullptr : statuses + i; }
+
+template <class Body>
+anello_result_t guarded(Body&& body) noexcept {
+  return guard(ANELLO_COMM_NULL, [&] {
+    if (in_forked_child()) {
+      throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello; only the parent may go on");
+    }
+    return body();
+  });
+}
+
+// Consumes those that are done now: their number, -1 when all are null, and the first failure among them.
+anello_result_t collect(std::size_t count, anello_request_t* array, int* done, int* indices, anello_status_t* statuses) {
+  int found = 0;
+  bool any = false;
+  anello_result_t first = ANELLO_OK;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (array[i] == ANELLO_REQUEST_NULL) continue;
+    any = true;
+    if (!test_one(array[i])) continue;
+    const anello_result_t result = consume(&array[i], at(statuses, std::size_t(found)));
+    if (first == ANELLO_OK) first = result;
+    if (indices != nullptr) indices[found] = static_cast<int>(i);
+    ++found;
+  }
+  *done = any ? found : -1;
+  return first;
+}
+
+}  // namespace
+
+extern "C" {
+
+anello_result_t anello_wait(anello_request_t* request, anello_status_t* status) {
+  return guarded([&] {
+    check_array(1, request);
+    if (*request == ANELLO_REQUEST_NULL) return ANELLO_OK;
+    {
+      const Held held(*request);
+      held.context()->wait(*held.operation());
+    }
+    return consume(request, status);
+  });
+}
+
+anello_result_t anello_test(anello_request_t* request, int* done, anello_status_t* status) {
+  return guarded([&] {
+    check_array(1, request);
+    if (done == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "done is NULL");
+    *done = test_one(*request) ? 1 : 0;
+    return *done != 0 && *request != ANELLO_REQUEST_NULL ? consume(request, status) : ANELLO_OK;
+  });
+}
+
+anello_result_t anello_wait_all(size_t count, anello_request_t* requests_array, anello_status_t* statuses) {
+  return guarded([&] {
+    check_array(count, requests_array);
+    anello_result_t first = ANELLO_OK;
+    for (std::size_t i = 0; i < count; ++i) {
+      const anello_result_t result = anello_wait(&requests_array[i], at(statuses, i));
+      if (first == ANELLO_OK) first = result;
+    }
+    return first;
+  });
+}
+
+anello_result_t anello_wait_any(size_t count, anello_request_t* requests_array, int* index, anello_status_t* status) {
+  return guarded([&] {
+    check_array(count, requests_array);
+    if (index == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "index is NULL");
+    if (!wait_for_one(count, requests_array)) {
+      *index = -1;
+      return ANELLO_OK;
+    }
+    int done = 0;
+    return anello_test_any(count, requests_array, index, &done, status);
+  });
+}
+
+anello_result_t anello_wait_some(size_t count, anello_request_t* requests_array, int* done, int* indices,
+                                 anello_status_t* statuses) {
+  return guarded([&] {
+    check_array(count, requests_array);
+    if (done == nullptr || (count > 0 && indices == nullptr)) throw Error(ANELLO_ERR_ARGUMENT, "done or indices is NULL");
+    wait_for_one(count, requests_array);
+    return collect(count, requests_array, done, indices, statuses);
+  });
+}
+
+anello_result_t anello_test_all(size_t count, anello_request_t* requests_array, int* done, anello_status_t* statuses) {
+  return guarded([&] {
+    check_array(count, requests_array);
+    if (done == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "done is NULL");
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!test_one(requests_array[i])) {
+        *done = 0;
+        return ANELLO_OK;
+      }
+    }
+    *done = 1;
+    return anello_wait_all(count, requests_array, statuses);
+  });
+}
+
+anello_result_t anello_test_any(size_t count, anello_request_t* requests_array, int* index, int* done,
+                                anello_status_t* status) {
+  return guarded([&] {
+    check_array(count, requests_array);
+    if (index == nullptr || done == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "index or done is NULL");
+    bool any = false;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (requests_array[i] == ANELLO_REQUEST_NULL) continue;
+      any = true;
+      if (!test_one(requests_array[i])) continue;
+      *index = static_cast<int>(i);
+      *done = 1;
+      return consume(&requests_array[i], status);
+    }
+    *index = -1;
+    *done = any ? 0 : 1;
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_test_some(size_t count, anello_request_t* requests_array, int* done, int* indices,
+                                 anello_status_t* statuses) {
+  return guarded([&] {
+    check_array(count, requests_array);
+    if (done == nullptr || (count > 0 && indices == nullptr)) throw Error(ANELLO_ERR_ARGUMENT, "done or indices is NULL");
+    return collect(count, requests_array, done, indices, statuses);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,244 @@
+// Creation, life and questions of communicators; about the library.
+#include "api/tables.h"
+#include "base/dtype.h"
+#include "base/text.h"
+#include "bootstrap/join.h"
+#include "transports/registry.h"
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace anello::api {
+
+Communicators& communicators() {
+  static Communicators* const table = new Communicators;  // leaked: calls may come from static destructors
+  return *table;
+}
+
+Requests& requests() {
+  static Requests* const table = new Requests;
+  return *table;
+}
+
+namespace {
+
+anello_comm_t publish(std::shared_ptr<Communicator> communicator) {
+  return reinterpret_cast<anello_comm_t>(communicators().add(std::move(communicator)));
+}
+
+void refuse_in_child() {
+  if (in_forked_child()) {
+    throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello; only the parent may go on");
+  }
+}
+
+// The caller's struct over the defaults: a caller built against an older header knows fewer fields.
+anello_config_t complete(const anello_config_t* config) {
+  anello_config_t whole = ANELLO_CONFIG_INITIALIZER;
+  if (config == nullptr) return whole;
+  if (config->size < offsetof(anello_config_t, url) || config->size > sizeof whole) {
+    throw Error(ANELLO_ERR_ARGUMENT, text("anello_config_t.size is ", config->size, ", this library knows ", sizeof whole,
+                                          ": start from ANELLO_CONFIG_INITIALIZER"));
+  }
+  std::memcpy(&whole, config, config->size);
+  whole.size = sizeof whole;
+  if (whole.timeout_ms < 0) throw Error(ANELLO_ERR_ARGUMENT, text("timeout_ms ", whole.timeout_ms, " is negative"));
+  if ((whole.rank < 0) != (whole.world_size < 0)) {
+    throw Error(ANELLO_ERR_ARGUMENT, "rank and world_size must both be given, or both be -1");
+  }
+  if (whole.world_size == 0 || (whole.rank >= 0 && whole.rank >= whole.world_size)) {
+    throw Error(ANELLO_ERR_ARGUMENT, text("rank ", whole.rank, " is not below world_size ", whole.world_size));
+  }
+  return whole;
+}
+
+void require(const void* pointer, const char* name) {
+  if (pointer == nullptr) throw Error(ANELLO_ERR_ARGUMENT, text(name, " is NULL"));
+}
+
+}  // namespace
+}  // namespace anello::api
+
+using namespace anello;
+using namespace anello::api;
+
+extern "C" {
+
+const char anello_in_place_marker = 0;
+
+anello_result_t anello_unique_id_create(anello_unique_id_t* id) {
+  return guard(ANELLO_COMM_NULL, [&] {
+    refuse_in_child();
+    require(id, "id");
+    *id = bootstrap::make_unique_id();
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_comm_create(const anello_config_t* config, anello_comm_t* comm) {
+  return guard(ANELLO_COMM_NULL, [&] {
+    refuse_in_child();
+    require(comm, "comm");
+    *comm = publish(Communicator::create(complete(config)));
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_comm_create_all(int count, anello_comm_t* comms) {
+  return guard(ANELLO_COMM_NULL, [&] {
+    refuse_in_child();
+    require(comms, "comms");
+    if (count < 1) throw Error(ANELLO_ERR_ARGUMENT, text("count ", count, " is below 1"));
+    const anello_unique_id_t id = bootstrap::make_unique_id();
+    std::vector<std::shared_ptr<Communicator>> made(static_cast<std::size_t>(count));
+    std::vector<Error> errors(static_cast<std::size_t>(count));
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < count; ++rank) {
+      threads.emplace_back([&, rank] {
+        const auto at = static_cast<std::size_t>(rank);
+        try {
+          anello_config_t config = ANELLO_CONFIG_INITIALIZER;
+          config.rank = rank;
+          config.world_size = count;
+          config.unique_id = &id;
+          made[at] = Communicator::create(config);
+        } catch (const Error& error) {
+          errors[at] = error;
+        } catch (const std::exception& error) {
+          errors[at] = Error(ANELLO_ERR_INTERNAL, error.what());
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const Error& error : errors) {
+      if (error) throw error;
+    }
+    for (int rank = 0; rank < count; ++rank) comms[rank] = publish(std::move(made[static_cast<std::size_t>(rank)]));
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_comm_dup(anello_comm_t comm, anello_comm_t* result) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
+    require(result, "result");
+    *result = publish(parent->split(0, parent->rank(), control::kDupCall));
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_comm_split(anello_comm_t comm, int color, int key, anello_comm_t* result) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
+    require(result, "result");
+    if (color < 0 && color != ANELLO_UNDEFINED) {
+      throw Error(ANELLO_ERR_ARGUMENT, text("color ", color, " is negative and not ANELLO_UNDEFINED"));
+    }
+    std::shared_ptr<Communicator> child = parent->split(color, key, control::kSplitCall);
+    *result = child == nullptr ? ANELLO_COMM_NULL : publish(std::move(child));
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_comm_destroy(anello_comm_t comm) {
+  return guard(comm, [&] {
+    refuse_in_child();
+    if (comm == ANELLO_COMM_NULL) return ANELLO_OK;
+    Error first;
+    const auto gone = communicators().remove(
+        number(comm), [&](const std::shared_ptr<Communicator>& communicator) { first = communicator->destroy(); });
+    if (!gone) throw Error(ANELLO_ERR_STATE, "the communicator was destroyed before, or never was one");
+    if (first) throw first;
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_comm_abort(anello_comm_t comm, const char* reason) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
+    communicator->abort(reason == nullptr ? "" : std::string(reason, strnlen(reason, 1024)));
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_comm_rank(anello_comm_t comm, int* rank) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
+    require(rank, "rank");
+    *rank = communicator->rank();
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_comm_size(anello_comm_t comm, int* size) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
+    require(size, "size");
+    *size = communicator->size();
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_comm_local_rank(anello_comm_t comm, int* local_rank) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
+    require(local_rank, "local_rank");
+    *local_rank = communicator->local_rank();
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_comm_local_size(anello_comm_t comm, int* local_size) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
+    require(local_size, "local_size");
+    *local_size = communicator->local_size();
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_comm_transport(anello_comm_t comm, int peer, const char** name) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
+    require(name, "name");
+    if (peer < 0 || peer >= communicator->size()) {
+      throw Error(ANELLO_ERR_ARGUMENT, text("peer ", peer, " is not a rank of this communicator"));
+    }
+    *name = communicator->transport_to(peer);
+    return ANELLO_OK;
+  });
+}
+
+const char* anello_last_error(anello_comm_t comm) {
+  if (const char* text = remembered(comm)) return text;
+  if (comm == ANELLO_COMM_NULL || in_forked_child()) return "";
+  try {
+    const Communicators::Use use(communicators(), number(comm));
+    return use ? keep_text((*use)->first_error().text()) : "";
+  } catch (...) {
+    return "";
+  }
+}
+
+const char* anello_result_name(anello_result_t result) { return result_name(result); }
+
+size_t anello_dtype_size(anello_dtype_t dtype) { return dtype_bytes(dtype); }
+const char* anello_dtype_name(anello_dtype_t dtype) { return dtype_name(dtype); }
+const char* anello_op_name(anello_op_t op) { return op_name(op); }
+
+int anello_version(void) { return ANELLO_VERSION_CODE; }
+const char* anello_commit(void) { return ANELLO_COMMIT; }
+
+anello_result_t anello_transport_query(int index, anello_transport_info_t* info) {
+  return guard(ANELLO_COMM_NULL, [&] {
+    require(info, "info");
+    if (info->size != sizeof *info) {
+      throw Error(ANELLO_ERR_ARGUMENT, text("anello_transport_info_t.size is ", info->size, ", not ", sizeof *info));
+    }
+    const auto& rows = transport::registry();
+    if (index < 0 || index >= static_cast<int>(rows.size())) {
+      throw Error(ANELLO_ERR_ARGUMENT, text("there is no transport ", index));
+    }
+    const transport::Row& row = rows[static_cast<std::size_t>(index)];
+    const std::string why = row.why_not();
+    info->name = row.name;
+    std::strncpy(info->why_not, why.c_str(), sizeof info->why_not - 1);
+    info->why_not[sizeof info->why_not - 1] = '\0';
+    return ANELLO_OK;
+  });
+}
+
+}  // extern "C"

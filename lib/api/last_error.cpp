@@ -1,0 +1,41 @@
+#include "api/last_error.h"
+
+namespace anello::api {
+
+namespace {
+
+struct Last {
+  anello_comm_t comm = ANELLO_COMM_NULL;
+  bool any = false;
+  std::string text;
+  std::string kept;
+};
+thread_local Last last;
+
+}  // namespace
+
+anello_result_t failed(anello_comm_t comm, const Error& error) noexcept {
+  try {
+    last.text = error.text();
+  } catch (...) {
+    last.text.clear();  // out of memory for the text: the code has to do
+  }
+  last.comm = comm;
+  last.any = true;
+  return error.code();
+}
+
+const char* remembered(anello_comm_t comm) noexcept {
+  return last.any && last.comm == comm ? last.text.c_str() : nullptr;
+}
+
+const char* keep_text(const std::string& text) noexcept {
+  try {
+    last.kept = text;
+  } catch (...) {
+    return "";
+  }
+  return last.kept.c_str();
+}
+
+}  // namespace anello::api

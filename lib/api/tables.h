@@ -1,0 +1,47 @@
+#pragma once
+// The process's communicators and requests by handle.
+#include "api/handle_table.h"
+#include "api/last_error.h"
+#include "base/unique_fd.h"
+#include "communicator/communicator.h"
+
+#include <anello/anello.h>
+
+#include <memory>
+
+namespace anello::api {
+
+struct Pending {
+  executor::Operation* operation = nullptr;
+  // Keeps what the operation lives in, also after anello_comm_destroy.
+  std::shared_ptr<Communicator> communicator;
+  anello_comm_t comm = ANELLO_COMM_NULL;
+};
+
+using Communicators = HandleTable<std::shared_ptr<Communicator>>;
+using Requests = HandleTable<Pending>;
+
+Communicators& communicators();
+Requests& requests();
+
+inline std::uintptr_t number(anello_comm_t comm) { return reinterpret_cast<std::uintptr_t>(comm); }
+inline std::uintptr_t number(anello_request_t request) { return reinterpret_cast<std::uintptr_t>(request); }
+
+// Runs body(communicator) with the communicator kept alive, or fails with the reason.
+template <class Body>
+anello_result_t with(anello_comm_t comm, Body&& body) noexcept {
+  return guard(comm, [&] {
+    if (in_forked_child()) {
+      throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello; only the parent may go on");
+    }
+    const Communicators::Use use(communicators(), number(comm));
+    if (!use) {
+      throw comm == ANELLO_COMM_NULL
+          ? Error(ANELLO_ERR_ARGUMENT, "the communicator is ANELLO_COMM_NULL")
+          : Error(ANELLO_ERR_STATE, "the communicator was destroyed, or never was one");
+    }
+    return body(*use);
+  });
+}
+
+}  // namespace anello::api

@@ -1,0 +1,312 @@
+#include "communicator/communicator.h"
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "bootstrap/join.h"
+#include "transports/registry.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <numeric>
+
+namespace anello {
+
+using executor::Operation;
+
+namespace {
+
+constexpr std::uint64_t kWholeJob = 1;
+
+std::uint64_t child_id(std::uint64_t parent, std::uint32_t child, std::uint64_t color) {
+  std::uint64_t id = parent ^ (std::uint64_t(child) << 32 | (color & 0xffffffffu));
+  for (int round = 0; round < 2; ++round) {
+    id ^= id >> 31;
+    id *= 0x9fb21c651e98df25ull;
+    id ^= id >> 28;
+  }
+  return id;
+}
+
+// Exchanges on a board are numbered from here on; 0 is what a fresh board's lines say.
+std::uint32_t first_exchange(std::int64_t first_sequence) {
+  const auto number = static_cast<std::uint32_t>(first_sequence + 1);
+  return number == 0 ? 1 : number;
+}
+
+bool reduces(anello_kind_t kind) { return kind == ANELLO_ALLREDUCE || kind == ANELLO_REDUCE_SCATTER_BLOCK; }
+
+schedule::Collective collective_of(anello_kind_t kind) {
+  switch (kind) {
+    case ANELLO_ALLREDUCE: return schedule::Collective::allreduce;
+    case ANELLO_BROADCAST: return schedule::Collective::broadcast;
+    case ANELLO_ALLGATHER: return schedule::Collective::allgather;
+    case ANELLO_REDUCE_SCATTER_BLOCK: return schedule::Collective::reduce_scatter;
+    default: return schedule::Collective::barrier;
+  }
+}
+
+bool is_message(anello_kind_t kind) { return kind == ANELLO_SEND || kind == ANELLO_RECV; }
+
+}  // namespace
+
+std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config) {
+  const Config& environment = Config::get();
+  std::unique_ptr<control::Job> job = bootstrap::join(config);
+  std::vector<executor::Context::Carrier> carriers;
+  std::uint32_t wanted = 0;
+  for (const control::Member& member : job->members()) wanted |= member.transport;
+  for (const transport::Row& row : transport::registry()) {
+    if ((wanted & row.bit) != 0) carriers.push_back({row.bit, row.make(job->arena())});
+  }
+  std::vector<int> ranks(std::size_t(job->size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const bool one_arena = std::all_of(job->members().begin(), job->members().end(), [&](const control::Member& member) {
+    return member.local_index >= 0 && member.machine == job->members()[0].machine;
+  });
+  const int board = one_arena && job->size() > 1 ? 0 : -1;
+  const std::uint32_t first_number = first_exchange(job->shared().first_sequence);
+  const std::int64_t timeout_ms = config.timeout_ms > 0 ? config.timeout_ms : environment.timeout_ms;
+  auto context = std::make_shared<executor::Context>(std::move(job), std::move(carriers), environment.spin_us);
+  return std::shared_ptr<Communicator>(
+      new Communicator(std::move(context), kWholeJob, std::move(ranks), board, first_number, timeout_ms));
+}
+
+Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint64_t id, std::vector<int> ranks,
+                           int board, std::uint32_t first_number, std::int64_t timeout_ms)
+    : context_(std::move(context)), timeout_ms_(timeout_ms), board_(board) {
+  control::Job& job = context_->job();
+  const std::vector<control::Member>& members = job.members();
+  const control::Member& self = members[std::size_t(job.rank())];
+  wish_.algorithm = job.shared().algorithm;
+  wish_.chunk_bytes = static_cast<std::size_t>(std::max<std::int64_t>(0, job.shared().chunk_bytes));
+  local_size_ = 0;
+  std::map<std::string, int> ranks_on;
+  std::map<std::string, int> processors_of;
+  std::vector<int> local;
+  for (const int world : ranks) {
+    const control::Member& member = members[std::size_t(world)];
+    if (member.host == self.host) {
+      if (world == job.rank()) local_rank_ = local_size_;
+      ++local_size_;
+    }
+    ++ranks_on[member.host];
+    processors_of[member.host] = std::max(processors_of[member.host], member.processors);
+    local.push_back(member.local_index);
+  }
+  topology_.size = static_cast<int>(ranks.size());
+  topology_.board = board >= 0;
+  topology_.board_bytes = board >= 0 ? executor::Board::capacity() : 0;
+  topology_.network = board < 0 && topology_.size > 1;
+  topology_.oversubscribed = std::any_of(ranks_on.begin(), ranks_on.end(),
+                                         [&](const auto& host) { return host.second > processors_of[host.first]; });
+  const auto me = static_cast<int>(std::find(ranks.begin(), ranks.end(), job.rank()) - ranks.begin());
+  executor::Board lines;
+  if (board >= 0) lines = executor::Board(job.arena(), board, std::move(local), me, first_number);
+  group_ = context_->add_group(id, std::move(ranks), std::move(lines),
+                               static_cast<std::uint32_t>(job.shared().first_sequence));
+}
+
+Communicator::~Communicator() { destroy(); }
+
+Error Communicator::destroy() {
+  Error first;
+  std::call_once(destroyed_, [&] {
+    first = context_->remove_group(*group_);
+    give_back_board();
+  });
+  return first;
+}
+
+Error Communicator::first_error() {
+  const auto held = context_->lock();
+  return group_->error;
+}
+
+const char* Communicator::transport_to(int peer) const {
+  const int world = group_->ranks[std::size_t(peer)];
+  const control::Member& member = context_->job().members()[std::size_t(world)];
+  for (const transport::Row& row : transport::registry()) {
+    if (member.transport == row.bit) return row.name;
+  }
+  return "self";
+}
+
+// ---- Calls ----
+
+std::shared_ptr<const executor::Plan> Communicator::plan(const schedule::Call& call) {
+  const std::lock_guard held(plans_mutex_);
+  if (auto known = plans_.find(call)) return known;
+  const schedule::Choice choice = schedule::choose(call, topology_, wish_);
+  auto made = executor::Plan::of(choice.algorithm->make(call, topology_, rank(), choice.chunk));
+  log::debug(context_->rank(), schedule::name(call.collective), "(count ", call.count, "): ", choice.algorithm->name,
+             ", chunks of ", choice.chunk * call.element_bytes, " bytes, ", made->schedule.steps.size(), " steps");
+  plans_.keep(call, made);
+  return made;
+}
+
+void Communicator::prepare(Operation& operation, const anello_call_t& call, control::CallRecord& record) {
+  operation.kind = call.kind;
+  operation.dtype = call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype;
+  operation.op = reduces(call.kind) ? call.op : ANELLO_SUM;
+  operation.peer = call.peer;
+  operation.tag = call.tag;
+  operation.count = call.kind == ANELLO_BARRIER ? 0 : call.count;
+  operation.element_bytes = dtype_bytes(operation.dtype);
+  operation.reducer = &kernels::reducer(operation.dtype, operation.op);
+  operation.timeout_ns = (call.timeout_ms > 0 ? call.timeout_ms : timeout_ms_) * 1'000'000;
+  operation.output = static_cast<std::byte*>(call.recvbuf);
+  operation.input = static_cast<const std::byte*>(call.sendbuf);
+  if (is_message(call.kind)) return;
+
+  schedule::Call planned;
+  planned.collective = collective_of(call.kind);
+  planned.count = operation.count;
+  planned.element_bytes = operation.element_bytes;
+  planned.root = call.kind == ANELLO_BROADCAST ? call.peer : 0;
+  planned.invariant = context_->job().shared().invariant && reduces(call.kind);
+  planned.finish = reduces(call.kind) && operation.reducer->finishes;
+  planned.accumulate = reduces(call.kind) && operation.reducer->accumulates;
+  const std::size_t own = call.kind == ANELLO_ALLGATHER ? std::size_t(rank()) * call.count * operation.element_bytes : 0;
+  planned.in_place = call.kind == ANELLO_BROADCAST || call.sendbuf == ANELLO_IN_PLACE ||
+                     (call.kind != ANELLO_REDUCE_SCATTER_BLOCK && call.sendbuf != nullptr &&
+                      operation.input == operation.output + own);
+  if (planned.in_place) operation.input = operation.output;
+  operation.plan = plan(planned);
+
+  record.kind = call.kind;
+  record.dtype = operation.dtype;
+  record.op = operation.op;
+  record.root = planned.root;
+  record.count = operation.count;
+}
+
+Operation* Communicator::start(const anello_call_t& call, bool blocking, int record_kind) {
+  Operation* operation = context_->acquire(*group_);
+  control::CallRecord record;
+  try {
+    prepare(*operation, call, record);
+    if (record_kind >= 0) record.kind = record_kind;
+    if (blocking && operation->plan != nullptr && operation->plan->is_exchange &&
+        context_->exchange_now(*operation, record)) {
+      return operation;
+    }
+    context_->post(*operation, record);
+  } catch (...) {
+    context_->release(operation);
+    throw;
+  }
+  return operation;
+}
+
+Operation* Communicator::post(const anello_call_t& call) {
+  Operation* operation = start(call, false, -1);
+  context_->leave_to_background();
+  return operation;
+}
+
+Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind) {
+  Operation* operation = start(call, true, record_kind);
+  context_->wait(*operation);
+  Error error = operation->error;
+  if (status != nullptr && call.kind == ANELLO_RECV) *status = operation->status;
+  context_->release(operation);
+  return error;
+}
+
+void Communicator::refuse(const anello_call_t& call, anello_result_t result) {
+  if (is_message(call.kind)) return;
+  Operation* operation = context_->acquire(*group_);
+  operation->kind = call.kind;
+  control::CallRecord record;
+  record.kind = call.kind;
+  record.dtype = call.dtype;
+  record.op = call.op;
+  record.root = call.peer;
+  record.count = call.count;
+  record.refused = result;
+  context_->post(*operation, record);
+  context_->release(operation);
+}
+
+void Communicator::abort(const std::string& reason) {
+  const std::string who = context_->job().describe(context_->rank());
+  context_->abort(*group_, Error(ANELLO_ERR_ABORTED, reason.empty() ? text(who, " aborted the communicator")
+                                                                    : text(who, " aborted the communicator: ", reason),
+                                 context_->rank()));
+}
+
+// ---- Children ----
+
+int Communicator::allocate_board(int users) {
+  const transport::Arena& arena = context_->job().arena();
+  for (int board = 1; board < transport::kMaxBoards; ++board) {
+    std::uint32_t none = 0;
+    if (!arena.header().board_users[board].compare_exchange_strong(none, static_cast<std::uint32_t>(users))) continue;
+    if (!arena.commit_board(board)) {
+      arena.header().board_users[board].store(0);
+      return -1;
+    }
+    // What an earlier communicator left must not look like a line of this one.
+    for (int member = 0; member < arena.ranks(); ++member) {
+      for (transport::BoardLine& line : arena.board(board, member).line) line.number.store(0, std::memory_order_relaxed);
+    }
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return board;
+  }
+  return -1;  // all in use: the communicator works without one
+}
+
+void Communicator::give_back_board() {
+  if (board_ <= 0) return;
+  context_->job().arena().header().board_users[board_].fetch_sub(1, std::memory_order_acq_rel);
+}
+
+std::shared_ptr<Communicator> Communicator::split(int color, int key, int record_kind) {
+  struct Choice {
+    std::int32_t color;
+    std::int32_t key;
+  };
+  std::vector<Choice> choices(std::size_t(size()));
+  choices[std::size_t(rank())] = {color, key};
+  anello_call_t gather = ANELLO_CALL_INITIALIZER;
+  gather.kind = ANELLO_ALLGATHER;
+  gather.sendbuf = ANELLO_IN_PLACE;
+  gather.recvbuf = choices.data();
+  gather.count = 2;
+  gather.dtype = ANELLO_INT32;
+  if (const Error error = run(gather, nullptr, record_kind)) throw error;
+  const std::uint32_t child = children_++;
+
+  std::vector<int> chosen;  // ranks of this communicator, in the order of the new one
+  for (int peer = 0; peer < size(); ++peer) {
+    if (color != ANELLO_UNDEFINED && choices[std::size_t(peer)].color == color) chosen.push_back(peer);
+  }
+  std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
+    return choices[std::size_t(a)].key < choices[std::size_t(b)].key;
+  });
+  std::vector<int> ranks;
+  for (const int peer : chosen) ranks.push_back(group_->ranks[std::size_t(peer)]);
+  const std::vector<control::Member>& members = context_->job().members();
+  const bool one_arena = std::all_of(ranks.begin(), ranks.end(), [&](int world) {
+    return members[std::size_t(world)].local_index >= 0 &&
+           members[std::size_t(world)].machine == members[std::size_t(ranks[0])].machine;
+  });
+
+  // The first rank of each new communicator finds a board for it; the others learn which.
+  std::vector<std::int32_t> boards(std::size_t(size()), -1);
+  if (!chosen.empty() && chosen[0] == rank() && one_arena && ranks.size() > 1) {
+    boards[std::size_t(rank())] = allocate_board(static_cast<int>(ranks.size()));
+  }
+  gather.recvbuf = boards.data();
+  gather.count = 1;
+  if (const Error error = run(gather, nullptr, record_kind)) throw error;
+  if (chosen.empty()) return nullptr;
+  const std::uint64_t id = child_id(group_->id, child, static_cast<std::uint64_t>(std::int64_t{color}));
+  return std::shared_ptr<Communicator>(new Communicator(context_, id, std::move(ranks), boards[std::size_t(chosen[0])],
+                                                        first_exchange(context_->job().shared().first_sequence),
+                                                        timeout_ms_));
+}
+
+}  // namespace anello

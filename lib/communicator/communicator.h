@@ -1,0 +1,70 @@
+#pragma once
+// A communicator: rank and size, its way from a call to a plan, and how others are made from it. The operations
+// themselves are the executor's. Errors are thrown in setup and returned in operations.
+#include "base/error.h"
+#include "communicator/plan_cache.h"
+#include "executor/context.h"
+#include "schedule/catalog.h"
+
+#include <anello/anello.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace anello {
+
+class Communicator {
+ public:
+  // The first communicator of a rank: meets the others. Throws Error.
+  static std::shared_ptr<Communicator> create(const anello_config_t& config);
+  ~Communicator();
+
+  int rank() const { return group_->rank; }
+  int size() const { return group_->size(); }
+  int local_rank() const { return local_rank_; }
+  int local_size() const { return local_size_; }
+  const char* transport_to(int peer) const;
+  executor::Context& context() { return *context_; }
+
+  // Posts a checked call; the operation is complete or under way. Never null.
+  executor::Operation* post(const anello_call_t& call);
+  // A blocking call from start to end.
+  Error run(const anello_call_t& call, anello_status_t* status, int record_kind = -1);
+  // A call that was refused for its arguments takes its place in the order all the same.
+  void refuse(const anello_call_t& call, anello_result_t result);
+
+  // Collective. nullptr: this rank's colour is ANELLO_UNDEFINED. Throws Error. record_kind: control::kDupCall or
+  // kSplitCall, as which other ranks hear of it where they disagree.
+  std::shared_ptr<Communicator> split(int color, int key, int record_kind);
+  void abort(const std::string& reason);
+  // Its first error. Later calls find it destroyed.
+  Error destroy();
+  Error first_error();
+
+ private:
+  Communicator(std::shared_ptr<executor::Context> context, std::uint64_t id, std::vector<int> ranks, int board,
+               std::uint32_t first_number, std::int64_t timeout_ms);
+
+  void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
+  std::shared_ptr<const executor::Plan> plan(const schedule::Call& call);
+  executor::Operation* start(const anello_call_t& call, bool blocking, int record_kind);
+  int allocate_board(int users);
+  void give_back_board();
+
+  std::shared_ptr<executor::Context> context_;
+  const std::int64_t timeout_ms_;
+  const int board_;  // index in the arena, -1: none
+  std::unique_ptr<executor::Group> group_;
+  schedule::Topology topology_;
+  schedule::Wish wish_;
+  int local_rank_ = 0;
+  int local_size_ = 1;
+  std::mutex plans_mutex_;
+  PlanCache plans_;
+  std::atomic<std::uint32_t> children_{0};  // splits so far, equal on all ranks
+  std::once_flag destroyed_;
+};
+
+}  // namespace anello

@@ -1,0 +1,33 @@
+#pragma once
+// Plans by all that choose() saw of a call, bounded in number and in steps; the least recently used goes first. Plans
+// under way are kept alive by their operations.
+#include "executor/plan.h"
+#include "schedule/catalog.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace anello {
+
+class PlanCache {
+ public:
+  // nullptr: not there.
+  std::shared_ptr<const executor::Plan> find(const schedule::Call& call);
+  void keep(const schedule::Call& call, std::shared_ptr<const executor::Plan> plan);
+
+ private:
+  static constexpr std::size_t kMaxPlans = 128;
+  static constexpr std::size_t kMaxSteps = 500'000;
+  struct Entry {
+    schedule::Call call;
+    std::shared_ptr<const executor::Plan> plan;
+    std::uint64_t used = 0;
+  };
+  std::vector<Entry> entries_;
+  std::size_t last_ = 0;
+  std::size_t steps_ = 0;
+  std::uint64_t clock_ = 0;
+};
+
+}  // namespace anello

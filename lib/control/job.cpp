@@ -1,0 +1,13 @@
+#include "control/job.h"
+
+#include "base/text.h"
+
+namespace anello::control {
+
+std::string Job::describe(int rank) const {
+  if (rank < 0 || rank >= size()) return text("rank ", rank);
+  const Member& member = members()[std::size_t(rank)];
+  return text("rank ", rank, " (host ", member.host, ", pid ", member.pid, ")");
+}
+
+}  // namespace anello::control

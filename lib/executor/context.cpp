@@ -1,0 +1,444 @@
+#include "executor/context.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "executor/run.h"
+
+#include <algorithm>
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+namespace anello::executor {
+
+Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us)
+    : job_(std::move(job)),
+      rank_(job_->rank()),
+      carriers_(std::move(carriers)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!epoll_) throw system_error("epoll_create1", errno);
+  epoll_event interest{};
+  interest.events = EPOLLIN;
+  interest.data.ptr = nullptr;  // the wake-up descriptor; routes carry themselves
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, job_->wake_descriptor(), &interest) != 0) {
+    throw system_error("epoll_ctl", errno);
+  }
+  const control::Member& self = job_->members()[std::size_t(rank_)];
+  const auto local = std::count_if(job_->members().begin(), job_->members().end(), [&](const control::Member& member) {
+    return member.rank == rank_ || member.host == self.host;
+  });
+  budget_ = WaitBudget::of(static_cast<int>(local), self.processors, spin_us);
+  routes_.resize(std::size_t(job_->size()));
+  gone_.resize(std::size_t(job_->size()), Gone::no);
+}
+
+Context::~Context() {
+  job_->unwatch();
+  {
+    const Lock held = lock();
+    closing_ = true;
+    // What was sent still arrives: the endpoints hand over what they hold. A peer that does not take it within the
+    // limit has stopped, and whoever waits for it has a deadline of his own.
+    const Deadline limit = Deadline::in_ms(1000);
+    const auto all_drained = [this] {
+      return std::all_of(open_routes_.begin(), open_routes_.end(), [](Route* route) { return route->drained(); });
+    };
+    while (!all_drained() && !limit.passed()) sched_yield();
+    drop_all(strays_);
+  }
+  routes_.clear();  // before the job: endpoints look at the arena
+  groups_.clear();
+  for (EarlyFrame* frame : free_frames_) delete frame;
+}
+
+std::unique_lock<std::mutex> Context::lock() {
+  contenders_.fetch_add(1, std::memory_order_relaxed);
+  Lock held(mutex_);
+  contenders_.fetch_sub(1, std::memory_order_relaxed);
+  return held;
+}
+
+// ---- Groups ----
+
+std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ranks, Board board,
+                                          std::uint32_t first_sequence) {
+  std::unique_ptr<Group> group;
+  {
+    const Lock held = lock();
+    const auto me = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
+    group = std::make_unique<Group>(*this, id, ranks, static_cast<int>(me), std::move(board), first_sequence);
+    groups_[id] = group.get();
+    last_group_ = group.get();
+    for (Flow& flow : group->flows) {
+      const int world = group->ranks[std::size_t(flow.peer)];
+      if (world != rank_) flow.route = &route(world);
+    }
+    deliver_strays(*group);
+    const auto failed = failed_early_.find(id);
+    if (failed != failed_early_.end()) {
+      group->error = failed->second;
+      failed_early_.erase(failed);
+    }
+    for (const int world : group->ranks) {
+      if (gone_[std::size_t(world)] == Gone::lost && !group->error) {
+        group->error = Error(ANELLO_ERR_PEER_LOST, job_->describe(world) + " was lost before the communicator was made",
+                             world);
+      }
+    }
+  }
+  job_->add_communicator(id, std::move(ranks), &group->ledger);
+  return group;
+}
+
+Error Context::remove_group(Group& group) {
+  job_->remove_communicator(group.id);
+  const Lock held = lock();
+  if (job_->news.load(std::memory_order_acquire)) handle_events();
+  const Error first = group.error;
+  const Error ended(ANELLO_ERR_STATE, "the communicator was destroyed");
+  end_all(group, first ? first : ended);
+  for (Flow& flow : group.flows) {
+    if (flow.route == nullptr) continue;
+    flow.route->forget(group);
+    drop_all(flow.early);
+    // In the lane, behind all that was sent: the peer then knows that no more comes.
+    if (flow.route->state() == Route::State::open && !flow.route->endpoint()->failure()) {
+      transport::FrameHeader leave;
+      leave.kind = static_cast<std::uint16_t>(FrameKind::leave);
+      leave.communicator = group.id;
+      flow.notes.push_back(leave);
+      flow.route->list(flow);
+    }
+  }
+  // The notes leave now or, on a full lane, are given up with the group: the service threads tell the same.
+  const Deadline limit = Deadline::in_ms(100);
+  for (Flow& flow : group.flows) {
+    if (flow.route == nullptr) continue;
+    while (!flow.notes.empty() && flow.route->state() == Route::State::open && !limit.passed()) {
+      if (!flow.route->push()) sched_yield();
+    }
+    flow.route->forget(group);
+  }
+  if (!group.error) group.error = ended;
+  if (last_group_ == &group) last_group_ = nullptr;
+  retired_.insert(group.id);
+  groups_.erase(group.id);
+  return first;
+}
+
+Group* Context::find_group(std::uint64_t id) {
+  if (last_group_ != nullptr && last_group_->id == id) return last_group_;
+  const auto found = groups_.find(id);
+  if (found == groups_.end()) return nullptr;
+  last_group_ = found->second;
+  return last_group_;
+}
+
+// ---- Operations ----
+
+Operation* Context::acquire(Group& group) {
+  const Lock held = lock();
+  Operation* operation = free_operations_.pop();
+  if (operation == nullptr) {
+    operations_.push_back(std::make_unique<Operation>());
+    operation = operations_.back().get();
+  }
+  operation->group = &group;
+  operation->done.store(false, std::memory_order_relaxed);
+  operation->state = Operation::State::idle;
+  operation->error = Error();
+  operation->status = {-1, -1, 0};
+  operation->published = false;
+  operation->bytes = 0;
+  operation->moved = 0;
+  operation->movement = 0;
+  operation->last_progress_ns = 0;
+  operation->reducer = nullptr;
+  return operation;
+}
+
+void Context::release(Operation* operation) {
+  const Lock held = lock();
+  operation->plan.reset();
+  operation->group = nullptr;
+  operation->state = Operation::State::idle;
+  // Scratch of a large call is not kept for ever: first touch costs, but so does a process that never shrinks.
+  constexpr std::size_t kKeep = 64 * 1024 * 1024;
+  if (operation->run.scratch.size() > kKeep) std::vector<std::byte>().swap(operation->run.scratch);
+  if (operation->run.accumulator.size() > kKeep) std::vector<std::byte>().swap(operation->run.accumulator);
+  free_operations_.push(operation);
+}
+
+// Gives the call its place in the communicator's order.
+void Context::enter(Operation& operation, control::CallRecord& record) {
+  Group& group = *operation.group;
+  record.sequence = group.next_sequence++;
+  group.chain = group.chain * 0x9e3779b97f4a7c15ull + control::digest_of(record);
+  record.digest = group.chain;
+  operation.sequence = record.sequence;
+  operation.digest = record.digest;
+  group.ledger.note(record);
+}
+
+void Context::post(Operation& operation, control::CallRecord& record) {
+  const Lock held = lock();
+  const kernels::DefaultFloats floats;
+  Group& group = *operation.group;
+  ++unfinished_;
+  const bool message = operation.kind == ANELLO_SEND || operation.kind == ANELLO_RECV;
+  if (group.error) {
+    finish(operation, group.error);
+    return;
+  }
+  if (message) {
+    operation.number = group.next_number++;
+    if (operation.kind == ANELLO_SEND) {
+      post_send(operation);
+    } else {
+      post_receive(operation);
+    }
+  } else {
+    enter(operation, record);
+    if (record.refused != 0) {
+      finish(operation, Error(static_cast<anello_result_t>(record.refused), "refused"));
+      return;
+    }
+    operation.state = Operation::State::queued;
+    group.window.push(&operation);
+    activate(group);
+  }
+  if (operation.done.load(std::memory_order_relaxed)) return;
+  for (Flow& flow : group.flows) {
+    if (flow.route != nullptr && flow.route->has_work()) flow.route->push();
+  }
+  if (asleep_) {
+    // The driver decided what to wait for before this operation was there.
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(job_->wake_descriptor(), &one, sizeof one);
+  }
+}
+
+bool Context::exchange_now(Operation& operation, control::CallRecord& record) {
+  // Somebody else at work, or operations under way: the general path.
+  Lock held(mutex_, std::try_to_lock);
+  if (!held) return false;
+  Group& group = *operation.group;
+  if (driving_ || !group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return false;
+  const kernels::DefaultFloats floats;
+  enter(operation, record);
+  const schedule::Step& step = operation.plan->schedule.steps[0];
+  const std::size_t bytes = step.from.count * operation.element_bytes;
+  group.board.publish(operation.at(step.from), bytes, operation.digest);
+  operation.published = true;
+  for (int turn = 0; turn <= budget_.spins; ++turn) {
+    const Board::Seen seen = group.board.look(operation.digest);
+    if (seen == Board::Seen::complete) {
+      fold(group.board, operation_collective(operation.kind), group.rank, group.size(), operation.at(step.into),
+           operation.count, operation.element_bytes, operation.reducer);
+      group.board.finish();
+      ++group.movement;
+      operation.state = Operation::State::done;
+      operation.done.store(true, std::memory_order_relaxed);
+      return true;
+    }
+    if (seen == Board::Seen::mismatch || unfinished_ > 0) break;
+    pause_processor();
+  }
+  // It takes longer: the operation goes the common way, already published.
+  ++unfinished_;
+  operation.state = Operation::State::queued;
+  group.window.push(&operation);
+  activate(group);
+  return true;
+}
+
+void Context::activate(Group& group) {
+  while (group.active < kWindow) {
+    Operation* next = group.window.front();
+    while (next != nullptr && next->state != Operation::State::queued) next = OperationFifo::after(next);
+    if (next == nullptr) return;
+    start(*next);
+  }
+}
+
+void Context::finish(Operation& operation, const Error& error) {
+  Group& group = *operation.group;
+  if (operation.state == Operation::State::active && operation.kind != ANELLO_SEND && operation.kind != ANELLO_RECV) {
+    const bool oldest = group.is_oldest(operation);
+    group.window.remove(&operation);
+    --group.active;
+    for (RunLane& lane : operation.run.lanes) drop_all(lane.early);
+    if (oldest && !error && !group.window.empty()) {
+      // The next one may use the credit that was kept for the oldest.
+      for (Flow& flow : group.flows) {
+        if (!flow.steps.empty()) want_to_send(flow);
+      }
+    }
+  }
+  operation.state = Operation::State::done;
+  operation.error = error;
+  operation.run.ready.clear();
+  --unfinished_;
+  operation.done.store(true, std::memory_order_release);
+  if (waiters_ > 0) changed_.notify_all();
+  if (!error && !group.window.empty() && !group.error) activate(group);
+}
+
+void Context::poll_exchange(Group& group) {
+  while (Operation* operation = group.exchanges.front()) {
+    const schedule::Step& step = operation->plan->schedule.steps[0];
+    const std::size_t bytes = step.from.count * operation->element_bytes;
+    if (!operation->published) {
+      operation->published = true;
+      group.board.publish(operation->at(step.from), bytes, operation->digest);
+    }
+    const Board::Seen seen = group.board.look(operation->digest);
+    if (seen != Board::Seen::complete) {
+      if (seen == Board::Seen::mismatch) suspect(group, operation->sequence);
+      if (std::find(exchanging_.begin(), exchanging_.end(), &group) == exchanging_.end()) exchanging_.push_back(&group);
+      return;
+    }
+    fold(group.board, operation_collective(operation->kind), group.rank, group.size(), operation->at(step.into),
+         operation->count, operation->element_bytes, operation->reducer);
+    group.board.finish();
+    group.exchanges.pop();
+    step_done(*operation, 0);
+  }
+  exchanging_.erase(std::remove(exchanging_.begin(), exchanging_.end(), &group), exchanging_.end());
+}
+
+// ---- Routes ----
+
+Route& Context::route(int world) {
+  std::unique_ptr<Route>& slot = routes_[std::size_t(world)];
+  if (slot == nullptr) {
+    slot = std::make_unique<Route>(*this, world, job_->members()[std::size_t(world)].local_index);
+  }
+  return *slot;
+}
+
+transport::Transport* Context::carrier_to(int world) const {
+  const std::uint32_t bit = job_->members()[std::size_t(world)].transport;
+  for (const Carrier& carrier : carriers_) {
+    if (carrier.bit == bit) return carrier.transport.get();
+  }
+  return nullptr;
+}
+
+void Context::want_to_send(Flow& flow) {
+  if (flow.route == nullptr) return;
+  Route& way = *flow.route;
+  way.list(flow);
+  if (way.state() != Route::State::closed) return;
+  if (carrier_to(way.peer())->needs_connection()) {
+    way.request();
+    job_->request_lane(way.peer());
+  } else {
+    open_route(way, UniqueFd());
+  }
+}
+
+void Context::open_route(Route& way, UniqueFd socket) {
+  if (way.state() == Route::State::open || way.state() == Route::State::broken) return;
+  try {
+    transport::Transport* carrier = carrier_to(way.peer());
+    way.open(carrier->open(way.peer(), way.local_peer(), std::move(socket)));
+    open_routes_.push_back(&way);
+    watch_descriptor(way, true);
+    log::info(rank_, job_->describe(way.peer()), " over ", carrier->name());
+  } catch (const Error& error) {
+    for (auto& [id, group] : groups_) {
+      if (group->rank_of_world(way.peer()) >= 0 && !group->error) fail(*group, error, true);
+    }
+  }
+}
+
+void Context::watch_descriptor(Route& way, bool add) {
+  const int descriptor = way.endpoint()->descriptor();
+  if (descriptor < 0) return;
+  epoll_event interest{};
+  interest.events = EPOLLIN | (way.endpoint()->wants_room() ? EPOLLOUT : 0u);
+  if (!add && way.interest == interest.events) return;
+  way.interest = interest.events;
+  interest.data.ptr = &way;
+  ::epoll_ctl(epoll_.get(), add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &interest);
+}
+
+// ---- Frames kept ----
+
+EarlyFrame* Context::keep(const transport::FrameHeader& header, int source) {
+  EarlyFrame* frame = nullptr;
+  if (free_frames_.empty()) {
+    frame = new EarlyFrame;
+  } else {
+    frame = free_frames_.back();
+    free_frames_.pop_back();
+    free_frame_bytes_ -= frame->payload.capacity();
+  }
+  frame->header = header;
+  frame->filled = 0;
+  frame->source = source;
+  frame->next = nullptr;
+  frame->payload.resize(header.bytes);
+  return frame;
+}
+
+void Context::drop(EarlyFrame* frame) {
+  constexpr std::size_t kKeep = 4 * 1024 * 1024;
+  if (free_frame_bytes_ + frame->payload.capacity() > kKeep) {
+    delete frame;
+    return;
+  }
+  free_frame_bytes_ += frame->payload.capacity();
+  free_frames_.push_back(frame);
+}
+
+void Context::drop_all(EarlyFrames& frames) {
+  while (EarlyFrame* frame = frames.pop()) drop(frame);
+}
+
+void Context::consumed(Flow& flow, std::size_t bytes) {
+  flow.owed += bytes + kFrameCost;
+  if (flow.owes_much()) want_to_send(flow);
+}
+
+void Context::stray(EarlyFrame* frame) {
+  // The communicator may have been created while the frame arrived.
+  if (Group* group = find_group(frame->header.communicator)) {
+    strays_.push(frame);
+    stray_bytes_ += frame->header.bytes;
+    deliver_strays(*group);
+    return;
+  }
+  // Bounded by the credit of each communicator that the peers have made and this rank is about to make.
+  strays_.push(frame);
+  stray_bytes_ += frame->header.bytes;
+}
+
+void Context::deliver_strays(Group& group) {
+  for (EarlyFrame* frame = strays_.front(); frame != nullptr;) {
+    EarlyFrame* const next = EarlyFrames::after(frame);
+    if (frame->header.communicator == group.id) {
+      strays_.remove(frame);
+      stray_bytes_ -= frame->header.bytes;
+      const int peer = group.rank_of_world(frame->source);
+      const auto kind = static_cast<FrameKind>(frame->header.kind);
+      if (peer < 0 || group.error) {
+        drop(frame);
+      } else {
+        Flow& flow = group.flows[std::size_t(peer)];
+        if (kind == FrameKind::step) {
+          flow.early.push(frame);
+        } else if (kind == FrameKind::eager) {
+          on_eager(flow, frame);
+        } else {
+          on_note(flow, frame->header);
+          drop(frame);
+        }
+      }
+    }
+    frame = next;
+  }
+}
+
+}  // namespace anello::executor

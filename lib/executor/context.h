@@ -1,0 +1,172 @@
+#pragma once
+// A rank in this process: its routes to others, the communicators it is in, the operations under way, and the lock
+// that guards them all. Whoever waits drives everything (one thread at a time, the baton passes when it leaves); while
+// operations are under way and nobody waits, the process's service thread does, asleep until something comes.
+#include "base/error.h"
+#include "control/job.h"
+#include "executor/group.h"
+#include "executor/route.h"
+#include "executor/waiting.h"
+#include "transports/transport.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace anello::executor {
+
+class Context {
+ public:
+  struct Carrier {
+    std::uint32_t bit;  // control/job.h
+    std::unique_ptr<transport::Transport> transport;
+  };
+  Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  control::Job& job() { return *job_; }
+  int rank() const { return rank_; }
+
+  // ---- For the communicator; these take the lock ----
+  // The caller owns the group, and outlives with it whoever is inside a call on it.
+  std::unique_ptr<Group> add_group(std::uint64_t id, std::vector<int> ranks, Board board, std::uint32_t first_sequence);
+  // Ends what is under way, and all that is posted later, with ANELLO_ERR_STATE and tells the peers. Returns the
+  // group's first error.
+  Error remove_group(Group& group);
+
+  Operation* acquire(Group& group);
+  void release(Operation* operation);
+  // Enters a collective (plan set) or a message. Assigns sequence and digest from record; a record with `refused`
+  // only takes its place in the order, and the operation is complete when this returns.
+  void post(Operation& operation, control::CallRecord& record);
+  // A blocking call whose plan is one exchange, on an idle communicator: done here if it can be at once.
+  // False: nothing has happened, post it.
+  bool exchange_now(Operation& operation, control::CallRecord& record);
+  // Waits until it is done, or its deadline passes and it is done with ANELLO_ERR_TIMEOUT.
+  void wait(Operation& operation);
+  // The caller goes away with operations under way: the service thread looks after them while nobody waits.
+  void leave_to_background();
+  // Drives once, without waiting; whether it is done.
+  bool test(Operation& operation);
+  // Until one of them is done. Null entries are skipped.
+  void wait_any(Operation* const* operations, std::size_t count);
+  // Ends the group's operations here and on all of its ranks.
+  void abort(Group& group, const Error& cause);
+  // The lock for those who look into a group from outside.
+  std::unique_lock<std::mutex> lock();
+
+  // ---- For the executor's other parts; these require the lock ----
+  Route& route(int world);
+  void want_to_send(Flow& flow);
+  void finish(Operation& operation, const Error& error = {});
+  void poll_exchange(Group& group);
+  // Ranks seem to have made different calls: the service threads compare their records.
+  void suspect(Group& group, std::uint32_t sequence);
+  // First error of the group: ends all its operations. tell: the other ranks do not know yet.
+  void fail(Group& group, const Error& error, bool tell);
+  void lane_broke(Route& route);
+  Group* find_group(std::uint64_t id);
+  bool retired(std::uint64_t id) const { return retired_.count(id) != 0; }
+
+  EarlyFrame* keep(const transport::FrameHeader& header, int source);
+  void drop(EarlyFrame* frame);
+  void drop_all(EarlyFrames& frames);
+  // Bytes of a counted frame have been used: they go back to the sender's credit in time.
+  void consumed(Flow& flow, std::size_t bytes);
+  // A whole frame for a communicator that this rank has not created yet.
+  void stray(EarlyFrame* frame);
+
+  // Messages (messages.cpp)
+  void post_send(Operation& operation);
+  void post_receive(Operation& operation);
+  void on_eager(Flow& flow, EarlyFrame* frame);
+  void on_announce(Flow& flow, const transport::FrameHeader& header);
+  void on_grant(Flow& flow, const transport::FrameHeader& header);
+  Operation* find_granted(Group& group, std::uint32_t number);
+  // A frame that belongs to a communicator but not to an operation: credit, leave, announce, grant.
+  void on_note(Flow& flow, const transport::FrameHeader& header);
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  bool progress();
+  bool handle_events();
+  void open_asked();
+  void deliver_strays(Group& group);
+  void activate();
+  void activate(Group& group);
+  void enter(Operation& operation, control::CallRecord& record);
+
+  template <class Done>
+  void wait_until(Lock& lock, Done&& done, Operation* watched);
+  template <class Done>
+  void drive(Lock& lock, Done&& done, Operation* watched);
+  void step_aside(Lock& lock);
+  void doze(Lock& lock, Operation* watched, bool first);
+  bool announce_sleep();
+  void watch_in_background();
+  void run_in_background();
+
+  void tick(Operation* watched);
+  void check_deadline(Operation& watched);
+  void check_gone();
+  bool gone_for(const Group& group, int peer, std::string& how) const;
+  std::string waits_for(const Operation& operation) const;
+  void end_all(Group& group, const Error& error);
+  transport::Transport* carrier_to(int world) const;
+  void open_route(Route& route, UniqueFd socket);
+  void watch_descriptor(Route& route, bool add);
+
+  // Messages
+  void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
+               std::size_t bytes);
+  void take_unexpected(Operation& receive, std::deque<Unexpected>::iterator found);
+  void grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, bool refuse);
+  bool fits(Operation& receive, int source, int tag, std::uint16_t dtype, std::size_t bytes);
+  Operation* match_posted(Group& group, int source, int tag);
+
+  std::unique_ptr<control::Job> job_;
+  const int rank_;
+  WaitBudget budget_;
+  std::vector<Carrier> carriers_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<int> contenders_{0};  // threads that wait for the lock while somebody drives
+  int waiters_ = 0;                 // threads that wait for an operation or for the baton
+  bool driving_ = false;
+  bool asleep_ = false;             // the driver is in epoll_wait
+  bool watched_ = false;            // the service thread will look when something comes
+  bool closing_ = false;
+  std::int64_t next_tick_ns_ = 0;
+
+  UniqueFd epoll_;
+  std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used
+  std::vector<Route*> open_routes_;
+  std::vector<Route*> suspects_;                // broken, without word from control yet
+  std::unordered_map<std::uint64_t, Group*> groups_;
+  Group* last_group_ = nullptr;
+  std::vector<Group*> exchanging_;              // groups with an exchange under way
+  std::unordered_set<std::uint64_t> retired_;   // communicators destroyed here
+  std::unordered_map<std::uint64_t, Error> failed_early_;  // failed before they were created here
+  EarlyFrames strays_;
+  std::size_t stray_bytes_ = 0;
+  enum class Gone : std::uint8_t { no, left, lost };
+  std::vector<Gone> gone_;                      // by world rank
+  bool any_gone_ = false;
+
+  OperationFifo free_operations_;
+  std::vector<std::unique_ptr<Operation>> operations_;
+  std::size_t unfinished_ = 0;                  // operations posted and not done
+  std::vector<EarlyFrame*> free_frames_;
+  std::size_t free_frame_bytes_ = 0;
+};
+
+}  // namespace anello::executor

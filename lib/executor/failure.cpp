@@ -1,0 +1,235 @@
+// Context: deadlines, peers that are gone, ranks that disagree, and what ends operations that cannot succeed.
+#include "base/clock.h"
+#include "base/log.h"
+#include "executor/context.h"
+#include "executor/run.h"
+
+#include <algorithm>
+
+#include <sys/epoll.h>
+
+namespace anello::executor {
+
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+// Without news for so long, the service threads compare what the ranks have called.
+constexpr std::int64_t kComparePause = 50 * kMs;
+constexpr std::int64_t kLongestPause = 2000 * kMs;
+// A connection that breaks is usually the first sign of a death, of which control has the better account a moment later.
+constexpr std::int64_t kWordFromControl = 500 * kMs;
+
+std::string call_text(const Operation& operation) {
+  if (operation.kind == ANELLO_SEND || operation.kind == ANELLO_RECV) {
+    return text(operation.kind == ANELLO_SEND ? "send" : "recv", "(count ", operation.count, ", ",
+                dtype_name(operation.dtype), operation.kind == ANELLO_SEND ? ", to " : ", from ", operation.peer, ", tag ",
+                operation.tag, ")");
+  }
+  control::CallRecord record;
+  record.kind = operation.kind;
+  record.dtype = operation.dtype;
+  record.op = operation.op;
+  record.root = operation.peer;
+  record.count = operation.count;
+  return text("operation ", operation.sequence, ", ", record.describe());
+}
+
+}  // namespace
+
+// Whom it waits for: "data from rank 2 (host a, pid 7)".
+std::string Context::waits_for(const Operation& operation) const {
+  const Group& group = *operation.group;
+  std::string list;
+  const auto add = [&](const char* what, int peer) {
+    if (!list.empty()) list += ", ";
+    list += text(what, job_->describe(group.ranks[std::size_t(peer)]));
+  };
+  if (operation.kind == ANELLO_SEND) {
+    add("the receive of ", operation.peer);
+  } else if (operation.kind == ANELLO_RECV) {
+    if (operation.peer == ANELLO_ANY_SOURCE) return "a message from any rank";
+    add("a message from ", operation.peer);
+  } else if (operation.state == Operation::State::queued) {
+    return "earlier operations of this communicator";
+  } else if (operation.plan != nullptr && operation.plan->is_exchange) {
+    for (int peer = 0; peer < group.size(); ++peer) {
+      if (!group.board.has_come(peer)) add("", peer);
+    }
+  } else {
+    for (const RunLane& lane : operation.run.lanes) {
+      const auto& receives = lane.plan->receives;
+      if (lane.next_receive < receives.size() && operation.run.waits[receives[lane.next_receive]] == 0) {
+        add("data from ", lane.plan->peer);
+      } else if (lane.queued) {
+        add("room to send to ", lane.plan->peer);
+      }
+    }
+  }
+  return list.empty() ? "another rank" : list;
+}
+
+// Looks at the clock for all of it; called by those who have nothing better to do.
+void Context::tick(Operation* watched) {
+  const std::int64_t now = now_ns();
+  if (watched != nullptr && !watched->done.load(std::memory_order_relaxed)) check_deadline(*watched);
+  if (now < next_tick_ns_) return;
+  next_tick_ns_ = now + 20 * kMs;
+  check_gone();
+  for (auto& [id, group] : groups_) {
+    Operation* front = group->window.front();
+    if (front == nullptr || group->error) continue;
+    if (group->compared_movement != group->movement || group->compare_at_ns == 0) {
+      group->compared_movement = group->movement;
+      group->compare_pause_ns = kComparePause;
+      group->compare_at_ns = now + kComparePause;
+    } else if (now >= group->compare_at_ns) {
+      group->compare_pause_ns = std::min(2 * group->compare_pause_ns, kLongestPause);
+      group->compare_at_ns = now + group->compare_pause_ns;
+      job_->compare_calls(group->id, front->sequence);
+    }
+  }
+}
+
+void Context::check_deadline(Operation& watched) {
+  const bool message = watched.kind == ANELLO_SEND || watched.kind == ANELLO_RECV;
+  const std::uint64_t movement = message ? watched.movement : watched.group->movement;
+  const std::int64_t now = now_ns();
+  if (watched.last_progress_ns == 0 || watched.seen_movement != movement) {
+    watched.seen_movement = movement;
+    watched.last_progress_ns = now;
+    return;
+  }
+  if (now - watched.last_progress_ns < watched.timeout_ns) return;
+  Group& group = *watched.group;
+  fail(group, Error(ANELLO_ERR_TIMEOUT,
+                    text(call_text(watched), " on rank ", group.rank, " made no progress for ",
+                         (now - watched.last_progress_ns) / kMs, " ms: it waits for ", waits_for(watched),
+                         ". Raise ANELLO_TIMEOUT_MS if a rank may be busy for so long")),
+       true);
+}
+
+void Context::suspect(Group& group, std::uint32_t sequence) {
+  // The answer is an event. Asked again by tick, should records agree after all.
+  job_->compare_calls(group.id, sequence);
+}
+
+// ---- Peers that are gone ----
+
+void Context::lane_broke(Route& way) {
+  open_routes_.erase(std::remove(open_routes_.begin(), open_routes_.end(), &way), open_routes_.end());
+  suspects_.push_back(&way);
+  // Else its end of file would keep everybody awake who waits on descriptors.
+  if (const int descriptor = way.endpoint()->descriptor(); descriptor >= 0) {
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
+  }
+  const Error& cause = *way.endpoint()->failure();
+  if (cause.code() == ANELLO_ERR_PEER_LOST) return;  // check_gone, once control has told more or time is up
+  for (auto& [id, group] : groups_) {
+    if (group->rank_of_world(way.peer()) >= 0) {
+      fail(*group, Error(cause.code(), text(job_->describe(way.peer()), ": ", cause.text()), way.peer()), true);
+    }
+  }
+}
+
+bool Context::gone_for(const Group& group, int peer, std::string& how) const {
+  const int world = group.ranks[std::size_t(peer)];
+  const Flow& flow = group.flows[std::size_t(peer)];
+  const Route* way = routes_[std::size_t(world)].get();
+  if (flow.left) {
+    how = "destroyed this communicator";
+    return true;
+  }
+  if (gone_[std::size_t(world)] == Gone::left) {
+    // What it sent before may still be on the way in a socket; its end says that all has come.
+    if (way != nullptr && way->state() == Route::State::open && way->endpoint()->descriptor() >= 0) return false;
+    how = "left the job";
+    return true;
+  }
+  if (way != nullptr && way->state() == Route::State::broken && now_ns() - way->broken_since_ns() > kWordFromControl) {
+    how = "closed its connection";
+    return true;
+  }
+  return false;
+}
+
+// Operations that wait for a rank that will send no more end now, not at their deadline.
+void Context::check_gone() {
+  bool look = any_gone_ || !suspects_.empty();
+  for (auto& [id, group] : groups_) {
+    if (group->error) continue;
+    for (Flow& flow : group->flows) look |= flow.left;
+  }
+  if (!look) return;
+  for (auto& [id, group] : groups_) {
+    for (int peer = 0; peer < group->size() && !group->error; ++peer) {
+      std::string how;
+      if (peer == group->rank || !gone_for(*group, peer, how)) continue;
+      const Operation* held_up = nullptr;
+      for (const Operation* each = group->window.front(); each != nullptr; each = OperationFifo::after(const_cast<Operation*>(each))) {
+        if (needs(*each, peer)) held_up = each;
+      }
+      for (const OperationFifo* list : {&group->receives, &group->matched, &group->flows[std::size_t(peer)].announcing,
+                                        &group->flows[std::size_t(peer)].announced, &group->flows[std::size_t(peer)].granted}) {
+        for (const Operation* each = list->front(); each != nullptr; each = OperationFifo::after(const_cast<Operation*>(each))) {
+          if (needs(*each, peer)) held_up = each;
+        }
+      }
+      if (held_up == nullptr) continue;
+      const int world = group->ranks[std::size_t(peer)];
+      fail(*group, Error(ANELLO_ERR_PEER_LOST,
+                         text(call_text(*held_up), " on rank ", group->rank, " cannot complete: ", job_->describe(world),
+                              " ", how, " without taking its part in it"), world), true);
+    }
+  }
+}
+
+// ---- The end of operations ----
+
+void Context::end_all(Group& group, const Error& error) {
+  for (Flow& flow : group.flows) {
+    if (flow.route != nullptr) flow.route->forget(group);
+    while (flow.steps.pop() != nullptr) {
+    }
+    for (OperationFifo* list : {&flow.announcing, &flow.announced, &flow.granted}) {
+      while (Operation* operation = list->pop()) finish(*operation, error);
+    }
+    drop_all(flow.early);
+  }
+  while (group.exchanges.pop() != nullptr) {
+  }
+  exchanging_.erase(std::remove(exchanging_.begin(), exchanging_.end(), &group), exchanging_.end());
+  for (OperationFifo* list : {&group.receives, &group.matched}) {
+    while (Operation* operation = list->pop()) finish(*operation, error);
+  }
+  while (Operation* operation = group.window.pop()) {
+    if (operation->state == Operation::State::active) {
+      for (RunLane& lane : operation->run.lanes) drop_all(lane.early);
+    }
+    operation->state = Operation::State::queued;  // out of the window already
+    finish(*operation, error);
+  }
+  group.active = 0;
+  for (Unexpected& message : group.unexpected) {
+    if (message.eager != nullptr) drop(message.eager);
+    if (message.local != nullptr) finish(*message.local, error);
+  }
+  group.unexpected.clear();
+}
+
+void Context::fail(Group& group, const Error& error, bool tell) {
+  if (group.error) return;
+  group.error = error;
+  log::info(rank_, "communicator failed: ", result_name(error.code()), ": ", error.text());
+  end_all(group, error);
+  if (tell) job_->fail_communicator(group.id, error);
+}
+
+void Context::abort(Group& group, const Error& cause) {
+  {
+    const Lock held = lock();
+    fail(group, cause, true);
+  }
+  changed_.notify_all();
+}
+
+}  // namespace anello::executor

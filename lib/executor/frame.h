@@ -1,0 +1,34 @@
+#pragma once
+// What the executor puts into a transport's frame header.
+#include "transports/transport.h"
+
+#include <cstdint>
+
+namespace anello::executor {
+
+enum class FrameKind : std::uint16_t {
+  step = 1,     // a piece of a schedule step's message; sequence and digest name the operation
+  credit = 2,   // argument: bytes that the receiver has consumed of this communicator's frames
+  leave = 3,    // the sender has destroyed the communicator; everything it sent came before
+  eager = 4,    // a whole small message of send; tag, argument: credit returned as in step
+  announce = 5, // a large message of send waits; tag, argument: its bytes, sequence: its number at the sender
+  grant = 6,    // the receive for message `sequence` is posted; argument: the receiver's number for it
+  message = 7,  // a piece of a granted message; argument: the receiver's number
+};
+
+// Frames of step and eager are counted against the credit of (communicator, peer), with this much for the frame itself.
+inline constexpr std::size_t kFrameCost = 64;
+// What one rank may have under way to another within one communicator before the other has used it. Large enough to
+// keep a loopback or a datacentre link busy, small enough that a process with hundreds of such pairs stays in bounds.
+inline constexpr std::size_t kCredit = 1024 * 1024;
+// Operations that are not their communicator's oldest leave this much of it alone, so that the oldest can always go on
+// (and with it, one after the other, all of them).
+inline constexpr std::size_t kCreditForOldest = kCredit / 2;
+// Largest message of send that goes without asking.
+inline constexpr std::size_t kEagerBytes = 4096;
+// Announced messages that nobody has posted a receive for, per communicator.
+inline constexpr std::size_t kMaxUnexpected = 65536;
+// Operations of a communicator that are under way at once.
+inline constexpr int kWindow = 8;
+
+}  // namespace anello::executor

@@ -1,0 +1,36 @@
+#include "executor/group.h"
+
+namespace anello::executor {
+
+Group::Group(Context& context_, std::uint64_t id_, std::vector<int> ranks_, int rank_, Board board_,
+             std::uint32_t first_sequence)
+    : context(context_),
+      id(id_),
+      ranks(std::move(ranks_)),
+      rank(rank_),
+      board(std::move(board_)),
+      next_sequence(first_sequence) {
+  for (int peer = 0; peer < size(); ++peer) {
+    Flow& flow = flows.emplace_back();
+    flow.group = this;
+    flow.peer = peer;
+  }
+}
+
+int Group::rank_of_world(int world) const {
+  // Most communicators are the whole job in order.
+  if (world < size() && ranks[std::size_t(world)] == world) return world;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (ranks[std::size_t(peer)] == world) return peer;
+  }
+  return -1;
+}
+
+Operation* Group::find(std::uint32_t sequence) const {
+  for (Operation* at = window.front(); at != nullptr; at = OperationFifo::after(at)) {
+    if (at->sequence == sequence) return at;
+  }
+  return nullptr;
+}
+
+}  // namespace anello::executor

@@ -1,0 +1,89 @@
+#pragma once
+// The ranks of one communicator as the executor sees them: a flow to each, the operations under way, their order, the
+// board where they share one, and the first error, which stays. Guarded by the context's lock.
+#include "base/error.h"
+#include "control/ledger.h"
+#include "executor/board.h"
+#include "executor/operation.h"
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace anello::executor {
+
+class Context;
+class Route;
+
+// One communicator and one peer: what waits to be sent, what has come early, and the credit either way.
+struct Flow {
+  Group* group = nullptr;
+  int peer = -1;           // rank in the group
+  Route* route = nullptr;  // the lane to the peer, shared with other communicators; null for this rank itself
+  std::size_t credit = kCredit;
+  std::size_t owed = 0;    // consumed here and not yet given back
+  Fifo<RunLane, &RunLane::next> steps;
+  OperationFifo announcing;  // sends not yet announced, in the order of posting
+  OperationFifo announced;   // sends that wait for their grant
+  OperationFifo granted;     // sends whose bytes may go
+  std::vector<transport::FrameHeader> notes;  // grants and leave, due
+  std::size_t notes_sent = 0;
+  EarlyFrames early;         // of operations that are not under way here yet
+  bool left = false;         // the peer has destroyed the communicator
+  bool turn = false;         // alternates granted messages and steps
+  bool listed = false;       // in route's list of flows with something to send
+  Flow* next = nullptr;
+
+  bool owes_much() const { return owed >= kCredit / 4; }
+};
+
+// A message that arrived, or was announced, before its receive was posted.
+struct Unexpected {
+  int source = -1;
+  int tag = 0;
+  std::uint32_t number = 0;  // the sender's, of an announced one
+  std::uint16_t dtype = 0;
+  std::size_t bytes = 0;
+  EarlyFrame* eager = nullptr;
+  Operation* local = nullptr;  // a send of this rank to itself
+};
+
+class Group {
+ public:
+  Group(Context& context, std::uint64_t id, std::vector<int> ranks, int rank, Board board, std::uint32_t first_sequence);
+
+  Context& context;
+  const std::uint64_t id;
+  const std::vector<int> ranks;  // world rank of each
+  const int rank;
+  std::deque<Flow> flows;        // by group rank; a deque, since routes point into it
+  Board board;
+  control::Ledger ledger;
+  Error error;
+
+  std::uint32_t next_sequence;
+  std::uint64_t chain = 0;  // digest of all calls so far
+  OperationFifo window;     // collectives in order: the first kWindow at most are active, the others queued
+  int active = 0;
+  Fifo<Operation, &Operation::next_exchange> exchanges;  // only the first is on the board
+  std::uint64_t movement = 0;  // of any collective
+
+  OperationFifo receives;   // posted, not matched
+  OperationFifo matched;    // receives whose announced message is granted
+  std::deque<Unexpected> unexpected;
+  std::uint32_t next_number = 1;
+
+  // Comparing of calls while nothing moves.
+  std::uint64_t compared_movement = 0;
+  std::int64_t compare_at_ns = 0;
+  std::int64_t compare_pause_ns = 0;
+
+  int size() const { return static_cast<int>(ranks.size()); }
+  int rank_of_world(int world) const;  // -1: not in the group
+  bool idle() const { return window.empty(); }
+  Operation* find(std::uint32_t sequence) const;
+  bool is_oldest(const Operation& operation) const { return window.front() == &operation; }
+};
+
+}  // namespace anello::executor

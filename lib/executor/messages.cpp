@@ -1,0 +1,227 @@
+// Context: send and recv. Small messages travel with their envelope and wait at the receiver, within the sender's
+// credit; large ones are announced and move when their receive is posted.
+#include "base/text.h"
+#include "executor/context.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace anello::executor {
+
+namespace {
+
+bool matches(const Operation& receive, int source, int tag) {
+  return (receive.peer == ANELLO_ANY_SOURCE || receive.peer == source) &&
+         (receive.tag == ANELLO_ANY_TAG || receive.tag == tag);
+}
+
+}  // namespace
+
+void Context::post_send(Operation& operation) {
+  Group& group = *operation.group;
+  operation.bytes = operation.count * operation.element_bytes;
+  operation.state = Operation::State::active;
+  if (operation.peer != group.rank) {
+    Flow& flow = group.flows[std::size_t(operation.peer)];
+    flow.announcing.push(&operation);
+    want_to_send(flow);
+    return;
+  }
+  if (Operation* receive = match_posted(group, group.rank, operation.tag)) {
+    deliver(*receive, group.rank, operation.tag, static_cast<std::uint16_t>(operation.dtype), operation.input,
+            operation.bytes);
+    finish(operation);
+    return;
+  }
+  Unexpected waiting;
+  waiting.source = group.rank;
+  waiting.tag = operation.tag;
+  waiting.dtype = static_cast<std::uint16_t>(operation.dtype);
+  waiting.bytes = operation.bytes;
+  waiting.local = &operation;
+  if (operation.bytes <= kEagerBytes) {
+    // As promised for small messages: the sender need not wait for its own receive.
+    waiting.local = nullptr;
+    waiting.eager = keep({.bytes = static_cast<std::uint32_t>(operation.bytes)}, rank_);
+    if (operation.bytes > 0) std::memcpy(waiting.eager->payload.data(), operation.input, operation.bytes);
+    group.unexpected.push_back(waiting);
+    finish(operation);
+    return;
+  }
+  group.unexpected.push_back(waiting);
+}
+
+void Context::post_receive(Operation& operation) {
+  Group& group = *operation.group;
+  operation.bytes = operation.count * operation.element_bytes;
+  operation.state = Operation::State::active;
+  const auto found = std::find_if(group.unexpected.begin(), group.unexpected.end(), [&](const Unexpected& message) {
+    return matches(operation, message.source, message.tag);
+  });
+  if (found != group.unexpected.end()) {
+    take_unexpected(operation, found);
+  } else {
+    group.receives.push(&operation);
+  }
+}
+
+Operation* Context::match_posted(Group& group, int source, int tag) {
+  for (Operation* receive = group.receives.front(); receive != nullptr; receive = OperationFifo::after(receive)) {
+    if (!matches(*receive, source, tag)) continue;
+    group.receives.remove(receive);
+    return receive;
+  }
+  return nullptr;
+}
+
+// Fills in the status; false when the message cannot go into the receive, which has then ended.
+bool Context::fits(Operation& receive, int source, int tag, std::uint16_t dtype, std::size_t bytes) {
+  const std::string sender = text("rank ", source, " sent ", bytes / dtype_bytes(receive.dtype), " elements of ",
+                                  dtype_name(static_cast<anello_dtype_t>(dtype)), " with tag ", tag, ", rank ",
+                                  receive.group->rank, " receives at most ", receive.count, " of ",
+                                  dtype_name(receive.dtype));
+  receive.status = {source, tag, bytes / receive.element_bytes};
+  if (dtype != static_cast<std::uint16_t>(receive.dtype)) {
+    finish(receive, Error(ANELLO_ERR_MISMATCH, sender, receive.group->ranks[std::size_t(source)]));
+    return false;
+  }
+  if (bytes > receive.bytes) {
+    finish(receive, Error(ANELLO_ERR_TRUNCATE, sender, receive.group->ranks[std::size_t(source)]));
+    return false;
+  }
+  return true;
+}
+
+void Context::deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
+                      std::size_t bytes) {
+  if (!fits(receive, source, tag, dtype, bytes)) return;
+  if (bytes > 0) std::memcpy(receive.output, payload, bytes);
+  finish(receive);
+}
+
+void Context::take_unexpected(Operation& receive, std::deque<Unexpected>::iterator found) {
+  Group& group = *receive.group;
+  const Unexpected message = *found;
+  group.unexpected.erase(found);
+  if (message.local != nullptr) {
+    deliver(receive, message.source, message.tag, message.dtype, message.local->input, message.bytes);
+    finish(*message.local);
+  } else if (message.eager != nullptr) {
+    deliver(receive, message.source, message.tag, message.dtype, message.eager->payload.data(), message.bytes);
+    if (message.source != group.rank) consumed(group.flows[std::size_t(message.source)], message.bytes);
+    drop(message.eager);
+  } else {
+    Flow& flow = group.flows[std::size_t(message.source)];
+    const bool fit = fits(receive, message.source, message.tag, message.dtype, message.bytes);
+    if (fit) {
+      receive.peer = message.source;
+      receive.bytes = message.bytes;
+      group.matched.push(&receive);
+    }
+    grant(flow, message.number, receive.number, !fit);
+  }
+}
+
+// Tells the sender that its announced message may come, or that nobody will take it.
+void Context::grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, bool refuse) {
+  transport::FrameHeader header;
+  header.kind = static_cast<std::uint16_t>(FrameKind::grant);
+  header.communicator = flow.group->id;
+  header.sequence = sender_number;
+  header.argument = receiver_number;
+  header.flags = refuse ? 1 : 0;
+  flow.notes.push_back(header);
+  want_to_send(flow);
+}
+
+void Context::on_eager(Flow& flow, EarlyFrame* frame) {
+  Group& group = *flow.group;
+  const int tag = static_cast<int>(frame->header.tag);
+  if (Operation* receive = match_posted(group, flow.peer, tag)) {
+    const std::size_t bytes = frame->header.bytes;
+    deliver(*receive, flow.peer, tag, frame->header.flags, frame->payload.data(), bytes);
+    drop(frame);
+    consumed(flow, bytes);
+    return;
+  }
+  Unexpected message;
+  message.source = flow.peer;
+  message.tag = tag;
+  message.dtype = frame->header.flags;
+  message.bytes = frame->header.bytes;
+  message.eager = frame;
+  group.unexpected.push_back(message);
+}
+
+void Context::on_announce(Flow& flow, const transport::FrameHeader& header) {
+  Group& group = *flow.group;
+  Unexpected message;
+  message.source = flow.peer;
+  message.tag = static_cast<int>(header.tag);
+  message.dtype = header.flags;
+  message.bytes = header.argument;
+  message.number = header.sequence;
+  if (group.unexpected.size() >= kMaxUnexpected) {
+    fail(group, Error(ANELLO_ERR_RESOURCE,
+                      text("more than ", kMaxUnexpected, " messages wait on rank ", group.rank,
+                           " for a receive, the last one from ", job_->describe(group.ranks[std::size_t(flow.peer)]),
+                           " with tag ", message.tag, ": post receives earlier")), true);
+    return;
+  }
+  group.unexpected.push_back(message);
+  if (Operation* receive = match_posted(group, flow.peer, message.tag)) {
+    take_unexpected(*receive, std::prev(group.unexpected.end()));
+  }
+}
+
+void Context::on_grant(Flow& flow, const transport::FrameHeader& header) {
+  for (Operation* send = flow.announced.front(); send != nullptr; send = OperationFifo::after(send)) {
+    if (send->number != header.sequence) continue;
+    flow.announced.remove(send);
+    ++send->movement;
+    if (header.flags != 0 || send->bytes == 0) {
+      finish(*send);  // the receiver has said to its caller why it did not take it
+    } else {
+      send->partner = static_cast<std::uint32_t>(header.argument);
+      flow.granted.push(send);
+      want_to_send(flow);
+    }
+    return;
+  }
+}
+
+Operation* Context::find_granted(Group& group, std::uint32_t number) {
+  for (Operation* receive = group.matched.front(); receive != nullptr; receive = OperationFifo::after(receive)) {
+    if (receive->number == number) return receive;
+  }
+  return nullptr;
+}
+
+void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
+  switch (static_cast<FrameKind>(header.kind)) {
+    case FrameKind::credit:
+      if (header.argument > kCredit - std::min(kCredit, flow.credit)) {
+        fail(*flow.group, Error(ANELLO_ERR_CORRUPT,
+                                job_->describe(flow.group->ranks[std::size_t(flow.peer)]) + " returned credit it never had"),
+             true);
+        return;
+      }
+      flow.credit += header.argument;
+      want_to_send(flow);
+      return;
+    case FrameKind::leave:
+      flow.left = true;
+      check_gone();
+      return;
+    case FrameKind::announce:
+      on_announce(flow, header);
+      return;
+    case FrameKind::grant:
+      on_grant(flow, header);
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace anello::executor

@@ -1,0 +1,115 @@
+#pragma once
+// One call under way: what was asked, how far it is, how it ended. Pooled by the context and reused with the memory it
+// has, so that a call like an earlier one allocates nothing. Guarded by the context's lock, but for `done`.
+#include "base/error.h"
+#include "executor/frame.h"
+#include "executor/intrusive.h"
+#include "executor/plan.h"
+#include "kernels/reduce.h"
+
+#include <anello/anello.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace anello::executor {
+
+class Group;
+struct Flow;
+struct Operation;
+
+// A frame that came before its operation could take it, kept until then. Paid for from the sender's credit.
+struct EarlyFrame {
+  transport::FrameHeader header;
+  std::vector<std::byte> payload;
+  std::size_t filled = 0;
+  int source = -1;  // world rank
+  EarlyFrame* next = nullptr;
+};
+using EarlyFrames = Fifo<EarlyFrame, &EarlyFrame::next>;
+
+// One operation and one peer: the two sequences of messages between them.
+struct RunLane {
+  Operation* operation = nullptr;
+  Flow* flow = nullptr;
+  const schedule::Lane* plan = nullptr;
+  std::uint32_t next_send = 0;     // index into plan->sends
+  std::uint32_t next_receive = 0;  // index into plan->receives
+  std::size_t sent = 0;            // bytes of the current message
+  std::size_t received = 0;
+  bool queued = false;             // in flow->steps
+  RunLane* next = nullptr;
+  EarlyFrames early;
+
+  bool done() const { return next_send == plan->sends.size() && next_receive == plan->receives.size(); }
+};
+
+// How far a schedule is.
+struct Run {
+  std::vector<std::uint32_t> waits;  // per step: unfinished steps before it
+  std::vector<std::uint32_t> ready;  // stack of steps to start
+  std::vector<RunLane> lanes;
+  std::vector<std::byte> scratch;
+  std::vector<std::byte> accumulator;
+  std::uint32_t unfinished = 0;
+  bool starting = false;  // the ready stack is being worked off: who pushes need not start it
+};
+
+struct Operation {
+  enum class State : std::uint8_t { idle, queued, active, done };
+
+  Group* group = nullptr;
+  State state = State::idle;
+  std::atomic<bool> done{false};  // what those outside the lock look at
+  anello_kind_t kind = ANELLO_BARRIER;
+  anello_dtype_t dtype = ANELLO_UINT8;
+  anello_op_t op = ANELLO_SUM;
+  int peer = -1;  // root, destination or source, in the group
+  int tag = 0;
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::size_t count = 0;
+  std::size_t element_bytes = 1;
+  const kernels::Reducer* reducer = nullptr;
+  std::int64_t timeout_ns = 0;
+
+  Error error;
+  anello_status_t status{-1, -1, 0};
+
+  // Collectives
+  std::uint32_t sequence = 0;
+  std::uint64_t digest = 0;
+  std::shared_ptr<const Plan> plan;
+  Run run;
+  bool published = false;  // an exchange: this rank's line is on the board
+
+  // Messages
+  std::uint32_t number = 0;    // this side's name for it
+  std::uint32_t partner = 0;   // the other side's
+  std::size_t bytes = 0;       // to move in all
+  std::size_t moved = 0;
+
+  std::uint64_t movement = 0;  // grows with every piece moved; a wait compares it to see progress
+  std::uint64_t seen_movement = 0;
+  std::int64_t last_progress_ns = 0;  // 0: nobody has looked at the clock for it yet
+  Operation* next = nullptr;   // in the one list it is in: window, message queues, free list
+  Operation* next_exchange = nullptr;
+
+  std::byte* at(const schedule::Slice& slice) {
+    using schedule::Buffer;
+    switch (slice.buffer) {
+      case Buffer::input: return const_cast<std::byte*>(input) + slice.offset * element_bytes;
+      case Buffer::output: return output + slice.offset * element_bytes;
+      case Buffer::scratch: return run.scratch.data() + slice.offset * element_bytes;
+      case Buffer::accumulator: return run.accumulator.data() + slice.offset * reducer->accumulator_bytes;
+    }
+    return nullptr;
+  }
+};
+
+using OperationFifo = Fifo<Operation, &Operation::next>;
+
+}  // namespace anello::executor

@@ -1,0 +1,250 @@
+// Context: moving what can move, and waiting for what cannot.
+#include "base/clock.h"
+#include "executor/context.h"
+#include "executor/run.h"
+
+#include <algorithm>
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+namespace anello::executor {
+
+// Moves everything once. True when something moved.
+bool Context::progress() {
+  bool moved = false;
+  if (job_->news.load(std::memory_order_acquire)) moved = handle_events();
+  if (job_->arena()) open_asked();
+  for (std::size_t i = 0; i < open_routes_.size(); ++i) {
+    Route& way = *open_routes_[i];
+    moved |= way.pull();
+    moved |= way.push();
+  }
+  for (std::size_t i = 0; i < exchanging_.size();) {
+    Group* group = exchanging_[i];
+    const std::uint64_t before = group->movement;
+    poll_exchange(*group);
+    moved |= group->movement != before;
+    if (i < exchanging_.size() && exchanging_[i] == group) ++i;
+  }
+  return moved;
+}
+
+// Lanes in shared memory are opened by the sender alone; its bit in the inbox says so.
+void Context::open_asked() {
+  const transport::Arena& arena = job_->arena();
+  transport::Inbox& inbox = arena.inbox(arena.index());
+  for (int word = 0; word * 64 < arena.ranks(); ++word) {
+    if (inbox.first_use[word].load(std::memory_order_relaxed) == 0) continue;
+    std::uint64_t bits = inbox.first_use[word].exchange(0, std::memory_order_acquire);
+    for (; bits != 0; bits &= bits - 1) {
+      const int local = word * 64 + __builtin_ctzll(bits);
+      const control::Member& self = job_->members()[std::size_t(rank_)];
+      for (const control::Member& member : job_->members()) {
+        if (member.local_index == local && member.machine == self.machine && member.rank != rank_) {
+          Route& way = route(member.rank);
+          if (way.state() == Route::State::closed && !carrier_to(member.rank)->needs_connection()) {
+            open_route(way, UniqueFd());
+          }
+        }
+      }
+    }
+  }
+}
+
+bool Context::handle_events() {
+  bool any = false;
+  for (control::Event& event : job_->take_events()) {
+    any = true;
+    switch (event.kind) {
+      case control::Event::Kind::lane:
+        open_route(route(event.peer), std::move(event.fd));
+        break;
+      case control::Event::Kind::lost: {
+        gone_[std::size_t(event.peer)] = Gone::lost;
+        any_gone_ = true;
+        for (auto& [id, group] : groups_) {
+          if (group->rank_of_world(event.peer) >= 0) fail(*group, event.error, false);
+        }
+        break;
+      }
+      case control::Event::Kind::left:
+        if (gone_[std::size_t(event.peer)] == Gone::no) gone_[std::size_t(event.peer)] = Gone::left;
+        any_gone_ = true;
+        break;
+      case control::Event::Kind::failed:
+        if (Group* group = find_group(event.communicator)) {
+          fail(*group, event.error, false);
+        } else if (!retired(event.communicator) && failed_early_.size() < 1024) {
+          failed_early_.emplace(event.communicator, event.error);
+        }
+        break;
+    }
+  }
+  return any;
+}
+
+// ---- Waiting ----
+
+void Context::wait(Operation& operation) {
+  if (operation.done.load(std::memory_order_acquire)) return;
+  Lock held = lock();
+  wait_until(held, [&] { return operation.done.load(std::memory_order_relaxed); }, &operation);
+}
+
+void Context::wait_any(Operation* const* operations, std::size_t count) {
+  Operation* watched = nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (operations[i] != nullptr) watched = operations[i];
+  }
+  if (watched == nullptr) return;
+  Lock held = lock();
+  wait_until(held, [&] {
+    return std::any_of(operations, operations + count,
+                       [](const Operation* each) { return each != nullptr && each->done.load(std::memory_order_relaxed); });
+  }, watched);
+}
+
+bool Context::test(Operation& operation) {
+  if (operation.done.load(std::memory_order_acquire)) return true;
+  const Lock held = lock();
+  if (!driving_) {
+    const kernels::DefaultFloats floats;
+    progress();
+    check_gone();
+  }
+  return operation.done.load(std::memory_order_relaxed);
+}
+
+template <class Done>
+void Context::wait_until(Lock& held, Done&& done, Operation* watched) {
+  while (!done()) {
+    if (driving_) {
+      ++waiters_;
+      changed_.wait_for(held, std::chrono::milliseconds(100));
+      --waiters_;
+      if (!done() && now_ns() >= next_tick_ns_) tick(watched);
+      continue;
+    }
+    driving_ = true;
+    drive(held, done, watched);
+    driving_ = false;
+    if (waiters_ > 0) changed_.notify_all();
+  }
+  if (unfinished_ > 0 && !driving_ && waiters_ == 0) watch_in_background();
+}
+
+template <class Done>
+void Context::drive(Lock& held, Done&& done, Operation* watched) {
+  const kernels::DefaultFloats floats;
+  Waiting waiting(budget_);
+  int yields = 0;
+  bool first_doze = true;
+  while (true) {
+    const bool moved = progress();
+    if (done()) return;
+    if (contenders_.load(std::memory_order_relaxed) > 0) step_aside(held);
+    if (moved) {
+      waiting.progressed();
+      first_doze = true;
+      continue;
+    }
+    switch (waiting.next()) {
+      case Waiting::Next::spin:
+        pause_processor();
+        break;
+      case Waiting::Next::yield:
+        held.unlock();
+        sched_yield();
+        held.lock();
+        if (++yields % 256 == 0) tick(watched);
+        break;
+      case Waiting::Next::sleep:
+        doze(held, watched, first_doze);
+        first_doze = false;
+        break;
+    }
+  }
+}
+
+// Others want the lock to post or test: a mutex alone would let the driver take it again before they are awake.
+void Context::step_aside(Lock& held) {
+  held.unlock();
+  for (int turn = 0; contenders_.load(std::memory_order_relaxed) > 0 && turn < 1000; ++turn) {
+    if (turn < 50) {
+      pause_processor();
+    } else {
+      sched_yield();
+    }
+  }
+  held.lock();
+}
+
+// From here on whoever publishes something for this rank writes its wake-up descriptor. True: something is there.
+bool Context::announce_sleep() {
+  if (const transport::Arena& arena = job_->arena()) {
+    arena.inbox(arena.index()).sleeping.store(1, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  bool something = job_->news.load(std::memory_order_acquire);
+  for (Route* way : open_routes_) {
+    if (way->state() != Route::State::open) continue;
+    something |= way->endpoint()->before_sleep();
+    watch_descriptor(*way, false);
+  }
+  return something;
+}
+
+// Sleeps until something comes, at most until it is time to look at deadlines.
+void Context::doze(Lock& held, Operation* watched, bool first) {
+  const bool something = announce_sleep();
+  if (!something && !progress() && (watched == nullptr || !watched->done.load(std::memory_order_relaxed))) {
+    asleep_ = true;
+    held.unlock();
+    epoll_event events[16];
+    ::epoll_wait(epoll_.get(), events, 16, first ? 50 : 200);
+    held.lock();
+    asleep_ = false;
+  }
+  if (const transport::Arena& arena = job_->arena()) {
+    arena.inbox(arena.index()).sleeping.store(0, std::memory_order_relaxed);
+  }
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t taken = ::read(job_->wake_descriptor(), &count, sizeof count);
+  tick(watched);
+}
+
+// ---- In the background ----
+
+// Operations are under way and nobody drives: the service thread shall look when something comes.
+void Context::watch_in_background() {
+  if (watched_ || closing_) return;
+  while (unfinished_ > 0) {
+    if (announce_sleep() || progress()) continue;
+    watched_ = true;
+    job_->watch(epoll_.get(), [this] { run_in_background(); });
+    return;
+  }
+}
+
+void Context::leave_to_background() {
+  const Lock held = lock();
+  if (unfinished_ == 0 || driving_ || watched_) return;
+  const kernels::DefaultFloats floats;
+  watch_in_background();
+}
+
+void Context::run_in_background() {
+  const Lock held = lock();
+  watched_ = false;
+  if (driving_ || closing_) return;  // who drives has seen it, or will
+  const kernels::DefaultFloats floats;
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t taken = ::read(job_->wake_descriptor(), &count, sizeof count);
+  while (progress()) {
+  }
+  check_gone();
+  if (unfinished_ > 0) watch_in_background();
+}
+
+}  // namespace anello::executor

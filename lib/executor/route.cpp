@@ -1,0 +1,439 @@
+#include "executor/route.h"
+
+#include "base/clock.h"
+#include "executor/context.h"
+#include "executor/run.h"
+
+#include <algorithm>
+
+namespace anello::executor {
+
+using transport::FrameHeader;
+
+namespace {
+
+FrameHeader header_of(FrameKind kind, const Group& group) {
+  FrameHeader header;
+  header.kind = static_cast<std::uint16_t>(kind);
+  header.communicator = group.id;
+  return header;
+}
+
+}  // namespace
+
+void Route::open(std::unique_ptr<transport::Endpoint> endpoint) {
+  endpoint_ = std::move(endpoint);
+  state_ = State::open;
+}
+
+void Route::list(Flow& flow) {
+  if (flow.listed) return;
+  flow.listed = true;
+  flows_.push(&flow);
+}
+
+bool Route::drained() {
+  if (state_ != State::open) return true;
+  if (has_work()) push();
+  return endpoint_->failure() != nullptr || (!has_work() && endpoint_->flush());
+}
+
+void Route::break_off() {
+  if (state_ != State::open) return;
+  state_ = State::broken;
+  broken_since_ns_ = now_ns();
+  leaving_ = {};
+  if (arriving_.frame != nullptr) context_.drop(arriving_.frame);
+  arriving_ = {};
+  context_.lane_broke(*this);
+}
+
+// ---- Sending ----
+
+bool Route::push() {
+  if (state_ != State::open) return false;
+  bool moved = false;
+  // A few frames at a time, so that receiving gets its turn and both directions stay busy.
+  for (int turn = 0; turn < 8; ++turn) {
+    if (leaving_.kind == Leaving::Kind::none) {
+      if (!endpoint_->flush() || flows_.empty() || !next_frame()) break;
+    }
+    if (!endpoint_->send(leaving_.header, leaving_.payload)) break;
+    moved = true;
+    sent();
+    if (state_ != State::open) return true;
+  }
+  if (endpoint_->failure() != nullptr && endpoint_->incoming() == nullptr) break_off();
+  return moved;
+}
+
+bool Route::next_frame() {
+  while (Flow* flow = flows_.pop()) {
+    flow->listed = false;
+    if (fill(*flow)) {
+      list(*flow);  // at the end: communicators take turns
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Route::fill(Flow& flow) {
+  leaving_ = {};
+  leaving_.flow = &flow;
+  if (fill_note(flow) || fill_announcement(flow)) return true;
+  flow.turn = !flow.turn;
+  if (flow.turn ? fill_step(flow) || fill_message(flow) : fill_message(flow) || fill_step(flow)) return true;
+  if (flow.owes_much()) {
+    leaving_.kind = Leaving::Kind::note;
+    leaving_.header = header_of(FrameKind::credit, *flow.group);
+    leaving_.header.argument = std::exchange(flow.owed, 0);
+    return true;
+  }
+  return false;
+}
+
+bool Route::fill_note(Flow& flow) {
+  if (flow.notes_sent == flow.notes.size()) return false;
+  leaving_.kind = Leaving::Kind::note;
+  leaving_.header = flow.notes[flow.notes_sent++];
+  if (flow.notes_sent == flow.notes.size()) {
+    flow.notes.clear();
+    flow.notes_sent = 0;
+  }
+  return true;
+}
+
+// Messages of send keep their order because only the first one that has not been told of may go: small ones as they
+// are while there is credit, all others as an announcement.
+bool Route::fill_announcement(Flow& flow) {
+  Operation* operation = flow.announcing.front();
+  if (operation == nullptr) return false;
+  leaving_.operation = operation;
+  FrameHeader& header = leaving_.header;
+  const std::size_t cost = operation->bytes + kFrameCost;
+  if (operation->bytes <= kEagerBytes && flow.credit >= cost + kCreditForOldest) {
+    header = header_of(FrameKind::eager, *flow.group);
+    header.bytes = static_cast<std::uint32_t>(operation->bytes);
+    header.argument = std::exchange(flow.owed, 0);
+    leaving_.kind = Leaving::Kind::eager;
+    leaving_.payload = operation->input;
+    flow.credit -= cost;
+  } else {
+    header = header_of(FrameKind::announce, *flow.group);
+    header.argument = operation->bytes;
+    leaving_.kind = Leaving::Kind::announce;
+  }
+  header.sequence = operation->number;
+  header.tag = static_cast<std::uint32_t>(operation->tag);
+  header.flags = static_cast<std::uint16_t>(operation->dtype);
+  return true;
+}
+
+bool Route::fill_message(Flow& flow) {
+  Operation* operation = flow.granted.front();
+  if (operation == nullptr) return false;
+  leaving_.kind = Leaving::Kind::message;
+  leaving_.operation = operation;
+  leaving_.header = header_of(FrameKind::message, *flow.group);
+  leaving_.header.argument = operation->partner;
+  leaving_.header.bytes =
+      static_cast<std::uint32_t>(std::min(operation->bytes - operation->moved, transport::kMaxFrameBytes));
+  leaving_.payload = operation->input + operation->moved;
+  return true;
+}
+
+bool Route::fill_step(Flow& flow) {
+  for (RunLane* lane = flow.steps.front(); lane != nullptr; lane = lane->next) {
+    Operation& operation = *lane->operation;
+    const std::size_t reserved = flow.group->is_oldest(operation) ? 0 : kCreditForOldest;
+    const std::size_t allowed = flow.credit > reserved ? flow.credit - reserved : 0;
+    const std::uint32_t step = lane->plan->sends[lane->next_send];
+    const std::size_t left = message_bytes(operation, step) - lane->sent;
+    std::size_t bytes = std::min(left, transport::kMaxFrameBytes);
+    if (allowed < bytes + kFrameCost) {
+      // Not in crumbs: a frame that is worth its header, in whole elements of any type.
+      constexpr std::size_t kWorthwhile = 32 * 1024;
+      if (allowed < kWorthwhile + kFrameCost) continue;
+      bytes = (allowed - kFrameCost) & ~std::size_t{63};
+    }
+    flow.credit -= bytes + kFrameCost;
+    leaving_.kind = Leaving::Kind::step;
+    leaving_.lane = lane;
+    leaving_.operation = &operation;
+    leaving_.header = header_of(FrameKind::step, *flow.group);
+    leaving_.header.bytes = static_cast<std::uint32_t>(bytes);
+    leaving_.header.sequence = operation.sequence;
+    leaving_.header.digest = operation.digest;
+    leaving_.header.argument = std::exchange(flow.owed, 0);
+    leaving_.payload = operation.at(operation.plan->schedule.steps[step].from) + lane->sent;
+    return true;
+  }
+  return false;
+}
+
+// The frame is gone and its payload free.
+void Route::sent() {
+  const Leaving gone = std::exchange(leaving_, Leaving{});
+  Flow& flow = *gone.flow;
+  switch (gone.kind) {
+    case Leaving::Kind::step: {
+      RunLane& lane = *gone.lane;
+      Operation& operation = *gone.operation;
+      lane.sent += gone.header.bytes;
+      ++operation.movement;
+      ++flow.group->movement;
+      const std::uint32_t step = lane.plan->sends[lane.next_send];
+      if (lane.sent < message_bytes(operation, step)) return;
+      lane.sent = 0;
+      ++lane.next_send;
+      const bool more = lane.next_send < lane.plan->sends.size() &&
+                        operation.run.waits[lane.plan->sends[lane.next_send]] == 0;
+      if (!more) {
+        flow.steps.remove(&lane);
+        lane.queued = false;
+      }
+      step_done(operation, step);
+      return;
+    }
+    case Leaving::Kind::eager:
+      flow.announcing.remove(gone.operation);
+      context_.finish(*gone.operation);
+      return;
+    case Leaving::Kind::announce:
+      flow.announcing.remove(gone.operation);
+      flow.announced.push(gone.operation);
+      return;
+    case Leaving::Kind::message: {
+      Operation& operation = *gone.operation;
+      operation.moved += gone.header.bytes;
+      ++operation.movement;
+      if (operation.moved < operation.bytes) return;
+      flow.granted.remove(&operation);
+      context_.finish(operation);
+      return;
+    }
+    case Leaving::Kind::note:
+    case Leaving::Kind::none:
+      return;
+  }
+}
+
+// ---- Receiving ----
+
+bool Route::pull() {
+  if (state_ != State::open) return false;
+  bool moved = false;
+  for (int frames = 0; frames < 64; ++frames) {
+    const FrameHeader* incoming = endpoint_->incoming();
+    if (incoming == nullptr) {
+      if (endpoint_->failure() != nullptr) break_off();
+      break;
+    }
+    const FrameHeader header = *incoming;
+    if (arriving_.mode == Arriving::Mode::none) classify(header);
+    moved |= consume();
+    if (endpoint_->remaining() > 0) break;
+    moved = true;
+    arrived(header);
+    if (state_ != State::open) break;
+  }
+  return moved;
+}
+
+// Decides, once a frame, where its payload goes.
+void Route::classify(const FrameHeader& header) {
+  using Mode = Arriving::Mode;
+  arriving_ = {};
+  arriving_.mode = Mode::discard;
+  Group* group = context_.find_group(header.communicator);
+  if (group == nullptr) {
+    if (context_.retired(header.communicator)) return;
+    arriving_.mode = Mode::keep;
+    arriving_.frame = context_.keep(header, peer_);
+    return;
+  }
+  const int peer = group->rank_of_world(peer_);
+  if (peer < 0 || group->error) return;
+  Flow& flow = group->flows[std::size_t(peer)];
+  arriving_.flow = &flow;
+  const auto kind = static_cast<FrameKind>(header.kind);
+  if (kind == FrameKind::step || kind == FrameKind::eager) {
+    // Credit given back rides on what goes the other way.
+    if (header.argument > kCredit - std::min(kCredit, flow.credit)) {
+      context_.fail(*group, Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " returned credit it never had",
+                                  peer_), true);
+      return;
+    }
+    if (header.argument > 0) {
+      flow.credit += header.argument;
+      list(flow);
+    }
+  }
+  if (kind == FrameKind::eager) {
+    arriving_.mode = Mode::keep;
+    arriving_.frame = context_.keep(header, peer_);
+    return;
+  }
+  if (kind == FrameKind::message) {
+    Operation* receive = context_.find_granted(*group, static_cast<std::uint32_t>(header.argument));
+    if (receive == nullptr || receive->peer != peer || header.bytes > receive->bytes - receive->moved) {
+      context_.fail(*group, Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent a message nobody granted",
+                                  peer_), true);
+      return;
+    }
+    arriving_.mode = Mode::message;
+    arriving_.operation = receive;
+    return;
+  }
+  if (kind != FrameKind::step) return;  // notes have no payload
+  Operation* operation = group->find(header.sequence);
+  if (operation == nullptr && static_cast<std::int32_t>(header.sequence - group->next_sequence) < 0) {
+    // An operation that is over here: whoever sends for it has made another call in its place.
+    context_.suspect(*group, header.sequence);
+    return;
+  }
+  if (operation != nullptr && header.digest != operation->digest) {
+    context_.suspect(*group, header.sequence);
+    return;
+  }
+  if (operation != nullptr && operation->state == Operation::State::active) {
+    Run& run = operation->run;
+    const auto lane = std::find_if(run.lanes.begin(), run.lanes.end(),
+                                   [peer](const RunLane& candidate) { return candidate.plan->peer == peer; });
+    if (lane == run.lanes.end() || lane->next_receive == lane->plan->receives.size()) {
+      context_.suspect(*group, header.sequence);
+      return;
+    }
+    arriving_.lane = &*lane;
+    arriving_.operation = operation;
+    if (lane->early.empty() && receive_ready(*lane)) {
+      const std::size_t left = message_bytes(*operation, lane->plan->receives[lane->next_receive]) - lane->received;
+      if (header.bytes > left || header.bytes % operation->element_bytes != 0) {
+        context_.fail(*group, Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent a frame of another size "
+                                    "than the schedule has", peer_), true);
+        return;
+      }
+      arriving_.mode = Mode::step;
+      return;
+    }
+  }
+  arriving_.mode = Mode::keep;
+  arriving_.frame = context_.keep(header, peer_);
+}
+
+// Moves what has arrived of the frame's payload.
+bool Route::consume() {
+  using Mode = Arriving::Mode;
+  bool moved = false;
+  while (const std::size_t left = endpoint_->remaining()) {
+    std::size_t bytes = 0;
+    switch (arriving_.mode) {
+      case Mode::keep:
+        bytes = endpoint_->receive(arriving_.frame->payload.data() + arriving_.frame->filled, left);
+        arriving_.frame->filled += bytes;
+        break;
+      case Mode::message: {
+        Operation& receive = *arriving_.operation;
+        bytes = endpoint_->receive(receive.output + receive.moved, left);
+        receive.moved += bytes;
+        ++receive.movement;
+        break;
+      }
+      case Mode::step: {
+        RunLane& lane = *arriving_.lane;
+        if (std::byte* into = landing(lane)) {
+          bytes = endpoint_->receive(into, left);
+          lane.received += bytes;
+          ++lane.operation->movement;
+          ++lane.flow->group->movement;
+          break;
+        }
+        const auto view = endpoint_->view();
+        bytes = std::min(view.size(), left);
+        // Whole elements, and multiples of 16 bytes where more is to come, so that the next view is aligned.
+        if (bytes < left) bytes &= ~std::size_t{15};
+        if (bytes == 0) return moved;
+        apply(lane, view.data(), bytes);
+        endpoint_->consume(bytes);
+        break;
+      }
+      case Mode::discard:
+      case Mode::none: {
+        const auto view = endpoint_->view();
+        bytes = std::min(view.size(), left);
+        if (bytes > 0) endpoint_->consume(bytes);
+        break;
+      }
+    }
+    if (bytes == 0) return moved;
+    moved = true;
+  }
+  return moved;
+}
+
+// All of the frame is here.
+void Route::arrived(FrameHeader header) {
+  using Mode = Arriving::Mode;
+  const Arriving done = std::exchange(arriving_, Arriving{});
+  const auto kind = static_cast<FrameKind>(header.kind);
+  switch (done.mode) {
+    case Mode::step:
+      context_.consumed(*done.flow, header.bytes);
+      frame_done(*done.lane);
+      return;
+    case Mode::keep:
+      if (done.flow == nullptr) {
+        context_.stray(done.frame);
+      } else if (kind == FrameKind::eager) {
+        context_.on_eager(*done.flow, done.frame);
+      } else if (done.lane != nullptr) {
+        done.lane->early.push(done.frame);
+        resume_early(*done.lane);
+      } else {
+        // The operation may have been entered while the frame arrived.
+        Operation* operation = done.flow->group->find(header.sequence);
+        if (operation != nullptr && operation->state == Operation::State::active) {
+          for (RunLane& lane : operation->run.lanes) {
+            if (lane.flow != done.flow) continue;
+            lane.early.push(done.frame);
+            resume_early(lane);
+            return;
+          }
+        }
+        done.flow->early.push(done.frame);
+      }
+      return;
+    case Mode::message:
+      if (done.operation->moved == done.operation->bytes) {
+        done.flow->group->matched.remove(done.operation);
+        context_.finish(*done.operation);
+      }
+      return;
+    case Mode::discard:
+      if (done.flow != nullptr && !done.flow->group->error) context_.on_note(*done.flow, header);
+      return;
+    case Mode::none:
+      return;
+  }
+}
+
+void Route::forget(Group& group) {
+  for (Flow& flow : group.flows) {
+    if (flow.route == this && flow.listed) {
+      flows_.remove(&flow);
+      flow.listed = false;
+    }
+  }
+  if (leaving_.kind != Leaving::Kind::none && leaving_.flow->group == &group) {
+    if (endpoint_ != nullptr) endpoint_->detach();
+    leaving_ = {};
+  }
+  if (arriving_.flow != nullptr && arriving_.flow->group == &group) {
+    if (arriving_.frame != nullptr) context_.drop(arriving_.frame);
+    arriving_ = {};
+    arriving_.mode = Arriving::Mode::discard;
+  }
+}
+
+}  // namespace anello::executor

@@ -1,0 +1,86 @@
+#pragma once
+// The way to one rank: its endpoint once there is one, the flows that have something to send, the frame that is leaving
+// and the frame that is arriving. Shared by all communicators that both ranks are in. Guarded by the context's lock.
+#include "executor/group.h"
+#include "transports/transport.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace anello::executor {
+
+class Context;
+
+class Route {
+ public:
+  enum class State { closed, requested, open, broken };
+
+  Route(Context& context, int peer, int local_peer) : context_(context), peer_(peer), local_peer_(local_peer) {}
+
+  int peer() const { return peer_; }  // world rank
+  int local_peer() const { return local_peer_; }
+  State state() const { return state_; }
+  transport::Endpoint* endpoint() const { return endpoint_.get(); }
+  std::int64_t broken_since_ns() const { return broken_since_ns_; }
+
+  std::uint32_t interest = 0;  // what the context's epoll waits for on the endpoint's descriptor
+
+  void request() { state_ = State::requested; }
+  void open(std::unique_ptr<transport::Endpoint> endpoint);
+  // Has the flow looked at when there is room to send.
+  void list(Flow& flow);
+  bool has_work() const { return leaving_.kind != Leaving::Kind::none || !flows_.empty(); }
+  // Bytes that the endpoint holds by itself have gone out and nothing waits to.
+  bool drained();
+
+  // Sends what can be sent, takes what has come. True when something moved.
+  bool push();
+  bool pull();
+
+  // The group has failed or goes away: nothing of it is sent any more and no memory of its operations is touched.
+  void forget(Group& group);
+
+ private:
+  struct Leaving {
+    enum class Kind : std::uint8_t { none, step, eager, announce, message, note };
+    Kind kind = Kind::none;
+    transport::FrameHeader header;
+    const std::byte* payload = nullptr;
+    Flow* flow = nullptr;
+    RunLane* lane = nullptr;
+    Operation* operation = nullptr;
+  };
+  struct Arriving {
+    enum class Mode : std::uint8_t { none, discard, step, keep, message };
+    Mode mode = Mode::none;
+    Flow* flow = nullptr;
+    RunLane* lane = nullptr;
+    Operation* operation = nullptr;
+    EarlyFrame* frame = nullptr;
+  };
+
+  bool next_frame();
+  bool fill(Flow& flow);
+  bool fill_note(Flow& flow);
+  bool fill_announcement(Flow& flow);
+  bool fill_message(Flow& flow);
+  bool fill_step(Flow& flow);
+  void sent();
+
+  void classify(const transport::FrameHeader& header);
+  bool consume();
+  void arrived(transport::FrameHeader header);
+  void break_off();
+
+  Context& context_;
+  const int peer_;
+  const int local_peer_;
+  State state_ = State::closed;
+  std::unique_ptr<transport::Endpoint> endpoint_;
+  Fifo<Flow, &Flow::next> flows_;
+  Leaving leaving_;
+  Arriving arriving_;
+  std::int64_t broken_since_ns_ = 0;
+};
+
+}  // namespace anello::executor

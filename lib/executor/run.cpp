@@ -1,0 +1,248 @@
+#include "executor/run.h"
+
+#include "executor/context.h"
+#include "executor/route.h"
+
+#include <cstring>
+
+namespace anello::executor {
+
+using schedule::Buffer;
+using schedule::Kind;
+using schedule::Step;
+
+namespace {
+
+const Step& step_at(const Operation& operation, std::uint32_t step) { return operation.plan->schedule.steps[step]; }
+
+bool send_ready(const RunLane& lane) {
+  return lane.next_send < lane.plan->sends.size() && lane.operation->run.waits[lane.plan->sends[lane.next_send]] == 0;
+}
+
+void queue_sends(RunLane& lane) {
+  if (lane.queued || !send_ready(lane)) return;
+  lane.queued = true;
+  lane.flow->steps.push(&lane);
+  lane.operation->group->context.want_to_send(*lane.flow);
+}
+
+void do_local(Operation& operation, const Step& step) {
+  const kernels::Reducer* reducer = operation.reducer;
+  std::byte* into = operation.at(step.into);
+  const std::byte* from = operation.at(step.from);
+  const std::size_t count = step.into.count;
+  const int ranks = operation.group->size();
+  const bool wide = step.into.buffer == Buffer::accumulator;
+  switch (step.kind) {
+    case Kind::copy:
+      if (wide) {
+        reducer->widen(into, from, count);
+      } else if (into != from) {
+        std::memcpy(into, from, count * operation.element_bytes);
+      }
+      break;
+    case Kind::reduce:
+      if (wide) {
+        reducer->accumulate(into, from, count);
+      } else {
+        reducer->reduce(into, step.reversed ? from : into, step.reversed ? into : from, count);
+      }
+      break;
+    case Kind::finish:
+      if (step.from.buffer == Buffer::accumulator) {
+        reducer->finish(into, from, count, ranks);
+      } else {
+        reducer->finish_in_type(into, from, count, ranks);
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+// Starts everything on the ready stack. Local steps are done at once and push what follows them.
+void start_ready(Operation& operation) {
+  Run& run = operation.run;
+  run.starting = true;
+  while (!run.ready.empty()) {
+    const std::uint32_t index = run.ready.back();
+    run.ready.pop_back();
+    const Step& step = step_at(operation, index);
+    switch (step.kind) {
+      case Kind::send:
+        queue_sends(run.lanes[operation.plan->lane_of_step[index]]);
+        break;
+      case Kind::recv:
+      case Kind::recv_reduce: {
+        RunLane& lane = run.lanes[operation.plan->lane_of_step[index]];
+        if (!lane.early.empty()) resume_early(lane);
+        if (operation.state != Operation::State::active) return;
+        break;
+      }
+      case Kind::exchange:
+        operation.group->exchanges.push(&operation);
+        operation.group->context.poll_exchange(*operation.group);
+        if (operation.state != Operation::State::active) return;
+        break;
+      default:
+        do_local(operation, step);
+        step_done(operation, index);
+        if (operation.state != Operation::State::active) return;
+    }
+  }
+  run.starting = false;
+}
+
+}  // namespace
+
+void start(Operation& operation) {
+  Group& group = *operation.group;
+  const Plan& plan = *operation.plan;
+  const schedule::Schedule& schedule = plan.schedule;
+  Run& run = operation.run;
+  operation.state = Operation::State::active;
+  ++group.active;
+  run.waits.assign(schedule.waits.begin(), schedule.waits.end());
+  run.unfinished = static_cast<std::uint32_t>(schedule.steps.size());
+  if (run.scratch.size() < schedule.scratch * operation.element_bytes) {
+    run.scratch.resize(schedule.scratch * operation.element_bytes);
+  }
+  if (schedule.accumulator > 0 && run.accumulator.size() < schedule.accumulator * operation.reducer->accumulator_bytes) {
+    run.accumulator.resize(schedule.accumulator * operation.reducer->accumulator_bytes);
+  }
+  run.lanes.resize(schedule.lanes.size());
+  for (std::size_t i = 0; i < run.lanes.size(); ++i) {
+    RunLane& lane = run.lanes[i];
+    lane = RunLane{};
+    lane.operation = &operation;
+    lane.plan = &schedule.lanes[i];
+    lane.flow = &group.flows[std::size_t(lane.plan->peer)];
+    // Frames that came before this rank had come to the operation.
+    for (EarlyFrame* frame = lane.flow->early.front(); frame != nullptr;) {
+      EarlyFrame* const next = EarlyFrames::after(frame);
+      if (frame->header.sequence == operation.sequence) {
+        lane.flow->early.remove(frame);
+        lane.early.push(frame);
+        if (frame->header.digest != operation.digest) group.context.suspect(group, operation.sequence);
+      }
+      frame = next;
+    }
+  }
+  run.ready.clear();
+  run.starting = false;
+  if (run.unfinished == 0) {
+    group.context.finish(operation);
+    return;
+  }
+  // Backwards, so that the stack gives them in program order.
+  for (auto root = plan.roots.rbegin(); root != plan.roots.rend(); ++root) run.ready.push_back(*root);
+  start_ready(operation);
+}
+
+void step_done(Operation& operation, std::uint32_t index) {
+  Run& run = operation.run;
+  const schedule::Schedule& schedule = operation.plan->schedule;
+  ++operation.movement;
+  ++operation.group->movement;
+  for (std::uint32_t i = schedule.follower_begin[index + 1]; i-- > schedule.follower_begin[index];) {
+    const std::uint32_t follower = schedule.followers[i];
+    if (--run.waits[follower] == 0) run.ready.push_back(follower);
+  }
+  if (--run.unfinished == 0) {
+    operation.group->context.finish(operation);
+    return;
+  }
+  if (!run.starting) start_ready(operation);
+}
+
+void resume_early(RunLane& lane) {
+  while (EarlyFrame* frame = lane.early.front()) {
+    if (!receive_ready(lane)) return;
+    lane.early.pop();
+    apply(lane, frame->payload.data(), frame->header.bytes);
+    Flow& flow = *lane.flow;
+    Context& context = flow.group->context;
+    const std::size_t bytes = frame->header.bytes;
+    context.drop(frame);
+    context.consumed(flow, bytes);
+    Operation& operation = *lane.operation;
+    frame_done(lane);
+    if (operation.state != Operation::State::active) return;
+  }
+}
+
+bool receive_ready(const RunLane& lane) {
+  return lane.next_receive < lane.plan->receives.size() &&
+         lane.operation->run.waits[lane.plan->receives[lane.next_receive]] == 0;
+}
+
+std::size_t message_bytes(const Operation& operation, std::uint32_t index) {
+  const Step& step = step_at(operation, index);
+  return (step.kind == Kind::send ? step.from.count : step.into.count) * operation.element_bytes;
+}
+
+std::byte* landing(const RunLane& lane) {
+  const Step& step = step_at(*lane.operation, lane.plan->receives[lane.next_receive]);
+  if (step.kind != Kind::recv || step.into.buffer == Buffer::accumulator) return nullptr;
+  return lane.operation->at(step.into) + lane.received;
+}
+
+void apply(RunLane& lane, const std::byte* data, std::size_t bytes) {
+  Operation& operation = *lane.operation;
+  const Step& step = step_at(operation, lane.plan->receives[lane.next_receive]);
+  const kernels::Reducer* reducer = operation.reducer;
+  const std::size_t count = bytes / operation.element_bytes;
+  const std::size_t done = lane.received / operation.element_bytes;
+  lane.received += bytes;
+  ++operation.movement;
+  ++operation.group->movement;
+  if (step.into.buffer == Buffer::accumulator) {
+    std::byte* into = operation.at(step.into) + done * reducer->accumulator_bytes;
+    (step.kind == Kind::recv ? reducer->widen : reducer->accumulate)(into, data, count);
+    return;
+  }
+  std::byte* into = operation.at(step.into) + done * operation.element_bytes;
+  if (step.kind == Kind::recv) {
+    std::memcpy(into, data, bytes);
+    return;
+  }
+  const std::byte* from = operation.at(step.from) + done * operation.element_bytes;
+  reducer->reduce(into, step.reversed ? data : from, step.reversed ? from : data, count);
+}
+
+void frame_done(RunLane& lane) {
+  Operation& operation = *lane.operation;
+  const std::uint32_t step = lane.plan->receives[lane.next_receive];
+  if (lane.received < message_bytes(operation, step)) return;
+  lane.received = 0;
+  ++lane.next_receive;
+  step_done(operation, step);
+}
+
+schedule::Collective operation_collective(anello_kind_t kind) {
+  switch (kind) {
+    case ANELLO_ALLREDUCE: return schedule::Collective::allreduce;
+    case ANELLO_BROADCAST: return schedule::Collective::broadcast;
+    case ANELLO_ALLGATHER: return schedule::Collective::allgather;
+    case ANELLO_REDUCE_SCATTER_BLOCK: return schedule::Collective::reduce_scatter;
+    default: return schedule::Collective::barrier;
+  }
+}
+
+bool needs(const Operation& operation, int peer) {
+  if (operation.state == Operation::State::done) return false;
+  const Group& group = *operation.group;
+  switch (operation.kind) {
+    case ANELLO_SEND: return operation.peer == peer;
+    case ANELLO_RECV: return operation.peer == peer;
+    default: break;
+  }
+  if (operation.state != Operation::State::active) return true;
+  for (const RunLane& lane : operation.run.lanes) {
+    if (lane.plan->peer == peer && !lane.done()) return true;
+  }
+  if (operation.plan->is_exchange) return !operation.published || !group.board.has_come(peer);
+  return false;
+}
+
+}  // namespace anello::executor

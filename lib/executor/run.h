@@ -1,0 +1,33 @@
+#pragma once
+// Steps of one operation's schedule: what becomes ready is started, what is local is done, what arrives is applied.
+// Requires the context's lock, as does everything in the executor.
+#include "executor/group.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace anello::executor {
+
+// Enters an operation: from now on its messages move. Kept frames that came before it are used.
+void start(Operation& operation);
+// A step is done; starts what waited for it, and ends the operation with its last step.
+void step_done(Operation& operation, std::uint32_t step);
+
+// Whether the receive that a peer's next frame belongs to may be written.
+bool receive_ready(const RunLane& lane);
+std::size_t message_bytes(const Operation& operation, std::uint32_t step);
+// Where arriving bytes of the current receive can go as they are; nullptr where they must be combined or widened.
+std::byte* landing(const RunLane& lane);
+// Combines bytes (whole elements) of the current receive with what they belong to.
+void apply(RunLane& lane, const std::byte* data, std::size_t bytes);
+// Applies frames that were kept, as far as their receives may be written by now.
+void resume_early(RunLane& lane);
+// All bytes of a frame of the current receive are in place.
+void frame_done(RunLane& lane);
+
+schedule::Collective operation_collective(anello_kind_t kind);
+
+// Whether the operation cannot end without the peer.
+bool needs(const Operation& operation, int peer);
+
+}  // namespace anello::executor

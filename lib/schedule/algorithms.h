@@ -1,0 +1,36 @@
+#pragma once
+// The algorithms, each in the file of its name. All have the signature of Algorithm::make: this rank's schedule, chunk
+// in elements and at least 1. What a call must be like for one to do it stands in catalog.cpp.
+#include "schedule/schedule.h"
+
+#include <cstddef>
+
+namespace anello::schedule {
+
+// alone.cpp: one rank, nothing to talk about.
+Schedule alone(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+// exchange.cpp: everybody's payload on the board, one step.
+Schedule exchange(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+// ring.cpp: full links both ways, 2(P-1)/P of the bytes, P-1 hops a part.
+Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule ring_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule ring_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+// pairwise.cpp: every owner gets all inputs of its block: the ring's bytes, one hop a part, no partial sum travels.
+Schedule pairwise_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule pairwise_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule pairwise_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+// doubling.cpp: whole vectors between ranks 1, 2, 4, .. apart: fewest hops.
+Schedule doubling_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+// tree.cpp: binomial tree. The broadcast's buffer is the output on every rank, the root's too.
+Schedule tree_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule tree_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+// dissemination.cpp: tokens to ranks 1, 2, 4, .. away; also for calls of zero elements, which synchronise all the same.
+Schedule dissemination(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+}  // namespace anello::schedule

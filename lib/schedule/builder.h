@@ -1,0 +1,62 @@
+#pragma once
+// Turns what an algorithm says in program order into a Schedule: derives which step waits for which from the slices
+// they touch, sorts messages into lanes, sizes the private buffers. Algorithms never state a dependency.
+//
+// Messages of zero elements vanish on both sides, since both sides cut alike. Input slices of a call in place become
+// output slices first, so that an algorithm is written once for both.
+#include "schedule/access_map.h"
+#include "schedule/schedule.h"
+#include "schedule/split.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace anello::schedule {
+
+inline Slice input(Part part) { return {Buffer::input, part.offset, part.count}; }
+inline Slice output(Part part) { return {Buffer::output, part.offset, part.count}; }
+
+// Which operand stands on the left: the arriving one (recv_reduce) or from (reduce) where reversed.
+enum class Order : bool { plain, reversed };
+
+// Elements of the caller's buffers: 0 for input where the call has none of its own.
+std::size_t extent(Buffer buffer, const Call& call, int size);
+
+class Builder {
+ public:
+  Builder(std::string algorithm, const Call& call, const Topology& topology, int rank);
+
+  void send(int peer, Slice from);
+  void recv(int peer, Slice into);
+  void recv_reduce(int peer, Slice into, Slice from, Order order = Order::plain);
+  void reduce(Slice into, Slice from, Order order = Order::plain);
+  void copy(Slice into, Slice from);  // onto itself: nothing
+  void finish(Slice into, Slice from);
+  void exchange(Slice into, Slice from);  // kept with zero elements, too: it still synchronises
+
+  // Where the slice lies for this call: itself, or for an input in place the output that holds it.
+  Slice resolve(Slice slice) const;
+
+  // Steps that an algorithm got wrong (a slice past its buffer, a peer that is not there, a write to the input) throw
+  // Error(ANELLO_ERR_INTERNAL) from the calls above. The builder is spent afterwards.
+  Schedule build() &&;
+
+ private:
+  void add(Kind kind, int peer, Slice into, Slice from, Order order);
+  void check(const Step& step) const;
+  void depend(const Step& step);
+  Lane& lane(int peer);
+
+  Call call_;
+  int size_;
+  int rank_;
+  Schedule schedule_;
+  AccessMap accesses_[4];  // by Buffer
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;  // (earlier, later), grouped by rising later
+  std::vector<std::uint32_t> earlier_;                          // of the step being added
+};
+
+}  // namespace anello::schedule

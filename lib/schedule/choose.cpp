@@ -1,0 +1,187 @@
+#include "schedule/choose.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace anello::schedule {
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+constexpr std::size_t kMiB = 1024 * kKiB;
+constexpr std::size_t kAny = SIZE_MAX;
+// A plan's steps are bounded: chunks grow where a block would have more of them than this.
+constexpr std::size_t kMaxChunks = 1024;
+// With more ranks than processors each hand-over may cost a time slice: fewer, larger chunks.
+constexpr std::size_t kOversubscribedFactor = 4;
+// Chunks begin at multiples of this in their block, so that vector loads stay aligned where the caller's buffer is.
+constexpr std::size_t kAlignBytes = 64;
+
+// Algorithms whose chunks are pieces of the whole vector, not of a block of it.
+bool whole_vector(const Algorithm& algorithm) {
+  return algorithm.collective == Collective::broadcast || algorithm.name == "doubling" || algorithm.name == "tree";
+}
+
+std::size_t chunk_for(const Call& call, const Topology& topology, const Algorithm& algorithm, std::size_t chunk_bytes) {
+  const auto size = static_cast<std::size_t>(topology.size);
+  const bool in_blocks = call.collective == Collective::allreduce && !whole_vector(algorithm);
+  const std::size_t longest = in_blocks ? call.count / size + 1 : call.count;
+  std::size_t chunk = std::max(chunk_bytes / call.element_bytes, longest / kMaxChunks + 1);
+  const std::size_t align = std::max<std::size_t>(kAlignBytes / call.element_bytes, 1);
+  if (chunk > align) chunk = (chunk + align - 1) / align * align;
+  return chunk;
+}
+
+struct WishItem {
+  std::string_view collective;  // empty: all that have the algorithm
+  std::string_view algorithm;
+};
+
+// "ring" or "allreduce:ring,broadcast:tree", cut up.
+std::vector<WishItem> items(const Wish& wish) {
+  std::vector<WishItem> result;
+  std::string_view rest = wish.algorithm;
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view item = rest.substr(0, comma);
+    const std::size_t colon = item.find(':');
+    if (colon == std::string_view::npos)
+      result.push_back({{}, item});
+    else
+      result.push_back({item.substr(0, colon), item.substr(colon + 1)});
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return result;
+}
+
+// What the wish says for this collective, a pair before a bare name; empty for nothing.
+std::string_view wished(const Wish& wish, Collective collective) {
+  std::string_view bare;
+  for (const WishItem& item : items(wish)) {
+    if (item.collective == name(collective)) return item.algorithm;
+    if (item.collective.empty() && find(collective, item.algorithm) != nullptr) bare = item.algorithm;
+  }
+  return bare;
+}
+
+std::size_t payload_bytes(const Call& call, const Topology& topology) {
+  const auto parts = call.collective == Collective::reduce_scatter ? static_cast<std::size_t>(topology.size) : 1;
+  return call.count * parts * call.element_bytes;
+}
+
+bool holds(const Rule& rule, const Call& call, const Topology& topology) {
+  const std::size_t bytes = payload_bytes(call, topology);
+  return rule.collective == call.collective &&
+         (rule.where == Where::anywhere || (rule.where == Where::network) == topology.network) &&
+         bytes <= rule.up_to_bytes && bytes <= rule.up_to_bytes_total / static_cast<std::size_t>(topology.size);
+}
+
+std::string names_for(Collective collective) {
+  std::string names;
+  for (const Algorithm& row : catalog())
+    if (row.collective == collective) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return names;
+}
+
+}  // namespace
+
+const std::vector<Rule>& rules() {
+  using enum Collective;
+  using enum Where;
+  static const std::vector<Rule> table = {
+      // collective    where     bytes     of all     algorithm        chunk
+      {allreduce,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {allreduce,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
+      {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
+      {allreduce,      anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
+      {allreduce,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
+      {allreduce,      network,  16 * kMiB, kAny,     "ring",          128 * kKiB},
+      {allreduce,      network,  kAny,     kAny,      "ring",          256 * kKiB},
+      {allreduce,      memory,   kAny,     kAny,      "pairwise",      64 * kKiB},
+      {allreduce,      network,  kAny,     kAny,      "pairwise",      128 * kKiB},
+
+      {broadcast,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {broadcast,      memory,   kAny,     kAny,      "tree",          64 * kKiB},
+      {broadcast,      network,  kAny,     kAny,      "tree",          128 * kKiB},
+
+      {allgather,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {allgather,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
+      {allgather,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
+      {allgather,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
+      {allgather,      network,  kAny,     kAny,      "ring",          128 * kKiB},
+
+      {reduce_scatter, anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {reduce_scatter, anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
+      {reduce_scatter, anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
+      {reduce_scatter, anywhere, 64 * kKiB, kAny,     "pairwise",      64 * kKiB},
+      {reduce_scatter, memory,   kAny,     kAny,      "ring",          64 * kKiB},
+      {reduce_scatter, network,  kAny,     kAny,      "ring",          128 * kKiB},
+      {reduce_scatter, memory,   kAny,     kAny,      "pairwise",      64 * kKiB},
+      {reduce_scatter, network,  kAny,     kAny,      "pairwise",      128 * kKiB},
+
+      {barrier,        anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {barrier,        anywhere, kAny,     kAny,      "exchange",      64 * kKiB},
+      {barrier,        anywhere, kAny,     kAny,      "dissemination", 64 * kKiB},
+  };
+  return table;
+}
+
+Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
+  Decision decision;
+  std::size_t chunk_bytes = wish.chunk_bytes;
+  const std::string_view wanted = wished(wish, call.collective);
+  if (!wanted.empty()) {
+    const Algorithm* row = find(call.collective, wanted);
+    if (row != nullptr && row->fits(call, topology)) {
+      decision.choice.algorithm = row;
+      decision.why = text(wanted, " was asked for. ");
+    } else if (row != nullptr) {
+      decision.why = text(wanted, " was asked for, but does not fit this call. ");
+    } else {  // a pair that names another collective's algorithm
+      decision.why = text(wanted, " was asked for, but ", name(call.collective), " has no such algorithm. ");
+    }
+  }
+  for (const Rule& rule : rules()) {
+    if (!holds(rule, call, topology)) continue;
+    const Algorithm* row = find(call.collective, rule.algorithm);
+    if (!row->fits(call, topology)) continue;
+    // Also under a wish for an algorithm: the chunk is the table's for this place and size.
+    if (chunk_bytes == 0) chunk_bytes = rule.chunk_bytes * (topology.oversubscribed ? kOversubscribedFactor : 1);
+    if (decision.choice.algorithm == nullptr) {
+      decision.choice.algorithm = row;
+      decision.rule = &rule;
+      decision.why += text("Rule ", &rule - rules().data() + 1, " of ", rules().size(), " is the first that holds and fits: ",
+                           row->name, ", ", row->what, ". ");
+    }
+    break;
+  }
+  decision.choice.chunk = chunk_for(call, topology, *decision.choice.algorithm, chunk_bytes);
+  return decision;
+}
+
+Choice choose(const Call& call, const Topology& topology, const Wish& wish) {
+  return decide(call, topology, wish).choice;
+}
+
+std::string why_not(const Wish& wish) {
+  for (const WishItem& item : items(wish)) {
+    bool collective_known = false;
+    bool algorithm_known = false;
+    std::string there_is;
+    for (const Collective each : {Collective::allreduce, Collective::broadcast, Collective::allgather,
+                                  Collective::reduce_scatter, Collective::barrier}) {
+      if (!item.collective.empty() && item.collective != name(each)) continue;
+      collective_known = true;
+      algorithm_known = algorithm_known || find(each, item.algorithm) != nullptr;
+      there_is += text(there_is.empty() ? "" : "; ", name(each), " has ", names_for(each));
+    }
+    if (!collective_known)
+      return text("'", item.collective, "' is no collective; there are allreduce, broadcast, allgather, reduce_scatter ",
+                  "and barrier");
+    if (!algorithm_known) return text("there is no algorithm '", item.algorithm, "': ", there_is);
+  }
+  return "";
+}
+
+}  // namespace anello::schedule

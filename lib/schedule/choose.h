@@ -1,0 +1,39 @@
+#pragma once
+// The table behind choose(), for those who want to see why: anello-plan explain, tests.
+#include "schedule/catalog.h"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace anello::schedule {
+
+enum class Where : unsigned char {
+  anywhere,
+  memory,   // all ranks meet in memory
+  network,  // some pair of them over a network
+};
+
+// One line of the table. The first whose conditions hold and whose algorithm fits the call is taken.
+struct Rule {
+  Collective collective;
+  Where where;
+  std::size_t up_to_bytes;        // of one rank's payload
+  std::size_t up_to_bytes_total;  // of all ranks' payloads
+  std::string_view algorithm;
+  std::size_t chunk_bytes;
+};
+
+const std::vector<Rule>& rules();
+
+struct Decision {
+  Choice choice;
+  const Rule* rule = nullptr;  // nullptr: the wish decided
+  std::string why;             // a sentence or two for people
+};
+
+// choose() with its reasons.
+Decision decide(const Call& call, const Topology& topology, const Wish& wish = {});
+
+}  // namespace anello::schedule

@@ -1,0 +1,25 @@
+#include "schedule/algorithms.h"
+#include "schedule/builder.h"
+
+namespace anello::schedule {
+
+// Round k: a token to the rank 2^k above, one from the rank 2^k below; a rank sends its token of round k only once it
+// has those of all rounds before. Nobody looks at tokens, the slices carry the order alone:
+//
+//   scratch   0 1 2 3 4 5 ..
+//   round 0   s s r r             s: sent, r: received
+//   round 1     s s r r           what is sent was written by the round before,
+//   round 2       s s r r         what is received overwrites half of what that round received, so it comes later.
+//
+// No round overwrites what it sends: around the ring everybody would wait for the next one to take it first.
+Schedule dissemination(const Call& call, const Topology& topology, int rank, std::size_t) {
+  Builder steps("dissemination", call, topology, rank);
+  std::size_t round = 0;
+  for (int distance = 1; distance < topology.size; distance *= 2, ++round) {
+    steps.send(wrap(rank + distance, topology.size), Slice{Buffer::scratch, round, 2});
+    steps.recv(wrap(rank - distance, topology.size), Slice{Buffer::scratch, round + 2, 2});
+  }
+  return std::move(steps).build();
+}
+
+}  // namespace anello::schedule

@@ -1,0 +1,125 @@
+#include "schedule/algorithms.h"
+#include "schedule/builder.h"
+
+#include <algorithm>
+
+namespace anello::schedule {
+namespace {
+
+// Chunks being folded at once: one accumulator each, so that a slow rank holds up one chunk and not the next ones.
+constexpr std::size_t kSlots = 4;
+// How many chunks later a finished chunk is handed out: sends of inputs that others need go first.
+constexpr std::size_t kLookahead = 2;
+
+// The owner's side of one chunk: all ranks' inputs of it become result.
+class Fold {
+ public:
+  Fold(Builder& steps, const Call& call, int size, int rank, std::size_t longest)
+      : steps_(steps), call_(call), size_(size), rank_(rank), longest_(longest) {}
+
+  void chunk(std::size_t c, Slice result, Slice own) {
+    const Slice sum = call_.invariant ? in_rank_order(c, result, own) : staggered(c, result, own);
+    if (call_.accumulate || call_.finish) steps_.finish(result, sum);
+  }
+
+ private:
+  Slice slot(Buffer buffer, std::size_t c, std::size_t count) const {
+    return {buffer, c % kSlots * longest_, count};
+  }
+
+  // own, rank - 1, rank - 2, ..: at any moment the owners wait for different ranks. Returns where the sum is.
+  Slice staggered(std::size_t c, Slice result, Slice own) {
+    const Slice sum = call_.accumulate ? slot(Buffer::accumulator, c, result.count) : result;
+    if (call_.accumulate) steps_.copy(sum, own);
+    for (int d = 1; d < size_; ++d)
+      steps_.recv_reduce(wrap(rank_ - d, size_), sum, d == 1 && !call_.accumulate ? own : sum);
+    return sum;
+  }
+
+  // 0, 1, 2, .. whoever owns it.
+  Slice in_rank_order(std::size_t c, Slice result, Slice own) {
+    // In place the result's memory holds this rank's own input until its turn has come.
+    const bool aside = !call_.accumulate && rank_ > 0 && steps_.resolve(own) == result;
+    Slice sum = call_.accumulate ? slot(Buffer::accumulator, c, result.count)
+                : aside          ? slot(Buffer::scratch, c, result.count)
+                                 : result;
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer != rank_ && peer == 0) {
+        steps_.recv(peer, sum);
+      } else if (peer != rank_) {
+        steps_.recv_reduce(peer, sum, sum);
+      } else if (peer == 0) {
+        steps_.copy(sum, own);
+      } else if (aside) {
+        steps_.reduce(result, sum, Order::reversed);
+        sum = result;
+      } else {
+        steps_.reduce(sum, own);
+      }
+    }
+    return sum;
+  }
+
+  Builder& steps_;
+  const Call& call_;
+  int size_;
+  int rank_;
+  std::size_t longest_;
+};
+
+}  // namespace
+
+Schedule pairwise_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const int size = topology.size;
+  const Split split(call.count, size, chunk);
+  Builder steps("pairwise", call, topology, rank);
+  Fold fold(steps, call, size, rank, split.longest());
+
+  const auto collect = [&](std::size_t c) {
+    for (int d = 1; d < size; ++d) steps.send(wrap(rank + d, size), input(split.chunk(rank + d, c)));
+    fold.chunk(c, output(split.chunk(rank, c)), input(split.chunk(rank, c)));
+  };
+  const auto hand_out = [&](std::size_t c) {
+    for (int d = 1; d < size; ++d) {
+      steps.send(wrap(rank + d, size), output(split.chunk(rank, c)));
+      steps.recv(wrap(rank - d, size), output(split.chunk(rank - d, c)));
+    }
+  };
+  for (std::size_t c = 0; c < split.chunks() + kLookahead; ++c) {
+    if (c < split.chunks()) collect(c);
+    if (c >= kLookahead) hand_out(c - kLookahead);
+  }
+  return std::move(steps).build();
+}
+
+Schedule pairwise_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const int size = topology.size;
+  const Split split(call.count * static_cast<std::size_t>(size), size, chunk);
+  Builder steps("pairwise", call, topology, rank);
+  Fold fold(steps, call, size, rank, split.longest());
+
+  for (std::size_t c = 0; c < split.chunks(); ++c) {
+    for (int d = 1; d < size; ++d) steps.send(wrap(rank + d, size), input(split.chunk(rank + d, c)));
+    const Part own = split.chunk(rank, c);
+    fold.chunk(c, output({own.offset % call.count, own.count}), input(own));
+  }
+  return std::move(steps).build();
+}
+
+Schedule pairwise_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const int size = topology.size;
+  const Split split(call.count * static_cast<std::size_t>(size), size, chunk);
+  Builder steps("pairwise", call, topology, rank);
+
+  for (std::size_t c = 0; c < split.chunks(); ++c) {
+    const Part own = split.chunk(rank, c);
+    for (int d = 1; d < size; ++d) {
+      steps.send(wrap(rank + d, size), input({own.offset % call.count, own.count}));
+      steps.recv(wrap(rank - d, size), output(split.chunk(rank - d, c)));
+    }
+  }
+  steps.copy(output(split.block(rank)), input({0, call.count}));
+  return std::move(steps).build();
+}
+
+}  // namespace anello::schedule

@@ -1,0 +1,179 @@
+#include "schedule/predict.h"
+
+#include <algorithm>
+#include <deque>
+#include <queue>
+#include <tuple>
+
+namespace anello::schedule {
+namespace {
+
+struct Item {
+  double at_s;
+  std::size_t order;  // ties go to whoever became ready first
+  int rank;
+  std::uint32_t step;
+  bool operator>(const Item& other) const { return std::tie(at_s, order) > std::tie(other.at_s, other.order); }
+};
+
+class Machine {
+ public:
+  Machine(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules, const Cost& cost)
+      : call_(call), size_(topology.size), schedules_(schedules), cost_(cost), ranks_(schedules.size()) {}
+
+  Prediction run() {
+    for (int r = 0; r < size_; ++r) {
+      const Schedule& own = schedule(r);
+      at(r).waits = own.waits;
+      at(r).ready_s.assign(own.steps.size(), 0);
+      at(r).lanes.resize(own.lanes.size());
+      prediction_.spans.emplace_back(own.steps.size());
+    }
+    for (int r = 0; r < size_; ++r)
+      for (std::uint32_t s = 0; s < schedule(r).steps.size(); ++s)
+        if (at(r).waits[s] == 0) ready(r, s);
+    while (!items_.empty()) {
+      const Item item = items_.top();
+      items_.pop();
+      run(item);
+    }
+    return std::move(prediction_);
+  }
+
+ private:
+  struct LaneState {
+    std::size_t sent = 0;
+    std::size_t received = 0;
+    double receive_free_s = 0;
+    std::deque<double> arrivals_s;
+    bool send_listed = false;
+    bool receive_listed = false;
+  };
+  struct Rank {
+    std::vector<std::uint32_t> waits;
+    std::vector<double> ready_s;
+    std::vector<LaneState> lanes;
+    double out_free_s = 0;
+    double in_free_s = 0;
+    double processor_free_s = 0;
+  };
+
+  const Schedule& schedule(int rank) const { return schedules_[static_cast<std::size_t>(rank)]; }
+  Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  double bytes(const Slice& slice) const { return static_cast<double>(slice.count * call_.element_bytes); }
+  std::size_t lane_of(int rank, int peer) const {
+    const auto& lanes = schedule(rank).lanes;
+    return static_cast<std::size_t>(
+        std::lower_bound(lanes.begin(), lanes.end(), peer, [](const Lane& l, int p) { return l.peer < p; }) -
+        lanes.begin());
+  }
+  void list(double at_s, int rank, std::uint32_t step) { items_.push({at_s, order_++, rank, step}); }
+
+  void ready(int rank, std::uint32_t step) {
+    const Step& what = schedule(rank).steps[step];
+    if (what.kind == Kind::send)
+      list_send(rank, lane_of(rank, what.peer));
+    else if (what.peer >= 0)
+      list_receive(rank, lane_of(rank, what.peer));
+    else if (what.kind == Kind::exchange)
+      post(rank, step);
+    else
+      list(at(rank).ready_s[step], rank, step);
+  }
+  void list_send(int rank, std::size_t l) {
+    const Lane& lane = schedule(rank).lanes[l];
+    LaneState& state = at(rank).lanes[l];
+    if (state.send_listed || state.sent == lane.sends.size() || at(rank).waits[lane.sends[state.sent]] != 0) return;
+    state.send_listed = true;
+    list(at(rank).ready_s[lane.sends[state.sent]], rank, lane.sends[state.sent]);
+  }
+  void list_receive(int rank, std::size_t l) {
+    const Lane& lane = schedule(rank).lanes[l];
+    LaneState& state = at(rank).lanes[l];
+    if (state.receive_listed || state.arrivals_s.empty() || at(rank).waits[lane.receives[state.received]] != 0) return;
+    const std::uint32_t step = lane.receives[state.received];
+    state.receive_listed = true;
+    list(std::max({at(rank).ready_s[step], state.arrivals_s.front(), state.receive_free_s}), rank, step);
+  }
+  // All leave the board together, when the last has come.
+  void post(int rank, std::uint32_t step) {
+    posts_.push_back({at(rank).ready_s[step], 0, rank, step});
+    posted_s_ = std::max(posted_s_, at(rank).ready_s[step]);
+    if (posts_.size() < schedules_.size()) return;
+    for (const Item& item : posts_) {
+      const Step& what = schedule(item.rank).steps[item.step];
+      done(item, item.at_s, posted_s_ + cost_.latency_s + cost_.message_s +
+                                bytes(what.into) * size_ * std::max(cost_.reduce_byte_s, cost_.copy_byte_s));
+    }
+  }
+
+  void run(const Item& item) {
+    const Step& what = schedule(item.rank).steps[item.step];
+    if (what.kind == Kind::send) return send(item, what);
+    Rank& rank = at(item.rank);
+    const double begin_s = std::max(item.at_s, rank.processor_free_s);
+    double work_s = 0;
+    if (what.kind == Kind::recv_reduce || what.kind == Kind::reduce) work_s = bytes(what.into) * cost_.reduce_byte_s;
+    if (what.kind == Kind::copy || what.kind == Kind::finish) work_s = bytes(what.into) * cost_.copy_byte_s;
+    if (what.kind != Kind::recv) rank.processor_free_s = begin_s + work_s;
+    const double end_s = what.kind == Kind::recv ? item.at_s : begin_s + work_s;
+    if (what.peer >= 0) {
+      const std::size_t l = lane_of(item.rank, what.peer);
+      LaneState& state = rank.lanes[l];
+      state.arrivals_s.pop_front();
+      state.receive_listed = false;
+      state.receive_free_s = end_s;
+      ++state.received;
+      list_receive(item.rank, l);
+    }
+    done(item, what.kind == Kind::recv ? item.at_s : begin_s, end_s);
+  }
+  void send(const Item& item, const Step& what) {
+    Rank& from = at(item.rank);
+    Rank& to = at(what.peer);
+    const double begin_s = std::max({item.at_s, from.out_free_s, to.in_free_s});
+    // Ports are given out in order of time: come back when they are free.
+    if (begin_s > item.at_s) return list(begin_s, item.rank, item.step);
+    const double end_s = begin_s + cost_.message_s + bytes(what.from) * cost_.byte_s;
+    from.out_free_s = to.in_free_s = end_s;
+    const std::size_t l = lane_of(item.rank, what.peer);
+    const std::size_t back = lane_of(what.peer, item.rank);
+    from.lanes[l].send_listed = false;
+    ++from.lanes[l].sent;
+    to.lanes[back].arrivals_s.push_back(end_s + cost_.latency_s);
+    list_receive(what.peer, back);
+    list_send(item.rank, l);
+    done(item, begin_s, end_s);
+  }
+  void done(const Item& item, double begin_s, double end_s) {
+    prediction_.spans[static_cast<std::size_t>(item.rank)][item.step] = {begin_s, end_s};
+    prediction_.seconds = std::max(prediction_.seconds, end_s);
+    const Schedule& own = schedule(item.rank);
+    for (std::uint32_t f = own.follower_begin[item.step]; f < own.follower_begin[item.step + 1]; ++f) {
+      const std::uint32_t follower = own.followers[f];
+      double& ready_s = at(item.rank).ready_s[follower];
+      ready_s = std::max(ready_s, end_s);
+      if (--at(item.rank).waits[follower] == 0) ready(item.rank, follower);
+    }
+  }
+
+  const Call& call_;
+  int size_;
+  const std::vector<Schedule>& schedules_;
+  const Cost& cost_;
+  std::vector<Rank> ranks_;
+  std::priority_queue<Item, std::vector<Item>, std::greater<>> items_;
+  std::vector<Item> posts_;
+  double posted_s_ = 0;
+  std::size_t order_ = 0;
+  Prediction prediction_;
+};
+
+}  // namespace
+
+Prediction predict(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules,
+                   const Cost& cost) {
+  return Machine(call, topology, schedules, cost).run();
+}
+
+}  // namespace anello::schedule

@@ -1,0 +1,86 @@
+#include "schedule/algorithms.h"
+#include "schedule/builder.h"
+
+namespace anello::schedule {
+
+// Three ranks, blocks 0 1 2; a number in brackets counts the ranks whose input is in it. Every rank sends to the next.
+//
+//            rank 0            rank 1            rank 2
+//   step 0   sends 0, adds 2   sends 1, adds 0   sends 2, adds 1      scatter-reduce
+//   step 1   sends 2(2)        sends 0(2)        sends 1(2)
+//            adds 1 -> 1(3)    adds 2 -> 2(3)    adds 0 -> 0(3)       rank r owns block r+1
+//   step 2   sends 1, gets 0   sends 2, gets 1   sends 0, gets 2      allgather
+//   step 3   sends 0, gets 2   sends 1, gets 0   sends 2, gets 1
+//
+// A block goes in chunks. A chunk that was reduced is ready to go on while the next one of its block still arrives.
+
+Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const int size = topology.size;
+  const int next = wrap(rank + 1, size);
+  const int prev = wrap(rank - 1, size);
+  const Split split(call.count, size, chunk);
+  Builder steps("ring", call, topology, rank);
+
+  for (int i = 0; i + 1 < size; ++i)
+    for (std::size_t c = 0; c < split.chunks(); ++c) {
+      const Part going = split.chunk(rank - i, c);
+      const Part coming = split.chunk(rank - i - 1, c);
+      steps.send(next, i == 0 ? input(going) : output(going));
+      // Reversed: block b is folded b, b+1, ..
+      steps.recv_reduce(prev, output(coming), input(coming), Order::reversed);
+      if (call.finish && i + 2 == size) steps.finish(output(coming), output(coming));
+    }
+  for (int i = 0; i + 1 < size; ++i)
+    for (std::size_t c = 0; c < split.chunks(); ++c) {
+      steps.send(next, output(split.chunk(rank + 1 - i, c)));
+      steps.recv(prev, output(split.chunk(rank - i, c)));
+    }
+  return std::move(steps).build();
+}
+
+Schedule ring_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const int size = topology.size;
+  const int next = wrap(rank + 1, size);
+  const int prev = wrap(rank - 1, size);
+  const Split split(call.count * static_cast<std::size_t>(size), size, chunk);
+  Builder steps("ring", call, topology, rank);
+
+  // Partial results of step i lie in half i % 2 of the scratch buffer. With one half a rank could take the next chunk
+  // only once the last one had left, which in turn waits for the next rank to take it, and so on around the ring.
+  const auto partial = [&](int i, Part part) {
+    const std::size_t in_block = part.offset % call.count;
+    return Slice{Buffer::scratch, static_cast<std::size_t>(i % 2) * call.count + in_block, part.count};
+  };
+  for (int i = 0; i + 1 < size; ++i)
+    for (std::size_t c = 0; c < split.chunks(); ++c) {
+      const Part going = split.chunk(rank - 1 - i, c);
+      const Part coming = split.chunk(rank - 2 - i, c);
+      const bool last = i + 2 == size;
+      const Part result{coming.offset % call.count, coming.count};
+      steps.send(next, i == 0 ? input(going) : partial(i - 1, going));
+      steps.recv_reduce(prev, last ? output(result) : partial(i, coming), input(coming), Order::reversed);
+      if (call.finish && last) steps.finish(output(result), output(result));
+    }
+  return std::move(steps).build();
+}
+
+Schedule ring_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const int size = topology.size;
+  const int next = wrap(rank + 1, size);
+  const int prev = wrap(rank - 1, size);
+  const Split split(call.count * static_cast<std::size_t>(size), size, chunk);
+  Builder steps("ring", call, topology, rank);
+
+  for (int i = 0; i + 1 < size; ++i)
+    for (std::size_t c = 0; c < split.chunks(); ++c) {
+      const Part going = split.chunk(rank - i, c);
+      const Part own{going.offset % call.count, going.count};
+      steps.send(next, i == 0 ? input(own) : output(going));
+      steps.recv(prev, output(split.chunk(rank - i - 1, c)));
+    }
+  // Last, so that it fills the time in which data is on its way.
+  steps.copy(output(split.block(rank)), input({0, call.count}));
+  return std::move(steps).build();
+}
+
+}  // namespace anello::schedule

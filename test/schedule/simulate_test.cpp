@@ -1,0 +1,122 @@
+// Every row of the catalog on every shape that it fits, in several orders of events.
+#include "schedule/catalog.h"
+#include "schedule/simulate.h"
+#include "schedule_cases.h"
+
+#include <catch2/catch.hpp>
+
+#include <set>
+
+using namespace anello::schedule;
+
+TEST_CASE("every algorithm gives the right result in every order of events") {
+  std::size_t simulated = 0;
+  for (const Algorithm& algorithm : catalog())
+    for (const int size : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 32})
+      for (const Call& call : calls(algorithm.collective, size)) {
+        const Topology topology = meeting(size);
+        if (!algorithm.fits(call, topology)) continue;
+        for (const std::size_t chunk : {std::size_t{1}, std::size_t{3}, std::size_t{1000}}) {
+          if (call.count > 100 && chunk < 3) continue;
+          INFO(algorithm.name << " " << describe(call) << ", " << size << " ranks, chunk " << chunk);
+          const std::vector<Schedule> schedules = make_all(algorithm, call, topology, chunk);
+          std::uint64_t digest = 0;
+          // Rendezvous only, everything buffered, and a mixture.
+          for (const unsigned eager : {0u, 256u, 100u}) {
+            const Outcome outcome = simulate(call, topology, schedules, {eager + 17 + chunk, eager, -1, 0});
+            REQUIRE(outcome.problem == "");
+            if (eager != 0) REQUIRE(outcome.digest == digest);
+            digest = outcome.digest;
+            ++simulated;
+          }
+        }
+      }
+  CHECK(simulated > 5000);
+}
+
+TEST_CASE("many orders of events give one result") {
+  for (const Algorithm& algorithm : catalog())
+    for (const Call& call : calls(algorithm.collective, 5)) {
+      const Topology topology = meeting(5);
+      if (call.count != 6 || !algorithm.fits(call, topology)) continue;
+      INFO(algorithm.name << " " << describe(call));
+      const std::vector<Schedule> schedules = make_all(algorithm, call, topology, 1);
+      std::set<std::uint64_t> digests;
+      for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+        const Outcome outcome = simulate(call, topology, schedules, {seed, static_cast<unsigned>(seed * 6), -1, 0});
+        REQUIRE(outcome.problem == "");
+        digests.insert(outcome.digest);
+      }
+      CHECK(digests.size() == 1);
+    }
+}
+
+TEST_CASE("an invariant call gives one result whatever the algorithm and the chunk") {
+  for (const Collective collective : {Collective::allreduce, Collective::reduce_scatter}) {
+    Call call = a_call(collective, 37);
+    call.invariant = true;
+    std::set<std::uint64_t> digests;
+    std::size_t fitting = 0;
+    for (const Algorithm& algorithm : catalog()) {
+      if (algorithm.collective != collective || !algorithm.fits(call, meeting(6))) continue;
+      ++fitting;
+      for (const std::size_t chunk : {1u, 5u, 100u})
+        for (const bool in_place : {false, true}) {
+          call.in_place = in_place;
+          const Outcome outcome = simulate(call, meeting(6), make_all(algorithm, call, meeting(6), chunk));
+          REQUIRE(outcome.problem == "");
+          digests.insert(outcome.digest);
+        }
+    }
+    CHECK(fitting == 2);  // pairwise and exchange
+    CHECK(digests.size() == 1);
+  }
+}
+
+TEST_CASE("up to 4096 ranks can be simulated") {
+  const Topology topology = meeting(4096);
+  for (const auto& [collective, name, count] :
+       {std::tuple{Collective::barrier, "dissemination", 0}, {Collective::allreduce, "doubling", 2},
+        {Collective::allreduce, "tree", 2}, {Collective::broadcast, "tree", 3}}) {
+    const Call call = a_call(collective, static_cast<std::size_t>(count));
+    INFO(name);
+    CHECK(simulate(call, topology, make_all(*find(collective, name), call, topology, 2)).problem == "");
+  }
+}
+
+TEST_CASE("traffic per rank is what theory says") {
+  for (const int size : {2, 3, 4, 7, 8}) {
+    const auto ranks = static_cast<std::size_t>(size);
+    const std::size_t block = 24;
+    const auto moved = [&](Collective collective, const char* name, std::size_t count, bool accumulate = false) {
+      Call call = a_call(collective, count);
+      call.accumulate = accumulate;
+      const Outcome outcome =
+          simulate(call, meeting(size), make_all(*find(collective, name), call, meeting(size), 5));
+      REQUIRE(outcome.problem == "");
+      return outcome.traffic;
+    };
+    // 2(P-1)/P of the vector each way; half of that for the halves.
+    for (const char* name : {"ring", "pairwise"}) {
+      INFO(name << ", " << size << " ranks");
+      for (const Traffic& traffic : moved(Collective::allreduce, name, ranks * block)) {
+        CHECK(traffic.sent == 2 * (ranks - 1) * block);
+        CHECK(traffic.received == 2 * (ranks - 1) * block);
+        CHECK(traffic.messages == 2 * (ranks - 1) * 5);
+      }
+      for (const Collective half : {Collective::reduce_scatter, Collective::allgather})
+        for (const Traffic& traffic : moved(half, name, block)) {
+          CHECK(traffic.sent == (ranks - 1) * block);
+          CHECK(traffic.received == (ranks - 1) * block);
+        }
+    }
+    for (const Traffic& traffic : moved(Collective::allreduce, "pairwise", ranks * block, true))
+      CHECK(traffic.sent == 2 * (ranks - 1) * block);
+    if (size == 4 || size == 8)
+      for (const Traffic& traffic : moved(Collective::allreduce, "doubling", 24))
+        CHECK(traffic.sent == (size == 4 ? 2u : 3u) * 24);
+    std::size_t sent = 0;
+    for (const Traffic& traffic : moved(Collective::broadcast, "tree", 24)) sent += traffic.sent;
+    CHECK(sent == (ranks - 1) * 24);
+  }
+}

@@ -1,0 +1,59 @@
+#include "schedule/split.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+using namespace anello::schedule;
+
+TEST_CASE("blocks cover the vector in order and differ by at most one element") {
+  for (const int blocks : {1, 2, 3, 5, 16, 17})
+    for (const std::size_t count : {0u, 1u, 2u, 15u, 16u, 17u, 18u, 1009u}) {
+      const Split split(count, blocks, 7);
+      std::size_t at = 0;
+      std::size_t shortest = count + 1;
+      std::size_t longest = 0;
+      std::size_t before = count + 1;
+      for (int b = 0; b < blocks; ++b) {
+        const Part block = split.block(b);
+        CHECK(block.offset == at);
+        CHECK(block.count <= before);
+        before = block.count;
+        at += block.count;
+        shortest = std::min(shortest, block.count);
+        longest = std::max(longest, block.count);
+      }
+      CHECK(at == count);
+      CHECK(longest - shortest <= 1);
+    }
+}
+
+TEST_CASE("chunks cover their block, and the ones past its end are empty") {
+  for (const std::size_t chunk : {1u, 2u, 5u, 100u}) {
+    const Split split(23, 4, chunk);  // blocks of 6, 6, 6, 5
+    std::size_t longest = 0;
+    for (int b = 0; b < 4; ++b) {
+      std::size_t at = split.block(b).offset;
+      for (std::size_t c = 0; c < split.chunks(); ++c) {
+        const Part part = split.chunk(b, c);
+        CHECK(part.offset == at);
+        CHECK(part.count <= chunk);
+        longest = std::max(longest, part.count);
+        at += part.count;
+      }
+      CHECK(at == split.block(b).offset + split.block(b).count);
+      CHECK(split.chunk(b, split.chunks()).count == 0);
+    }
+    CHECK(longest == split.longest());
+  }
+  CHECK(Split(0, 3, 4).chunks() == 0);
+  CHECK(Split(23, 4, 5).chunks() == 2);
+}
+
+TEST_CASE("block numbers run around in both directions") {
+  const Split split(10, 4, 10);
+  CHECK(split.block(-1) == split.block(3));
+  CHECK(split.block(4) == split.block(0));
+  CHECK(wrap(-9, 4) == 3);
+  CHECK(wrap(8, 4) == 0);
+}

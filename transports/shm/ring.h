@@ -1,0 +1,47 @@
+#pragma once
+// How frames lie in a ring: a stream of positions that count bytes from 0 for ever, wrapped into the ring's memory.
+// A frame is a Slot (one cache line) and its payload, which starts on the next line and is padded to whole lines; up
+// to kInlined bytes travel inside the slot instead.
+//
+//      position p        p + 64                                    e
+//      | Slot, stamp = t | payload ....................... padding | next Slot, stamp = 0 |
+//
+// The stamp tells two things at once, so that a small frame costs the receiver one cache line and no look at the tail:
+// the frame is there, and the stream has arrived up to position t. What follows of a large payload is announced by
+// RingControl::tail. The sender clears the stamp at e before it announces the last byte before e; therefore the
+// receiver, who looks at e only after that, sees 0 or a true stamp, never old payload. For the same reason one line of
+// the ring always stays free.
+#include "transports/arena.h"
+#include "transports/transport.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace anello::transport {
+
+inline constexpr std::size_t kInlined = 16;
+inline constexpr std::size_t kMinRingBytes = 4096;
+
+struct alignas(kLine) Slot {
+  std::atomic<std::uint64_t> stamp;  // 0: nothing yet; kClosed; else a position, a multiple of kLine
+  std::uint32_t bytes;
+  std::uint16_t kind;
+  std::uint16_t flags;
+  std::byte inlined[kInlined];
+  std::uint64_t communicator;
+  std::uint64_t digest;
+  std::uint32_t sequence;
+  std::uint32_t tag;
+  std::uint64_t argument;
+};
+static_assert(sizeof(Slot) == kLine && offsetof(Slot, inlined) == 16);
+
+// As a stamp: the sender has closed its end. As the lowest bit of the tail: the same, in the middle of a frame.
+inline constexpr std::uint64_t kClosed = 1;
+
+constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + kLine - 1) & ~(kLine - 1); }
+// Bytes of the stream that a payload takes after its slot.
+constexpr std::size_t body_bytes(std::size_t payload) { return payload <= kInlined ? 0 : whole_lines(payload); }
+
+}  // namespace anello::transport

@@ -1,0 +1,116 @@
+#include "transports/shm/ring_writer.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace anello::transport {
+namespace {
+
+// The receiver reads a piece while the next is written. Smaller pieces overlap better but cost a fence each.
+constexpr std::size_t kPieceBytes = 16 * 1024;
+
+}  // namespace
+
+RingWriter::RingWriter(const Arena& arena, int from, int to)
+    : arena_(arena),
+      control_(arena.ring(from, to)),
+      data_(arena.ring_data(from, to)),
+      mask_(arena.layout().ring_bytes - 1),
+      to_(to) {}
+
+std::size_t RingWriter::room() {
+  const std::uint64_t head = control_.head.load(std::memory_order_acquire);
+  if (head - head_ > position_ - head_) {
+    corrupt_ = true;
+    return 0;
+  }
+  head_ = head;
+  return room_before_look();
+}
+
+void RingWriter::fill(const FrameHeader& header) {
+  Slot& s = slot(position_);
+  s.bytes = header.bytes;
+  s.kind = header.kind;
+  s.flags = header.flags;
+  s.communicator = header.communicator;
+  s.digest = header.digest;
+  s.sequence = header.sequence;
+  s.tag = header.tag;
+  s.argument = header.argument;
+  slot_position_ = position_;
+  position_ += kLine;
+  stamped_ = false;
+}
+
+void RingWriter::copy_in(const std::byte* from, std::size_t bytes) {
+  const std::size_t at = position_ & mask_;
+  const std::size_t straight = std::min(bytes, mask_ + 1 - at);
+  std::memcpy(data_ + at, from, straight);
+  if (straight < bytes) std::memcpy(data_, from + straight, bytes - straight);
+  position_ += whole_lines(bytes);
+}
+
+void RingWriter::announce(bool last) {
+  if (last) slot(position_).stamp.store(0, std::memory_order_relaxed);
+  if (stamped_) {
+    control_.tail.store(position_, std::memory_order_release);
+  } else {
+    slot(slot_position_).stamp.store(position_, std::memory_order_release);
+    stamped_ = true;
+  }
+  arena_.wake(to_);
+}
+
+bool RingWriter::write(const FrameHeader& header, const std::byte* payload) {
+  const std::size_t body = body_bytes(header.bytes);
+  if (started_ || body > kPieceBytes || !has_room(kLine + body)) return write_piecewise(header, payload);
+  fill(header);
+  if (body != 0) {
+    copy_in(payload, header.bytes);
+  } else if (header.bytes != 0) {
+    std::memcpy(slot(slot_position_).inlined, payload, header.bytes);
+  }
+  starved_ = false;
+  announce(true);
+  return true;
+}
+
+bool RingWriter::write_piecewise(const FrameHeader& header, const std::byte* payload) {
+  starved_ = false;
+  if (!started_) {
+    // A slot and a line of payload, so that a frame once begun has been announced. An inlined frame needs less than
+    // that and was refused for lack of it.
+    if (header.bytes <= kInlined || !has_room(2 * kLine)) {
+      starved_ = true;
+      return false;
+    }
+    fill(header);
+    started_ = true;
+    taken_ = 0;
+  }
+  while (taken_ < header.bytes) {
+    const std::size_t piece = std::min<std::size_t>(header.bytes - taken_, kPieceBytes);
+    const std::size_t fits = has_room(whole_lines(piece)) ? piece : std::min(piece, room_before_look());
+    if (fits == 0 || corrupt_) {
+      starved_ = true;
+      return false;
+    }
+    copy_in(payload + taken_, fits);
+    taken_ += fits;
+    announce(taken_ == header.bytes);
+  }
+  started_ = false;
+  return true;
+}
+
+void RingWriter::close() {
+  if (started_) {
+    control_.tail.store(position_ | kClosed, std::memory_order_release);
+  } else {
+    slot(position_).stamp.store(kClosed, std::memory_order_release);
+  }
+  arena_.wake(to_);
+}
+
+}  // namespace anello::transport

@@ -1,0 +1,53 @@
+#pragma once
+// The sending end of a ring. Called by the sending rank only, one thread at a time. The position that it reads from
+// the receiver is bounded before use: a mad neighbour makes it corrupt(), never an access outside the ring.
+#include "transports/shm/ring.h"
+
+namespace anello::transport {
+
+class RingWriter {
+ public:
+  RingWriter(const Arena& arena, int from, int to);
+
+  // Takes as much of the frame as there is room for and wakes the receiver; true when it was all. Call again with the
+  // same frame until then.
+  bool write(const FrameHeader& header, const std::byte* payload);
+  bool mid_frame() const { return started_; }
+  std::size_t taken() const { return taken_; }  // payload bytes of the frame under way
+  bool corrupt() const { return corrupt_; }
+
+  // The last write lacked room.
+  bool starved() const { return starved_; }
+  // Asks the receiver to wake this rank when it frees room. A full fence and room_came must follow.
+  void ask_for_room() { control_.sender_waits.store(1, std::memory_order_relaxed); }
+  bool room_came() const { return control_.head.load(std::memory_order_relaxed) != head_; }
+
+  // Tells the receiver that nothing more will come.
+  void close();
+
+ private:
+  Slot& slot(std::uint64_t position) const { return *reinterpret_cast<Slot*>(data_ + (position & mask_)); }
+  std::size_t room();
+  bool has_room(std::size_t bytes) { return room_before_look() >= bytes || room() >= bytes; }
+  std::size_t room_before_look() const { return mask_ + 1 - kLine - static_cast<std::size_t>(position_ - head_); }
+  void fill(const FrameHeader& header);
+  void copy_in(const std::byte* from, std::size_t bytes);
+  void announce(bool last);
+  bool write_piecewise(const FrameHeader& header, const std::byte* payload);
+
+  Arena arena_;
+  RingControl& control_;
+  std::byte* data_;
+  std::uint64_t mask_;
+  int to_;
+  std::uint64_t position_ = 0;       // of the next byte written; a multiple of kLine
+  std::uint64_t head_ = 0;           // the receiver's, when last looked at
+  std::uint64_t slot_position_ = 0;  // of the frame under way
+  std::size_t taken_ = 0;
+  bool started_ = false;
+  bool stamped_ = false;
+  bool starved_ = false;
+  bool corrupt_ = false;
+};
+
+}  // namespace anello::transport

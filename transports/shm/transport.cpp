@@ -1,0 +1,97 @@
+#include "transports/shm/transport.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "transports/shm/endpoint.h"
+
+#include <bit>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace anello::transport {
+namespace {
+
+class ShmTransport final : public Transport {
+ public:
+  explicit ShmTransport(const Arena& arena) : arena_(arena) {}
+
+  std::string_view name() const override { return "shm"; }
+  bool needs_connection() const override { return false; }
+
+  std::unique_ptr<Endpoint> open(int peer, int local_peer, UniqueFd /*fd*/) override {
+    const ArenaLayout& layout = arena_.layout();
+    if (!arena_ || local_peer < 0 || local_peer >= layout.ranks || local_peer == arena_.index()) {
+      throw Error(ANELLO_ERR_INTERNAL, text("rank ", peer, " shares no memory with this rank"), peer);
+    }
+    if (!std::has_single_bit(layout.ring_bytes) || layout.ring_bytes < kMinRingBytes) {
+      throw Error(ANELLO_ERR_INTERNAL, text("a ring of ", layout.ring_bytes, " bytes is no power of two from ",
+                                            kMinRingBytes), peer);
+    }
+    // The lines that an end touches before the first frame: else looking for one could be what fills the machine.
+    if (!commit_front(arena_.index(), local_peer) || !commit_front(local_peer, arena_.index())) {
+      throw Error(ANELLO_ERR_RESOURCE, text("no shared memory for the lane to rank ", peer,
+                                            ": raise the memory limit of this machine or container"), peer);
+    }
+    return std::make_unique<ShmEndpoint>(arena_, peer, local_peer);
+  }
+
+ private:
+  bool commit_front(int from, int to) const {
+    const ArenaLayout& layout = arena_.layout();
+    const std::size_t ring = std::size_t(from) * layout.ranks + to;
+    return arena_.commit(layout.rings() + ring * layout.ring_stride(), sizeof(RingControl) + kLine);
+  }
+
+  Arena arena_;
+};
+
+// Each step that sharing memory takes, on a page of its own.
+std::string try_sealed_memory() {
+  const UniqueFd memory(::memfd_create("anello-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memory) return system_text("memfd_create", errno);
+  if (::ftruncate(memory.get(), 4096) != 0) return system_text("ftruncate of a memfd", errno);
+  if (::fallocate(memory.get(), 0, 0, 4096) != 0) return system_text("fallocate of a memfd", errno);
+  if (::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return system_text("sealing a memfd", errno);
+  }
+  void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  if (page == MAP_FAILED) return system_text("mmap of a memfd", errno);
+  ::munmap(page, 4096);
+  return {};
+}
+
+std::string try_abstract_socket() {
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return system_text("socket(AF_UNIX)", errno);
+  // Bound without a name, the kernel picks an unused abstract one.
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address.sun_family) != 0) {
+    return system_text("binding an abstract Unix socket", errno);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> make_shm(const Arena& arena) { return std::make_unique<ShmTransport>(arena); }
+
+std::string shm_why_not() {
+  std::string reason = try_sealed_memory();
+  if (reason.empty()) reason = try_abstract_socket();
+  if (reason.empty()) {
+    const UniqueFd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!bell) reason = system_text("eventfd", errno);
+  }
+  if (reason.empty()) return {};
+  return text(reason, "; a sandbox or container policy forbids it: allow it there, or use tcp");
+}
+
+}  // namespace anello::transport
