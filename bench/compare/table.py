@@ -1,0 +1,122 @@
+"""From rows to figures: medians, ratios, targets, as aligned text or as Markdown."""
+
+import statistics
+
+# A row is quiet if other processes used at most this many processors, and near if a cache line took at most this many
+# times as long between the ranks' processors as in the best row: virtual processors change places for seconds.
+QUIET = 0.15
+NEAR = 1.6
+
+PEERS = ("Open MPI", "MPICH", "Gloo")
+
+# Of the first release: time of Anello over the best peer's, at most.
+TARGETS_OF_TWO = {8: 2.0, 4096: 2.0, 262144: 2.0, 16777216: 2.0, 268435456: 1.0}
+TARGET_OF_EIGHT = 1.0
+
+
+def size_text(size):
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size} B"
+
+
+def time_text(micros):
+    if micros is None:
+        return "-"
+    return f"{micros:.3f}" if micros < 1 else f"{micros:.2f}" if micros < 100 else f"{micros:.0f}"
+
+
+def closest_line(rows):
+    """Nanoseconds that a cache line takes between processors when they are near; None where it was not measured."""
+    lines = [min(row["line_ns"]) for row in rows if min(row["line_ns"]) > 0]
+    return min(lines) if lines else None
+
+
+def loudness(row, closest):
+    """0 for a row to trust; else the more the worse."""
+    loud = max(0.0, row["others"] - QUIET)
+    farthest = max(row["line_ns"])
+    if closest and farthest > NEAR * closest:
+        loud += farthest / closest
+    return loud
+
+
+class Figure:
+    """What a library reached in one case: its best setting's median over rounds."""
+
+    def __init__(self, micros, setting, rounds, loud):
+        self.micros, self.setting, self.rounds, self.loud = micros, setting, rounds, loud
+
+    def text(self):
+        return time_text(self.micros) + ("~" if self.loud else "")
+
+
+def figures(rows):
+    """{(ranks, transport, bytes, dirty): {library: Figure}}. rows: as the loop wrote them, and setting names."""
+    closest = closest_line(rows)
+    cases = {}
+    for row in rows:
+        case = (row["ranks"], row["transport"], row["bytes"], row["dirty"])
+        settings = cases.setdefault(case, {}).setdefault(row["library"], {})
+        settings.setdefault(row["setting"], []).append(row)
+    result = {}
+    for case, libraries in cases.items():
+        for library, settings in libraries.items():
+            candidates = []
+            for setting, measured in settings.items():
+                quiet = [row for row in measured if loudness(row, closest) == 0]
+                used = quiet or measured
+                micros = statistics.median(row["median_us"] for row in used)
+                candidates.append(Figure(micros, setting, len(used), not quiet))
+            # A quiet figure counts before a faster one that something disturbed, or helped by keeping cores awake.
+            best = min(candidates, key=lambda figure: (figure.loud, figure.micros))
+            result.setdefault(case, {})[library] = best
+    return result
+
+
+def target(ranks, size, processors):
+    if ranks == 2:
+        return TARGETS_OF_TWO.get(size)
+    return TARGET_OF_EIGHT if ranks == 8 and processors == 2 else None
+
+
+def tables(results, processors):
+    """[(title, header, lines, missed)], one for each number of ranks and transport."""
+    made = []
+    for ranks, transport in sorted({case[:2] for case in results}, key=lambda pair: (pair[0], pair[1])):
+        peers = [peer for peer in PEERS if any(peer in found for case, found in results.items()
+                                               if case[:2] == (ranks, transport))]
+        header = ["bytes", "buffer", "Anello", *peers, *(f"/{peer}" for peer in peers), "best peer", "/best", "target"]
+        lines, missed = [], []
+        for case in sorted(case for case in results if case[:2] == (ranks, transport)):
+            found = results[case]
+            own = found.get("Anello")
+            best = min((peer for peer in peers if peer in found), key=lambda peer: found[peer].micros, default=None)
+            goal = target(ranks, case[2], processors)
+            line = [size_text(case[2]), "dirty" if case[3] else "untouched", own.text() if own else "-"]
+            line += [found[peer].text() if peer in found else "-" for peer in peers]
+            line += [f"{own.micros / found[peer].micros:.2f}" if own and peer in found else "-" for peer in peers]
+            line.append(f"{best} ({found[best].setting})" if best else "-")
+            ratio = own.micros / found[best].micros if own and best else None
+            line.append(f"{ratio:.2f}" if ratio is not None else "-")
+            line.append("" if goal is None else f"<= {goal:.1f}" + ("" if ratio is None else " ok" if ratio <= goal else " MISSED"))
+            if goal is not None and (ratio is None or ratio > goal):
+                missed.append(f"{ranks} ranks, {transport}, {line[0]}, {line[1]}: "
+                              + ("no figure" if ratio is None else f"{ratio:.2f}, at most {goal:.1f}"))
+            lines.append(line)
+        made.append((f"{ranks} ranks, {transport}: float32 sum in place, microseconds a call", header, lines, missed))
+    return made
+
+
+def as_text(title, header, lines):
+    widths = [max(len(line[i]) for line in [header, *lines]) for i in range(len(header))]
+    left = {1, len(header) - 3, len(header) - 1}
+    rows = ["  ".join(cell.ljust(widths[i]) if i in left else cell.rjust(widths[i]) for i, cell in enumerate(line))
+            for line in [header, *lines]]
+    return "\n".join([title, *(row.rstrip() for row in rows)])
+
+
+def as_markdown(title, header, lines):
+    rows = ["| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *lines]]
+    return "\n".join([f"**{title}**", "", *rows])
