@@ -41,6 +41,7 @@ def parse():
     parser.add_argument("--rounds", type=int, help="default 5, with --quick 3")
     parser.add_argument("--seed", type=int, default=1, help="of the order within a round")
     parser.add_argument("--repeats", type=int, help="of a disturbed sample, at most; default 2, with --quick 1")
+    parser.add_argument("--minutes", type=float, help="once the first round is complete, stop when this is over; with --quick 2.7")
     parser.add_argument("--out", help="JSON file of all rows; rows already there are not measured again")
     parser.add_argument("--markdown", help="file for the tables with command, machine, date and versions")
     parser.add_argument("--targets", action="store_true", help="exit with 1 where a stated target is missed")
@@ -54,6 +55,7 @@ def parse():
     options.libraries = options.libraries.split(",")
     options.rounds = options.rounds or (3 if options.quick else 5)
     options.repeats = options.repeats if options.repeats is not None else (1 if options.quick else 2)
+    options.minutes = options.minutes or (2.7 if options.quick else None)
     unknown = [item for item in options.libraries if item not in libraries.PROGRAMS]
     if unknown or min(options.ranks) < 2 or max(options.ranks) > 64 or set(options.transports) - {"shm", "tcp"}:
         parser.error("libraries are " + ", ".join(libraries.PROGRAMS) + "; ranks 2 to 64; transports shm and tcp")
@@ -102,6 +104,17 @@ def digest(setting, build_directory):
     return total.hexdigest()[:12]
 
 
+def others_now():
+    """Processors that are in use while this process only looks."""
+    def used():
+        with open("/proc/stat", encoding="ascii") as file:
+            fields = [int(word) for word in file.readline().split()[1:9]]
+        return fields[0] + fields[1] + fields[2] + fields[7]
+    before, begin = used(), time.monotonic()
+    time.sleep(0.2)
+    return (used() - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - begin)
+
+
 class Run:
     """Measures the plan, cell by cell: a cell is a setting with a number of ranks in a round, all sizes."""
 
@@ -110,7 +123,10 @@ class Run:
         self.window = 0.08 if options.quick else 0.3
         self.stored = {"rows": {}, "failures": {}}  # rows: by cell
         self.failed = {}  # (setting key, ranks): why; not tried again in this run
-        self.closest = None
+        self.usual = None  # see table.usual_line
+        self.seen = []
+        self.begin = time.monotonic()
+        self.cut = ""
         if options.out and os.path.exists(options.out):
             with open(options.out, encoding="utf-8") as file:
                 self.stored = json.load(file)
@@ -140,13 +156,24 @@ class Run:
             json.dump(self.stored, file)
         os.replace(self.options.out + ".new", self.options.out)
 
-    def measure(self, cell):
+    def behind(self, share):
+        """Whether the time that --minutes allows for this share of the cells is over."""
+        return self.options.minutes is not None and time.monotonic() - self.begin > 60 * self.options.minutes * share
+
+    def settle(self):
+        """Waits, within reason, until other processes leave the processors alone."""
+        patience = time.monotonic() + (1 if self.options.quick else 10)
+        while others_now() > table.QUIET and time.monotonic() < patience:
+            pass
+
+    def measure(self, cell, share):
         _, setting, ranks, sizes = cell
         best = {}
         for _ in range(1 + self.options.repeats):
             arguments = ["--window", str(self.window)]
-            if self.closest:
-                arguments += ["--near", f"{self.closest * table.NEAR:.0f}"]
+            if self.usual:
+                arguments += ["--line", f"{self.usual:.1f}"]
+            self.settle()
             limit = int(20 + 60 * ranks * sum(sizes) / (1 << 30))
             try:
                 rows = job.run(setting, ranks, sizes, self.options.build, limit, arguments)
@@ -155,34 +182,36 @@ class Run:
                 self.failed[(setting.key, ranks)] = str(failure)
             for row in rows:
                 row.update(library=setting.library, setting=setting.name, transport=setting.transport)
-            self.closest = table.closest_line(rows + [{"line_ns": [self.closest or 0]}])
+            self.seen += rows
+            self.usual = table.usual_line(self.seen)
             for row in rows:
                 case = (row["bytes"], row["dirty"])
-                if case not in best or table.loudness(row, self.closest) < table.loudness(best[case], self.closest):
+                if case not in best or table.loudness(row, self.usual) < table.loudness(best[case], self.usual):
                     best[case] = row
-            sizes = sorted({case[0] for case, row in best.items() if table.loudness(row, self.closest) > 0})
-            if not sizes or (setting.key, ranks) in self.failed:
+            sizes = sorted({case[0] for case, row in best.items() if table.loudness(row, self.usual) > 0})
+            if not sizes or (setting.key, ranks) in self.failed or self.behind(share):
                 break
         return list(best.values())
 
     def all(self, settings):
         cells = self.plan(settings)
-        begin = time.monotonic()
         rows = []
         for index, cell in enumerate(cells):
             number, setting, ranks, _ = cell
+            if number > 0 and self.behind(1):
+                self.cut = f"the time was over in round {number + 1} of {self.options.rounds}"
+                break
             key = self.key(cell)
             if key not in self.stored["rows"] and (setting.key, ranks) not in self.failed:
                 progress(f"[{index + 1}/{len(cells)}] round {number + 1}: {setting.key}, {ranks} ranks"
-                         f" ({time.monotonic() - begin:.0f} s)")
-                measured = self.measure(cell)
+                         f" ({time.monotonic() - self.begin:.0f} s)")
+                measured = self.measure(cell, (index + 1) / len(cells))
                 if (setting.key, ranks) not in self.failed:
                     self.stored["rows"][key] = measured
                     self.save()
                 else:
                     rows += measured
             rows += self.stored["rows"].get(key, [])
-            self.closest = table.closest_line(rows)
         progress("")
         return rows
 
@@ -229,15 +258,16 @@ def main():
     made = table.tables(table.figures(rows), processors)
     notes = [f"Left out: {library}: {why}" for library, why in left_out.items() if why]
     notes += [f"Left out: {table.size_text(size)}: needs more memory than is free" for size in too_large]
+    notes += [f"Cut short: {run.cut}"] if run.cut else []
     notes += [f"Failed: {key}, {ranks} ranks: {why}" for (key, ranks), why in run.failed.items()]
     versions = sorted({row["version"] for row in rows})
-    closest = table.closest_line(rows)
-    loud = sum(table.loudness(row, closest) > 0 for row in rows)
+    usual = table.usual_line(rows)
+    loud = sum(table.loudness(row, usual) > 0 for row in rows)
     facts = [f"Command: bench/compare/compare {shlex.join(sys.argv[1:])}", f"Machine: {machine()}",
              f"Date: {datetime.datetime.now().astimezone().isoformat(timespec='minutes')}, "
              f"{time.monotonic() - begin:.0f} s", "Versions: " + "; ".join(versions),
              f"{len(rows)} rows, all results verified; {loud} disturbed"
-             + (f"; a cache line between the processors: {closest:.0f} ns" if closest else "")]
+             + (f"; a cache line between the processors: {usual:.0f} ns" if usual else "")]
     for title, header, lines, _ in made:
         print(table.as_text(title, header, lines), end="\n\n")
     print("\n".join(facts + notes))

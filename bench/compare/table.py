@@ -2,10 +2,11 @@
 
 import statistics
 
-# A row is quiet if other processes used at most this many processors, and near if a cache line took at most this many
-# times as long between the ranks' processors as in the best row: virtual processors change places for seconds.
+# A row is disturbed if other processes used more than this many processors, or if the time that a cache line takes
+# between the ranks' processors differed by more than this factor from the usual: virtual processors change places for
+# seconds at a time (one core, two cores near each other, two cores far from each other).
 QUIET = 0.15
-NEAR = 1.6
+PLACE = 1.5
 
 PEERS = ("Open MPI", "MPICH", "Gloo")
 
@@ -27,18 +28,20 @@ def time_text(micros):
     return f"{micros:.3f}" if micros < 1 else f"{micros:.2f}" if micros < 100 else f"{micros:.0f}"
 
 
-def closest_line(rows):
-    """Nanoseconds that a cache line takes between processors when they are near; None where it was not measured."""
-    lines = [min(row["line_ns"]) for row in rows if min(row["line_ns"]) > 0]
-    return min(lines) if lines else None
+def usual_line(rows):
+    """The commonest nanoseconds that a cache line takes between the ranks; None where it was not measured."""
+    lines = sorted(line for row in rows for line in row["line_ns"] if line > 0)
+    if not lines:
+        return None
+    return max(lines, key=lambda line: sum(line / PLACE < other < line * PLACE for other in lines))
 
 
-def loudness(row, closest):
+def loudness(row, usual):
     """0 for a row to trust; else the more the worse."""
     loud = max(0.0, row["others"] - QUIET)
-    farthest = max(row["line_ns"])
-    if closest and farthest > NEAR * closest:
-        loud += farthest / closest
+    for line in row["line_ns"]:
+        if usual and line > 0 and not usual / PLACE < line < usual * PLACE:
+            loud += 1.0
     return loud
 
 
@@ -54,7 +57,7 @@ class Figure:
 
 def figures(rows):
     """{(ranks, transport, bytes, dirty): {library: Figure}}. rows: as the loop wrote them, and setting names."""
-    closest = closest_line(rows)
+    usual = usual_line(rows)
     cases = {}
     for row in rows:
         case = (row["ranks"], row["transport"], row["bytes"], row["dirty"])
@@ -65,7 +68,7 @@ def figures(rows):
         for library, settings in libraries.items():
             candidates = []
             for setting, measured in settings.items():
-                quiet = [row for row in measured if loudness(row, closest) == 0]
+                quiet = [row for row in measured if loudness(row, usual) == 0]
                 used = quiet or measured
                 micros = statistics.median(row["median_us"] for row in used)
                 candidates.append(Figure(micros, setting, len(used), not quiet))
