@@ -74,7 +74,8 @@ SETTINGS = [
     Setting("Open MPI", "vader, kept scratch", "shm", KEEP_SCRATCH, VADER, smallest=4 * MIB),
     Setting("Open MPI", "ucx, kept scratch", "shm", KEEP_SCRATCH + UCX_SHM, UCX, quick=False),
     Setting("MPICH", "default", "shm", quick=False),
-    Setting("MPICH", "release-gather", "shm", RELEASE_GATHER, largest=64 * MIB, most_ranks=2),
+    Setting("MPICH", "release-gather", "shm", RELEASE_GATHER, largest=64 * MIB,
+            most_ranks=2),
     Setting("MPICH", "posix, kept scratch", "shm", KEEP_SCRATCH + UCX_SHM, quick=False),
     Setting("MPICH", "ucx, kept scratch", "shm", KEEP_SCRATCH + UCX_SHM + NO_SHM),
     Setting("Open MPI", "tcp", "tcp", (), BTL_TCP, largest=16 * MIB),
@@ -84,10 +85,11 @@ SETTINGS = [
     Setting("Gloo", "ring", "tcp", loop=("--setting", "ring"), quick=False),
     Setting("Gloo", "bcube", "tcp", loop=("--setting", "bcube"), quick=False),
     Setting("Gloo", "ring_chunked", "tcp", loop=("--setting", "ring_chunked"), smallest=4 * MIB),
-    Setting("Gloo", "halving_doubling", "tcp", loop=("--setting", "halving_doubling"), smallest=16 * KIB),
+    Setting("Gloo", "halving_doubling", "tcp", loop=("--setting", "halving_doubling")),
     # Polling in the calling thread is Gloo's fastest way for small messages, but it writes before it reads: it stops
     # for ever once both sides wait for room in a socket.
-    Setting("Gloo", "halving_doubling+sync", "tcp", loop=("--setting", "halving_doubling+sync"), largest=64 * KIB),
+    Setting("Gloo", "halving_doubling+sync", "tcp", loop=("--setting", "halving_doubling+sync"), largest=64 * KIB,
+            most_ranks=2),
 ]
 
 

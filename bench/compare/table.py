@@ -46,17 +46,21 @@ def loudness(row, usual):
 
 
 class Figure:
-    """What a library reached in one case: its best setting's median over rounds."""
+    """What a library reached in one case, with its best setting. loud: it comes from disturbed rows."""
 
-    def __init__(self, micros, setting, rounds, loud):
-        self.micros, self.setting, self.rounds, self.loud = micros, setting, rounds, loud
+    def __init__(self, micros, setting, loud):
+        self.micros, self.setting, self.loud = micros, setting, loud
 
     def text(self):
         return time_text(self.micros) + ("~" if self.loud else "")
 
 
 def figures(rows):
-    """{(ranks, transport, bytes, dirty): {library: Figure}}. rows: as the loop wrote them, and setting names."""
+    """{(ranks, transport, bytes, dirty): {library: Figure}}. rows: as the loop wrote them, and setting names.
+
+    Medians over the undisturbed rows. Where a library has none, every library's figure of that case is the fastest
+    batch it had in any row: a batch often fits between what others do, and medians of noise do not compare.
+    """
     usual = usual_line(rows)
     cases = {}
     for row in rows:
@@ -65,16 +69,18 @@ def figures(rows):
         settings.setdefault(row["setting"], []).append(row)
     result = {}
     for case, libraries in cases.items():
+        quiet = {library: {setting: calm for setting, measured in settings.items()
+                           if (calm := [row["median_us"] for row in measured if loudness(row, usual) == 0])}
+                 for library, settings in libraries.items()}
+        loud = not all(quiet.values())
+        result[case] = {}
         for library, settings in libraries.items():
-            candidates = []
-            for setting, measured in settings.items():
-                quiet = [row for row in measured if loudness(row, usual) == 0]
-                used = quiet or measured
-                micros = statistics.median(row["median_us"] for row in used)
-                candidates.append(Figure(micros, setting, len(used), not quiet))
-            # A quiet figure counts before a faster one that something disturbed, or helped by keeping cores awake.
-            best = min(candidates, key=lambda figure: (figure.loud, figure.micros))
-            result.setdefault(case, {})[library] = best
+            if loud:
+                reached = {setting: min(row["min_us"] for row in measured) for setting, measured in settings.items()}
+            else:
+                reached = {setting: statistics.median(calm) for setting, calm in quiet[library].items()}
+            best = min(reached, key=reached.get)
+            result[case][library] = Figure(reached[best], best, loud)
     return result
 
 
