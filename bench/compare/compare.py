@@ -32,8 +32,8 @@ def parse():
     parser = argparse.ArgumentParser(prog="bench/compare/compare", description=__doc__, epilog="""
         untouched: the calls of a batch follow each other on the buffer as it is; dirty: every rank rewrites its
         buffer before each call (that time is subtracted). Medians over rounds of each library's best setting. ~: other
-        processes, or another placement of the processors, disturbed all rows of some library; the figures are then the
-        fastest batches. Every result is verified.""")
+        processes disturbed all rows of some library; the figures are then the fastest batches. ?: the same, and the
+        processors lay differently, so that ratios mean little. Every result is verified.""")
     parser.add_argument("--quick", action="store_true", help="3 rounds, short windows, only the usually best settings")
     parser.add_argument("--ranks", default="2", help="list, default 2")
     parser.add_argument("--sizes", default=SIZES, help=f"list in bytes, KiB or MiB, default {SIZES}")

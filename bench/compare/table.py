@@ -38,28 +38,31 @@ def usual_line(rows):
 
 def loudness(row, usual):
     """0 for a row to trust; else the more the worse."""
-    loud = max(0.0, row["others"] - QUIET)
-    for line in row["line_ns"]:
-        if usual and line > 0 and not usual / PLACE < line < usual * PLACE:
-            loud += 1.0
-    return loud
+    return max(0.0, row["others"] - QUIET) + (0.0 if placed(row, usual) else 2.0)
+
+
+def placed(row, usual):
+    """Whether the ranks' processors lay as usual, before and after."""
+    return not usual or all(line == 0 or usual / PLACE < line < usual * PLACE for line in row["line_ns"])
 
 
 class Figure:
-    """What a library reached in one case, with its best setting. loud: it comes from disturbed rows."""
+    """What a library reached in one case, with its best setting. mark: "" for undisturbed rows, "~" for the
+    fastest batches of rows that others disturbed, "?" where the placement of the processors differs as well."""
 
-    def __init__(self, micros, setting, loud):
-        self.micros, self.setting, self.loud = micros, setting, loud
+    def __init__(self, micros, setting, mark):
+        self.micros, self.setting, self.mark = micros, setting, mark
 
     def text(self):
-        return time_text(self.micros) + ("~" if self.loud else "")
+        return time_text(self.micros) + self.mark
 
 
 def figures(rows):
     """{(ranks, transport, bytes, dirty): {library: Figure}}. rows: as the loop wrote them, and setting names.
 
     Medians over the undisturbed rows. Where a library has none, every library's figure of that case is the fastest
-    batch it had in any row: a batch often fits between what others do, and medians of noise do not compare.
+    batch it had in any row of the usual placement: a batch often fits between what others do, and medians of noise do
+    not compare. Where a library has none of those either, any row counts, and ratios mean little.
     """
     usual = usual_line(rows)
     cases = {}
@@ -73,14 +76,19 @@ def figures(rows):
                            if (calm := [row["median_us"] for row in measured if loudness(row, usual) == 0])}
                  for library, settings in libraries.items()}
         loud = not all(quiet.values())
+        there = all(any(placed(row, usual) for measured in settings.values() for row in measured)
+                    for settings in libraries.values())
         result[case] = {}
         for library, settings in libraries.items():
             if loud:
-                reached = {setting: min(row["min_us"] for row in measured) for setting, measured in settings.items()}
+                floors = [(row["min_us"], setting) for setting, measured in settings.items() for row in measured
+                          if placed(row, usual) or not there]
+                micros, best = min(floors)
+                result[case][library] = Figure(micros, best, "~" if there else "?")
             else:
-                reached = {setting: statistics.median(calm) for setting, calm in quiet[library].items()}
-            best = min(reached, key=reached.get)
-            result[case][library] = Figure(reached[best], best, loud)
+                medians = [(statistics.median(calm), setting) for setting, calm in quiet[library].items()]
+                micros, best = min(medians)
+                result[case][library] = Figure(micros, best, "")
     return result
 
 
