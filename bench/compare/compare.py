@@ -42,7 +42,8 @@ def parse():
     parser.add_argument("--rounds", type=int, help="default 5, with --quick 3")
     parser.add_argument("--seed", type=int, default=1, help="of the order within a round")
     parser.add_argument("--repeats", type=int, help="of a disturbed sample, at most; default 2, with --quick 1")
-    parser.add_argument("--minutes", type=float, help="once the first round is complete, stop when this is over; with --quick 2.7")
+    parser.add_argument("--minutes", type=float,
+                        help="once the first round is complete, stop when this is over; with --quick 2.7")
     parser.add_argument("--out", help="JSON file of all rows; rows already there are not measured again")
     parser.add_argument("--markdown", help="file for the tables with command, machine, date and versions")
     parser.add_argument("--targets", action="store_true", help="exit with 1 where a stated target is missed")
@@ -98,7 +99,7 @@ def digest(setting, build_directory):
     paths = [libraries.loop_program(setting.library, build_directory)]
     if setting.library == "Anello":
         paths += [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(build_directory, "lib"))
-                  for name in sorted(names) if name.startswith("libanello.so") and not os.path.islink(os.path.join(folder, name))]
+                  for name in sorted(names) if name.startswith("libanello.so.")]
     for path in paths:
         with open(path, "rb") as file:
             total.update(file.read())

@@ -39,8 +39,8 @@ def main():
         for transport in options.transports.split(","):
             for row in measure(options.build, transport, ranks, options.seconds):
                 share = row["cpu_s"] / row["waited_s"]
-                print(f"{ranks:5}  {transport:9}  {row['rank']:4}  {row['waited_s']:8.2f}  {row['cpu_s']:8.4f}  {share:8.3%}",
-                      flush=True)
+                print(f"{ranks:5}  {transport:9}  {row['rank']:4}  {row['waited_s']:8.2f}  {row['cpu_s']:8.4f}  "
+                      f"{share:8.3%}", flush=True)
                 if row["rank"] != 0:
                     # A rank that did not wait proves nothing.
                     if row["waited_s"] < 0.9 * options.seconds:

@@ -117,7 +117,8 @@ def tables(results, processors):
             line.append(f"{best} ({found[best].setting})" if best else "-")
             ratio = own.micros / found[best].micros if own and best else None
             line.append(f"{ratio:.2f}" if ratio is not None else "-")
-            line.append("" if goal is None else f"<= {goal:.1f}" + ("" if ratio is None else " ok" if ratio <= goal else " MISSED"))
+            verdict = "" if ratio is None or goal is None else " ok" if ratio <= goal else " MISSED"
+            line.append("" if goal is None else f"<= {goal:.1f}{verdict}")
             if goal is not None and (ratio is None or ratio > goal):
                 missed.append(f"{ranks} ranks, {transport}, {line[0]}, {line[1]}: "
                               + ("no figure" if ratio is None else f"{ratio:.2f}, at most {goal:.1f}"))

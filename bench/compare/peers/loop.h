@@ -12,7 +12,8 @@
 // untouched: calls back to back on the buffer as the call before left it. Values grow by the number of ranks a call,
 //   so they start at 2^-110 and a batch ends before 2^117.
 // dirty: every rank multiplies its buffer by its own weight before each call. The weights of all ranks sum to 1, so
-//   that each call restores the values; what multiplying alone costs, timed after each batch (the least of all), is subtracted.
+//   that each call restores the values; what multiplying alone costs (timed after each batch, the least of all) is
+//   subtracted.
 // Each batch begins with different values on every rank and ends with a comparison of all elements on all ranks.
 // The arithmetic is a chain, so a wrong result of any call of the batch is still there at its end. Where the number
 // of ranks is a power of two (always when dirty) values are exact and the comparison is for equality.
