@@ -33,12 +33,13 @@ void InprocEndpoint::publish() {
 }
 
 bool InprocEndpoint::send(const FrameHeader& header, const std::byte* payload) {
+  // Before the look at failure: a receiver may have taken the frame as its last deed.
+  if (lent_ && returned()) {
+    lent_ = starved_ = false;
+    return true;
+  }
   if (failure_) return false;
   if (lent_) {
-    if (returned()) {
-      lent_ = starved_ = false;
-      return true;
-    }
     if (out_->receiver_gone.load(std::memory_order_acquire)) lose();
     return false;
   }
@@ -154,8 +155,8 @@ bool InprocEndpoint::before_sleep() {
 void InprocEndpoint::lose() {
   leave_gate();
   failure_ = Error(ANELLO_ERR_PEER_LOST, text("rank ", peer_, ", a thread of this process, closed its lane"), peer_);
-  // The memory that was lent: the receiver has gone, nobody reads it.
-  if (out_->receiver_gone.load(std::memory_order_acquire)) lent_ = held_ = false;
+  // The memory that was lent: the receiver has gone, nobody reads it. One that it took to the end counts as sent.
+  if (out_->receiver_gone.load(std::memory_order_acquire) && !returned()) lent_ = held_ = false;
 }
 
 }  // namespace anello::transport
