@@ -77,7 +77,9 @@ class FaultyEndpoint final : public Endpoint {
 
   std::size_t receive(std::byte* into, std::size_t bytes) override {
     if (failed() || current_ == nullptr) return 0;
-    const std::size_t got = inner_->receive(into, allowed(std::min(bytes, remaining()), 1));
+    const std::size_t may = allowed(std::min(bytes, remaining()), 1);
+    if (may == 0) return 0;
+    const std::size_t got = inner_->receive(into, may);
     if (flips(received_, got)) into[plan_.flip_received_at - received_] ^= std::byte{1};
     received_ += got;
     return got;
@@ -87,10 +89,11 @@ class FaultyEndpoint final : public Endpoint {
     if (failed() || current_ == nullptr) return {};
     std::span<const std::byte> here = inner_->view();
     const std::size_t may = allowed(here.size(), 16);
+    if (failed()) return {};
     if (may < 16 && may < remaining()) {
       // Too little for a view by its rule: what comes before a cut can only be copied.
       inner_->consume(0);
-      if (plan_.cut_received_at != kNever && may < here.size()) cut_before(plan_.cut_received_at + 1);
+      if (plan_.cut_received_at != kNever && may > 0 && may < here.size()) cut();
       return {};
     }
     here = here.first(may);

@@ -110,7 +110,8 @@ std::span<const std::byte> InprocEndpoint::view() {
   if (failure_ || left == 0) return {};
   if (header_.bytes <= kSmallBytes) return {in_->queue[taken_ % kQueue].small.data() + consumed_, left};
   if (!inside_) inside_ = in_->try_enter();
-  if (!inside_) return {};  // the sender is taking its memory back: the next look finds the copy
+  refused_ = !inside_;
+  if (refused_) return {};  // the sender is taking its memory back: the next look finds the copy
   return {in_->payload.load(std::memory_order_relaxed) + consumed_, left};
 }
 
@@ -146,7 +147,7 @@ bool InprocEndpoint::before_sleep() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (starved_ && (lent_ || held_ ? returned() : !queue_full())) return true;
   if (starved_ && out_->receiver_gone.load(std::memory_order_relaxed)) return true;
-  if (remaining() != 0) return false;
+  if (remaining() != 0) return refused_;  // nobody announces that the gate is open again
   const std::uint64_t seen = taken_ + (current_ && header_.bytes == 0 ? 1 : 0);
   return in_->put.load(std::memory_order_relaxed) != seen || in_->sender_gone.load(std::memory_order_relaxed);
 }
