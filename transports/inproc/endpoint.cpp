@@ -16,7 +16,6 @@ InprocEndpoint::~InprocEndpoint() {
   detach();
   leave_gate();
   out_->sender_gone.store(true, std::memory_order_release);
-  in_->receiver_gone.store(true, std::memory_order_release);
   if (!in_forked_child()) arena_.wake(local_peer_);
 }
 
@@ -39,14 +38,10 @@ bool InprocEndpoint::send(const FrameHeader& header, const std::byte* payload) {
       lent_ = starved_ = false;
       return true;
     }
-    if (out_->receiver_gone.load(std::memory_order_acquire)) lose();
     return false;
   }
   starved_ = !flush() || queue_full();
-  if (starved_) {
-    if (out_->receiver_gone.load(std::memory_order_acquire)) lose();
-    return false;
-  }
+  if (starved_) return false;
   Queued& slot = out_->queue[put_ % kQueue];
   slot.header = header;
   if (header.bytes <= kSmallBytes) {
@@ -146,7 +141,6 @@ bool InprocEndpoint::before_sleep() {
   leave_gate();
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (starved_ && (lent_ || held_ ? returned() : !queue_full())) return true;
-  if (starved_ && out_->receiver_gone.load(std::memory_order_relaxed)) return true;
   if (remaining() != 0) return refused_;  // nobody announces that the gate is open again
   const std::uint64_t seen = taken_ + (current_ && header_.bytes == 0 ? 1 : 0);
   return in_->put.load(std::memory_order_relaxed) != seen || in_->sender_gone.load(std::memory_order_relaxed);
@@ -155,8 +149,6 @@ bool InprocEndpoint::before_sleep() {
 void InprocEndpoint::lose() {
   leave_gate();
   failure_ = Error(ANELLO_ERR_PEER_LOST, text("rank ", peer_, ", a thread of this process, closed its lane"), peer_);
-  // The memory that was lent: the receiver has gone, nobody reads it.
-  if (out_->receiver_gone.load(std::memory_order_acquire)) lent_ = held_ = false;
 }
 
 }  // namespace anello::transport
