@@ -204,7 +204,8 @@ int main() {
     const int trips = row.name == "tcp" ? 200 : 2'000;
     Ends ends = open(row, 256 * 1024);
     const double ns = least([&] { return one_way_ns(ends, trips); });
-    std::printf("%-6s 8 B, one way            %8.0f ns   (line x 1.5 + 60: %.0f)\n", row.name.data(), ns, 1.5 * line + 60);
+    const double aim = 1.5 * line + 60;
+    std::printf("%-6s 8 B, one way            %8.0f ns   (line x 1.5 + 60: %.0f)\n", row.name.data(), ns, aim);
   }
   std::printf("memcpy, two threads            %8.1f GB/s each\n", most(copy_rate));
   for (const std::size_t piece : {64, 256, 1024}) {

@@ -153,7 +153,7 @@ class FaultyEndpoint final : public Endpoint {
   // How many of `bytes` may be received now.
   std::size_t allowed(std::size_t bytes, std::size_t least) {
     if (bytes == 0 || stalled()) return 0;
-    if (plan_.short_bytes != 0) bytes = std::min(bytes, std::max(plan_.short_bytes + least - 1, least) / least * least);
+    if (plan_.short_bytes != 0) bytes = std::min(bytes, (plan_.short_bytes + least - 1) / least * least);
     bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, plan_.stall_received_at - received_));
     if (plan_.cut_received_at - received_ >= bytes) return bytes;
     const auto until = static_cast<std::size_t>(plan_.cut_received_at - received_);

@@ -149,6 +149,8 @@ bool InprocEndpoint::before_sleep() {
 void InprocEndpoint::lose() {
   leave_gate();
   failure_ = Error(ANELLO_ERR_PEER_LOST, text("rank ", peer_, ", a thread of this process, closed its lane"), peer_);
+  // Its end is destroyed and reads nothing more: what was lent is the caller's again.
+  lent_ = held_ = false;
 }
 
 }  // namespace anello::transport
