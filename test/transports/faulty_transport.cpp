@@ -121,7 +121,8 @@ class FaultyEndpoint final : public Endpoint {
   bool before_sleep() override {
     if (failed() || stalled()) return false;
     // What this decorator holds back nobody else will announce.
-    return inner_->before_sleep() || sending_withheld_ || waited_to_receive_ > 0 || (plan_.short_bytes != 0 && remaining() > 0);
+    const bool withheld = sending_withheld_ || waited_to_receive_ > 0 || (plan_.short_bytes != 0 && remaining() > 0);
+    return inner_->before_sleep() || withheld;
   }
 
  private:
