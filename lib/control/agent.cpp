@@ -78,6 +78,10 @@ int Agent::lowest_here() const {
   return rank_;
 }
 
+std::string Agent::who(int rank) const {
+  return peers_.empty() ? text("rank ", rank) : describe(peer(rank).member);
+}
+
 bool Agent::watched(int rank) const {
   const std::uint64_t process = peer(rank).member.process;
   return process == this_host().process || (watch_ && watch_->watches(process));
@@ -92,8 +96,7 @@ void Agent::peer_gone(int rank, const std::string& how) {
     peer_left(rank, -1);
     return;
   }
-  const std::string who = member != nullptr ? describe(*member) : text("rank ", rank);
-  peer_lost(rank, Error(ANELLO_ERR_PEER_LOST, text(who, " is lost: ", how), rank), -1);
+  peer_lost(rank, Error(ANELLO_ERR_PEER_LOST, text(who(rank), " is lost: ", how), rank), -1);
 }
 
 void Agent::peer_left(int rank, int told_by) {
