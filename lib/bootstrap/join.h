@@ -13,7 +13,8 @@ namespace anello::bootstrap {
 // copied it over ANELLO_CONFIG_INITIALIZER) and already checked for its own contradictions.
 std::unique_ptr<control::Job> join(const anello_config_t& config);
 
-// Starts to listen for the ranks that will come with the id. Throws Error.
-anello_unique_id_t make_unique_id();
+// Starts to listen for the ranks that will come with the id; on TCP as well where this host has an address for others,
+// unless all ranks are known to be on this host. Throws Error.
+anello_unique_id_t make_unique_id(bool this_host_only = false);
 
 }  // namespace anello::bootstrap

@@ -220,7 +220,8 @@ void Context::doze(Lock& held, Operation* watched, bool first) {
 void Context::watch_in_background() {
   if (watched_ || closing_) return;
   while (unfinished_ > 0) {
-    if (announce_sleep() || progress()) continue;
+    announce_sleep();
+    if (progress()) continue;
     watched_ = true;
     job_->watch(epoll_.get(), [this] { run_in_background(); });
     return;

@@ -387,21 +387,8 @@ void Route::arrived(FrameHeader header) {
         context_.stray(done.frame);
       } else if (kind == FrameKind::eager) {
         context_.on_eager(*done.flow, done.frame);
-      } else if (done.lane != nullptr) {
-        done.lane->early.push(done.frame);
-        resume_early(*done.lane);
       } else {
-        // The operation may have been entered while the frame arrived.
-        Operation* operation = done.flow->group->find(header.sequence);
-        if (operation != nullptr && operation->state == Operation::State::active) {
-          for (RunLane& lane : operation->run.lanes) {
-            if (lane.flow != done.flow) continue;
-            lane.early.push(done.frame);
-            resume_early(lane);
-            return;
-          }
-        }
-        done.flow->early.push(done.frame);
+        context_.arrived_early(*done.flow, done.frame);
       }
       return;
     case Mode::message:

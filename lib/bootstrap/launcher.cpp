@@ -1,0 +1,85 @@
+#include "bootstrap/launcher.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <charconv>
+#include <cstring>
+
+namespace anello::bootstrap {
+namespace {
+
+struct Names {
+  const char* rank;
+  const char* size;
+  const char* local_size;
+};
+// The first whose rank and size are both set counts.
+constexpr Names kLaunchers[] = {
+    {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+    {"SLURM_PROCID", "SLURM_NTASKS", nullptr},
+};
+
+const char* value_of(const Lookup& lookup, const char* name) {
+  const char* const value = name == nullptr ? nullptr : lookup(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+int number(const Lookup& lookup, const char* name, int low, int high) {
+  const char* const value = lookup(name);
+  int result = 0;
+  const auto [end, error] = std::from_chars(value, value + std::strlen(value), result);
+  if (error != std::errc{} || *end != '\0' || result < low || result > high) {
+    throw Error(ANELLO_ERR_ARGUMENT, text(name, "=", value, " must be a whole number from ", low, " to ", high));
+  }
+  return result;
+}
+
+constexpr int kMaxRanks = 1 << 20;
+
+}  // namespace
+
+Launch read_launch(const Lookup& lookup, int rank, int size) {
+  Launch launch;
+  const Names* found = nullptr;
+  for (const Names& names : kLaunchers) {
+    if (value_of(lookup, names.rank) != nullptr && value_of(lookup, names.size) != nullptr) {
+      found = &names;
+      break;
+    }
+  }
+  if (found != nullptr) {
+    launch.size = number(lookup, found->size, 1, kMaxRanks);
+    launch.rank = number(lookup, found->rank, 0, launch.size - 1);
+    launch.source = text(found->rank, " and ", found->size);
+    if (value_of(lookup, found->local_size) != nullptr) {
+      launch.all_local = number(lookup, found->local_size, 1, kMaxRanks) == launch.size;
+    }
+  } else if (value_of(lookup, "RANK") != nullptr || value_of(lookup, "WORLD_SIZE") != nullptr) {
+    if (rank < 0 || size < 0) throw Error(ANELLO_ERR_ARGUMENT, "RANK and WORLD_SIZE must both be set, or neither");
+  }
+  if (size >= 0) {
+    if (size != launch.size) launch.all_local = false;
+    launch.size = size;
+  }
+  if (rank >= 0) launch.rank = rank;
+  if (launch.size > kMaxRanks || launch.rank >= launch.size) {
+    throw Error(ANELLO_ERR_ARGUMENT, text("rank ", launch.rank, " does not exist in a world of ", launch.size));
+  }
+  if (const char* const host = value_of(lookup, "MASTER_ADDR")) {
+    launch.master_host = host;
+    if (value_of(lookup, "MASTER_PORT") == nullptr) {
+      throw Error(ANELLO_ERR_ARGUMENT, "MASTER_ADDR is set and MASTER_PORT is not");
+    }
+    launch.master_port = number(lookup, "MASTER_PORT", 1, 65534);
+  }
+  // What the launchers of one host give all their ranks, and no other job.
+  for (const char* const name : {"ANELLO_JOB", "PMIX_NAMESPACE", "SLURM_STEP_ID", "SLURM_JOB_ID"}) {
+    if (const char* const value = value_of(lookup, name)) launch.job += text(launch.job.empty() ? "" : "/", name, "=", value);
+  }
+  return launch;
+}
+
+}  // namespace anello::bootstrap

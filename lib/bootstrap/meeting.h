@@ -1,0 +1,30 @@
+#pragma once
+// Where the ranks of one creation meet, and what they show each other there. The same on all ranks, however they were
+// told of it.
+#include "bootstrap/launcher.h"
+#include "control/address.h"
+#include "control/admission.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace anello::bootstrap {
+
+struct Meeting {
+  std::vector<control::Address> listen;  // the host's: where it opens; for each TCP port, the next one serves as well
+  std::vector<control::Address> reach;   // the others': tried in turn
+  control::JobId job{};
+  control::Key key;
+  bool same_user = false;   // nobody gave a secret; the uid stands in
+  bool must_exist = false;  // there before anybody was told of it
+  std::string place;        // for people
+  std::string hint;         // what may be wrong when ranks are missing; empty: nothing
+};
+
+// By url (env:// when null) and launch. Throws Error: ARGUMENT, ADDRESS, AUTH.
+Meeting meeting_at(const char* url, const Launch& launch, std::int64_t timeout_ms);
+
+std::string hex(std::span<const std::byte> bytes);
+
+}  // namespace anello::bootstrap

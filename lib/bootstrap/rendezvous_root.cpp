@@ -1,0 +1,409 @@
+#include "bootstrap/rendezvous_root.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "bootstrap/rendezvous_wire.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+namespace anello::bootstrap {
+namespace {
+
+using namespace control;
+
+constexpr std::int64_t kHelloMs = 10'000;
+constexpr std::int64_t kLingerMs = 5'000;  // after a failure, to tell it to ranks that come late
+constexpr std::size_t kPeersBytes = 32 * 1024;
+constexpr std::int64_t kMaxAllowedMs = std::int64_t{1000} * 60 * 60 * 24 * 30;
+
+std::string list_of(const std::vector<int>& ranks) {
+  std::string list = ranks.size() == 1 ? "rank " : "ranks ";
+  constexpr std::size_t kListed = 32;
+  for (std::size_t i = 0; i < ranks.size() && i < kListed; ++i) list += text(i == 0 ? "" : ", ", ranks[i]);
+  if (ranks.size() > kListed) list += text(" and ", ranks.size() - kListed, " more");
+  return list;
+}
+
+std::string seconds(std::int64_t ms) { return ms % 1000 == 0 ? text(ms / 1000, " s") : text(ms, " ms"); }
+
+}  // namespace
+
+RendezvousRoot::RendezvousRoot(ServiceHold hold, Meeting meeting)
+    : hold_(std::move(hold)), meeting_(std::move(meeting)), changed_(hold_->io()) {}
+
+bool RendezvousRoot::open() {
+  for (const Address& address : meeting_.listen) {
+    auto listener = hold_->door().listen(address);
+    if (!listener && !address.is_unix() && address.port != 0) {
+      // torchrun's store may hold the port: the ranks look at the next one, too.
+      listener = hold_->door().listen({"", address.ip, static_cast<std::uint16_t>(address.port + 1)});
+      if (!listener) {
+        throw Error(ANELLO_ERR_ADDRESS, text("the meeting place ", address.describe(), " and the port after it are in "
+                                             "use; choose another MASTER_PORT"));
+      }
+    }
+    if (!listener) return false;
+    listeners_.push_back(std::move(listener));
+  }
+  open_ = true;
+  hold_->door().add(meeting_.job, -1, {{meeting_.key, meeting_.same_user}, [self = shared_from_this()](Visitor visitor) {
+    self->enter(std::move(visitor));
+  }});
+  return true;
+}
+
+Address RendezvousRoot::tcp_address() const {
+  for (const auto& listener : listeners_) {
+    if (!listener->address().is_unix()) return listener->address();
+  }
+  return {};
+}
+
+void RendezvousRoot::close() {
+  if (!open_) return;
+  open_ = false;
+  listeners_.clear();
+  changed_.notify();
+  hold_->door().remove(meeting_.job, -1);  // may free this object, unless its caller holds it
+}
+
+void RendezvousRoot::enter(Visitor visitor) {
+  const auto self = shared_from_this();
+  if (visitor.purpose != Purpose::rendezvous) return;
+  if (!visitor.stream) {
+    fail(Error(ANELLO_ERR_VERSION, text("rank ", visitor.from, " speaks wire version ", visitor.version,
+                                        ", the meeting place ", kWireVersion, "; use one build of Anello on all ranks"),
+               visitor.from));
+    return;
+  }
+  auto link = std::make_shared<Link>(*hold_, std::move(visitor.stream));
+  hold_->spawn("rendezvous", serve(self, std::move(link), visitor.from));
+}
+
+Task<> RendezvousRoot::serve(std::shared_ptr<RendezvousRoot> self, std::shared_ptr<Link> link, int claimed) {
+  int rank = -1;
+  try {
+    {
+      const TimeLimit limit(link->stream(), kHelloMs);
+      const Frame hello = co_await link->receive();
+      if (hello.kind != kHello) throw Reader::corrupt();
+      Reader reader(hello.body);
+      Seat seat;
+      seat.link = link;
+      seat.size = reader.take_in(1, 1 << 20);
+      const auto left_ms = reader.take_in<std::int64_t>(0, kMaxAllowedMs);
+      const auto allowed_ms = reader.take_in<std::int64_t>(1, kMaxAllowedMs);
+      seat.peer = take_peer(reader);
+      const Shared shared = take_shared(reader);
+      reader.end();
+      const int said = seat.peer.member.rank;
+      if (said != claimed || said >= seat.size) throw Reader::corrupt();
+      if (said == 0) self->shared_ = shared;
+      const std::int64_t deadline_ns = now_ns() + left_ms * 1'000'000;
+      if (self->deadline_ns_ == 0) {
+        self->deadline_ns_ = deadline_ns;
+        self->allowed_ms_ = allowed_ms;
+        self->hold_->spawn("rendezvous deadline", watch_deadline(self));
+      } else if (deadline_ns < self->deadline_ns_) {
+        self->deadline_ns_ = deadline_ns;
+        self->allowed_ms_ = allowed_ms;
+        self->changed_.notify();
+      }
+      self->seat(said, std::move(seat));
+      rank = said;
+    }
+    for (;;) {
+      const Frame frame = co_await link->receive();
+      if (self->phase_ != Phase::over) self->handle(rank, frame);
+    }
+  } catch (const Error& error) {
+    if (rank < 0 || self->phase_ == Phase::over) co_return;
+    const auto seat = self->seats_.find(rank);
+    if (seat == self->seats_.end() || seat->second.link != link) co_return;
+    const std::string who = describe(self->peer(rank).member);
+    self->fail(error.code() == ANELLO_ERR_CORRUPT
+                   ? Error(ANELLO_ERR_CORRUPT, text(who, " sent what cannot be"), rank)
+                   : Error(ANELLO_ERR_RENDEZVOUS, text(who, " ended before all ranks had met"), rank));
+  }
+}
+
+Task<> RendezvousRoot::watch_deadline(std::shared_ptr<RendezvousRoot> self) {
+  while (self->phase_ != Phase::over) {
+    const std::int64_t left_ms = (self->deadline_ns_ - now_ns()) / 1'000'000;
+    if (left_ms <= 0) {
+      self->fail(self->missing());
+      break;
+    }
+    co_await self->changed_.wait(left_ms + 1);
+  }
+}
+
+Error RendezvousRoot::missing() const {
+  std::vector<int> ranks;
+  if (phase_ == Phase::gathering) {
+    for (int rank = 0; rank < size_; ++rank) {
+      if (!seats_.contains(rank)) ranks.push_back(rank);
+    }
+    return {ANELLO_ERR_RENDEZVOUS,
+            text(list_of(ranks), " of ", size_, " did not come within ", seconds(allowed_ms_), " to ", meeting_.place,
+                 meeting_.hint.empty() ? "" : "; ", meeting_.hint)};
+  }
+  ranks.assign(expected_.begin(), expected_.end());
+  return {ANELLO_ERR_RENDEZVOUS, text(list_of(ranks), " of ", size_, " came, but did not finish creation within ",
+                                      seconds(allowed_ms_))};
+}
+
+void RendezvousRoot::seat(int rank, Seat seat) {
+  if (failure_) {
+    Writer writer;
+    put_error(writer, failure_);
+    seat.link->send(writer.frame(kRefuse));
+    return;
+  }
+  const std::string who = describe(seat.peer.member);
+  if (const auto taken = seats_.find(rank); taken != seats_.end() || phase_ != Phase::gathering) {
+    const std::string first = taken != seats_.end() ? describe(taken->second.peer.member) : "another";
+    const Error error(ANELLO_ERR_RENDEZVOUS, text("two processes claim to be rank ", rank, ": ", first, " and ", who), rank);
+    Writer writer;
+    put_error(writer, error);
+    seat.link->send(writer.frame(kRefuse));
+    fail(error);
+    return;
+  }
+  const std::shared_ptr<Link> link = seat.link;
+  const int size = seat.size;
+  seats_[rank] = std::move(seat);
+  log::debug(-1, who, " came to ", meeting_.place);
+  if (size_ == 0) size_ = size;
+  if (size != size_) {
+    const auto other = std::find_if(seats_.begin(), seats_.end(), [&](const auto& s) { return s.second.size == size_; });
+    fail(Error(ANELLO_ERR_RENDEZVOUS, text("ranks differ about the size of the world: ", who, " says ", size, ", ",
+                                           describe(other->second.peer.member), " says ", size_), rank));
+    return;
+  }
+  if (static_cast<int>(seats_.size()) == size_) group();
+}
+
+void RendezvousRoot::tell(int rank, const Frame& frame) { seats_.at(rank).link->send(frame); }
+
+void RendezvousRoot::tell_peers() {
+  std::vector<Frame> frames;
+  for (int next = 0; next < size_;) {
+    Writer body;
+    std::uint32_t count = 0;
+    while (next < size_ && body.size() < kPeersBytes) {
+      put_peer(body, peer(next++));
+      ++count;
+    }
+    Writer writer;
+    writer.put(count);
+    Frame frame = writer.frame(kPeers);
+    frame.body += body.frame(0).body;
+    frames.push_back(std::move(frame));
+  }
+  for (const auto& [rank, seat] : seats_) {
+    for (const Frame& frame : frames) seat.link->send(frame);
+  }
+}
+
+void RendezvousRoot::expect(Phase phase, std::set<int> ranks) {
+  phase_ = phase;
+  expected_ = std::move(ranks);
+  if (expected_.empty()) advance();
+}
+
+void RendezvousRoot::done(int rank) {
+  if (expected_.erase(rank) == 0) throw Reader::corrupt();
+  if (expected_.empty()) advance();
+}
+
+void RendezvousRoot::advance() {
+  switch (phase_) {
+    case Phase::arriving: form(); break;
+    case Phase::mapping: settle_arenas(); break;
+    case Phase::listening:
+      tell_peers();
+      for (int rank = 0; rank < size_; ++rank) tell(rank, Frame{kFinal, {}});
+      {
+        std::set<int> all;
+        for (int rank = 0; rank < size_; ++rank) all.insert(rank);
+        expect(Phase::linking, std::move(all));
+      }
+      break;
+    case Phase::linking: finish(); break;
+    case Phase::gathering:
+    case Phase::over: break;
+  }
+}
+
+// Ranks that may share memory gather at the lowest of them.
+void RendezvousRoot::group() {
+  using GroupKey = std::tuple<std::uint64_t, std::uint32_t, std::uint64_t>;
+  std::map<GroupKey, std::vector<int>> groups;
+  for (auto& [rank, seat] : seats_) {
+    Peer& p = seat.peer;
+    p.member.local_index = -1;
+    p.member.machine = random_number();
+    p.leader = -1;
+    if ((p.transports & (kShm | kInproc)) == 0) continue;
+    groups[{p.reach, p.uid, (p.transports & kShm) != 0 ? 0 : p.member.process}].push_back(rank);
+  }
+  std::set<int> expected;
+  for (const auto& [key, ranks] : groups) {
+    for (std::size_t first = 0; first < ranks.size(); first += transport::kMaxLocalRanks) {
+      const std::size_t end = std::min(ranks.size(), first + transport::kMaxLocalRanks);
+      if (end - first < 2) continue;
+      for (std::size_t i = first; i < end; ++i) {
+        seats_.at(ranks[i]).peer.leader = ranks[first];
+        expected.insert(ranks[i]);
+      }
+    }
+  }
+  tell_peers();
+  std::array<std::byte, 32> random;
+  fill_random(random);
+  Writer writer;
+  writer.put_bytes(random);
+  put_shared(writer, shared_);
+  const Frame session = writer.frame(kSession);
+  for (int rank = 0; rank < size_; ++rank) tell(rank, session);
+  expect(Phase::arriving, std::move(expected));
+}
+
+void RendezvousRoot::form() {
+  std::set<int> expected;
+  for (const auto& [leader, ranks] : arrived_) {
+    if (ranks.size() < 2 || std::find(ranks.begin(), ranks.end(), leader) == ranks.end()) continue;
+    Writer writer;
+    writer.put(static_cast<std::uint32_t>(ranks.size()));
+    for (const int rank : ranks) writer.put(rank);
+    tell(leader, writer.frame(kForm));
+    expected.insert(ranks.begin(), ranks.end());
+  }
+  expect(Phase::mapping, std::move(expected));
+}
+
+void RendezvousRoot::settle_arenas() {
+  std::map<std::uint64_t, int> sharers;
+  for (const auto& [rank, seat] : seats_) {
+    if (seat.peer.member.local_index >= 0) ++sharers[seat.peer.member.machine];
+  }
+  for (auto& [rank, seat] : seats_) {
+    Member& member = seat.peer.member;
+    if (member.local_index >= 0 && sharers[member.machine] < 2) {
+      member.local_index = -1;
+      member.machine = random_number();
+    }
+  }
+  std::set<int> listen;
+  for (int a = 0; a < size_; ++a) {
+    for (int b = a + 1; b < size_; ++b) {
+      const std::uint32_t transport = transport_between(peer(a), peer(b));
+      if (transport == 0) {
+        std::string why = why_no_transport(peer(a), peer(b));
+        for (const int rank : {a, b}) {
+          if (cannot_.contains(rank)) why += text(" (", describe(peer(rank).member), ": ", cannot_.at(rank), ")");
+        }
+        fail(Error(ANELLO_ERR_RENDEZVOUS, why, b));
+        return;
+      }
+      if (transport == kTcp) listen.insert({a, b});
+    }
+  }
+  for (const int rank : listen) tell(rank, Frame{kListen, {}});
+  expect(Phase::listening, std::move(listen));
+}
+
+void RendezvousRoot::handle(int rank, const Frame& frame) {
+  Reader reader(frame.body);
+  Member& member = seats_.at(rank).peer.member;
+  const auto in = [&](Phase phase) {
+    if (phase_ != phase) throw Reader::corrupt();
+  };
+  switch (frame.kind) {
+    case kArrived: {
+      in(Phase::arriving);
+      const bool ok = reader.take_in<std::uint8_t>(0, 1) != 0;
+      const std::string why = reader.take_text();
+      if (ok) {
+        auto& ranks = arrived_[peer(rank).leader];
+        ranks.insert(std::lower_bound(ranks.begin(), ranks.end(), rank), rank);
+      } else {
+        cannot_[rank] = why;
+        log::info(-1, describe(member), " shares no memory: ", why);
+      }
+      done(rank);
+      break;
+    }
+    case kMapped: {
+      in(Phase::mapping);
+      const bool ok = reader.take_in<std::uint8_t>(0, 1) != 0;
+      const auto machine = reader.take<std::uint64_t>();
+      const int index = reader.take_in(-1, transport::kMaxLocalRanks - 1);
+      const std::string why = reader.take_text();
+      if (ok && index >= 0) {
+        member.machine = machine;
+        member.local_index = index;
+      } else {
+        cannot_[rank] = why;
+        log::info(-1, describe(member), " shares no memory: ", why);
+      }
+      done(rank);
+      break;
+    }
+    case kListening:
+      in(Phase::listening);
+      seats_.at(rank).peer.tcp_address = take_address(reader);
+      done(rank);
+      break;
+    case kReady:
+      in(Phase::linking);
+      done(rank);
+      break;
+    case kGiveUp: {
+      const Error error = take_error(reader);
+      fail(Error(error.code(), text(describe(member), " could not join: ", error.text()), rank));
+      break;
+    }
+    default: throw Reader::corrupt();
+  }
+}
+
+void RendezvousRoot::finish() {
+  phase_ = Phase::over;
+  const auto self = shared_from_this();
+  // First: a rank that has met knows that this place is no more.
+  close();
+  for (int rank = 0; rank < size_; ++rank) tell(rank, Frame{kGo, {}});
+  seats_.clear();
+}
+
+void RendezvousRoot::fail(const Error& error) {
+  if (failure_ || phase_ == Phase::over) return;
+  failure_ = error;
+  phase_ = Phase::over;
+  Writer writer;
+  put_error(writer, error);
+  const Frame refuse = writer.frame(kRefuse);
+  for (const auto& [rank, seat] : seats_) seat.link->send(refuse);
+  changed_.notify();
+  const bool all_told = size_ != 0 && static_cast<int>(seats_.size()) >= size_;
+  seats_.clear();
+  if (all_told) {
+    close();
+    return;
+  }
+  // Ranks still to come are told as well.
+  struct Linger {
+    static Task<> on(std::shared_ptr<RendezvousRoot> self) {
+      co_await sleep_ms(self->hold_->io(), kLingerMs);
+      self->close();
+    }
+  };
+  hold_->spawn("rendezvous", Linger::on(shared_from_this()));
+}
+
+}  // namespace anello::bootstrap

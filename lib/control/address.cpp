@@ -1,0 +1,234 @@
+#include "control/address.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+namespace anello::control {
+namespace {
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+SocketAddress parse(const Address& address) {
+  SocketAddress parsed;
+  if (address.is_unix()) {
+    auto& un = reinterpret_cast<sockaddr_un&>(parsed.storage);
+    un.sun_family = AF_UNIX;
+    const std::size_t length = std::min(address.unix_name.size(), sizeof un.sun_path - 1);
+    std::memcpy(un.sun_path + 1, address.unix_name.data(), length);
+    parsed.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+    return parsed;
+  }
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(address.ip.c_str(), std::to_string(address.port).c_str(), &hints, &found) != 0) {
+    throw Error(ANELLO_ERR_ADDRESS, text("\"", address.ip, "\" is not an address"));
+  }
+  std::memcpy(&parsed.storage, found->ai_addr, found->ai_addrlen);
+  parsed.length = found->ai_addrlen;
+  ::freeaddrinfo(found);
+  return parsed;
+}
+
+std::string numeric(const sockaddr* address, socklen_t length) {
+  char host[NI_MAXHOST];
+  if (::getnameinfo(address, length, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0) return {};
+  return host;
+}
+
+socklen_t length_of(const sockaddr* address) {
+  return address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+}
+
+// Calls visit(name, numeric address, is up) for each address of each interface, until it returns true.
+template <class Visit>
+bool each_interface(Visit visit) {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return false;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, ::freeifaddrs);
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr) continue;
+    const int family = entry->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    if (visit(std::string(entry->ifa_name), numeric(entry->ifa_addr, length_of(entry->ifa_addr)))) return true;
+  }
+  return false;
+}
+
+int family_of(const SocketAddress& address) { return address.storage.ss_family; }
+
+UniqueFd new_socket(int family) {
+  return UniqueFd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+}  // namespace
+
+std::string Address::describe() const {
+  if (is_unix()) return "unix://" + unix_name;
+  return ip.find(':') != std::string::npos ? text("tcp://[", ip, "]:", port) : text("tcp://", ip, ":", port);
+}
+
+UniqueFd listen_at(const Address& address, bool& in_use) {
+  in_use = false;
+  const SocketAddress to = parse(address);
+  UniqueFd socket = new_socket(family_of(to));
+  if (!socket) {
+    const bool lack = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    throw Error(lack ? ANELLO_ERR_RESOURCE : ANELLO_ERR_ADDRESS, system_text("socket", errno));
+  }
+  const int yes = 1;
+  if (!address.is_unix()) {
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (family_of(to) == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
+  }
+  if (::bind(socket.get(), to.get(), to.length) != 0 || ::listen(socket.get(), SOMAXCONN) != 0) {
+    if (errno == EADDRINUSE) {
+      in_use = true;
+      return {};
+    }
+    throw Error(ANELLO_ERR_ADDRESS, text("cannot listen at ", address.describe(), ": ", system_text("bind", errno)));
+  }
+  return socket;
+}
+
+UniqueFd start_connect(const Address& address) {
+  const SocketAddress to = parse(address);
+  UniqueFd socket = new_socket(family_of(to));
+  if (!socket) return socket;
+  if (::connect(socket.get(), to.get(), to.length) != 0 && errno != EINPROGRESS) {
+    const int error = errno;
+    socket.reset();
+    errno = error;
+  }
+  return socket;
+}
+
+int connect_result(int socket) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+Address local_address(int socket) {
+  SocketAddress here;
+  here.length = sizeof here.storage;
+  if (::getsockname(socket, here.get(), &here.length) != 0) throw system_error("getsockname", errno);
+  Address address;
+  if (family_of(here) == AF_UNIX) {
+    const auto& un = reinterpret_cast<const sockaddr_un&>(here.storage);
+    const std::size_t skipped = offsetof(sockaddr_un, sun_path) + 1;
+    if (here.length > skipped) address.unix_name.assign(un.sun_path + 1, here.length - skipped);
+    return address;
+  }
+  address.ip = numeric(here.get(), here.length);
+  address.port = ntohs(family_of(here) == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(here.storage).sin6_port
+                                                   : reinterpret_cast<const sockaddr_in&>(here.storage).sin_port);
+  return address;
+}
+
+bool is_loopback(const std::string& ip) { return ip.rfind("127.", 0) == 0 || ip == "::1"; }
+
+bool is_local(const std::string& ip) {
+  return is_loopback(ip) || each_interface([&](const std::string&, const std::string& own) { return own == ip; });
+}
+
+std::string source_towards(const std::string& ip) {
+  try {
+    const SocketAddress to = parse({"", ip, 9});
+    const UniqueFd socket(::socket(family_of(to), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    // Connecting a datagram socket sends nothing: the kernel only looks up the route.
+    if (!socket || ::connect(socket.get(), to.get(), to.length) != 0) return {};
+    return local_address(socket.get()).ip;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+std::string address_of_interface(const std::string& name) {
+  std::string found;
+  each_interface([&](const std::string& interface, const std::string& ip) {
+    if (ip == name || interface == name) found = ip;
+    return !found.empty();
+  });
+  if (found.empty()) {
+    throw Error(ANELLO_ERR_ADDRESS, text("ANELLO_INTERFACE=", name, ": no interface has this name or address"));
+  }
+  return found;
+}
+
+std::string resolve(const std::string& host, std::int64_t timeout_ms) {
+  // The request must outlive a resolver that does not answer: then it is left to its thread for good.
+  struct Request {
+    gaicb request{};
+    addrinfo hints{};
+    std::string host;
+  };
+  auto state = std::make_unique<Request>();
+  state->host = host;
+  state->hints.ai_socktype = SOCK_STREAM;
+  state->hints.ai_flags = AI_NUMERICHOST;
+  state->request.ar_name = state->host.c_str();
+  state->request.ar_request = &state->hints;
+  addrinfo* numeric_result = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &state->hints, &numeric_result) == 0) {
+    const std::string ip = numeric(numeric_result->ai_addr, numeric_result->ai_addrlen);
+    ::freeaddrinfo(numeric_result);
+    return ip;
+  }
+  state->hints.ai_flags = AI_ADDRCONFIG;
+  gaicb* list[] = {&state->request};
+  const auto failed = [&](const std::string& why) {
+    return Error(ANELLO_ERR_ADDRESS, text("the meeting place's host \"", host, "\" cannot be resolved: ", why));
+  };
+  const int started = ::getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr);
+  if (started != 0) throw failed(::gai_strerror(started));
+  const timespec limit{static_cast<time_t>(timeout_ms / 1000), static_cast<long>(timeout_ms % 1000) * 1'000'000};
+  int waited;
+  do {
+    waited = ::gai_suspend(list, 1, &limit);
+  } while (waited == EAI_INTR);
+  int result = ::gai_error(&state->request);
+  if (result == EAI_INPROGRESS) {
+    if (::gai_cancel(&state->request) != EAI_CANCELED) state.release();
+    throw failed(text("no answer within ", timeout_ms, " ms"));
+  }
+  if (result != 0) throw failed(::gai_strerror(result));
+  const std::string ip = numeric(state->request.ar_result->ai_addr, state->request.ar_result->ai_addrlen);
+  ::freeaddrinfo(state->request.ar_result);
+  return ip;
+}
+
+void set_connection_options(int socket) {
+  int domain = 0;
+  socklen_t length = sizeof domain;
+  if (::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 || domain == AF_UNIX) return;
+  const int yes = 1, idle_s = 5, interval_s = 2, probes = 5;
+  const unsigned int unanswered_ms = 15'000;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
+}
+
+}  // namespace anello::control

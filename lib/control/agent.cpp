@@ -1,0 +1,180 @@
+#include "control/agent.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "control/host.h"
+
+namespace anello::control {
+
+constexpr std::int64_t kGoodbyeMs = 500;
+
+Agent::Agent(Service& service, int rank, int size, std::int64_t timeout_ms)
+    : service_(service), rank_(rank), size_(size), timeout_ms_(timeout_ms), standing_(static_cast<std::size_t>(size)),
+      tree_(*this), lanes_(*this), calls_(*this) {}
+
+Address Agent::open_listener() {
+  listener_ = service_.door().unix_listener();
+  return listener_->address();
+}
+
+void Agent::open_room(const JobId& job, const Key& key) {
+  job_ = job;
+  key_ = key;
+  has_room_ = true;
+  service_.door().add(job, rank_, {{key, false}, [weak = weak_from_this()](Visitor visitor) {
+    if (const auto self = weak.lock()) self->enter(std::move(visitor));
+  }});
+}
+
+void Agent::enter(Visitor visitor) {
+  // A proved connection of another version cannot come here: the meeting place would not have let the rank in.
+  if (leaving_ || !visitor.stream || visitor.from < 0 || visitor.from >= size_ || visitor.from == rank_) return;
+  switch (visitor.purpose) {
+    case Purpose::arena:
+      if (on_arena) on_arena(std::move(visitor));
+      break;
+    case Purpose::control: tree_.adopt(visitor.from, std::move(visitor.stream)); break;
+    case Purpose::lane: lanes_.adopt(visitor.from, std::move(visitor.stream)); break;
+    case Purpose::rendezvous: break;
+  }
+}
+
+void Agent::settle(std::vector<Peer> peers, std::shared_ptr<LocalGroup> group, std::shared_ptr<Listener> tcp) {
+  peers_ = std::move(peers);
+  // The others may have failed to map what this rank has mapped: then it is alone in it, and it is of no use.
+  if (peer(rank_).member.local_index >= 0) group_ = std::move(group);
+  tcp_ = std::move(tcp);
+  on_arena = nullptr;
+  for (Peer& peer : peers_) {
+    peer.member.transport = peer.member.rank == rank_ ? 0 : transport_between(peers_[std::size_t(rank_)], peer);
+  }
+  watch_deaths();
+}
+
+void Agent::watch_deaths() {
+  if (!group_) return;
+  watch_ = DeathWatch::of(service_, group_);
+  watch_->tell(shared_from_this(), [weak = weak_from_this()](std::uint64_t process) {
+    const auto self = weak.lock();
+    if (!self || self->leaving_) return;
+    for (int rank = 0; rank < self->size_; ++rank) {
+      if (self->peer(rank).member.process == process) self->peer_gone(rank, "its process has ended");
+    }
+  });
+}
+
+Call Agent::call_to(int peer, Purpose purpose, std::vector<Address> addresses, Deadline deadline) {
+  Call call;
+  call.addresses = std::move(addresses);
+  call.credentials = {job_, key_, false, purpose, rank_, peer, kWireVersion};
+  call.deadline = deadline;
+  return call;
+}
+
+int Agent::lowest_here() const {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (here(rank)) return rank;
+  }
+  return rank_;
+}
+
+bool Agent::watched(int rank) const {
+  const std::uint64_t process = peer(rank).member.process;
+  return process == this_host().process || (watch_ && watch_->watches(process));
+}
+
+void Agent::peer_gone(int rank, const std::string& how) {
+  if (leaving_ || !here(rank) || rank == rank_) return;
+  const Member* const member = peers_.empty() ? nullptr : &peer(rank).member;
+  // Who left said so in the arena before its process ended or its connections closed.
+  if (member != nullptr && group_ && member->local_index >= 0 && member->machine == group_->nonce() &&
+      group_->arena(0).inbox(member->local_index).state.load(std::memory_order_acquire) == transport::RankState::left) {
+    peer_left(rank, -1);
+    return;
+  }
+  const std::string who = member != nullptr ? describe(*member) : text("rank ", rank);
+  peer_lost(rank, Error(ANELLO_ERR_PEER_LOST, text(who, " is lost: ", how), rank), -1);
+}
+
+void Agent::peer_left(int rank, int told_by) {
+  if (leaving_ || rank == rank_ || !here(rank)) return;
+  standing_[static_cast<std::size_t>(rank)] = Standing::left;
+  log::debug(rank_, "rank ", rank, " left");
+  tree_.send(Writer().put(rank).frame(kGoodbye), told_by);
+  tree_.forget(rank);
+  lanes_.peer_gone(rank);
+  Event event;
+  event.kind = Event::Kind::left;
+  event.peer = rank;
+  mailbox_.put(std::move(event));
+}
+
+void Agent::peer_lost(int rank, Error error, int told_by) {
+  if (leaving_ || rank == rank_ || !here(rank)) return;
+  standing_[static_cast<std::size_t>(rank)] = Standing::lost;
+  log::info(rank_, error.text());
+  Writer writer;
+  writer.put(rank);
+  put_error(writer, error);
+  tree_.send(writer.frame(kLost), told_by);
+  tree_.forget(rank);
+  lanes_.peer_gone(rank);
+  Event event;
+  event.kind = Event::Kind::lost;
+  event.peer = rank;
+  event.error = std::move(error);
+  mailbox_.put(std::move(event));
+}
+
+void Agent::receive(int from, const Frame& frame) {
+  Reader reader(frame.body);
+  switch (frame.kind) {
+    case kGoodbye: {
+      const int rank = reader.take_in(0, size_ - 1);
+      reader.end();
+      peer_left(rank, from);
+      break;
+    }
+    case kLost: {
+      const int rank = reader.take_in(0, size_ - 1);
+      const Error error = take_error(reader);
+      reader.end();
+      peer_lost(rank, error, from);
+      break;
+    }
+    case kAsk:
+      calls_.asked(reader);
+      tree_.send(frame, from);
+      break;
+    case kAnswer: {
+      const int to = reader.take_in(0, size_ - 1);
+      if (to == rank_) {
+        calls_.answered(reader);
+      } else {
+        tree_.send_to(to, frame);
+      }
+      break;
+    }
+    case kFailed:
+      calls_.failed(reader);
+      tree_.send(frame, from);
+      break;
+    default: throw Reader::corrupt();
+  }
+}
+
+Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
+  self->tree_.send(Writer().put(self->rank_).frame(kGoodbye));
+  self->leaving_ = true;
+  if (self->has_room_) self->service_.door().remove(self->job_, self->rank_);
+  self->listener_.reset();
+  self->tcp_.reset();
+  self->watch_.reset();
+  self->lanes_.close();
+  co_await self->tree_.flushed(kGoodbyeMs);
+  self->tree_.close();
+  self->group_.reset();
+  done();
+}
+
+}  // namespace anello::control

@@ -1,0 +1,98 @@
+#pragma once
+// The service thread's side of one rank: who is still here, and the parts that work for it. Everything in it happens on
+// the service thread; coroutines that work for an agent hold it by shared pointer.
+#include "control/call_comparison.h"
+#include "control/control_tree.h"
+#include "control/deaths.h"
+#include "control/dial.h"
+#include "control/door.h"
+#include "control/lanes.h"
+#include "control/local_group.h"
+#include "control/mailbox.h"
+#include "control/peer.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace anello::control {
+
+// Frames on control links. Their numbers are the wire's.
+enum ControlKind : std::uint16_t {
+  kGoodbye = 32,  // rank: it left, orderly
+  kLost = 33,     // rank, error: it is dead or unreachable
+  kAsk = 34,      // compare calls
+  kAnswer = 35,
+  kFailed = 36,   // a communicator has failed
+};
+
+class Agent : public std::enable_shared_from_this<Agent> {
+ public:
+  enum class Standing { here, left, lost };
+
+  Agent(Service& service, int rank, int size, std::int64_t timeout_ms);
+
+  Service& service() { return service_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  std::int64_t timeout_ms() const { return timeout_ms_; }
+  Mailbox& mailbox() { return mailbox_; }
+  ControlTree& tree() { return tree_; }
+  Lanes& lanes() { return lanes_; }
+  CallComparison& calls() { return calls_; }
+
+  // -- Creation ------------------------------------------------------------------------------------------------
+  // Where ranks of this host reach this one. Throws Error.
+  Address open_listener();
+  // From now on connections of the job that are meant for this rank are let in.
+  void open_room(const JobId& job, const Key& key);
+  std::function<void(Visitor)> on_arena;  // who gathers the host's ranks
+  // Everybody is known: peers by rank, the arena if this rank is in one, the TCP listener if any rank needs it.
+  void settle(std::vector<Peer> peers, std::shared_ptr<LocalGroup> group, std::shared_ptr<Listener> tcp);
+  Call call_to(int peer, Purpose purpose, std::vector<Address> addresses, Deadline deadline);
+
+  // -- Life ----------------------------------------------------------------------------------------------------
+  const Peer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
+  const std::vector<Peer>& peers() const { return peers_; }
+  const std::shared_ptr<LocalGroup>& group() const { return group_; }
+  Standing standing(int rank) const { return standing_[static_cast<std::size_t>(rank)]; }
+  bool here(int rank) const { return standing(rank) == Standing::here; }
+  int lowest_here() const;
+  bool watched(int rank) const;  // its end is seen without a connection to it
+  // It is not there any more: it left if it said so in the arena, else it is lost. how: "its process has ended".
+  void peer_gone(int rank, const std::string& how);
+  void peer_left(int rank, int told_by);
+  void peer_lost(int rank, Error error, int told_by);
+  // A frame that came from a neighbour in the tree. Throws Error when it cannot be.
+  void receive(int from, const Frame& frame);
+
+  bool leaving() const { return leaving_; }
+  // Says goodbye on all links, closes everything, then calls done.
+  static Task<> leave(std::shared_ptr<Agent> self, std::function<void()> done);
+
+ private:
+  void enter(Visitor visitor);
+  void watch_deaths();
+
+  Service& service_;
+  const int rank_;
+  const int size_;
+  const std::int64_t timeout_ms_;
+  Mailbox mailbox_;
+  std::shared_ptr<Listener> listener_;
+  std::shared_ptr<Listener> tcp_;
+  JobId job_{};
+  Key key_;
+  bool has_room_ = false;
+  std::vector<Peer> peers_;
+  std::vector<Standing> standing_;
+  std::shared_ptr<LocalGroup> group_;
+  std::shared_ptr<DeathWatch> watch_;
+  ControlTree tree_;
+  Lanes lanes_;
+  CallComparison calls_;
+  bool leaving_ = false;
+};
+
+}  // namespace anello::control

@@ -1,0 +1,169 @@
+#include "control/call_comparison.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "control/agent.h"
+
+#include <algorithm>
+
+namespace anello::control {
+namespace {
+
+constexpr std::size_t kMaxRemoved = 64;
+constexpr std::size_t kMaxQuestions = 64;
+// After the first sign of disagreement, for the others' answers: so that the text names all ranks that can answer.
+constexpr std::int64_t kMoreAnswersMs = 20;
+constexpr std::size_t kMaxListed = 8192;  // ranks in a frame; a larger communicator's news go to all
+
+}  // namespace
+
+void CallComparison::add(std::uint64_t id, std::vector<int> ranks, const Ledger* ledger) {
+  const std::lock_guard lock(mutex_);
+  communicators_[id] = {std::move(ranks), ledger};
+}
+
+void CallComparison::remove(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = communicators_.find(id);
+  if (found == communicators_.end()) return;
+  const Ledger& ledger = *found->second.ledger;
+  const auto newest = ledger.newest();
+  CallHistory history = history_of(ledger, newest ? newest->sequence : 0);
+  history.destroyed = true;
+  removed_.push_back({id, std::move(history)});
+  if (removed_.size() > kMaxRemoved) removed_.pop_front();
+  communicators_.erase(found);
+}
+
+std::optional<std::vector<int>> CallComparison::ranks_of(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = communicators_.find(id);
+  if (found == communicators_.end()) return std::nullopt;
+  return found->second.ranks;
+}
+
+std::optional<CallHistory> CallComparison::own_history(std::uint64_t id, std::uint32_t sequence) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = communicators_.find(id); found != communicators_.end()) {
+    return history_of(*found->second.ledger, sequence);
+  }
+  const auto gone = std::find_if(removed_.begin(), removed_.end(), [&](const Removed& r) { return r.id == id; });
+  if (gone == removed_.end()) return std::nullopt;
+  return cut_after(gone->history, sequence);
+}
+
+void CallComparison::compare(std::uint64_t id, std::uint32_t sequence) {
+  auto ranks = ranks_of(id);
+  auto own = own_history(id, sequence);
+  if (!ranks || !own) return;
+  const Key key{id, sequence};
+  Question& question = questions_[key];
+  if (question.ranks.empty()) {
+    asked_.push_back(key);
+    if (asked_.size() > kMaxQuestions) {
+      questions_.erase(asked_.front());
+      asked_.pop_front();
+    }
+  }
+  question.ranks = std::move(*ranks);
+  const auto self = std::find(question.ranks.begin(), question.ranks.end(), agent_.rank());
+  if (self != question.ranks.end()) question.answers[static_cast<int>(self - question.ranks.begin())] = std::move(*own);
+  agent_.tree().send(Writer().put(id).put(sequence).put(agent_.rank()).frame(kAsk));
+  consider(key);
+}
+
+void CallComparison::asked(Reader& reader) {
+  const auto id = reader.take<std::uint64_t>();
+  const auto sequence = reader.take<std::uint32_t>();
+  const int asker = reader.take_in(0, agent_.size() - 1);
+  reader.end();
+  const auto own = own_history(id, sequence);
+  if (!own) return;  // not of this communicator, or not yet
+  Writer writer;
+  writer.put(asker).put(agent_.rank()).put(id).put(sequence);
+  put_history(writer, *own);
+  agent_.tree().send_to(asker, writer.frame(kAnswer));
+}
+
+void CallComparison::answered(Reader& reader) {
+  const int from = reader.take_in(0, agent_.size() - 1);
+  const auto id = reader.take<std::uint64_t>();
+  const auto sequence = reader.take<std::uint32_t>();
+  CallHistory history = take_history(reader);
+  reader.end();
+  const Key key{id, sequence};
+  const auto question = questions_.find(key);
+  if (question == questions_.end()) return;
+  const std::vector<int>& ranks = question->second.ranks;
+  const auto member = std::find(ranks.begin(), ranks.end(), from);
+  if (member == ranks.end()) return;
+  question->second.answers[static_cast<int>(member - ranks.begin())] = std::move(history);
+  consider(key);
+}
+
+void CallComparison::consider(const Key& key) {
+  Question& question = questions_[key];
+  if (question.concluding || !judge(question.answers, key.second)) return;
+  question.concluding = true;
+  agent_.service().spawn("call comparison", conclude_soon(agent_.weak_from_this(), key));
+}
+
+Task<> CallComparison::conclude_soon(std::weak_ptr<Agent> weak, Key key) {
+  std::shared_ptr<Agent> agent = weak.lock();
+  if (!agent) co_return;
+  asio::io_context& io = agent->service().io();
+  agent.reset();
+  co_await sleep_ms(io, kMoreAnswersMs);
+  agent = weak.lock();
+  if (agent && !agent->leaving()) agent->calls().conclude(key);
+}
+
+void CallComparison::conclude(const Key& key) {
+  const auto found = questions_.find(key);
+  if (found == questions_.end()) return;
+  const Question question = std::move(found->second);
+  questions_.erase(found);
+  std::erase(asked_, key);
+  const auto verdict = judge(question.answers, key.second);
+  if (!verdict) return;
+  const int peer = verdict->peer() < 0 ? -1 : question.ranks[static_cast<std::size_t>(verdict->peer())];
+  const Error error(verdict->code(), verdict->text(), peer);
+  deliver(key.first, error);
+  tell_all(key.first, question.ranks, error);
+}
+
+void CallComparison::tell_all(std::uint64_t id, const std::vector<int>& ranks, const Error& error) {
+  Writer writer;
+  writer.put(id);
+  put_error(writer, error);
+  const std::size_t listed = ranks.size() <= kMaxListed ? ranks.size() : 0;
+  writer.put(static_cast<std::uint32_t>(listed));
+  for (std::size_t i = 0; i < listed; ++i) writer.put(ranks[i]);
+  agent_.tree().send(writer.frame(kFailed));
+}
+
+void CallComparison::failed(Reader& reader) {
+  const auto id = reader.take<std::uint64_t>();
+  const Error error = take_error(reader);
+  const auto listed = reader.take_in<std::uint32_t>(0, kMaxListed);
+  bool mine = listed == 0;
+  for (std::uint32_t i = 0; i < listed; ++i) mine = reader.take<std::int32_t>() == agent_.rank() || mine;
+  reader.end();
+  if (mine) deliver(id, error);
+}
+
+void CallComparison::deliver(std::uint64_t id, const Error& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto gone = std::find_if(removed_.begin(), removed_.end(), [&](const Removed& r) { return r.id == id; });
+    if (gone != removed_.end() && !communicators_.contains(id)) return;
+  }
+  Event event;
+  event.kind = Event::Kind::failed;
+  event.peer = error.peer();
+  event.communicator = id;
+  event.error = error;
+  agent_.mailbox().put(std::move(event));
+}
+
+}  // namespace anello::control

@@ -1,0 +1,67 @@
+#pragma once
+// Finds out whether the ranks of a communicator made the same calls: asks all of them over the control tree, judges what
+// they answer, and tells everybody what came out. add, remove and ranks_of may be called from any thread; the rest happens on
+// the service thread.
+#include "control/call_records.h"
+#include "control/service.h"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace anello::control {
+
+class Agent;
+
+class CallComparison {
+ public:
+  explicit CallComparison(Agent& agent) : agent_(agent) {}
+
+  void add(std::uint64_t id, std::vector<int> ranks, const Ledger* ledger);
+  void remove(std::uint64_t id);
+  std::optional<std::vector<int>> ranks_of(std::uint64_t id);
+
+  void compare(std::uint64_t id, std::uint32_t sequence);
+  // Event::failed for all of them but this rank.
+  void tell_all(std::uint64_t id, const std::vector<int>& ranks, const Error& error);
+  // Frames that came in. Throw Error when they cannot be.
+  void asked(Reader& reader);
+  void answered(Reader& reader);
+  void failed(Reader& reader);
+
+ private:
+  struct Communicator {
+    std::vector<int> ranks;  // world ranks by rank
+    const Ledger* ledger = nullptr;
+  };
+  struct Removed {
+    std::uint64_t id = 0;
+    CallHistory history;
+  };
+  struct Question {
+    std::vector<int> ranks;
+    std::map<int, CallHistory> answers;  // by rank in the communicator
+    bool concluding = false;
+  };
+  using Key = std::pair<std::uint64_t, std::uint32_t>;  // communicator, sequence
+
+  std::optional<CallHistory> own_history(std::uint64_t id, std::uint32_t sequence);
+  void consider(const Key& key);
+  void conclude(const Key& key);
+  static Task<> conclude_soon(std::weak_ptr<Agent> agent, Key key);
+  void deliver(std::uint64_t id, const Error& error);
+
+  Agent& agent_;
+  std::mutex mutex_;  // over the two below
+  std::map<std::uint64_t, Communicator> communicators_;
+  std::deque<Removed> removed_;  // the newest kMaxRemoved
+  std::map<Key, Question> questions_;
+  std::deque<Key> asked_;  // oldest first
+};
+
+}  // namespace anello::control

@@ -1,0 +1,158 @@
+#include "control/control_tree.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "control/agent.h"
+
+namespace anello::control {
+namespace {
+
+constexpr std::int64_t kReturnMs = 10'000;  // for ranks to come to the next parent, however overloaded
+constexpr std::size_t kMaxUnsent = 256;
+
+}  // namespace
+
+std::shared_ptr<Link> ControlTree::link_up(int parent, std::shared_ptr<Stream> stream) {
+  auto link = std::make_shared<Link>(agent_.service(), std::move(stream));
+  links_[parent] = link;
+  parentless_ = false;
+  for (const Frame& frame : unsent_) link->send(frame);
+  unsent_.clear();
+  return link;
+}
+
+Task<> ControlTree::climb(std::shared_ptr<Agent> agent, Deadline deadline) {
+  const int parent = 0;
+  if (agent->rank() == parent) co_return;
+  Call call = agent->call_to(parent, Purpose::control, ways_to(agent->peer(agent->rank()), agent->peer(parent)), deadline);
+  std::shared_ptr<Stream> stream = co_await dial(agent->service().io(), std::move(call));
+  agent->tree().link_up(parent, std::move(stream));
+  agent->service().spawn("control link", keep_parent(agent, parent));
+}
+
+Task<> ControlTree::read(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Link> link) {
+  std::string why = "its control connection closed";
+  try {
+    for (;;) {
+      const Frame frame = co_await link->receive();
+      if (agent->leaving()) co_return;
+      agent->receive(from, frame);
+    }
+  } catch (const Error& error) {
+    if (error.code() != ANELLO_ERR_PEER_LOST) why = error.text();
+  }
+  link->close();
+  auto& links = agent->tree().links_;
+  const auto known = links.find(from);
+  // Otherwise it has come back over a newer link, or is known to be gone.
+  if (known == links.end() || known->second != link) co_return;
+  links.erase(known);
+  agent->peer_gone(from, why);
+}
+
+Task<> ControlTree::keep_parent(std::shared_ptr<Agent> agent, int parent) {
+  ControlTree& tree = agent->tree();
+  for (;;) {
+    if (const auto link = tree.links_.find(parent); link != tree.links_.end()) {
+      std::shared_ptr<Link> up = link->second;
+      co_await read(agent, parent, up);
+    }
+    if (agent->leaving()) co_return;
+    parent = agent->lowest_here();
+    if (parent == agent->rank()) break;
+    tree.parentless_ = true;
+    Call call = agent->call_to(parent, Purpose::control, ways_to(agent->peer(agent->rank()), agent->peer(parent)),
+                               Deadline::in_ms(kReturnMs));
+    call.wanted = [agent, parent] { return !agent->leaving() && agent->here(parent); };
+    std::string why;
+    try {
+      std::shared_ptr<Stream> stream = co_await dial(agent->service().io(), std::move(call));
+      if (agent->leaving()) co_return;
+      if (agent->here(parent)) tree.link_up(parent, std::move(stream));
+    } catch (const Error& error) {
+      why = error.text();
+    }
+    if (!why.empty() && !agent->leaving()) agent->peer_gone(parent, "no control connection: " + why);
+  }
+  // This rank is the lowest now: the others come to it.
+  tree.parentless_ = false;
+  for (const Frame& frame : tree.unsent_) tree.send(frame);
+  tree.unsent_.clear();
+  co_await await_orphans(agent);
+}
+
+Task<> ControlTree::await_orphans(std::shared_ptr<Agent> agent) {
+  std::weak_ptr<Agent> weak = agent;
+  asio::io_context& io = agent->service().io();
+  agent.reset();
+  co_await sleep_ms(io, kReturnMs);
+  agent = weak.lock();
+  if (!agent || agent->leaving()) co_return;
+  for (int rank = agent->rank() + 1; rank < agent->size(); ++rank) {
+    if (agent->here(rank) && !agent->watched(rank) && !agent->tree().links_.contains(rank)) {
+      agent->peer_gone(rank, "its control connection did not come back");
+    }
+  }
+}
+
+void ControlTree::adopt(int from, std::shared_ptr<Stream> stream) {
+  auto link = std::make_shared<Link>(agent_.service(), std::move(stream));
+  if (const auto old = links_.find(from); old != links_.end()) old->second->close();
+  links_[from] = link;
+  // It may have missed what was told while it had no link.
+  for (int rank = 0; rank < agent_.size(); ++rank) {
+    if (agent_.standing(rank) == Agent::Standing::left) {
+      link->send(Writer().put(rank).frame(kGoodbye));
+    } else if (agent_.standing(rank) == Agent::Standing::lost) {
+      Writer writer;
+      writer.put(rank);
+      put_error(writer, Error(ANELLO_ERR_PEER_LOST, describe(agent_.peer(rank).member) + " is lost", rank));
+      link->send(writer.frame(kLost));
+    }
+  }
+  agent_.service().spawn("control link", serve(agent_.shared_from_this(), from, std::move(link)));
+}
+
+Task<> ControlTree::serve(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Link> link) {
+  co_await read(agent, from, link);
+}
+
+void ControlTree::send(const Frame& frame, int except) {
+  for (const auto& [rank, link] : links_) {
+    if (rank != except) link->send(frame);
+  }
+  if (parentless_ && unsent_.size() < kMaxUnsent) unsent_.push_back(frame);
+}
+
+void ControlTree::send_to(int rank, const Frame& frame) {
+  if (const auto link = links_.find(rank); link != links_.end()) {
+    link->second->send(frame);
+  } else if (agent_.lowest_here() != agent_.rank()) {
+    // Not one of those below: the parent knows the way.
+    if (const auto up = links_.find(agent_.lowest_here()); up != links_.end()) {
+      up->second->send(frame);
+    } else if (parentless_ && unsent_.size() < kMaxUnsent) {
+      unsent_.push_back(frame);
+    }
+  }
+}
+
+void ControlTree::forget(int rank) {
+  const auto link = links_.find(rank);
+  if (link == links_.end()) return;
+  link->second->close();
+  links_.erase(link);
+}
+
+Task<> ControlTree::flushed(std::int64_t ms) {
+  const Deadline deadline = Deadline::in_ms(ms);
+  const std::map<int, std::shared_ptr<Link>> links = links_;
+  for (const auto& [rank, link] : links) co_await Link::flushed(link, deadline.left_ms());
+}
+
+void ControlTree::close() {
+  for (const auto& [rank, link] : links_) link->close();
+  links_.clear();
+}
+
+}  // namespace anello::control

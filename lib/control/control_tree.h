@@ -1,0 +1,46 @@
+#pragma once
+// The control links of a job: every rank keeps one to the lowest rank that is still here, which passes on what it hears.
+// When that one leaves or dies, all go to the next. A link that closes without a goodbye is how ranks of other hosts see
+// a death. Service thread only.
+#include "base/clock.h"
+#include "control/link.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+
+namespace anello::control {
+
+class Agent;
+
+class ControlTree {
+ public:
+  explicit ControlTree(Agent& agent) : agent_(agent) {}
+
+  // Links to the lowest rank, and keeps doing so. Throws Error if the first link does not come about.
+  static Task<> climb(std::shared_ptr<Agent> agent, Deadline deadline);
+  // A rank for which this one is the lowest.
+  void adopt(int from, std::shared_ptr<Stream> stream);
+
+  // To all neighbours but one; kept for later while there is no way up.
+  void send(const Frame& frame, int except = -1);
+  void send_to(int rank, const Frame& frame);
+  void forget(int rank);  // it is gone
+
+  Task<> flushed(std::int64_t ms);
+  void close();
+
+ private:
+  static Task<> keep_parent(std::shared_ptr<Agent> agent, int parent);
+  static Task<> read(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Link> link);
+  static Task<> serve(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Link> link);
+  static Task<> await_orphans(std::shared_ptr<Agent> agent);
+  std::shared_ptr<Link> link_up(int parent, std::shared_ptr<Stream> stream);
+
+  Agent& agent_;
+  std::map<int, std::shared_ptr<Link>> links_;  // by rank
+  bool parentless_ = false;                     // between two parents
+  std::deque<Frame> unsent_;                    // for the next parent
+};
+
+}  // namespace anello::control

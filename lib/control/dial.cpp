@@ -1,0 +1,87 @@
+#include "control/dial.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace anello::control {
+namespace {
+
+// How one attempt ended when it did not succeed.
+struct Attempt {
+  bool gone = false;  // nobody listens, or the job is not known there
+  std::string why;
+};
+
+Task<std::shared_ptr<Stream>> connect(asio::io_context& io, Address address, std::int64_t limit_ms, Attempt& attempt) {
+  UniqueFd socket = start_connect(address);
+  if (!socket) {
+    attempt.gone = errno == ECONNREFUSED;
+    attempt.why = system_text("connect", errno);
+    co_return nullptr;
+  }
+  std::shared_ptr<Stream> stream = std::make_shared<Stream>(io, std::move(socket));
+  const TimeLimit limit(stream, limit_ms);
+  try {
+    co_await stream->writable();
+  } catch (const Error&) {
+    attempt.why = "connect: no answer";
+    co_return nullptr;
+  }
+  if (const int error = connect_result(stream->descriptor()); error != 0) {
+    attempt.gone = error == ECONNREFUSED;
+    attempt.why = system_text("connect", error);
+    co_return nullptr;
+  }
+  set_connection_options(stream->descriptor());
+  co_return stream;
+}
+
+Task<std::shared_ptr<Stream>> try_once(asio::io_context& io, Address address, Credentials credentials,
+                                       std::int64_t limit_ms, Attempt& attempt) {
+  std::shared_ptr<Stream> stream = co_await connect(io, address, limit_ms, attempt);
+  if (!stream) co_return nullptr;
+  const TimeLimit limit(stream, limit_ms);
+  try {
+    co_await claim(stream, credentials);
+    co_return stream;
+  } catch (const Unknown& error) {
+    attempt = {true, error.text()};
+  } catch (const Error& error) {
+    if (error.code() == ANELLO_ERR_AUTH || error.code() == ANELLO_ERR_VERSION) {
+      throw Error(error.code(), text(address.describe(), ": ", error.text()));
+    }
+    attempt.why = error.text();
+  }
+  co_return nullptr;
+}
+
+}  // namespace
+
+Task<std::shared_ptr<Stream>> dial(asio::io_context& io, Call call) {
+  std::int64_t pause_ms = 1;
+  std::int64_t limit_ms = 2'000;  // an overloaded machine gets more the next time
+  std::string reasons;
+  for (;;) {
+    reasons.clear();
+    bool all_gone = true;
+    for (const Address& address : call.addresses) {
+      if (call.wanted && !call.wanted()) throw Error(ANELLO_ERR_ABORTED, "no longer wanted");
+      Attempt attempt;
+      const std::int64_t left_ms = std::max<std::int64_t>(call.deadline.left_ms(), 1);
+      std::shared_ptr<Stream> stream =
+          co_await try_once(io, address, call.credentials, std::min(limit_ms, left_ms), attempt);
+      if (stream) co_return stream;
+      all_gone = all_gone && attempt.gone;
+      reasons += text(reasons.empty() ? "" : "; ", address.describe(), ": ", attempt.why);
+    }
+    if (call.must_exist && all_gone) throw Unknown(ANELLO_ERR_RENDEZVOUS, reasons);
+    if (call.deadline.passed()) throw Error(ANELLO_ERR_RENDEZVOUS, reasons);
+    co_await sleep_ms(io, std::min(pause_ms, std::max<std::int64_t>(call.deadline.left_ms(), 1)));
+    pause_ms = std::min<std::int64_t>(pause_ms * 2, 50);
+    limit_ms = std::min<std::int64_t>(limit_ms * 2, 10'000);
+  }
+}
+
+}  // namespace anello::control

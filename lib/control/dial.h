@@ -1,0 +1,28 @@
+#pragma once
+// Reaching a rank or a meeting place: connect, prove, and try again until a deadline, because the other side may not
+// have come yet, or its machine be overloaded.
+#include "base/clock.h"
+#include "control/address.h"
+#include "control/admission.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace anello::control {
+
+struct Call {
+  std::vector<Address> addresses;  // tried in turn
+  Credentials credentials;
+  Deadline deadline = Deadline::in_ms(0);
+  // Stops trying, with ANELLO_ERR_ABORTED, once false. Empty: always wanted.
+  std::function<bool()> wanted;
+  // The place was there before anybody was told of it: nobody listening, or a process that does not know the job,
+  // means that it is over. Then Unknown is thrown at once.
+  bool must_exist = false;
+};
+
+// Throws Error: AUTH, VERSION, ADDRESS; RENDEZVOUS after the deadline, with the last reason.
+Task<std::shared_ptr<Stream>> dial(asio::io_context& io, Call call);
+
+}  // namespace anello::control

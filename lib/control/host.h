@@ -1,0 +1,21 @@
+#pragma once
+// What a process knows about itself and its host, for others to compare.
+#include <cstdint>
+#include <string>
+
+namespace anello::control {
+
+struct Host {
+  std::string name;           // for people
+  std::uint64_t reach = 0;    // equal for processes whose abstract sockets reach each other: one kernel, one network
+                              // namespace. Independent of process namespaces.
+  std::uint64_t process = 0;  // random, once per process
+  std::int64_t pid = 0;
+  std::uint32_t uid = 0;
+};
+const Host& this_host();
+
+// Processors this process may use: affinity mask, cut by the cgroup's quota (v1 and v2).
+int usable_processors();
+
+}  // namespace anello::control

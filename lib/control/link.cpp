@@ -1,0 +1,59 @@
+#include "control/link.h"
+
+#include "base/clock.h"
+
+namespace anello::control {
+namespace {
+
+struct FrameHead {
+  std::uint32_t bytes;
+  std::uint16_t kind;
+  std::uint16_t zero;
+};
+
+}  // namespace
+
+Task<Frame> Link::receive() {
+  FrameHead head{};
+  co_await stream_->read(std::as_writable_bytes(std::span(&head, 1)));
+  if (head.bytes > kMaxBody || head.zero != 0) throw Reader::corrupt();
+  Frame frame;
+  frame.kind = head.kind;
+  frame.body.resize(head.bytes);
+  co_await stream_->read(std::as_writable_bytes(std::span(frame.body)));
+  co_return frame;
+}
+
+void Link::send(const Frame& frame) {
+  if (!stream_->open()) return;
+  if (queued_.size() > kMaxQueued) {
+    stream_->close();
+    return;
+  }
+  const FrameHead head{static_cast<std::uint32_t>(frame.body.size()), frame.kind, 0};
+  queued_.append(reinterpret_cast<const char*>(&head), sizeof head).append(frame.body);
+  if (draining_) return;
+  draining_ = true;
+  service_.spawn("link", drain(shared_from_this()));
+}
+
+// Coroutines take what they work on as a parameter: they start later, when `this` could be gone.
+Task<> Link::drain(std::shared_ptr<Link> self) {
+  try {
+    while (!self->queued_.empty()) {
+      const std::string batch = std::move(self->queued_);
+      self->queued_.clear();
+      co_await self->stream_->write(std::as_bytes(std::span(batch)));
+    }
+  } catch (const Error&) {
+    self->stream_->close();  // whoever reads it learns of it there
+  }
+  self->draining_ = false;
+}
+
+Task<> Link::flushed(std::shared_ptr<Link> self, std::int64_t ms) {
+  const Deadline deadline = Deadline::in_ms(ms);
+  while (self->draining_ && self->open() && !deadline.passed()) co_await sleep_ms(self->stream_->io(), 1);
+}
+
+}  // namespace anello::control

@@ -1,0 +1,32 @@
+#pragma once
+// Frames over a stream: reading one at a time, sending without waiting. What is sent is queued within a bound; a
+// peer that does not read has its link closed.
+#include "control/stream.h"
+#include "control/wire.h"
+
+#include <memory>
+
+namespace anello::control {
+
+class Link : public std::enable_shared_from_this<Link> {
+ public:
+  Link(Service& service, std::shared_ptr<Stream> stream) : service_(service), stream_(std::move(stream)) {}
+
+  Task<Frame> receive();  // throws Error
+  void send(const Frame& frame);
+  // Until everything queued has gone to the kernel, the link has failed, or ms have passed.
+  static Task<> flushed(std::shared_ptr<Link> self, std::int64_t ms);
+  void close() { stream_->close(); }
+  bool open() const { return stream_->open(); }
+  const std::shared_ptr<Stream>& stream() const { return stream_; }
+
+ private:
+  static Task<> drain(std::shared_ptr<Link> self);
+  static constexpr std::size_t kMaxQueued = 64 * 1024 * 1024;
+  Service& service_;
+  std::shared_ptr<Stream> stream_;
+  std::string queued_;
+  bool draining_ = false;
+};
+
+}  // namespace anello::control

@@ -1,0 +1,38 @@
+#include "control/mailbox.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace anello::control {
+
+Mailbox::Mailbox() : wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!wake_) throw Error(ANELLO_ERR_RESOURCE, system_text("eventfd", errno));
+}
+
+void Mailbox::announce_to(std::atomic<bool>* flag) {
+  const std::lock_guard lock(mutex_);
+  flag_ = flag;
+  if (flag_ != nullptr && !events_.empty()) flag_->store(true, std::memory_order_release);
+}
+
+void Mailbox::put(Event event) {
+  {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(std::move(event));
+    if (flag_ != nullptr) flag_->store(true, std::memory_order_release);
+  }
+  const std::uint64_t one = 1;
+  // A full counter is as awake as it gets.
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+}
+
+std::vector<Event> Mailbox::take() {
+  const std::lock_guard lock(mutex_);
+  if (flag_ != nullptr) flag_->store(false, std::memory_order_release);
+  return std::exchange(events_, {});
+}
+
+}  // namespace anello::control

@@ -1,0 +1,129 @@
+#include "control/membership.h"
+
+#include "control/agent.h"
+#include "control/descriptor_watch.h"
+#include "control/host.h"
+
+#include <future>
+
+namespace anello::control {
+namespace {
+
+// Beyond the goodbye's own limit, for a service thread that gets no processor.
+constexpr auto kLeaveLimit = std::chrono::milliseconds(1'000);
+
+class Membership final : public Job {
+ public:
+  Membership(ServiceHold hold, std::shared_ptr<Agent> agent, Shared shared)
+      : hold_(std::move(hold)), agent_(std::move(agent)), shared_(std::move(shared)), group_(agent_->group()),
+        watch_(std::make_shared<DescriptorWatch>(*hold_)) {
+    for (const Peer& peer : agent_->peers()) members_.push_back(peer.member);
+    const int index = members_[static_cast<std::size_t>(rank())].local_index;
+    if (group_ && index >= 0) arena_ = group_->arena(index);
+    agent_->mailbox().announce_to(&news);
+  }
+
+  ~Membership() override {
+    agent_->mailbox().announce_to(nullptr);
+    if (in_forked_child()) {
+      // Sockets and mapping are the parent's; the service thread is not here. Nothing of it may be touched.
+      new std::shared_ptr<Agent>(std::move(agent_));
+      new std::shared_ptr<DescriptorWatch>(std::move(watch_));
+      return;
+    }
+    watch_->unwatch();
+    // First, so that whoever sees this process end or its links close knows that it left.
+    if (arena_) arena_.inbox(arena_.index()).state.store(transport::RankState::left, std::memory_order_release);
+    const auto left = std::make_shared<std::promise<void>>();
+    std::future<void> done = left->get_future();
+    hold_->post([agent = agent_, left] {
+      agent->service().spawn("leave", Agent::leave(agent, [left] { left->set_value(); }));
+    });
+    done.wait_for(kLeaveLimit);
+  }
+
+  int rank() const override { return agent_->rank(); }
+  int size() const override { return agent_->size(); }
+  const Shared& shared() const override { return shared_; }
+  const std::vector<Member>& members() const override { return members_; }
+  const transport::Arena& arena() const override { return arena_; }
+  int wake_descriptor() const override { return agent_->mailbox().wake_descriptor(); }
+  std::vector<Event> take_events() override { return agent_->mailbox().take(); }
+
+  void request_lane(int peer) override {
+    post([agent = agent_, peer] { agent->lanes().request(peer); });
+  }
+  void add_communicator(std::uint64_t id, std::vector<int> ranks, const Ledger* ledger) override {
+    agent_->calls().add(id, std::move(ranks), ledger);
+  }
+  void remove_communicator(std::uint64_t id) override { agent_->calls().remove(id); }
+  void compare_calls(std::uint64_t id, std::uint32_t sequence) override {
+    post([agent = agent_, id, sequence] { agent->calls().compare(id, sequence); });
+  }
+  void fail_communicator(std::uint64_t id, const Error& cause) override {
+    // With the ranks as they are now: the communicator may be removed before the service thread comes to it.
+    if (auto ranks = agent_->calls().ranks_of(id)) {
+      post([agent = agent_, id, ranks = std::move(*ranks), cause] { agent->calls().tell_all(id, ranks, cause); });
+    }
+  }
+  void watch(int descriptor, std::function<void()> readable) override {
+    if (!in_forked_child()) watch_->watch(descriptor, std::move(readable));
+  }
+  void unwatch() override {
+    if (!in_forked_child()) watch_->unwatch();
+  }
+
+ private:
+  template <class Work>
+  void post(Work work) {
+    if (!in_forked_child()) hold_->post(std::move(work));
+  }
+
+  ServiceHold hold_;  // let go last
+  std::shared_ptr<Agent> agent_;
+  Shared shared_;
+  std::vector<Member> members_;
+  std::shared_ptr<LocalGroup> group_;
+  transport::Arena arena_;
+  std::shared_ptr<DescriptorWatch> watch_;
+};
+
+class LoneMembership final : public Job {
+ public:
+  explicit LoneMembership(Shared shared) : shared_(std::move(shared)) {
+    const Host& host = this_host();
+    members_.push_back({0, host.name, host.pid, host.process, random_number(), -1, usable_processors(), 0});
+  }
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  const Shared& shared() const override { return shared_; }
+  const std::vector<Member>& members() const override { return members_; }
+  const transport::Arena& arena() const override { return arena_; }
+  int wake_descriptor() const override { return mailbox_.wake_descriptor(); }
+  std::vector<Event> take_events() override { return mailbox_.take(); }
+  // There is nobody to reach, to ask or to tell.
+  void request_lane(int) override {}
+  void add_communicator(std::uint64_t, std::vector<int>, const Ledger*) override {}
+  void remove_communicator(std::uint64_t) override {}
+  void compare_calls(std::uint64_t, std::uint32_t) override {}
+  void fail_communicator(std::uint64_t, const Error&) override {}
+  // Whatever a lone rank does is complete at once; its descriptor has nothing to say.
+  void watch(int, std::function<void()>) override {}
+  void unwatch() override {}
+
+ private:
+  Mailbox mailbox_;
+  Shared shared_;
+  std::vector<Member> members_;
+  transport::Arena arena_;
+};
+
+}  // namespace
+
+std::unique_ptr<Job> make_membership(ServiceHold hold, std::shared_ptr<Agent> agent, Shared shared) {
+  return std::make_unique<Membership>(std::move(hold), std::move(agent), std::move(shared));
+}
+
+std::unique_ptr<Job> make_lone_membership(Shared shared) { return std::make_unique<LoneMembership>(std::move(shared)); }
+
+}  // namespace anello::control

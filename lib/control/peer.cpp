@@ -1,0 +1,112 @@
+#include "control/peer.h"
+
+#include "base/text.h"
+
+#include <limits>
+
+namespace anello::control {
+
+std::string describe(const Member& member) {
+  return text("rank ", member.rank, " (host ", member.host, ", pid ", member.pid, ")");
+}
+
+void put_address(Writer& writer, const Address& address) {
+  writer.put_text(address.unix_name).put_text(address.ip).put(address.port);
+}
+
+Address take_address(Reader& reader) {
+  Address address;
+  address.unix_name = reader.take_text();
+  address.ip = reader.take_text();
+  address.port = reader.take<std::uint16_t>();
+  if (address.unix_name.size() > 100 || address.ip.size() > 100) throw Reader::corrupt();
+  return address;
+}
+
+void put_peer(Writer& writer, const Peer& peer) {
+  const Member& member = peer.member;
+  writer.put(member.rank).put_text(std::string_view(member.host).substr(0, 255)).put(member.pid).put(member.process);
+  writer.put(member.machine).put(member.local_index).put(member.processors);
+  writer.put(peer.uid).put(peer.reach).put(peer.transports).put(peer.leader);
+  put_address(writer, peer.unix_address);
+  put_address(writer, peer.tcp_address);
+}
+
+Peer take_peer(Reader& reader) {
+  constexpr int kMax = std::numeric_limits<int>::max();
+  Peer peer;
+  Member& member = peer.member;
+  member.rank = reader.take_in(0, kMax);
+  member.host = reader.take_text();
+  member.pid = reader.take<std::int64_t>();
+  member.process = reader.take<std::uint64_t>();
+  member.machine = reader.take<std::uint64_t>();
+  member.local_index = reader.take_in(-1, transport::kMaxLocalRanks - 1);
+  member.processors = reader.take_in(1, kMax);
+  peer.uid = reader.take<std::uint32_t>();
+  peer.reach = reader.take<std::uint64_t>();
+  peer.transports = reader.take<std::uint32_t>() & (kInproc | kShm | kTcp);
+  peer.leader = reader.take_in(-1, kMax);
+  peer.unix_address = take_address(reader);
+  peer.tcp_address = take_address(reader);
+  return peer;
+}
+
+void put_shared(Writer& writer, const Shared& shared) {
+  writer.put_text(shared.algorithm).put(shared.chunk_bytes).put(shared.first_sequence);
+  writer.put<std::uint8_t>(shared.invariant ? 1 : 0);
+}
+
+Shared take_shared(Reader& reader) {
+  Shared shared;
+  shared.algorithm = reader.take_text();
+  shared.chunk_bytes = reader.take<std::int64_t>();
+  shared.first_sequence = reader.take<std::int64_t>();
+  shared.invariant = reader.take_in<std::uint8_t>(0, 1) != 0;
+  return shared;
+}
+
+std::uint32_t transport_between(const Peer& a, const Peer& b) {
+  const std::uint32_t both = a.transports & b.transports;
+  const bool arena = a.member.local_index >= 0 && b.member.local_index >= 0 && a.member.machine == b.member.machine;
+  if (arena && a.member.process == b.member.process && (both & kInproc) != 0) return kInproc;
+  if (arena && (both & kShm) != 0) return kShm;
+  return both & kTcp;
+}
+
+std::string transport_names(std::uint32_t transports) {
+  std::string names;
+  const auto add = [&](std::uint32_t bit, const char* name) {
+    if ((transports & bit) != 0) names += (names.empty() ? "" : ", ") + std::string(name);
+  };
+  add(kInproc, "inproc");
+  add(kShm, "shm");
+  add(kTcp, "tcp");
+  return names.empty() ? "none" : names;
+}
+
+std::string why_no_transport(const Peer& a, const Peer& b) {
+  std::string why = text(describe(a.member), " and ", describe(b.member), " have no transport in common: the first may use ",
+                         transport_names(a.transports), ", the second ", transport_names(b.transports));
+  const std::uint32_t both = a.transports & b.transports;
+  if ((both & kInproc) != 0 && a.member.process != b.member.process) why += "; inproc is for threads of one process";
+  if ((both & kShm) != 0) {
+    if (a.reach != b.reach) {
+      why += "; shm is for one host and network namespace";
+    } else if (a.uid != b.uid) {
+      why += text("; shm is for one user, these are users ", a.uid, " and ", b.uid);
+    } else {
+      why += "; mapping shared memory did not work between them";
+    }
+  }
+  return why + "; allow tcp (ANELLO_TRANSPORT)";
+}
+
+std::vector<Address> ways_to(const Peer& a, const Peer& b) {
+  std::vector<Address> ways;
+  if (a.reach == b.reach && b.unix_address) ways.push_back(b.unix_address);
+  if (b.tcp_address) ways.push_back(b.tcp_address);
+  return ways;
+}
+
+}  // namespace anello::control

@@ -1,0 +1,41 @@
+#pragma once
+// What a rank tells the others about itself when they meet, and what became of it.
+#include "control/address.h"
+#include "control/job.h"
+#include "control/wire.h"
+
+#include <string>
+#include <vector>
+
+namespace anello::control {
+
+struct Peer {
+  Member member;
+  std::uint32_t uid = 0;
+  std::uint64_t reach = 0;          // see Host::reach
+  std::uint32_t transports = 0;     // it may use
+  Address unix_address;
+  Address tcp_address;              // empty unless some pair needs it
+  int leader = -1;                  // the rank that makes the arena of its host; -1: shares with nobody
+};
+
+// "rank 2 (host alpha, pid 4711)"
+std::string describe(const Member& member);
+
+void put_peer(Writer& writer, const Peer& peer);
+Peer take_peer(Reader& reader);
+void put_address(Writer& writer, const Address& address);
+Address take_address(Reader& reader);
+void put_shared(Writer& writer, const Shared& shared);
+Shared take_shared(Reader& reader);
+
+// The transport of a pair, as one bit; 0: none.
+std::uint32_t transport_between(const Peer& a, const Peer& b);
+// Why there is none, for people.
+std::string why_no_transport(const Peer& a, const Peer& b);
+// "inproc, shm"
+std::string transport_names(std::uint32_t transports);
+// Where a can reach b, best first, when they do not need the pair's transport for it.
+std::vector<Address> ways_to(const Peer& a, const Peer& b);
+
+}  // namespace anello::control

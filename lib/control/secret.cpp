@@ -1,0 +1,65 @@
+#include "control/secret.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <vector>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+
+namespace anello::control {
+
+Key::Key(std::span<const std::byte, 32> bytes) { std::copy(bytes.begin(), bytes.end(), bytes_.begin()); }
+
+Key::~Key() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
+
+Digest hmac(const Key& key, std::initializer_list<Bytes> parts) {
+  // The parts are short (a handshake's transcript), so one buffer is simpler than OpenSSL's streaming interface.
+  std::vector<std::byte> whole;
+  for (const Bytes part : parts) whole.insert(whole.end(), part.begin(), part.end());
+  Digest digest;
+  unsigned int length = 0;
+  const unsigned char* const done =
+      HMAC(EVP_sha256(), key.bytes().data(), static_cast<int>(key.bytes().size()),
+           reinterpret_cast<const unsigned char*>(whole.data()), whole.size(),
+           reinterpret_cast<unsigned char*>(digest.data()), &length);
+  OPENSSL_cleanse(whole.data(), whole.size());
+  if (done == nullptr || length != digest.size()) throw Error(ANELLO_ERR_INTERNAL, "HMAC-SHA256 is not available");
+  return digest;
+}
+
+Key derive(const Key& key, std::string_view label, Bytes context) {
+  const std::byte separator{0};
+  Digest digest = hmac(key, {bytes_of(label), {&separator, 1}, context});
+  const Key derived{digest};
+  OPENSSL_cleanse(digest.data(), digest.size());
+  return derived;
+}
+
+Key key_from(std::string_view label, Bytes material) { return derive(Key{}, label, material); }
+
+bool equal(Bytes a, Bytes b) { return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+
+void fill_random(std::span<std::byte> into) {
+  while (!into.empty()) {
+    const ssize_t got = ::getrandom(into.data(), into.size(), 0);
+    if (got > 0) {
+      into = into.subspan(static_cast<std::size_t>(got));
+    } else if (errno != EINTR) {
+      throw system_error("getrandom", errno);
+    }
+  }
+}
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  fill_random(std::as_writable_bytes(std::span(&number, 1)));
+  return number;
+}
+
+}  // namespace anello::control

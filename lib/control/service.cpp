@@ -1,0 +1,155 @@
+#include "control/service.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "control/door.h"
+
+#include <csignal>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include <pthread.h>
+
+namespace anello::control {
+namespace {
+
+struct Running {
+  std::mutex mutex;
+  std::shared_ptr<Service> service;
+  int holds = 0;
+  std::thread thread;
+};
+
+// Leaked on purpose: holds may be let go by static destructors.
+Running& running() {
+  static Running* const instance = new Running;
+  return *instance;
+}
+
+}  // namespace
+
+Service::Service() : work_(asio::make_work_guard(io_)), door_(std::make_unique<Door>(*this)) {}
+
+Service::~Service() {
+  // The thread is gone. What waits at the door leaves now, because it reaches for the door when it does; the rest of the
+  // coroutines are destroyed with io_.
+  door_->close();
+  io_.restart();
+  try {
+    io_.poll();
+  } catch (const std::exception& error) {
+    log::warn(-1, "service thread, at its end: ", error.what());
+  }
+  door_.reset();
+}
+
+void Service::post(std::function<void()> work) { asio::post(io_, std::move(work)); }
+
+void Service::spawn(std::string what, Task<> task) {
+  asio::co_spawn(io_, std::move(task), [what = std::move(what)](std::exception_ptr failure) {
+    if (!failure) return;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      log::debug(-1, what, " ended: ", error.what());
+    } catch (...) {
+      log::warn(-1, what, " ended with an unknown exception");
+    }
+  });
+}
+
+void Service::run() {
+  pthread_setname_np(pthread_self(), "anello-service");
+  for (;;) {
+    try {
+      io_.run();
+      return;
+    } catch (const std::exception& error) {
+      // A handler has thrown (out of memory, say): what it served will miss its deadline; the others go on.
+      log::warn(-1, "service thread: ", error.what());
+    }
+  }
+}
+
+ServiceHold ServiceHold::take() {
+  watch_forks();
+  Running& state = running();
+  const std::lock_guard lock(state.mutex);
+  if (!state.service) {
+    sigset_t all, before;
+    sigfillset(&all);
+    try {
+      auto service = std::make_shared<Service>();
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+      try {
+        state.thread = std::thread([service] { service->run(); });
+      } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+      }
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      state.service = std::move(service);
+    } catch (const std::system_error& error) {
+      throw Error(ANELLO_ERR_RESOURCE, text("the service thread cannot start: ", error.what()));
+    }
+  }
+  ++state.holds;
+  ServiceHold hold;
+  hold.service_ = state.service;
+  return hold;
+}
+
+ServiceHold& ServiceHold::operator=(ServiceHold&& other) noexcept {
+  if (this != &other) {
+    let_go();
+    service_ = std::move(other.service_);
+  }
+  return *this;
+}
+
+ServiceHold::~ServiceHold() { let_go(); }
+
+void ServiceHold::let_go() {
+  if (!service_) return;
+  if (in_forked_child()) {
+    // The thread is not here, and destroying its io_context would touch descriptors that are the parent's.
+    new std::shared_ptr<Service>(std::move(service_));
+    return;
+  }
+  std::thread thread;
+  {
+    Running& state = running();
+    const std::lock_guard lock(state.mutex);
+    if (--state.holds == 0) {
+      thread = std::move(state.thread);
+      state.service.reset();
+      service_->io_.stop();
+    }
+  }
+  if (thread.joinable()) {
+    // On its own thread the lambda's reference keeps the service until run() has returned.
+    if (thread.get_id() == std::this_thread::get_id()) {
+      thread.detach();
+    } else {
+      thread.join();
+    }
+  }
+  service_.reset();
+}
+
+Task<> Notice::wait(std::int64_t ms) {
+  asio::error_code ignored;
+  timer_.expires_after(std::chrono::milliseconds(ms));
+  co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+Task<> sleep_ms(asio::io_context& io, std::int64_t ms) {
+  asio::steady_timer timer(io, std::chrono::milliseconds(ms));
+  asio::error_code ignored;
+  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+}  // namespace anello::control
