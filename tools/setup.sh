@@ -38,7 +38,7 @@ apt_get() {
     command -v sudo >/dev/null || fail "needs root or sudo to install packages"
     as_root=(sudo)
   fi
-  "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@"
+  "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@"
 }
 
 row() { printf '  %-22s %-46s %s\n' "$1" "$2" "$3"; }
