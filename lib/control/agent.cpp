@@ -167,6 +167,9 @@ void Agent::receive(int from, const Frame& frame) {
 }
 
 Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
+  // Between two parents, or with children on their way here, a goodbye would be lost and taken for a death.
+  const Deadline limit = Deadline::in_ms(kGoodbyeMs);
+  while (!self->tree_.settled() && !limit.passed()) co_await sleep_ms(self->service_.io(), 2);
   self->tree_.send(Writer().put(self->rank_).frame(kGoodbye));
   self->leaving_ = true;
   if (self->has_room_) self->service_.door().remove(self->job_, self->rank_);
