@@ -96,6 +96,11 @@ void Agent::peer_gone(int rank, const std::string& how) {
     peer_left(rank, -1);
     return;
   }
+  // A rank of this process cannot have died alone.
+  if (member != nullptr && member->process == this_host().process) {
+    peer_left(rank, -1);
+    return;
+  }
   peer_lost(rank, Error(ANELLO_ERR_PEER_LOST, text(who(rank), " is lost: ", how), rank), -1);
 }
 
