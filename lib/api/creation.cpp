@@ -228,13 +228,13 @@ anello_result_t anello_transport_query(int index, anello_transport_info_t* info)
     if (info->size != sizeof *info) {
       throw Error(ANELLO_ERR_ARGUMENT, text("anello_transport_info_t.size is ", info->size, ", not ", sizeof *info));
     }
-    const auto& rows = transport::registry();
+    const auto rows = transport::registry();
     if (index < 0 || index >= static_cast<int>(rows.size())) {
       throw Error(ANELLO_ERR_ARGUMENT, text("there is no transport ", index));
     }
     const transport::Row& row = rows[static_cast<std::size_t>(index)];
     const std::string why = row.why_not();
-    info->name = row.name;
+    info->name = row.name.data();  // of a literal
     std::strncpy(info->why_not, why.c_str(), sizeof info->why_not - 1);
     info->why_not[sizeof info->why_not - 1] = '\0';
     return ANELLO_OK;

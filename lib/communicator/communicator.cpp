@@ -57,10 +57,11 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   std::vector<executor::Context::Carrier> carriers;
   std::uint32_t wanted = 0;
   for (const control::Member& member : job->members()) wanted |= member.transport;
+  const transport::Means means{job->arena(), environment.tcp_congestion};
   for (const transport::Row& row : transport::registry()) {
-    if ((wanted & row.bit) != 0) carriers.push_back({row.bit, row.make(job->arena())});
+    if ((wanted & row.bit) != 0) carriers.push_back({row.bit, row.make(means)});
   }
-  std::vector<int> ranks(std::size_t(job->size()));
+  std::vector<int> ranks(static_cast<std::size_t>(job->size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   const bool one_arena = std::all_of(job->members().begin(), job->members().end(), [&](const control::Member& member) {
     return member.local_index >= 0 && member.machine == job->members()[0].machine;
@@ -128,7 +129,7 @@ const char* Communicator::transport_to(int peer) const {
   const int world = group_->ranks[std::size_t(peer)];
   const control::Member& member = context_->job().members()[std::size_t(world)];
   for (const transport::Row& row : transport::registry()) {
-    if (member.transport == row.bit) return row.name;
+    if (member.transport == row.bit) return row.name.data();  // of a literal
   }
   return "self";
 }
@@ -268,7 +269,7 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, int record
     std::int32_t color;
     std::int32_t key;
   };
-  std::vector<Choice> choices(std::size_t(size()));
+  std::vector<Choice> choices(static_cast<std::size_t>(size()));
   choices[std::size_t(rank())] = {color, key};
   anello_call_t gather = ANELLO_CALL_INITIALIZER;
   gather.kind = ANELLO_ALLGATHER;
@@ -295,7 +296,7 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, int record
   });
 
   // The first rank of each new communicator finds a board for it; the others learn which.
-  std::vector<std::int32_t> boards(std::size_t(size()), -1);
+  std::vector<std::int32_t> boards(static_cast<std::size_t>(size()), -1);
   if (!chosen.empty() && chosen[0] == rank() && one_arena && ranks.size() > 1) {
     boards[std::size_t(rank())] = allocate_board(static_cast<int>(ranks.size()));
   }

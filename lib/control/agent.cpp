@@ -96,6 +96,11 @@ void Agent::peer_gone(int rank, const std::string& how) {
     peer_left(rank, -1);
     return;
   }
+  // A rank of this process cannot have died alone.
+  if (member != nullptr && member->process == this_host().process) {
+    peer_left(rank, -1);
+    return;
+  }
   peer_lost(rank, Error(ANELLO_ERR_PEER_LOST, text(who(rank), " is lost: ", how), rank), -1);
 }
 
@@ -167,6 +172,9 @@ void Agent::receive(int from, const Frame& frame) {
 }
 
 Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
+  // Between two parents, or with children on their way here, a goodbye would be lost and taken for a death.
+  const Deadline limit = Deadline::in_ms(kGoodbyeMs);
+  while (!self->tree_.settled() && !limit.passed()) co_await sleep_ms(self->service_.io(), 2);
   self->tree_.send(Writer().put(self->rank_).frame(kGoodbye));
   self->leaving_ = true;
   if (self->has_room_) self->service_.door().remove(self->job_, self->rank_);

@@ -189,6 +189,15 @@ void ControlTree::forget(int rank) {
   links_.erase(link);
 }
 
+bool ControlTree::settled() const {
+  const int parent = agent_.lowest_here();
+  for (int rank = 0; rank < agent_.size(); ++rank) {
+    if (rank == agent_.rank() || !agent_.here(rank) || agent_.watched(rank)) continue;
+    if (!links_.contains(parent == agent_.rank() ? rank : parent)) return false;
+  }
+  return true;
+}
+
 Task<> ControlTree::flushed(std::int64_t ms) {
   const Deadline deadline = Deadline::in_ms(ms);
   const std::map<int, std::shared_ptr<Link>> links = links_;

@@ -36,7 +36,7 @@ std::vector<int> numbers(const std::vector<UniqueFd>& descriptors) {
 
 std::shared_ptr<LocalGroup> LocalGroup::make(int ranks, std::vector<UniqueFd> wake, std::vector<Death> deaths) {
   std::shared_ptr<LocalGroup> group(new LocalGroup);
-  group->layout_ = {ranks, kRingBytes};
+  group->layout_ = {ranks, ring_bytes_for(ranks)};
   group->memory_ = UniqueFd(::memfd_create("anello", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!group->memory_) {
     const bool lack = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
@@ -62,7 +62,7 @@ std::shared_ptr<LocalGroup> LocalGroup::make(int ranks, std::vector<UniqueFd> wa
   transport::ArenaHeader& header = group->arena(0).header();
   header.nonce = group->nonce_ = random_number();
   header.ranks = static_cast<std::uint32_t>(ranks);
-  header.ring_bytes = kRingBytes;
+  header.ring_bytes = static_cast<std::uint32_t>(group->layout_.ring_bytes);
   group->enlist(group);
   return group;
 }

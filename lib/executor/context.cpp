@@ -358,6 +358,7 @@ void Context::watch_descriptor(Route& way, bool add) {
   if (descriptor < 0) return;
   epoll_event interest{};
   interest.events = EPOLLIN | (way.endpoint()->wants_room() ? EPOLLOUT : 0u);
+  if (add) ++sockets_;
   if (!add && way.interest == interest.events) return;
   way.interest = interest.events;
   interest.data.ptr = &way;
@@ -428,7 +429,7 @@ void Context::deliver_strays(Group& group) {
       } else {
         Flow& flow = group.flows[std::size_t(peer)];
         if (kind == FrameKind::step) {
-          flow.early.push(frame);
+          arrived_early(flow, frame);
         } else if (kind == FrameKind::eager) {
           on_eager(flow, frame);
         } else {
@@ -439,6 +440,19 @@ void Context::deliver_strays(Group& group) {
     }
     frame = next;
   }
+}
+
+void Context::arrived_early(Flow& flow, EarlyFrame* frame) {
+  Operation* operation = flow.group->find(frame->header.sequence);
+  if (operation != nullptr && operation->state == Operation::State::active) {
+    for (RunLane& lane : operation->run.lanes) {
+      if (lane.flow != &flow) continue;
+      lane.early.push(frame);
+      resume_early(lane);
+      return;
+    }
+  }
+  flow.early.push(frame);
 }
 
 }  // namespace anello::executor

@@ -80,6 +80,8 @@ class Context {
   void drop_all(EarlyFrames& frames);
   // Bytes of a counted frame have been used: they go back to the sender's credit in time.
   void consumed(Flow& flow, std::size_t bytes);
+  // A whole frame of a step, kept while it arrived: to its operation, which may have been entered meanwhile.
+  void arrived_early(Flow& flow, EarlyFrame* frame);
   // A whole frame for a communicator that this rank has not created yet.
   void stray(EarlyFrame* frame);
 
@@ -150,6 +152,7 @@ class Context {
   UniqueFd epoll_;
   std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used
   std::vector<Route*> open_routes_;
+  int sockets_ = 0;                             // of the open routes
   std::vector<Route*> suspects_;                // broken, without word from control yet
   std::unordered_map<std::uint64_t, Group*> groups_;
   Group* last_group_ = nullptr;

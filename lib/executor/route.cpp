@@ -38,8 +38,14 @@ bool Route::drained() {
   return endpoint_->failure() != nullptr || (!has_work() && endpoint_->flush());
 }
 
+bool Route::has_arrivals() {
+  return endpoint_->incoming() != nullptr && (endpoint_->remaining() == 0 || !endpoint_->view().empty());
+}
+
 void Route::break_off() {
   if (state_ != State::open) return;
+  // The frame that is leaving may have been the last that the peer took.
+  if (leaving_.kind != Leaving::Kind::none && endpoint_->send(leaving_.header, leaving_.payload)) sent();
   state_ = State::broken;
   broken_since_ns_ = now_ns();
   leaving_ = {};
@@ -387,21 +393,8 @@ void Route::arrived(FrameHeader header) {
         context_.stray(done.frame);
       } else if (kind == FrameKind::eager) {
         context_.on_eager(*done.flow, done.frame);
-      } else if (done.lane != nullptr) {
-        done.lane->early.push(done.frame);
-        resume_early(*done.lane);
       } else {
-        // The operation may have been entered while the frame arrived.
-        Operation* operation = done.flow->group->find(header.sequence);
-        if (operation != nullptr && operation->state == Operation::State::active) {
-          for (RunLane& lane : operation->run.lanes) {
-            if (lane.flow != done.flow) continue;
-            lane.early.push(done.frame);
-            resume_early(lane);
-            return;
-          }
-        }
-        done.flow->early.push(done.frame);
+        context_.arrived_early(*done.flow, done.frame);
       }
       return;
     case Mode::message:

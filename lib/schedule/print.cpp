@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iomanip>
 #include <map>
+#include <sstream>
 
 namespace anello::schedule {
 namespace {
@@ -33,6 +34,15 @@ std::vector<std::string> waits_for(const Schedule& schedule) {
       list += text(list.empty() ? "" : " ", s);
     }
   return result;
+}
+
+// One line of a grid: cells of a width, no blanks at the end.
+std::string grid_line(const std::string& head, const std::vector<std::string>& cells, std::size_t width) {
+  std::string line(head.size() < 6 ? 6 - head.size() : 0, ' ');
+  line += head;
+  for (const std::string& each : cells) line += "  " + each + std::string(width - each.size(), ' ');
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + '\n';
 }
 
 std::string cell(const Step& step) {
@@ -123,22 +133,19 @@ std::string grid(const Call& call, const Topology& topology, const std::vector<S
       row[r].push_back(cell(schedules[r].steps[s]));
       width = std::max(width, row[r].back().size());
     }
-  std::ostringstream out;
-  out << std::left << "  slot";
-  for (std::size_t r = 0; r < schedules.size(); ++r)
-    out << "  " << std::setw(static_cast<int>(width)) << text("rank ", r);
-  out << '\n';
+  std::vector<std::string> heads;
+  for (std::size_t r = 0; r < schedules.size(); ++r) heads.push_back(text("rank ", r));
+  std::string out = grid_line("slot", heads, width);
   for (const auto& [slot, row] : slots) {
     std::size_t height = 0;
     for (const auto& lines : row) height = std::max(height, lines.size());
     for (std::size_t line = 0; line < height; ++line) {
-      out << std::right << std::setw(6) << (line == 0 ? text(slot) : "") << std::left;
-      for (const auto& lines : row)
-        out << "  " << std::setw(static_cast<int>(width)) << (line < lines.size() ? lines[line] : "");
-      out << '\n';
+      std::vector<std::string> cells;
+      for (const auto& lines : row) cells.push_back(line < lines.size() ? lines[line] : "");
+      out += grid_line(line == 0 ? text(slot) : "", cells, width);
     }
   }
-  return std::move(out).str();
+  return out;
 }
 
 }  // namespace anello::schedule

@@ -65,7 +65,7 @@ TEST_CASE("a process has one mapping for a nonce while anybody uses it, and anot
   const std::uint64_t nonce = group->nonce();
   CHECK(LocalGroup::find(nonce) == group);
   CHECK(LocalGroup::find(nonce + 1) == nullptr);
-  const auto other = LocalGroup::map(nonce, 2, kRingBytes, copy(group->memory()), eventfds(2), {});
+  const auto other = LocalGroup::map(nonce, 2, ring_bytes_for(2), copy(group->memory()), eventfds(2), {});
   other->arena(1).inbox(1).state = transport::RankState::left;
   CHECK(group->arena(0).inbox(1).state == transport::RankState::left);
   group.reset();
@@ -74,11 +74,11 @@ TEST_CASE("a process has one mapping for a nonce while anybody uses it, and anot
 
 TEST_CASE("memory that is not what it should be is not mapped") {
   const auto group = LocalGroup::make(2, eventfds(2), {});
-  CHECK_THROWS_AS(LocalGroup::map(group->nonce() + 1, 2, kRingBytes, copy(group->memory()), eventfds(2), {}), Error);
-  CHECK_THROWS_AS(LocalGroup::map(group->nonce(), 3, kRingBytes, copy(group->memory()), eventfds(3), {}), Error);
+  CHECK_THROWS_AS(LocalGroup::map(group->nonce() + 1, 2, ring_bytes_for(2), copy(group->memory()), eventfds(2), {}), Error);
+  CHECK_THROWS_AS(LocalGroup::map(group->nonce(), 3, ring_bytes_for(2), copy(group->memory()), eventfds(3), {}), Error);
   const UniqueFd unsealed(::memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE(::ftruncate(unsealed.get(), static_cast<off_t>(group->layout().bytes())) == 0);
-  CHECK_THROWS_AS(LocalGroup::map(group->nonce(), 2, kRingBytes, copy(unsealed.get()), eventfds(2), {}), Error);
+  CHECK_THROWS_AS(LocalGroup::map(group->nonce(), 2, ring_bytes_for(2), copy(unsealed.get()), eventfds(2), {}), Error);
 }
 
 TEST_CASE("memory that is not allowed is an error when it is made, not a signal later") {

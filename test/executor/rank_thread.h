@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -58,7 +59,7 @@ class RankThread {
     topology.board = bool(group.board);
     topology.board_bytes = executor::Board::capacity();
     const schedule::Algorithm* found = schedule::find(call.collective, algorithm);
-    REQUIRE(found != nullptr);
+    if (found == nullptr) throw std::logic_error("no algorithm " + algorithm);
     executor::Operation* operation = context_->acquire(group);
     operation->kind = ANELLO_ALLREDUCE;
     operation->dtype = ANELLO_FLOAT32;

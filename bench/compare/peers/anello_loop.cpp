@@ -1,0 +1,54 @@
+// The loop over Anello's public C API. A row that says shm or tcp is refused if the data would go another way.
+#include <anello/anello.h>
+
+#include "loop.h"
+
+class Anello final {
+ public:
+  explicit Anello(const compare::Options& options) {
+    require(anello_comm_create(nullptr, &comm_));
+    require(anello_comm_rank(comm_, &rank_));
+    require(anello_comm_size(comm_, &size_));
+    for (int peer = 0; peer < size_; ++peer) {
+      const char* name = "";
+      require(anello_comm_transport(comm_, peer, &name));
+      if (peer != rank_ && !options.transport.empty() && options.transport != name)
+        throw std::runtime_error("peer " + std::to_string(peer) + " is reached over " + name + ", not " +
+                                 options.transport);
+    }
+  }
+  ~Anello() { anello_comm_destroy(comm_); }
+  Anello(const Anello&) = delete;
+  Anello& operator=(const Anello&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  std::string version() const {
+    const int v = anello_version();
+    return "Anello " + std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." + std::to_string(v % 100) +
+           " (" + anello_commit() + ")";
+  }
+
+  void prepare(float* data, size_t count) {
+    data_ = data;
+    count_ = count;
+  }
+  void release() {}
+  void allreduce() {
+    require(anello_allreduce(ANELLO_IN_PLACE, data_, count_, ANELLO_FLOAT32, ANELLO_SUM, comm_));
+  }
+
+ private:
+  void require(anello_result_t result) {
+    if (result != ANELLO_OK)
+      throw std::runtime_error(std::string(anello_result_name(result)) + ": " + anello_last_error(comm_));
+  }
+
+  anello_comm_t comm_ = ANELLO_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 0;
+  float* data_ = nullptr;
+  size_t count_ = 0;
+};
+
+int main(int argc, char** argv) { return compare::run<Anello>(argc, argv); }

@@ -1,0 +1,55 @@
+#pragma once
+// One row of the table: a case run, timed and verified, out of place and in place. Every rank calls measure with the
+// same case; every rank gets the same row.
+#include "perf/buffer.h"
+#include "perf/collective.h"
+#include "perf/options.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace perf {
+
+struct Figures {
+  double time_us = 0;
+  double minimum_us = 0;  // of single calls, like the next two; with --stats only
+  double median_us = 0;
+  double p99_us = 0;
+  double algorithm_bandwidth = 0;  // GB/s
+  double bus_bandwidth = 0;
+  std::optional<std::int64_t> wrong;  // none: not verified
+};
+
+struct Row {
+  Case of;
+  std::optional<Figures> out_of_place;
+  std::optional<Figures> in_place;
+};
+
+class Measurement {
+ public:
+  Measurement(const Options& options, anello_comm_t comm);
+
+  // Throws Failure.
+  Row measure(const Case& of);
+
+ private:
+  enum class Place { out, in };
+
+  Figures figures(const Case& of, Place place);
+  void prepare(const Case& of, Place place, std::uint64_t seed);
+  void call(const Case& of, Place place);
+  std::vector<double> time_calls(const Case& of, Place place, std::vector<int>& sizes);
+  std::int64_t verify(const Case& of, Place place, std::uint64_t seed);
+  std::int64_t verify_barrier();
+  std::int64_t differing(const Case& of, std::uint64_t seed) const;
+
+  const Options& options_;
+  anello_comm_t comm_;
+  int rank_ = 0;
+  int ranks_ = 1;
+  Buffer send_;
+  Buffer receive_;
+};
+
+}  // namespace perf

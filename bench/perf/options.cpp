@@ -1,0 +1,155 @@
+#include "perf/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <map>
+
+namespace perf {
+namespace {
+
+constexpr const char* kColumns = R"(Columns, as of nccl-tests:
+  size    bytes of the larger buffer of one rank; count: elements, as the C function takes them
+  time    of one call, the slowest rank's: the n calls run back to back in up to ten batches, and this is the median
+          over batches of a batch's time divided by its calls
+  algbw   size / time; 1 GB = 10^9 bytes
+  busbw   algbw times 2(n-1)/n (allreduce), (n-1)/n (allgather, reduce_scatter) or 1: comparable over rank counts
+  #wrong  elements, of all ranks and checks, that differ from the expected value, plus bytes written beside a buffer
+--stats adds the minimum, median and 99th percentile of single calls, each call with its slowest rank's time; reading
+the clock around each call adds some 25 ns to it. Buffers are the same in every call, so small ones stay in the caches;
+--dirty rewrites the input before each call, outside the measured time.
+
+Examples:
+  anellorun -np 4 anello-perf -b 8 -e 64M -f 4                  allreduce of 8 B to 64 MiB
+  anellorun -np 4 -x ANELLO_TRANSPORT=tcp anello-perf -b 1K -e 1M -f 2 --collective allgather
+  anello-perf --ranks threads -t 4 -b 1M -e 1M -d all -o all    every type and operation, between threads
+  anellorun -np 2 anello-perf -b 64M --min-busbw 2              as a check: fails below 2 GB/s
+
+Exit code: 0; 1 for wrong values or a bandwidth below --min-busbw; 2 for a mistake in the options; 3 when
+a call fails.)";
+
+std::size_t bytes_of(const std::string& word) {
+  std::size_t used = 0;
+  double value = -1;
+  try {
+    value = std::stod(word, &used);
+  } catch (const std::exception&) {
+  }
+  static const std::map<std::string, double> suffixes{
+      {"", 1}, {"B", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", std::pow(2.0, 40)}};
+  std::string suffix = value >= 0 ? word.substr(used) : "?";
+  std::transform(suffix.begin(), suffix.end(), suffix.begin(), ::toupper);
+  const auto unit = suffixes.find(suffix);
+  if (unit == suffixes.end() || value * unit->second > std::pow(2.0, 50)) {
+    throw CLI::ValidationError("size", "'" + word + "' is not a size; write 8, 64K, 32M or 1G");
+  }
+  return static_cast<std::size_t>(value * unit->second);
+}
+
+template <class Value>
+std::vector<Value> listed(const std::string& words, const std::map<std::string, Value>& names, const char* what) {
+  std::vector<Value> values;
+  if (words == "all") {
+    for (const auto& [word, value] : names) {
+      if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+    }
+    std::sort(values.begin(), values.end());
+    return values;
+  }
+  for (const std::string& word : CLI::detail::split(words, ',')) {
+    const auto found = names.find(word);
+    if (found == names.end()) throw CLI::ValidationError(what, "'" + word + "' is not known; see --help");
+    values.push_back(found->second);
+  }
+  return values;
+}
+
+// nccl-tests' names beside anello.h's.
+const std::map<std::string, anello_dtype_t> kTypes{
+    {"float32", ANELLO_FLOAT32}, {"float", ANELLO_FLOAT32},   {"float64", ANELLO_FLOAT64}, {"double", ANELLO_FLOAT64},
+    {"int32", ANELLO_INT32},     {"int64", ANELLO_INT64},     {"uint8", ANELLO_UINT8},     {"float16", ANELLO_FLOAT16},
+    {"half", ANELLO_FLOAT16},    {"bfloat16", ANELLO_BFLOAT16}};
+const std::map<std::string, anello_op_t> kOps{
+    {"sum", ANELLO_SUM}, {"prod", ANELLO_PROD}, {"min", ANELLO_MIN}, {"max", ANELLO_MAX}, {"avg", ANELLO_AVG}};
+
+int processors() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+}  // namespace
+
+std::vector<std::size_t> Options::sizes() const {
+  if (collective == Collective::barrier) return {0};
+  std::vector<std::size_t> sizes;
+  for (std::size_t bytes = min_bytes; bytes <= max_bytes;) {
+    sizes.push_back(bytes);
+    const auto next = factor > 0 ? static_cast<std::size_t>(static_cast<double>(bytes) * factor) : bytes + step_bytes;
+    if (next <= bytes) break;
+    bytes = next;
+  }
+  return sizes;
+}
+
+bool parse(int argc, char** argv, Options& options, int& exit_code) {
+  CLI::App app("anello-perf: latency and bandwidth of Anello's collectives, every result verified.", "anello-perf");
+  app.footer(kColumns);
+  std::string least = "32M", most, step = "1M", types = "float32", ops = "sum", ranks = "processes";
+  std::string collective = "allreduce";
+  app.add_option("--collective", collective, "allreduce (default), broadcast, allgather, reduce_scatter, barrier or "
+                 "sendrecv (to the next rank, from the previous one)")->type_name("NAME");
+  app.add_option("-b,--minbytes", least, "Smallest size, with K, M or G (default 32M)")->type_name("SIZE");
+  app.add_option("-e,--maxbytes", most, "Largest size (default: the smallest)")->type_name("SIZE");
+  app.add_option("-i,--stepbytes", step, "Bytes from one size to the next (default 1M)")->type_name("SIZE");
+  app.add_option("-f,--stepfactor", options.factor, "Factor from one size to the next, instead of -i")
+      ->check(CLI::Range(1.0001, 1e6))->type_name("X");
+  app.add_option("-n,--iters", options.iterations, "Measured calls (default 20)")->check(CLI::Range(1, 10000000))
+      ->type_name("N");
+  app.add_option("-w,--warmup_iters", options.warmup, "Calls before that (default 1)")->check(CLI::Range(0, 10000000))
+      ->type_name("N");
+  app.add_option("-c,--check", options.checks, "Calls after that whose results are verified, with data of their own "
+                 "(default 1; 0: none)")->check(CLI::Range(0, 1000))->type_name("N");
+  app.add_option("-o,--op", ops, "sum (default), prod, min, max, avg, a list, or all")->type_name("OP");
+  app.add_option("-d,--datatype", types, "float32 or float (default), float64 or double, int32, int64, uint8, float16 "
+                 "or half, bfloat16, a list, or all")->type_name("TYPE");
+  app.add_option("-r,--root", options.root, "Root of broadcast (default 0); -1: each rank in turn")
+      ->check(CLI::Range(-1, 1 << 20))->type_name("RANK");
+  app.add_option("--ranks", ranks, "processes (default): this one is a rank of a job that a launcher started; or "
+                 "threads of this process")->check(CLI::IsMember({"processes", "threads"}))->type_name("KIND");
+  app.add_option("-t,--nthreads", options.thread_count, "Number of ranks as threads (default: processors)")
+      ->check(CLI::Range(1, 1024))->type_name("N");
+  app.add_flag("--stats", options.stats, "Adds columns for single calls: minimum, median, 99th percentile");
+  app.add_flag("--dirty", options.dirty, "Rewrites the input before each call");
+  app.add_flag("!--no-ceilings", options.ceilings, "Does not measure what this host can do at best");
+  app.add_option("--json,-J", options.json, "Also writes the results to a file")->type_name("FILE");
+  app.add_option("--min-busbw", options.min_bus_bandwidth, "Fails when the average bus bandwidth is below")
+      ->check(CLI::NonNegativeNumber)->type_name("GB/s");
+  app.set_version_flag("--version", std::string("anello-perf " ANELLO_VERSION_STRING));
+  try {
+    app.parse(argc, argv);
+    const auto found = collective_named(collective);
+    if (!found) throw CLI::ValidationError("--collective", "'" + collective + "' is not known; see --help");
+    options.collective = *found;
+    options.min_bytes = bytes_of(least);
+    options.max_bytes = most.empty() ? options.min_bytes : bytes_of(most);
+    options.step_bytes = std::max<std::size_t>(bytes_of(step), 1);
+    if (options.max_bytes < options.min_bytes) throw CLI::ValidationError("-e", "is smaller than -b");
+    if (options.factor > 0 && options.min_bytes == 0) throw CLI::ValidationError("-f", "never leaves -b 0; use -i");
+    options.dtypes = listed(types, kTypes, "-d");
+    options.ops = listed(ops, kOps, "-o");
+    if (!reduces(options.collective)) options.ops = {ANELLO_SUM};
+    options.threads = ranks == "threads";
+    if (!options.threads && options.thread_count > 1) throw CLI::ValidationError("-t", "needs --ranks threads");
+    if (options.thread_count == 0) options.thread_count = processors();
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2;
+    return false;
+  }
+  return true;
+}
+
+}  // namespace perf

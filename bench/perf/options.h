@@ -1,0 +1,40 @@
+#pragma once
+// The command line: nccl-tests' flags, and what Anello adds.
+#include "perf/collective.h"
+
+#include <anello/anello.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace perf {
+
+struct Options {
+  Collective collective = Collective::allreduce;
+  std::size_t min_bytes = std::size_t{32} << 20;
+  std::size_t max_bytes = std::size_t{32} << 20;
+  std::size_t step_bytes = std::size_t{1} << 20;
+  double factor = 0;  // 0: step_bytes counts
+  int iterations = 20;
+  int warmup = 1;
+  int checks = 1;
+  std::vector<anello_op_t> ops{ANELLO_SUM};
+  std::vector<anello_dtype_t> dtypes{ANELLO_FLOAT32};
+  int root = 0;  // -1: each in turn
+  bool threads = false;
+  int thread_count = 0;
+  bool stats = false;
+  bool dirty = false;
+  bool ceilings = true;
+  std::string json;
+  double min_bus_bandwidth = 0;  // GB/s; 0: no matter
+
+  // The sizes from min_bytes to max_bytes.
+  std::vector<std::size_t> sizes() const;
+};
+
+// False where there is nothing to run: help was printed, or the mistake was named; exit_code says which.
+bool parse(int argc, char** argv, Options& options, int& exit_code);
+
+}  // namespace perf

@@ -1,0 +1,32 @@
+#pragma once
+// Data whose results are known exactly: small integers that differ per rank and element, and their reduction computed
+// here, without Anello. Everything repeats after kPeriod elements, a prime, so that a block or chunk in the wrong place
+// shows; and so filling and checking cost no more than a memory copy.
+#include <anello/anello.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace perf {
+
+inline constexpr std::size_t kPeriod = 4093;
+
+// kPeriod elements, encoded.
+using Block = std::vector<unsigned char>;
+
+// What rank hands in. op decides the range: sums, products and averages of any number of ranks stay exact, or
+// round once where a 16-bit type cannot hold them. seed makes other data of the same kind.
+Block input(anello_dtype_t dtype, anello_op_t op, int rank, int ranks, std::uint64_t seed);
+// The same for collectives that only move data.
+Block moved(anello_dtype_t dtype, int rank, std::uint64_t seed);
+// The reduction of input(.., rank, ..) over all ranks.
+Block reduced(anello_dtype_t dtype, anello_op_t op, int ranks, std::uint64_t seed);
+
+// Element i of the buffer becomes element (first + i) of the endless repetition of block.
+void fill(void* buffer, std::size_t count, std::size_t element_bytes, const Block& block, std::size_t first);
+// How many elements of the buffer differ from that.
+std::int64_t wrong(const void* buffer, std::size_t count, std::size_t element_bytes, const Block& block,
+                   std::size_t first);
+
+}  // namespace perf

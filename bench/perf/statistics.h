@@ -1,0 +1,11 @@
+#pragma once
+// What is said about a set of times.
+#include <vector>
+
+namespace perf {
+
+// Both by the nearest rank, of a copy; 0 for none. share is within 0..1.
+double quantile(std::vector<double> values, double share);
+inline double median(const std::vector<double>& values) { return quantile(values, 0.5); }
+
+}  // namespace perf

@@ -1,0 +1,33 @@
+#pragma once
+// The Fashion-MNIST images: 60,000 to learn from and 10,000 to be judged by, each 28 by 28 grey pixels that show one of
+// ten kinds of clothing.
+#include <Eigen/Core>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fashion {
+
+inline constexpr int kPixels = 28 * 28;
+inline constexpr int kKinds = 10;
+
+struct Dataset {
+  std::vector<std::uint8_t> pixels;  // image i at i * kPixels
+  std::vector<std::uint8_t> labels;  // 0..kKinds-1
+  std::size_t size() const { return labels.size(); }
+};
+
+// Reads DIRECTORY/<name>-images-idx3-ubyte.gz and .../<name>-labels-idx1-ubyte.gz. Throws std::runtime_error naming
+// the file when it is missing, damaged or of another shape.
+Dataset load_dataset(const std::string& directory, const std::string& name);
+
+// A column per chosen image, its pixels shifted and scaled to mean 0 and deviation 1.
+void gather(const Dataset& dataset, const std::size_t* chosen, std::size_t count, Eigen::MatrixXf& images,
+            std::vector<int>& labels);
+
+// The order in which an epoch sees count images: the same on every rank and machine.
+std::vector<std::size_t> epoch_order(std::size_t count, std::uint64_t seed, int epoch);
+
+}  // namespace fashion

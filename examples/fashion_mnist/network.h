@@ -1,0 +1,45 @@
+#pragma once
+// A multilayer perceptron whose parameters lie in one flat buffer, as do its gradients: one all-reduce carries all.
+#include <Eigen/Core>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fashion {
+
+class Network {
+ public:
+  // widths: pixels, hidden layers, kinds. All parameters are 0 until randomize or a broadcast.
+  explicit Network(std::vector<int> widths);
+
+  void randomize(std::uint64_t seed);
+  Eigen::VectorXf& parameters() { return parameters_; }
+  const Eigen::VectorXf& parameters() const { return parameters_; }
+
+  // Forward and backward over a batch (a column per image): *gradient becomes that of the mean loss over the batch.
+  // Returns the sum of the losses (cross-entropy, natural logarithm). The bits depend on the input and its shape only.
+  double gradient(const Eigen::MatrixXf& images, const std::vector<int>& labels, Eigen::VectorXf* gradient);
+  // How many images get their label as the likeliest.
+  std::int64_t count_correct(const Eigen::MatrixXf& images, const std::vector<int>& labels);
+
+ private:
+  struct Layer {
+    int inputs;
+    int outputs;
+    Eigen::Index weights;  // where they begin in the flat buffer
+    Eigen::Index biases;
+    Eigen::MatrixXf activations;  // after the rectifier; of the last layer the raw scores
+    Eigen::MatrixXf errors;       // derivative of the loss by what enters the rectifier
+  };
+
+  void forward(const Eigen::MatrixXf& images);
+
+  std::vector<Layer> layers_;
+  Eigen::VectorXf parameters_;
+};
+
+// 64 bits that tell any two parameter sets apart for practical purposes (FNV-1a over their bytes).
+std::uint64_t hash_of(const Eigen::VectorXf& parameters);
+
+}  // namespace fashion

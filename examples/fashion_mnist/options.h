@@ -1,0 +1,19 @@
+#pragma once
+// The command line.
+#include "trainer.h"
+
+#include <string>
+
+namespace fashion {
+
+struct Options {
+  Settings settings;
+  std::string data = "/usr/share/datasets/fashion-mnist";
+  std::string json;    // file for the report; empty: none
+  bool quick = false;  // a fifth of the images, once
+};
+
+// True when the program is to go on; else *exit_code says how it ends (0 after --help).
+bool parse_options(int argc, char** argv, Options* options, int* exit_code);
+
+}  // namespace fashion

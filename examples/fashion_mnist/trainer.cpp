@@ -1,0 +1,110 @@
+#include "trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+namespace fashion {
+namespace {
+
+std::vector<int> widths_of(const Settings& settings) {
+  std::vector<int> widths = {kPixels};
+  widths.insert(widths.end(), settings.hidden.begin(), settings.hidden.end());
+  widths.push_back(kKinds);
+  return widths;
+}
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+}  // namespace
+
+Trainer::Trainer(Communicator& communicator, const Dataset& training, const Dataset& test, const Settings& settings)
+    : communicator_(communicator),
+      training_(training),
+      test_(test),
+      settings_(settings),
+      network_(widths_of(settings)) {
+  const int parts = communicator.size() * settings.micro_batches;
+  if (settings.batch % parts != 0) {
+    throw std::invalid_argument("a batch of " + std::to_string(settings.batch) +
+                                " images does not divide evenly into " + std::to_string(parts) +
+                                " parts (ranks times micro-batches)");
+  }
+  if (static_cast<std::size_t>(settings.batch) > training.size()) {
+    throw std::invalid_argument("a batch is larger than the training set");
+  }
+  if (communicator.rank() == 0) network_.randomize(settings.seed);
+  communicator_.broadcast(network_.parameters().data(), parameter_count());
+  velocity_ = Eigen::VectorXf::Zero(network_.parameters().size());
+}
+
+double Trainer::compute_gradient(const std::size_t* chosen) {
+  const int micro_batches = settings_.micro_batches;
+  const auto images = static_cast<std::size_t>(images_per_rank() / micro_batches);
+  double loss = 0;
+  for (int m = 0; m < micro_batches; ++m) {
+    gather(training_, chosen + static_cast<std::size_t>(m) * images, images, images_, labels_);
+    loss += network_.gradient(images_, labels_, m == 0 ? &gradient_ : &micro_gradient_);
+    if (m > 0) gradient_ += micro_gradient_;
+  }
+  // As ANELLO_AVG does it: the sum in order, then one division. Under ANELLO_INVARIANT=1 a rank that folds its
+  // micro-batches so has the bits of as many ranks with one each.
+  if (micro_batches > 1) gradient_ = gradient_.array() / static_cast<float>(micro_batches);
+  return loss;
+}
+
+double Trainer::measure_accuracy() {
+  // Test images are spread over the ranks as evenly as they go, and judged a thousand at a time.
+  constexpr std::size_t kAtOnce = 1000;
+  const auto rank = static_cast<std::size_t>(communicator_.rank());
+  const auto size = static_cast<std::size_t>(communicator_.size());
+  const std::size_t begin = test_.size() * rank / size, end = test_.size() * (rank + 1) / size;
+  std::vector<std::size_t> chosen(end - begin);
+  std::iota(chosen.begin(), chosen.end(), begin);
+  std::int64_t correct = 0;
+  for (std::size_t first = 0; first < chosen.size(); first += kAtOnce) {
+    gather(test_, chosen.data() + first, std::min(kAtOnce, chosen.size() - first), images_, labels_);
+    correct += network_.count_correct(images_, labels_);
+  }
+  communicator_.sum(&correct, 1);
+  return static_cast<double>(correct) / static_cast<double>(test_.size());
+}
+
+EpochReport Trainer::run_epoch(int epoch) {
+  EpochReport report;
+  report.epoch = epoch;
+  const auto batch = static_cast<std::size_t>(settings_.batch);
+  const std::size_t batches = training_.size() / batch;  // an incomplete last one sits out; the next epoch draws anew
+  const std::vector<std::size_t> order = epoch_order(training_.size(), settings_.seed, epoch);
+  const std::size_t mine = static_cast<std::size_t>(communicator_.rank()) * static_cast<std::size_t>(images_per_rank());
+  const auto updates = static_cast<float>(batches * static_cast<std::size_t>(settings_.epochs));
+
+  const Clock::time_point start = Clock::now();
+  const double inside_before = communicator_.seconds_inside();
+  double loss = 0;
+  for (std::size_t b = 0; b < batches; ++b) {
+    loss += compute_gradient(order.data() + b * batch + mine);
+    communicator_.average(gradient_.data(), parameter_count());
+    const auto done = static_cast<float>(static_cast<std::size_t>(epoch - 1) * batches + b);
+    const float rate = settings_.learning_rate * (1.0f - done / updates);
+    velocity_ = settings_.momentum * velocity_ + gradient_;
+    network_.parameters() -= rate * velocity_;
+  }
+  communicator_.sum(&loss, 1);
+  const double seconds = seconds_since(start);
+  report.communicating = (communicator_.seconds_inside() - inside_before) / seconds;
+  report.images_per_s = static_cast<double>(batches * batch) / seconds;
+  report.loss = loss / static_cast<double>(batches * batch);
+
+  report.accuracy = measure_accuracy();
+  report.hash = hash_of(network_.parameters());
+  const std::vector<std::int64_t> hashes = communicator_.gather(static_cast<std::int64_t>(report.hash));
+  report.equal = std::all_of(hashes.begin(), hashes.end(), [&](std::int64_t hash) { return hash == hashes.front(); });
+  return report;
+}
+
+}  // namespace fashion

@@ -1,0 +1,59 @@
+#pragma once
+// Data-parallel training: every rank holds all parameters, computes the gradient over its part of each batch, and
+// applies the average of all ranks' gradients, so that parameters stay equal without being sent again.
+#include "communicator.h"
+#include "dataset.h"
+#include "network.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace fashion {
+
+struct Settings {
+  int epochs = 5;
+  int batch = 200;  // images of one update, over all ranks
+  int micro_batches = 1;
+  float learning_rate = 0.05f;  // of the first update; falls to 0 along a line
+  float momentum = 0.9f;
+  std::uint64_t seed = 1;
+  std::vector<int> hidden = {128, 64};
+};
+
+struct EpochReport {
+  int epoch = 0;             // from 1
+  double loss = 0;           // mean over the epoch's images, as they were seen
+  double accuracy = 0;       // share of the test images, 0 to 1
+  double images_per_s = 0;   // of all ranks, training only
+  double communicating = 0;  // share of this rank's training time spent in Anello, 0 to 1
+  bool equal = false;        // all ranks hold the same bits
+  std::uint64_t hash = 0;    // of this rank's parameters
+};
+
+class Trainer {
+ public:
+  // Throws std::invalid_argument where the batch does not divide evenly. Collective: rank 0's parameters go to all.
+  Trainer(Communicator& communicator, const Dataset& training, const Dataset& test, const Settings& settings);
+
+  EpochReport run_epoch(int epoch);  // from 1. Collective.
+  std::size_t parameter_count() const { return static_cast<std::size_t>(network_.parameters().size()); }
+  int images_per_rank() const { return settings_.batch / communicator_.size(); }
+
+ private:
+  // This rank's mean gradient over its part of a batch, into gradient_; returns the summed loss.
+  double compute_gradient(const std::size_t* chosen);
+  double measure_accuracy();
+
+  Communicator& communicator_;
+  const Dataset& training_;
+  const Dataset& test_;
+  const Settings settings_;
+  Network network_;
+  Eigen::VectorXf gradient_;
+  Eigen::VectorXf micro_gradient_;
+  Eigen::VectorXf velocity_;
+  Eigen::MatrixXf images_;
+  std::vector<int> labels_;
+};
+
+}  // namespace fashion

@@ -1,0 +1,109 @@
+#include "schedule/choose.h"
+#include "schedule_cases.h"
+
+#include <catch2/catch.hpp>
+
+using namespace anello::schedule;
+
+namespace {
+
+Call floats(Collective collective, std::size_t count) {
+  Call call = a_call(collective, count);
+  call.element_bytes = 4;
+  return call;
+}
+
+Topology network(int size) {
+  Topology topology;
+  topology.size = size;
+  topology.network = true;
+  return topology;
+}
+
+std::string_view chosen(const Call& call, const Topology& topology, const Wish& wish = {}) {
+  return choose(call, topology, wish).algorithm->name;
+}
+
+}  // namespace
+
+TEST_CASE("choose always finds a row that fits, and a chunk that bounds the plan") {
+  for (const Collective collective : {Collective::allreduce, Collective::broadcast, Collective::allgather,
+                                      Collective::reduce_scatter, Collective::barrier})
+    for (const int size : {1, 2, 3, 8, 1000})
+      for (Call call : calls(collective, 8))
+        for (const std::size_t count : {call.count, std::size_t{1} << 18, std::size_t{1} << 30})
+          for (const Topology& topology : {meeting(size), network(size)})
+            for (const std::size_t chunk_bytes : {std::size_t{0}, std::size_t{1}, std::size_t{1} << 20}) {
+              if (collective != Collective::barrier) call.count = count;
+              const Choice choice = choose(call, topology, {"", chunk_bytes});
+              REQUIRE(choice.algorithm != nullptr);
+              REQUIRE(choice.algorithm->collective == collective);
+              REQUIRE(choice.algorithm->fits(call, topology));
+              REQUIRE(choice.chunk >= 1);
+              const std::size_t longest =
+                  collective == Collective::allreduce && choice.algorithm->name != "doubling"
+                      ? call.count / static_cast<std::size_t>(size) + 1
+                      : call.count;
+              REQUIRE(longest / choice.chunk <= 1024);
+            }
+}
+
+TEST_CASE("the table's first guesses") {
+  CHECK(chosen(floats(Collective::allreduce, 2), meeting(4)) == "exchange");
+  CHECK(chosen(floats(Collective::allreduce, 2048), meeting(8)) == "exchange");
+  CHECK(chosen(floats(Collective::allreduce, 2048), meeting(9)) == "doubling");
+  CHECK(chosen(floats(Collective::allreduce, 2), network(4)) == "doubling");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 20), meeting(4)) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 20), network(4)) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 0), network(4)) == "dissemination");
+  CHECK(chosen(floats(Collective::allreduce, 0), meeting(4)) == "exchange");
+  CHECK(chosen(floats(Collective::broadcast, 1), meeting(4)) == "tree");
+  CHECK(chosen(floats(Collective::barrier, 0), meeting(4)) == "exchange");
+  CHECK(chosen(floats(Collective::barrier, 0), network(4)) == "dissemination");
+  CHECK(chosen(floats(Collective::allreduce, 5), meeting(1)) == "alone");
+  CHECK(choose(floats(Collective::allreduce, 1 << 20), meeting(4)).chunk == 16 * 1024);
+  CHECK(choose(floats(Collective::allreduce, 1 << 20), network(4)).chunk == 32 * 1024);
+  CHECK(choose(floats(Collective::allreduce, 1 << 28), network(4)).chunk == 65552);  // at most 1024 a block, aligned
+}
+
+TEST_CASE("16-bit sums and invariant calls go to algorithms where no partial sum travels") {
+  Call call = floats(Collective::allreduce, 1 << 20);
+  call.element_bytes = 2;
+  call.accumulate = true;
+  CHECK(chosen(call, network(4)) == "pairwise");
+  CHECK(chosen(call, network(2)) == "ring");  // two inputs, one rounding
+  call.finish = true;
+  CHECK(chosen(call, network(2)) == "pairwise");  // an average would round twice
+  call = floats(Collective::reduce_scatter, 1 << 20);
+  CHECK(chosen(call, network(4)) == "ring");
+  call.invariant = true;
+  CHECK(chosen(call, network(4)) == "pairwise");
+  CHECK(chosen(call, network(2)) == "pairwise");
+}
+
+TEST_CASE("a wish is followed where it fits and passed over where not") {
+  const Call large = floats(Collective::allreduce, 1 << 20);
+  CHECK(chosen(large, network(4), {"tree", 0}) == "tree");
+  CHECK(chosen(large, network(4), {"allreduce:doubling,broadcast:tree", 0}) == "doubling");
+  CHECK(chosen(large, network(4), {"pairwise,allreduce:doubling", 0}) == "doubling");
+  CHECK(chosen(large, network(4), {"broadcast:tree", 0}) == "ring");
+  CHECK(chosen(large, meeting(4), {"exchange", 0}) == "ring");  // the board is too small
+  CHECK(chosen(floats(Collective::broadcast, 9), network(4), {"ring", 0}) == "tree");
+  CHECK(chosen(large, network(4), {"nonsense", 0}) == "ring");
+  Call invariant = large;
+  invariant.invariant = true;
+  CHECK(chosen(invariant, network(4), {"ring", 0}) == "pairwise");
+  CHECK(decide(invariant, network(4), {"ring", 0}).why.find("does not fit") != std::string::npos);
+  CHECK(choose(large, network(4), {"", 4096}).chunk == 1024);
+}
+
+TEST_CASE("why_not names what is wrong with a wish and what there is") {
+  CHECK(why_not({"", 0}) == "");
+  CHECK(why_not({"ring", 0}) == "");
+  CHECK(why_not({"allreduce:ring,broadcast:tree", 0}) == "");
+  CHECK(why_not({"rign", 0}).find("'rign'") != std::string::npos);
+  CHECK(why_not({"rign", 0}).find("doubling") != std::string::npos);
+  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has tree") != std::string::npos);
+  CHECK(why_not({"allredcue:ring", 0}).find("'allredcue' is no collective") != std::string::npos);
+  CHECK(why_not({"ring,", 0}) == "");
+}

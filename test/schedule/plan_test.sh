@@ -1,0 +1,41 @@
+#!/bin/sh
+# anello-plan as a person uses it: plan_test.sh <path of anello-plan>
+set -eu
+plan=$1
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+
+fail() {
+  echo "plan_test: $1" >&2
+  exit 1
+}
+says() { # says <text> <arguments..>
+  expected=$1
+  shift
+  "$plan" "$@" >"$directory/out" 2>&1 || fail "'anello-plan $*' failed: $(cat "$directory/out")"
+  grep -qF -- "$expected" "$directory/out" || fail "'anello-plan $*' does not say '$expected'"
+}
+refuses() { # refuses <text> <arguments..>
+  expected=$1
+  shift
+  if "$plan" "$@" >"$directory/out" 2>&1; then fail "'anello-plan $*' was accepted"; fi
+  grep -qF -- "$expected" "$directory/out" || fail "'anello-plan $*' does not say '$expected': $(cat "$directory/out")"
+}
+
+says '+ 3  out[12..16)' allreduce --ranks 4 --count 16 --algorithm ring
+says 'recv out[0..4) = rank 0' broadcast --ranks 3 --count 4 --view table
+says 'simulated: right' allreduce -r 7 -c 100 -a doubling --chunk 9 --simulate
+says 'simulated: right' barrier -r 9 --network --simulate
+says 'drawn to' allreduce -r 4 -c 16 -a ring --svg "$directory/ring.svg"
+grep -q '</svg>' "$directory/ring.svg" || fail 'the drawing is not complete'
+says 'first that holds and fits: ring' explain allreduce -r 8 -c 1048576 --network
+says 'does not fit' explain allreduce -r 8 -c 1048576 --algorithm ring --invariant
+says 'dissemination' --list
+says '"predicted_seconds"' allgather -r 3 -c 5 --json --simulate
+says 'Examples:' --help
+refuses "there is no algorithm 'rign'" allreduce -a rign
+refuses 'there is no rank 4' broadcast -r 4 --root 4
+refuses 'name a collective'
+refuses 'too many elements' allgather -r 64 -c 1000000 --simulate
+refuses 'cannot write' allreduce --svg "$directory/no/such/place.svg"
+echo 'anello-plan: all as expected'

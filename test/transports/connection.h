@@ -1,0 +1,13 @@
+#pragma once
+// Two connected sockets over loopback, by IPv4 or IPv6.
+#include "base/unique_fd.h"
+
+#include <utility>
+
+namespace anello::testing {
+
+// Throws Error where the family does not exist.
+std::pair<UniqueFd, UniqueFd> connected(bool ipv6);
+bool has_ipv6();
+
+}  // namespace anello::testing

@@ -1,0 +1,170 @@
+#include "base/clock.h"
+#include "transports/conformance.h"
+#include "transports/connection.h"
+#include "transports/faulty_transport.h"
+#include "transports/registry.h"
+
+#include <catch2/catch.hpp>
+
+
+using namespace anello;
+using namespace anello::testing;
+using namespace anello::transport;
+
+namespace {
+
+// A lane of any transport; end 0 is as it should be, end 1 has the plan.
+Lane faulty_lane(std::string_view name, const FaultPlan& plan) {
+  Lane lane;
+  std::pair<UniqueFd, UniqueFd> sockets;
+  if (name == "tcp") sockets = connected(false);
+  for (int rank : {0, 1}) lane.keep.push_back(find_transport(name)->make({lane.arena->of(rank), "auto"}));
+  lane.keep[1] = make_faulty(find_transport(name)->make({lane.arena->of(1), "auto"}), [plan](int) { return plan; });
+  lane.end[0] = lane.keep[0]->open(1, 1, std::move(sockets.first));
+  lane.end[1] = lane.keep[1]->open(0, 0, std::move(sockets.second));
+  return lane;
+}
+
+// Rank 0 sends `frames` of `bytes`, rank 1 receives; both driven until all came or either end failed, 300 ms at most
+// after the last progress. Returns the frames that came right; `wrong` of the first that did not.
+struct Outcome {
+  int right = 0;
+  std::string wrong;
+};
+Outcome stream(Endpoint& from, Endpoint& to, int rank, int frames, std::size_t bytes, bool by_view) {
+  Outcome outcome;
+  Collector collector(to);
+  collector.by_view = by_view;
+  int sent = 0;
+  std::vector<std::byte> payload = payload_of(rank, 0, bytes);
+  for (Deadline deadline = Deadline::in_ms(300); outcome.right < frames && !deadline.passed();) {
+    if (sent < frames && from.send(header_of(rank, static_cast<std::uint32_t>(sent), bytes), payload.data())) {
+      payload = payload_of(rank, static_cast<std::uint32_t>(++sent), bytes);
+    }
+    if (collector.poll()) {
+      outcome.wrong = difference(collector.header(), collector.payload(), rank,
+                                 static_cast<std::uint32_t>(outcome.right), bytes);
+      if (!outcome.wrong.empty()) break;
+      ++outcome.right;
+      deadline = Deadline::in_ms(300);
+    }
+    to.incoming();
+    from.incoming();
+    if (to.failure() != nullptr && from.failure() != nullptr) break;
+  }
+  from.detach();
+  return outcome;
+}
+
+anello_result_t code_of(const Endpoint& end) { return end.failure() == nullptr ? ANELLO_OK : end.failure()->code(); }
+
+}  // namespace
+
+TEST_CASE("the registry lists the transports best first, each usable here and buildable") {
+  std::vector<std::string_view> names;
+  TestArena arena(2);
+  for (const Row& row : registry()) {
+    names.push_back(row.name);
+    CHECK(row.why_not() == "");
+    const auto made = row.make({arena.of(0), "auto"});
+    REQUIRE(made != nullptr);
+    CHECK(made->name() == row.name);
+    CHECK((row.make({Arena(), "auto"}) == nullptr) == !made->needs_connection());
+    CHECK(find_transport(row.name)->bit == row.bit);
+  }
+  CHECK(names == std::vector<std::string_view>{"inproc", "shm", "tcp"});
+  CHECK(find_transport("carrier-pigeon") == nullptr);
+}
+
+TEST_CASE("a delayed lane that moves little at a time still keeps the contract's soak") {
+  const std::string name = GENERATE("inproc", "shm", "tcp");
+  FaultPlan plan;
+  plan.delay_polls = 3;
+  plan.short_bytes = 5000;
+  INFO(name);
+  Lane lane = faulty_lane(name, plan);
+  CHECK(soak(lane, 21, 60) == "");
+}
+
+TEST_CASE("a lane cut at a received byte delivers the frames before it and fails at both ends") {
+  const std::string name = GENERATE("inproc", "shm", "tcp");
+  const std::size_t bytes = GENERATE(0, 100, 50'000);
+  const bool by_view = GENERATE(false, true);
+  const std::uint64_t frame = 40 + bytes;
+  for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{39}, frame, frame + 40, 3 * frame - 1, 3 * frame}) {
+    FaultPlan plan;
+    plan.cut_received_at = at;
+    INFO(name << " cut at " << at << ", frames of " << frame << ", by view " << by_view);
+    Lane lane = faulty_lane(name, plan);
+    const Outcome outcome = stream(*lane.end[0], *lane.end[1], 0, 5, bytes, by_view);
+    CHECK(outcome.wrong == "");
+    CHECK(outcome.right == static_cast<int>(at / frame));
+    CHECK(code_of(*lane.end[1]) == ANELLO_ERR_PEER_LOST);
+    CHECK(code_of(*lane.end[0]) == ANELLO_ERR_PEER_LOST);
+  }
+}
+
+TEST_CASE("a lane cut at a sent byte delivers the frames before it and fails at both ends") {
+  const std::string name = GENERATE("inproc", "shm", "tcp");
+  const std::size_t bytes = GENERATE(0, 100, 50'000);
+  const std::uint64_t frame = 40 + bytes;
+  for (const std::uint64_t at : {std::uint64_t{0}, frame - 1, frame, 3 * frame + 39}) {
+    FaultPlan plan;
+    plan.cut_sent_at = at;
+    INFO(name << " cut at " << at << ", frames of " << frame);
+    Lane lane = faulty_lane(name, plan);
+    const Outcome outcome = stream(*lane.end[1], *lane.end[0], 1, 5, bytes, false);
+    CHECK(outcome.wrong == "");
+    CHECK(outcome.right == static_cast<int>(at / frame));
+    CHECK(code_of(*lane.end[1]) == ANELLO_ERR_PEER_LOST);
+    CHECK(code_of(*lane.end[0]) == ANELLO_ERR_PEER_LOST);
+  }
+}
+
+TEST_CASE("a flipped bit is seen by the checks of this suite") {
+  const std::string name = GENERATE("inproc", "shm", "tcp");
+  const bool by_view = GENERATE(false, true);
+  const std::size_t bytes = 20'000;
+  for (const std::uint64_t at : {20'040 + 4, 20'040 + 39, 20'040 + 40, 20'040 + 20'039}) {
+    FaultPlan plan;
+    plan.flip_received_at = at;
+    INFO(name << " flipped at " << at << ", by view " << by_view);
+    Lane lane = faulty_lane(name, plan);
+    const Outcome outcome = stream(*lane.end[0], *lane.end[1], 0, 3, bytes, by_view);
+    CHECK(outcome.right == 1);
+    CHECK(outcome.wrong != "");
+    CHECK(code_of(*lane.end[1]) == ANELLO_OK);
+  }
+  FaultPlan plan;
+  plan.flip_received_at = 20'040 + 3;
+  Lane lane = faulty_lane(name, plan);
+  CHECK(stream(*lane.end[0], *lane.end[1], 0, 3, bytes, by_view).right == 1);
+  CHECK(code_of(*lane.end[1]) == ANELLO_ERR_CORRUPT);
+}
+
+TEST_CASE("a stalled lane delivers the frames before and then nothing, without a failure") {
+  const std::string name = GENERATE("inproc", "shm", "tcp");
+  const bool sending = GENERATE(false, true);
+  const std::size_t bytes = 1000;
+  FaultPlan plan;
+  (sending ? plan.stall_sent_at : plan.stall_received_at) = 2 * 1040 + 500;
+  INFO(name << ", sending " << sending);
+  Lane lane = faulty_lane(name, plan);
+  const Outcome outcome = sending ? stream(*lane.end[1], *lane.end[0], 1, 5, bytes, false)
+                                  : stream(*lane.end[0], *lane.end[1], 0, 5, bytes, false);
+  CHECK(outcome.right == 2);
+  CHECK(outcome.wrong == "");
+  CHECK(code_of(*lane.end[0]) == ANELLO_OK);
+  CHECK(code_of(*lane.end[1]) == ANELLO_OK);
+}
+
+TEST_CASE("a plan of one seed is always the same, and plans differ") {
+  bool differ = false;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const FaultPlan a = FaultPlan::random(seed, 1000), b = FaultPlan::random(seed, 1000);
+    CHECK(a.cut_received_at == b.cut_received_at);
+    CHECK(a.delay_polls == b.delay_polls);
+    differ = differ || a.stall_sent_at != FaultPlan::random(seed + 1, 1000).stall_sent_at;
+  }
+  CHECK(differ);
+}

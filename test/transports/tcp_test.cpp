@@ -1,0 +1,171 @@
+#include "base/clock.h"
+#include "transports/conformance.h"
+#include "transports/connection.h"
+#include "transports/tcp/transport.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstring>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+using namespace anello;
+using namespace anello::testing;
+using namespace anello::transport;
+
+namespace {
+
+Lane over(std::pair<UniqueFd, UniqueFd> sockets) {
+  Lane lane;
+  lane.end[0] = make_tcp("auto")->open(1, -1, std::move(sockets.first));
+  lane.end[1] = make_tcp("auto")->open(0, -1, std::move(sockets.second));
+  return lane;
+}
+
+std::string congestion_of(int fd) {
+  char name[16] = {};
+  socklen_t bytes = sizeof name;
+  REQUIRE(::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &bytes) == 0);
+  return name;
+}
+
+// One end is an endpoint, the other a bare socket that says what it likes.
+struct Stranger {
+  Stranger() {
+    auto sockets = connected(false);
+    socket = std::move(sockets.first);
+    end = make_tcp("auto")->open(0, -1, std::move(sockets.second));
+  }
+  void say(const void* bytes, std::size_t count) {
+    REQUIRE(::send(socket.get(), bytes, count, MSG_NOSIGNAL) == static_cast<ssize_t>(count));
+  }
+  UniqueFd socket;
+  std::unique_ptr<Endpoint> end;
+};
+
+void poll_until_failure(Endpoint& end) {
+  const Deadline deadline = Deadline::in_ms(20'000);
+  while (end.failure() == nullptr && !deadline.passed()) end.incoming();
+  REQUIRE(end.failure() != nullptr);
+}
+
+}  // namespace
+
+TEST_CASE("tcp keeps the contract of a lane over IPv4") {
+  keeps_contract([] { return over(connected(false)); });
+}
+
+TEST_CASE("tcp keeps the contract of a lane over IPv6") {
+  if (!has_ipv6()) {
+    WARN("skipped: this machine has no IPv6 loopback");
+    return;
+  }
+  keeps_contract([] { return over(connected(true)); });
+}
+
+TEST_CASE("tcp loses nothing where every large frame is written and read in many parts") {
+  auto sockets = connected(false);
+  const int small = 64 * 1024;  // less than a frame and, doubled by the kernel, more than a segment
+  for (const int fd : {sockets.first.get(), sockets.second.get()}) {
+    REQUIRE(::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small) == 0);
+    REQUIRE(::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small) == 0);
+  }
+  Lane lane = over(std::move(sockets));
+  CHECK(soak(lane, 5, 100) == "");
+}
+
+TEST_CASE("a stream that announces more than a frame can hold is corrupt") {
+  Stranger stranger;
+  FrameHeader header;
+  header.bytes = static_cast<std::uint32_t>(GENERATE(kMaxFrameBytes + 1, std::size_t{0xffffffff}));
+  stranger.say(&header, sizeof header);
+  poll_until_failure(*stranger.end);
+  CHECK(stranger.end->failure()->code() == ANELLO_ERR_CORRUPT);
+  CHECK(stranger.end->incoming() == nullptr);
+  CHECK(stranger.end->view().empty());
+}
+
+TEST_CASE("a header that comes byte by byte is whole when its last byte is there") {
+  Stranger stranger;
+  const FrameHeader header = header_of(0, 9, 3);
+  const auto payload = payload_of(0, 9, 3);
+  for (std::size_t n = 0; n < sizeof header; ++n) {
+    CHECK(stranger.end->incoming() == nullptr);
+    stranger.say(reinterpret_cast<const std::byte*>(&header) + n, 1);
+  }
+  Collector collector(*stranger.end);
+  collector.by_view = GENERATE(true, false);
+  const Deadline deadline = Deadline::in_ms(20'000);
+  while (stranger.end->incoming() == nullptr && !deadline.passed()) {
+  }
+  for (std::size_t n = 0; n < 3; ++n) {
+    CHECK_FALSE(collector.poll());
+    stranger.say(&payload[n], 1);
+  }
+  while (!collector.poll()) REQUIRE_FALSE(deadline.passed());
+  CHECK(difference(collector.header(), collector.payload(), 0, 9, 3) == "");
+}
+
+TEST_CASE("a stream that ends inside a header or a payload is a lost peer") {
+  Stranger stranger;
+  const FrameHeader header = header_of(0, 0, 100);
+  const bool inside_header = GENERATE(true, false);
+  stranger.say(&header, inside_header ? 39 : sizeof header);
+  stranger.socket.reset();
+  const Deadline deadline = Deadline::in_ms(20'000);
+  while (stranger.end->failure() == nullptr && !deadline.passed()) {
+    if (stranger.end->incoming() != nullptr) stranger.end->view();
+  }
+  REQUIRE(stranger.end->failure() != nullptr);
+  CHECK(stranger.end->failure()->code() == ANELLO_ERR_PEER_LOST);
+}
+
+TEST_CASE("what a peer sent before it reset the connection is delivered before the failure") {
+  Stranger stranger;
+  const FrameHeader header = header_of(0, 4, 50);
+  const auto payload = payload_of(0, 4, 50);
+  stranger.say(&header, sizeof header);
+  stranger.say(payload.data(), payload.size());
+  const linger reset_at_once{1, 0};
+  REQUIRE(::setsockopt(stranger.socket.get(), SOL_SOCKET, SO_LINGER, &reset_at_once, sizeof reset_at_once) == 0);
+  stranger.socket.reset();
+  // Sending finds the connection broken first.
+  for (int i = 0; i < 10; ++i) CHECK_FALSE(stranger.end->send(header_of(1, 0, 0), nullptr));
+  CHECK(stranger.end->failure() == nullptr);
+  Collector collector(*stranger.end);
+  const Deadline deadline = Deadline::in_ms(20'000);
+  while (!collector.poll()) REQUIRE_FALSE(deadline.passed());
+  CHECK(difference(collector.header(), collector.payload(), 0, 4, 50) == "");
+  CHECK_FALSE(stranger.end->send(header_of(1, 0, 0), nullptr));
+  poll_until_failure(*stranger.end);
+  CHECK(stranger.end->failure()->code() == ANELLO_ERR_PEER_LOST);
+}
+
+TEST_CASE("a connection within the host uses reno where that is allowed, and the system's when told so") {
+  const bool ipv6 = has_ipv6() && GENERATE(false, true);
+  auto sockets = connected(ipv6);
+  const int fd = sockets.first.get();
+  const std::string before = congestion_of(fd);
+  const bool allowed = ::setsockopt(sockets.second.get(), IPPROTO_TCP, TCP_CONGESTION, "reno", 4) == 0;
+  SECTION("auto") {
+    const auto end = make_tcp("auto")->open(1, -1, std::move(sockets.first));
+    CHECK(congestion_of(fd) == (allowed ? "reno" : before));
+  }
+  SECTION("the system's") {
+    const auto end = make_tcp("")->open(1, -1, std::move(sockets.first));
+    CHECK(congestion_of(fd) == before);
+  }
+  SECTION("a name that no kernel knows is an error that says where to look") {
+    CHECK_THROWS_WITH(make_tcp("nagle-rides-again")->open(1, -1, std::move(sockets.first)),
+                      Catch::Contains("ANELLO_TCP_CONGESTION") && Catch::Contains("tcp_allowed_congestion_control"));
+  }
+}
+
+TEST_CASE("tcp needs a connection") {
+  CHECK(make_tcp("auto")->needs_connection());
+  CHECK_THROWS_AS(make_tcp("auto")->open(1, -1, {}), Error);
+}
+
+TEST_CASE("tcp is usable on this machine") { CHECK(tcp_why_not() == ""); }

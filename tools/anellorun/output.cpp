@@ -1,0 +1,65 @@
+#include "anellorun/output.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace anellorun {
+
+void Sink::write_some() {
+  // The descriptor is shared with the shell, so it stays blocking; of a pipe, "writable" promises PIPE_BUF bytes.
+  struct stat kind {};
+  const bool file = fstat(fd_, &kind) == 0 && S_ISREG(kind.st_mode);
+  const std::size_t bytes = file ? waiting_.size() : std::min<std::size_t>(waiting_.size(), PIPE_BUF);
+  const ssize_t written = ::write(fd_, waiting_.data(), bytes);
+  if (written >= 0) {
+    waiting_.erase(0, static_cast<std::size_t>(written));
+  } else if (errno != EINTR && errno != EAGAIN) {
+    gone_ = true;
+    waiting_.clear();
+  }
+}
+
+void Source::hand_on(std::size_t bytes) {
+  std::string text;
+  std::size_t begin = 0;
+  while (begin < bytes) {
+    const std::size_t newline = partial_.find('\n', begin);
+    const std::size_t end = newline == std::string::npos || newline >= bytes ? bytes : newline + 1;
+    if (!inside_line_) text += tag_;
+    text.append(partial_, begin, end - begin);
+    inside_line_ = partial_[end - 1] != '\n';
+    begin = end;
+  }
+  partial_.erase(0, bytes);
+  sink_->put(text);
+}
+
+bool Source::read_some() {
+  std::array<char, 64 * 1024> buffer;
+  const ssize_t got = ::read(fd_.get(), buffer.data(), buffer.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got <= 0) {
+    close();
+    return false;
+  }
+  partial_.append(buffer.data(), static_cast<std::size_t>(got));
+  const std::size_t newline = partial_.rfind('\n');
+  if (newline != std::string::npos) hand_on(newline + 1);
+  if (partial_.size() > kLongestLine) hand_on(partial_.size());
+  return true;
+}
+
+void Source::close() {
+  if (!open()) return;
+  fd_.close();
+  hand_on(partial_.size());
+  if (inside_line_) sink_->put("\n");  // else the next rank's line would be glued to this one
+  inside_line_ = false;
+}
+
+}  // namespace anellorun

@@ -1,0 +1,118 @@
+#include "anellorun/process.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <vector>
+
+namespace anellorun {
+namespace {
+
+[[noreturn]] void fail(const char* call) { throw std::system_error(errno, std::generic_category(), call); }
+
+struct Pipe {
+  Descriptor from;
+  Descriptor to;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("pipe2");
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+// All that the child needs, made before the fork: between fork and exec nothing allocates.
+struct Child {
+  std::vector<char*> arguments;
+  std::vector<char*> environment;
+  pid_t launcher;
+  int input;  // -1: the launcher's own
+  int output;
+  int errors;
+  int secret;
+  int report;
+  const sigset_t* signals;
+  const cpu_set_t* cpus;
+};
+
+[[noreturn]] void run(const Child& child) {
+  bool ready = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
+  if (getppid() != child.launcher) _exit(1);  // the launcher died before the line above could count
+  ready = ready && (child.input < 0 || dup2(child.input, STDIN_FILENO) >= 0);
+  ready = ready && dup2(child.output, STDOUT_FILENO) >= 0 && dup2(child.errors, STDERR_FILENO) >= 0;
+  ready = ready && fcntl(child.secret, F_SETFD, 0) == 0;
+  ready = ready && (child.cpus == nullptr || sched_setaffinity(0, sizeof *child.cpus, child.cpus) == 0);
+  ready = ready && sigprocmask(SIG_SETMASK, child.signals, nullptr) == 0;
+  if (ready) execvpe(child.arguments[0], child.arguments.data(), child.environment.data());
+  const int code = errno;
+  [[maybe_unused]] const ssize_t told = write(child.report, &code, sizeof code);
+  _exit(127);
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> result;
+  for (std::string& word : words) result.push_back(word.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+}  // namespace
+
+int Process::exit_code() const { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+
+std::string Process::end() const {
+  if (!WIFSIGNALED(status)) return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+  const char* what = sigdescr_np(WTERMSIG(status));
+  return "ended with signal " + std::to_string(WTERMSIG(status)) + " (" + (what != nullptr ? what : "unnamed") + ")" +
+         (WCOREDUMP(status) ? ", core dumped" : "");
+}
+
+Process start(const Options& options, const Job& job, int rank, const sigset_t& signals, const cpu_set_t* cpus) {
+  Pipe output = make_pipe();
+  Pipe errors = make_pipe();
+  Pipe report = make_pipe();
+  Descriptor secret = job.secret_file();
+  Descriptor nothing;
+  if (rank != 0) {
+    nothing = Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!nothing) fail("open /dev/null");
+  }
+  std::vector<std::string> arguments = options.program;
+  std::vector<std::string> environment = job.environment(rank, secret.get());
+  const Child child{pointers(arguments), pointers(environment), getpid(), nothing.get(), output.to.get(),
+                    errors.to.get(), secret.get(), report.to.get(), &signals, cpus};
+
+  Process process;
+  process.rank = rank;
+  process.pid = fork();
+  if (process.pid < 0) fail("fork");
+  if (process.pid == 0) run(child);
+
+  report.to.close();
+  int code = 0;
+  ssize_t got;
+  do {
+    got = read(report.from.get(), &code, sizeof code);  // the end of the file: the program runs
+  } while (got < 0 && errno == EINTR);
+  if (got == static_cast<ssize_t>(sizeof code)) {
+    waitpid(process.pid, nullptr, 0);
+    throw CannotStart{code};
+  }
+  process.pidfd = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+  if (!process.pidfd) fail("pidfd_open");
+  for (const Descriptor* end : {&output.from, &errors.from}) {
+    if (fcntl(end->get(), F_SETFL, O_NONBLOCK) != 0) fail("fcntl");
+  }
+  process.output = std::move(output.from);
+  process.errors = std::move(errors.from);
+  return process;
+}
+
+}  // namespace anellorun

@@ -1,0 +1,41 @@
+#pragma once
+// One rank's process: its start, and its end in words.
+#include "anellorun/descriptor.h"
+#include "anellorun/job.h"
+#include "anellorun/options.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/types.h>
+
+#include <string>
+
+namespace anellorun {
+
+struct Process {
+  int rank = -1;
+  pid_t pid = -1;
+  Descriptor pidfd;   // readable once the process has ended
+  Descriptor output;  // what it prints; nonblocking
+  Descriptor errors;
+  bool ended = false;
+  int status = 0;  // as waitpid gives it, once ended
+
+  bool failed() const { return ended && status != 0; }
+  // 128 + n for signal n.
+  int exit_code() const;
+  // "ended with signal 9 (Killed)", "ended with exit code 3".
+  std::string end() const;
+};
+
+// The program could not be started; code is errno of execvp.
+struct CannotStart {
+  int code;
+};
+
+// Starts rank and returns once its program runs. The child dies with the launcher, whatever ends that. signals: the
+// mask that the launcher itself was started with; cpus: NULL, or where the rank may run.
+// Throws CannotStart and std::system_error.
+Process start(const Options& options, const Job& job, int rank, const sigset_t& signals, const cpu_set_t* cpus);
+
+}  // namespace anellorun

@@ -1,0 +1,11 @@
+#pragma once
+// What Anello says about itself: its build, and which of its transports work here.
+#include "info/report.h"
+
+namespace info {
+
+Section library();
+Section build();
+Section transports();
+
+}  // namespace info

@@ -1,0 +1,26 @@
+// anello-info: what this build of Anello is, and what it finds on this host. The first thing to attach to a report.
+#include "info/host.h"
+#include "info/library.h"
+#include "info/report.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+int main(int argc, char** argv) {
+  CLI::App app("anello-info: version, build, processors, memory, and which transports work here.", "anello-info");
+  app.footer("Examples:\n"
+             "  anello-info                  a table\n"
+             "  anello-info --json           the same for programs\n"
+             "  anellorun -np 1 --bind-to core anello-info      what a rank finds that is started so");
+  bool json = false;
+  app.add_flag("--json", json, "Writes JSON");
+  CLI11_PARSE(app, argc, argv);
+
+  const std::vector<info::Section> sections{info::library(), info::build(), info::processors(), info::memory(),
+                                            info::transports()};
+  std::cout << (json ? info::as_json(sections) : info::as_table(sections));
+  return std::cout.flush() ? 0 : 1;
+}

@@ -1,0 +1,44 @@
+#include "info/report.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <sstream>
+
+namespace info {
+
+std::string as_table(const std::vector<Section>& sections) {
+  std::size_t names = 0;
+  std::size_t values = 0;
+  for (const Section& section : sections) {
+    for (const Entry& entry : section.entries) {
+      names = std::max(names, entry.name.size());
+      if (!entry.remark.empty()) values = std::max(values, entry.value.size());
+    }
+  }
+  std::ostringstream out;
+  for (const Section& section : sections) {
+    out << section.name << '\n';
+    for (const Entry& entry : section.entries) {
+      out << "  " << entry.name << std::string(names - entry.name.size() + 2, ' ') << entry.value;
+      if (!entry.remark.empty()) out << std::string(values - entry.value.size() + 2, ' ') << entry.remark;
+      out << '\n';
+    }
+  }
+  return out.str();
+}
+
+std::string as_json(const std::vector<Section>& sections) {
+  nlohmann::ordered_json report;
+  for (const Section& section : sections) {
+    nlohmann::ordered_json& object = report[section.name] = nlohmann::ordered_json::object();
+    for (const Entry& entry : section.entries) {
+      object[entry.name] = {{"value", entry.value}};
+      if (!entry.remark.empty()) object[entry.name]["remark"] = entry.remark;
+    }
+  }
+  // A host's file may hold bytes that are no UTF-8; they become U+FFFD.
+  return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace info

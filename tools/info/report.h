@@ -1,0 +1,23 @@
+#pragma once
+// What anello-info has found: sections of named values, written as a table or as JSON. A value carries a remark where a
+// person should do or know something about it.
+#include <string>
+#include <vector>
+
+namespace info {
+
+struct Entry {
+  std::string name;
+  std::string value;
+  std::string remark;
+};
+
+struct Section {
+  std::string name;
+  std::vector<Entry> entries;
+};
+
+std::string as_table(const std::vector<Section>& sections);
+std::string as_json(const std::vector<Section>& sections);
+
+}  // namespace info

@@ -1,0 +1,86 @@
+#include "request.h"
+
+#include "base/text.h"
+
+#include <CLI/CLI.hpp>
+
+namespace anello::plan {
+
+using schedule::Collective;
+
+schedule::Call Request::call() const {
+  schedule::Call call;
+  for (const Collective each : {Collective::allreduce, Collective::broadcast, Collective::allgather,
+                                Collective::reduce_scatter, Collective::barrier})
+    if (collective == schedule::name(each)) call.collective = each;
+  const bool reduces = call.collective == Collective::allreduce || call.collective == Collective::reduce_scatter;
+  const bool barrier = call.collective == Collective::barrier;
+  call.count = barrier ? 0 : count;
+  call.element_bytes = barrier ? 1 : element_bytes;
+  call.root = call.collective == Collective::broadcast ? root : 0;
+  call.in_place = in_place && (reduces || call.collective == Collective::allgather);
+  call.finish = average && reduces;
+  call.accumulate = accumulate && reduces;
+  call.invariant = invariant && reduces;
+  return call;
+}
+
+schedule::Topology Request::topology() const {
+  schedule::Topology topology;
+  topology.size = ranks;
+  topology.network = network;
+  topology.board = !network && board_bytes > 0;
+  topology.board_bytes = topology.board ? board_bytes : 0;
+  topology.oversubscribed = oversubscribed;
+  return topology;
+}
+
+schedule::Cost Request::cost() const {
+  schedule::Cost cost;
+  cost.latency_s = network ? 12e-6 : 0.3e-6;
+  cost.message_s = network ? 2e-6 : 0.1e-6;
+  cost.byte_s = network ? 1 / 3.1e9 : 1 / 8e9;
+  cost.reduce_byte_s = 1 / 8e9;
+  cost.copy_byte_s = 1 / 10e9;
+  return cost;
+}
+
+void add_options(CLI::App& app, Request& request) {
+  app.add_option("collective", request.collective, "allreduce, broadcast, allgather, reduce_scatter or barrier")
+      ->check(CLI::IsMember({"allreduce", "broadcast", "allgather", "reduce_scatter", "barrier"}));
+  const auto call = "The call";
+  app.add_option("-c,--count", request.count,
+                 "elements: the whole vector; one rank's part for allgather and reduce_scatter")
+      ->capture_default_str()->group(call);
+  app.add_option("--element-bytes", request.element_bytes, "bytes of an element")->capture_default_str()
+      ->check(CLI::Range(1, 16))->group(call);
+  app.add_option("--root", request.root, "broadcast's root")->capture_default_str()->group(call);
+  app.add_flag("--in-place", request.in_place, "the input lies in the output buffer")->group(call);
+  app.add_flag("--average", request.average, "results are divided by the number of ranks")->group(call);
+  app.add_flag("--accumulate", request.accumulate, "as 16-bit floats: no rounded partial sum travels")->group(call);
+  app.add_flag("--invariant", request.invariant, "fold in rank order (ANELLO_INVARIANT=1)")->group(call);
+  const auto place = "Where the ranks are";
+  app.add_option("-r,--ranks", request.ranks, "how many")->capture_default_str()->check(CLI::Range(1, 4096))
+      ->group(place);
+  app.add_flag("--network", request.network, "some of them meet over a network (no board)")->group(place);
+  app.add_flag("--oversubscribed", request.oversubscribed, "more ranks than processors")->group(place);
+  app.add_option("--board-bytes", request.board_bytes, "largest payload on the shared board; 0: no board")
+      ->capture_default_str()->group(place);
+  const auto plan = "The plan";
+  app.add_option("-a,--algorithm", request.algorithm, "as ANELLO_ALGORITHM; default: what the table chooses")
+      ->group(plan);
+  app.add_option("--chunk", request.chunk, "elements of a chunk; default: what the table chooses")->group(plan);
+  app.add_option("--chunk-bytes", request.chunk_bytes, "as ANELLO_CHUNK_BYTES")->group(plan);
+  app.add_flag("--json", request.json, "print JSON");
+}
+
+std::string why_not(const Request& request) {
+  if (request.collective.empty()) return "name a collective, for instance: anello-plan allreduce --ranks 4 --count 16";
+  if (request.root < 0 || request.root >= request.ranks)
+    return text("there is no rank ", request.root, " among ", request.ranks, "; --root takes 0 to ", request.ranks - 1);
+  constexpr std::size_t kMostElements = std::size_t{1} << 40;
+  if (request.count > kMostElements) return text("--count takes at most ", kMostElements);
+  return schedule::why_not(request.wish());
+}
+
+}  // namespace anello::plan

@@ -1,0 +1,47 @@
+#pragma once
+// What the command line asks for: a call, the place where its ranks meet, and what to show.
+#include "schedule/choose.h"
+#include "schedule/predict.h"
+
+#include <cstddef>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace anello::plan {
+
+struct Request {
+  std::string collective;
+  std::size_t count = 16;
+  std::size_t element_bytes = 4;
+  int root = 0;
+  bool in_place = false;
+  bool average = false;
+  bool accumulate = false;
+  bool invariant = false;
+
+  int ranks = 4;
+  bool network = false;
+  bool oversubscribed = false;
+  std::size_t board_bytes = 8192;
+
+  std::string algorithm;
+  std::size_t chunk = 0;        // elements
+  std::size_t chunk_bytes = 0;  // as ANELLO_CHUNK_BYTES
+  bool json = false;
+
+  schedule::Call call() const;
+  schedule::Topology topology() const;
+  schedule::Wish wish() const { return {algorithm, chunk_bytes}; }
+  // Rough figures of shared memory and of a 25 Gbit/s network.
+  schedule::Cost cost() const;
+};
+
+// Options that say what the call is and where; request must outlive app.
+void add_options(CLI::App& app, Request& request);
+// "" or why the request makes no sense.
+std::string why_not(const Request& request);
+
+}  // namespace anello::plan

@@ -1,0 +1,122 @@
+# shellcheck shell=bash
+# What tools/quickstart and tools/test share, to be sourced: from a bare Debian 12 to a build. Everything here may be
+# repeated; what is there already is left alone.
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+# package | what it is for | needed, or what is left out without it
+packages='
+g++                    | C++20 compiler                                | needed
+meson                  | configures the build                          | needed
+ninja-build            | runs the build                                | needed
+pkg-config             | finds the libraries below                     | needed
+python3                | tests of the tools, the layer check           | needed
+libasio-dev            | the control connections                       | needed
+libspdlog-dev          | the log                                       | needed
+libfmt-dev             | the log                                       | needed
+libssl-dev             | proof of the job secret (HMAC)                | needed
+libcli11-dev           | command lines of the tools                    | needed
+nlohmann-json3-dev     | JSON reports of the tools                     | needed
+catch2                 | the test suite                                | needed
+cmake                  | the test that CMake finds an installed Anello | its test
+libhwloc-dev           | the topology line of anello-info              | that line
+libeigen3-dev          | matrix products of the Fashion-MNIST trainer  | the trainer
+zlib1g-dev             | reads the compressed images                   | the trainer
+dataset-fashion-mnist  | 60,000 images to train with                   | the trainer
+ccache                 | builds again faster                           | used where it is installed
+'
+
+heading() { printf '\n== %s\n\n' "$*"; }
+fail() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
+
+is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# apt_get ARGUMENTS..: as root, asking nothing, waiting for another apt to finish.
+apt_get() {
+  local as_root=(env)
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || fail "needs root or sudo to install packages"
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@"
+}
+
+row() { printf '  %-22s %-46s %s\n' "$1" "$2" "$3"; }
+
+# One row each for hardware that this version could use or does not use yet; never a reason to stop.
+hardware_rows() {
+  local gpus=0 adapters=0
+  gpus=$(find /dev -maxdepth 1 -name 'nvidia[0-9]*' 2>/dev/null | wc -l)
+  if [ "$gpus" -gt 0 ]; then
+    row CUDA "device memory ($gpus GPUs here)" "left out: this version moves host memory only"
+  else
+    row CUDA "device memory" "left out: no GPU here, and not needed"
+  fi
+  adapters=$(find /sys/class/infiniband -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)
+  if [ "$adapters" -gt 0 ]; then
+    row InfiniBand "verbs ($adapters adapters here)" "left out: this version uses them through TCP only"
+  else
+    row InfiniBand verbs "left out: no adapter here, and not needed"
+  fi
+}
+
+# Installs what is missing of the table above and prints the table.
+install_packages() {
+  command -v dpkg-query >/dev/null ||
+    fail "knows how to install packages on Debian 12 only; see the list in tools/setup.sh"
+  local name purpose need missing=() rows=()
+  while IFS='|' read -r name purpose need; do
+    name=$(xargs <<<"$name") purpose=$(xargs <<<"$purpose") need=$(xargs <<<"$need")
+    [ -n "$name" ] || continue
+    if ! is_installed "$name" && [ "$name" != ccache ]; then missing+=("$name"); fi
+    rows+=("$name|$purpose|$need")
+  done <<<"$packages"
+
+  if [ ${#missing[@]} -gt 0 ]; then
+    heading "Installing ${missing[*]}"
+    apt_get update -qq || echo "apt-get update failed; is this machine on the network? Going on with what it has."
+    # All at once; where that fails one by one, so that a package that is not needed does not stop the rest.
+    if ! apt_get install -y -qq --no-install-recommends "${missing[@]}"; then
+      for name in "${missing[@]}"; do
+        apt_get install -y -qq --no-install-recommends "$name" || true
+      done
+    fi
+  fi
+
+  heading "What was found, and what was left out"
+  local state lacking=()
+  for line in "${rows[@]}"; do
+    IFS='|' read -r name purpose need <<<"$line"
+    if is_installed "$name"; then
+      state=found
+      [[ " ${missing[*]} " == *" $name "* ]] && state=installed
+    elif [ "$need" = needed ]; then
+      state="missing, and needed"
+      lacking+=("$name")
+    elif [ "$name" = ccache ]; then
+      state="left out: $need"
+    else
+      state="left out, and with it $need: apt-get could not install it"
+    fi
+    row "$name" "$purpose" "$state"
+  done
+  hardware_rows
+  [ ${#lacking[@]} -eq 0 ] || fail "cannot go on without ${lacking[*]}; apt-get's own words are above"
+}
+
+# configure FOLDER OPTIONS..: once; later runs leave a configured folder as it is.
+configure() {
+  local folder=$1
+  shift
+  [ -f "$repository/$folder/build.ninja" ] && return
+  heading "Configuring $folder/"
+  meson setup "$repository/$folder" "$repository" "$@" || fail "meson could not configure $folder/; its words are above"
+}
+
+# build FOLDER TARGETS..: ninja shows how far it is. No targets: all.
+build() {
+  local folder=$1
+  shift
+  heading "Building in $folder/"
+  ninja -C "$repository/$folder" "$@" || fail "the build failed; the compiler's words are above"
+}

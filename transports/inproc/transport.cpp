@@ -1,0 +1,67 @@
+#include "transports/inproc/transport.h"
+
+#include "base/text.h"
+#include "transports/inproc/endpoint.h"
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace anello::transport {
+namespace {
+
+// The lanes between the ranks of one arena that are threads here.
+class Hub {
+ public:
+  std::shared_ptr<InprocLane> lane(int from, int to) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<InprocLane>& lane = lanes_[{from, to}];
+    if (!lane) lane = std::make_shared<InprocLane>();
+    return lane;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<int, int>, std::shared_ptr<InprocLane>> lanes_;
+};
+
+// How threads that share nothing but an arena find each other. A hub goes with the last transport that uses it.
+std::shared_ptr<Hub> hub_of(std::uint64_t nonce) {
+  static std::mutex mutex;
+  static auto& hubs = *new std::map<std::uint64_t, std::weak_ptr<Hub>>;  // outlives threads that run during exit
+  const std::lock_guard lock(mutex);
+  std::erase_if(hubs, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<Hub>& known = hubs[nonce];
+  std::shared_ptr<Hub> hub = known.lock();
+  if (!hub) known = hub = std::make_shared<Hub>();
+  return hub;
+}
+
+class InprocTransport final : public Transport {
+ public:
+  explicit InprocTransport(const Arena& arena) : arena_(arena), hub_(arena ? hub_of(arena.header().nonce) : nullptr) {}
+
+  std::string_view name() const override { return "inproc"; }
+  bool needs_connection() const override { return false; }
+
+  std::unique_ptr<Endpoint> open(int peer, int local_peer, UniqueFd /*fd*/) override {
+    if (!arena_ || local_peer < 0 || local_peer >= arena_.ranks() || local_peer == arena_.index()) {
+      throw Error(ANELLO_ERR_INTERNAL, text("rank ", peer, " is no thread of this process"), peer);
+    }
+    const int self = arena_.index();
+    return std::make_unique<InprocEndpoint>(arena_, peer, local_peer, hub_->lane(self, local_peer),
+                                            hub_->lane(local_peer, self));
+  }
+
+ private:
+  Arena arena_;
+  std::shared_ptr<Hub> hub_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_inproc(const Arena& arena) { return std::make_unique<InprocTransport>(arena); }
+
+std::string inproc_why_not() { return {}; }
+
+}  // namespace anello::transport

@@ -1,0 +1,33 @@
+#pragma once
+// The transports built in, best first. A new one is a row in registry.cpp.
+#include "transports/arena.h"
+#include "transports/transport.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace anello::transport {
+
+// What a rank has to make transports of.
+struct Means {
+  Arena arena;             // empty: this rank shares memory with nobody
+  std::string congestion;  // ANELLO_TCP_CONGESTION
+};
+
+struct Row {
+  std::string_view name;
+  std::uint32_t bit;  // as control/job.h has them
+  // "" when usable on this machine, else the reason and what to do. Tries it, which takes some 100 us.
+  std::string (*why_not)();
+  // nullptr where the means lack what it needs (an arena).
+  std::unique_ptr<Transport> (*make)(const Means& means);
+};
+
+std::span<const Row> registry();
+// By name; nullptr: no such transport.
+const Row* find_transport(std::string_view name);
+
+}  // namespace anello::transport

@@ -1,0 +1,99 @@
+#include "transports/tcp/endpoint.h"
+
+#include "base/text.h"
+
+#include <cstring>
+
+#include <sys/socket.h>
+
+namespace anello::transport {
+
+TcpEndpoint::TcpEndpoint(int peer, UniqueFd fd)
+    : peer_(peer),
+      fd_(std::move(fd)),
+      out_(fd_.get()),
+      in_(fd_.get()),
+      spare_(std::make_unique_for_overwrite<std::byte[]>(kMaxFrameBytes)) {}
+
+TcpEndpoint::~TcpEndpoint() {
+  if (in_forked_child()) return;
+  // Closing with unread bytes resets the connection, and what this rank has sent might not arrive. So the end is
+  // announced first, and what has come meanwhile (for operations that are no more) is taken out, within reason.
+  ::shutdown(fd_.get(), SHUT_WR);
+  for (int i = 0; i < 64 && ::recv(fd_.get(), spare_.get(), kMaxFrameBytes, MSG_DONTWAIT) > 0; ++i) {
+  }
+}
+
+bool TcpEndpoint::send(const FrameHeader& header, const std::byte* payload) {
+  if (failure_) return false;
+  if (held_ && !flush()) return false;
+  if (out_.write(header, payload)) return true;
+  header_ = header;
+  payload_ = payload;
+  check_out();
+  return false;
+}
+
+void TcpEndpoint::detach() {
+  if (!mid_frame() || failure_) return;
+  const std::size_t gone = out_.payload_sent();
+  if (gone < header_.bytes) std::memcpy(spare_.get() + gone, payload_ + gone, header_.bytes - gone);
+  payload_ = spare_.get();
+  held_ = true;
+}
+
+bool TcpEndpoint::flush() {
+  if (!held_) return true;
+  if (failure_) return false;
+  if (out_.write(header_, payload_)) held_ = false;
+  check_out();
+  return !held_;
+}
+
+// A connection that takes nothing more may still have something to give, which must be delivered first.
+void TcpEndpoint::check_out() {
+  if (out_.broken() != 0 && in_.remaining() == 0 && !in_.has_more()) lose(out_.broken());
+}
+
+void TcpEndpoint::check_in() {
+  if (in_.over()) {
+    lose(in_.error_number());
+  } else if (in_.corrupt()) {
+    failure_ = Error(ANELLO_ERR_CORRUPT,
+                     text("rank ", peer_, " sent a frame larger than any can be; its process has a memory fault or is ",
+                          "not an Anello of this version"),
+                     peer_);
+  }
+}
+
+void TcpEndpoint::lose(int error_number) {
+  const std::string cause = error_number == 0 ? "it closed the connection" : system_text("connection", error_number);
+  failure_ = Error(ANELLO_ERR_PEER_LOST, text("rank ", peer_, " is lost: ", cause), peer_);
+}
+
+const FrameHeader* TcpEndpoint::incoming() {
+  if (failure_) return nullptr;
+  const FrameHeader* header = in_.incoming();
+  if (header == nullptr) check_in();
+  return header;
+}
+
+std::size_t TcpEndpoint::receive(std::byte* into, std::size_t bytes) {
+  if (failure_) return 0;
+  const std::size_t done = in_.receive(into, bytes);
+  if (done == 0) check_in();
+  return done;
+}
+
+std::span<const std::byte> TcpEndpoint::view() {
+  if (failure_) return {};
+  const std::span<const std::byte> here = in_.view();
+  if (here.empty()) check_in();
+  return here;
+}
+
+void TcpEndpoint::consume(std::size_t bytes) {
+  if (!failure_) in_.consume(bytes);
+}
+
+}  // namespace anello::transport

@@ -1,0 +1,63 @@
+#pragma once
+// The receiving half of a socket. Small frames come several to a system call, through a staging buffer; large payloads
+// go from the socket into the receiver's memory, or are looked at in the staging buffer. It holds a whole frame: a
+// quarter of that has half the rate, for the system calls.
+//
+//   staging:  | consumed | begin_ .. end_: bytes of the stream, header or payload first | free |
+//
+// Payload that is looked at must lie aligned. Where a frame's does not it moves down by less than 16 bytes, over the
+// header before it; frames behind it stay where they are, and skip_ is the gap.
+#include "transports/transport.h"
+
+#include <memory>
+#include <new>
+
+namespace anello::transport {
+
+class Inflow {
+ public:
+  explicit Inflow(int fd);
+
+  // As Endpoint has them.
+  const FrameHeader* incoming();
+  std::size_t remaining() const { return current_ ? header_.bytes - consumed_ : 0; }
+  std::size_t receive(std::byte* into, std::size_t bytes);
+  std::span<const std::byte> view();
+  void consume(std::size_t bytes);
+
+  // A frame lies in staging that no call above has reported yet, or the end of the stream does.
+  bool news() const;
+  // Nothing more can be had: the stream has ended before what was asked for.
+  bool over() const { return over_; }
+  int error_number() const { return error_number_; }  // why it ended; 0: the peer closed it
+  bool corrupt() const { return corrupt_; }
+  // Something is or may still come to be consumed here.
+  bool has_more() const;
+
+ private:
+  std::byte* at(std::size_t offset) const { return staging_.get() + offset; }
+  std::size_t staged() const { return end_ - begin_; }
+  void make_front(std::size_t offset);
+  void read_more(std::size_t bytes);
+  bool ended(long result);
+  void advance(std::size_t bytes);
+
+  struct Free {
+    void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t{64}); }
+  };
+
+  int fd_;
+  std::unique_ptr<std::byte[], Free> staging_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::size_t skip_ = 0;
+  FrameHeader header_;
+  std::size_t consumed_ = 0;
+  bool current_ = false;
+  bool ended_ = false;  // the socket will give nothing more
+  bool over_ = false;
+  bool corrupt_ = false;
+  int error_number_ = 0;
+};
+
+}  // namespace anello::transport
