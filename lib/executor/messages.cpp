@@ -211,7 +211,7 @@ void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
       return;
     case FrameKind::leave:
       flow.left = true;
-      check_gone();
+      any_gone_ = true;
       return;
     case FrameKind::announce:
       on_announce(flow, header);
