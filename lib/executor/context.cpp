@@ -30,6 +30,7 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carrier
   budget_ = WaitBudget::of(static_cast<int>(local), self.processors, spin_us);
   routes_.resize(std::size_t(job_->size()));
   gone_.resize(std::size_t(job_->size()), Gone::no);
+  left_ns_.resize(gone_.size(), 0);
 }
 
 Context::~Context() {
@@ -90,7 +91,26 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
   return group;
 }
 
+// A rank whose last call returned early may hold a frame that shows what the others called instead: the verdict is worth
+// a moment, since nobody will ask this rank again.
+void Context::hear_verdict(Group& group) {
+  const Deadline limit = Deadline::in_ms(1000);
+  Lock held = lock();
+  if (!driving_) {
+    const kernels::DefaultFloats floats;
+    progress();
+  }
+  while (group.suspected && !group.error && !limit.passed()) {
+    held.unlock();
+    const timespec nap{0, 1'000'000};
+    nanosleep(&nap, nullptr);
+    held.lock();
+    if (job_->news.load(std::memory_order_acquire)) handle_events();
+  }
+}
+
 Error Context::remove_group(Group& group) {
+  hear_verdict(group);
   job_->remove_communicator(group.id);
   const Lock held = lock();
   if (job_->news.load(std::memory_order_acquire)) handle_events();
@@ -201,6 +221,8 @@ void Context::post(Operation& operation, control::CallRecord& record) {
     enter(operation, record);
     if (record.refused != 0) {
       finish(operation, Error(static_cast<anello_result_t>(record.refused), "refused"));
+      // Those who came to it before need not wait for the pause after which they would ask.
+      job_->compare_calls(group.id, record.sequence);
       return;
     }
     operation.state = Operation::State::queued;

@@ -101,6 +101,7 @@ class Context {
   bool progress();
   bool handle_events();
   void open_asked();
+  void hear_verdict(Group& group);
   void deliver_strays(Group& group);
   void activate();
   void activate(Group& group);
@@ -162,6 +163,7 @@ class Context {
   std::size_t stray_bytes_ = 0;
   enum class Gone : std::uint8_t { no, left, lost };
   std::vector<Gone> gone_;                      // by world rank
+  std::vector<std::int64_t> left_ns_;           // when news of its leaving came
   bool any_gone_ = false;
 
   OperationFifo free_operations_;

@@ -16,7 +16,8 @@ constexpr std::int64_t kMs = 1'000'000;
 // Without news for so long, the service threads compare what the ranks have called.
 constexpr std::int64_t kComparePause = 50 * kMs;
 constexpr std::int64_t kLongestPause = 2000 * kMs;
-// A connection that breaks is usually the first sign of a death, of which control has the better account a moment later.
+// A connection that breaks is usually the first sign of a death, and a rank that leaves in the middle of an operation
+// has seen it fail: control has the better account a moment later.
 constexpr std::int64_t kWordFromControl = 500 * kMs;
 
 std::string call_text(const Operation& operation) {
@@ -110,6 +111,7 @@ void Context::check_deadline(Operation& watched) {
 
 void Context::suspect(Group& group, std::uint32_t sequence) {
   // The answer is an event. Asked again by tick, should records agree after all.
+  group.suspected = true;
   job_->compare_calls(group.id, sequence);
 }
 
@@ -135,17 +137,18 @@ bool Context::gone_for(const Group& group, int peer, std::string& how) const {
   const int world = group.ranks[std::size_t(peer)];
   const Flow& flow = group.flows[std::size_t(peer)];
   const Route* way = routes_[std::size_t(world)].get();
-  if (flow.left) {
+  const std::int64_t long_ago = now_ns() - kWordFromControl;
+  if (flow.left_ns != 0 && flow.left_ns < long_ago) {
     how = "destroyed this communicator";
     return true;
   }
-  if (gone_[std::size_t(world)] == Gone::left) {
+  if (gone_[std::size_t(world)] == Gone::left && left_ns_[std::size_t(world)] < long_ago) {
     // What it sent before may still be on the way in a socket; its end says that all has come.
     if (way != nullptr && way->state() == Route::State::open && way->endpoint()->descriptor() >= 0) return false;
     how = "left the job";
     return true;
   }
-  if (way != nullptr && way->state() == Route::State::broken && now_ns() - way->broken_since_ns() > kWordFromControl) {
+  if (way != nullptr && way->state() == Route::State::broken && way->broken_since_ns() < long_ago) {
     how = "closed its connection";
     return true;
   }
@@ -157,7 +160,7 @@ void Context::check_gone() {
   bool look = any_gone_ || !suspects_.empty();
   for (auto& [id, group] : groups_) {
     if (group->error) continue;
-    for (Flow& flow : group->flows) look |= flow.left;
+    for (Flow& flow : group->flows) look |= flow.left_ns != 0;
   }
   if (!look) return;
   for (auto& [id, group] : groups_) {

@@ -30,7 +30,7 @@ struct Flow {
   std::vector<transport::FrameHeader> notes;  // grants and leave, due
   std::size_t notes_sent = 0;
   EarlyFrames early;         // of operations that are not under way here yet
-  bool left = false;         // the peer has destroyed the communicator
+  std::int64_t left_ns = 0;  // when the peer was seen to have destroyed the communicator; 0: it has not
   bool turn = false;         // alternates granted messages and steps
   bool listed = false;       // in route's list of flows with something to send
   Flow* next = nullptr;
@@ -78,6 +78,7 @@ class Group {
   std::uint64_t compared_movement = 0;
   std::int64_t compare_at_ns = 0;
   std::int64_t compare_pause_ns = 0;
+  bool suspected = false;  // something came that does not go with this rank's calls
 
   int size() const { return static_cast<int>(ranks.size()); }
   int rank_of_world(int world) const;  // -1: not in the group
