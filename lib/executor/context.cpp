@@ -465,6 +465,11 @@ void Context::deliver_strays(Group& group) {
 
 void Context::arrived_early(Flow& flow, EarlyFrame* frame) {
   Operation* operation = flow.group->find(frame->header.sequence);
+  if (flow.group->is_of_another_call(operation, frame->header)) {
+    suspect(*flow.group, frame->header.sequence);
+    drop(frame);
+    return;
+  }
   if (operation != nullptr && operation->state == Operation::State::active) {
     for (RunLane& lane : operation->run.lanes) {
       if (lane.flow != &flow) continue;

@@ -111,7 +111,9 @@ void Context::check_deadline(Operation& watched) {
 
 void Context::suspect(Group& group, std::uint32_t sequence) {
   // The answer is an event. Asked again by tick, should records agree after all.
+  if (group.suspected && group.suspected_at == sequence) return;
   group.suspected = true;
+  group.suspected_at = sequence;
   job_->compare_calls(group.id, sequence);
 }
 

@@ -78,12 +78,19 @@ class Group {
   std::uint64_t compared_movement = 0;
   std::int64_t compare_at_ns = 0;
   std::int64_t compare_pause_ns = 0;
+  std::uint32_t suspected_at = 0;
   bool suspected = false;  // something came that does not go with this rank's calls
 
   int size() const { return static_cast<int>(ranks.size()); }
   int rank_of_world(int world) const;  // -1: not in the group
   bool idle() const { return window.empty(); }
   Operation* find(std::uint32_t sequence) const;
+  // operation: the one with the header's sequence, null when there is none under way. One that is over here tells as much
+  // as another digest: whoever sends for it has made another call in its place.
+  bool is_of_another_call(const Operation* operation, const transport::FrameHeader& header) const {
+    if (operation != nullptr) return header.digest != operation->digest;
+    return static_cast<std::int32_t>(header.sequence - next_sequence) < 0;
+  }
   bool is_oldest(const Operation& operation) const { return window.front() == &operation; }
 };
 
