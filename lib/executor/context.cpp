@@ -233,11 +233,13 @@ void Context::post(Operation& operation, control::CallRecord& record) {
   for (Flow& flow : group.flows) {
     if (flow.route != nullptr && flow.route->has_work()) flow.route->push();
   }
-  if (asleep_) {
-    // The driver decided what to wait for before this operation was there.
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(job_->wake_descriptor(), &one, sizeof one);
-  }
+  wake_driver();  // it decided what to wait for before this operation was there
+}
+
+void Context::wake_driver() {
+  if (!asleep_) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(job_->wake_descriptor(), &one, sizeof one);
 }
 
 bool Context::exchange_now(Operation& operation, control::CallRecord& record) {
@@ -303,6 +305,7 @@ void Context::finish(Operation& operation, const Error& error) {
   --unfinished_;
   operation.done.store(true, std::memory_order_release);
   if (waiters_ > 0) changed_.notify_all();
+  wake_driver();  // abort and destroy end what a sleeping thread waits for
   if (!error && !group.window.empty() && !group.error) activate(group);
 }
 

@@ -101,6 +101,7 @@ class Context {
   bool progress();
   bool handle_events();
   void open_asked();
+  void wake_driver();
   void hear_verdict(Group& group);
   void deliver_strays(Group& group);
   void activate();
