@@ -173,6 +173,7 @@ Operation* Context::acquire(Group& group) {
   operation->moved = 0;
   operation->movement = 0;
   operation->last_progress_ns = 0;
+  operation->asked_ns = 0;
   operation->reducer = nullptr;
   return operation;
 }

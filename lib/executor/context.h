@@ -123,6 +123,7 @@ class Context {
   void check_gone();
   bool gone_for(const Group& group, int peer, std::string& how) const;
   std::string waits_for(const Operation& operation) const;
+  std::string who_is_absent(const Operation& operation) const;
   void end_all(Group& group, const Error& error);
   transport::Transport* carrier_to(int world) const;
   void open_route(Route& route, UniqueFd socket);
