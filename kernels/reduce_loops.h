@@ -216,8 +216,9 @@ struct Kernels {
       const auto pairs = static_cast<Elements<std::uint32_t>>(into);
       const auto left_pairs = static_cast<ConstElements<std::uint32_t>>(left);
       const auto right_pairs = static_cast<ConstElements<std::uint32_t>>(right);
+      const std::size_t pair_count = count / 2;
 #pragma GCC ivdep
-      for (std::size_t k = 0; k < count / 2; ++k) {
+      for (std::size_t k = 0; k < pair_count; ++k) {
         pairs[k].set(combine_pair<op>(left_pairs[k].get(), right_pairs[k].get()));
       }
       if (count % 2 == 0) return;

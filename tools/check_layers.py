@@ -37,8 +37,8 @@ class Rules:
 
     def layer_of(self, path):
         """The layer of a path relative to the root, or None."""
-        best = max((p for p in self.layers if path == p or (p.endswith("/") and path.startswith(p))), key=len, default=None)
-        return self.layers.get(best)
+        fitting = [p for p in self.layers if path == p or (p.endswith("/") and path.startswith(p))]
+        return self.layers.get(max(fitting, key=len, default=None))
 
 
 def resolve(root, source, name, quoted):

@@ -88,7 +88,8 @@ def catch2_failures(case):
         if element.tag in ("Exception", "FatalErrorCondition", "Failure") or (
                 element.tag == "Expression" and element.get("success") == "false"):
             place = f"{element.get('filename', '')}:{element.get('line', '')}"
-            text = " ".join((element.findtext(tag) or "").strip() for tag in ("Original", "Expanded")) or element.text or ""
+            values = [(element.findtext(tag) or "").strip() for tag in ("Original", "Expanded")]
+            text = " ".join(values).strip() or element.text or ""
             lines.append(f"  {place}: {element.tag}: {' '.join(text.split())}")
         elif element.tag in ("Info", "Warning", "StdOut", "StdErr") and (element.text or "").strip():
             lines.append(f"  {element.tag}: {element.text.strip()}")
@@ -225,7 +226,8 @@ def show(outcome, number, count, width):
     counts = [f"{outcome.passed} passed"]
     counts += [f"{len(outcome.failed)} failed"] if outcome.failed else []
     counts += [f"{len(outcome.skipped)} skipped"] if outcome.skipped else []
-    print(f"[{number:{len(str(count))}}/{count}] {outcome.name:{width}}  {', '.join(counts):36} {outcome.seconds:6.1f} s", flush=True)
+    place = f"[{number:{len(str(count))}}/{count}]"
+    print(f"{place} {outcome.name:{width}}  {', '.join(counts):36} {outcome.seconds:6.1f} s", flush=True)
     if outcome.failed:
         print("\n".join(f"    failed: {what}" for what in outcome.failed))
         print("\n".join(f"    | {line}" for line in outcome.output.splitlines()), flush=True)

@@ -38,7 +38,7 @@ apt_get() {
     command -v sudo >/dev/null || fail "needs root or sudo to install packages"
     as_root=(sudo)
   fi
-  "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@"
+  "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@"
 }
 
 row() { printf '  %-22s %-46s %s\n' "$1" "$2" "$3"; }
@@ -62,7 +62,8 @@ hardware_rows() {
 
 # Installs what is missing of the table above and prints the table.
 install_packages() {
-  command -v dpkg-query >/dev/null || fail "knows how to install packages on Debian 12 only; see the list in tools/setup.sh"
+  command -v dpkg-query >/dev/null ||
+    fail "knows how to install packages on Debian 12 only; see the list in tools/setup.sh"
   local name purpose need missing=() rows=()
   while IFS='|' read -r name purpose need; do
     name=$(xargs <<<"$name") purpose=$(xargs <<<"$purpose") need=$(xargs <<<"$need")

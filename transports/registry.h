@@ -19,8 +19,9 @@ struct Means {
 
 struct Row {
   std::string_view name;
-  std::uint32_t bit;          // as control/job.h has them
-  std::string (*why_not)();   // "" when usable on this machine, else the reason and what to do; tries, takes some 100 us
+  std::uint32_t bit;  // as control/job.h has them
+  // "" when usable on this machine, else the reason and what to do. Tries it, which takes some 100 us.
+  std::string (*why_not)();
   // nullptr where the means lack what it needs (an arena).
   std::unique_ptr<Transport> (*make)(const Means& means);
 };

@@ -95,7 +95,8 @@ Loopback measure_loopback() {
   Loopback result;
   std::array<char, 8> message{};
   const auto round_trip = [&] {
-    return write_all(near.get(), message.data(), message.size()) && read_all(near.get(), message.data(), message.size());
+    return write_all(near.get(), message.data(), message.size()) &&
+           read_all(near.get(), message.data(), message.size());
   };
   for (int i = 0; i < 20; ++i) require(round_trip());
   auto begin = Clock::now();

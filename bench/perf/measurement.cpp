@@ -150,7 +150,8 @@ std::int64_t Measurement::differing(const Case& of, std::uint64_t seed) const {
     case Collective::allreduce: return wrong(got, count, element, reduced(of.dtype, of.op, ranks_, seed), 0);
     case Collective::broadcast: return wrong(got, count, element, moved(of.dtype, of.root, seed), 0);
     case Collective::reduce_scatter:
-      return wrong(got, count, element, reduced(of.dtype, of.op, ranks_, seed), static_cast<std::size_t>(rank_) * count);
+      return wrong(got, count, element, reduced(of.dtype, of.op, ranks_, seed),
+                   static_cast<std::size_t>(rank_) * count);
     case Collective::sendrecv:
       return wrong(got, count, element, moved(of.dtype, (rank_ + ranks_ - 1) % ranks_, seed), 0);
     case Collective::allgather: {

@@ -29,7 +29,8 @@ Examples:
   anello-perf --ranks threads -t 4 -b 1M -e 1M -d all -o all    every type and operation, between threads
   anellorun -np 2 anello-perf -b 64M --min-busbw 2              as a check: fails below 2 GB/s
 
-Exit code: 0; 1 for wrong values or a bandwidth below --min-busbw; 2 for a mistake in the options; 3 when a call fails.)";
+Exit code: 0; 1 for wrong values or a bandwidth below --min-busbw; 2 for a mistake in the options; 3 when
+a call fails.)";
 
 std::size_t bytes_of(const std::string& word) {
   std::size_t used = 0;

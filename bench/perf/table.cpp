@@ -46,7 +46,9 @@ void print_header(const Options& options, const std::vector<Participant>& ranks,
   for (const Participant& rank : ranks) hosts.insert(rank.host);
   const int version = anello_version();
   std::printf("# anello-perf %s, commit %s", ANELLO_VERSION_STRING, anello_commit());
-  if (version != ANELLO_VERSION_CODE) std::printf(", with library %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+  if (version != ANELLO_VERSION_CODE) {
+    std::printf(", with library %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+  }
   std::printf("\n# %s: %s, %s of %s, on %s\n", name(options.collective), plural(ranks.size(), "rank").c_str(),
               options.threads ? "threads" : "processes",
               options.threads ? "one process" : "a job", plural(hosts.size(), "host").c_str());
@@ -61,12 +63,14 @@ void print_header(const Options& options, const std::vector<Participant>& ranks,
     std::printf("# this host now: memcpy %.1f GB/s", ceilings->memcpy_gbps);
     if (ceilings->cache_line_ns) std::printf(", cache line %.0f ns one way", *ceilings->cache_line_ns);
     if (ceilings->loopback_gbps > 0) {
-      std::printf(", loopback TCP %.1f us one way and %.1f GB/s", ceilings->loopback_latency_us, ceilings->loopback_gbps);
+      std::printf(", loopback TCP %.1f us one way and %.1f GB/s", ceilings->loopback_latency_us,
+                  ceilings->loopback_gbps);
     }
     if (!ceilings->missing.empty()) std::printf(" (%s)", ceilings->missing.c_str());
     std::printf("\n");
   }
-  std::printf("# %s after %s of warm-up; %s; %s\n", plural(static_cast<std::size_t>(options.iterations), "call").c_str(),
+  std::printf("# %s after %s of warm-up; %s; %s\n",
+              plural(static_cast<std::size_t>(options.iterations), "call").c_str(),
               plural(static_cast<std::size_t>(options.warmup), "call").c_str(),
               options.dirty ? "input rewritten before each" : "the same buffers in each",
               options.checks > 0 ? (plural(static_cast<std::size_t>(options.checks), "more call") + " verified").c_str()
@@ -77,8 +81,10 @@ void print_header(const Options& options, const std::vector<Participant>& ranks,
   const char* stat_units = options.stats ? "     (us)     (us)     (us)" : "";
   const int width = options.stats ? 60 : 33;
   std::printf("#\n# %11s %12s %9s %6s %6s%*s%*s\n", "", "", "", "", "", width, "out-of-place", width, "in-place");
-  std::printf("# %11s %12s %9s %6s %6s%s%s%s%s\n", "size", "count", "type", "redop", "root", figures, stats, figures, stats);
-  std::printf("# %11s %12s %9s %6s %6s%s%s%s%s\n", "(B)", "(elements)", "", "", "", units, stat_units, units, stat_units);
+  std::printf("# %11s %12s %9s %6s %6s%s%s%s%s\n", "size", "count", "type", "redop", "root", figures, stats, figures,
+              stats);
+  std::printf("# %11s %12s %9s %6s %6s%s%s%s%s\n", "(B)", "(elements)", "", "", "", units, stat_units, units,
+              stat_units);
   std::fflush(stdout);
 }
 

@@ -75,9 +75,12 @@ Launch read_launch(const Lookup& lookup, int rank, int size) {
     }
     launch.master_port = number(lookup, "MASTER_PORT", 1, 65534);
   }
-  // What the launchers of one host give all their ranks, and no other job.
-  for (const char* const name : {"ANELLO_JOB", "PMIX_NAMESPACE", "SLURM_STEP_ID", "SLURM_JOB_ID"}) {
-    if (const char* const value = value_of(lookup, name)) launch.job += text(launch.job.empty() ? "" : "/", name, "=", value);
+  if (const char* const job = value_of(lookup, "ANELLO_JOB")) launch.job = job;
+  // What these launchers give all ranks of a job, and of no other.
+  std::string& scheduler_job = launch.scheduler_job;
+  for (const char* const name : {"PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID"}) {
+    const char* const value = value_of(lookup, name);
+    if (value != nullptr) scheduler_job += text(scheduler_job.empty() ? "" : " ", name, "=", value);
   }
   return launch;
 }

@@ -13,7 +13,8 @@ struct Launch {
   bool all_local = false;    // known to run on one host
   std::string master_host;   // empty: not told
   int master_port = 0;
-  std::string job;           // names the job on this host when there is no address; empty: not told
+  std::string job;           // ANELLO_JOB; empty: not told
+  std::string scheduler_job; // the launcher's own name for it, where there is no address; empty: not told
   std::string source;        // "RANK and WORLD_SIZE", for messages
 };
 

@@ -53,9 +53,11 @@ void name_job(Meeting& meeting, const std::string& name) {
   }
 }
 
-// Abstract names are the host's; the user id keeps users' jobs apart.
-Address unix_address_for(const std::string& name) {
-  const Key digest = key_from("anello name", bytes_of(text(::geteuid(), " ", name)));
+// Abstract names are the host's, whoever's. Without a secret the user id keeps the jobs of several users apart. The secret
+// is no part of the name: a rank with a wrong one shall find the place and be told so.
+Address unix_address_for(const Meeting& meeting, const std::string& name) {
+  const std::string own = meeting.same_user ? text(::geteuid(), " ", name) : name;
+  const Key digest = key_from("anello name", bytes_of(own));
   return {"anello-" + hex(digest.bytes().first(12)), "", 0};
 }
 
@@ -71,7 +73,7 @@ Meeting at_address(const std::string& host, int port, const Launch& launch, std:
   name_job(meeting, generation);
   meeting.place = text(host, ":", port);
   if (is_local(ip)) {
-    const Address here = unix_address_for(generation);
+    const Address here = unix_address_for(meeting, generation);
     meeting.listen.push_back(here);
     meeting.reach.push_back(here);
   }
@@ -98,7 +100,7 @@ Meeting at_name(const std::string& name, int rank, const std::string& place) {
   const std::string generation = text("name ", name, " #", next_generation("name " + name, rank));
   name_job(meeting, generation);
   meeting.place = place;
-  meeting.listen = meeting.reach = {unix_address_for(generation)};
+  meeting.listen = meeting.reach = {unix_address_for(meeting, generation)};
   return meeting;
 }
 
@@ -126,7 +128,9 @@ Meeting meeting_at(const char* url, const Launch& launch, std::int64_t timeout_m
     throw Error(ANELLO_ERR_ARGUMENT, text("the url ", where, " is none of env://, tcp://host:port, unix://name"));
   }
   if (!launch.master_host.empty()) return at_address(launch.master_host, launch.master_port, launch, timeout_ms);
-  if (!launch.job.empty()) return at_name(launch.job, launch.rank, "the host's socket for " + launch.job);
+  for (const std::string& job : {launch.job, launch.scheduler_job}) {
+    if (!job.empty()) return at_name(job, launch.rank, "this host's place for the job " + job);
+  }
   throw Error(ANELLO_ERR_ARGUMENT, text("there are ", launch.size, " ranks (", launch.source,
                                         ") and no meeting place: set MASTER_ADDR and MASTER_PORT, or a url"));
 }

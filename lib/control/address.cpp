@@ -76,6 +76,12 @@ bool each_interface(Visit visit) {
 
 int family_of(const SocketAddress& address) { return address.storage.ss_family; }
 
+bool is_unix_socket(int socket) {
+  int domain = 0;
+  socklen_t length = sizeof domain;
+  return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX;
+}
+
 UniqueFd new_socket(int family) {
   return UniqueFd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
@@ -218,16 +224,18 @@ std::string resolve(const std::string& host, std::int64_t timeout_ms) {
 }
 
 void set_connection_options(int socket) {
-  int domain = 0;
-  socklen_t length = sizeof domain;
-  if (::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 || domain == AF_UNIX) return;
+  if (is_unix_socket(socket)) return;
   const int yes = 1, idle_s = 5, interval_s = 2, probes = 5;
-  const unsigned int unanswered_ms = 15'000;
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+void limit_silence(int socket) {
+  if (is_unix_socket(socket)) return;
+  const unsigned int unanswered_ms = 15'000;
   ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
 }
 

@@ -40,6 +40,10 @@ std::string address_of_interface(const std::string& name);
 // Throws Error: ANELLO_ERR_ADDRESS, naming host.
 std::string resolve(const std::string& host, std::int64_t timeout_ms);
 
-void set_connection_options(int tcp_socket);  // no delay; a peer that vanished is found out
+// Both do nothing to Unix sockets.
+void set_connection_options(int socket);  // no delay; a host that vanished is found out while nothing is sent
+// Also while something is: for control links only, because the kernel takes a receiver that does not read for a dead one
+// then, and a rank that computes does not read its lanes.
+void limit_silence(int socket);
 
 }  // namespace anello::control

@@ -78,6 +78,10 @@ int Agent::lowest_here() const {
   return rank_;
 }
 
+std::string Agent::who(int rank) const {
+  return peers_.empty() ? text("rank ", rank) : describe(peer(rank).member);
+}
+
 bool Agent::watched(int rank) const {
   const std::uint64_t process = peer(rank).member.process;
   return process == this_host().process || (watch_ && watch_->watches(process));
@@ -92,8 +96,12 @@ void Agent::peer_gone(int rank, const std::string& how) {
     peer_left(rank, -1);
     return;
   }
-  const std::string who = member != nullptr ? describe(*member) : text("rank ", rank);
-  peer_lost(rank, Error(ANELLO_ERR_PEER_LOST, text(who, " is lost: ", how), rank), -1);
+  // A rank of this process cannot have died alone.
+  if (member != nullptr && member->process == this_host().process) {
+    peer_left(rank, -1);
+    return;
+  }
+  peer_lost(rank, Error(ANELLO_ERR_PEER_LOST, text(who(rank), " is lost: ", how), rank), -1);
 }
 
 void Agent::peer_left(int rank, int told_by) {
@@ -164,6 +172,9 @@ void Agent::receive(int from, const Frame& frame) {
 }
 
 Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
+  // Between two parents, or with children on their way here, a goodbye would be lost and taken for a death.
+  const Deadline limit = Deadline::in_ms(kGoodbyeMs);
+  while (!self->tree_.settled() && !limit.passed()) co_await sleep_ms(self->service_.io(), 2);
   self->tree_.send(Writer().put(self->rank_).frame(kGoodbye));
   self->leaving_ = true;
   if (self->has_room_) self->service_.door().remove(self->job_, self->rank_);

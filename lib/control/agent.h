@@ -59,6 +59,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   Standing standing(int rank) const { return standing_[static_cast<std::size_t>(rank)]; }
   bool here(int rank) const { return standing(rank) == Standing::here; }
   int lowest_here() const;
+  std::string who(int rank) const;  // for people; also before everybody is known
   bool watched(int rank) const;  // its end is seen without a connection to it
   // It is not there any more: it left if it said so in the arena, else it is lost. how: "its process has ended".
   void peer_gone(int rank, const std::string& how);

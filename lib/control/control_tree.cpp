@@ -13,6 +13,7 @@ constexpr std::size_t kMaxUnsent = 256;
 }  // namespace
 
 std::shared_ptr<Link> ControlTree::link_up(int parent, std::shared_ptr<Stream> stream) {
+  limit_silence(stream->descriptor());
   auto link = std::make_shared<Link>(agent_.service(), std::move(stream));
   links_[parent] = link;
   parentless_ = false;
@@ -96,6 +97,7 @@ Task<> ControlTree::await_orphans(std::shared_ptr<Agent> agent) {
 }
 
 void ControlTree::adopt(int from, std::shared_ptr<Stream> stream) {
+  limit_silence(stream->descriptor());
   auto link = std::make_shared<Link>(agent_.service(), std::move(stream));
   if (const auto old = links_.find(from); old != links_.end()) old->second->close();
   links_[from] = link;
@@ -106,7 +108,7 @@ void ControlTree::adopt(int from, std::shared_ptr<Stream> stream) {
     } else if (agent_.standing(rank) == Agent::Standing::lost) {
       Writer writer;
       writer.put(rank);
-      put_error(writer, Error(ANELLO_ERR_PEER_LOST, describe(agent_.peer(rank).member) + " is lost", rank));
+      put_error(writer, Error(ANELLO_ERR_PEER_LOST, agent_.who(rank) + " is lost", rank));
       link->send(writer.frame(kLost));
     }
   }
@@ -142,6 +144,15 @@ void ControlTree::forget(int rank) {
   if (link == links_.end()) return;
   link->second->close();
   links_.erase(link);
+}
+
+bool ControlTree::settled() const {
+  const int parent = agent_.lowest_here();
+  for (int rank = 0; rank < agent_.size(); ++rank) {
+    if (rank == agent_.rank() || !agent_.here(rank) || agent_.watched(rank)) continue;
+    if (!links_.contains(parent == agent_.rank() ? rank : parent)) return false;
+  }
+  return true;
 }
 
 Task<> ControlTree::flushed(std::int64_t ms) {

@@ -26,6 +26,8 @@ class ControlTree {
   void send(const Frame& frame, int except = -1);
   void send_to(int rank, const Frame& frame);
   void forget(int rank);  // it is gone
+  // A goodbye said now reaches all who could only learn of it by a link.
+  bool settled() const;
 
   Task<> flushed(std::int64_t ms);
   void close();

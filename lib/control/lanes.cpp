@@ -14,6 +14,7 @@ constexpr std::int64_t kAnswerMs = 10'000;
 }  // namespace
 
 void Lanes::request(int peer) {
+  if (peer < 0 || peer >= agent_.size() || peer == agent_.rank()) return;
   Lane& lane = lanes_[peer];
   if (lane.done || lane.wanted) return;
   lane.wanted = true;

@@ -36,11 +36,17 @@ std::vector<int> numbers(const std::vector<UniqueFd>& descriptors) {
 
 std::shared_ptr<LocalGroup> LocalGroup::make(int ranks, std::vector<UniqueFd> wake, std::vector<Death> deaths) {
   std::shared_ptr<LocalGroup> group(new LocalGroup);
-  group->layout_ = {ranks, kRingBytes};
+  group->layout_ = {ranks, ring_bytes_for(ranks)};
   group->memory_ = UniqueFd(::memfd_create("anello", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!group->memory_) throw system_error("memfd_create", errno);
+  if (!group->memory_) {
+    const bool lack = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    throw Error(lack ? ANELLO_ERR_RESOURCE : ANELLO_ERR_SYSTEM, system_text("memfd_create", errno));
+  }
   const auto bytes = static_cast<off_t>(group->layout_.bytes());
-  if (::ftruncate(group->memory_.get(), bytes) != 0) throw system_error("ftruncate", errno);
+  if (::ftruncate(group->memory_.get(), bytes) != 0) {
+    throw Error(ANELLO_ERR_RESOURCE, text("shared memory of ", bytes, " bytes is not allowed: ",
+                                          system_text("ftruncate", errno)));
+  }
   if (::fcntl(group->memory_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw system_error("fcntl(F_ADD_SEALS)", errno);
   }
@@ -56,7 +62,7 @@ std::shared_ptr<LocalGroup> LocalGroup::make(int ranks, std::vector<UniqueFd> wa
   transport::ArenaHeader& header = group->arena(0).header();
   header.nonce = group->nonce_ = random_number();
   header.ranks = static_cast<std::uint32_t>(ranks);
-  header.ring_bytes = kRingBytes;
+  header.ring_bytes = static_cast<std::uint32_t>(group->layout_.ring_bytes);
   group->enlist(group);
   return group;
 }

@@ -15,7 +15,10 @@ namespace anello::control {
 class Service;
 class DeathWatch;
 
-inline constexpr std::size_t kRingBytes = 256 * 1024;
+// Of a ring. Both processors stay busy with 1 MiB between two ranks; many ranks share the same cache.
+constexpr std::size_t ring_bytes_for(int ranks) {
+  return ranks <= 4 ? 1024 * 1024 : ranks <= 16 ? 512 * 1024 : 256 * 1024;
+}
 
 // Of a process with ranks in the arena: becomes readable when it ends.
 struct Death {

@@ -384,6 +384,7 @@ void Context::watch_descriptor(Route& way, bool add) {
   if (descriptor < 0) return;
   epoll_event interest{};
   interest.events = EPOLLIN | (way.endpoint()->wants_room() ? EPOLLOUT : 0u);
+  if (add) ++sockets_;
   if (!add && way.interest == interest.events) return;
   way.interest = interest.events;
   interest.data.ptr = &way;

@@ -155,6 +155,7 @@ class Context {
   UniqueFd epoll_;
   std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used
   std::vector<Route*> open_routes_;
+  int sockets_ = 0;                             // of the open routes
   std::vector<Route*> suspects_;                // broken, without word from control yet
   std::unordered_map<std::uint64_t, Group*> groups_;
   Group* last_group_ = nullptr;

@@ -143,6 +143,7 @@ void Context::lane_broke(Route& way) {
   suspects_.push_back(&way);
   // Else its end of file would keep everybody awake who waits on descriptors.
   if (const int descriptor = way.endpoint()->descriptor(); descriptor >= 0) {
+    --sockets_;
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
   }
   const Error& cause = *way.endpoint()->failure();
@@ -157,7 +158,7 @@ void Context::lane_broke(Route& way) {
 bool Context::gone_for(const Group& group, int peer, std::string& how) const {
   const int world = group.ranks[std::size_t(peer)];
   const Flow& flow = group.flows[std::size_t(peer)];
-  const Route* way = routes_[std::size_t(world)].get();
+  Route* way = routes_[std::size_t(world)].get();
   const std::int64_t long_ago = now_ns() - kWordFromControl;
   if (flow.left_ns != 0 && flow.left_ns < long_ago) {
     how = "destroyed this communicator";
@@ -165,7 +166,11 @@ bool Context::gone_for(const Group& group, int peer, std::string& how) const {
   }
   if (gone_[std::size_t(world)] == Gone::left && left_ns_[std::size_t(world)] < long_ago) {
     // What it sent before may still be on the way in a socket; its end says that all has come.
-    if (way != nullptr && way->state() == Route::State::open && way->endpoint()->descriptor() >= 0) return false;
+    // In shared memory all of it is there already, though perhaps not looked at.
+    if (way != nullptr && way->state() == Route::State::open &&
+        (way->endpoint()->descriptor() >= 0 || way->has_arrivals())) {
+      return false;
+    }
     how = "left the job";
     return true;
   }
@@ -178,14 +183,12 @@ bool Context::gone_for(const Group& group, int peer, std::string& how) const {
 
 // Operations that wait for a rank that will send no more end now, not at their deadline.
 void Context::check_gone() {
-  bool look = any_gone_ || !suspects_.empty();
+  if (!any_gone_ && suspects_.empty()) return;
   for (auto& [id, group] : groups_) {
-    if (group->error) continue;
-    for (Flow& flow : group->flows) look |= flow.left_ns != 0;
-  }
-  if (!look) return;
-  for (auto& [id, group] : groups_) {
-    for (int peer = 0; peer < group->size() && !group->error; ++peer) {
+    // Only what still stands at a second look: between the two everything that had come, and every answer to what was
+    // sent, has been taken in.
+    const bool moved = std::exchange(group->movement_at_look, group->movement) != group->movement;
+    for (int peer = 0; peer < group->size() && !group->error && !moved; ++peer) {
       std::string how;
       if (peer == group->rank || !gone_for(*group, peer, how)) continue;
       const Operation* held_up = nullptr;

@@ -68,6 +68,7 @@ class Group {
   int active = 0;
   Fifo<Operation, &Operation::next_exchange> exchanges;  // only the first is on the board
   std::uint64_t movement = 0;  // of any collective
+  std::uint64_t movement_at_look = ~std::uint64_t{0};  // when peers that are gone were last looked for
 
   OperationFifo receives;   // posted, not matched
   OperationFifo matched;    // receives whose announced message is granted

@@ -212,6 +212,7 @@ void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
       return;
     case FrameKind::leave:
       flow.left_ns = now_ns();
+      any_gone_ = true;
       return;
     case FrameKind::announce:
       on_announce(flow, header);

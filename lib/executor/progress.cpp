@@ -10,6 +10,9 @@
 
 namespace anello::executor {
 
+// What looking at a socket costs, in turns of a wait.
+constexpr int kSocketTurns = 10;
+
 // Moves everything once. True when something moved.
 bool Context::progress() {
   bool moved = false;
@@ -114,7 +117,7 @@ bool Context::test(Operation& operation) {
   if (!driving_) {
     const kernels::DefaultFloats floats;
     progress();
-    check_gone();
+    if (any_gone_ || !suspects_.empty()) tick(nullptr);
   }
   return operation.done.load(std::memory_order_relaxed);
 }
@@ -152,7 +155,7 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
       first_doze = true;
       continue;
     }
-    switch (waiting.next()) {
+    switch (waiting.next(1 + kSocketTurns * sockets_)) {
       case Waiting::Next::spin:
         pause_processor();
         break;
@@ -247,7 +250,6 @@ void Context::run_in_background() {
   [[maybe_unused]] const ssize_t taken = ::read(job_->wake_descriptor(), &count, sizeof count);
   while (progress()) {
   }
-  check_gone();
   if (unfinished_ > 0) watch_in_background();
 }
 

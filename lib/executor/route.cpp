@@ -38,8 +38,14 @@ bool Route::drained() {
   return endpoint_->failure() != nullptr || (!has_work() && endpoint_->flush());
 }
 
+bool Route::has_arrivals() {
+  return endpoint_->incoming() != nullptr && (endpoint_->remaining() == 0 || !endpoint_->view().empty());
+}
+
 void Route::break_off() {
   if (state_ != State::open) return;
+  // The frame that is leaving may have been the last that the peer took.
+  if (leaving_.kind != Leaving::Kind::none && endpoint_->send(leaving_.header, leaving_.payload)) sent();
   state_ = State::broken;
   broken_since_ns_ = now_ns();
   leaving_ = {};

@@ -33,6 +33,9 @@ class Route {
   // Bytes that the endpoint holds by itself have gone out and nothing waits to.
   bool drained();
 
+  // Something has come that has not been taken.
+  bool has_arrivals();
+
   // Sends what can be sent, takes what has come. True when something moved.
   bool push();
   bool pull();

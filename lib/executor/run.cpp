@@ -246,19 +246,32 @@ schedule::Collective operation_collective(anello_kind_t kind) {
   }
 }
 
+namespace {
+
+// Whether messages of the peer are outstanding that have not come: neither received nor kept.
+bool lacks(const RunLane& lane) {
+  if (lane.next_send < lane.plan->sends.size()) return true;
+  std::size_t outstanding = 0;
+  for (std::size_t i = lane.next_receive; i < lane.plan->receives.size(); ++i) {
+    outstanding += message_bytes(*lane.operation, lane.plan->receives[i]);
+  }
+  std::size_t here = lane.received;
+  for (const EarlyFrame* frame = lane.early.front(); frame != nullptr; frame = frame->next) here += frame->header.bytes;
+  return here < outstanding;
+}
+
+}  // namespace
+
 bool needs(const Operation& operation, int peer) {
-  if (operation.state == Operation::State::done) return false;
-  const Group& group = *operation.group;
-  switch (operation.kind) {
-    case ANELLO_SEND: return operation.peer == peer;
-    case ANELLO_RECV: return operation.peer == peer;
-    default: break;
-  }
-  if (operation.state != Operation::State::active) return true;
+  if (operation.kind == ANELLO_SEND || operation.kind == ANELLO_RECV) return operation.peer == peer;
+  // What is queued is looked at once it is under way: all it needs may have come already.
+  if (operation.state != Operation::State::active) return false;
   for (const RunLane& lane : operation.run.lanes) {
-    if (lane.plan->peer == peer && !lane.done()) return true;
+    if (lane.plan->peer == peer && lacks(lane)) return true;
   }
-  if (operation.plan->is_exchange) return !operation.published || !group.board.has_come(peer);
+  if (operation.plan->is_exchange) {
+    return operation.group->exchanges.front() == &operation && !operation.group->board.has_come(peer);
+  }
   return false;
 }
 

@@ -19,17 +19,20 @@ class Waiting {
   enum class Next { spin, yield, sleep };
 
   explicit Waiting(const WaitBudget& budget) : budget_(budget) {}
-  void progressed() { turns_ = 0; }
-  Next next() {
-    const int turn = turns_++;
-    if (turn < budget_.spins) return Next::spin;
-    if (turn < budget_.spins + budget_.yields) return Next::yield;
-    return Next::sleep;
+  void progressed() { spent_ = yields_ = 0; }
+  // cost: of the turn just done, in turns over shared memory alone; polling a socket is a system call.
+  Next next(int cost) {
+    if (spent_ < budget_.spins) {
+      spent_ += cost;
+      return Next::spin;
+    }
+    return yields_++ < budget_.yields ? Next::yield : Next::sleep;
   }
 
  private:
   const WaitBudget& budget_;
-  int turns_ = 0;
+  int spent_ = 0;
+  int yields_ = 0;
 };
 
 inline void pause_processor() {

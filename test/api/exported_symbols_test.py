@@ -29,7 +29,8 @@ class ExportedSymbols(unittest.TestCase):
 
     def test_the_library_exports_exactly_the_headers(self):
         promised = set().union(*(declared(pathlib.Path(header).read_text()) for header in self.headers))
-        listing = subprocess.run(["nm", "-D", "--defined-only", self.library], check=True, capture_output=True, text=True)
+        listing = subprocess.run(["nm", "-D", "--defined-only", self.library], check=True, capture_output=True,
+                                 text=True)
         found = exported(listing.stdout)
         self.assertGreater(len(promised), 40, "the headers were not understood")
         self.assertEqual(promised - found, set(), "declared, but not exported")

@@ -53,7 +53,8 @@ class Install(unittest.TestCase):
         flags = run(["pkg-config", f"--define-variable=prefix={self.prefix}", "--cflags", "--libs", "anello"],
                     PKG_CONFIG_PATH=str(self.library / "pkgconfig"))
         program = pathlib.Path(self.folder.name) / "by_pkg_config"
-        run([*shlex.split(self.compiler), "-std=c11", OUTSIDE / "outside.c", "-o", program, *shlex.split(flags), "-pthread"])
+        run([*shlex.split(self.compiler), "-std=c11", OUTSIDE / "outside.c", "-o", program, *shlex.split(flags),
+             "-pthread"])
         self.outside(program)
 
     def test_an_outside_program_builds_with_cmake_and_runs(self):

@@ -1,11 +1,13 @@
-// docs/environment.md says what environment.def does, and names the foreign variables too.
+// docs/environment.md says what environment.def does, and names the variables of other launchers that are read.
 #include "base/config.h"
 #include "base/text.h"
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <regex>
 
 namespace anello {
 namespace {
@@ -30,14 +32,25 @@ TEST_CASE("the page's table of ANELLO_ variables is environment.def's, row by ro
   CHECK(documented == expected);
 }
 
-TEST_CASE("the page names the variables of other launchers that are read") {
+// Read as text: the layer that reads them is above this one, and keeps its list to itself.
+std::vector<std::string> foreign_variables() {
+  std::ifstream source(LAUNCHER_SOURCE);
+  const std::string code{std::istreambuf_iterator<char>(source), {}};
+  std::vector<std::string> names;
+  const std::regex quoted("\"([A-Z][A-Z_]*)\"");
+  for (std::sregex_iterator found(code.begin(), code.end(), quoted), end; found != end; ++found) {
+    names.push_back((*found)[1]);
+  }
+  return names;
+}
+
+TEST_CASE("the page names every variable of other launchers that is read") {
   std::string page;
   for (const std::string& line : page_lines()) page += line + '\n';
-  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                           "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS",
-                           "SLURM_LOCALID", "MASTER_ADDR", "MASTER_PORT"}) {
-    CHECK_THAT(page, Catch::Contains(text("`", name, "`")));
-  }
+  const std::vector<std::string> names = foreign_variables();
+  CHECK(std::count(names.begin(), names.end(), "RANK") > 0);
+  CHECK(std::count(names.begin(), names.end(), "MASTER_ADDR") > 0);
+  for (const std::string& name : names) CHECK_THAT(page, Catch::Contains(text("`", name, "`")));
 }
 
 }  // namespace

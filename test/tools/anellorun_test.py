@@ -41,7 +41,8 @@ class Anellorun(unittest.TestCase):
         self.assertRegex(rows[0][6], r"^[0-9a-f]{16}$")
 
     def test_x_sets_and_passes_on_variables(self):
-        code, out, _ = self.run_shell(2, 'echo "$ONE,$TWO"', "-x", "ONE=a b=c", "-x", "TWO", env={"PATH": "/bin", "TWO": "2"})
+        code, out, _ = self.run_shell(2, 'echo "$ONE,$TWO"', "-x", "ONE=a b=c", "-x", "TWO",
+                                      env={"PATH": "/bin", "TWO": "2"})
         self.assertEqual((code, out), (0, "a b=c,2\n" * 2))
 
     def test_standard_input_goes_to_rank_0_and_to_nobody_else(self):
@@ -140,7 +141,8 @@ class Anellorun(unittest.TestCase):
         code, out, err = self.run_shell(3, f"[ $RANK = 1 ] && {{ echo $$; exit 3; }}; exec {WAITS}")
         self.assertEqual(code, 3)
         host = pathlib.Path("/proc/sys/kernel/hostname").read_text().strip()
-        self.assertEqual(err.splitlines()[0], f"anellorun: rank 1 (host {host}, pid {out.strip()}) ended with exit code 3")
+        self.assertEqual(err.splitlines()[0],
+                         f"anellorun: rank 1 (host {host}, pid {out.strip()}) ended with exit code 3")
 
     def test_a_killed_rank_is_named_with_its_signal(self):
         code, _, err = self.run_shell(3, f"[ $RANK = 2 ] && kill -9 $$; exec {WAITS}")

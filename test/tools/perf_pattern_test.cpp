@@ -26,7 +26,8 @@ double at(const Block& block, anello_dtype_t dtype, std::size_t i) {
 }
 
 // A buffer that holds the block as it should, from element `first` on.
-std::vector<unsigned char> filled(const Block& block, std::size_t element, std::size_t first, std::size_t count = kCount) {
+std::vector<unsigned char> filled(const Block& block, std::size_t element, std::size_t first,
+                                  std::size_t count = kCount) {
   std::vector<unsigned char> buffer(count * element);
   fill(buffer.data(), count, element, block, first);
   return buffer;
@@ -118,7 +119,8 @@ TEST_CASE("a rank left out, counted twice or taken for another is seen in most e
       }
       CHECK(wrong(faulty.data(), kPeriod, element, expected, 0) > static_cast<std::int64_t>(kPeriod / 2));
     }
-    CHECK(wrong(moved(dtype, 1, 0).data(), kPeriod, element, moved(dtype, 2, 0), 0) > static_cast<std::int64_t>(kPeriod / 2));
+    CHECK(wrong(moved(dtype, 1, 0).data(), kPeriod, element, moved(dtype, 2, 0), 0) >
+          static_cast<std::int64_t>(kPeriod / 2));
   }
 }
 

@@ -58,19 +58,22 @@ class Perf(unittest.TestCase):
                                             "-b", "4", "-e", "300K", "-f", "27", "-n", "2", "-c", "3"), ranks)
 
     def test_every_type_and_operation(self):
-        report, text = self.report([], "--ranks", "threads", "-t", "3", "-b", "10000", "-n", "1", "-d", "all", "-o", "all")
+        report, text = self.report([], "--ranks", "threads", "-t", "3", "-b", "10000", "-n", "1", "-d", "all",
+                                   "-o", "all")
         self.check(report, text, 3)
         cases = {(row["type"], row["redop"]) for row in report["results"]}
         self.assertEqual(len(cases), 7 * 5)
         self.assertEqual(len(report["results"]), 7 * 5)
 
     def test_every_root(self):
-        report, text = self.report([], "--ranks", "threads", "-t", "3", "-b", "1K", "--collective", "broadcast", "-r", "-1")
+        report, text = self.report([], "--ranks", "threads", "-t", "3", "-b", "1K", "--collective", "broadcast",
+                                   "-r", "-1")
         self.check(report, text, 3)
         self.assertEqual([row["root"] for row in report["results"]], [0, 1, 2])
 
     def test_the_figures_follow_from_each_other(self):
-        report, text = self.report([], "--ranks", "threads", "-t", "2", "-b", "1M", "-e", "2M", "-n", "7", "--stats", "--dirty")
+        report, text = self.report([], "--ranks", "threads", "-t", "2", "-b", "1M", "-e", "2M", "-n", "7", "--stats",
+                                   "--dirty")
         self.check(report, text, 2)
         self.assertEqual([row["size"] for row in report["results"]], [1 << 20, 2 << 20])
         for row in report["results"]:
@@ -90,7 +93,8 @@ class Perf(unittest.TestCase):
         self.assertRegex(text, r"# this host now: memcpy [\d.]+ GB/s.*loopback TCP [\d.]+ us one way and [\d.]+ GB/s")
 
     def test_a_bandwidth_below_the_wanted_one_gives_1(self):
-        text = self.run_command([PERF, "--ranks", "threads", "-t", "2", "-b", "8", "--no-ceilings", "--min-busbw", "1e6"], 1)
+        text = self.run_command([PERF, "--ranks", "threads", "-t", "2", "-b", "8", "--no-ceilings",
+                                 "--min-busbw", "1e6"], 1)
         self.assertIn("FAILED", text)
 
     def test_mistakes_give_2_and_are_named(self):
@@ -102,8 +106,8 @@ class Perf(unittest.TestCase):
                 self.assertIn(named, self.run_command([PERF, *arguments], 2))
 
     def test_a_call_that_fails_gives_3_on_every_rank(self):
-        text = self.run_command([PERF, "--ranks", "threads", "-t", "2", "-b", "8", "--collective", "broadcast", "-r", "7",
-                                 "--no-ceilings"], 3)
+        text = self.run_command([PERF, "--ranks", "threads", "-t", "2", "-b", "8", "--collective", "broadcast",
+                                 "-r", "7", "--no-ceilings"], 3)
         self.assertIn("anello_broadcast", text)
 
 

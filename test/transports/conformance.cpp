@@ -302,10 +302,10 @@ void news_before_sleep(Lane lane) {
 }  // namespace
 
 void keeps_contract(const LaneMaker& make) {
-  SECTION("frames of all sizes arrive in order, by copy and by view, in pieces of all sizes") { order_and_sizes(make()); }
+  SECTION("frames of all sizes arrive in order, by copy and by view, in all pieces") { order_and_sizes(make()); }
   SECTION("a frame stays the incoming one until all of it was consumed") { incoming_stays(make()); }
   SECTION("a full lane refuses a frame, and takes it once there is room") { a_full_lane(make()); }
-  SECTION("a frame given up half-way arrives with its true payload, and the lane goes on") { given_up_half_way(make()); }
+  SECTION("a frame given up half-way arrives with its true payload") { given_up_half_way(make()); }
   SECTION("large frames go both ways at once") { both_directions(make()); }
   SECTION("a closed lane delivers everything before it fails") { a_closed_lane(make()); }
   SECTION("a lane closed in the middle of a frame fails, whole frames first") { closed_half_way(make()); }

@@ -77,7 +77,9 @@ class FaultyEndpoint final : public Endpoint {
 
   std::size_t receive(std::byte* into, std::size_t bytes) override {
     if (failed() || current_ == nullptr) return 0;
-    const std::size_t got = inner_->receive(into, allowed(std::min(bytes, remaining()), 1));
+    const std::size_t may = allowed(std::min(bytes, remaining()), 1);
+    if (may == 0) return 0;
+    const std::size_t got = inner_->receive(into, may);
     if (flips(received_, got)) into[plan_.flip_received_at - received_] ^= std::byte{1};
     received_ += got;
     return got;
@@ -87,10 +89,11 @@ class FaultyEndpoint final : public Endpoint {
     if (failed() || current_ == nullptr) return {};
     std::span<const std::byte> here = inner_->view();
     const std::size_t may = allowed(here.size(), 16);
+    if (failed()) return {};
     if (may < 16 && may < remaining()) {
       // Too little for a view by its rule: what comes before a cut can only be copied.
       inner_->consume(0);
-      if (plan_.cut_received_at != kNever && may < here.size()) cut_before(plan_.cut_received_at + 1);
+      if (plan_.cut_received_at != kNever && may > 0 && may < here.size()) cut();
       return {};
     }
     here = here.first(may);
@@ -118,7 +121,8 @@ class FaultyEndpoint final : public Endpoint {
   bool before_sleep() override {
     if (failed() || stalled()) return false;
     // What this decorator holds back nobody else will announce.
-    return inner_->before_sleep() || sending_withheld_ || waited_to_receive_ > 0 || (plan_.short_bytes != 0 && remaining() > 0);
+    const bool withheld = sending_withheld_ || waited_to_receive_ > 0 || (plan_.short_bytes != 0 && remaining() > 0);
+    return inner_->before_sleep() || withheld;
   }
 
  private:
@@ -150,7 +154,7 @@ class FaultyEndpoint final : public Endpoint {
   // How many of `bytes` may be received now.
   std::size_t allowed(std::size_t bytes, std::size_t least) {
     if (bytes == 0 || stalled()) return 0;
-    if (plan_.short_bytes != 0) bytes = std::min(bytes, std::max(plan_.short_bytes + least - 1, least) / least * least);
+    if (plan_.short_bytes != 0) bytes = std::min(bytes, (plan_.short_bytes + least - 1) / least * least);
     bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, plan_.stall_received_at - received_));
     if (plan_.cut_received_at - received_ >= bytes) return bytes;
     const auto until = static_cast<std::size_t>(plan_.cut_received_at - received_);

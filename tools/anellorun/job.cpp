@@ -79,7 +79,8 @@ std::vector<std::string> Job::environment(int rank, int secret_fd) const {
   variables["MASTER_PORT"] = std::to_string(port_);
   variables["ANELLO_JOB"] = name_;
   for (const auto& [name, value] : options_.environment) variables[name] = value;
-  variables["ANELLO_SECRET_FD"] = std::to_string(secret_fd);  // last: a number of somebody else's choice means nothing here
+  // Last: a number of somebody else's choice means nothing here.
+  variables["ANELLO_SECRET_FD"] = std::to_string(secret_fd);
 
   std::vector<std::string> entries;
   for (const auto& [name, value] : variables) entries.push_back(name + "=" + value);

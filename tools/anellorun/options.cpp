@@ -56,7 +56,7 @@ std::size_t program_begin(const CLI::App& app, const std::vector<std::string>& w
 std::pair<std::string, std::string> variable(const std::string& word) {
   const auto equals = word.find('=');
   const std::string name = word.substr(0, equals);
-  if (name.empty()) throw CLI::ValidationError("-x", "'" + word + "' names no variable; write -x NAME or -x NAME=value");
+  if (name.empty()) throw CLI::ValidationError("-x", "'" + word + "' names no variable; write NAME or NAME=value");
   if (equals != std::string::npos) return {name, word.substr(equals + 1)};
   const char* value = std::getenv(name.c_str());
   if (value == nullptr) throw CLI::ValidationError("-x", name + " is not set here; write -x " + name + "=value");
@@ -85,7 +85,8 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i) words.push_back(words.empty() || words.back() != "--" ? canonical(argv[i]) : argv[i]);
   const std::size_t begin = program_begin(app, words);
-  std::vector<std::string> own(words.rend() - static_cast<std::ptrdiff_t>(begin), words.rend());  // CLI11 wants them reversed
+  // CLI11 wants them reversed.
+  std::vector<std::string> own(words.rend() - static_cast<std::ptrdiff_t>(begin), words.rend());
   const std::size_t skipped = begin < words.size() && words[begin] == "--" ? 1 : 0;
   // As they were typed: the program may have a -np of its own.
   for (std::size_t i = begin + skipped; i < words.size(); ++i) options.program.push_back(argv[i + 1]);

@@ -43,7 +43,8 @@ class Source {
   int fd() const { return fd_.get(); }
   bool open() const { return static_cast<bool>(fd_); }
   const Sink& sink() const { return *sink_; }
-  // Reads what is there and hands on the whole lines of it; false when nothing was there. Requires: fd() does not block.
+  // Reads what is there and hands on the whole lines of it; false when nothing was there.
+  // Requires: fd() does not block.
   bool read_some();
   // Hands on what is left, ended or not, and closes.
   void close();

@@ -16,7 +16,6 @@ InprocEndpoint::~InprocEndpoint() {
   detach();
   leave_gate();
   out_->sender_gone.store(true, std::memory_order_release);
-  in_->receiver_gone.store(true, std::memory_order_release);
   if (!in_forked_child()) arena_.wake(local_peer_);
 }
 
@@ -33,20 +32,15 @@ void InprocEndpoint::publish() {
 }
 
 bool InprocEndpoint::send(const FrameHeader& header, const std::byte* payload) {
+  // Before the look at failure: a receiver may have taken the frame as its last deed.
+  if (lent_ && returned()) {
+    lent_ = starved_ = false;
+    return true;
+  }
   if (failure_) return false;
-  if (lent_) {
-    if (returned()) {
-      lent_ = starved_ = false;
-      return true;
-    }
-    if (out_->receiver_gone.load(std::memory_order_acquire)) lose();
-    return false;
-  }
+  if (lent_) return false;
   starved_ = !flush() || queue_full();
-  if (starved_) {
-    if (out_->receiver_gone.load(std::memory_order_acquire)) lose();
-    return false;
-  }
+  if (starved_) return false;
   Queued& slot = out_->queue[put_ % kQueue];
   slot.header = header;
   if (header.bytes <= kSmallBytes) {
@@ -110,7 +104,8 @@ std::span<const std::byte> InprocEndpoint::view() {
   if (failure_ || left == 0) return {};
   if (header_.bytes <= kSmallBytes) return {in_->queue[taken_ % kQueue].small.data() + consumed_, left};
   if (!inside_) inside_ = in_->try_enter();
-  if (!inside_) return {};  // the sender is taking its memory back: the next look finds the copy
+  refused_ = !inside_;
+  if (refused_) return {};  // the sender is taking its memory back: the next look finds the copy
   return {in_->payload.load(std::memory_order_relaxed) + consumed_, left};
 }
 
@@ -145,8 +140,7 @@ bool InprocEndpoint::before_sleep() {
   leave_gate();
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (starved_ && (lent_ || held_ ? returned() : !queue_full())) return true;
-  if (starved_ && out_->receiver_gone.load(std::memory_order_relaxed)) return true;
-  if (remaining() != 0) return false;
+  if (remaining() != 0) return refused_;  // nobody announces that the gate is open again
   const std::uint64_t seen = taken_ + (current_ && header_.bytes == 0 ? 1 : 0);
   return in_->put.load(std::memory_order_relaxed) != seen || in_->sender_gone.load(std::memory_order_relaxed);
 }
@@ -154,8 +148,8 @@ bool InprocEndpoint::before_sleep() {
 void InprocEndpoint::lose() {
   leave_gate();
   failure_ = Error(ANELLO_ERR_PEER_LOST, text("rank ", peer_, ", a thread of this process, closed its lane"), peer_);
-  // The memory that was lent: the receiver has gone, nobody reads it.
-  if (out_->receiver_gone.load(std::memory_order_acquire)) lent_ = held_ = false;
+  // Its end is destroyed and reads nothing more: what was lent is the caller's again. What it took to the end is sent.
+  if (!returned()) lent_ = held_ = false;
 }
 
 }  // namespace anello::transport

@@ -52,6 +52,7 @@ class InprocEndpoint final : public Endpoint {
   std::size_t consumed_ = 0;
   bool current_ = false;
   bool inside_ = false;
+  bool refused_ = false;  // the last view found the sender inside
   Error failure_;
 };
 

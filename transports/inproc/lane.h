@@ -30,7 +30,6 @@ struct InprocLane {
   std::atomic<const std::byte*> payload{nullptr};  // behind the gate
   std::atomic<std::size_t> consumed{0};            // behind the gate
   std::atomic<bool> sender_gone{false};
-  std::atomic<bool> receiver_gone{false};
 
   std::unique_ptr<Queued[]> queue = std::make_unique_for_overwrite<Queued[]>(kQueue);
   std::unique_ptr<std::byte[]> spare = std::make_unique_for_overwrite<std::byte[]>(kMaxFrameBytes);

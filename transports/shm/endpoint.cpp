@@ -63,8 +63,8 @@ bool ShmEndpoint::flush() {
 void ShmEndpoint::check_writer() {
   if (!writer_.corrupt()) return;
   failure_ = Error(ANELLO_ERR_CORRUPT,
-                   text("rank ", peer_, " wrote an impossible position into the shared ring it reads from; its process ",
-                        "has a memory fault or is not an Anello of this version"),
+                   text("rank ", peer_, " wrote an impossible position into the shared ring it reads from; its ",
+                        "process has a memory fault or is not an Anello of this version"),
                    peer_);
 }
 

@@ -1,0 +1,247 @@
+#include "support/thread_ranks.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace anello::test;
+
+namespace {
+
+// Small whole numbers, so that sums and products are exact in every type.
+int number(int rank, std::size_t i) { return 1 + int((std::size_t(rank) * 3 + i) % 3); }
+
+float from_bfloat16(std::uint16_t bits) {
+  const std::uint32_t wide = std::uint32_t(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+std::uint16_t to_bfloat16(float value) {
+  std::uint32_t wide;
+  std::memcpy(&wide, &value, sizeof wide);
+  return std::uint16_t(wide >> 16);  // exact for small whole numbers
+}
+float from_float16(std::uint16_t bits) {
+  const int exponent = (bits >> 10) & 31;
+  const float mantissa = float(bits & 1023) / 1024.0f;
+  const float magnitude = exponent == 0 ? mantissa / 16384.0f : (1.0f + mantissa) * float(1u << exponent) / 32768.0f;
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+std::uint16_t to_float16(int value) {
+  if (value == 0) return 0;
+  int exponent = 0;
+  while ((value >> exponent) > 1) ++exponent;
+  return std::uint16_t((exponent + 15) << 10 | ((value << (10 - exponent)) & 1023));
+}
+
+void put(std::vector<unsigned char>& into, anello_dtype_t dtype, std::size_t i, int value) {
+  unsigned char* at = into.data() + i * anello_dtype_size(dtype);
+  const auto store = [at](auto typed) { std::memcpy(at, &typed, sizeof typed); };
+  switch (dtype) {
+    case ANELLO_FLOAT32: return store(float(value));
+    case ANELLO_FLOAT64: return store(double(value));
+    case ANELLO_INT32: return store(std::int32_t(value));
+    case ANELLO_INT64: return store(std::int64_t(value));
+    case ANELLO_UINT8: return store(std::uint8_t(value));
+    case ANELLO_FLOAT16: return store(to_float16(value));
+    case ANELLO_BFLOAT16: return store(to_bfloat16(float(value)));
+  }
+}
+
+double get(const std::vector<unsigned char>& from, anello_dtype_t dtype, std::size_t i) {
+  const unsigned char* at = from.data() + i * anello_dtype_size(dtype);
+  const auto load = [at](auto typed) { std::memcpy(&typed, at, sizeof typed); return typed; };
+  switch (dtype) {
+    case ANELLO_FLOAT32: return load(float());
+    case ANELLO_FLOAT64: return load(double());
+    case ANELLO_INT32: return load(std::int32_t());
+    case ANELLO_INT64: return double(load(std::int64_t()));
+    case ANELLO_UINT8: return load(std::uint8_t());
+    case ANELLO_FLOAT16: return from_float16(load(std::uint16_t()));
+    case ANELLO_BFLOAT16: return from_bfloat16(load(std::uint16_t()));
+  }
+  return 0;
+}
+
+bool floats(anello_dtype_t dtype) {
+  return dtype == ANELLO_FLOAT32 || dtype == ANELLO_FLOAT64 || dtype == ANELLO_FLOAT16 || dtype == ANELLO_BFLOAT16;
+}
+
+// What the reduction of number(r, i) over all ranks must give, before rounding to the type.
+double reduced(anello_op_t op, anello_dtype_t dtype, int size, std::size_t i) {
+  double value = op == ANELLO_PROD ? 1 : op == ANELLO_MIN ? 1e9 : 0;
+  for (int rank = 0; rank < size; ++rank) {
+    const double x = number(rank, i);
+    switch (op) {
+      case ANELLO_SUM:
+      case ANELLO_AVG: value += x; break;
+      case ANELLO_PROD: value *= x; break;
+      case ANELLO_MIN: value = std::min(value, x); break;
+      case ANELLO_MAX: value = std::max(value, x); break;
+    }
+  }
+  if (op == ANELLO_AVG) value = floats(dtype) ? value / size : double(int(value) / size);
+  return value;
+}
+
+bool close(double got, double expected, anello_dtype_t dtype) {
+  const double tolerance = dtype == ANELLO_BFLOAT16 ? 1.0 / 256 : dtype == ANELLO_FLOAT16 ? 1.0 / 2048 : 1e-6;
+  return std::abs(got - expected) <= tolerance * std::abs(expected);
+}
+
+constexpr anello_dtype_t kTypes[] = {ANELLO_FLOAT32, ANELLO_FLOAT64, ANELLO_INT32,   ANELLO_INT64,
+                                     ANELLO_UINT8,   ANELLO_FLOAT16, ANELLO_BFLOAT16};
+constexpr anello_op_t kOps[] = {ANELLO_SUM, ANELLO_PROD, ANELLO_MIN, ANELLO_MAX, ANELLO_AVG};
+
+void check_reductions(const Rank& me, std::size_t count, anello_dtype_t dtype, anello_op_t op) {
+  const std::size_t element = anello_dtype_size(dtype);
+  const std::size_t all = count * std::size_t(me.size);
+  const std::string what = std::string(anello_dtype_name(dtype)) + " " + anello_op_name(op) + " of " + std::to_string(count);
+  std::vector<unsigned char> in(all * element);
+  for (std::size_t i = 0; i < all; ++i) put(in, dtype, i, number(me.rank, i));
+  const auto compare = [&](const std::vector<unsigned char>& got, std::size_t n, std::size_t offset, const char* call) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const double expected = reduced(op, dtype, me.size, i + offset);
+      if (!close(get(got, dtype, i), expected, dtype)) {
+        me.report.wrong("rank ", me.rank, ", ", call, " ", what, ": element ", i, " is ", get(got, dtype, i), ", not ", expected);
+        return;
+      }
+    }
+  };
+  std::vector<unsigned char> out(std::max<std::size_t>(1, count * element));
+  me.ok(anello_allreduce(in.data(), out.data(), count, dtype, op, me.comm), "allreduce " + what);
+  compare(out, count, 0, "allreduce");
+  std::vector<unsigned char> both(in.begin(), in.begin() + std::ptrdiff_t(count * element));
+  me.ok(anello_allreduce(ANELLO_IN_PLACE, both.data(), count, dtype, op, me.comm), "allreduce in place " + what);
+  compare(both, count, 0, "allreduce in place");
+  if (both != std::vector<unsigned char>(out.begin(), out.begin() + std::ptrdiff_t(both.size()))) {
+    me.report.wrong("in place and out of place differ in ", what);
+  }
+  me.ok(anello_reduce_scatter_block(in.data(), out.data(), count, dtype, op, me.comm), "reduce_scatter_block " + what);
+  compare(out, count, count * std::size_t(me.rank), "reduce_scatter_block");
+  me.ok(anello_reduce_scatter_block(ANELLO_IN_PLACE, in.data(), count, dtype, op, me.comm), "reduce_scatter_block in place");
+  compare(in, count, count * std::size_t(me.rank), "reduce_scatter_block in place");
+}
+
+void check_movements(const Rank& me, std::size_t count) {
+  const std::size_t all = count * std::size_t(me.size);
+  std::vector<std::int32_t> mine(count + 1), gathered(all + 1);
+  for (std::size_t i = 0; i < count; ++i) mine[i] = std::int32_t(1000 * me.rank + int(i % 1000));
+  me.ok(anello_allgather(mine.data(), gathered.data(), count, ANELLO_INT32, me.comm), "allgather");
+  const auto check = [&](const char* call) {
+    for (std::size_t i = 0; i < all; ++i) {
+      const auto expected = std::int32_t(1000 * (i / count) + i % count % 1000);
+      if (gathered[i] != expected) {
+        me.report.wrong("rank ", me.rank, ", ", call, " of ", count, ": element ", i, " is ", gathered[i], ", not ", expected);
+        return;
+      }
+    }
+  };
+  check("allgather");
+  std::fill(gathered.begin(), gathered.end(), -1);
+  for (std::size_t i = 0; i < count; ++i) gathered[std::size_t(me.rank) * count + i] = mine[i];
+  me.ok(anello_allgather(ANELLO_IN_PLACE, gathered.data(), count, ANELLO_INT32, me.comm), "allgather in place");
+  check("allgather in place");
+  for (int root = 0; root < me.size; ++root) {
+    std::vector<std::int32_t> buffer(count + 1, me.rank == root ? 77 + root : -1);
+    me.ok(anello_broadcast(buffer.data(), count, ANELLO_INT32, root, me.comm), "broadcast");
+    for (std::size_t i = 0; i < count; ++i) {
+      if (buffer[i] != 77 + root) {
+        me.report.wrong("rank ", me.rank, ", broadcast of ", count, " from ", root, ": element ", i, " is ", buffer[i]);
+        break;
+      }
+    }
+  }
+  me.ok(anello_barrier(me.comm), "barrier");
+}
+
+}  // namespace
+
+TEST_CASE("every collective, type and operation is right over every transport") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  const int size = GENERATE(1, 2, 3, 5);
+  CAPTURE(transports, size);
+  CHECK(run_ranks(size, transports.c_str(), [](const Rank& me) {
+    for (const std::size_t count : {std::size_t(0), std::size_t(1), std::size_t(me.size + 1), std::size_t(1037)}) {
+      for (const anello_dtype_t dtype : kTypes) {
+        for (const anello_op_t op : kOps) check_reductions(me, count, dtype, op);
+      }
+      check_movements(me, count);
+    }
+    check_reductions(me, 70'001, ANELLO_FLOAT32, ANELLO_SUM);
+    check_reductions(me, 70'001, ANELLO_BFLOAT16, ANELLO_AVG);
+    check_movements(me, 100'003);
+  }) == "");
+}
+
+TEST_CASE("all ranks end with the same bits, whatever the values") {
+  const auto transports = GENERATE(as<std::string>(), "shm", "tcp");
+  for (const int size : {2, 3, 4, 7}) {
+    CHECK(run_ranks(size, transports.c_str(), [](const Rank& me) {
+      for (const std::size_t count : {std::size_t(5), std::size_t(5000), std::size_t(60'000)}) {
+        for (const anello_dtype_t dtype : {ANELLO_FLOAT32, ANELLO_FLOAT16, ANELLO_BFLOAT16}) {
+          // Arbitrary bit patterns: rounding, cancellation, infinities, NaNs, denormals.
+          std::vector<unsigned char> data(count * anello_dtype_size(dtype));
+          std::uint32_t state = 12345u + std::uint32_t(me.rank);
+          for (unsigned char& byte : data) {
+            state = state * 1664525u + 1013904223u;
+            byte = static_cast<unsigned char>(state >> 24);
+          }
+          me.ok(anello_allreduce(ANELLO_IN_PLACE, data.data(), count, dtype, ANELLO_SUM, me.comm), "allreduce");
+          std::vector<unsigned char> of_all(data.size() * std::size_t(me.size));
+          me.ok(anello_allgather(data.data(), of_all.data(), data.size(), ANELLO_UINT8, me.comm), "allgather");
+          for (int rank = 0; rank < me.size; ++rank) {
+            if (std::memcmp(of_all.data() + std::size_t(rank) * data.size(), data.data(), data.size()) != 0) {
+              me.report.wrong("ranks ", me.rank, " and ", rank, " differ in ", anello_dtype_name(dtype), " of ", count);
+            }
+          }
+        }
+      }
+    }) == "");
+  }
+}
+
+TEST_CASE("dup and split make communicators of their own") {
+  const auto transports = GENERATE(as<std::string>(), "shm", "tcp");
+  CHECK(run_ranks(5, transports.c_str(), [](const Rank& me) {
+    anello_comm_t twin = ANELLO_COMM_NULL;
+    me.ok(anello_comm_dup(me.comm, &twin), "dup");
+    int rank = -1, size = -1;
+    me.ok(anello_comm_rank(twin, &rank), "rank");
+    me.ok(anello_comm_size(twin, &size), "size");
+    if (rank != me.rank || size != me.size) me.report.wrong("dup has rank ", rank, " of ", size);
+
+    // Odd and even, in reverse order of rank; rank 4 stays out.
+    anello_comm_t half = ANELLO_COMM_NULL;
+    me.ok(anello_comm_split(me.comm, me.rank == 4 ? ANELLO_UNDEFINED : me.rank % 2, -me.rank, &half), "split");
+    if (me.rank == 4) {
+      if (half != ANELLO_COMM_NULL) me.report.wrong("rank 4 got a communicator");
+    } else {
+      me.ok(anello_comm_rank(half, &rank), "rank");
+      me.ok(anello_comm_size(half, &size), "size");
+      if (size != 2 || rank != (me.rank < 2 ? 1 : 0)) me.report.wrong("rank ", me.rank, " is ", rank, " of ", size, " in its half");
+      for (const std::size_t count : {std::size_t(1), std::size_t(20'000)}) {
+        std::vector<std::int64_t> data(count, me.rank);
+        me.ok(anello_allreduce(ANELLO_IN_PLACE, data.data(), count, ANELLO_INT64, ANELLO_SUM, half), "allreduce of half");
+        if (data[count - 1] != (me.rank % 2 == 0 ? 2 : 4)) me.report.wrong("half sums to ", data[count - 1]);
+      }
+      me.ok(anello_comm_destroy(half), "destroy");
+    }
+    std::int32_t one = 1;
+    me.ok(anello_allreduce(ANELLO_IN_PLACE, &one, 1, ANELLO_INT32, ANELLO_SUM, twin), "allreduce of twin");
+    if (one != 5) me.report.wrong("twin sums to ", one);
+    me.ok(anello_comm_destroy(twin), "destroy");
+    // Boards and ids are given back: many, one after the other.
+    for (int i = 0; i < 40; ++i) {
+      anello_comm_t each = ANELLO_COMM_NULL;
+      me.ok(anello_comm_dup(me.comm, &each), "dup");
+      std::int32_t x = me.rank;
+      me.ok(anello_allreduce(ANELLO_IN_PLACE, &x, 1, ANELLO_INT32, ANELLO_SUM, each), "allreduce");
+      if (x != 10) me.report.wrong("dup ", i, " sums to ", x);
+      me.ok(anello_comm_destroy(each), "destroy");
+    }
+  }) == "");
+}

@@ -1,0 +1,119 @@
+#include "support/thread_ranks.h"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace anello::test;
+
+TEST_CASE("messages of every size arrive, posted before or after they are sent") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  CHECK(run_ranks(2, transports.c_str(), [](const Rank& me) {
+    for (const std::size_t count : {std::size_t(0), std::size_t(1), std::size_t(1024), std::size_t(1025), std::size_t(500'000)}) {
+      for (const bool sender_first : {true, false}) {
+        std::vector<std::int32_t> data(count + 1, me.rank == 0 ? 5 : -1);
+        anello_status_t status{};
+        if (me.rank == 0) {
+          if (!sender_first) me.ok(anello_barrier(me.comm), "barrier");
+          anello_request_t request = ANELLO_REQUEST_NULL;
+          me.ok(anello_isend(data.data(), count, ANELLO_INT32, 1, 9, me.comm, &request), "isend");
+          if (sender_first) me.ok(anello_barrier(me.comm), "barrier");
+          me.ok(anello_wait(&request, nullptr), "wait");
+        } else {
+          anello_request_t request = ANELLO_REQUEST_NULL;
+          if (sender_first) me.ok(anello_barrier(me.comm), "barrier");
+          me.ok(anello_irecv(data.data(), count, ANELLO_INT32, 0, 9, me.comm, &request), "irecv");
+          if (!sender_first) me.ok(anello_barrier(me.comm), "barrier");
+          me.ok(anello_wait(&request, &status), "wait");
+          if (status.source != 0 || status.tag != 9 || status.count != count) {
+            me.report.wrong("status is ", status.source, ", ", status.tag, ", ", status.count);
+          }
+          for (std::size_t i = 0; i < count; ++i) {
+            if (data[i] != 5) {
+              me.report.wrong("element ", i, " of ", count, " is ", data[i]);
+              break;
+            }
+          }
+        }
+      }
+    }
+  }) == "");
+}
+
+TEST_CASE("messages match by source and tag, in order, and by wildcards") {
+  const auto transports = GENERATE(as<std::string>(), "shm", "tcp");
+  CHECK(run_ranks(3, transports.c_str(), [](const Rank& me) {
+    if (me.rank != 0) {
+      for (int k = 0; k < 50; ++k) {
+        // Small and large in turn: an announced message must not be overtaken by a later one of its tag.
+        std::vector<std::int32_t> data(k % 3 == 0 ? 5000 : 10, 1000 * me.rank + k);
+        me.ok(anello_send(data.data(), data.size(), ANELLO_INT32, 0, 7, me.comm), "send");
+      }
+      std::int32_t last = -me.rank;
+      me.ok(anello_send(&last, 1, ANELLO_INT32, 0, 100 + me.rank, me.comm), "send");
+      return;
+    }
+    std::vector<std::int32_t> data(5000);
+    anello_status_t status{};
+    std::int32_t tagged = 0;
+    anello_request_t by_tag = ANELLO_REQUEST_NULL;
+    me.ok(anello_irecv(&tagged, 1, ANELLO_INT32, ANELLO_ANY_SOURCE, 102, me.comm, &by_tag), "irecv by tag");
+    int next[3] = {0, 0, 0};
+    for (int k = 0; k < 100; ++k) {
+      me.ok(anello_recv(data.data(), data.size(), ANELLO_INT32, ANELLO_ANY_SOURCE, 7, me.comm, &status), "recv");
+      const int expected = 1000 * status.source + next[status.source]++;
+      if (data[0] != expected || data[status.count - 1] != expected) {
+        me.report.wrong("message ", k, " from ", status.source, " is ", data[0], ", not ", expected);
+        break;
+      }
+    }
+    me.ok(anello_recv(data.data(), 1, ANELLO_INT32, 1, ANELLO_ANY_TAG, me.comm, &status), "recv any tag");
+    if (status.tag != 101) me.report.wrong("the tag is ", status.tag);
+    me.ok(anello_wait(&by_tag, &status), "wait");
+    if (status.source != 2 || tagged != -2) me.report.wrong("the message with tag 102 is from ", status.source);
+  }) == "");
+}
+
+TEST_CASE("a message longer than its receive fails that receive alone") {
+  const auto transports = GENERATE(as<std::string>(), "shm", "tcp");
+  CHECK(run_ranks(2, transports.c_str(), [](const Rank& me) {
+    for (const std::size_t count : {std::size_t(100), std::size_t(100'000)}) {
+      std::vector<float> data(count, 1.0f);
+      if (me.rank == 0) {
+        me.ok(anello_send(data.data(), count, ANELLO_FLOAT32, 1, 1, me.comm), "send");
+        me.ok(anello_send(data.data(), 10, ANELLO_FLOAT32, 1, 2, me.comm), "send");
+      } else {
+        anello_status_t status{};
+        me.report.expect(anello_recv(data.data(), count / 2, ANELLO_FLOAT32, 0, 1, me.comm, &status), ANELLO_ERR_TRUNCATE,
+                         me.comm, "recv of a longer message");
+        me.ok(anello_recv(data.data(), count, ANELLO_FLOAT32, 0, 2, me.comm, &status), "recv after that");
+        if (status.count != 10) me.report.wrong("the next message has ", status.count, " elements");
+      }
+    }
+  }) == "");
+}
+
+TEST_CASE("a rank sends to itself") {
+  CHECK(run_ranks(2, "shm", [](const Rank& me) {
+    for (const std::size_t count : {std::size_t(3), std::size_t(50'000)}) {
+      std::vector<double> out(count, 1.5 + me.rank), in(count, 0.0);
+      anello_request_t request = ANELLO_REQUEST_NULL;
+      me.ok(anello_isend(out.data(), count, ANELLO_FLOAT64, me.rank, 3, me.comm, &request), "isend");
+      me.ok(anello_recv(in.data(), count, ANELLO_FLOAT64, me.rank, 3, me.comm, nullptr), "recv");
+      me.ok(anello_wait(&request, nullptr), "wait");
+      if (in != out) me.report.wrong("what came back differs");
+    }
+  }) == "");
+}
+
+TEST_CASE("both ranks send first, and it works for small messages") {
+  CHECK(run_ranks(2, "shm", [](const Rank& me) {
+    std::vector<std::uint8_t> out(4096, std::uint8_t(me.rank)), in(4096);
+    for (int i = 0; i < 20; ++i) {
+      me.ok(anello_send(out.data(), out.size(), ANELLO_UINT8, 1 - me.rank, 0, me.comm), "send");
+      me.ok(anello_recv(in.data(), in.size(), ANELLO_UINT8, 1 - me.rank, 0, me.comm, nullptr), "recv");
+      if (in[4095] != 1 - me.rank) me.report.wrong("got ", int(in[4095]));
+    }
+  }) == "");
+}

@@ -1,0 +1,114 @@
+// Bodies of frames: what goes in comes out, and what cannot be is refused before anything is allocated for it.
+#include "control/peer.h"
+#include "control/wire.h"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+
+using namespace anello;
+using namespace anello::control;
+
+namespace {
+
+Peer some_peer() {
+  Peer peer;
+  peer.member = {3, "alpha", 4711, 0x1122334455667788, 99, 3, 8, 0};
+  peer.uid = 1000;
+  peer.reach = 5;
+  peer.transports = kShm | kTcp;
+  peer.leader = 1;
+  peer.unix_address = {"anello-x", "", 0};
+  peer.tcp_address = {"", "fe80::1%eth0", 65535};
+  return peer;
+}
+
+}  // namespace
+
+TEST_CASE("a peer travels as it is") {
+  Writer writer;
+  put_peer(writer, some_peer());
+  const Frame frame = writer.frame(3);
+  Reader reader(frame.body);
+  const Peer peer = take_peer(reader);
+  reader.end();
+  CHECK(describe(peer.member) == "rank 3 (host alpha, pid 4711)");
+  CHECK(peer.member.process == 0x1122334455667788);
+  CHECK(peer.unix_address == Address{"anello-x", "", 0});
+  CHECK(peer.tcp_address == Address{"", "fe80::1%eth0", 65535});
+  CHECK((peer.leader == 1 && peer.transports == (kShm | kTcp) && peer.uid == 1000 && peer.reach == 5));
+}
+
+TEST_CASE("a body that is cut anywhere is refused, and so is one that is too long") {
+  Writer writer;
+  put_peer(writer, some_peer());
+  const Frame frame = writer.frame(3);
+  for (std::size_t length = 0; length < frame.body.size(); ++length) {
+    Reader reader(std::string_view(frame.body).substr(0, length));
+    CHECK_THROWS_AS(take_peer(reader), Error);
+  }
+  Reader reader(frame.body);
+  take_peer(reader);
+  CHECK_NOTHROW(reader.end());
+  const std::string longer = frame.body + "x";
+  Reader more(longer);
+  take_peer(more);
+  CHECK_THROWS_AS(more.end(), Error);
+}
+
+TEST_CASE("random and damaged bodies are read or refused, never more") {
+  std::mt19937 random(1);
+  Writer writer;
+  put_peer(writer, some_peer());
+  const std::string good = writer.frame(3).body;
+  int refused = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string body = good;
+    for (int flips = 1 + static_cast<int>(random() % 8); flips > 0; --flips) {
+      body[random() % body.size()] = static_cast<char>(random());
+    }
+    Reader reader(body);
+    try {
+      const Peer peer = take_peer(reader);
+      CHECK((peer.member.rank >= 0 && peer.member.local_index < transport::kMaxLocalRanks && peer.member.processors >= 1));
+    } catch (const Error& error) {
+      CHECK(error.code() == ANELLO_ERR_CORRUPT);
+      ++refused;
+    }
+  }
+  CHECK(refused > 1'000);
+}
+
+TEST_CASE("an error travels with its code, peer and text; a text beyond the bound is cut") {
+  Writer writer;
+  put_error(writer, Error(ANELLO_ERR_PEER_LOST, std::string(10'000, 'x'), 7));
+  const Frame frame = writer.frame(1);
+  Reader reader(frame.body);
+  const Error error = take_error(reader);
+  CHECK((error.code() == ANELLO_ERR_PEER_LOST && error.peer() == 7 && error.text().size() == kMaxText));
+  for (const std::int32_t code : {0, -1, 18, 1'000'000}) {
+    Writer bad;
+    bad.put(code).put<std::int32_t>(0).put_text("x");
+    const Frame wrong = bad.frame(1);
+    Reader read(wrong.body);
+    CHECK_THROWS_AS(take_error(read), Error);
+  }
+}
+
+TEST_CASE("the transport of a pair is the best that both may use and that works between them") {
+  Peer a = some_peer(), b = some_peer();
+  a.transports = b.transports = kInproc | kShm | kTcp;
+  CHECK(transport_between(a, b) == kInproc);
+  b.member.process = 1;
+  CHECK(transport_between(a, b) == kShm);
+  b.member.machine = 1;
+  CHECK(transport_between(a, b) == kTcp);
+  b.member.machine = a.member.machine;
+  b.member.local_index = -1;
+  CHECK(transport_between(a, b) == kTcp);
+  b.transports = kShm;
+  CHECK(transport_between(a, b) == 0);
+  CHECK(why_no_transport(a, b).find("mapping shared memory did not work") != std::string::npos);
+  b.reach = 6;
+  CHECK(why_no_transport(a, b).find("one host") != std::string::npos);
+}
