@@ -216,12 +216,12 @@ Error Communicator::run(const anello_call_t& call, anello_status_t* status, int 
   return error;
 }
 
-void Communicator::refuse(const anello_call_t& call, anello_result_t result) {
+void Communicator::refuse(const anello_call_t& call, anello_result_t result, int record_kind) {
   if (is_message(call.kind)) return;
   Operation* operation = context_->acquire(*group_);
   operation->kind = call.kind;
   control::CallRecord record;
-  record.kind = call.kind;
+  record.kind = record_kind >= 0 ? record_kind : call.kind;
   record.dtype = call.dtype;
   record.op = call.op;
   record.root = call.peer;

@@ -33,7 +33,7 @@ class Communicator {
   // A blocking call from start to end.
   Error run(const anello_call_t& call, anello_status_t* status, int record_kind = -1);
   // A call that was refused for its arguments takes its place in the order all the same.
-  void refuse(const anello_call_t& call, anello_result_t result);
+  void refuse(const anello_call_t& call, anello_result_t result, int record_kind = -1);
 
   // Collective. nullptr: this rank's colour is ANELLO_UNDEFINED. Throws Error. record_kind: control::kDupCall or
   // kSplitCall, as which other ranks hear of it where they disagree.

@@ -60,6 +60,9 @@ class Membership final : public Job {
   void compare_calls(std::uint64_t id, std::uint32_t sequence) override {
     post([agent = agent_, id, sequence] { agent->calls().compare(id, sequence); });
   }
+  std::vector<int> absent(std::uint64_t id, std::uint32_t sequence) override {
+    return agent_->calls().absent(id, sequence);
+  }
   void fail_communicator(std::uint64_t id, const Error& cause) override {
     // With the ranks as they are now: the communicator may be removed before the service thread comes to it.
     if (auto ranks = agent_->calls().ranks_of(id)) {

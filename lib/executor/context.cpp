@@ -30,6 +30,7 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carrier
   budget_ = WaitBudget::of(static_cast<int>(local), self.processors, spin_us);
   routes_.resize(std::size_t(job_->size()));
   gone_.resize(std::size_t(job_->size()), Gone::no);
+  left_ns_.resize(gone_.size(), 0);
 }
 
 Context::~Context() {
@@ -90,7 +91,26 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
   return group;
 }
 
+// A rank whose last call returned early may hold a frame that shows what the others called instead: the verdict is worth
+// a moment, since nobody will ask this rank again.
+void Context::hear_verdict(Group& group) {
+  const Deadline limit = Deadline::in_ms(1000);
+  Lock held = lock();
+  if (!driving_) {
+    const kernels::DefaultFloats floats;
+    progress();
+  }
+  while (group.suspected && !group.error && !limit.passed()) {
+    held.unlock();
+    const timespec nap{0, 1'000'000};
+    nanosleep(&nap, nullptr);
+    held.lock();
+    if (job_->news.load(std::memory_order_acquire)) handle_events();
+  }
+}
+
 Error Context::remove_group(Group& group) {
+  hear_verdict(group);
   job_->remove_communicator(group.id);
   const Lock held = lock();
   if (job_->news.load(std::memory_order_acquire)) handle_events();
@@ -153,6 +173,7 @@ Operation* Context::acquire(Group& group) {
   operation->moved = 0;
   operation->movement = 0;
   operation->last_progress_ns = 0;
+  operation->asked_ns = 0;
   operation->reducer = nullptr;
   return operation;
 }
@@ -201,6 +222,8 @@ void Context::post(Operation& operation, control::CallRecord& record) {
     enter(operation, record);
     if (record.refused != 0) {
       finish(operation, Error(static_cast<anello_result_t>(record.refused), "refused"));
+      // Those who came to it before need not wait for the pause after which they would ask.
+      job_->compare_calls(group.id, record.sequence);
       return;
     }
     operation.state = Operation::State::queued;
@@ -211,11 +234,13 @@ void Context::post(Operation& operation, control::CallRecord& record) {
   for (Flow& flow : group.flows) {
     if (flow.route != nullptr && flow.route->has_work()) flow.route->push();
   }
-  if (asleep_) {
-    // The driver decided what to wait for before this operation was there.
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(job_->wake_descriptor(), &one, sizeof one);
-  }
+  wake_driver();  // it decided what to wait for before this operation was there
+}
+
+void Context::wake_driver() {
+  if (!asleep_) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(job_->wake_descriptor(), &one, sizeof one);
 }
 
 bool Context::exchange_now(Operation& operation, control::CallRecord& record) {
@@ -281,6 +306,7 @@ void Context::finish(Operation& operation, const Error& error) {
   --unfinished_;
   operation.done.store(true, std::memory_order_release);
   if (waiters_ > 0) changed_.notify_all();
+  wake_driver();  // abort and destroy end what a sleeping thread waits for
   if (!error && !group.window.empty() && !group.error) activate(group);
 }
 
@@ -444,6 +470,11 @@ void Context::deliver_strays(Group& group) {
 
 void Context::arrived_early(Flow& flow, EarlyFrame* frame) {
   Operation* operation = flow.group->find(frame->header.sequence);
+  if (flow.group->is_of_another_call(operation, frame->header)) {
+    suspect(*flow.group, frame->header.sequence);
+    drop(frame);
+    return;
+  }
   if (operation != nullptr && operation->state == Operation::State::active) {
     for (RunLane& lane : operation->run.lanes) {
       if (lane.flow != &flow) continue;

@@ -101,6 +101,8 @@ class Context {
   bool progress();
   bool handle_events();
   void open_asked();
+  void wake_driver();
+  void hear_verdict(Group& group);
   void deliver_strays(Group& group);
   void activate();
   void activate(Group& group);
@@ -121,6 +123,7 @@ class Context {
   void check_gone();
   bool gone_for(const Group& group, int peer, std::string& how) const;
   std::string waits_for(const Operation& operation) const;
+  std::string who_is_absent(const Operation& operation) const;
   void end_all(Group& group, const Error& error);
   transport::Transport* carrier_to(int world) const;
   void open_route(Route& route, UniqueFd socket);
@@ -163,6 +166,7 @@ class Context {
   std::size_t stray_bytes_ = 0;
   enum class Gone : std::uint8_t { no, left, lost };
   std::vector<Gone> gone_;                      // by world rank
+  std::vector<std::int64_t> left_ns_;           // when news of its leaving came
   bool any_gone_ = false;
 
   OperationFifo free_operations_;
