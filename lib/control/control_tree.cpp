@@ -190,6 +190,7 @@ void ControlTree::forget(int rank) {
 }
 
 bool ControlTree::settled() const {
+  if (agent_.peers().empty()) return true;  // creation failed: there is nobody to tell
   const int parent = agent_.lowest_here();
   for (int rank = 0; rank < agent_.size(); ++rank) {
     if (rank == agent_.rank() || !agent_.here(rank) || agent_.watched(rank)) continue;
