@@ -10,7 +10,7 @@ namespace anello::control {
 namespace {
 
 // Beyond the goodbye's own limit, for a service thread that gets no processor.
-constexpr auto kLeaveLimit = std::chrono::milliseconds(1'000);
+constexpr auto kLeaveLimit = std::chrono::milliseconds(3'500);
 
 class Membership final : public Job {
  public:
