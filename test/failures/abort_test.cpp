@@ -1,4 +1,5 @@
-// One thread aborts a communicator while all ranks are inside a collective on it; its sibling on the same lanes goes on.
+// One thread aborts a communicator while all ranks are inside a collective on it; its sibling on the same lanes goes
+// on.
 #include <catch2/catch.hpp>
 
 #include "failures/judge.h"

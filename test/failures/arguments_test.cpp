@@ -43,11 +43,14 @@ const std::vector<Row> kRows = {
     {"allreduce of an unknown type", ANELLO_ERR_TYPE, [](auto c) { return anello_allreduce(a, b, 4, no_dtype, S, c); }},
     {"allreduce of no elements of an unknown type", ANELLO_ERR_TYPE,
      [](auto c) { return anello_allreduce(a, b, 0, no_dtype, S, c); }},
-    {"allreduce by an unknown operation", ANELLO_ERR_TYPE, [](auto c) { return anello_allreduce(a, b, 4, F, no_op, c); }},
-    {"allreduce of more than there is", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_allreduce(a, b, SIZE_MAX, F, S, c); }},
+    {"allreduce by an unknown operation", ANELLO_ERR_TYPE,
+     [](auto c) { return anello_allreduce(a, b, 4, F, no_op, c); }},
+    {"allreduce of more than there is", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_allreduce(a, b, SIZE_MAX, F, S, c); }},
     {"broadcast without buffer", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_broadcast(nullptr, 4, F, 0, c); }},
     {"broadcast from a negative root", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_broadcast(a, 4, F, -1, c); }},
-    {"broadcast from a root beyond the size", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_broadcast(a, 4, F, 1, c); }},
+    {"broadcast from a root beyond the size", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_broadcast(a, 4, F, 1, c); }},
     {"broadcast of nothing from nobody", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_broadcast(a, 0, F, 7, c); }},
     {"broadcast of an unknown type", ANELLO_ERR_TYPE, [](auto c) { return anello_broadcast(a, 4, no_dtype, 0, c); }},
     {"broadcast of nothing", ANELLO_OK, [](auto c) { return anello_broadcast(nullptr, 0, F, 0, c); }},
@@ -81,12 +84,14 @@ const std::vector<Row> kRows = {
     {"recv without buffer", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_recv(nullptr, 4, F, 0, 0, c, nullptr); }},
     {"recv from rank -2", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_recv(a, 4, F, -2, 0, c, nullptr); }},
     {"recv of an unknown type", ANELLO_ERR_TYPE, [](auto c) { return anello_recv(a, 4, no_dtype, 0, 0, c, nullptr); }},
-    {"iallreduce without request", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_iallreduce(a, b, 4, F, S, c, nullptr); }},
+    {"iallreduce without request", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_iallreduce(a, b, 4, F, S, c, nullptr); }},
     {"isend without request", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_isend(a, 4, F, 0, 0, c, nullptr); }},
     {"ibroadcast from a negative root", ANELLO_ERR_ARGUMENT,
      [](auto c) { return anello_ibroadcast(a, 4, F, -1, c, &request); }},
     {"post of nothing", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_post(c, nullptr, nullptr); }},
-    {"post of a struct without size", ANELLO_ERR_ARGUMENT, [](auto c) { return post(c, [](auto& call) { call.size = 0; }); }},
+    {"post of a struct without size", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return post(c, [](auto& call) { call.size = 0; }); }},
     {"post of a struct from the future", ANELLO_ERR_ARGUMENT,
      [](auto c) { return post(c, [](auto& call) { call.size += 8; }); }},
     {"post of an unknown kind", ANELLO_ERR_ARGUMENT,
@@ -111,19 +116,30 @@ const std::vector<Row> kOthers = {
     {"create all to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_comm_create_all(2, nullptr); }},
     {"a unique id to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_unique_id_create(nullptr); }},
     {"wait for nothing", ANELLO_ERR_ARGUMENT, [](auto) { return anello_wait(nullptr, nullptr); }},
-    {"wait for a null request", ANELLO_OK, [](auto) { request = ANELLO_REQUEST_NULL; return anello_wait(&request, nullptr); }},
+    {"wait for a null request", ANELLO_OK,
+     [](auto) {
+       request = ANELLO_REQUEST_NULL;
+       return anello_wait(&request, nullptr);
+     }},
     {"test to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_test(&request, nullptr, nullptr); }},
     {"wait for all of nothing", ANELLO_OK, [](auto) { return anello_wait_all(0, nullptr, nullptr); }},
     {"wait for all of a null array", ANELLO_ERR_ARGUMENT, [](auto) { return anello_wait_all(2, nullptr, nullptr); }},
-    {"wait for any to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_wait_any(1, &request, nullptr, nullptr); }},
+    {"wait for any to nowhere", ANELLO_ERR_ARGUMENT,
+     [](auto) { return anello_wait_any(1, &request, nullptr, nullptr); }},
     {"wait for some to nowhere", ANELLO_ERR_ARGUMENT,
      [](auto) { return anello_wait_some(1, &request, nullptr, indices, nullptr); }},
     {"wait for some without indices", ANELLO_ERR_ARGUMENT,
      [](auto) { return anello_wait_some(1, &request, &number, nullptr, nullptr); }},
     {"wait for what never was a request", ANELLO_ERR_STATE,
-     [](auto) { request = reinterpret_cast<anello_request_t>(std::uintptr_t(0x7fff1234567890)); return anello_wait(&request, nullptr); }},
+     [](auto) {
+       request = reinterpret_cast<anello_request_t>(std::uintptr_t(0x7fff1234567890));
+       return anello_wait(&request, nullptr);
+     }},
     {"a transport beyond the last", ANELLO_ERR_ARGUMENT,
-     [](auto) { anello_transport_info_t info{sizeof info, nullptr, ""}; return anello_transport_query(99, &info); }},
+     [](auto) {
+       anello_transport_info_t info{sizeof info, nullptr, ""};
+       return anello_transport_query(99, &info);
+     }},
     {"a transport to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_transport_query(0, nullptr); }},
 };
 
@@ -189,9 +205,11 @@ TEST_CASE("a configuration that makes no sense is refused") {
   CHECK(create_with([](auto& config) { config.rank = 2, config.world_size = 2; }) == ANELLO_ERR_ARGUMENT);
   CHECK(create_with([](auto& config) { config.rank = 0, config.world_size = 0; }) == ANELLO_ERR_ARGUMENT);
   CHECK(create_with([](auto& config) { config.timeout_ms = -1; }) == ANELLO_ERR_ARGUMENT);
-  CHECK(create_with([](auto& config) { config.rank = 0, config.world_size = 1, config.transports = "carrier-pigeon"; }) ==
+  CHECK(create_with([](auto& config) {
+          config.rank = 0, config.world_size = 1, config.transports = "carrier-pigeon";
+        }) == ANELLO_ERR_ARGUMENT);
+  CHECK(create_with([](auto& config) { config.rank = 0, config.world_size = 2, config.url = "ftp://x"; }) ==
         ANELLO_ERR_ARGUMENT);
-  CHECK(create_with([](auto& config) { config.rank = 0, config.world_size = 2, config.url = "ftp://x"; }) == ANELLO_ERR_ARGUMENT);
 }
 
 TEST_CASE("a request completes once") {

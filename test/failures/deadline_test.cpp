@@ -66,7 +66,8 @@ const Role stopped("stopped", [](Rank& me) {
   std::int32_t rounds = 0, stop = 0;
   while (stop == 0) {
     for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::int32_t(i) * (me.rank() + 1) + rounds;
-    me.check(anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_INT32, ANELLO_SUM, comm), "allreduce", comm);
+    me.check(anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_INT32, ANELLO_SUM, comm),
+             "allreduce", comm);
     const std::int32_t all = me.size() * (me.size() + 1) / 2;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       if (numbers[i] == std::int32_t(i) * all + rounds * me.size()) continue;

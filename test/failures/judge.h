@@ -49,8 +49,8 @@ class Ranks {
  private:
   struct Process {
     pid_t pid = -1;
-    int out = -1;    // read here
-    int in = -1;     // written here
+    int out = -1;  // read here
+    int in = -1;   // written here
     bool ended = false;
     int status = 0;
     std::string heard;

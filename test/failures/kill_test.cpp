@@ -24,8 +24,9 @@ struct Work {
   const char* kind;
   std::size_t count;  // of the part of one rank, float32
 };
-const Work kWorks[] = {{"allreduce", 2},         {"allreduce", 5'000}, {"allreduce", 4'000'000}, {"broadcast", 1'000'000},
-                       {"allgather", 300'000},   {"reduce_scatter_block", 300'000}, {"barrier", 0}, {"messages", 50'000}};
+const Work kWorks[] = {{"allreduce", 2},         {"allreduce", 5'000},   {"allreduce", 4'000'000},
+                       {"broadcast", 1'000'000}, {"allgather", 300'000}, {"reduce_scatter_block", 300'000},
+                       {"barrier", 0},           {"messages", 50'000}};
 
 anello_result_t messages(Rank& me, std::vector<float>& input, std::vector<float>& output, std::size_t count,
                          anello_comm_t comm) {
@@ -39,7 +40,8 @@ anello_result_t messages(Rank& me, std::vector<float>& input, std::vector<float>
 
 anello_result_t once(Rank& me, const std::string& kind, std::size_t count, std::vector<float>& input,
                      std::vector<float>& output, anello_comm_t comm) {
-  if (kind == "allreduce") return anello_allreduce(input.data(), output.data(), count, ANELLO_FLOAT32, ANELLO_SUM, comm);
+  if (kind == "allreduce")
+    return anello_allreduce(input.data(), output.data(), count, ANELLO_FLOAT32, ANELLO_SUM, comm);
   if (kind == "broadcast") return anello_broadcast(output.data(), count, ANELLO_FLOAT32, me.number("root", 0), comm);
   if (kind == "allgather") return anello_allgather(input.data(), output.data(), count, ANELLO_FLOAT32, comm);
   if (kind == "barrier") return anello_barrier(comm);
@@ -126,9 +128,9 @@ void kill_many(const std::string& transport) {
     kill_one(transport, kWorks[i % std::size(kWorks)], i / std::size(kWorks) % 2 == 1, random, times_us);
   }
   std::sort(times_us.begin(), times_us.end());
-  std::cout << transport << ": " << times_us.size() << " survivors heard of " << kills << " deaths after " << times_us.front()
-            << " us at best, " << times_us[times_us.size() / 2] << " us at the median, " << times_us.back()
-            << " us at worst" << std::endl;
+  std::cout << transport << ": " << times_us.size() << " survivors heard of " << kills << " deaths after "
+            << times_us.front() << " us at best, " << times_us[times_us.size() / 2] << " us at the median, "
+            << times_us.back() << " us at worst" << std::endl;
 }
 
 }  // namespace

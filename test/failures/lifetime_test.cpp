@@ -21,7 +21,8 @@ bool sums(Rank& me, anello_comm_t comm, std::size_t count, const std::string& wh
   me.check(anello_comm_size(comm, &size), "size", comm);
   std::vector<std::int32_t> numbers(count);
   for (std::size_t i = 0; i < count; ++i) numbers[i] = std::int32_t(i) + rank;
-  if (!me.check(anello_allreduce(ANELLO_IN_PLACE, numbers.data(), count, ANELLO_INT32, ANELLO_SUM, comm), what, comm)) return false;
+  if (!me.check(anello_allreduce(ANELLO_IN_PLACE, numbers.data(), count, ANELLO_INT32, ANELLO_SUM, comm), what, comm))
+    return false;
   for (std::size_t i = 0; i < count; ++i) {
     if (numbers[i] != std::int32_t(i) * size + size * (size - 1) / 2) return me.check(false, what + ": wrong sum");
   }
@@ -67,7 +68,8 @@ const Role leaving("leaving", [](Rank& me) {
     // Nobody answers these.
     anello_request_t requests[3] = {};
     me.check(anello_irecv(a.data(), count, ANELLO_FLOAT32, 1, 5, other, &requests[0]), "irecv", other);
-    me.check(anello_iallreduce(ANELLO_IN_PLACE, b.data(), count, ANELLO_FLOAT32, ANELLO_SUM, other, &requests[1]), "iallreduce", other);
+    me.check(anello_iallreduce(ANELLO_IN_PLACE, b.data(), count, ANELLO_FLOAT32, ANELLO_SUM, other, &requests[1]),
+             "iallreduce", other);
     me.check(anello_isend(c.data(), count, ANELLO_FLOAT32, 1, 6, other, &requests[2]), "isend", other);
     me.check(anello_comm_destroy(other), "destroy with operations in flight", other);
     Canary::fill(a.data(), count * sizeof(float));
@@ -83,7 +85,8 @@ const Role leaving("leaving", [](Rank& me) {
   } else {
     me.hear();
     const std::int64_t begin = now_ns();
-    const anello_result_t result = anello_allreduce(ANELLO_IN_PLACE, b.data(), count, ANELLO_FLOAT32, ANELLO_MAX, other);
+    const anello_result_t result =
+        anello_allreduce(ANELLO_IN_PLACE, b.data(), count, ANELLO_FLOAT32, ANELLO_MAX, other);
     me.report("result", result, other);
     me.check(now_ns() - begin < 2'000'000'000, "it took too long to hear that a rank has left");
     me.check(anello_comm_destroy(other) == result, "destroy says the same");
@@ -123,7 +126,8 @@ void in_child(Rank& me, anello_comm_t comm, anello_request_t request) {
   anello_request_t another = ANELLO_REQUEST_NULL;
   const auto forked = [&](anello_result_t result, const char* what) {
     me.check(result == ANELLO_ERR_FORKED, std::string(what) + " in a child: " + anello_result_name(result));
-    me.check(*anello_last_error(comm) != '\0' || *anello_last_error(ANELLO_COMM_NULL) != '\0', std::string(what) + " says why");
+    me.check(*anello_last_error(comm) != '\0' || *anello_last_error(ANELLO_COMM_NULL) != '\0',
+             std::string(what) + " says why");
   };
   forked(anello_allreduce(x, y, 8, ANELLO_FLOAT32, ANELLO_SUM, comm), "allreduce");
   forked(anello_broadcast(x, 8, ANELLO_FLOAT32, 0, comm), "broadcast");
@@ -185,7 +189,8 @@ const Role threads("threads", [](Rank& me) {
       const anello_result_t result = anello_allreduce(ANELLO_IN_PLACE, numbers.data(), count, ANELLO_FLOAT32, op, comm);
       const std::string text = anello_last_error(comm);
       me.check(result == ANELLO_ERR_MISMATCH, std::string("threads that disagree: ") + anello_result_name(result));
-      me.check(text.find("max") != std::string::npos && text.find("sum") != std::string::npos, "both calls in: " + text);
+      me.check(text.find("max") != std::string::npos && text.find("sum") != std::string::npos,
+               "both calls in: " + text);
     });
     on_all([&](int rank, anello_comm_t comm) {
       std::vector<float> numbers(count, 1);
@@ -217,7 +222,8 @@ const Role threads("threads", [](Rank& me) {
         me.check(anello_comm_destroy(comm), "a thread that leaves", comm);
         return;
       }
-      const anello_result_t result = anello_allreduce(ANELLO_IN_PLACE, numbers.data(), count, ANELLO_FLOAT32, ANELLO_MAX, comm);
+      const anello_result_t result =
+          anello_allreduce(ANELLO_IN_PLACE, numbers.data(), count, ANELLO_FLOAT32, ANELLO_MAX, comm);
       const std::string text = anello_last_error(comm);
       me.check(result == ANELLO_ERR_PEER_LOST, std::string("threads that are left: ") + anello_result_name(result));
       me.check(text.find("rank 0 ") != std::string::npos, "the thread that left in: " + text);

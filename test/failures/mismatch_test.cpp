@@ -33,7 +33,8 @@ struct Called {
   std::string described() const {
     if (kind == "barrier" || kind == "comm_dup") return kind + "()";
     std::string words = kind + "(count " + std::to_string(count) + ", " + anello_dtype_name(anello_dtype_t(dtype));
-    if (kind == "allreduce" || kind == "reduce_scatter_block") words += std::string(", ") + anello_op_name(anello_op_t(op));
+    if (kind == "allreduce" || kind == "reduce_scatter_block")
+      words += std::string(", ") + anello_op_name(anello_op_t(op));
     if (kind == "broadcast") words += ", root " + std::to_string(root);
     return words + ")";
   }
@@ -77,8 +78,8 @@ void drive_until_failed(Rank& me, anello_comm_t world, anello_comm_t comm) {
   me.check(anello_wait(&request, nullptr), "wait", world);
 }
 
-// Calls of the judge, each on a communicator of its own: "then KIND.." where "then" says how a rank that the call itself
-// told nothing goes on, with another call or with destroy.
+// Calls of the judge, each on a communicator of its own: "then KIND.." where "then" says how a rank that the call
+// itself told nothing goes on, with another call or with destroy.
 const Role disagreeing("disagreeing", [](Rank& me) {
   const anello_comm_t world = me.create();
   std::vector<char> input(std::size_t(8) << 20), output(std::size_t(32) << 20);
@@ -100,8 +101,8 @@ const Role disagreeing("disagreeing", [](Rank& me) {
     me.report("destroy", anello_comm_destroy(comm), comm);
     // The lanes are shared: what was left over of the failed call is not taken for this one's.
     std::vector<std::int32_t> numbers(1000, me.rank() + 1);
-    me.check(anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_INT32, ANELLO_SUM, world), "allreduce",
-             world);
+    me.check(anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_INT32, ANELLO_SUM, world),
+             "allreduce", world);
     me.check(numbers[999] == me.size() * (me.size() + 1) / 2, "the sum on another communicator");
   }
   me.check(anello_comm_destroy(world), "destroy", world);
@@ -149,7 +150,8 @@ void judge_all(const std::string& transport) {
     Ranks job(ranks, "disagreeing", transport);
     int turn = 0;
     for (const std::size_t count : {std::size_t(10), std::size_t(500'000)}) {
-      const Called sum{"allreduce", count}, gather{"allgather", count}, barrier{"barrier"}, scatter{"reduce_scatter_block", count}, from_0{"broadcast", count};
+      const Called sum{"allreduce", count}, gather{"allgather", count}, barrier{"barrier"},
+          scatter{"reduce_scatter_block", count}, from_0{"broadcast", count};
       Called fewer = sum, ints = sum, max = sum, from_last = from_0, null = sum, null_from_0 = from_0;
       fewer.count = count - 1;
       ints.dtype = ANELLO_INT32;

@@ -31,7 +31,9 @@ const Role enduring("enduring", [](Rank& me) {
   const anello_comm_t comm = me.create();
   std::vector<float> numbers(100'000, 1);
   for (bool first = true;; first = false) {
-    if (anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_MAX, comm) != ANELLO_OK) return;
+    if (anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_MAX, comm) !=
+        ANELLO_OK)
+      return;
     if (first) me.say("running ", ::getpid());
   }
 });
@@ -69,8 +71,10 @@ std::size_t sockets(const std::string& table) {
 }
 
 struct Remains {
-  std::set<std::string> tmp = entries("/tmp"), shm = entries("/dev/shm"), running = processes(), mine = entries("/proc/self/fd");
-  std::size_t unix_sockets = sockets("unix"), tcp = sockets("tcp"), tcp6 = sockets("tcp6"), sysv = sockets("../sysvipc/shm");
+  std::set<std::string> tmp = entries("/tmp"), shm = entries("/dev/shm"), running = processes(),
+                        mine = entries("/proc/self/fd");
+  std::size_t unix_sockets = sockets("unix"), tcp = sockets("tcp"), tcp6 = sockets("tcp6"),
+              sysv = sockets("../sysvipc/shm");
   bool operator==(const Remains&) const = default;
 };
 
@@ -127,7 +131,8 @@ void kill_launcher(const std::string& launcher, const std::string& transport) {
   const Remains before;
   int out[2];
   REQUIRE(::pipe2(out, O_CLOEXEC) == 0);
-  const pid_t pid = start({launcher, "-np", "3", own_path(), "--role", "enduring"}, {{"ANELLO_TRANSPORT", transport}}, -1, out[1]);
+  const pid_t pid =
+      start({launcher, "-np", "3", own_path(), "--role", "enduring"}, {{"ANELLO_TRANSPORT", transport}}, -1, out[1]);
   ::close(out[1]);
   std::string heard;
   for (int lines = 0; lines < 3;) {
