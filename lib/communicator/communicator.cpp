@@ -183,16 +183,12 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   record.count = operation.count;
 }
 
-Operation* Communicator::start(const anello_call_t& call, bool blocking, int record_kind) {
+Operation* Communicator::start(const anello_call_t& call, int record_kind) {
   Operation* operation = context_->acquire(*group_);
   control::CallRecord record;
   try {
     prepare(*operation, call, record);
     if (record_kind >= 0) record.kind = record_kind;
-    if (blocking && operation->plan != nullptr && operation->plan->is_exchange &&
-        context_->exchange_now(*operation, record)) {
-      return operation;
-    }
     context_->post(*operation, record);
   } catch (...) {
     context_->release(operation);
@@ -202,13 +198,35 @@ Operation* Communicator::start(const anello_call_t& call, bool blocking, int rec
 }
 
 Operation* Communicator::post(const anello_call_t& call) {
-  Operation* operation = start(call, false, -1);
+  Operation* operation = start(call, -1);
   context_->leave_to_background();
   return operation;
 }
 
+// A small call on a board, from start to end under one hold of the lock. Null: nothing has happened. An operation that
+// is not done is under way.
+Operation* Communicator::exchange(const anello_call_t& call, int record_kind) {
+  if (!topology_.board || is_message(call.kind) || call.count > topology_.board_bytes) return nullptr;
+  const auto held = context_->try_lock();
+  if (!held) return nullptr;
+  Operation* operation = context_->acquire_locked(*group_);
+  control::CallRecord record;
+  bool entered = false;
+  try {
+    prepare(*operation, call, record);
+    if (record_kind >= 0) record.kind = record_kind;
+    if (operation->plan->is_exchange && (context_->exchange_now(*operation, record, entered) || entered)) return operation;
+  } catch (...) {
+    context_->release_locked(operation);
+    throw;
+  }
+  context_->release_locked(operation);
+  return nullptr;
+}
+
 Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind) {
-  Operation* operation = start(call, true, record_kind);
+  Operation* operation = exchange(call, record_kind);
+  if (operation == nullptr) operation = start(call, record_kind);
   context_->wait(*operation);
   Error error = operation->error;
   if (status != nullptr && call.kind == ANELLO_RECV) *status = operation->status;

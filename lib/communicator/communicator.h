@@ -49,7 +49,8 @@ class Communicator {
 
   void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
   std::shared_ptr<const executor::Plan> plan(const schedule::Call& call);
-  executor::Operation* start(const anello_call_t& call, bool blocking, int record_kind);
+  executor::Operation* start(const anello_call_t& call, int record_kind);
+  executor::Operation* exchange(const anello_call_t& call, int record_kind);
   int allocate_board(int users);
   void give_back_board();
 

@@ -158,6 +158,16 @@ Group* Context::find_group(std::uint64_t id) {
 
 Operation* Context::acquire(Group& group) {
   const Lock held = lock();
+  return acquire_locked(group);
+}
+
+std::unique_lock<std::mutex> Context::try_lock() {
+  Lock held(mutex_, std::try_to_lock);
+  if (held && driving_) held.unlock();
+  return held.owns_lock() ? std::move(held) : Lock();
+}
+
+Operation* Context::acquire_locked(Group& group) {
   Operation* operation = free_operations_.pop();
   if (operation == nullptr) {
     operations_.push_back(std::make_unique<Operation>());
@@ -180,6 +190,10 @@ Operation* Context::acquire(Group& group) {
 
 void Context::release(Operation* operation) {
   const Lock held = lock();
+  release_locked(operation);
+}
+
+void Context::release_locked(Operation* operation) {
   operation->plan.reset();
   operation->group = nullptr;
   operation->state = Operation::State::idle;
@@ -243,12 +257,9 @@ void Context::wake_driver() {
   [[maybe_unused]] const ssize_t written = ::write(job_->wake_descriptor(), &one, sizeof one);
 }
 
-bool Context::exchange_now(Operation& operation, control::CallRecord& record) {
-  // Somebody else at work, or operations under way: the general path.
-  Lock held(mutex_, std::try_to_lock);
-  if (!held) return false;
+bool Context::exchange_now(Operation& operation, control::CallRecord& record, bool& entered) {
   Group& group = *operation.group;
-  if (driving_ || !group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return false;
+  if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return false;
   const kernels::DefaultFloats floats;
   enter(operation, record);
   const schedule::Step& step = operation.plan->schedule.steps[0];
@@ -270,11 +281,12 @@ bool Context::exchange_now(Operation& operation, control::CallRecord& record) {
     pause_processor();
   }
   // It takes longer: the operation goes the common way, already published.
+  entered = true;
   ++unfinished_;
   operation.state = Operation::State::queued;
   group.window.push(&operation);
   activate(group);
-  return true;
+  return false;
 }
 
 void Context::activate(Group& group) {

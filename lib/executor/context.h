@@ -46,9 +46,13 @@ class Context {
   // Enters a collective (plan set) or a message. Assigns sequence and digest from record; a record with `refused`
   // only takes its place in the order, and the operation is complete when this returns.
   void post(Operation& operation, control::CallRecord& record);
-  // A blocking call whose plan is one exchange, on an idle communicator: done here if it can be at once.
-  // False: nothing has happened, post it.
-  bool exchange_now(Operation& operation, control::CallRecord& record);
+  // For a blocking call whose plan is one exchange: does all of it under the lock that the caller holds if the
+  // communicator is idle and the others come at once. False: nothing has happened, or the operation is under way now.
+  bool exchange_now(Operation& operation, control::CallRecord& record, bool& entered);
+  // The lock if nobody has it and nobody drives; else empty.
+  std::unique_lock<std::mutex> try_lock();
+  Operation* acquire_locked(Group& group);
+  void release_locked(Operation* operation);
   // Waits until it is done, or its deadline passes and it is done with ANELLO_ERR_TIMEOUT.
   void wait(Operation& operation);
   // The caller goes away with operations under way: the service thread looks after them while nobody waits.
