@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <future>
 #include <memory>
+#include <system_error>
+#include <thread>
 
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -182,45 +186,46 @@ std::string address_of_interface(const std::string& name) {
 }
 
 std::string resolve(const std::string& host, std::int64_t timeout_ms) {
-  // The request must outlive a resolver that does not answer: then it is left to its thread for good.
-  struct Request {
-    gaicb request{};
-    addrinfo hints{};
-    std::string host;
-  };
-  auto state = std::make_unique<Request>();
-  state->host = host;
-  state->hints.ai_socktype = SOCK_STREAM;
-  state->hints.ai_flags = AI_NUMERICHOST;
-  state->request.ar_name = state->host.c_str();
-  state->request.ar_request = &state->hints;
-  addrinfo* numeric_result = nullptr;
-  if (::getaddrinfo(host.c_str(), nullptr, &state->hints, &numeric_result) == 0) {
-    const std::string ip = numeric(numeric_result->ai_addr, numeric_result->ai_addrlen);
-    ::freeaddrinfo(numeric_result);
-    return ip;
-  }
-  state->hints.ai_flags = AI_ADDRCONFIG;
-  gaicb* list[] = {&state->request};
   const auto failed = [&](const std::string& why) {
     return Error(ANELLO_ERR_ADDRESS, text("the meeting place's host \"", host, "\" cannot be resolved: ", why));
   };
-  const int started = ::getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr);
-  if (started != 0) throw failed(::gai_strerror(started));
-  const timespec limit{static_cast<time_t>(timeout_ms / 1000), static_cast<long>(timeout_ms % 1000) * 1'000'000};
-  int waited;
-  do {
-    waited = ::gai_suspend(list, 1, &limit);
-  } while (waited == EAI_INTR);
-  int result = ::gai_error(&state->request);
-  if (result == EAI_INPROGRESS) {
-    if (::gai_cancel(&state->request) != EAI_CANCELED) state.release();
+  struct Answer {
+    int error = 0;
+    std::string ip;
+  };
+  const auto look_up = [](const std::string& name, int flags) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = flags;
+    addrinfo* found = nullptr;
+    Answer answer;
+    answer.error = ::getaddrinfo(name.c_str(), nullptr, &hints, &found);
+    if (answer.error == 0) {
+      answer.ip = numeric(found->ai_addr, found->ai_addrlen);
+      ::freeaddrinfo(found);
+    }
+    return answer;
+  };
+  if (const Answer answer = look_up(host, AI_NUMERICHOST); answer.error == 0) return answer.ip;
+  // The resolver has time limits of its own, and long ones: a thread that it holds up is left to it.
+  auto promise = std::make_shared<std::promise<Answer>>();
+  std::future<Answer> future = promise->get_future();
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([promise, look_up, host] { promise->set_value(look_up(host, AI_ADDRCONFIG)); }).detach();
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw Error(ANELLO_ERR_RESOURCE, text("no thread to resolve \"", host, "\": ", error.what()));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (future.wait_for(std::chrono::milliseconds(timeout_ms)) != std::future_status::ready) {
     throw failed(text("no answer within ", timeout_ms, " ms"));
   }
-  if (result != 0) throw failed(::gai_strerror(result));
-  const std::string ip = numeric(state->request.ar_result->ai_addr, state->request.ar_result->ai_addrlen);
-  ::freeaddrinfo(state->request.ar_result);
-  return ip;
+  const Answer answer = future.get();
+  if (answer.error != 0) throw failed(::gai_strerror(answer.error));
+  return answer.ip;
 }
 
 void set_connection_options(int socket) {
