@@ -53,6 +53,10 @@ bool is_message(anello_kind_t kind) { return kind == ANELLO_SEND || kind == ANEL
 
 std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config) {
   const Config& environment = Config::get();
+  const schedule::Wish asked{environment.algorithm, 0};
+  if (const std::string wrong = schedule::why_not(asked); !wrong.empty()) {
+    throw Error(ANELLO_ERR_ARGUMENT, text("ANELLO_ALGORITHM=", environment.algorithm, ": ", wrong));
+  }
   std::unique_ptr<control::Job> job = bootstrap::join(config);
   std::vector<executor::Context::Carrier> carriers;
   std::uint32_t wanted = 0;

@@ -445,13 +445,19 @@ void Context::stray(EarlyFrame* frame) {
   // The communicator may have been created while the frame arrived.
   if (Group* group = find_group(frame->header.communicator)) {
     strays_.push(frame);
-    stray_bytes_ += frame->header.bytes;
+    stray_bytes_ += frame->header.bytes + kFrameCost;
     deliver_strays(*group);
     return;
   }
-  // Bounded by the credit of each communicator that the peers have made and this rank is about to make.
+  // The peers keep within their credit for each communicator that they have made and this rank is about to make. More
+  // than this is a peer that does not.
+  if (stray_bytes_ + frame->header.bytes + kFrameCost > kMaxStrayBytes) {
+    log::warn(rank_, "dropped a frame of ", job_->describe(frame->source), " for a communicator that is not known here");
+    drop(frame);
+    return;
+  }
   strays_.push(frame);
-  stray_bytes_ += frame->header.bytes;
+  stray_bytes_ += frame->header.bytes + kFrameCost;
 }
 
 void Context::deliver_strays(Group& group) {
@@ -459,7 +465,7 @@ void Context::deliver_strays(Group& group) {
     EarlyFrame* const next = EarlyFrames::after(frame);
     if (frame->header.communicator == group.id) {
       strays_.remove(frame);
-      stray_bytes_ -= frame->header.bytes;
+      stray_bytes_ -= frame->header.bytes + kFrameCost;
       const int peer = group.rank_of_world(frame->source);
       const auto kind = static_cast<FrameKind>(frame->header.kind);
       if (peer < 0 || group.error) {
