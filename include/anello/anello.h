@@ -169,7 +169,7 @@ ANELLO_API anello_result_t anello_comm_create_all(int count, anello_comm_t *comm
 ANELLO_API anello_result_t anello_comm_dup(anello_comm_t comm, anello_comm_t *result);
 ANELLO_API anello_result_t anello_comm_split(anello_comm_t comm, int color, int key, anello_comm_t *result);
 
-/* Local: needs no other rank. Operations still in flight end with ANELLO_ERR_STATE and their requests stay valid
+/* Local: needs no other rank; ANELLO_COMM_NULL is ANELLO_OK. Operations still in flight end with ANELLO_ERR_STATE and their requests stay valid
  * until waited for. What this rank had sent still arrives; peers that wait for more from this rank get
  * ANELLO_ERR_PEER_LOST. Returns the communicator's first error where it failed before (the handle is gone all the
  * same), which is how a rank whose last call had returned too early to see a mismatch learns of it. */
@@ -187,7 +187,7 @@ ANELLO_API anello_result_t anello_comm_local_size(anello_comm_t comm, int *local
 /* The transport that carries data to peer: "self", "inproc", "shm" or "tcp". Static. */
 ANELLO_API anello_result_t anello_comm_transport(anello_comm_t comm, int peer, const char **name);
 
-/* The text of the first failure of comm, or of the last refused call on it by this thread if that is newer;
+/* The text of this thread's last failed call on comm; before any, of the first failure of comm itself;
  * with ANELLO_COMM_NULL of the last failure of this thread on no communicator. "" if none. Valid until the
  * calling thread calls Anello again. */
 ANELLO_API const char *anello_last_error(anello_comm_t comm);

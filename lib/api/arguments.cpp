@@ -1,6 +1,7 @@
 #include "api/arguments.h"
 
 #include "base/dtype.h"
+#include "base/kind.h"
 #include "base/text.h"
 
 #include <cstdint>
@@ -22,19 +23,6 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
 }
 
 }  // namespace
-
-const char* kind_name(int kind) {
-  switch (kind) {
-    case ANELLO_ALLREDUCE: return "allreduce";
-    case ANELLO_BROADCAST: return "broadcast";
-    case ANELLO_ALLGATHER: return "allgather";
-    case ANELLO_REDUCE_SCATTER_BLOCK: return "reduce_scatter_block";
-    case ANELLO_BARRIER: return "barrier";
-    case ANELLO_SEND: return "send";
-    case ANELLO_RECV: return "recv";
-    default: return "post";
-  }
-}
 
 Error check(const anello_call_t& call, int rank, int size) {
   const int kind = call.kind;

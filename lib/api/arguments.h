@@ -9,7 +9,4 @@ namespace anello::api {
 // An Error that names the argument, or none.
 Error check(const anello_call_t& call, int rank, int size);
 
-// "allreduce"
-const char* kind_name(int kind);
-
 }  // namespace anello::api

@@ -1,6 +1,7 @@
 // Collectives and messages: one line each over anello_post.
 #include "api/arguments.h"
 #include "api/tables.h"
+#include "base/kind.h"
 #include "base/text.h"
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/join.h"
+#include "executor/run.h"
 #include "transports/registry.h"
 
 #include <algorithm>
@@ -36,16 +37,6 @@ std::uint32_t first_exchange(std::int64_t first_sequence) {
 }
 
 bool reduces(anello_kind_t kind) { return kind == ANELLO_ALLREDUCE || kind == ANELLO_REDUCE_SCATTER_BLOCK; }
-
-schedule::Collective collective_of(anello_kind_t kind) {
-  switch (kind) {
-    case ANELLO_ALLREDUCE: return schedule::Collective::allreduce;
-    case ANELLO_BROADCAST: return schedule::Collective::broadcast;
-    case ANELLO_ALLGATHER: return schedule::Collective::allgather;
-    case ANELLO_REDUCE_SCATTER_BLOCK: return schedule::Collective::reduce_scatter;
-    default: return schedule::Collective::barrier;
-  }
-}
 
 bool is_message(anello_kind_t kind) { return kind == ANELLO_SEND || kind == ANELLO_RECV; }
 
@@ -166,7 +157,7 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   if (is_message(call.kind)) return;
 
   schedule::Call planned;
-  planned.collective = collective_of(call.kind);
+  planned.collective = executor::operation_collective(call.kind);
   planned.count = operation.count;
   planned.element_bytes = operation.element_bytes;
   planned.root = call.kind == ANELLO_BROADCAST ? call.peer : 0;

@@ -2,22 +2,14 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/kind.h"
 #include "base/text.h"
 
 namespace anello::control {
 namespace {
 
-const char* kind_name(std::int32_t kind) {
-  switch (kind) {
-    case ANELLO_ALLREDUCE: return "allreduce";
-    case ANELLO_BROADCAST: return "broadcast";
-    case ANELLO_ALLGATHER: return "allgather";
-    case ANELLO_REDUCE_SCATTER_BLOCK: return "reduce_scatter_block";
-    case ANELLO_BARRIER: return "barrier";
-    case kDupCall: return "comm_dup";
-    case kSplitCall: return "comm_split";
-    default: return "unknown";
-  }
+const char* call_name(std::int32_t kind) {
+  return kind == kDupCall ? "comm_dup" : kind == kSplitCall ? "comm_split" : kind_name(kind);
 }
 
 // The finaliser of a 64-bit mixing hash: every input bit reaches every output bit.
@@ -39,7 +31,7 @@ std::uint64_t digest_of(const CallRecord& record) {
 }
 
 std::string CallRecord::describe() const {
-  std::string call = kind_name(kind);
+  std::string call = call_name(kind);
   if (kind == ANELLO_BARRIER || kind == kDupCall || kind == kSplitCall) {
     call += "()";
   } else {
