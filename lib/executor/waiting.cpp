@@ -11,9 +11,9 @@ WaitBudget WaitBudget::of(int local_ranks, int processors, long spin_us) {
     // A hand-over by yield costs 1 to 3 us, waking a sleeper 20 to 50: worth a few rounds of everybody's turns.
     return {0, 400 * local_ranks};
   }
-  // Short: the ranks may have been put on one processor all the same, or beside other programs, where spinning keeps out
-  // whoever is waited for. A yield to nobody costs a few hundred ns.
-  return {5 * kTurnsPerUs, 1000 * kYieldsPerUs};
+  // A yield to nobody costs a few hundred ns, but one to another program costs its whole time slice; and ranks that were
+  // put on one processor all the same wait for each other's spinning. Between the two:
+  return {50 * kTurnsPerUs, 1000 * kYieldsPerUs};
 }
 
 }  // namespace anello::executor
