@@ -148,7 +148,7 @@ typedef struct anello_config {
   const anello_unique_id_t *unique_id;  /* when set, url and store are not used */
   const anello_store_t *store;          /* when set, url is not used */
   int64_t timeout_ms;     /* deadline of every wait, from the last progress. 0: ANELLO_TIMEOUT_MS, else 300 s */
-  const char *transports; /* NULL: ANELLO_TRANSPORT, else all. Else a list, "inproc,shm,tcp", best first */
+  const char *transports; /* NULL: ANELLO_TRANSPORT, else all. Else those that may be used, "shm,tcp" */
 } anello_config_t;
 
 #define ANELLO_CONFIG_INITIALIZER {sizeof(anello_config_t), -1, -1, NULL, NULL, NULL, 0, NULL}

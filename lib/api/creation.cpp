@@ -57,6 +57,14 @@ void require(const void* pointer, const char* name) {
   if (pointer == nullptr) throw Error(ANELLO_ERR_ARGUMENT, text(name, " is NULL"));
 }
 
+// A refused dup or split takes its place in the order, as every collective does.
+void refuse(Communicator& communicator, int record_kind, const std::string& why) {
+  anello_call_t call = ANELLO_CALL_INITIALIZER;
+  call.kind = ANELLO_ALLGATHER;
+  communicator.refuse(call, ANELLO_ERR_ARGUMENT, record_kind);
+  throw Error(ANELLO_ERR_ARGUMENT, why);
+}
+
 }  // namespace
 }  // namespace anello::api
 
@@ -121,7 +129,7 @@ anello_result_t anello_comm_create_all(int count, anello_comm_t* comms) {
 
 anello_result_t anello_comm_dup(anello_comm_t comm, anello_comm_t* result) {
   return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
-    require(result, "result");
+    if (result == nullptr) refuse(*parent, control::kDupCall, "anello_comm_dup: result is NULL");
     *result = publish(parent->split(0, parent->rank(), control::kDupCall));
     return ANELLO_OK;
   });
@@ -129,9 +137,10 @@ anello_result_t anello_comm_dup(anello_comm_t comm, anello_comm_t* result) {
 
 anello_result_t anello_comm_split(anello_comm_t comm, int color, int key, anello_comm_t* result) {
   return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
-    require(result, "result");
+    if (result == nullptr) refuse(*parent, control::kSplitCall, "anello_comm_split: result is NULL");
     if (color < 0 && color != ANELLO_UNDEFINED) {
-      throw Error(ANELLO_ERR_ARGUMENT, text("color ", color, " is negative and not ANELLO_UNDEFINED"));
+      refuse(*parent, control::kSplitCall,
+             text("anello_comm_split: color ", color, " is negative and not ANELLO_UNDEFINED"));
     }
     std::shared_ptr<Communicator> child = parent->split(color, key, control::kSplitCall);
     *result = child == nullptr ? ANELLO_COMM_NULL : publish(std::move(child));

@@ -63,6 +63,13 @@ Config Config::read(const std::function<const char*(const char* name)>& lookup) 
   }
 #include "base/environment.def"
 #undef ANELLO_VARIABLE
+  const auto at_least = [&config](const char* name, std::int64_t value, std::int64_t least) {
+    if (value < least) config.problems.push_back(text(name, "=", value, " is below ", least));
+  };
+  at_least("ANELLO_TIMEOUT_MS", config.timeout_ms, 1);
+  at_least("ANELLO_CHUNK_BYTES", config.chunk_bytes, 0);
+  at_least("ANELLO_FIRST_SEQUENCE", config.first_sequence, 0);
+  at_least("ANELLO_SPIN_US", config.spin_us, -1);
   static constexpr std::string_view kLevels[] = {"off", "error", "warn", "info", "debug", "trace"};
   if (std::find(std::begin(kLevels), std::end(kLevels), config.log_level) == std::end(kLevels)) {
     config.problems.push_back(

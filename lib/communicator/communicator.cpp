@@ -53,6 +53,10 @@ bool is_message(anello_kind_t kind) { return kind == ANELLO_SEND || kind == ANEL
 
 std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config) {
   const Config& environment = Config::get();
+  const schedule::Wish asked{environment.algorithm, 0};
+  if (const std::string wrong = schedule::why_not(asked); !wrong.empty()) {
+    throw Error(ANELLO_ERR_ARGUMENT, text("ANELLO_ALGORITHM=", environment.algorithm, ": ", wrong));
+  }
   std::unique_ptr<control::Job> job = bootstrap::join(config);
   std::vector<executor::Context::Carrier> carriers;
   std::uint32_t wanted = 0;
@@ -183,16 +187,12 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   record.count = operation.count;
 }
 
-Operation* Communicator::start(const anello_call_t& call, bool blocking, int record_kind) {
+Operation* Communicator::start(const anello_call_t& call, int record_kind) {
   Operation* operation = context_->acquire(*group_);
   control::CallRecord record;
   try {
     prepare(*operation, call, record);
     if (record_kind >= 0) record.kind = record_kind;
-    if (blocking && operation->plan != nullptr && operation->plan->is_exchange &&
-        context_->exchange_now(*operation, record)) {
-      return operation;
-    }
     context_->post(*operation, record);
   } catch (...) {
     context_->release(operation);
@@ -202,13 +202,35 @@ Operation* Communicator::start(const anello_call_t& call, bool blocking, int rec
 }
 
 Operation* Communicator::post(const anello_call_t& call) {
-  Operation* operation = start(call, false, -1);
+  Operation* operation = start(call, -1);
   context_->leave_to_background();
   return operation;
 }
 
+// A small call on a board, from start to end under one hold of the lock. Null: nothing has happened. An operation that
+// is not done is under way.
+Operation* Communicator::exchange(const anello_call_t& call, int record_kind) {
+  if (!topology_.board || is_message(call.kind) || call.count > topology_.board_bytes) return nullptr;
+  const auto held = context_->try_lock();
+  if (!held) return nullptr;
+  Operation* operation = context_->acquire_locked(*group_);
+  control::CallRecord record;
+  bool entered = false;
+  try {
+    prepare(*operation, call, record);
+    if (record_kind >= 0) record.kind = record_kind;
+    if (operation->plan->is_exchange && (context_->exchange_now(*operation, record, entered) || entered)) return operation;
+  } catch (...) {
+    context_->release_locked(operation);
+    throw;
+  }
+  context_->release_locked(operation);
+  return nullptr;
+}
+
 Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind) {
-  Operation* operation = start(call, true, record_kind);
+  Operation* operation = exchange(call, record_kind);
+  if (operation == nullptr) operation = start(call, record_kind);
   context_->wait(*operation);
   Error error = operation->error;
   if (status != nullptr && call.kind == ANELLO_RECV) *status = operation->status;
@@ -216,12 +238,12 @@ Error Communicator::run(const anello_call_t& call, anello_status_t* status, int 
   return error;
 }
 
-void Communicator::refuse(const anello_call_t& call, anello_result_t result) {
+void Communicator::refuse(const anello_call_t& call, anello_result_t result, int record_kind) {
   if (is_message(call.kind)) return;
   Operation* operation = context_->acquire(*group_);
   operation->kind = call.kind;
   control::CallRecord record;
-  record.kind = call.kind;
+  record.kind = record_kind >= 0 ? record_kind : call.kind;
   record.dtype = call.dtype;
   record.op = call.op;
   record.root = call.peer;

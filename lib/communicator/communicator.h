@@ -33,7 +33,7 @@ class Communicator {
   // A blocking call from start to end.
   Error run(const anello_call_t& call, anello_status_t* status, int record_kind = -1);
   // A call that was refused for its arguments takes its place in the order all the same.
-  void refuse(const anello_call_t& call, anello_result_t result);
+  void refuse(const anello_call_t& call, anello_result_t result, int record_kind = -1);
 
   // Collective. nullptr: this rank's colour is ANELLO_UNDEFINED. Throws Error. record_kind: control::kDupCall or
   // kSplitCall, as which other ranks hear of it where they disagree.
@@ -49,7 +49,8 @@ class Communicator {
 
   void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
   std::shared_ptr<const executor::Plan> plan(const schedule::Call& call);
-  executor::Operation* start(const anello_call_t& call, bool blocking, int record_kind);
+  executor::Operation* start(const anello_call_t& call, int record_kind);
+  executor::Operation* exchange(const anello_call_t& call, int record_kind);
   int allocate_board(int users);
   void give_back_board();
 

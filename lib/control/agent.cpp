@@ -6,7 +6,7 @@
 
 namespace anello::control {
 
-constexpr std::int64_t kGoodbyeMs = 500;
+constexpr std::int64_t kGoodbyeMs = 1'500;
 
 Agent::Agent(Service& service, int rank, int size, std::int64_t timeout_ms)
     : service_(service), rank_(rank), size_(size), timeout_ms_(timeout_ms), standing_(static_cast<std::size_t>(size)),
@@ -107,6 +107,7 @@ void Agent::peer_gone(int rank, const std::string& how) {
 void Agent::peer_left(int rank, int told_by) {
   if (leaving_ || rank == rank_ || !here(rank)) return;
   standing_[static_cast<std::size_t>(rank)] = Standing::left;
+  if (goodbye_to_ == rank) goodbye_to_ = -1;
   log::debug(rank_, "rank ", rank, " left");
   tree_.send(Writer().put(rank).frame(kGoodbye), told_by);
   tree_.forget(rank);
@@ -171,11 +172,22 @@ void Agent::receive(int from, const Frame& frame) {
   }
 }
 
+// A goodbye counts when the parent has passed it on and closed the link. A parent that says goodbye itself meanwhile may
+// not have read this one: the next parent is told again. Else those who have no other sight of this rank would take its
+// end for a death.
 Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
-  // Between two parents, or with children on their way here, a goodbye would be lost and taken for a death.
   const Deadline limit = Deadline::in_ms(kGoodbyeMs);
-  while (!self->tree_.settled() && !limit.passed()) co_await sleep_ms(self->service_.io(), 2);
-  self->tree_.send(Writer().put(self->rank_).frame(kGoodbye));
+  while (!self->leaving_ && self->tree_.needed() && !limit.passed()) {
+    if (!self->tree_.settled()) {
+      co_await sleep_ms(self->service_.io(), 1);
+      continue;
+    }
+    const int parent = self->lowest_here();
+    self->tree_.send(Writer().put(self->rank_).frame(kGoodbye));
+    if (parent == self->rank_) break;
+    self->goodbye_to_ = parent;
+    while (self->goodbye_to_ == parent && !limit.passed()) co_await sleep_ms(self->service_.io(), 1);
+  }
   self->leaving_ = true;
   if (self->has_room_) self->service_.door().remove(self->job_, self->rank_);
   self->listener_.reset();
@@ -186,6 +198,13 @@ Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
   self->tree_.close();
   self->group_.reset();
   done();
+}
+
+bool Agent::goodbye_heard(int by) {
+  if (goodbye_to_ != by) return false;
+  goodbye_to_ = -1;
+  leaving_ = true;
+  return true;
 }
 
 }  // namespace anello::control

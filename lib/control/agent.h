@@ -69,6 +69,8 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void receive(int from, const Frame& frame);
 
   bool leaving() const { return leaving_; }
+  // The link to a rank has closed: true when that is its answer to this rank's goodbye.
+  bool goodbye_heard(int by);
   // Says goodbye on all links, closes everything, then calls done.
   static Task<> leave(std::shared_ptr<Agent> self, std::function<void()> done);
 
@@ -94,6 +96,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   Lanes lanes_;
   CallComparison calls_;
   bool leaving_ = false;
+  int goodbye_to_ = -1;  // the parent that has been told and has not answered
 };
 
 }  // namespace anello::control

@@ -19,7 +19,7 @@ constexpr std::size_t kMaxListed = 8192;  // ranks in a frame; a larger communic
 
 void CallComparison::add(std::uint64_t id, std::vector<int> ranks, const Ledger* ledger) {
   const std::lock_guard lock(mutex_);
-  communicators_[id] = {std::move(ranks), ledger};
+  communicators_[id] = {std::move(ranks), ledger, 0, {}};
 }
 
 void CallComparison::remove(std::uint64_t id) {
@@ -40,6 +40,30 @@ std::optional<std::vector<int>> CallComparison::ranks_of(std::uint64_t id) {
   const auto found = communicators_.find(id);
   if (found == communicators_.end()) return std::nullopt;
   return found->second.ranks;
+}
+
+std::vector<int> CallComparison::absent(std::uint64_t id, std::uint32_t sequence) {
+  const std::lock_guard lock(mutex_);
+  const auto found = communicators_.find(id);
+  if (found == communicators_.end() || found->second.compared != sequence) return {};
+  return found->second.absent;
+}
+
+void CallComparison::note_absent(const Key& key, const Question& question) {
+  std::vector<int> not_come, silent;
+  for (int rank = 0; rank < static_cast<int>(question.ranks.size()); ++rank) {
+    const auto answer = question.answers.find(rank);
+    if (answer == question.answers.end()) {
+      silent.push_back(rank);
+    } else if (!answer->second.newest || before(*answer->second.newest, key.second)) {
+      not_come.push_back(rank);
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  const auto found = communicators_.find(key.first);
+  if (found == communicators_.end()) return;
+  found->second.compared = key.second;
+  found->second.absent = not_come.empty() ? std::move(silent) : std::move(not_come);
 }
 
 std::optional<CallHistory> CallComparison::own_history(std::uint64_t id, std::uint32_t sequence) {
@@ -103,6 +127,7 @@ void CallComparison::answered(Reader& reader) {
 
 void CallComparison::consider(const Key& key) {
   Question& question = questions_[key];
+  note_absent(key, question);
   if (question.concluding || !judge(question.answers, key.second)) return;
   question.concluding = true;
   agent_.service().spawn("call comparison", conclude_soon(agent_.weak_from_this(), key));

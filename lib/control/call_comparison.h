@@ -1,7 +1,7 @@
 #pragma once
 // Finds out whether the ranks of a communicator made the same calls: asks all of them over the control tree, judges what
-// they answer, and tells everybody what came out. add, remove and ranks_of may be called from any thread; the rest happens on
-// the service thread.
+// they answer, and tells everybody what came out. add, remove, ranks_of and absent may be called from any thread; the rest
+// happens on the service thread.
 #include "control/call_records.h"
 #include "control/service.h"
 
@@ -25,6 +25,7 @@ class CallComparison {
   void add(std::uint64_t id, std::vector<int> ranks, const Ledger* ledger);
   void remove(std::uint64_t id);
   std::optional<std::vector<int>> ranks_of(std::uint64_t id);
+  std::vector<int> absent(std::uint64_t id, std::uint32_t sequence);
 
   void compare(std::uint64_t id, std::uint32_t sequence);
   // Event::failed for all of them but this rank.
@@ -38,6 +39,8 @@ class CallComparison {
   struct Communicator {
     std::vector<int> ranks;  // world ranks by rank
     const Ledger* ledger = nullptr;
+    std::uint32_t compared = 0;  // the sequence that `absent` is about
+    std::vector<int> absent;
   };
   struct Removed {
     std::uint64_t id = 0;
@@ -52,6 +55,7 @@ class CallComparison {
 
   std::optional<CallHistory> own_history(std::uint64_t id, std::uint32_t sequence);
   void consider(const Key& key);
+  void note_absent(const Key& key, const Question& question);
   void conclude(const Key& key);
   static Task<> conclude_soon(std::weak_ptr<Agent> agent, Key key);
   void deliver(std::uint64_t id, const Error& error);

@@ -50,6 +50,7 @@ Task<> ControlTree::read(std::shared_ptr<Agent> agent, int from, std::shared_ptr
   // Otherwise it has come back over a newer link, or is known to be gone.
   if (known == links.end() || known->second != link) co_return;
   links.erase(known);
+  if (agent->goodbye_heard(from)) co_return;
   agent->peer_gone(from, why);
 }
 
@@ -187,6 +188,14 @@ void ControlTree::forget(int rank) {
   if (link == links_.end()) return;
   link->second->close();
   links_.erase(link);
+}
+
+bool ControlTree::needed() const {
+  if (agent_.peers().empty()) return false;  // creation failed: there is nobody to tell
+  for (int rank = 0; rank < agent_.size(); ++rank) {
+    if (rank != agent_.rank() && agent_.here(rank) && !agent_.watched(rank)) return true;
+  }
+  return false;
 }
 
 bool ControlTree::settled() const {

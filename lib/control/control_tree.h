@@ -27,6 +27,8 @@ class ControlTree {
   void send(const Frame& frame, int except = -1);
   void send_to(int rank, const Frame& frame);
   void forget(int rank);  // it is gone
+  // There are ranks that see the end of this one by nothing but its goodbye.
+  bool needed() const;
   // A goodbye said now reaches all who could only learn of it by a link.
   bool settled() const;
 

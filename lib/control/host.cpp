@@ -1,5 +1,6 @@
 #include "control/host.h"
 
+#include "base/text.h"
 #include "control/secret.h"
 
 #include <algorithm>
@@ -45,7 +46,7 @@ int cgroup_processors() {
   for (std::string line; std::getline(file, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string controllers = text(",", line.substr(first + 1, second - first - 1), ",");
     const bool v2 = controllers == ",,";
     if (!v2 && controllers.find(",cpu,") == std::string::npos) continue;
     std::string path = line.substr(second + 1);
@@ -80,7 +81,7 @@ Host look_around() {
   std::string identity = first_line("/proc/sys/kernel/random/boot_id");
   // Without either, no two processes must think that they are neighbours.
   if (identity.empty() || ::stat("/proc/self/ns/net", &network) != 0) identity = std::to_string(random_number());
-  identity += " " + std::to_string(network.st_dev) + " " + std::to_string(network.st_ino);
+  identity += text(" ", network.st_dev, " ", network.st_ino);
   host.reach = number_from("anello host", identity);
   host.process = random_number();
   host.pid = ::getpid();

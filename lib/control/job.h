@@ -84,6 +84,9 @@ class Job {
   // not come to it yet says nothing; one that has destroyed the communicator before coming to it makes it a failure
   // (ANELLO_ERR_PEER_LOST, "left"). Returns at once.
   virtual void compare_calls(std::uint64_t id, std::uint32_t sequence) = 0;
+  // Ranks of the communicator (as numbered in it) that had not come to `sequence` when it was last compared; where all
+  // that answered had come, those that gave no answer. Empty when it has not been compared.
+  virtual std::vector<int> absent(std::uint64_t id, std::uint32_t sequence) { return {}; }
   // Tells all ranks of the communicator that it has failed (Event::failed for each but this one). Returns at once.
   virtual void fail_communicator(std::uint64_t id, const Error& cause) = 0;
 

@@ -10,7 +10,7 @@ namespace anello::control {
 namespace {
 
 // Beyond the goodbye's own limit, for a service thread that gets no processor.
-constexpr auto kLeaveLimit = std::chrono::milliseconds(1'000);
+constexpr auto kLeaveLimit = std::chrono::milliseconds(3'500);
 
 class Membership final : public Job {
  public:
@@ -59,6 +59,9 @@ class Membership final : public Job {
   void remove_communicator(std::uint64_t id) override { agent_->calls().remove(id); }
   void compare_calls(std::uint64_t id, std::uint32_t sequence) override {
     post([agent = agent_, id, sequence] { agent->calls().compare(id, sequence); });
+  }
+  std::vector<int> absent(std::uint64_t id, std::uint32_t sequence) override {
+    return agent_->calls().absent(id, sequence);
   }
   void fail_communicator(std::uint64_t id, const Error& cause) override {
     // With the ranks as they are now: the communicator may be removed before the service thread comes to it.

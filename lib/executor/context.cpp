@@ -30,6 +30,7 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carrier
   budget_ = WaitBudget::of(static_cast<int>(local), self.processors, spin_us);
   routes_.resize(std::size_t(job_->size()));
   gone_.resize(std::size_t(job_->size()), Gone::no);
+  left_ns_.resize(gone_.size(), 0);
 }
 
 Context::~Context() {
@@ -90,7 +91,26 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
   return group;
 }
 
+// A rank whose last call returned early may hold a frame that shows what the others called instead: the verdict is worth
+// a moment, since nobody will ask this rank again.
+void Context::hear_verdict(Group& group) {
+  const Deadline limit = Deadline::in_ms(1000);
+  Lock held = lock();
+  if (!driving_) {
+    const kernels::DefaultFloats floats;
+    progress();
+  }
+  while (group.suspected && !group.error && !limit.passed()) {
+    held.unlock();
+    const timespec nap{0, 1'000'000};
+    nanosleep(&nap, nullptr);
+    held.lock();
+    if (job_->news.load(std::memory_order_acquire)) handle_events();
+  }
+}
+
 Error Context::remove_group(Group& group) {
+  hear_verdict(group);
   job_->remove_communicator(group.id);
   const Lock held = lock();
   if (job_->news.load(std::memory_order_acquire)) handle_events();
@@ -138,6 +158,16 @@ Group* Context::find_group(std::uint64_t id) {
 
 Operation* Context::acquire(Group& group) {
   const Lock held = lock();
+  return acquire_locked(group);
+}
+
+std::unique_lock<std::mutex> Context::try_lock() {
+  Lock held(mutex_, std::try_to_lock);
+  if (held && driving_) held.unlock();
+  return held.owns_lock() ? std::move(held) : Lock();
+}
+
+Operation* Context::acquire_locked(Group& group) {
   Operation* operation = free_operations_.pop();
   if (operation == nullptr) {
     operations_.push_back(std::make_unique<Operation>());
@@ -153,12 +183,17 @@ Operation* Context::acquire(Group& group) {
   operation->moved = 0;
   operation->movement = 0;
   operation->last_progress_ns = 0;
+  operation->asked_ns = 0;
   operation->reducer = nullptr;
   return operation;
 }
 
 void Context::release(Operation* operation) {
   const Lock held = lock();
+  release_locked(operation);
+}
+
+void Context::release_locked(Operation* operation) {
   operation->plan.reset();
   operation->group = nullptr;
   operation->state = Operation::State::idle;
@@ -201,6 +236,8 @@ void Context::post(Operation& operation, control::CallRecord& record) {
     enter(operation, record);
     if (record.refused != 0) {
       finish(operation, Error(static_cast<anello_result_t>(record.refused), "refused"));
+      // Those who came to it before need not wait for the pause after which they would ask.
+      job_->compare_calls(group.id, record.sequence);
       return;
     }
     operation.state = Operation::State::queued;
@@ -211,19 +248,18 @@ void Context::post(Operation& operation, control::CallRecord& record) {
   for (Flow& flow : group.flows) {
     if (flow.route != nullptr && flow.route->has_work()) flow.route->push();
   }
-  if (asleep_) {
-    // The driver decided what to wait for before this operation was there.
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(job_->wake_descriptor(), &one, sizeof one);
-  }
+  wake_driver();  // it decided what to wait for before this operation was there
 }
 
-bool Context::exchange_now(Operation& operation, control::CallRecord& record) {
-  // Somebody else at work, or operations under way: the general path.
-  Lock held(mutex_, std::try_to_lock);
-  if (!held) return false;
+void Context::wake_driver() {
+  if (!asleep_) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(job_->wake_descriptor(), &one, sizeof one);
+}
+
+bool Context::exchange_now(Operation& operation, control::CallRecord& record, bool& entered) {
   Group& group = *operation.group;
-  if (driving_ || !group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return false;
+  if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return false;
   const kernels::DefaultFloats floats;
   enter(operation, record);
   const schedule::Step& step = operation.plan->schedule.steps[0];
@@ -245,11 +281,12 @@ bool Context::exchange_now(Operation& operation, control::CallRecord& record) {
     pause_processor();
   }
   // It takes longer: the operation goes the common way, already published.
+  entered = true;
   ++unfinished_;
   operation.state = Operation::State::queued;
   group.window.push(&operation);
   activate(group);
-  return true;
+  return false;
 }
 
 void Context::activate(Group& group) {
@@ -281,6 +318,7 @@ void Context::finish(Operation& operation, const Error& error) {
   --unfinished_;
   operation.done.store(true, std::memory_order_release);
   if (waiters_ > 0) changed_.notify_all();
+  wake_driver();  // abort and destroy end what a sleeping thread waits for
   if (!error && !group.window.empty() && !group.error) activate(group);
 }
 
@@ -407,13 +445,19 @@ void Context::stray(EarlyFrame* frame) {
   // The communicator may have been created while the frame arrived.
   if (Group* group = find_group(frame->header.communicator)) {
     strays_.push(frame);
-    stray_bytes_ += frame->header.bytes;
+    stray_bytes_ += frame->header.bytes + kFrameCost;
     deliver_strays(*group);
     return;
   }
-  // Bounded by the credit of each communicator that the peers have made and this rank is about to make.
+  // The peers keep within their credit for each communicator that they have made and this rank is about to make. More
+  // than this is a peer that does not.
+  if (stray_bytes_ + frame->header.bytes + kFrameCost > kMaxStrayBytes) {
+    log::warn(rank_, "dropped a frame of ", job_->describe(frame->source), " for a communicator that is not known here");
+    drop(frame);
+    return;
+  }
   strays_.push(frame);
-  stray_bytes_ += frame->header.bytes;
+  stray_bytes_ += frame->header.bytes + kFrameCost;
 }
 
 void Context::deliver_strays(Group& group) {
@@ -421,7 +465,7 @@ void Context::deliver_strays(Group& group) {
     EarlyFrame* const next = EarlyFrames::after(frame);
     if (frame->header.communicator == group.id) {
       strays_.remove(frame);
-      stray_bytes_ -= frame->header.bytes;
+      stray_bytes_ -= frame->header.bytes + kFrameCost;
       const int peer = group.rank_of_world(frame->source);
       const auto kind = static_cast<FrameKind>(frame->header.kind);
       if (peer < 0 || group.error) {
@@ -444,6 +488,11 @@ void Context::deliver_strays(Group& group) {
 
 void Context::arrived_early(Flow& flow, EarlyFrame* frame) {
   Operation* operation = flow.group->find(frame->header.sequence);
+  if (flow.group->is_of_another_call(operation, frame->header)) {
+    suspect(*flow.group, frame->header.sequence);
+    drop(frame);
+    return;
+  }
   if (operation != nullptr && operation->state == Operation::State::active) {
     for (RunLane& lane : operation->run.lanes) {
       if (lane.flow != &flow) continue;

@@ -46,9 +46,13 @@ class Context {
   // Enters a collective (plan set) or a message. Assigns sequence and digest from record; a record with `refused`
   // only takes its place in the order, and the operation is complete when this returns.
   void post(Operation& operation, control::CallRecord& record);
-  // A blocking call whose plan is one exchange, on an idle communicator: done here if it can be at once.
-  // False: nothing has happened, post it.
-  bool exchange_now(Operation& operation, control::CallRecord& record);
+  // For a blocking call whose plan is one exchange: does all of it under the lock that the caller holds if the
+  // communicator is idle and the others come at once. False: nothing has happened, or the operation is under way now.
+  bool exchange_now(Operation& operation, control::CallRecord& record, bool& entered);
+  // The lock if nobody has it and nobody drives; else empty.
+  std::unique_lock<std::mutex> try_lock();
+  Operation* acquire_locked(Group& group);
+  void release_locked(Operation* operation);
   // Waits until it is done, or its deadline passes and it is done with ANELLO_ERR_TIMEOUT.
   void wait(Operation& operation);
   // The caller goes away with operations under way: the service thread looks after them while nobody waits.
@@ -101,6 +105,8 @@ class Context {
   bool progress();
   bool handle_events();
   void open_asked();
+  void wake_driver();
+  void hear_verdict(Group& group);
   void deliver_strays(Group& group);
   void activate();
   void activate(Group& group);
@@ -121,6 +127,7 @@ class Context {
   void check_gone();
   bool gone_for(const Group& group, int peer, std::string& how) const;
   std::string waits_for(const Operation& operation) const;
+  std::string who_is_absent(const Operation& operation) const;
   void end_all(Group& group, const Error& error);
   transport::Transport* carrier_to(int world) const;
   void open_route(Route& route, UniqueFd socket);
@@ -163,6 +170,7 @@ class Context {
   std::size_t stray_bytes_ = 0;
   enum class Gone : std::uint8_t { no, left, lost };
   std::vector<Gone> gone_;                      // by world rank
+  std::vector<std::int64_t> left_ns_;           // when news of its leaving came
   bool any_gone_ = false;
 
   OperationFifo free_operations_;

@@ -16,7 +16,10 @@ constexpr std::int64_t kMs = 1'000'000;
 // Without news for so long, the service threads compare what the ranks have called.
 constexpr std::int64_t kComparePause = 50 * kMs;
 constexpr std::int64_t kLongestPause = 2000 * kMs;
-// A connection that breaks is usually the first sign of a death, of which control has the better account a moment later.
+// For the others to say where they are, once a deadline has passed.
+constexpr std::int64_t kTimeToAnswer = 50 * kMs;
+// A connection that breaks is usually the first sign of a death, and a rank that leaves in the middle of an operation
+// has seen it fail: control has the better account a moment later.
 constexpr std::int64_t kWordFromControl = 500 * kMs;
 
 std::string call_text(const Operation& operation) {
@@ -68,6 +71,16 @@ std::string Context::waits_for(const Operation& operation) const {
   return list.empty() ? "another rank" : list;
 }
 
+// Behind a chain of ranks that wait for each other.
+std::string Context::who_is_absent(const Operation& operation) const {
+  const Group& group = *operation.group;
+  std::string list;
+  for (const int peer : job_->absent(group.id, operation.sequence)) {
+    if (peer != group.rank) list += text(list.empty() ? "; " : ", ", job_->describe(group.ranks[std::size_t(peer)]));
+  }
+  return list.empty() ? list : list + " not having come to this operation, or not answering";
+}
+
 // Looks at the clock for all of it; called by those who have nothing better to do.
 void Context::tick(Operation* watched) {
   const std::int64_t now = now_ns();
@@ -97,19 +110,29 @@ void Context::check_deadline(Operation& watched) {
   if (watched.last_progress_ns == 0 || watched.seen_movement != movement) {
     watched.seen_movement = movement;
     watched.last_progress_ns = now;
+    watched.asked_ns = 0;
     return;
   }
   if (now - watched.last_progress_ns < watched.timeout_ns) return;
   Group& group = *watched.group;
+  if (!message && watched.asked_ns == 0) {
+    // The rank that this one waits for may itself be waiting: who has not come is worth knowing before all give up.
+    watched.asked_ns = now;
+    job_->compare_calls(group.id, watched.sequence);
+  }
+  if (!message && now - watched.asked_ns < kTimeToAnswer) return;
   fail(group, Error(ANELLO_ERR_TIMEOUT,
                     text(call_text(watched), " on rank ", group.rank, " made no progress for ",
                          (now - watched.last_progress_ns) / kMs, " ms: it waits for ", waits_for(watched),
-                         ". Raise ANELLO_TIMEOUT_MS if a rank may be busy for so long")),
+                         message ? "" : who_is_absent(watched), ". Raise ANELLO_TIMEOUT_MS if a rank may be busy for so long")),
        true);
 }
 
 void Context::suspect(Group& group, std::uint32_t sequence) {
   // The answer is an event. Asked again by tick, should records agree after all.
+  if (group.suspected && group.suspected_at == sequence) return;
+  group.suspected = true;
+  group.suspected_at = sequence;
   job_->compare_calls(group.id, sequence);
 }
 
@@ -136,11 +159,12 @@ bool Context::gone_for(const Group& group, int peer, std::string& how) const {
   const int world = group.ranks[std::size_t(peer)];
   const Flow& flow = group.flows[std::size_t(peer)];
   Route* way = routes_[std::size_t(world)].get();
-  if (flow.left) {
+  const std::int64_t long_ago = now_ns() - kWordFromControl;
+  if (flow.left_ns != 0 && flow.left_ns < long_ago) {
     how = "destroyed this communicator";
     return true;
   }
-  if (gone_[std::size_t(world)] == Gone::left) {
+  if (gone_[std::size_t(world)] == Gone::left && left_ns_[std::size_t(world)] < long_ago) {
     // What it sent before may still be on the way in a socket; its end says that all has come.
     // In shared memory all of it is there already, though perhaps not looked at.
     if (way != nullptr && way->state() == Route::State::open &&
@@ -150,7 +174,7 @@ bool Context::gone_for(const Group& group, int peer, std::string& how) const {
     how = "left the job";
     return true;
   }
-  if (way != nullptr && way->state() == Route::State::broken && now_ns() - way->broken_since_ns() > kWordFromControl) {
+  if (way != nullptr && way->state() == Route::State::broken && way->broken_since_ns() < long_ago) {
     how = "closed its connection";
     return true;
   }

@@ -24,10 +24,15 @@ inline constexpr std::size_t kCredit = 1024 * 1024;
 // Operations that are not their communicator's oldest leave this much of it alone, so that the oldest can always go on
 // (and with it, one after the other, all of them).
 inline constexpr std::size_t kCreditForOldest = kCredit / 2;
+// A receiver may hold back the return of a quarter (Flow::owes_much), and a frame is not cut below 32 KiB: with both gone
+// something must be left for the oldest.
+static_assert(kCreditForOldest > kCredit / 4 + 32 * 1024 + kFrameCost);
 // Largest message of send that goes without asking.
 inline constexpr std::size_t kEagerBytes = 4096;
 // Announced messages that nobody has posted a receive for, per communicator.
 inline constexpr std::size_t kMaxUnexpected = 65536;
+// Frames for communicators that this rank has not created yet, kept in all.
+inline constexpr std::size_t kMaxStrayBytes = 64 * kCredit;
 // Operations of a communicator that are under way at once.
 inline constexpr int kWindow = 8;
 

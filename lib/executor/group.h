@@ -30,7 +30,7 @@ struct Flow {
   std::vector<transport::FrameHeader> notes;  // grants and leave, due
   std::size_t notes_sent = 0;
   EarlyFrames early;         // of operations that are not under way here yet
-  bool left = false;         // the peer has destroyed the communicator
+  std::int64_t left_ns = 0;  // when the peer was seen to have destroyed the communicator; 0: it has not
   bool turn = false;         // alternates granted messages and steps
   bool listed = false;       // in route's list of flows with something to send
   Flow* next = nullptr;
@@ -79,11 +79,19 @@ class Group {
   std::uint64_t compared_movement = 0;
   std::int64_t compare_at_ns = 0;
   std::int64_t compare_pause_ns = 0;
+  std::uint32_t suspected_at = 0;
+  bool suspected = false;  // something came that does not go with this rank's calls
 
   int size() const { return static_cast<int>(ranks.size()); }
   int rank_of_world(int world) const;  // -1: not in the group
   bool idle() const { return window.empty(); }
   Operation* find(std::uint32_t sequence) const;
+  // operation: the one with the header's sequence, null when there is none under way. One that is over here tells as much
+  // as another digest: whoever sends for it has made another call in its place.
+  bool is_of_another_call(const Operation* operation, const transport::FrameHeader& header) const {
+    if (operation != nullptr) return header.digest != operation->digest;
+    return static_cast<std::int32_t>(header.sequence - next_sequence) < 0;
+  }
   bool is_oldest(const Operation& operation) const { return window.front() == &operation; }
 };
 

@@ -1,5 +1,6 @@
 // Context: send and recv. Small messages travel with their envelope and wait at the receiver, within the sender's
 // credit; large ones are announced and move when their receive is posted.
+#include "base/clock.h"
 #include "base/text.h"
 #include "executor/context.h"
 
@@ -210,7 +211,7 @@ void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
       want_to_send(flow);
       return;
     case FrameKind::leave:
-      flow.left = true;
+      flow.left_ns = now_ns();
       any_gone_ = true;
       return;
     case FrameKind::announce:

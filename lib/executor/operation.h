@@ -94,6 +94,7 @@ struct Operation {
 
   std::uint64_t movement = 0;  // grows with every piece moved; a wait compares it to see progress
   std::uint64_t seen_movement = 0;
+  std::int64_t asked_ns = 0;   // when its deadline had passed and the others were asked where they are
   std::int64_t last_progress_ns = 0;  // 0: nobody has looked at the clock for it yet
   Operation* next = nullptr;   // in the one list it is in: window, message queues, free list
   Operation* next_exchange = nullptr;

@@ -72,7 +72,10 @@ bool Context::handle_events() {
         break;
       }
       case control::Event::Kind::left:
-        if (gone_[std::size_t(event.peer)] == Gone::no) gone_[std::size_t(event.peer)] = Gone::left;
+        if (gone_[std::size_t(event.peer)] == Gone::no) {
+          gone_[std::size_t(event.peer)] = Gone::left;
+          left_ns_[std::size_t(event.peer)] = now_ns();
+        }
         any_gone_ = true;
         break;
       case control::Event::Kind::failed:

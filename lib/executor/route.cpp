@@ -294,12 +294,7 @@ void Route::classify(const FrameHeader& header) {
   }
   if (kind != FrameKind::step) return;  // notes have no payload
   Operation* operation = group->find(header.sequence);
-  if (operation == nullptr && static_cast<std::int32_t>(header.sequence - group->next_sequence) < 0) {
-    // An operation that is over here: whoever sends for it has made another call in its place.
-    context_.suspect(*group, header.sequence);
-    return;
-  }
-  if (operation != nullptr && header.digest != operation->digest) {
+  if (group->is_of_another_call(operation, header)) {
     context_.suspect(*group, header.sequence);
     return;
   }
@@ -314,13 +309,7 @@ void Route::classify(const FrameHeader& header) {
     arriving_.lane = &*lane;
     arriving_.operation = operation;
     if (lane->early.empty() && receive_ready(*lane)) {
-      const std::size_t left = message_bytes(*operation, lane->plan->receives[lane->next_receive]) - lane->received;
-      if (header.bytes > left || header.bytes % operation->element_bytes != 0) {
-        context_.fail(*group, Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent a frame of another size "
-                                    "than the schedule has", peer_), true);
-        return;
-      }
-      arriving_.mode = Mode::step;
+      if (fits(*lane, header)) arriving_.mode = Mode::step;
       return;
     }
   }

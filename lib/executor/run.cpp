@@ -122,8 +122,13 @@ void start(Operation& operation) {
       EarlyFrame* const next = EarlyFrames::after(frame);
       if (frame->header.sequence == operation.sequence) {
         lane.flow->early.remove(frame);
-        lane.early.push(frame);
-        if (frame->header.digest != operation.digest) group.context.suspect(group, operation.sequence);
+        if (frame->header.digest == operation.digest) {
+          lane.early.push(frame);
+        } else {
+          // Of another call than this one: the verdict ends both, and none of it may be taken for data until then.
+          group.context.suspect(group, operation.sequence);
+          group.context.drop(frame);
+        }
       }
       frame = next;
     }
@@ -158,6 +163,7 @@ void step_done(Operation& operation, std::uint32_t index) {
 void resume_early(RunLane& lane) {
   while (EarlyFrame* frame = lane.early.front()) {
     if (!receive_ready(lane)) return;
+    if (!fits(lane, frame->header)) return;
     lane.early.pop();
     apply(lane, frame->payload.data(), frame->header.bytes);
     Flow& flow = *lane.flow;
@@ -169,6 +175,17 @@ void resume_early(RunLane& lane) {
     frame_done(lane);
     if (operation.state != Operation::State::active) return;
   }
+}
+
+bool fits(const RunLane& lane, const transport::FrameHeader& header) {
+  Operation& operation = *lane.operation;
+  const std::size_t left = message_bytes(operation, lane.plan->receives[lane.next_receive]) - lane.received;
+  if (header.bytes <= left && header.bytes % operation.element_bytes == 0) return true;
+  Group& group = *operation.group;
+  const int world = group.ranks[std::size_t(lane.plan->peer)];
+  group.context.fail(group, Error(ANELLO_ERR_CORRUPT, group.context.job().describe(world) +
+                                  " sent a frame of another size than the schedule has", world), true);
+  return false;
 }
 
 bool receive_ready(const RunLane& lane) {

@@ -15,6 +15,8 @@ void step_done(Operation& operation, std::uint32_t step);
 
 // Whether the receive that a peer's next frame belongs to may be written.
 bool receive_ready(const RunLane& lane);
+// Whether the frame is a piece of the current receive's message; if not, the communicator has failed.
+bool fits(const RunLane& lane, const transport::FrameHeader& header);
 std::size_t message_bytes(const Operation& operation, std::uint32_t step);
 // Where arriving bytes of the current receive can go as they are; nullptr where they must be combined or widened.
 std::byte* landing(const RunLane& lane);

@@ -14,6 +14,13 @@ namespace anello::schedule {
 //
 // A block goes in chunks. A chunk that was reduced is ready to go on while the next one of its block still arrives.
 
+namespace {
+
+// Chunks by which a step runs ahead of the next one: enough for the neighbour's answer, little enough for a cache.
+constexpr std::size_t kLead = 4;
+
+}  // namespace
+
 Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const int size = topology.size;
   const int next = wrap(rank + 1, size);
@@ -21,19 +28,25 @@ Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, st
   const Split split(call.count, size, chunk);
   Builder steps("ring", call, topology, rank);
 
-  for (int i = 0; i + 1 < size; ++i)
-    for (std::size_t c = 0; c < split.chunks(); ++c) {
+  // Steps of one chunk follow each other kLead chunks apart, not after all chunks of the step before: what was reduced
+  // leaves, and what was sent is overwritten, while it is still in the cache, and both directions are busy throughout.
+  const int last = 2 * (size - 1);
+  const auto waves = split.chunks() + static_cast<std::size_t>(last - 1) * kLead;
+  for (std::size_t wave = 0; wave < waves; ++wave)
+    for (int i = 0; i < last; ++i) {
+      const std::size_t behind = static_cast<std::size_t>(i) * kLead;
+      if (wave < behind || wave - behind >= split.chunks()) continue;
+      const std::size_t c = wave - behind;
       const Part going = split.chunk(rank - i, c);
       const Part coming = split.chunk(rank - i - 1, c);
       steps.send(next, i == 0 ? input(going) : output(going));
+      if (i + 1 >= size) {
+        steps.recv(prev, output(coming));
+        continue;
+      }
       // Reversed: block b is folded b, b+1, ..
       steps.recv_reduce(prev, output(coming), input(coming), Order::reversed);
       if (call.finish && i + 2 == size) steps.finish(output(coming), output(coming));
-    }
-  for (int i = 0; i + 1 < size; ++i)
-    for (std::size_t c = 0; c < split.chunks(); ++c) {
-      steps.send(next, output(split.chunk(rank + 1 - i, c)));
-      steps.recv(prev, output(split.chunk(rank - i, c)));
     }
   return std::move(steps).build();
 }

@@ -46,8 +46,8 @@ void RingWriter::fill(const FrameHeader& header) {
 void RingWriter::copy_in(const std::byte* from, std::size_t bytes) {
   const std::size_t at = position_ & mask_;
   const std::size_t straight = std::min(bytes, mask_ + 1 - at);
-  std::memcpy(data_ + at, from, straight);
-  if (straight < bytes) std::memcpy(data_, from + straight, bytes - straight);
+  copy_.copy(data_ + at, from, straight);
+  if (straight < bytes) copy_.copy(data_, from + straight, bytes - straight);
   position_ += whole_lines(bytes);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The sending end of a ring. Called by the sending rank only, one thread at a time. The position that it reads from
 // the receiver is bounded before use: a mad neighbour makes it corrupt(), never an access outside the ring.
+#include "transports/shm/piece_copy.h"
 #include "transports/shm/ring.h"
 
 namespace anello::transport {
@@ -40,6 +41,7 @@ class RingWriter {
   std::byte* data_;
   std::uint64_t mask_;
   int to_;
+  PieceCopy copy_;
   std::uint64_t position_ = 0;       // of the next byte written; a multiple of kLine
   std::uint64_t head_ = 0;           // the receiver's, when last looked at
   std::uint64_t slot_position_ = 0;  // of the frame under way

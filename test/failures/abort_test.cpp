@@ -1,0 +1,119 @@
+// One thread aborts a communicator while all ranks are inside a collective on it; its sibling on the same lanes goes
+// on.
+#include <catch2/catch.hpp>
+
+#include "failures/judge.h"
+#include "failures/rank.h"
+
+#include <thread>
+
+using namespace failures;
+
+namespace {
+
+const Role aborted("aborted", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  anello_comm_t sibling = ANELLO_COMM_NULL;
+  me.check(anello_comm_dup(comm, &sibling), "dup", comm);
+  std::vector<float> numbers(std::size_t(me.number("count", 0)), 1.0f);
+  const auto sum = [&] {
+    return anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_MAX, comm);
+  };
+  me.check(sum(), "the first allreduce", comm);
+  std::thread listener([&] {
+    if (me.hear() != "abort") return;
+    const std::int64_t time = now_ns();
+    const anello_result_t result = anello_comm_abort(comm, "enough of this");
+    me.say_at(time, "abort ", anello_result_name(result), " took ", (now_ns() - time) / 1000, " us");
+  });
+  me.say("running");
+  anello_result_t result = ANELLO_OK;
+  while (result == ANELLO_OK) result = sum();
+  const std::int64_t time = now_ns();
+  Canary::fill(numbers.data(), numbers.size() * sizeof(float));
+  listener.join();
+  me.say_at(time, "ended ", anello_result_name(result), " ", anello_last_error(comm));
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::int32_t> others(round % 2 == 0 ? 3 : 200'000);
+    for (std::size_t i = 0; i < others.size(); ++i) others[i] = std::int32_t(i) + me.rank() + round;
+    const std::int32_t ranks = me.size();
+    if (!me.check(anello_allreduce(ANELLO_IN_PLACE, others.data(), others.size(), ANELLO_INT32, ANELLO_SUM, sibling),
+                  "the sibling's allreduce", sibling)) {
+      return;
+    }
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      if (others[i] == (std::int32_t(i) + round) * ranks + ranks * (ranks - 1) / 2) continue;
+      me.check(false, "wrong sum on the sibling in round " + std::to_string(round) + " at " + std::to_string(i));
+      return;
+    }
+  }
+  me.check(Canary::look(numbers.data(), numbers.size() * sizeof(float)) == "intact",
+           "buffer of the aborted call: " + Canary::look(numbers.data(), numbers.size() * sizeof(float)));
+  me.check(sum() == ANELLO_ERR_ABORTED, "a call after the abort");
+  me.check(anello_comm_destroy(comm) == ANELLO_ERR_ABORTED, "destroy after the abort");
+  me.check(anello_comm_destroy(sibling), "destroy of the sibling", sibling);
+});
+
+void abort_one(const std::string& transport, int ranks, int aborting, std::size_t count, std::int64_t after_ms) {
+  INFO(transport << ", " << ranks << " ranks, rank " << aborting << " aborts, count " << count);
+  Ranks job(ranks, "aborted", transport, {{"count", std::to_string(count)}});
+  job.expect_all("running");
+  sleep_ms(after_ms);
+  job.tell(aborting, "abort");
+  const Line abort = job.expect(aborting, "abort ANELLO_OK");
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (rank != aborting) job.tell(rank, "be quiet");
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Line line = job.expect(rank, "ended");
+    const std::int64_t took_ms = (line.time_ns - abort.time_ns) / 1'000'000;
+    INFO("rank " << rank << " after " << took_ms << " ms: " << line.text);
+    CHECK(line.begins("ended ANELLO_ERR_ABORTED"));
+    CHECK(line.has("rank " + std::to_string(aborting) + " "));
+    CHECK(line.has("enough of this"));
+    CHECK(took_ms < 1000);
+  }
+  job.finish();
+}
+
+// A thread sleeps in a call when another one aborts: it must not sleep on until its next look at the clock.
+const Role asleep("asleep", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  std::int64_t worst_us = 0;
+  for (int round = 0; round < 5; ++round) {
+    anello_comm_t mine = ANELLO_COMM_NULL;
+    me.check(anello_comm_dup(comm, &mine), "dup", comm);
+    if (me.rank() == 0) {
+      std::int64_t returned_ns = 0;
+      std::thread waiting([&] {
+        char byte = 0;
+        me.check(anello_recv(&byte, 1, ANELLO_UINT8, 1, 0, mine, nullptr) == ANELLO_ERR_ABORTED, "the wait's result");
+        returned_ns = now_ns();
+      });
+      sleep_ms(400);
+      const std::int64_t begin = now_ns();
+      me.check(anello_comm_abort(mine, nullptr), "abort", mine);
+      waiting.join();
+      worst_us = std::max(worst_us, (returned_ns - begin) / 1000);
+    }
+    me.check(anello_barrier(comm), "barrier", comm);
+    me.check(anello_comm_destroy(mine) == ANELLO_ERR_ABORTED, "destroy of the aborted");
+  }
+  me.check(worst_us < 40'000, "a sleeping call returned " + std::to_string(worst_us) + " us after the abort");
+  me.check(anello_comm_destroy(comm), "destroy", comm);
+});
+
+}  // namespace
+
+TEST_CASE("abort ends a collective on all ranks and leaves the sibling on the same lanes intact") {
+  for (const char* transport : {"shm", "tcp"}) {
+    abort_one(transport, 2, 1, 8'000'000, 15);
+    abort_one(transport, 4, 2, 4'000'000, 23);
+    abort_one(transport, 3, 0, 4, 7);
+  }
+}
+
+TEST_CASE("abort wakes a call that sleeps") {
+  Ranks job(2, "asleep", "tcp");
+  job.finish();
+}

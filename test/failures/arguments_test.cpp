@@ -1,0 +1,234 @@
+// What can be said of a call without asking anybody, in one table.
+#include <catch2/catch.hpp>
+
+#include <anello/anello.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Row {
+  const char* what;
+  anello_result_t stated;
+  std::function<anello_result_t(anello_comm_t)> call;
+};
+
+float a[64], b[64];
+anello_request_t request;
+anello_comm_t made;
+int number, indices[4];
+const char* name;
+constexpr auto F = ANELLO_FLOAT32;
+constexpr auto S = ANELLO_SUM;
+const auto no_dtype = static_cast<anello_dtype_t>(99);
+const auto no_op = static_cast<anello_op_t>(-3);
+
+anello_result_t post(anello_comm_t comm, const std::function<void(anello_call_t&)>& change) {
+  anello_call_t call = ANELLO_CALL_INITIALIZER;
+  change(call);
+  return anello_post(comm, &call, nullptr);
+}
+
+const std::vector<Row> kRows = {
+    {"allreduce without sendbuf", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_allreduce(nullptr, b, 4, F, S, c); }},
+    {"allreduce without recvbuf", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_allreduce(a, nullptr, 4, F, S, c); }},
+    {"allreduce that overlaps", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_allreduce(a, a + 3, 4, F, S, c); }},
+    {"allreduce side by side", ANELLO_OK, [](auto c) { return anello_allreduce(a, a + 4, 4, F, S, c); }},
+    {"allreduce of equal buffers", ANELLO_OK, [](auto c) { return anello_allreduce(a, a, 4, F, S, c); }},
+    {"allreduce in place", ANELLO_OK, [](auto c) { return anello_allreduce(ANELLO_IN_PLACE, a, 4, F, S, c); }},
+    {"allreduce of nothing", ANELLO_OK, [](auto c) { return anello_allreduce(nullptr, nullptr, 0, F, S, c); }},
+    {"allreduce of an unknown type", ANELLO_ERR_TYPE, [](auto c) { return anello_allreduce(a, b, 4, no_dtype, S, c); }},
+    {"allreduce of no elements of an unknown type", ANELLO_ERR_TYPE,
+     [](auto c) { return anello_allreduce(a, b, 0, no_dtype, S, c); }},
+    {"allreduce by an unknown operation", ANELLO_ERR_TYPE,
+     [](auto c) { return anello_allreduce(a, b, 4, F, no_op, c); }},
+    {"allreduce of more than there is", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_allreduce(a, b, SIZE_MAX, F, S, c); }},
+    {"broadcast without buffer", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_broadcast(nullptr, 4, F, 0, c); }},
+    {"broadcast from a negative root", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_broadcast(a, 4, F, -1, c); }},
+    {"broadcast from a root beyond the size", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_broadcast(a, 4, F, 1, c); }},
+    {"broadcast of nothing from nobody", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_broadcast(a, 0, F, 7, c); }},
+    {"broadcast of an unknown type", ANELLO_ERR_TYPE, [](auto c) { return anello_broadcast(a, 4, no_dtype, 0, c); }},
+    {"broadcast of nothing", ANELLO_OK, [](auto c) { return anello_broadcast(nullptr, 0, F, 0, c); }},
+    {"allgather without sendbuf", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_allgather(nullptr, b, 4, F, c); }},
+    {"allgather without recvbuf", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_allgather(a, nullptr, 4, F, c); }},
+    {"allgather that overlaps", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_allgather(a, a + 1, 4, F, c); }},
+    {"allgather from its own place", ANELLO_OK, [](auto c) { return anello_allgather(a, a, 4, F, c); }},
+    {"allgather in place", ANELLO_OK, [](auto c) { return anello_allgather(ANELLO_IN_PLACE, a, 4, F, c); }},
+    {"allgather of nothing", ANELLO_OK, [](auto c) { return anello_allgather(nullptr, nullptr, 0, F, c); }},
+    {"allgather of an unknown type", ANELLO_ERR_TYPE, [](auto c) { return anello_allgather(a, b, 4, no_dtype, c); }},
+    {"reduce_scatter_block without sendbuf", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_reduce_scatter_block(nullptr, b, 4, F, S, c); }},
+    {"reduce_scatter_block that overlaps", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_reduce_scatter_block(a, a + 2, 4, F, S, c); }},
+    {"reduce_scatter_block of equal buffers", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_reduce_scatter_block(a, a, 4, F, S, c); }},
+    {"reduce_scatter_block in place", ANELLO_OK,
+     [](auto c) { return anello_reduce_scatter_block(ANELLO_IN_PLACE, a, 4, F, S, c); }},
+    {"reduce_scatter_block by an unknown operation", ANELLO_ERR_TYPE,
+     [](auto c) { return anello_reduce_scatter_block(a, b, 4, F, no_op, c); }},
+    {"reduce_scatter_block of nothing", ANELLO_OK,
+     [](auto c) { return anello_reduce_scatter_block(nullptr, nullptr, 0, F, S, c); }},
+    {"barrier", ANELLO_OK, [](auto c) { return anello_barrier(c); }},
+    {"send without buffer", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_send(nullptr, 4, F, 0, 0, c); }},
+    {"send in place", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_send(ANELLO_IN_PLACE, 4, F, 0, 0, c); }},
+    {"send to a negative rank", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_send(a, 4, F, -1, 0, c); }},
+    {"send to a rank beyond the size", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_send(a, 4, F, 1, 0, c); }},
+    {"send with a negative tag", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_send(a, 4, F, 0, -1, c); }},
+    {"send with too large a tag", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_send(a, 4, F, 0, 1 << 30, c); }},
+    {"send of an unknown type", ANELLO_ERR_TYPE, [](auto c) { return anello_send(a, 4, no_dtype, 0, 0, c); }},
+    {"recv without buffer", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_recv(nullptr, 4, F, 0, 0, c, nullptr); }},
+    {"recv from rank -2", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_recv(a, 4, F, -2, 0, c, nullptr); }},
+    {"recv of an unknown type", ANELLO_ERR_TYPE, [](auto c) { return anello_recv(a, 4, no_dtype, 0, 0, c, nullptr); }},
+    {"iallreduce without request", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_iallreduce(a, b, 4, F, S, c, nullptr); }},
+    {"isend without request", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_isend(a, 4, F, 0, 0, c, nullptr); }},
+    {"ibroadcast from a negative root", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_ibroadcast(a, 4, F, -1, c, &request); }},
+    {"post of nothing", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_post(c, nullptr, nullptr); }},
+    {"post of a struct without size", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return post(c, [](auto& call) { call.size = 0; }); }},
+    {"post of a struct from the future", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return post(c, [](auto& call) { call.size += 8; }); }},
+    {"post of an unknown kind", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return post(c, [](auto& call) { call.kind = anello_kind_t(40); }); }},
+    {"post with a negative deadline", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return post(c, [](auto& call) { call.timeout_ms = -1; }); }},
+    {"rank to nowhere", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_comm_rank(c, nullptr); }},
+    {"size to nowhere", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_comm_size(c, nullptr); }},
+    {"local rank to nowhere", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_comm_local_rank(c, nullptr); }},
+    {"local size to nowhere", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_comm_local_size(c, nullptr); }},
+    {"transport to a negative rank", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_comm_transport(c, -1, &name); }},
+    {"transport to nowhere", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_comm_transport(c, 0, nullptr); }},
+    {"dup to nowhere", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_comm_dup(c, nullptr); }},
+    {"split by a negative colour", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_comm_split(c, -7, 0, &made); }},
+    {"split to nowhere", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_comm_split(c, 0, 0, nullptr); }},
+};
+
+// Those that ask nothing of a communicator.
+const std::vector<Row> kOthers = {
+    {"create to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_comm_create(nullptr, nullptr); }},
+    {"create of no ranks", ANELLO_ERR_ARGUMENT, [](auto) { return anello_comm_create_all(0, &made); }},
+    {"create all to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_comm_create_all(2, nullptr); }},
+    {"a unique id to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_unique_id_create(nullptr); }},
+    {"wait for nothing", ANELLO_ERR_ARGUMENT, [](auto) { return anello_wait(nullptr, nullptr); }},
+    {"wait for a null request", ANELLO_OK,
+     [](auto) {
+       request = ANELLO_REQUEST_NULL;
+       return anello_wait(&request, nullptr);
+     }},
+    {"test to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_test(&request, nullptr, nullptr); }},
+    {"wait for all of nothing", ANELLO_OK, [](auto) { return anello_wait_all(0, nullptr, nullptr); }},
+    {"wait for all of a null array", ANELLO_ERR_ARGUMENT, [](auto) { return anello_wait_all(2, nullptr, nullptr); }},
+    {"wait for any to nowhere", ANELLO_ERR_ARGUMENT,
+     [](auto) { return anello_wait_any(1, &request, nullptr, nullptr); }},
+    {"wait for some to nowhere", ANELLO_ERR_ARGUMENT,
+     [](auto) { return anello_wait_some(1, &request, nullptr, indices, nullptr); }},
+    {"wait for some without indices", ANELLO_ERR_ARGUMENT,
+     [](auto) { return anello_wait_some(1, &request, &number, nullptr, nullptr); }},
+    {"wait for what never was a request", ANELLO_ERR_STATE,
+     [](auto) {
+       request = reinterpret_cast<anello_request_t>(std::uintptr_t(0x7fff1234567890));
+       return anello_wait(&request, nullptr);
+     }},
+    {"a transport beyond the last", ANELLO_ERR_ARGUMENT,
+     [](auto) {
+       anello_transport_info_t info{sizeof info, nullptr, ""};
+       return anello_transport_query(99, &info);
+     }},
+    {"a transport to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_transport_query(0, nullptr); }},
+};
+
+anello_result_t create_with(const std::function<void(anello_config_t&)>& change) {
+  anello_config_t config = ANELLO_CONFIG_INITIALIZER;
+  change(config);
+  return anello_comm_create(&config, &made);
+}
+
+}  // namespace
+
+TEST_CASE("what a call is refused for is stated, and nothing but the call is harmed") {
+  anello_config_t config = ANELLO_CONFIG_INITIALIZER;
+  config.rank = 0;
+  config.world_size = 1;
+  anello_comm_t comm = ANELLO_COMM_NULL;
+  REQUIRE(anello_comm_create(&config, &comm) == ANELLO_OK);
+  for (const Row& row : kRows) {
+    INFO(row.what);
+    made = nullptr;
+    request = ANELLO_REQUEST_NULL;
+    CHECK(row.call(comm) == row.stated);
+    CHECK(made == nullptr);
+    CHECK(request == ANELLO_REQUEST_NULL);
+    if (row.stated != ANELLO_OK) CHECK(std::string(anello_last_error(comm)) != "");
+    a[0] = 5;
+    CHECK(anello_allreduce(a, b, 1, F, S, comm) == ANELLO_OK);
+    CHECK(b[0] == 5);
+  }
+  for (const Row& row : kOthers) {
+    INFO(row.what);
+    request = ANELLO_REQUEST_NULL;
+    CHECK(row.call(comm) == row.stated);
+  }
+  CHECK(anello_comm_destroy(comm) == ANELLO_OK);
+}
+
+TEST_CASE("a handle that is null, was destroyed or never was is an error of every function") {
+  anello_comm_t destroyed = ANELLO_COMM_NULL;
+  anello_config_t config = ANELLO_CONFIG_INITIALIZER;
+  config.rank = 0;
+  config.world_size = 1;
+  REQUIRE(anello_comm_create(&config, &destroyed) == ANELLO_OK);
+  REQUIRE(anello_comm_destroy(destroyed) == ANELLO_OK);
+  const auto never = reinterpret_cast<anello_comm_t>(std::uintptr_t(0x7fff12345678));
+  for (const Row& row : kRows) {
+    INFO(row.what);
+    CHECK(row.call(ANELLO_COMM_NULL) == ANELLO_ERR_ARGUMENT);
+    CHECK(row.call(destroyed) == ANELLO_ERR_STATE);
+    CHECK(row.call(never) == ANELLO_ERR_STATE);
+  }
+  CHECK(anello_comm_abort(destroyed, "late") == ANELLO_ERR_STATE);
+  CHECK(anello_comm_abort(ANELLO_COMM_NULL, nullptr) == ANELLO_ERR_ARGUMENT);
+  CHECK(anello_comm_destroy(destroyed) == ANELLO_ERR_STATE);
+  CHECK(anello_comm_destroy(never) == ANELLO_ERR_STATE);
+  CHECK(anello_comm_destroy(ANELLO_COMM_NULL) == ANELLO_OK);
+}
+
+TEST_CASE("a configuration that makes no sense is refused") {
+  CHECK(create_with([](auto& config) { config.size = 3; }) == ANELLO_ERR_ARGUMENT);
+  CHECK(create_with([](auto& config) { config.size += 16; }) == ANELLO_ERR_ARGUMENT);
+  CHECK(create_with([](auto& config) { config.rank = 0; }) == ANELLO_ERR_ARGUMENT);
+  CHECK(create_with([](auto& config) { config.rank = 2, config.world_size = 2; }) == ANELLO_ERR_ARGUMENT);
+  CHECK(create_with([](auto& config) { config.rank = 0, config.world_size = 0; }) == ANELLO_ERR_ARGUMENT);
+  CHECK(create_with([](auto& config) { config.timeout_ms = -1; }) == ANELLO_ERR_ARGUMENT);
+  CHECK(create_with([](auto& config) {
+          config.rank = 0, config.world_size = 1, config.transports = "carrier-pigeon";
+        }) == ANELLO_ERR_ARGUMENT);
+  CHECK(create_with([](auto& config) { config.rank = 0, config.world_size = 2, config.url = "ftp://x"; }) ==
+        ANELLO_ERR_ARGUMENT);
+}
+
+TEST_CASE("a request completes once") {
+  anello_config_t config = ANELLO_CONFIG_INITIALIZER;
+  config.rank = 0;
+  config.world_size = 1;
+  anello_comm_t comm = ANELLO_COMM_NULL;
+  REQUIRE(anello_comm_create(&config, &comm) == ANELLO_OK);
+  REQUIRE(anello_iallreduce(a, b, 4, F, S, comm, &request) == ANELLO_OK);
+  anello_request_t copy = request;
+  CHECK(anello_wait(&request, nullptr) == ANELLO_OK);
+  CHECK(request == ANELLO_REQUEST_NULL);
+  CHECK(anello_wait(&copy, nullptr) == ANELLO_ERR_STATE);
+  CHECK(anello_test(&copy, &number, nullptr) == ANELLO_ERR_STATE);
+  CHECK(anello_wait_any(1, &copy, &number, nullptr) == ANELLO_ERR_STATE);
+  CHECK(anello_wait_all(1, &copy, nullptr) == ANELLO_ERR_STATE);
+  // The slot is used again, the old handle is not.
+  REQUIRE(anello_iallreduce(a, b, 4, F, S, comm, &request) == ANELLO_OK);
+  CHECK(anello_wait(&copy, nullptr) == ANELLO_ERR_STATE);
+  CHECK(anello_wait(&request, nullptr) == ANELLO_OK);
+  CHECK(anello_comm_destroy(comm) == ANELLO_OK);
+}

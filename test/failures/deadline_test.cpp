@@ -1,0 +1,143 @@
+// Ranks that do not come, stop for a while, or are busy elsewhere.
+#include <catch2/catch.hpp>
+
+#include "failures/judge.h"
+#include "failures/rank.h"
+
+#include <signal.h>
+
+using namespace failures;
+
+namespace {
+
+anello_call_t sum_call(std::vector<std::int32_t>& numbers, std::int64_t timeout_ms) {
+  anello_call_t call = ANELLO_CALL_INITIALIZER;
+  call.kind = ANELLO_ALLREDUCE;
+  call.dtype = ANELLO_INT32;
+  call.op = ANELLO_SUM;
+  call.sendbuf = ANELLO_IN_PLACE;
+  call.recvbuf = numbers.data();
+  call.count = numbers.size();
+  call.timeout_ms = timeout_ms;
+  return call;
+}
+
+const Role awaiting("awaiting", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  me.check(anello_barrier(comm), "barrier", comm);
+  std::vector<std::int32_t> numbers(std::size_t(me.number("count", 0)), 1);
+  const bool late = me.number("late", -1) == me.rank();
+  if (late) me.hear();
+  const anello_call_t call = sum_call(numbers, 500);
+  const std::int64_t begin = now_ns();
+  const anello_result_t result = anello_post(comm, &call, nullptr);
+  const std::int64_t took_ms = (now_ns() - begin) / 1'000'000;
+  me.report("result", result, comm);
+  // What the others had sent before they gave up may be all that the late one needs for this call; not for the next.
+  if (late && result == ANELLO_OK) me.report("result", anello_barrier(comm), comm);
+  if (!late) me.check(took_ms >= 450, "a deadline of 500 ms passed after " + std::to_string(took_ms));
+  if (!late) me.check(took_ms < 2000, "a deadline of 500 ms passed after " + std::to_string(took_ms));
+  me.report("destroyed", anello_comm_destroy(comm), comm);
+});
+
+void await_one(const std::string& transport, int ranks, int late, std::size_t count) {
+  INFO(transport << ", " << ranks << " ranks, rank " << late << " does not come, count " << count);
+  Ranks job(ranks, "awaiting", transport, {{"count", std::to_string(count)}, {"late", std::to_string(late)}});
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (rank == late) continue;
+    const Line line = job.expect(rank, "result");
+    INFO("rank " << rank << ": " << line.text);
+    CHECK(line.begins("result ANELLO_ERR_TIMEOUT"));
+    CHECK(line.has("rank " + std::to_string(late) + " (host"));
+  }
+  job.tell(late, "come");
+  Line line = job.next(late);
+  if (line.begins("result ANELLO_OK")) line = job.next(late);
+  INFO(line.text);
+  CHECK(line.begins("result ANELLO_ERR_TIMEOUT"));
+  job.expect_all("destroyed ANELLO_ERR_TIMEOUT");
+  job.finish();
+}
+
+const Role stopped("stopped", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  std::vector<std::int32_t> numbers(std::size_t(me.number("count", 0)));
+  const std::int64_t end = now_ns() + 2'500'000'000;
+  std::int32_t rounds = 0, stop = 0;
+  while (stop == 0) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::int32_t(i) * (me.rank() + 1) + rounds;
+    me.check(anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_INT32, ANELLO_SUM, comm),
+             "allreduce", comm);
+    const std::int32_t all = me.size() * (me.size() + 1) / 2;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (numbers[i] == std::int32_t(i) * all + rounds * me.size()) continue;
+      me.check(false, "wrong sum in round " + std::to_string(rounds) + " at " + std::to_string(i));
+      return;
+    }
+    if (rounds++ == 0) me.say("running");
+    stop = now_ns() > end ? 1 : 0;
+    me.check(anello_allreduce(ANELLO_IN_PLACE, &stop, 1, ANELLO_INT32, ANELLO_MAX, comm), "allreduce", comm);
+  }
+  me.check(anello_comm_destroy(comm), "destroy", comm);
+});
+
+void stop_one(const std::string& transport, std::size_t count) {
+  INFO(transport << ", count " << count);
+  Ranks job(3, "stopped", transport, {{"count", std::to_string(count)}});
+  job.expect_all("running");
+  job.signal(1, SIGSTOP);
+  sleep_ms(1500);
+  job.signal(1, SIGCONT);
+  job.finish();
+}
+
+// Rank 1 computes while rank 0 sends to it for the first time.
+const Role computing("computing", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  std::vector<std::int32_t> numbers(100'000, 0);
+  std::int32_t one = 0;
+  if (me.rank() == 0) {
+    const std::int64_t begin = now_ns();
+    one = 42;
+    me.check(anello_send(&one, 1, ANELLO_INT32, 1, 1, comm), "a small send", comm);
+    me.check(now_ns() - begin < 1'000'000'000, "a small send depended on the receiver");
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::int32_t(i);
+    me.check(anello_send(numbers.data(), numbers.size(), ANELLO_INT32, 1, 2, comm), "a large send", comm);
+  } else if (me.rank() == 1) {
+    const std::int64_t end = now_ns() + me.number("compute_ms", 3000) * 1'000'000ll;
+    volatile double x = 1;
+    while (now_ns() < end) x = x * 1.0000001;
+    me.check(anello_recv(&one, 1, ANELLO_INT32, 0, 1, comm, nullptr), "a small recv", comm);
+    me.check(one == 42, "a small message");
+    me.check(anello_recv(numbers.data(), numbers.size(), ANELLO_INT32, 0, 2, comm, nullptr), "a large recv", comm);
+    me.check(numbers.back() == 99'999, "a large message");
+  }
+  me.check(anello_barrier(comm), "barrier", comm);
+  me.check(anello_comm_destroy(comm), "destroy", comm);
+});
+
+}  // namespace
+
+TEST_CASE("a rank that does not come is named when the deadline passes") {
+  for (const char* transport : {"shm", "tcp"}) {
+    await_one(transport, 2, 1, 4);
+    await_one(transport, 3, 2, 300'000);
+    await_one(transport, 4, 1, 4);
+    await_one(transport, 4, 0, 300'000);
+  }
+}
+
+TEST_CASE("a rank that is stopped for less than the deadline does no harm") {
+  for (const char* transport : {"shm", "tcp"}) {
+    stop_one(transport, 16);
+    stop_one(transport, 300'000);
+  }
+}
+
+TEST_CASE("a rank that computes while another connects to it does no harm") {
+  for (const char* transport : {"shm", "tcp"}) {
+    INFO(transport);
+    Ranks job(2, "computing", transport, {{"compute_ms", std::to_string(knob("FAILURE_COMPUTE_MS", 3000))}});
+    job.finish();
+  }
+}

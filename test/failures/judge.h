@@ -1,0 +1,67 @@
+#pragma once
+// The judge's side: starts ranks as processes, listens to what they say, and ends those that it started.
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace failures {
+
+using Settings = std::map<std::string, std::string>;
+
+struct Line {
+  std::int64_t time_ns = 0;
+  std::string text;
+  bool begins(const std::string& with) const { return text.compare(0, with.size(), with) == 0; }
+  bool has(const std::string& part) const { return text.find(part) != std::string::npos; }
+};
+
+// What goes wrong with a rank beyond what a test expects: it ends, it is silent, it says WRONG.
+struct Trouble : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+
+class Ranks {
+ public:
+  Ranks(int count, const std::string& role, const std::string& transport, Settings settings = {});
+  ~Ranks();  // kills and waits for those that are left
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  int count() const { return static_cast<int>(processes_.size()); }
+  pid_t pid(int rank) const { return processes_[std::size_t(rank)].pid; }
+  // What the rank says next. Throws Trouble when it says WRONG, ends, or is silent for limit_ms.
+  Line next(int rank, std::int64_t limit_ms = 30'000);
+  // The same, which must begin with `with`.
+  Line expect(int rank, const std::string& with, std::int64_t limit_ms = 30'000);
+  void expect_all(const std::string& with);
+  void tell(int rank, const std::string& line);
+  // Sends the signal; the time just before.
+  std::int64_t signal(int rank, int number);
+  // All say "done" next and end with 0.
+  void finish();
+  // The exit status as of waitpid.
+  int wait(int rank, std::int64_t limit_ms = 30'000);
+
+ private:
+  struct Process {
+    pid_t pid = -1;
+    int out = -1;  // read here
+    int in = -1;   // written here
+    bool ended = false;
+    int status = 0;
+    std::string heard;
+  };
+  std::vector<Process> processes_;
+};
+
+std::string own_path();
+// A number from the environment, for longer runs: FAILURE_KILLS, FAILURE_SEED, FAILURE_COMPUTE_MS.
+std::int64_t knob(const char* name, std::int64_t fallback);
+// Starts a program with these variables besides its parent's, in and out connected to in_fd and out_fd (-1: as here).
+pid_t start(const std::vector<std::string>& command, const Settings& environment, int in_fd, int out_fd);
+
+}  // namespace failures
