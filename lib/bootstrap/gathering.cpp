@@ -187,7 +187,8 @@ Task<ArenaSeat> take_seat(std::shared_ptr<Stream> stream, Deadline deadline) {
     std::vector<UniqueFd> wake;
     std::vector<Death> deaths;
     for (std::size_t i = 0; i < offer.wakes; ++i) wake.push_back(std::move(passed[1 + i]));
-    for (std::size_t i = 0; i < offer.deaths; ++i) deaths.push_back({processes[i], std::move(passed[1 + offer.wakes + i])});
+    for (std::size_t i = 0; i < offer.deaths; ++i)
+      deaths.push_back({processes[i], std::move(passed[1 + offer.wakes + i])});
     // Every process makes and keeps one mapping, however many of its ranks are in it.
     group = LocalGroup::find(offer.nonce);
     if (!group) {

@@ -40,7 +40,8 @@ class GatheringLeader : public std::enable_shared_from_this<GatheringLeader> {
 
 // Another rank's part. arrive: comes to the leader, with the wake-up descriptor. Throws Error.
 control::Task<std::shared_ptr<control::Stream>> arrive(std::shared_ptr<control::Agent> agent, int leader,
-                                                       control::Address address, std::uint64_t process, Deadline deadline);
+                                                       control::Address address, std::uint64_t process,
+                                                       Deadline deadline);
 // Then waits for the memory and maps it. Throws Error.
 control::Task<ArenaSeat> take_seat(std::shared_ptr<control::Stream> leader, Deadline deadline);
 

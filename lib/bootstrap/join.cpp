@@ -43,7 +43,8 @@ std::uint32_t transports_from(const char* asked) {
     } else if (name == "tcp") {
       transports |= kTcp;
     } else {
-      throw Error(ANELLO_ERR_ARGUMENT, text("the transport \"", name, "\" in \"", list, "\" is none of inproc, shm, tcp"));
+      throw Error(ANELLO_ERR_ARGUMENT,
+                  text("the transport \"", name, "\" in \"", list, "\" is none of inproc, shm, tcp"));
     }
     rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
   }
@@ -167,8 +168,8 @@ std::string address_for_others() {
   return {};
 }
 
-// Each creation over a store has a key of its own. Rank 0 takes the first that is free; the others try the newest that is
-// there and go on to the next one where they find that its ranks have met already.
+// Each creation over a store has a key of its own. Rank 0 takes the first that is free; the others try the newest that
+// is there and go on to the next one where they find that its ranks have met already.
 std::unique_ptr<Job> join_over(const anello_store_t& store, const Wish& wish) {
   for (int i = 0; i < kMaxCreations; ++i) {
     const std::string key = text("anello/", i);
@@ -215,8 +216,10 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
     try {
       return join_at(decode_id(*config.unique_id), wish);
     } catch (const Unknown& error) {
-      throw Error(ANELLO_ERR_RENDEZVOUS, text("nobody listens for this unique id (any more): its maker has ended, or its "
-                                              "ranks have met already (", error.text(), ")"));
+      throw Error(ANELLO_ERR_RENDEZVOUS,
+                  text("nobody listens for this unique id (any more): its maker has ended, or its "
+                       "ranks have met already (",
+                       error.text(), ")"));
     }
   }
   if (config.store != nullptr) return join_over(*config.store, wish);

@@ -53,8 +53,8 @@ void name_job(Meeting& meeting, const std::string& name) {
   }
 }
 
-// Abstract names are the host's, whoever's. Without a secret the user id keeps the jobs of several users apart. The secret
-// is no part of the name: a rank with a wrong one shall find the place and be told so.
+// Abstract names are the host's, whoever's. Without a secret the user id keeps the jobs of several users apart. The
+// secret is no part of the name: a rank with a wrong one shall find the place and be told so.
 Address unix_address_for(const Meeting& meeting, const std::string& name) {
   const std::string own = meeting.same_user ? text(::geteuid(), " ", name) : name;
   const Key digest = key_from("anello name", bytes_of(own));
@@ -112,7 +112,8 @@ Meeting meeting_at(const char* url, const Launch& launch, std::int64_t timeout_m
     if (where.substr(0, scheme.size()) != scheme) return std::nullopt;
     return std::string(where.substr(scheme.size()));
   };
-  if (const auto name = after("unix://"); name && !name->empty()) return at_name(*name, launch.rank, std::string(where));
+  if (const auto name = after("unix://"); name && !name->empty())
+    return at_name(*name, launch.rank, std::string(where));
   if (const auto address = after("tcp://")) {
     const std::size_t colon = address->rfind(':');
     int port = 0;

@@ -32,8 +32,8 @@ Task<> Rendezvous::run(std::shared_ptr<Rendezvous> self) {
   } catch (const Error& error) {
     if (error.code() != ANELLO_ERR_RENDEZVOUS) throw;
     throw Error(ANELLO_ERR_RENDEZVOUS,
-                text("the meeting place ", self->meeting_.place, " did not answer: rank 0 did not come (", error.text(), ")",
-                     self->meeting_.hint.empty() ? "" : "; ", self->meeting_.hint));
+                text("the meeting place ", self->meeting_.place, " did not answer: rank 0 did not come (", error.text(),
+                     ")", self->meeting_.hint.empty() ? "" : "; ", self->meeting_.hint));
   }
   self->link_ = std::make_shared<Link>(self->agent_->service(), std::move(stream));
   const TimeLimit limit(self->link_->stream(), self->deadline_.left_ms() + kLastWordMs);
@@ -202,7 +202,8 @@ void Rendezvous::give_up(const Error& error) {
 // On the address that leads to the meeting place, and no other.
 void Rendezvous::listen() {
   Door& door = agent_->service().door();
-  const bool one_host = std::all_of(known_.begin(), known_.end(), [&](const Peer& p) { return p.reach == self_.reach; });
+  const bool one_host =
+      std::all_of(known_.begin(), known_.end(), [&](const Peer& p) { return p.reach == self_.reach; });
   if (!interface_.empty()) {
     tcp_ = door.listen({"", address_of_interface(interface_), 0});
   } else if (one_host) {

@@ -49,9 +49,9 @@ bool RendezvousRoot::open() {
     listeners_.push_back(std::move(listener));
   }
   open_ = true;
-  hold_->door().add(meeting_.job, -1, {{meeting_.key, meeting_.same_user}, [self = shared_from_this()](Visitor visitor) {
-    self->enter(std::move(visitor));
-  }});
+  hold_->door().add(meeting_.job, -1,
+                    {{meeting_.key, meeting_.same_user},
+                     [self = shared_from_this()](Visitor visitor) { self->enter(std::move(visitor)); }});
   return true;
 }
 
@@ -166,7 +166,8 @@ void RendezvousRoot::seat(int rank, Seat seat) {
   const std::string who = describe(seat.peer.member);
   if (const auto taken = seats_.find(rank); taken != seats_.end() || phase_ != Phase::gathering) {
     const std::string first = taken != seats_.end() ? describe(taken->second.peer.member) : "another";
-    const Error error(ANELLO_ERR_RENDEZVOUS, text("two processes claim to be rank ", rank, ": ", first, " and ", who), rank);
+    const Error error(ANELLO_ERR_RENDEZVOUS, text("two processes claim to be rank ", rank, ": ", first, " and ", who),
+                      rank);
     Writer writer;
     put_error(writer, error);
     seat.link->send(writer.frame(kRefuse));
@@ -179,7 +180,8 @@ void RendezvousRoot::seat(int rank, Seat seat) {
   log::debug(-1, who, " came to ", meeting_.place);
   if (size_ == 0) size_ = size;
   if (size != size_) {
-    const auto other = std::find_if(seats_.begin(), seats_.end(), [&](const auto& s) { return s.second.size == size_; });
+    const auto other =
+        std::find_if(seats_.begin(), seats_.end(), [&](const auto& s) { return s.second.size == size_; });
     fail(Error(ANELLO_ERR_RENDEZVOUS, text("ranks differ about the size of the world: ", who, " says ", size, ", ",
                                            describe(other->second.peer.member), " says ", size_), rank));
     return;

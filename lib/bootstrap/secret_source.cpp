@@ -58,7 +58,8 @@ Key secret_from_descriptor(int fd) {
   if (::fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) {
     std::byte buffer[kMaxSecret];
     const ssize_t got = ::pread(fd, buffer, sizeof buffer, 0);
-    if (got < static_cast<ssize_t>(kMinSecret)) throw refused(source, text("at least ", kMinSecret, " bytes are needed"));
+    if (got < static_cast<ssize_t>(kMinSecret))
+      throw refused(source, text("at least ", kMinSecret, " bytes are needed"));
     const Key key = control::key_from("anello secret", {buffer, static_cast<std::size_t>(got)});
     OPENSSL_cleanse(buffer, sizeof buffer);
     return key;

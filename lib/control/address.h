@@ -42,8 +42,8 @@ std::string resolve(const std::string& host, std::int64_t timeout_ms);
 
 // Both do nothing to Unix sockets.
 void set_connection_options(int socket);  // no delay; a host that vanished is found out while nothing is sent
-// Also while something is: for control links only, because the kernel takes a receiver that does not read for a dead one
-// then, and a rank that computes does not read its lanes.
+// Also while something is: for control links only, because the kernel takes a receiver that does not read for a dead
+// one then, and a rank that computes does not read its lanes.
 void limit_silence(int socket);
 
 }  // namespace anello::control

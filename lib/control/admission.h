@@ -5,8 +5,8 @@
 //   dialler  -> listener  Claim      version, features, job, purpose, from, to, nonce, proof over all of it
 //   listener -> dialler   Verdict    status, version, features, proof over all three
 //
-// A proof is an HMAC under a key derived from the job's secret, with a label for the role, so that neither side's can be
-// sent back to it. The dialler proves first: who only listens learns nothing. These three keep their layout in all
+// A proof is an HMAC under a key derived from the job's secret, with a label for the role, so that neither side's can
+// be sent back to it. The dialler proves first: who only listens learns nothing. These three keep their layout in all
 // versions to come, so that two versions can tell each other so.
 #include "control/secret.h"
 #include "control/stream.h"

@@ -172,9 +172,9 @@ void Agent::receive(int from, const Frame& frame) {
   }
 }
 
-// A goodbye counts when the parent has passed it on and closed the link. A parent that says goodbye itself meanwhile may
-// not have read this one: the next parent is told again. Else those who have no other sight of this rank would take its
-// end for a death.
+// A goodbye counts when the parent has passed it on and closed the link. A parent that says goodbye itself meanwhile
+// may not have read this one: the next parent is told again. Else those who have no other sight of this rank would take
+// its end for a death.
 Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
   const Deadline limit = Deadline::in_ms(kGoodbyeMs);
   while (!self->leaving_ && self->tree_.needed() && !limit.passed()) {

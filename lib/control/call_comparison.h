@@ -1,7 +1,7 @@
 #pragma once
-// Finds out whether the ranks of a communicator made the same calls: asks all of them over the control tree, judges what
-// they answer, and tells everybody what came out. add, remove, ranks_of and absent may be called from any thread; the rest
-// happens on the service thread.
+// Finds out whether the ranks of a communicator made the same calls: asks all of them over the control tree, judges
+// what they answer, and tells everybody what came out. add, remove, ranks_of and absent may be called from any thread;
+// the rest happens on the service thread.
 #include "control/call_records.h"
 #include "control/service.h"
 

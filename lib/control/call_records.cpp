@@ -28,7 +28,8 @@ struct Party {
 };
 
 template <class DigestOf>
-std::vector<Party> parties_at(const std::map<int, CallHistory>& histories, std::uint32_t sequence, DigestOf digest_of_record) {
+std::vector<Party> parties_at(const std::map<int, CallHistory>& histories, std::uint32_t sequence,
+                              DigestOf digest_of_record) {
   std::vector<Party> parties;
   for (const auto& [rank, history] : histories) {
     const CallRecord* const record = find(history, sequence);
@@ -121,7 +122,8 @@ std::optional<Error> judge(const std::map<int, CallHistory>& histories, std::uin
   }
   for (const auto& [rank, history] : histories) {
     if (!history.destroyed || (history.newest && !before(*history.newest, sequence))) continue;
-    const std::string when = history.newest ? text("after operation ", *history.newest) : std::string("before its first operation");
+    const std::string when =
+        history.newest ? text("after operation ", *history.newest) : std::string("before its first operation");
     return Error(ANELLO_ERR_PEER_LOST, text("rank ", rank, " left: it destroyed the communicator ", when,
                                             ", others are in operation ", sequence), rank);
   }

@@ -27,7 +27,8 @@ std::shared_ptr<Link> ControlTree::link_up(int parent, std::shared_ptr<Stream> s
 Task<> ControlTree::climb(std::shared_ptr<Agent> agent, Deadline deadline) {
   const int parent = 0;
   if (agent->rank() == parent) co_return;
-  Call call = agent->call_to(parent, Purpose::control, ways_to(agent->peer(agent->rank()), agent->peer(parent)), deadline);
+  Call call =
+      agent->call_to(parent, Purpose::control, ways_to(agent->peer(agent->rank()), agent->peer(parent)), deadline);
   std::shared_ptr<Stream> stream = co_await dial(agent->service().io(), std::move(call));
   agent->tree().link_up(parent, std::move(stream));
   agent->service().spawn("control link", keep_parent(agent, parent));

@@ -1,7 +1,7 @@
 #pragma once
-// The control links of a job: every rank keeps one to the lowest rank that is still here, which passes on what it hears.
-// When that one leaves or dies, all go to the next. A link that closes without a goodbye is how ranks of other hosts see
-// a death. Service thread only.
+// The control links of a job: every rank keeps one to the lowest rank that is still here, which passes on what it
+// hears. When that one leaves or dies, all go to the next. A link that closes without a goodbye is how ranks of other
+// hosts see a death. Service thread only.
 #include "base/clock.h"
 #include "control/dial.h"
 #include "control/link.h"

@@ -61,7 +61,8 @@ int cgroup_processors() {
         for (const char* const root : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}) {
           const std::string quota = first_line(root + path + "/cpu.cfs_quota_us");
           const std::string period = first_line(root + path + "/cpu.cfs_period_us");
-          if (!quota.empty() && !period.empty()) lower(limit, granted(std::atof(quota.c_str()), std::atof(period.c_str())));
+          if (!quota.empty() && !period.empty())
+            lower(limit, granted(std::atof(quota.c_str()), std::atof(period.c_str())));
         }
       }
       const std::size_t slash = path.rfind('/');

@@ -25,7 +25,8 @@ void Lanes::request(int peer) {
   Event event;
   event.kind = Event::Kind::lost;
   event.peer = peer;
-  event.error = Error(ANELLO_ERR_PEER_LOST, text(describe(agent_.peer(peer).member), " is gone: no connection to it"), peer);
+  event.error =
+      Error(ANELLO_ERR_PEER_LOST, text(describe(agent_.peer(peer).member), " is gone: no connection to it"), peer);
   agent_.mailbox().put(std::move(event));
 }
 

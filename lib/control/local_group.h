@@ -1,7 +1,7 @@
 #pragma once
-// The arena of one host as one process has it: the mapping, the memfd behind it, and what its ranks wake each other with.
-// One per process however many of its ranks are in it, so that all of them use one mapping. Made on the service thread;
-// may be let go on any.
+// The arena of one host as one process has it: the mapping, the memfd behind it, and what its ranks wake each other
+// with. One per process however many of its ranks are in it, so that all of them use one mapping. Made on the service
+// thread; may be let go on any.
 #include "base/unique_fd.h"
 #include "transports/arena.h"
 

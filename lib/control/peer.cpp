@@ -86,8 +86,9 @@ std::string transport_names(std::uint32_t transports) {
 }
 
 std::string why_no_transport(const Peer& a, const Peer& b) {
-  std::string why = text(describe(a.member), " and ", describe(b.member), " have no transport in common: the first may use ",
-                         transport_names(a.transports), ", the second ", transport_names(b.transports));
+  std::string why =
+      text(describe(a.member), " and ", describe(b.member), " have no transport in common: the first may use ",
+           transport_names(a.transports), ", the second ", transport_names(b.transports));
   const std::uint32_t both = a.transports & b.transports;
   if ((both & kInproc) != 0 && a.member.process != b.member.process) why += "; inproc is for threads of one process";
   if ((both & kShm) != 0) {

@@ -34,8 +34,8 @@ Running& running() {
 Service::Service() : work_(asio::make_work_guard(io_)), door_(std::make_unique<Door>(*this)) {}
 
 Service::~Service() {
-  // The thread is gone. What waits at the door leaves now, because it reaches for the door when it does; the rest of the
-  // coroutines are destroyed with io_.
+  // The thread is gone. What waits at the door leaves now, because it reaches for the door when it does; the rest of
+  // the coroutines are destroyed with io_.
   door_->close();
   io_.restart();
   try {

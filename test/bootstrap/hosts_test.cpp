@@ -20,7 +20,8 @@ bool run(const std::string& command) { return std::system((command + " >/dev/nul
 // Ranks 0 and 1 in one namespace (10.77.0.1), 2 and 3 in the other (10.77.0.2). Empty where that is not allowed.
 struct Hosts {
   std::string secret = "/tmp/anello-test-hosts-" + std::to_string(::getpid());
-  // Whose namespaces the ranks enter. They stay, because a namespace without processes vanishes like a host without power.
+  // Whose namespaces the ranks enter. They stay, because a namespace without processes vanishes like a host without
+  // power.
   std::vector<RankHandle> anchors = std::vector<RankHandle>(2);
   std::vector<RankHandle> ranks;
   bool possible = false;
@@ -124,9 +125,11 @@ TEST_CASE("ranks on two hosts without a secret do not meet, and are told how to"
   Hosts hosts(false);
   REQUIRE_HOSTS(hosts);
   hosts.join(4, 1'000);
-  for (const int rank : {2, 3}) CHECK_THAT(hosts.ranks[std::size_t(rank)].hear(""), Contains("ANELLO_ERR_AUTH") && Contains("ANELLO_SECRET_FILE"));
+  for (const int rank : {2, 3})
+    CHECK_THAT(hosts.ranks[std::size_t(rank)].hear(""), Contains("ANELLO_ERR_AUTH") && Contains("ANELLO_SECRET_FILE"));
   for (const int rank : {0, 1}) {
-    CHECK_THAT(hosts.ranks[std::size_t(rank)].hear(""), Contains("ranks 2, 3 of 4 did not come") && Contains("ANELLO_SECRET_FILE"));
+    CHECK_THAT(hosts.ranks[std::size_t(rank)].hear(""),
+               Contains("ranks 2, 3 of 4 did not come") && Contains("ANELLO_SECRET_FILE"));
   }
 }
 

@@ -162,7 +162,8 @@ TEST_CASE("with a secret ranks meet at an address of the network too; a rank wit
     WARN("skipped: this machine has no address but loopback");
     return;
   }
-  const TemporaryFile secret("a secret of thirty-two characters", 0600), other("another of thirty-two characters..", 0600);
+  const TemporaryFile secret("a secret of thirty-two characters", 0600),
+      other("another of thirty-two characters..", 0600);
   const std::string url = "tcp://" + ip + ":" + std::to_string(free_port());
   std::vector<RankHandle> ranks;
   for (int rank = 0; rank < 3; ++rank) {
@@ -177,14 +178,17 @@ TEST_CASE("with a secret ranks meet at an address of the network too; a rank wit
 TEST_CASE("a place on another host without a secret is refused, and says how to give one") {
   RankHandle rank;
   rank.tell(join_command("tcp://192.0.2.1:4000", 1, 2, 5'000));
-  CHECK_THAT(rank.hear("error"), Contains("ANELLO_ERR_AUTH") && Contains("ANELLO_SECRET_FILE") && Contains("anellorun"));
+  CHECK_THAT(rank.hear("error"),
+             Contains("ANELLO_ERR_AUTH") && Contains("ANELLO_SECRET_FILE") && Contains("anellorun"));
 }
 
 TEST_CASE("urls, transports and names that cannot be are named") {
   RankHandle rank;
   CHECK_THAT(rank.ask("join http://x 0 2 1000 -", "error"), Contains("ANELLO_ERR_ARGUMENT") && Contains("http://x"));
-  CHECK_THAT(rank.ask("join tcp://x 0 2 1000 -", "error"), Contains("ANELLO_ERR_ARGUMENT") && Contains("tcp://host:port"));
-  CHECK_THAT(rank.ask("join unix://x 0 2 1000 shm,smoke", "error"), Contains("ANELLO_ERR_ARGUMENT") && Contains("smoke"));
+  CHECK_THAT(rank.ask("join tcp://x 0 2 1000 -", "error"),
+             Contains("ANELLO_ERR_ARGUMENT") && Contains("tcp://host:port"));
+  CHECK_THAT(rank.ask("join unix://x 0 2 1000 shm,smoke", "error"),
+             Contains("ANELLO_ERR_ARGUMENT") && Contains("smoke"));
   CHECK_THAT(rank.ask("join env:// 0 2 1000 -", "error"), Contains("ANELLO_ERR_ARGUMENT") && Contains("MASTER_ADDR"));
 }
 
@@ -214,8 +218,10 @@ TEST_CASE("the launcher's variables are read in order, and bad ones named") {
   CHECK(launch_from({}).size == 1);
   const Launch torch = launch_from({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "4"}, {"PMI_RANK", "3"},
                                     {"PMI_SIZE", "9"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}});
-  CHECK((torch.rank == 1 && torch.size == 4 && torch.all_local && torch.master_host == "h" && torch.master_port == 29500));
-  const Launch ompi = launch_from({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"PMIX_NAMESPACE", "j"}});
+  CHECK((torch.rank == 1 && torch.size == 4 && torch.all_local && torch.master_host == "h" &&
+         torch.master_port == 29500));
+  const Launch ompi =
+      launch_from({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"PMIX_NAMESPACE", "j"}});
   CHECK((ompi.rank == 2 && ompi.size == 3 && !ompi.all_local && ompi.scheduler_job == "PMIX_NAMESPACE=j"));
   CHECK(launch_from({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}}).rank == 5);
   CHECK(launch_from({{"RANK", "1"}, {"WORLD_SIZE", "4"}}, 0, 2).rank == 0);

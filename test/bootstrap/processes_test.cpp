@@ -44,7 +44,8 @@ TEST_CASE("missing ranks are listed by number when the deadline passes") {
   ranks[1].tell(join_command(url, 1, 5, 1'000));
   ranks[2].tell(join_command(url, 3, 5, 1'000));
   for (RankHandle& rank : ranks) {
-    CHECK_THAT(rank.hear("error"), Contains("ANELLO_ERR_RENDEZVOUS") && Contains("ranks 2, 4 of 5 did not come within 1 s"));
+    CHECK_THAT(rank.hear("error"),
+               Contains("ANELLO_ERR_RENDEZVOUS") && Contains("ranks 2, 4 of 5 did not come within 1 s"));
   }
 }
 

@@ -35,7 +35,8 @@ class RankHandle {
     for (char** variable = environ; *variable != nullptr; ++variable) pointers.push_back(*variable);
     pointers.push_back(nullptr);
     int network = -1;
-    if (network_of > 0) network = ::open(("/proc/" + std::to_string(network_of) + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC);
+    if (network_of > 0)
+      network = ::open(("/proc/" + std::to_string(network_of) + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC);
     char program[] = RANK_PROCESS;
     char* arguments[] = {program, nullptr};
     pid_ = ::fork();
@@ -100,8 +101,8 @@ class RankHandle {
 
 inline std::string join_command(const std::string& url, int rank, int size, int timeout_ms = 30'000,
                                 const std::string& transports = "-") {
-  return "join " + url + " " + std::to_string(rank) + " " + std::to_string(size) + " " + std::to_string(timeout_ms) + " " +
-         transports;
+  return "join " + url + " " + std::to_string(rank) + " " + std::to_string(size) + " " + std::to_string(timeout_ms) +
+         " " + transports;
 }
 
 // A place of this test alone.
@@ -114,7 +115,8 @@ inline std::string fresh_url() {
 inline std::vector<RankHandle> join_processes(int size, const std::string& transports = "-", std::string url = {}) {
   if (url.empty()) url = fresh_url();
   std::vector<RankHandle> ranks(static_cast<std::size_t>(size));
-  for (int rank = 0; rank < size; ++rank) ranks[std::size_t(rank)].tell(join_command(url, rank, size, 30'000, transports));
+  for (int rank = 0; rank < size; ++rank)
+    ranks[std::size_t(rank)].tell(join_command(url, rank, size, 30'000, transports));
   for (RankHandle& rank : ranks) {
     if (rank.hear("joined").empty()) throw std::runtime_error("a rank did not join: " + rank.others());
   }

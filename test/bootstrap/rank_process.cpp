@@ -48,7 +48,8 @@ void join(std::istringstream& words) {
 void show_numbers(int peer, const UniqueFd& lane) {
   const int own = job->rank();
   int other = -1;
-  if (::send(lane.get(), &own, sizeof own, MSG_NOSIGNAL) != sizeof own) return say("lane-broken " + std::to_string(peer));
+  if (::send(lane.get(), &own, sizeof own, MSG_NOSIGNAL) != sizeof own)
+    return say("lane-broken " + std::to_string(peer));
   pollfd look{lane.get(), POLLIN, 0};
   ::poll(&look, 1, 20'000);
   if (::recv(lane.get(), &other, sizeof other, 0) != sizeof other || other != peer) {

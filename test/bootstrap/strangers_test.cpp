@@ -173,7 +173,8 @@ TEST_CASE("a rank of another wire version is told so, and so are all others, wit
   REQUIRE(receive_all(stale, &verdict, sizeof verdict));
   CHECK(verdict.status == Status::version);
   CHECK(verdict.version == kWireVersion);
-  const std::vector<Joined> ranks = join_threads(2, [&](int, anello_config_t& config) { config.unique_id = &place.id; });
+  const std::vector<Joined> ranks =
+      join_threads(2, [&](int, anello_config_t& config) { config.unique_id = &place.id; });
   for (const Joined& rank : ranks) {
     CHECK(rank.error.code() == ANELLO_ERR_VERSION);
     CHECK_THAT(rank.error.text(), Catch::Matchers::Contains("99"));

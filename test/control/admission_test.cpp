@@ -46,7 +46,8 @@ struct Handshake {
     }
     self->dialled.set_value();
   }
-  static Task<> listen(std::shared_ptr<Handshake> self, std::shared_ptr<Stream> stream, std::shared_ptr<Expected> expected) {
+  static Task<> listen(std::shared_ptr<Handshake> self, std::shared_ptr<Stream> stream,
+                       std::shared_ptr<Expected> expected) {
     const TimeLimit limit(stream, 20'000);
     try {
       std::function<const Expected*(const Claim&)> find = [expected](const Claim&) { return expected.get(); };
@@ -67,9 +68,10 @@ Ended shake_hands(const Credentials& mine, std::shared_ptr<Expected> expected) {
   auto handshake = std::make_shared<Handshake>();
   Service* const service = &*hold;
   hold->post([=] {
-    service->spawn("dialler", Handshake::dial(handshake, std::make_shared<Stream>(service->io(), std::move(*dialler)), mine));
-    service->spawn("listener",
-                   Handshake::listen(handshake, std::make_shared<Stream>(service->io(), std::move(*listener)), expected));
+    service->spawn("dialler",
+                   Handshake::dial(handshake, std::make_shared<Stream>(service->io(), std::move(*dialler)), mine));
+    service->spawn("listener", Handshake::listen(
+                                   handshake, std::make_shared<Stream>(service->io(), std::move(*listener)), expected));
   });
   handshake->dialled.get_future().wait();
   handshake->listened.get_future().wait();

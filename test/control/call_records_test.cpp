@@ -56,8 +56,9 @@ TEST_CASE("a difference names both calls, who made them, and the odd one out") {
   const auto error = judge(histories({&a, &b, &c}, 17), 17);
   REQUIRE(error);
   CHECK(error->code() == ANELLO_ERR_MISMATCH);
-  CHECK(error->text() == "ranks disagree on operation 17: ranks 0, 1 called allreduce(count 1000, float32, sum), rank 2 "
-                         "called broadcast(count 10, float32, root 1)");
+  CHECK(error->text() ==
+        "ranks disagree on operation 17: ranks 0, 1 called allreduce(count 1000, float32, sum), rank 2 "
+        "called broadcast(count 10, float32, root 1)");
   CHECK(error->peer() == 2);
   const auto two = judge(histories({&a, &c}, 17), 17);
   REQUIRE(two);

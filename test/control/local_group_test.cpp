@@ -74,7 +74,8 @@ TEST_CASE("a process has one mapping for a nonce while anybody uses it, and anot
 
 TEST_CASE("memory that is not what it should be is not mapped") {
   const auto group = LocalGroup::make(2, eventfds(2), {});
-  CHECK_THROWS_AS(LocalGroup::map(group->nonce() + 1, 2, ring_bytes_for(2), copy(group->memory()), eventfds(2), {}), Error);
+  CHECK_THROWS_AS(LocalGroup::map(group->nonce() + 1, 2, ring_bytes_for(2), copy(group->memory()), eventfds(2), {}),
+                  Error);
   CHECK_THROWS_AS(LocalGroup::map(group->nonce(), 3, ring_bytes_for(2), copy(group->memory()), eventfds(3), {}), Error);
   const UniqueFd unsealed(::memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE(::ftruncate(unsealed.get(), static_cast<off_t>(group->layout().bytes())) == 0);

@@ -70,7 +70,8 @@ TEST_CASE("random and damaged bodies are read or refused, never more") {
     Reader reader(body);
     try {
       const Peer peer = take_peer(reader);
-      CHECK((peer.member.rank >= 0 && peer.member.local_index < transport::kMaxLocalRanks && peer.member.processors >= 1));
+      CHECK((peer.member.rank >= 0 && peer.member.local_index < transport::kMaxLocalRanks &&
+             peer.member.processors >= 1));
     } catch (const Error& error) {
       CHECK(error.code() == ANELLO_ERR_CORRUPT);
       ++refused;
