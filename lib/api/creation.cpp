@@ -98,7 +98,7 @@ anello_result_t anello_comm_create_all(int count, anello_comm_t* comms) {
     refuse_in_child();
     require(comms, "comms");
     if (count < 1) throw Error(ANELLO_ERR_ARGUMENT, text("count ", count, " is below 1"));
-    const anello_unique_id_t id = bootstrap::make_unique_id();
+    const anello_unique_id_t id = bootstrap::make_unique_id(true);
     std::vector<std::shared_ptr<Communicator>> made(static_cast<std::size_t>(count));
     std::vector<Error> errors(static_cast<std::size_t>(count));
     std::vector<std::thread> threads;

@@ -17,6 +17,7 @@
 #include <net/if.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -104,7 +105,21 @@ void settles_to(const Remains& before) {
 void prepare_namespace() {
   REQUIRE(::getpid() == 1);
   REQUIRE(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+  // A build below /tmp stays where it is in the new, else empty one.
+  const std::string own = own_path();
+  std::string kept;
+  int held = -1;
+  if (own.rfind("/tmp/", 0) == 0) {
+    kept = own.substr(0, own.find('/', 5));
+    held = ::open(kept.c_str(), O_PATH | O_DIRECTORY);
+    REQUIRE(held >= 0);
+  }
   REQUIRE(::mount("tmpfs", "/tmp", "tmpfs", 0, nullptr) == 0);
+  if (held >= 0) {
+    REQUIRE(::mkdir(kept.c_str(), 0700) == 0);
+    REQUIRE(::mount(("/proc/self/fd/" + std::to_string(held)).c_str(), kept.c_str(), nullptr, MS_BIND, nullptr) == 0);
+    ::close(held);
+  }
   REQUIRE(::mount("tmpfs", "/dev/shm", "tmpfs", 0, nullptr) == 0);
   const int control = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   ifreq loopback{};
