@@ -57,7 +57,7 @@ struct Hosts {
 
 #define REQUIRE_HOSTS(hosts)                                                        \
   if (!(hosts).possible) {                                                          \
-    WARN("skipped: needs the right to make network namespaces, and the ip command"); \
+    WARN("SKIPPED: needs the right to make network namespaces, and the ip command"); \
     return;                                                                         \
   }
 

@@ -36,7 +36,8 @@ const Role awaiting("awaiting", [](Rank& me) {
   // What the others had sent before they gave up may be all that the late one needs for this call; not for the next.
   if (late && result == ANELLO_OK) me.report("result", anello_barrier(comm), comm);
   if (!late) me.check(took_ms >= 450, "a deadline of 500 ms passed after " + std::to_string(took_ms));
-  if (!late) me.check(took_ms < 2000, "a deadline of 500 ms passed after " + std::to_string(took_ms));
+  // Up to a second of it is the wait for the late one to leave the caller's buffer; the rest, a busy machine.
+  if (!late) me.check(took_ms < 10'000, "a deadline of 500 ms passed after " + std::to_string(took_ms));
   me.report("destroyed", anello_comm_destroy(comm), comm);
 });
 

@@ -8,6 +8,11 @@ import time
 
 DEADLINE = 20  # of everything that should happen soon; the machine may be busy
 
+# Run in the background or under nohup, the tests would pass on that these are ignored, and a shell then cannot trap them.
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
+
 
 class Launcher:
     def __init__(self, program, arguments, **more):

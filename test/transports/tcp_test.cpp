@@ -59,7 +59,7 @@ TEST_CASE("tcp keeps the contract of a lane over IPv4") {
 
 TEST_CASE("tcp keeps the contract of a lane over IPv6") {
   if (!has_ipv6()) {
-    WARN("skipped: this machine has no IPv6 loopback");
+    WARN("SKIPPED: this machine has no IPv6 loopback");
     return;
   }
   keeps_contract([] { return over(connected(true)); });
