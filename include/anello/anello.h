@@ -44,13 +44,17 @@
 #define ANELLO_API
 #endif
 
+/* In C++ a number that is no enumerator may be passed, and is refused, only where the type behind it is fixed. */
 #ifdef __cplusplus
+#define ANELLO_ENUM(name) enum name : int
 extern "C" {
+#else
+#define ANELLO_ENUM(name) enum name
 #endif
 
 /* ---- Results ---------------------------------------------------------------------------------------------- */
 
-typedef enum anello_result {
+typedef ANELLO_ENUM(anello_result) {
   ANELLO_OK = 0,
   ANELLO_ERR_ARGUMENT = 1,    /* a null or overlapping buffer, a rank out of range, a bad handle or size */
   ANELLO_ERR_TYPE = 2,        /* an unknown data type or operation, or a pair that makes no sense */
@@ -76,7 +80,7 @@ ANELLO_API const char *anello_result_name(anello_result_t result);
 
 /* ---- Types and operations --------------------------------------------------------------------------------- */
 
-typedef enum anello_dtype {
+typedef ANELLO_ENUM(anello_dtype) {
   ANELLO_FLOAT32 = 0,
   ANELLO_FLOAT64 = 1,
   ANELLO_INT32 = 2,
@@ -88,7 +92,7 @@ typedef enum anello_dtype {
 
 /* Integers wrap. MIN and MAX of floats propagate NaN. AVG is the sum divided by the number of ranks, integers
  * truncated towards zero. */
-typedef enum anello_op {
+typedef ANELLO_ENUM(anello_op) {
   ANELLO_SUM = 0,
   ANELLO_PROD = 1,
   ANELLO_MIN = 2,
@@ -276,7 +280,7 @@ ANELLO_API anello_result_t anello_test_some(size_t count, anello_request_t *requ
 
 /* ---- The one call under all of the above ------------------------------------------------------------------ */
 
-typedef enum anello_kind {
+typedef ANELLO_ENUM(anello_kind) {
   ANELLO_ALLREDUCE = 0,
   ANELLO_BROADCAST = 1,
   ANELLO_ALLGATHER = 2,

@@ -148,6 +148,8 @@ void in_child(Rank& me, anello_comm_t comm, anello_request_t request) {
   forked(anello_unique_id_create(&id), "unique_id_create");
 }
 
+bool only_the_fork_is_here = false;
+
 const Role forking("forking", [](Rank& me) {
   const anello_comm_t comm = me.create();
   sums(me, comm, 100'000, "before the fork");
@@ -158,6 +160,7 @@ const Role forking("forking", [](Rank& me) {
   me.check(anello_isend(message.data(), message.size(), ANELLO_FLOAT32, peer, 1, comm, &requests[1]), "isend", comm);
   const pid_t child = ::fork();
   if (child == 0) {
+    only_the_fork_is_here = true;
     in_child(me, comm, requests[0]);
     std::exit(7);  // with all that happens at exit
   }
@@ -232,6 +235,13 @@ const Role threads("threads", [](Rank& me) {
 });
 
 }  // namespace
+
+#if defined(__SANITIZE_ADDRESS__)
+// What the parent's service thread alone knew of is left to the child by fork, without the thread: the library must not
+// touch it there, and the leak check at the child's exit would name it. The parents are checked.
+extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off();
+extern "C" int __lsan_is_turned_off() { return only_the_fork_is_here ? 1 : 0; }
+#endif
 
 TEST_CASE("communicators are made, destroyed and made again") {
   for (const char* transport : {"shm", "tcp"}) {
