@@ -198,29 +198,36 @@ Operation* Communicator::post(const anello_call_t& call) {
   return operation;
 }
 
-// A small call on a board, from start to end under one hold of the lock. Null: nothing has happened. An operation that
-// is not done is under way.
-Operation* Communicator::exchange(const anello_call_t& call, int record_kind) {
-  if (!topology_.board || is_message(call.kind) || call.count > topology_.board_bytes) return nullptr;
+// A small call on a board, from start to end under one hold of the lock. True: it is complete, without error.
+// Otherwise *under_way is the operation if it was entered, and null if nothing has happened.
+bool Communicator::exchange(const anello_call_t& call, int record_kind, Operation** under_way) {
+  *under_way = nullptr;
+  if (!topology_.board || is_message(call.kind) || call.count > topology_.board_bytes) return false;
   const auto held = context_->try_lock();
-  if (!held) return nullptr;
+  if (!held) return false;
   Operation* operation = context_->acquire_locked(*group_);
   control::CallRecord record;
   bool entered = false;
+  bool complete = false;
   try {
     prepare(*operation, call, record);
     if (record_kind >= 0) record.kind = record_kind;
-    if (operation->plan->is_exchange && (context_->exchange_now(*operation, record, entered) || entered)) return operation;
+    if (operation->plan->is_exchange) complete = context_->exchange_now(*operation, record, entered);
   } catch (...) {
     context_->release_locked(operation);
     throw;
   }
-  context_->release_locked(operation);
-  return nullptr;
+  if (entered) {
+    *under_way = operation;
+  } else {
+    context_->release_locked(operation);
+  }
+  return complete;
 }
 
 Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind) {
-  Operation* operation = exchange(call, record_kind);
+  Operation* operation = nullptr;
+  if (exchange(call, record_kind, &operation)) return {};
   if (operation == nullptr) operation = start(call, record_kind);
   context_->wait(*operation);
   Error error = operation->error;

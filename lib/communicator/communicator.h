@@ -50,7 +50,7 @@ class Communicator {
   void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
   std::shared_ptr<const executor::Plan> plan(const schedule::Call& call);
   executor::Operation* start(const anello_call_t& call, int record_kind);
-  executor::Operation* exchange(const anello_call_t& call, int record_kind);
+  bool exchange(const anello_call_t& call, int record_kind, executor::Operation** under_way);
   int allocate_board(int users);
   void give_back_board();
 

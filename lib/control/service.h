@@ -2,10 +2,6 @@
 // The one thread of the process that works for all of its jobs: it accepts, shakes hands, passes descriptors, sees
 // deaths and compares calls, and sleeps in epoll otherwise. It starts with the first ServiceHold and ends with the
 // last. All signals are blocked in it. Everything below control runs on it unless it says otherwise.
-
-// Else Asio takes memory by aligned_alloc where a standard header came before it, by operator new elsewhere, and gives it
-// back across files by free or operator delete: wrong under a program's own operator new. This is its only inclusion.
-#define ASIO_DISABLE_STD_ALIGNED_ALLOC 1
 #include <asio.hpp>
 
 #include <functional>
