@@ -172,6 +172,7 @@ class Context {
   std::vector<Gone> gone_;                      // by world rank
   std::vector<std::int64_t> left_ns_;           // when news of its leaving came
   bool any_gone_ = false;
+  std::unordered_map<int, std::string> lost_;   // by world rank: how it is known
 
   OperationFifo free_operations_;
   std::vector<std::unique_ptr<Operation>> operations_;

@@ -63,14 +63,19 @@ bool Context::handle_events() {
       case control::Event::Kind::lane:
         open_route(route(event.peer), std::move(event.fd));
         break;
-      case control::Event::Kind::lost: {
+      case control::Event::Kind::lost:
         gone_[std::size_t(event.peer)] = Gone::lost;
         any_gone_ = true;
+        if (job_->members()[std::size_t(event.peer)].local_index < 0) {
+          // Seen by a connection that closed, which may have overtaken a goodbye: it ends what still needs the rank after
+          // all that has come was taken in, and nothing else.
+          lost_[event.peer] = event.error.text();
+          break;
+        }
         for (auto& [id, group] : groups_) {
           if (group->rank_of_world(event.peer) >= 0) fail(*group, event.error, false);
         }
         break;
-      }
       case control::Event::Kind::left:
         if (gone_[std::size_t(event.peer)] == Gone::no) {
           gone_[std::size_t(event.peer)] = Gone::left;
@@ -208,7 +213,7 @@ void Context::doze(Lock& held, Operation* watched, bool first) {
     asleep_ = true;
     held.unlock();
     epoll_event events[16];
-    ::epoll_wait(epoll_.get(), events, 16, first ? 50 : 200);
+    ::epoll_wait(epoll_.get(), events, 16, any_gone_ ? 20 : first ? 50 : 200);
     held.lock();
     asleep_ = false;
   }
