@@ -192,10 +192,10 @@ Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
   if (self->has_room_) self->service_.door().remove(self->job_, self->rank_);
   self->listener_.reset();
   self->tcp_.reset();
-  self->watch_.reset();
   self->lanes_.close();
-  co_await self->tree_.flushed(kGoodbyeMs);
+  co_await self->tree_.finished(kGoodbyeMs);
   self->tree_.close();
+  self->watch_.reset();
   self->group_.reset();
   done();
 }

@@ -39,8 +39,7 @@ Task<> ControlTree::read(std::shared_ptr<Agent> agent, int from, std::shared_ptr
   try {
     for (;;) {
       const Frame frame = co_await link->receive();
-      if (agent->leaving()) co_return;
-      agent->receive(from, frame);
+      if (!agent->leaving()) agent->receive(from, frame);
     }
   } catch (const Error& error) {
     if (error.code() != ANELLO_ERR_PEER_LOST) why = error.text();
@@ -209,10 +208,17 @@ bool ControlTree::settled() const {
   return true;
 }
 
-Task<> ControlTree::flushed(std::int64_t ms) {
+Task<> ControlTree::finished(std::int64_t ms) {
   const Deadline deadline = Deadline::in_ms(ms);
   const std::map<int, std::shared_ptr<Link>> links = links_;
-  for (const auto& [rank, link] : links) co_await Link::flushed(link, deadline.left_ms());
+  for (const auto& [rank, link] : links) {
+    co_await Link::flushed(link, deadline.left_ms());
+    link->finish();
+  }
+  if (agent_.peers().empty()) co_return;  // creation failed: there is nobody to tell
+  for (const auto& [rank, link] : links) {
+    while (!agent_.watched(rank) && link->open() && !deadline.passed()) co_await sleep_ms(agent_.service().io(), 1);
+  }
 }
 
 void ControlTree::close() {

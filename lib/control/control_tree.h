@@ -32,7 +32,9 @@ class ControlTree {
   // A goodbye said now reaches all who could only learn of it by a link.
   bool settled() const;
 
-  Task<> flushed(std::int64_t ms);
+  // All that was sent is with those who need it: they have read to the end of their links and closed them. A link that
+  // is closed earlier, with something in it unread, takes along what the peer has not read yet.
+  Task<> finished(std::int64_t ms);
   void close();
 
  private:

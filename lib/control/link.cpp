@@ -2,6 +2,8 @@
 
 #include "base/clock.h"
 
+#include <sys/socket.h>
+
 namespace anello::control {
 namespace {
 
@@ -27,7 +29,7 @@ Task<Frame> Link::receive() {
 void Link::send(const Frame& frame) {
   if (!stream_->open()) return;
   if (queued_.size() > kMaxQueued) {
-    stream_->close();
+    give_up();
     return;
   }
   const FrameHead head{static_cast<std::uint32_t>(frame.body.size()), frame.kind, 0};
@@ -46,9 +48,19 @@ Task<> Link::drain(std::shared_ptr<Link> self) {
       co_await self->stream_->write(std::as_bytes(std::span(batch)));
     }
   } catch (const Error&) {
-    self->stream_->close();  // whoever reads it learns of it there
+    // The peer has closed its end. Its last words, a goodbye perhaps, may lie here unread: they come before the end.
+    self->give_up();
   }
   self->draining_ = false;
+}
+
+void Link::finish() {
+  if (stream_->open()) ::shutdown(stream_->descriptor(), SHUT_WR);
+}
+
+void Link::give_up() {
+  queued_.clear();
+  if (stream_->open()) ::shutdown(stream_->descriptor(), SHUT_RDWR);
 }
 
 Task<> Link::flushed(std::shared_ptr<Link> self, std::int64_t ms) {

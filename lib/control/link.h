@@ -1,6 +1,6 @@
 #pragma once
 // Frames over a stream: reading one at a time, sending without waiting. What is sent is queued within a bound; a
-// peer that does not read has its link closed.
+// peer that does not read has its link ended.
 #include "control/stream.h"
 #include "control/wire.h"
 
@@ -17,6 +17,10 @@ class Link : public std::enable_shared_from_this<Link> {
   // Until everything queued has gone to the kernel, the link has failed, or ms have passed.
   static Task<> flushed(std::shared_ptr<Link> self, std::int64_t ms);
   void close() { stream_->close(); }
+  // Nothing more goes out, and the peer sees the end; what it sends can still be read.
+  void finish();
+  // Nothing more goes either way, but what has come can still be read.
+  void give_up();
   bool open() const { return stream_->open(); }
   const std::shared_ptr<Stream>& stream() const { return stream_; }
 
