@@ -111,7 +111,7 @@ std::unique_ptr<Job> join_at(const Meeting& meeting, const Wish& wish) {
   auto agent = std::make_shared<Agent>(*hold, wish.rank, wish.size, wish.timeout_ms);
   Peer self;
   const Host& host = this_host();
-  self.member = {wish.rank, host.name, host.pid, host.process, 0, -1, usable_processors(), 0};
+  self.member = {wish.rank, host.name, host.pid, host.process, 0, -1, Processors::of_this_process(), 0};
   self.uid = host.uid;
   self.reach = host.reach;
   self.transports = wish.transports;

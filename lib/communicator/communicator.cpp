@@ -79,7 +79,7 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint
   wish_.chunk_bytes = static_cast<std::size_t>(std::max<std::int64_t>(0, job.shared().chunk_bytes));
   local_size_ = 0;
   std::map<std::string, int> ranks_on;
-  std::map<std::string, int> processors_of;
+  std::map<std::string, control::Processors> processors_of;
   std::vector<int> local;
   for (const int world : ranks) {
     const control::Member& member = members[std::size_t(world)];
@@ -87,8 +87,11 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint
       if (world == job.rank()) local_rank_ = local_size_;
       ++local_size_;
     }
-    ++ranks_on[member.host];
-    processors_of[member.host] = std::max(processors_of[member.host], member.processors);
+    if (ranks_on[member.host]++ == 0) {
+      processors_of[member.host] = member.processors;
+    } else {
+      processors_of[member.host].join(member.processors);
+    }
     local.push_back(member.local_index);
   }
   topology_.size = static_cast<int>(ranks.size());
@@ -96,7 +99,7 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint
   topology_.board_bytes = board >= 0 ? executor::Board::capacity() : 0;
   topology_.network = board < 0 && topology_.size > 1;
   topology_.oversubscribed = std::any_of(ranks_on.begin(), ranks_on.end(),
-                                         [&](const auto& host) { return host.second > processors_of[host.first]; });
+                                         [&](const auto& host) { return host.second > processors_of[host.first].count(); });
   const auto me = static_cast<int>(std::find(ranks.begin(), ranks.end(), job.rank()) - ranks.begin());
   executor::Board lines;
   if (board >= 0) lines = executor::Board(job.arena(), board, std::move(local), me, first_number);

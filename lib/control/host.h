@@ -15,7 +15,4 @@ struct Host {
 };
 const Host& this_host();
 
-// Processors this process may use: affinity mask, cut by the cgroup's quota (v1 and v2).
-int usable_processors();
-
 }  // namespace anello::control

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/unique_fd.h"
 #include "control/ledger.h"
+#include "control/processors.h"
 #include "transports/arena.h"
 
 #include <atomic>
@@ -35,7 +36,7 @@ struct Member {
   std::uint64_t process = 0;  // equal for ranks of one process
   std::uint64_t machine = 0;  // equal for ranks that share an arena; random for one that shares none
   int local_index = -1;       // in the arena of its machine; -1: none
-  int processors = 1;         // its host's, for this rank (affinity mask and quota)
+  Processors processors;      // it may run on
   std::uint32_t transport = 0;  // the one bit chosen for the pair (this rank, it); 0 for itself
 };
 

@@ -95,7 +95,7 @@ class LoneMembership final : public Job {
  public:
   explicit LoneMembership(Shared shared) : shared_(std::move(shared)) {
     const Host& host = this_host();
-    members_.push_back({0, host.name, host.pid, host.process, random_number(), -1, usable_processors(), 0});
+    members_.push_back({0, host.name, host.pid, host.process, random_number(), -1, Processors::of_this_process(), 0});
   }
   int rank() const override { return 0; }
   int size() const override { return 1; }

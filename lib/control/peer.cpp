@@ -2,7 +2,9 @@
 
 #include "base/text.h"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace anello::control {
 
@@ -23,10 +25,28 @@ Address take_address(Reader& reader) {
   return address;
 }
 
+namespace {
+
+void put_processors(Writer& writer, const Processors& processors) {
+  const std::size_t count = std::min(processors.allowed().size(), Processors::kMaxWords);
+  writer.put(processors.quota()).put(static_cast<std::uint16_t>(count));
+  for (std::size_t i = 0; i < count; ++i) writer.put(processors.allowed()[i]);
+}
+
+Processors take_processors(Reader& reader) {
+  const int quota = reader.take_in(0, std::numeric_limits<int>::max());
+  Processors::Words words(reader.take_in<std::uint16_t>(0, Processors::kMaxWords));
+  for (std::uint64_t& word : words) word = reader.take<std::uint64_t>();
+  return {std::move(words), quota};
+}
+
+}  // namespace
+
 void put_peer(Writer& writer, const Peer& peer) {
   const Member& member = peer.member;
   writer.put(member.rank).put_text(std::string_view(member.host).substr(0, 255)).put(member.pid).put(member.process);
-  writer.put(member.machine).put(member.local_index).put(member.processors);
+  writer.put(member.machine).put(member.local_index);
+  put_processors(writer, member.processors);
   writer.put(peer.uid).put(peer.reach).put(peer.transports).put(peer.leader);
   put_address(writer, peer.unix_address);
   put_address(writer, peer.tcp_address);
@@ -42,7 +62,7 @@ Peer take_peer(Reader& reader) {
   member.process = reader.take<std::uint64_t>();
   member.machine = reader.take<std::uint64_t>();
   member.local_index = reader.take_in(-1, transport::kMaxLocalRanks - 1);
-  member.processors = reader.take_in(1, kMax);
+  member.processors = take_processors(reader);
   peer.uid = reader.take<std::uint32_t>();
   peer.reach = reader.take<std::uint64_t>();
   peer.transports = reader.take<std::uint32_t>() & (kInproc | kShm | kTcp);

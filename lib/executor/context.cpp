@@ -24,10 +24,17 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carrier
     throw system_error("epoll_ctl", errno);
   }
   const control::Member& self = job_->members()[std::size_t(rank_)];
-  const auto local = std::count_if(job_->members().begin(), job_->members().end(), [&](const control::Member& member) {
-    return member.rank == rank_ || member.host == self.host;
-  });
-  budget_ = WaitBudget::of(static_cast<int>(local), self.processors, spin_us);
+  int local = 0;
+  control::Processors processors;
+  for (const control::Member& member : job_->members()) {
+    if (member.rank != rank_ && member.host != self.host) continue;
+    if (local++ == 0) {
+      processors = member.processors;
+    } else {
+      processors.join(member.processors);
+    }
+  }
+  budget_ = WaitBudget::of(local, processors.count(), spin_us);
   routes_.resize(std::size_t(job_->size()));
   gone_.resize(std::size_t(job_->size()), Gone::no);
   left_ns_.resize(gone_.size(), 0);

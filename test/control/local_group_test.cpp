@@ -175,21 +175,6 @@ TEST_CASE("the end of the process at the other end of a socket is seen") {
   ::waitpid(child, nullptr, 0);
 }
 
-TEST_CASE("processors are at least one and at most what the affinity mask allows") {
-  cpu_set_t before;
-  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
-  CHECK(usable_processors() >= 1);
-  CHECK(usable_processors() <= CPU_COUNT(&before));
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu) {
-    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
-  }
-  REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
-  CHECK(usable_processors() == 1);
-  REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
-}
-
 TEST_CASE("HMAC-SHA256 is that of RFC 4231, and derived keys differ by label and context") {
   // Test case 1: a key of twenty 0x0b bytes, padded with zeros as HMAC does with short keys.
   std::array<std::byte, 32> key{};

@@ -13,7 +13,7 @@ namespace {
 
 Peer some_peer() {
   Peer peer;
-  peer.member = {3, "alpha", 4711, 0x1122334455667788, 99, 3, 8, 0};
+  peer.member = {3, "alpha", 4711, 0x1122334455667788, 99, 3, Processors({5, 1}, 2), 0};
   peer.uid = 1000;
   peer.reach = 5;
   peer.transports = kShm | kTcp;
@@ -34,6 +34,8 @@ TEST_CASE("a peer travels as it is") {
   reader.end();
   CHECK(describe(peer.member) == "rank 3 (host alpha, pid 4711)");
   CHECK(peer.member.process == 0x1122334455667788);
+  CHECK(peer.member.processors.allowed() == Processors::Words{5, 1});
+  CHECK(peer.member.processors.quota() == 2);
   CHECK(peer.unix_address == Address{"anello-x", "", 0});
   CHECK(peer.tcp_address == Address{"", "fe80::1%eth0", 65535});
   CHECK((peer.leader == 1 && peer.transports == (kShm | kTcp) && peer.uid == 1000 && peer.reach == 5));
@@ -71,7 +73,7 @@ TEST_CASE("random and damaged bodies are read or refused, never more") {
     try {
       const Peer peer = take_peer(reader);
       CHECK((peer.member.rank >= 0 && peer.member.local_index < transport::kMaxLocalRanks &&
-             peer.member.processors >= 1));
+             peer.member.processors.count() >= 1));
     } catch (const Error& error) {
       CHECK(error.code() == ANELLO_ERR_CORRUPT);
       ++refused;

@@ -222,7 +222,7 @@ LocalJobs::LocalJobs(int ranks, std::uint32_t transport, control::Shared shared)
     member.process = 1;
     member.machine = 1;
     member.local_index = rank;
-    member.processors = 2;
+    member.processors = control::Processors({3}, 0);
     member.transport = transport;
     state.members.push_back(member);
   }

@@ -1,0 +1,51 @@
+// What ranks of one host may run on, alone and together.
+#include "control/processors.h"
+
+#include <catch2/catch.hpp>
+
+#include <sched.h>
+
+using anello::control::Processors;
+
+TEST_CASE("processors are at least one and at most what the affinity mask allows") {
+  cpu_set_t before;
+  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+  CHECK(Processors::of_this_process().count() >= 1);
+  CHECK(Processors::of_this_process().count() <= CPU_COUNT(&before));
+  Processors together;
+  int counted = 0;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (!CPU_ISSET(processor, &before)) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+    const Processors own = Processors::of_this_process();
+    CHECK(own.count() == 1);
+    if (counted++ == 0) {
+      together = own;
+    } else {
+      together.join(own);
+    }
+    if (together.quota() == 0) CHECK(together.count() == counted);
+  }
+  REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
+}
+
+TEST_CASE("ranks on processors of their own have as many as they are; on the same one, one") {
+  Processors first({1}, 0);
+  first.join(Processors({0, 2}, 0));
+  CHECK(first.count() == 2);
+  first.join(Processors({0, 2}, 0));
+  CHECK(first.count() == 2);
+}
+
+TEST_CASE("a quota cuts the count, the larger of two stands, and one without a limit lifts it") {
+  Processors processors({0xff}, 2);
+  CHECK(processors.count() == 2);
+  processors.join(Processors({0xff}, 3));
+  CHECK(processors.count() == 3);
+  processors.join(Processors({0xff}, 0));
+  CHECK(processors.count() == 8);
+  CHECK(Processors().count() == 1);
+}
