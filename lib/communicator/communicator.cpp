@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace anello {
 
@@ -39,6 +40,14 @@ std::uint32_t first_exchange(std::int64_t first_sequence) {
 bool reduces(anello_kind_t kind) { return kind == ANELLO_ALLREDUCE || kind == ANELLO_REDUCE_SCATTER_BLOCK; }
 
 bool is_message(anello_kind_t kind) { return kind == ANELLO_SEND || kind == ANELLO_RECV; }
+
+// What comes out stands where what goes in stood. rank's own part of an all-gather is in the middle of the output.
+bool is_in_place(const anello_call_t& call, int rank) {
+  if (call.kind == ANELLO_BROADCAST || call.sendbuf == ANELLO_IN_PLACE) return true;
+  if (call.kind == ANELLO_REDUCE_SCATTER_BLOCK || call.sendbuf == nullptr) return false;
+  const std::size_t own = call.kind == ANELLO_ALLGATHER ? std::size_t(rank) * call.count * dtype_bytes(call.dtype) : 0;
+  return call.sendbuf == static_cast<const std::byte*>(call.recvbuf) + own;
+}
 
 }  // namespace
 
@@ -113,6 +122,7 @@ Error Communicator::destroy() {
   Error first;
   std::call_once(destroyed_, [&] {
     first = context_->remove_group(*group_);
+    if (small_.operation != nullptr) context_->release(std::exchange(small_.operation, nullptr));
     give_back_board();
   });
   return first;
@@ -167,10 +177,7 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   planned.invariant = context_->job().shared().invariant && reduces(call.kind);
   planned.finish = reduces(call.kind) && operation.reducer->finishes;
   planned.accumulate = reduces(call.kind) && operation.reducer->accumulates;
-  const std::size_t own = call.kind == ANELLO_ALLGATHER ? std::size_t(rank()) * call.count * operation.element_bytes : 0;
-  planned.in_place = call.kind == ANELLO_BROADCAST || call.sendbuf == ANELLO_IN_PLACE ||
-                     (call.kind != ANELLO_REDUCE_SCATTER_BLOCK && call.sendbuf != nullptr &&
-                      operation.input == operation.output + own);
+  planned.in_place = is_in_place(call, rank());
   if (planned.in_place) operation.input = operation.output;
   operation.plan = plan(planned);
 
@@ -201,31 +208,50 @@ Operation* Communicator::post(const anello_call_t& call) {
   return operation;
 }
 
+bool Communicator::is_like_last_small(const anello_call_t& call, int record_kind) const {
+  const anello_call_t& last = small_.call;
+  return small_.operation != nullptr && call.kind == last.kind && call.count == last.count && call.dtype == last.dtype &&
+         call.op == last.op && call.peer == last.peer && call.timeout_ms == last.timeout_ms &&
+         record_kind == small_.record_kind && is_in_place(call, rank()) == is_in_place(last, rank());
+}
+
+bool Communicator::prepare_small(const anello_call_t& call, int record_kind) {
+  if (small_.operation == nullptr) small_.operation = context_->acquire_locked(*group_);
+  Operation* const operation = std::exchange(small_.operation, nullptr);
+  try {
+    small_ = {nullptr, call, record_kind, {}, 0};
+    prepare(*operation, call, small_.record);
+  } catch (...) {
+    context_->release_locked(operation);
+    throw;
+  }
+  if (!operation->plan->is_exchange) {
+    context_->release_locked(operation);
+    return false;
+  }
+  if (record_kind >= 0) small_.record.kind = record_kind;
+  small_.digest = control::digest_of(small_.record);
+  small_.operation = operation;
+  return true;
+}
+
 // A small call on a board, from start to end under one hold of the lock. True: it is complete, without error.
 // Otherwise *under_way is the operation if it was entered, and null if nothing has happened.
 bool Communicator::exchange(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
   if (!topology_.board || is_message(call.kind) || call.count > topology_.board_bytes) return false;
   const auto held = context_->try_lock();
-  if (!held) return false;
-  Operation* operation = context_->acquire_locked(*group_);
-  control::CallRecord record;
-  bool entered = false;
-  bool complete = false;
-  try {
-    prepare(*operation, call, record);
-    if (record_kind >= 0) record.kind = record_kind;
-    if (operation->plan->is_exchange) complete = context_->exchange_now(*operation, record, entered);
-  } catch (...) {
-    context_->release_locked(operation);
-    throw;
+  if (!held || group_->error) return false;
+  if (!is_like_last_small(call, record_kind) && !prepare_small(call, record_kind)) return false;
+  Operation& operation = *small_.operation;
+  operation.output = static_cast<std::byte*>(call.recvbuf);
+  operation.input = is_in_place(call, rank()) ? operation.output : static_cast<const std::byte*>(call.sendbuf);
+  switch (context_->exchange_now(operation, small_.record, small_.digest)) {
+    case executor::Context::Exchanged::complete: return true;
+    case executor::Context::Exchanged::under_way: *under_way = std::exchange(small_.operation, nullptr); return false;
+    case executor::Context::Exchanged::not_begun: return false;
   }
-  if (entered) {
-    *under_way = operation;
-  } else {
-    context_->release_locked(operation);
-  }
-  return complete;
+  return false;
 }
 
 Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind) {

@@ -51,6 +51,8 @@ class Communicator {
   std::shared_ptr<const executor::Plan> plan(const schedule::Call& call);
   executor::Operation* start(const anello_call_t& call, int record_kind);
   bool exchange(const anello_call_t& call, int record_kind, executor::Operation** under_way);
+  bool is_like_last_small(const anello_call_t& call, int record_kind) const;
+  bool prepare_small(const anello_call_t& call, int record_kind);
   int allocate_board(int users);
   void give_back_board();
 
@@ -64,6 +66,15 @@ class Communicator {
   int local_size_ = 1;
   std::mutex plans_mutex_;
   PlanCache plans_;
+  // The last small call, prepared: one like it brings other buffers and nothing else. Guarded by the context's lock.
+  struct Small {
+    executor::Operation* operation = nullptr;  // null: none
+    anello_call_t call;
+    int record_kind;
+    control::CallRecord record;
+    std::uint64_t digest;
+  };
+  Small small_{};
   std::atomic<std::uint32_t> children_{0};  // splits so far, equal on all ranks
   std::once_flag destroyed_;
 };

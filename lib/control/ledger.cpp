@@ -5,6 +5,10 @@
 #include "base/kind.h"
 #include "base/text.h"
 
+#include <bit>
+
+#include <sched.h>
+
 namespace anello::control {
 namespace {
 
@@ -47,23 +51,43 @@ std::string CallRecord::describe() const {
 }
 
 void Ledger::note(const CallRecord& record) {
-  const std::lock_guard lock(mutex_);
-  records_[noted_++ % kKept] = record;
+  const std::uint64_t number = noted_.load(std::memory_order_relaxed);
+  Slot& slot = slots_[number % kKept];
+  const auto words = std::bit_cast<Words>(record);
+  const std::uint64_t version = slot.version.load(std::memory_order_relaxed);
+  slot.version.store(version + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
+  slot.version.store(version + 2, std::memory_order_release);
+  noted_.store(number + 1, std::memory_order_release);
+}
+
+CallRecord Ledger::read(std::uint64_t number) const {
+  const Slot& slot = slots_[number % kKept];
+  for (;; sched_yield()) {
+    const std::uint64_t version = slot.version.load(std::memory_order_acquire);
+    Words words{};
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = slot.words[i].load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (version % 2 == 0 && slot.version.load(std::memory_order_relaxed) == version) {
+      return std::bit_cast<CallRecord>(words);
+    }
+  }
 }
 
 std::optional<CallRecord> Ledger::find(std::uint32_t sequence) const {
-  const std::lock_guard lock(mutex_);
-  for (std::uint64_t i = 0; i < kKept && i < noted_; ++i) {
-    const CallRecord& record = records_[(noted_ - 1 - i) % kKept];
+  const std::uint64_t noted = noted_.load(std::memory_order_acquire);
+  for (std::uint64_t i = 0; i < kKept && i < noted; ++i) {
+    const CallRecord record = read(noted - 1 - i);
     if (record.sequence == sequence) return record;
   }
   return std::nullopt;
 }
 
 std::optional<CallRecord> Ledger::newest() const {
-  const std::lock_guard lock(mutex_);
-  if (noted_ == 0) return std::nullopt;
-  return records_[(noted_ - 1) % kKept];
+  const std::uint64_t noted = noted_.load(std::memory_order_acquire);
+  if (noted == 0) return std::nullopt;
+  return read(noted - 1);
 }
 
 }  // namespace anello::control

@@ -1,11 +1,12 @@
 #pragma once
 // A communicator's last calls as this rank made them, for the service threads to compare when ranks disagree.
-// Written by whoever posts, read by the service thread.
+// Written by whoever posts, one at a time; read by the service thread at any time, without a lock: each slot has a
+// version that is odd while it is written, and the reader tries again when it changed under his eyes.
 #include <anello/anello.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -43,9 +44,16 @@ class Ledger {
   std::optional<CallRecord> newest() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::array<CallRecord, kKept> records_{};
-  std::uint64_t noted_ = 0;  // records ever written
+  using Words = std::array<std::uint64_t, sizeof(CallRecord) / sizeof(std::uint64_t)>;
+  static_assert(sizeof(Words) == sizeof(CallRecord));
+  struct Slot {
+    std::atomic<std::uint64_t> version{0};
+    std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Words>> words{};
+  };
+  CallRecord read(std::uint64_t number) const;
+
+  std::array<Slot, kKept> slots_{};
+  std::atomic<std::uint64_t> noted_{0};  // records ever written
 };
 
 }  // namespace anello::control

@@ -212,10 +212,10 @@ void Context::release_locked(Operation* operation) {
 }
 
 // Gives the call its place in the communicator's order.
-void Context::enter(Operation& operation, control::CallRecord& record) {
+void Context::enter(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
   record.sequence = group.next_sequence++;
-  group.chain = group.chain * 0x9e3779b97f4a7c15ull + control::digest_of(record);
+  group.chain = group.chain * 0x9e3779b97f4a7c15ull + digest;
   record.digest = group.chain;
   operation.sequence = record.sequence;
   operation.digest = record.digest;
@@ -240,7 +240,7 @@ void Context::post(Operation& operation, control::CallRecord& record) {
       post_receive(operation);
     }
   } else {
-    enter(operation, record);
+    enter(operation, record, control::digest_of(record));
     if (record.refused != 0) {
       finish(operation, Error(static_cast<anello_result_t>(record.refused), "refused"));
       // Those who came to it before need not wait for the pause after which they would ask.
@@ -264,36 +264,33 @@ void Context::wake_driver() {
   [[maybe_unused]] const ssize_t written = ::write(job_->wake_descriptor(), &one, sizeof one);
 }
 
-bool Context::exchange_now(Operation& operation, control::CallRecord& record, bool& entered) {
+Context::Exchanged Context::exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
-  if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return false;
-  const kernels::DefaultFloats floats;
-  enter(operation, record);
+  if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Exchanged::not_begun;
+  enter(operation, record, digest);
   const schedule::Step& step = operation.plan->schedule.steps[0];
-  const std::size_t bytes = step.from.count * operation.element_bytes;
-  group.board.publish(operation.at(step.from), bytes, operation.digest);
-  operation.published = true;
+  group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, operation.digest);
   for (int turn = 0; turn <= budget_.spins; ++turn) {
     const Board::Seen seen = group.board.look(operation.digest);
     if (seen == Board::Seen::complete) {
+      const kernels::DefaultFloats floats;
       fold(group.board, operation_collective(operation.kind), group.rank, group.size(), operation.at(step.into),
            operation.count, operation.element_bytes, operation.reducer);
       group.board.finish();
       ++group.movement;
-      operation.state = Operation::State::done;
-      operation.done.store(true, std::memory_order_relaxed);
-      return true;
+      return Exchanged::complete;
     }
     if (seen == Board::Seen::mismatch || unfinished_ > 0) break;
+    // Also in the first turns: a line that is asked for without a break takes longer to come.
     pause_processor();
   }
   // It takes longer: the operation goes the common way, already published.
-  entered = true;
+  operation.published = true;
   ++unfinished_;
   operation.state = Operation::State::queued;
   group.window.push(&operation);
   activate(group);
-  return false;
+  return Exchanged::under_way;
 }
 
 void Context::activate(Group& group) {

@@ -47,8 +47,9 @@ class Context {
   // only takes its place in the order, and the operation is complete when this returns.
   void post(Operation& operation, control::CallRecord& record);
   // For a blocking call whose plan is one exchange: does all of it under the lock that the caller holds if the
-  // communicator is idle and the others come at once. False: nothing has happened, or the operation is under way now.
-  bool exchange_now(Operation& operation, control::CallRecord& record, bool& entered);
+  // communicator is idle and the others come at once. digest: of the record as it is (control/ledger.h).
+  enum class Exchanged { complete, under_way, not_begun };
+  Exchanged exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // The lock if nobody has it and nobody drives; else empty.
   std::unique_lock<std::mutex> try_lock();
   Operation* acquire_locked(Group& group);
@@ -110,7 +111,7 @@ class Context {
   void deliver_strays(Group& group);
   void activate();
   void activate(Group& group);
-  void enter(Operation& operation, control::CallRecord& record);
+  void enter(Operation& operation, control::CallRecord& record, std::uint64_t digest);
 
   template <class Done>
   void wait_until(Lock& lock, Done&& done, Operation* watched);
