@@ -116,15 +116,17 @@ template <anello_op_t op, class A>
 [[gnu::always_inline]] inline A combine(A left, A right) {
   if constexpr (op == ANELLO_MIN || op == ANELLO_MAX) {
     return select<op>(left, right);
-  } else if constexpr (std::is_integral_v<A>) {
-    // Unsigned and at least as wide as int: the product of two uint16 would overflow a signed int.
-    using Wide = std::conditional_t<sizeof(A) == 8, std::uint64_t, std::uint32_t>;
-    const Wide l = static_cast<Wide>(left), r = static_cast<Wide>(right);
-    return static_cast<A>(op == ANELLO_PROD ? l * r : l + r);
-  } else if constexpr (op == ANELLO_PROD) {
-    return canonical(left * right);
   } else {
-    return canonical(left + right);
+    static_assert(op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD, "a new operation says here what it does");
+    constexpr bool multiplies = op == ANELLO_PROD;
+    if constexpr (std::is_integral_v<A>) {
+      // Unsigned and at least as wide as int: the product of two uint16 would overflow a signed int.
+      using Wide = std::conditional_t<sizeof(A) == 8, std::uint64_t, std::uint32_t>;
+      const Wide l = static_cast<Wide>(left), r = static_cast<Wide>(right);
+      return static_cast<A>(multiplies ? l * r : l + r);
+    } else {
+      return canonical(multiplies ? left * right : left + right);
+    }
   }
 }
 
