@@ -1,6 +1,6 @@
 #include "transports/registry.h"
 
-#include "control/job.h"
+#include "control/transport_kind.h"
 #include "transports/inproc/transport.h"
 #include "transports/shm/transport.h"
 #include "transports/tcp/transport.h"
@@ -13,9 +13,9 @@ std::unique_ptr<Transport> shm_of(const Means& means) { return means.arena ? mak
 std::unique_ptr<Transport> tcp_of(const Means& means) { return make_tcp(means.congestion); }
 
 const Row kRows[] = {
-    {"inproc", control::kInproc, inproc_why_not, inproc_of},
-    {"shm", control::kShm, shm_why_not, shm_of},
-    {"tcp", control::kTcp, tcp_why_not, tcp_of},
+    {"inproc", control::bit::inproc, inproc_why_not, inproc_of},
+    {"shm", control::bit::shm, shm_why_not, shm_of},
+    {"tcp", control::bit::tcp, tcp_why_not, tcp_of},
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ struct Means {
 
 struct Row {
   std::string_view name;
-  std::uint32_t bit;  // as control/job.h has them
+  std::uint32_t bit;  // control/transport_kinds.def
   // "" when usable on this machine, else the reason and what to do. Tries it, which takes some 100 us.
   std::string (*why_not)();
   // nullptr where the means lack what it needs (an arena).

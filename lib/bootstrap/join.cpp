@@ -31,21 +31,17 @@ constexpr int kMaxCreations = 1'000'000;  // over one store
 
 std::uint32_t transports_from(const char* asked) {
   const std::string list = asked != nullptr ? std::string(asked) : Config::get().transport;
-  if (list.empty()) return kInproc | kShm | kTcp;
+  if (list.empty()) return bit::all;
   std::uint32_t transports = 0;
   for (std::string_view rest = list; !rest.empty();) {
     const std::size_t comma = rest.find(',');
     const std::string_view name = rest.substr(0, comma);
-    if (name == "inproc") {
-      transports |= kInproc;
-    } else if (name == "shm") {
-      transports |= kShm;
-    } else if (name == "tcp") {
-      transports |= kTcp;
-    } else {
-      throw Error(ANELLO_ERR_ARGUMENT,
-                  text("the transport \"", name, "\" in \"", list, "\" is none of inproc, shm, tcp"));
+    const TransportKind* const kind = find_transport_kind(name);
+    if (kind == nullptr) {
+      throw Error(ANELLO_ERR_ARGUMENT, text("the transport \"", name, "\" in \"", list, "\" is none of ",
+                                            transport_names(bit::all)));
     }
+    transports |= kind->bit;
     rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
   }
   return transports;

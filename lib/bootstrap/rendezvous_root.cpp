@@ -250,8 +250,9 @@ void RendezvousRoot::group() {
     p.member.local_index = -1;
     p.member.machine = random_number();
     p.leader = -1;
-    if ((p.transports & (kShm | kInproc)) == 0) continue;
-    groups[{p.reach, p.uid, (p.transports & kShm) != 0 ? 0 : p.member.process}].push_back(rank);
+    if (over_arena(p.transports) == 0) continue;
+    const bool beyond_process = (p.transports & joining(Joins::host)) != 0;
+    groups[{p.reach, p.uid, beyond_process ? 0 : p.member.process}].push_back(rank);
   }
   std::set<int> expected;
   for (const auto& [key, ranks] : groups) {
@@ -312,7 +313,7 @@ void RendezvousRoot::settle_arenas() {
         fail(Error(ANELLO_ERR_RENDEZVOUS, why, b));
         return;
       }
-      if (transport == kTcp) listen.insert({a, b});
+      if (over_arena(transport) == 0) listen.insert({a, b});
     }
   }
   for (const int rank : listen) tell(rank, Frame{kListen, {}});

@@ -7,6 +7,7 @@
 #include "base/unique_fd.h"
 #include "control/ledger.h"
 #include "control/processors.h"
+#include "control/transport_kind.h"
 #include "transports/arena.h"
 
 #include <atomic>
@@ -17,9 +18,6 @@
 #include <vector>
 
 namespace anello::control {
-
-// Transports as bits; the order of preference is that of the registry.
-enum : std::uint32_t { kInproc = 1, kShm = 2, kTcp = 4 };
 
 // Settings that must be equal on all ranks: rank 0's are used by all.
 struct Shared {

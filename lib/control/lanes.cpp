@@ -43,7 +43,7 @@ Task<> Lanes::reach(std::shared_ptr<Agent> agent, int peer) {
     return !agent->leaving() && agent->here(peer) && !lane.done && !lane.incoming;
   };
   std::vector<Address> ways;
-  if (other.member.transport != kTcp) {
+  if (over_arena(other.member.transport) != 0) {
     ways.push_back(other.unix_address);
   } else if (other.tcp_address) {
     ways.push_back(other.tcp_address);

@@ -65,7 +65,7 @@ Peer take_peer(Reader& reader) {
   member.processors = take_processors(reader);
   peer.uid = reader.take<std::uint32_t>();
   peer.reach = reader.take<std::uint64_t>();
-  peer.transports = reader.take<std::uint32_t>() & (kInproc | kShm | kTcp);
+  peer.transports = reader.take<std::uint32_t>() & bit::all;
   peer.leader = reader.take_in(-1, kMax);
   peer.unix_address = take_address(reader);
   peer.tcp_address = take_address(reader);
@@ -89,35 +89,28 @@ Shared take_shared(Reader& reader) {
 std::uint32_t transport_between(const Peer& a, const Peer& b) {
   const std::uint32_t both = a.transports & b.transports;
   const bool arena = a.member.local_index >= 0 && b.member.local_index >= 0 && a.member.machine == b.member.machine;
-  if (arena && a.member.process == b.member.process && (both & kInproc) != 0) return kInproc;
-  if (arena && (both & kShm) != 0) return kShm;
-  return both & kTcp;
-}
-
-std::string transport_names(std::uint32_t transports) {
-  std::string names;
-  const auto add = [&](std::uint32_t bit, const char* name) {
-    if ((transports & bit) != 0) names += (names.empty() ? "" : ", ") + std::string(name);
-  };
-  add(kInproc, "inproc");
-  add(kShm, "shm");
-  add(kTcp, "tcp");
-  return names.empty() ? "none" : names;
+  const bool process = a.member.process == b.member.process;
+  for (const TransportKind& kind : transport_kinds()) {
+    if ((both & kind.bit) == 0 || (kind.joins != Joins::network && !arena)) continue;
+    if (kind.joins != Joins::process || process) return kind.bit;
+  }
+  return 0;
 }
 
 std::string why_no_transport(const Peer& a, const Peer& b) {
   std::string why =
       text(describe(a.member), " and ", describe(b.member), " have no transport in common: the first may use ",
            transport_names(a.transports), ", the second ", transport_names(b.transports));
-  const std::uint32_t both = a.transports & b.transports;
-  if ((both & kInproc) != 0 && a.member.process != b.member.process) why += "; inproc is for threads of one process";
-  if ((both & kShm) != 0) {
-    if (a.reach != b.reach) {
-      why += "; shm is for one host and network namespace";
-    } else if (a.uid != b.uid) {
-      why += text("; shm is for one user, these are users ", a.uid, " and ", b.uid);
+  for (const TransportKind& kind : transport_kinds()) {
+    if ((a.transports & b.transports & kind.bit) == 0) continue;
+    if (kind.joins == Joins::process && a.member.process != b.member.process) {
+      why += text("; ", kind.name, " is for threads of one process");
+    } else if (kind.joins != Joins::network && a.reach != b.reach) {
+      why += text("; ", kind.name, " is for one host and network namespace");
+    } else if (kind.joins != Joins::network && a.uid != b.uid) {
+      why += text("; ", kind.name, " is for one user, these are users ", a.uid, " and ", b.uid);
     } else {
-      why += "; mapping shared memory did not work between them";
+      why += text("; mapping the memory that ", kind.name, " shares did not work between them");
     }
   }
   return why + "; allow tcp (ANELLO_TRANSPORT)";

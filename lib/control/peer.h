@@ -33,8 +33,6 @@ Shared take_shared(Reader& reader);
 std::uint32_t transport_between(const Peer& a, const Peer& b);
 // Why there is none, for people.
 std::string why_no_transport(const Peer& a, const Peer& b);
-// "inproc, shm"
-std::string transport_names(std::uint32_t transports);
 // Where a can reach b, best first, when they do not need the pair's transport for it.
 std::vector<Address> ways_to(const Peer& a, const Peer& b);
 

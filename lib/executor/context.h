@@ -23,7 +23,7 @@ namespace anello::executor {
 class Context {
  public:
   struct Carrier {
-    std::uint32_t bit;  // control/job.h
+    std::uint32_t bit;  // control/transport_kind.h
     std::unique_ptr<transport::Transport> transport;
   };
   Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us);

@@ -39,7 +39,7 @@ TEST_CASE("threads that hold a unique id meet and share one mapping") {
         CHECK(job.members()[peer].rank == peer);
         CHECK(job.members()[peer].local_index == peer);
         CHECK(job.members()[peer].machine == job.members()[0].machine);
-        CHECK(job.members()[peer].transport == (peer == rank ? 0u : std::uint32_t{kInproc}));
+        CHECK(job.members()[peer].transport == (peer == rank ? 0u : std::uint32_t{bit::inproc}));
       }
     }
   }

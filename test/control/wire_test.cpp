@@ -16,7 +16,7 @@ Peer some_peer() {
   peer.member = {3, "alpha", 4711, 0x1122334455667788, 99, 3, Processors({5, 1}, 2), 0};
   peer.uid = 1000;
   peer.reach = 5;
-  peer.transports = kShm | kTcp;
+  peer.transports = bit::shm | bit::tcp;
   peer.leader = 1;
   peer.unix_address = {"anello-x", "", 0};
   peer.tcp_address = {"", "fe80::1%eth0", 65535};
@@ -38,7 +38,7 @@ TEST_CASE("a peer travels as it is") {
   CHECK(peer.member.processors.quota() == 2);
   CHECK(peer.unix_address == Address{"anello-x", "", 0});
   CHECK(peer.tcp_address == Address{"", "fe80::1%eth0", 65535});
-  CHECK((peer.leader == 1 && peer.transports == (kShm | kTcp) && peer.uid == 1000 && peer.reach == 5));
+  CHECK((peer.leader == 1 && peer.transports == (bit::shm | bit::tcp) && peer.uid == 1000 && peer.reach == 5));
 }
 
 TEST_CASE("a body that is cut anywhere is refused, and so is one that is too long") {
@@ -100,18 +100,18 @@ TEST_CASE("an error travels with its code, peer and text; a text beyond the boun
 
 TEST_CASE("the transport of a pair is the best that both may use and that works between them") {
   Peer a = some_peer(), b = some_peer();
-  a.transports = b.transports = kInproc | kShm | kTcp;
-  CHECK(transport_between(a, b) == kInproc);
+  a.transports = b.transports = bit::inproc | bit::shm | bit::tcp;
+  CHECK(transport_between(a, b) == bit::inproc);
   b.member.process = 1;
-  CHECK(transport_between(a, b) == kShm);
+  CHECK(transport_between(a, b) == bit::shm);
   b.member.machine = 1;
-  CHECK(transport_between(a, b) == kTcp);
+  CHECK(transport_between(a, b) == bit::tcp);
   b.member.machine = a.member.machine;
   b.member.local_index = -1;
-  CHECK(transport_between(a, b) == kTcp);
-  b.transports = kShm;
+  CHECK(transport_between(a, b) == bit::tcp);
+  b.transports = bit::shm;
   CHECK(transport_between(a, b) == 0);
-  CHECK(why_no_transport(a, b).find("mapping shared memory did not work") != std::string::npos);
+  CHECK(why_no_transport(a, b).find("mapping the memory that shm shares did not work") != std::string::npos);
   b.reach = 6;
   CHECK(why_no_transport(a, b).find("one host") != std::string::npos);
 }

@@ -27,9 +27,9 @@ struct Carrier {
 };
 
 const Carrier kCarriers[] = {
-    {"inproc", control::kInproc, [](const transport::Arena& arena) { return transport::make_inproc(arena); }},
-    {"shm", control::kShm, [](const transport::Arena& arena) { return transport::make_shm(arena); }},
-    {"tcp", control::kTcp, [](const transport::Arena&) { return transport::make_tcp("auto"); }},
+    {"inproc", control::bit::inproc, [](const transport::Arena& arena) { return transport::make_inproc(arena); }},
+    {"shm", control::bit::shm, [](const transport::Arena& arena) { return transport::make_shm(arena); }},
+    {"tcp", control::bit::tcp, [](const transport::Arena&) { return transport::make_tcp("auto"); }},
 };
 
 // One all-reduce over a ring whose lane between rank 0 and its neighbour `peer` fails as planned, then another call.

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "control/transport_kind.h"
 #include "transports/conformance.h"
 #include "transports/connection.h"
 #include "transports/faulty_transport.h"
@@ -61,7 +62,8 @@ anello_result_t code_of(const Endpoint& end) { return end.failure() == nullptr ?
 }  // namespace
 
 TEST_CASE("the registry lists the transports best first, each usable here and buildable") {
-  std::vector<std::string_view> names;
+  std::vector<std::string_view> names, known;
+  for (const control::TransportKind& kind : control::transport_kinds()) known.push_back(kind.name);
   TestArena arena(2);
   for (const Row& row : registry()) {
     names.push_back(row.name);
@@ -71,8 +73,11 @@ TEST_CASE("the registry lists the transports best first, each usable here and bu
     CHECK(made->name() == row.name);
     CHECK((row.make({Arena(), "auto"}) == nullptr) == !made->needs_connection());
     CHECK(find_transport(row.name)->bit == row.bit);
+    REQUIRE(control::find_transport_kind(row.name) != nullptr);
+    CHECK(control::find_transport_kind(row.name)->bit == row.bit);
+    CHECK(made->needs_connection() == (control::over_arena(row.bit) == 0));
   }
-  CHECK(names == std::vector<std::string_view>{"inproc", "shm", "tcp"});
+  CHECK(names == known);
   CHECK(find_transport("carrier-pigeon") == nullptr);
 }
 
