@@ -101,7 +101,10 @@ Task<> Door::receive(Service& service, Door* door, std::list<Guest>::iterator gu
     } catch (const Unknown&) {
       co_return;
     } catch (const Error& error) {
-      door->turned_away(error.text());
+      // Closed here: its time was over. Who hangs up on his own has not been turned away: a rank, say, whose program
+      // ended while it was connecting.
+      const bool too_slow = !stream->open();
+      if (too_slow || error.code() != ANELLO_ERR_PEER_LOST) door->turned_away(too_slow ? "too slow" : error.text());
       co_return;
     }
   }

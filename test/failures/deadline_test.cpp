@@ -138,7 +138,7 @@ TEST_CASE("a rank that is stopped for less than the deadline does no harm") {
 TEST_CASE("a rank that computes while another connects to it does no harm") {
   for (const char* transport : {"shm", "tcp"}) {
     INFO(transport);
-    Ranks job(2, "computing", transport, {{"compute_ms", std::to_string(knob("FAILURE_COMPUTE_MS", 3000))}});
+    Ranks job(2, "computing", transport, {{"compute_ms", std::to_string(knob("FAILURE_COMPUTE_MS", 10'000))}});
     job.finish();
   }
 }
