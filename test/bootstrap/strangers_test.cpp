@@ -11,7 +11,9 @@
 
 #include <cstring>
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -79,7 +81,51 @@ Claim claim_for(const Place& place) {
   return claim;
 }
 
+// What the library writes to standard error while it lives.
+class Said {
+ public:
+  Said() : file_(::memfd_create("said", MFD_CLOEXEC)), before_(::fcntl(2, F_DUPFD_CLOEXEC, 3)) {
+    ::dup2(file_.get(), 2);
+  }
+  ~Said() { ::dup2(before_.get(), 2); }
+  Said(const Said&) = delete;
+  Said& operator=(const Said&) = delete;
+  int lines_with(const std::string& words) const {
+    std::string all(static_cast<std::size_t>(::lseek(file_.get(), 0, SEEK_END)), '\0');
+    REQUIRE(::pread(file_.get(), all.data(), all.size(), 0) == static_cast<ssize_t>(all.size()));
+    int lines = 0;
+    for (std::size_t at = all.find(words); at != std::string::npos; at = all.find(words, at + 1)) ++lines;
+    return lines;
+  }
+
+ private:
+  UniqueFd file_;
+  UniqueFd before_;
+};
+
 }  // namespace
+
+TEST_CASE("strangers are told of once a second at most, however many they are") {
+  const Place place;
+  const Said said;
+  const std::int64_t start = now_ns();
+  std::array<std::byte, 300> noise;
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 200; ++i) {
+    fill_random(noise);
+    strangers.push_back(connect_to(place.address));
+    send_all(strangers.back(), noise.data(), noise.size());
+  }
+  for (const UniqueFd& stranger : strangers) {
+    Greeting greeting;
+    char more;
+    if (receive_all(stranger, &greeting, sizeof greeting)) receive_all(stranger, &more, 1);
+  }
+  const auto seconds = static_cast<int>((now_ns() - start) / 1'000'000'000);
+  CHECK(said.lines_with("turned away") >= 1);
+  CHECK(said.lines_with("turned away") <= 1 + seconds);
+  place.all_meet();
+}
 
 TEST_CASE("silence, a single byte, random bytes and 300 connections do not keep ranks from meeting") {
   const Place place;
