@@ -31,8 +31,10 @@ const std::vector<Algorithm>& catalog() {
   using enum Collective;
   static const std::vector<Algorithm> rows = {
       {"exchange", allreduce, on_board, exchange, "every rank folds all payloads on the board"},
-      {"ring", allreduce, partials_travel, ring_allreduce, "scatter-reduce, then allgather, around a ring"},
-      {"pairwise", allreduce, moves_data, pairwise_allreduce, "each block's owner gets all inputs, hands out the result"},
+      {"ring", allreduce, partials_travel, ring_allreduce, "scatter-reduce, then allgather, around a ring",
+       true},
+      {"pairwise", allreduce, moves_data, pairwise_allreduce, "each block's owner gets all inputs, hands out the result",
+       true},
       {"doubling", allreduce, partials_travel, doubling_allreduce, "whole vectors between ranks 1, 2, 4, .. apart"},
       {"tree", allreduce, partials_travel, tree_allreduce, "up a binomial tree to rank 0, and down again"},
       {"dissemination", allreduce, tokens_only, dissemination, "no data: only the synchronisation"},

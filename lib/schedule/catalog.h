@@ -17,6 +17,7 @@ struct Algorithm {
   // rank's schedule. chunk in elements, at least 1.
   Schedule (*make)(const Call& call, const Topology& topology, int rank, std::size_t chunk);
   std::string_view what;  // one line for people
+  bool cuts_blocks = false;  // its chunks are pieces of the P-th part of a call's count, else of all of it
 };
 
 const std::vector<Algorithm>& catalog();

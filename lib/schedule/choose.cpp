@@ -18,15 +18,9 @@ constexpr std::size_t kOversubscribedFactor = 4;
 // Chunks begin at multiples of this in their block, so that vector loads stay aligned where the caller's buffer is.
 constexpr std::size_t kAlignBytes = 64;
 
-// Algorithms whose chunks are pieces of the whole vector, not of a block of it.
-bool whole_vector(const Algorithm& algorithm) {
-  return algorithm.collective == Collective::broadcast || algorithm.name == "doubling" || algorithm.name == "tree";
-}
-
 std::size_t chunk_for(const Call& call, const Topology& topology, const Algorithm& algorithm, std::size_t chunk_bytes) {
   const auto size = static_cast<std::size_t>(topology.size);
-  const bool in_blocks = call.collective == Collective::allreduce && !whole_vector(algorithm);
-  const std::size_t longest = in_blocks ? call.count / size + 1 : call.count;
+  const std::size_t longest = algorithm.cuts_blocks ? call.count / size + 1 : call.count;
   std::size_t chunk = std::max(chunk_bytes / call.element_bytes, longest / kMaxChunks + 1);
   const std::size_t align = std::max<std::size_t>(kAlignBytes / call.element_bytes, 1);
   if (chunk > align) chunk = (chunk + align - 1) / align * align;

@@ -19,6 +19,20 @@ namespace {
 // Chunks by which a step runs ahead of the next one: enough for the neighbour's answer, little enough for a cache.
 constexpr std::size_t kLead = 4;
 
+// Calls step(i, chunk) for all i below `steps`. Steps of one chunk follow each other kLead chunks apart, not after all
+// chunks of the step before: what was reduced leaves, and what was sent is overwritten, while it is still in the cache,
+// and both directions are busy throughout.
+template <class Step>
+void in_waves(int steps, std::size_t chunks, Step&& step) {
+  if (steps == 0) return;
+  const std::size_t waves = chunks + static_cast<std::size_t>(steps - 1) * kLead;
+  for (std::size_t wave = 0; wave < waves; ++wave)
+    for (int i = 0; i < steps; ++i) {
+      const std::size_t behind = static_cast<std::size_t>(i) * kLead;
+      if (wave >= behind && wave - behind < chunks) step(i, wave - behind);
+    }
+}
+
 }  // namespace
 
 Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
@@ -28,26 +42,18 @@ Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, st
   const Split split(call.count, size, chunk);
   Builder steps("ring", call, topology, rank);
 
-  // Steps of one chunk follow each other kLead chunks apart, not after all chunks of the step before: what was reduced
-  // leaves, and what was sent is overwritten, while it is still in the cache, and both directions are busy throughout.
-  const int last = 2 * (size - 1);
-  const auto waves = split.chunks() + static_cast<std::size_t>(last - 1) * kLead;
-  for (std::size_t wave = 0; wave < waves; ++wave)
-    for (int i = 0; i < last; ++i) {
-      const std::size_t behind = static_cast<std::size_t>(i) * kLead;
-      if (wave < behind || wave - behind >= split.chunks()) continue;
-      const std::size_t c = wave - behind;
-      const Part going = split.chunk(rank - i, c);
-      const Part coming = split.chunk(rank - i - 1, c);
-      steps.send(next, i == 0 ? input(going) : output(going));
-      if (i + 1 >= size) {
-        steps.recv(prev, output(coming));
-        continue;
-      }
-      // Reversed: block b is folded b, b+1, ..
-      steps.recv_reduce(prev, output(coming), input(coming), Order::reversed);
-      if (call.finish && i + 2 == size) steps.finish(output(coming), output(coming));
+  in_waves(2 * (size - 1), split.chunks(), [&](int i, std::size_t c) {
+    const Part going = split.chunk(rank - i, c);
+    const Part coming = split.chunk(rank - i - 1, c);
+    steps.send(next, i == 0 ? input(going) : output(going));
+    if (i + 1 >= size) {
+      steps.recv(prev, output(coming));
+      return;
     }
+    // Reversed: block b is folded b, b+1, ..
+    steps.recv_reduce(prev, output(coming), input(coming), Order::reversed);
+    if (call.finish && i + 2 == size) steps.finish(output(coming), output(coming));
+  });
   return std::move(steps).build();
 }
 
@@ -64,16 +70,15 @@ Schedule ring_reduce_scatter(const Call& call, const Topology& topology, int ran
     const std::size_t in_block = part.offset % call.count;
     return Slice{Buffer::scratch, static_cast<std::size_t>(i % 2) * call.count + in_block, part.count};
   };
-  for (int i = 0; i + 1 < size; ++i)
-    for (std::size_t c = 0; c < split.chunks(); ++c) {
-      const Part going = split.chunk(rank - 1 - i, c);
-      const Part coming = split.chunk(rank - 2 - i, c);
-      const bool last = i + 2 == size;
-      const Part result{coming.offset % call.count, coming.count};
-      steps.send(next, i == 0 ? input(going) : partial(i - 1, going));
-      steps.recv_reduce(prev, last ? output(result) : partial(i, coming), input(coming), Order::reversed);
-      if (call.finish && last) steps.finish(output(result), output(result));
-    }
+  in_waves(size - 1, split.chunks(), [&](int i, std::size_t c) {
+    const Part going = split.chunk(rank - 1 - i, c);
+    const Part coming = split.chunk(rank - 2 - i, c);
+    const bool last = i + 2 == size;
+    const Part result{coming.offset % call.count, coming.count};
+    steps.send(next, i == 0 ? input(going) : partial(i - 1, going));
+    steps.recv_reduce(prev, last ? output(result) : partial(i, coming), input(coming), Order::reversed);
+    if (call.finish && last) steps.finish(output(result), output(result));
+  });
   return std::move(steps).build();
 }
 
@@ -84,13 +89,12 @@ Schedule ring_allgather(const Call& call, const Topology& topology, int rank, st
   const Split split(call.count * static_cast<std::size_t>(size), size, chunk);
   Builder steps("ring", call, topology, rank);
 
-  for (int i = 0; i + 1 < size; ++i)
-    for (std::size_t c = 0; c < split.chunks(); ++c) {
-      const Part going = split.chunk(rank - i, c);
-      const Part own{going.offset % call.count, going.count};
-      steps.send(next, i == 0 ? input(own) : output(going));
-      steps.recv(prev, output(split.chunk(rank - i - 1, c)));
-    }
+  in_waves(size - 1, split.chunks(), [&](int i, std::size_t c) {
+    const Part going = split.chunk(rank - i, c);
+    const Part own{going.offset % call.count, going.count};
+    steps.send(next, i == 0 ? input(own) : output(going));
+    steps.recv(prev, output(split.chunk(rank - i - 1, c)));
+  });
   // Last, so that it fills the time in which data is on its way.
   steps.copy(output(split.block(rank)), input({0, call.count}));
   return std::move(steps).build();
