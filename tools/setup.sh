@@ -19,6 +19,7 @@ libcli11-dev           | command lines of the tools                    | needed
 nlohmann-json3-dev     | JSON reports of the tools                     | needed
 catch2                 | the test suite                                | needed
 cmake                  | the test that CMake finds an installed Anello | its test
+iproute2               | the tests that make networks of their own     | those tests
 libhwloc-dev           | the topology line of anello-info              | that line
 libeigen3-dev          | matrix products of the Fashion-MNIST trainer  | the trainer
 zlib1g-dev             | reads the compressed images                   | the trainer

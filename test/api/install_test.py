@@ -61,7 +61,7 @@ class Install(unittest.TestCase):
         if shutil.which("cmake") is None:
             self.skipTest("cmake is not installed")
         folder = pathlib.Path(self.folder.name) / "by_cmake"
-        run(["cmake", "-S", OUTSIDE, "-B", folder, f"-Danello_DIR={self.library}/cmake/anello"])
+        run(["cmake", "-G", "Ninja", "-S", OUTSIDE, "-B", folder, f"-Danello_DIR={self.library}/cmake/anello"])
         run(["cmake", "--build", folder])
         self.outside(folder / "outside")
 
@@ -74,7 +74,7 @@ class Install(unittest.TestCase):
             text = (OUTSIDE / "CMakeLists.txt").read_text().replace("anello 0.1 ", f"anello {version} ")
             (source / "CMakeLists.txt").write_text(text)
             shutil.copy(OUTSIDE / "outside.c", source)
-            done = subprocess.run(["cmake", "-S", source, "-B", source / "build",
+            done = subprocess.run(["cmake", "-G", "Ninja", "-S", source, "-B", source / "build",
                                    f"-Danello_DIR={self.library}/cmake/anello"], capture_output=True, text=True)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn("compatible", done.stderr)

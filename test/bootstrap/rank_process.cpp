@@ -3,6 +3,7 @@
 //   lane PEER | comm ID RANKS.. | call SEQUENCE KIND COUNT | compare ID SEQUENCE | remove ID | fork | fds | leave
 //   network (go to one of one's own) | squat PORT | listeners
 // Events: "lane PEER", after both ends have shown their numbers; "lost PEER TEXT"; "left PEER"; "failed ID CODE TEXT".
+#include "base/text.h"
 #include "bootstrap/join.h"
 #include "control/address.h"
 
@@ -37,7 +38,7 @@ void join(std::istringstream& words) {
   try {
     job = bootstrap::join(config);
     std::string line = "joined";
-    for (const Member& member : job->members()) line += " " + std::to_string(member.transport);
+    for (const Member& member : job->members()) line += text(" ", member.transport);
     say(line);
   } catch (const Error& error) {
     say(std::string("error ") + result_name(error.code()) + " " + error.text());
