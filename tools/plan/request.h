@@ -25,7 +25,7 @@ struct Request {
   int ranks = 4;
   bool network = false;
   bool oversubscribed = false;
-  std::size_t board_bytes = 8192;
+  std::size_t board_bytes = 16 * 1024;  // as the arena has it
 
   std::string algorithm;
   std::size_t chunk = 0;        // elements
