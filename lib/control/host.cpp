@@ -1,23 +1,16 @@
 #include "control/host.h"
 
+#include "base/system_file.h"
 #include "base/text.h"
 #include "control/secret.h"
 
 #include <cstring>
-#include <fstream>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace anello::control {
 namespace {
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 std::uint64_t number_from(std::string_view label, const std::string& material) {
   const Key key = key_from(label, bytes_of(material));

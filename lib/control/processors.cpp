@@ -1,5 +1,6 @@
 #include "control/processors.h"
 
+#include "base/system_file.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -13,13 +14,6 @@
 
 namespace anello::control {
 namespace {
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 // Processors that quota/period grants, rounded up; 0: no limit.
 int granted(double quota, double period) {
