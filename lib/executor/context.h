@@ -104,6 +104,7 @@ class Context {
   using Lock = std::unique_lock<std::mutex>;
 
   bool progress();
+  void hear_sockets();
   bool handle_events();
   void open_asked();
   void wake_driver();

@@ -14,13 +14,27 @@ namespace anello::executor {
 constexpr int kSocketTurns = 10;
 
 // Moves everything once. True when something moved.
+void Context::hear_sockets() {
+  epoll_event events[64];
+  const int count = ::epoll_wait(epoll_.get(), events, 64, 0);
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.ptr != nullptr) static_cast<Route*>(events[i].data.ptr)->heard = true;
+  }
+}
+
 bool Context::progress() {
   bool moved = false;
   if (job_->news.load(std::memory_order_acquire)) moved = handle_events();
   if (job_->arena()) open_asked();
+  // One system call for all sockets, once there are more of them than that would save.
+  constexpr int kAskEach = 2;
+  const bool ask_all = sockets_ > kAskEach;
+  if (ask_all) hear_sockets();
   for (std::size_t i = 0; i < open_routes_.size(); ++i) {
     Route& way = *open_routes_[i];
-    moved |= way.pull();
+    const bool silent = ask_all && !way.heard && way.endpoint()->descriptor() >= 0 && way.endpoint()->remaining() == 0;
+    way.heard = !silent && way.pull();
+    moved |= way.heard;
     moved |= way.push();
   }
   for (std::size_t i = 0; i < exchanging_.size();) {

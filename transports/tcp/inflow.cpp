@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -46,8 +47,12 @@ bool Inflow::ended(long result) {
 
 void Inflow::read_more(std::size_t bytes) {
   if (ended_) return;
-  const ssize_t got = ::recv(fd_, at(end_), std::min(bytes, kStagingBytes - end_), MSG_DONTWAIT);
-  if (!ended(got)) end_ += static_cast<std::size_t>(got);
+  if (std::exchange(drained_, false)) return;
+  bytes = std::min(bytes, kStagingBytes - end_);
+  const ssize_t got = ::recv(fd_, at(end_), bytes, MSG_DONTWAIT);
+  if (ended(got)) return;
+  end_ += static_cast<std::size_t>(got);
+  drained_ = static_cast<std::size_t>(got) < bytes;
 }
 
 const FrameHeader* Inflow::incoming() {
@@ -108,6 +113,7 @@ std::size_t Inflow::receive(std::byte* into, std::size_t bytes) {
     over_ = ended_ && here == 0;
     return here;
   }
+  drained_ = static_cast<std::size_t>(got) < rest + behind;
   const std::size_t direct = std::min(static_cast<std::size_t>(got), rest);
   end_ += static_cast<std::size_t>(got) - direct;
   consumed_ += direct;

@@ -54,7 +54,8 @@ class Inflow {
   FrameHeader header_;
   std::size_t consumed_ = 0;
   bool current_ = false;
-  bool ended_ = false;  // the socket will give nothing more
+  bool drained_ = false;  // the last read took all there was: the next look need not ask the kernel again
+  bool ended_ = false;    // the socket will give nothing more
   bool over_ = false;
   bool corrupt_ = false;
   int error_number_ = 0;
