@@ -47,7 +47,6 @@ bool Inflow::ended(long result) {
 
 void Inflow::read_more(std::size_t bytes) {
   if (ended_) return;
-  if (std::exchange(drained_, false)) return;
   bytes = std::min(bytes, kStagingBytes - end_);
   const ssize_t got = ::recv(fd_, at(end_), bytes, MSG_DONTWAIT);
   if (ended(got)) return;
@@ -62,6 +61,7 @@ const FrameHeader* Inflow::incoming() {
   }
   if (corrupt_) return nullptr;
   if (staged() < kHeader) {
+    if (std::exchange(drained_, false)) return nullptr;
     make_front(kHeaderFront);
     read_more(kEagerBytes);
     if (staged() < kHeader) {

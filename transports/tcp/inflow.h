@@ -54,7 +54,7 @@ class Inflow {
   FrameHeader header_;
   std::size_t consumed_ = 0;
   bool current_ = false;
-  bool drained_ = false;  // the last read took all there was: the next look need not ask the kernel again
+  bool drained_ = false;  // the last read took all there was: the first look for a frame after it need not read
   bool ended_ = false;    // the socket will give nothing more
   bool over_ = false;
   bool corrupt_ = false;
