@@ -111,8 +111,10 @@ ANELLO_API const char *anello_op_name(anello_op_t op);
 /* Opaque. A handle that was destroyed is recognised (ANELLO_ERR_STATE), not dereferenced. */
 typedef struct anello_comm_handle *anello_comm_t;
 typedef struct anello_request_handle *anello_request_t;
+typedef struct anello_message_handle *anello_message_t;
 #define ANELLO_COMM_NULL ((anello_comm_t)0)
 #define ANELLO_REQUEST_NULL ((anello_request_t)0)
+#define ANELLO_MESSAGE_NULL ((anello_message_t)0)
 
 /* As sendbuf: the input is taken from recvbuf. The address of a private object, so no buffer can equal it. */
 ANELLO_API extern const char anello_in_place_marker;
@@ -120,6 +122,9 @@ ANELLO_API extern const char anello_in_place_marker;
 
 #define ANELLO_ANY_SOURCE (-1)
 #define ANELLO_ANY_TAG (-1)
+/* As dest or source: nobody. What is sent to it or received from it is complete at once and moves nothing; the status
+ * then has it as source, ANELLO_ANY_TAG and a count of 0. */
+#define ANELLO_RANK_NULL (-2)
 /* As the colour of anello_comm_split: this rank joins no new communicator. */
 #define ANELLO_UNDEFINED (-32766)
 
@@ -238,6 +243,30 @@ ANELLO_API anello_result_t anello_send(const void *buffer, size_t count, anello_
 ANELLO_API anello_result_t anello_recv(void *buffer, size_t count, anello_dtype_t dtype, int source, int tag,
                                        anello_comm_t comm, anello_status_t *status);
 
+/* A send and a receive at once, each as above: neither waits for the other, so that all ranks of a ring may call it.
+ * The two buffers may not overlap; either peer may be ANELLO_RANK_NULL. status: of the receive, may be NULL. */
+ANELLO_API anello_result_t anello_sendrecv(const void *sendbuf, size_t sendcount, int dest, int sendtag, void *recvbuf,
+                                           size_t recvcount, int source, int recvtag, anello_dtype_t dtype,
+                                           anello_comm_t comm, anello_status_t *status);
+
+/* Tells of the first message that a recv with this source and tag would take now, and leaves it there: status (may be
+ * NULL) has its source, tag, and its count in elements of the type it was sent as. probe waits for one; iprobe looks
+ * once, *flag says whether there is one. */
+ANELLO_API anello_result_t anello_probe(int source, int tag, anello_comm_t comm, anello_status_t *status);
+ANELLO_API anello_result_t anello_iprobe(int source, int tag, anello_comm_t comm, int *flag, anello_status_t *status);
+
+/* The same, and takes the message out of the sight of all other probes and receives, also those of other threads: it is
+ * received by anello_mrecv or anello_imrecv with *message alone, which set *message to ANELLO_MESSAGE_NULL. One that is
+ * never received is dropped with its communicator. */
+ANELLO_API anello_result_t anello_mprobe(int source, int tag, anello_comm_t comm, anello_message_t *message,
+                                         anello_status_t *status);
+ANELLO_API anello_result_t anello_improbe(int source, int tag, anello_comm_t comm, int *flag, anello_message_t *message,
+                                          anello_status_t *status);
+ANELLO_API anello_result_t anello_mrecv(void *buffer, size_t count, anello_dtype_t dtype, anello_message_t *message,
+                                        anello_status_t *status);
+ANELLO_API anello_result_t anello_imrecv(void *buffer, size_t count, anello_dtype_t dtype, anello_message_t *message,
+                                         anello_request_t *request);
+
 /* ---- Nonblocking ------------------------------------------------------------------------------------------ */
 
 /* Each posts the operation of its name and returns; *request completes it. Any number may be in flight. */
@@ -258,7 +287,7 @@ ANELLO_API anello_result_t anello_irecv(void *buffer, size_t count, anello_dtype
 
 /* wait returns the operation's result and sets *request to ANELLO_REQUEST_NULL. test does not block: *done says
  * whether it completed; only then is the request consumed and the operation's result returned. A null request
- * is complete with ANELLO_OK. status may be NULL; it is set for receives only. */
+ * is complete with ANELLO_OK. status may be NULL; it is set for receives and probes only. */
 ANELLO_API anello_result_t anello_wait(anello_request_t *request, anello_status_t *status);
 ANELLO_API anello_result_t anello_test(anello_request_t *request, int *done, anello_status_t *status);
 
@@ -287,7 +316,8 @@ typedef ANELLO_ENUM(anello_kind) {
   ANELLO_REDUCE_SCATTER_BLOCK = 3,
   ANELLO_BARRIER = 4,
   ANELLO_SEND = 5,
-  ANELLO_RECV = 6
+  ANELLO_RECV = 6,
+  ANELLO_PROBE = 64  /* complete when there is a message; its status tells of it */
 } anello_kind_t;
 
 /* Fields that a kind has no use for are ignored. Grows at its end; size says how much the caller knew. */

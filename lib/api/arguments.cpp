@@ -16,17 +16,17 @@ Error argument(const anello_call_t& call, const std::string& what) {
   return {ANELLO_ERR_ARGUMENT, text("anello_", kind_name(call.kind), ": ", what)};
 }
 
+}  // namespace
+
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
   const auto x = reinterpret_cast<std::uintptr_t>(a);
   const auto y = reinterpret_cast<std::uintptr_t>(b);
   return x < y + b_bytes && y < x + a_bytes;
 }
 
-}  // namespace
-
 Error check(const anello_call_t& call, int rank, int size) {
   const int kind = call.kind;
-  if (kind < ANELLO_ALLREDUCE || kind > ANELLO_RECV) return argument(call, text("there is no kind ", kind));
+  if ((kind < ANELLO_ALLREDUCE || kind > ANELLO_RECV) && kind != ANELLO_PROBE) return argument(call, text("there is no kind ", kind));
   if (call.timeout_ms < 0) return argument(call, text("timeout_ms ", call.timeout_ms, " is negative"));
   if (kind == ANELLO_BARRIER) return {};
   if (!is_dtype(call.dtype)) {
@@ -36,19 +36,20 @@ Error check(const anello_call_t& call, int rank, int size) {
   if (reduces && !is_op(call.op)) {
     return {ANELLO_ERR_TYPE, text("anello_", kind_name(kind), ": ", int(call.op), " is no anello_op_t")};
   }
-  const bool message = kind == ANELLO_SEND || kind == ANELLO_RECV;
-  const bool any_source = kind == ANELLO_RECV && call.peer == ANELLO_ANY_SOURCE;
-  if ((message || kind == ANELLO_BROADCAST) && !any_source && (call.peer < 0 || call.peer >= size)) {
+  const bool message = is_message(kind);
+  const bool any_source = has_status(kind) && call.peer == ANELLO_ANY_SOURCE;
+  const bool nobody = message && call.peer == ANELLO_RANK_NULL;
+  if ((message || kind == ANELLO_BROADCAST) && !any_source && !nobody && (call.peer < 0 || call.peer >= size)) {
     return argument(call, text(kind == ANELLO_BROADCAST ? "root " : kind == ANELLO_SEND ? "dest " : "source ", call.peer,
                                " is not a rank of this communicator (0 to ", size - 1, ")"));
   }
-  if (message && !(kind == ANELLO_RECV && call.tag == ANELLO_ANY_TAG) && (call.tag < 0 || call.tag > kMaxTag)) {
+  if (message && !(has_status(kind) && call.tag == ANELLO_ANY_TAG) && (call.tag < 0 || call.tag > kMaxTag)) {
     return argument(call, text("tag ", call.tag, " is not in 0 to ", kMaxTag));
   }
   const std::size_t element = dtype_bytes(call.dtype);
   const std::size_t ranks = static_cast<std::size_t>(size);
   if (call.count > SIZE_MAX / 2 / element / ranks) return argument(call, text("count ", call.count, " is too large"));
-  if (call.count == 0) return {};
+  if (call.count == 0 || nobody || kind == ANELLO_PROBE) return {};
 
   const std::size_t part = call.count * element;
   const bool gathers = kind == ANELLO_ALLGATHER;

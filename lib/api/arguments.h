@@ -4,8 +4,12 @@
 
 #include <anello/anello.h>
 
+#include <cstddef>
+
 namespace anello::api {
 
+// Whether two ranges share a byte.
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes);
 // An Error that names the argument, or none.
 Error check(const anello_call_t& call, int rank, int size);
 

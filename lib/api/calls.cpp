@@ -1,5 +1,6 @@
 // Collectives and messages: one line each over anello_post.
 #include "api/arguments.h"
+#include "api/call_of.h"
 #include "api/tables.h"
 #include "base/kind.h"
 #include "base/text.h"
@@ -11,20 +12,6 @@ using namespace anello;
 using namespace anello::api;
 
 namespace {
-
-anello_call_t call_of(anello_kind_t kind, const void* sendbuf, void* recvbuf, std::size_t count, anello_dtype_t dtype,
-                      anello_op_t op = ANELLO_SUM, int peer = 0, int tag = 0) {
-  anello_call_t call = ANELLO_CALL_INITIALIZER;
-  call.kind = kind;
-  call.dtype = dtype;
-  call.op = op;
-  call.peer = peer;
-  call.tag = tag;
-  call.sendbuf = sendbuf;
-  call.recvbuf = recvbuf;
-  call.count = count;
-  return call;
-}
 
 // Checks, then posts or runs. request NULL: blocks.
 anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_request_t* request, bool blocking,

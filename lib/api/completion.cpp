@@ -1,5 +1,6 @@
 // wait and test, over one request and over many.
 #include "api/tables.h"
+#include "base/kind.h"
 #include "base/text.h"
 
 #include <ctime>
@@ -36,7 +37,7 @@ anello_result_t consume(anello_request_t* request, anello_status_t* status) {
   *request = ANELLO_REQUEST_NULL;
   executor::Operation* operation = pending->operation;
   const Error error = operation->error;
-  if (status != nullptr && operation->kind == ANELLO_RECV) *status = operation->status;
+  if (status != nullptr && has_status(operation->kind)) *status = operation->status;
   pending->communicator->context().release(operation);
   return error ? failed(pending->comm, error) : ANELLO_OK;
 }

@@ -13,8 +13,13 @@ const char* kind_name(int kind) {
     case ANELLO_BARRIER: return "barrier";
     case ANELLO_SEND: return "send";
     case ANELLO_RECV: return "recv";
+    case ANELLO_PROBE: return "probe";
     default: return "post";
   }
 }
+
+bool is_message(int kind) { return kind == ANELLO_SEND || kind == ANELLO_RECV || kind == ANELLO_PROBE; }
+
+bool has_status(int kind) { return kind == ANELLO_RECV || kind == ANELLO_PROBE; }
 
 }  // namespace anello

@@ -1,6 +1,7 @@
 #include "communicator/communicator.h"
 
 #include "base/config.h"
+#include "base/kind.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/join.h"
@@ -38,8 +39,6 @@ std::uint32_t first_exchange(std::int64_t first_sequence) {
 }
 
 bool reduces(anello_kind_t kind) { return kind == ANELLO_ALLREDUCE || kind == ANELLO_REDUCE_SCATTER_BLOCK; }
-
-bool is_message(anello_kind_t kind) { return kind == ANELLO_SEND || kind == ANELLO_RECV; }
 
 // What comes out stands where what goes in stood. rank's own part of an all-gather is in the middle of the output.
 bool is_in_place(const anello_call_t& call, int rank) {
@@ -188,11 +187,12 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   record.count = operation.count;
 }
 
-Operation* Communicator::start(const anello_call_t& call, int record_kind) {
+Operation* Communicator::start(const anello_call_t& call, int record_kind, std::uint32_t claim) {
   Operation* operation = context_->acquire(*group_);
   control::CallRecord record;
   try {
     prepare(*operation, call, record);
+    operation->claim = claim;
     if (record_kind >= 0) record.kind = record_kind;
     context_->post(*operation, record);
   } catch (...) {
@@ -202,10 +202,30 @@ Operation* Communicator::start(const anello_call_t& call, int record_kind) {
   return operation;
 }
 
-Operation* Communicator::post(const anello_call_t& call) {
-  Operation* operation = start(call, -1);
+Operation* Communicator::post(const anello_call_t& call, std::uint32_t claim) {
+  Operation* operation = start(call, -1, claim);
   context_->leave_to_background();
   return operation;
+}
+
+std::optional<Communicator::Probed> Communicator::probe(const anello_call_t& call, bool waits, bool claims) {
+  struct Release {
+    executor::Context& context;
+    Operation* operation;
+    ~Release() { context.release(operation); }
+  } const held{*context_, context_->acquire(*group_)};
+  Operation& operation = *held.operation;
+  control::CallRecord record;
+  prepare(operation, call, record);
+  operation.claims = claims;
+  if (waits) {
+    context_->post(operation, record);
+    context_->wait(operation);
+    if (operation.error) throw operation.error;
+  } else if (!context_->probe_now(operation)) {
+    return std::nullopt;
+  }
+  return Probed{operation.status, operation.claim};
 }
 
 bool Communicator::is_like_last_small(const anello_call_t& call, int record_kind) const {
@@ -260,7 +280,7 @@ Error Communicator::run(const anello_call_t& call, anello_status_t* status, int 
   if (operation == nullptr) operation = start(call, record_kind);
   context_->wait(*operation);
   Error error = operation->error;
-  if (status != nullptr && call.kind == ANELLO_RECV) *status = operation->status;
+  if (status != nullptr && has_status(call.kind)) *status = operation->status;
   context_->release(operation);
   return error;
 }

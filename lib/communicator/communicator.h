@@ -11,6 +11,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace anello {
@@ -28,10 +29,17 @@ class Communicator {
   const char* transport_to(int peer) const;
   executor::Context& context() { return *context_; }
 
-  // Posts a checked call; the operation is complete or under way. Never null.
-  executor::Operation* post(const anello_call_t& call);
+  // Posts a checked call; the operation is complete or under way. Never null. claim: the receive is for the message
+  // that a probe has taken out.
+  executor::Operation* post(const anello_call_t& call, std::uint32_t claim = 0);
   // A blocking call from start to end.
   Error run(const anello_call_t& call, anello_status_t* status, int record_kind = -1);
+  // What a checked probe finds; nothing: there is no message now (only where it does not wait). Throws Error.
+  struct Probed {
+    anello_status_t status;
+    std::uint32_t claim;  // of the message, where the probe takes it out
+  };
+  std::optional<Probed> probe(const anello_call_t& call, bool waits, bool claims);
   // A call that was refused for its arguments takes its place in the order all the same.
   void refuse(const anello_call_t& call, anello_result_t result, int record_kind = -1);
 
@@ -49,7 +57,7 @@ class Communicator {
 
   void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
   std::shared_ptr<const executor::Plan> plan(const schedule::Call& call);
-  executor::Operation* start(const anello_call_t& call, int record_kind);
+  executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool exchange(const anello_call_t& call, int record_kind, executor::Operation** under_way);
   bool is_like_last_small(const anello_call_t& call, int record_kind) const;
   bool prepare_small(const anello_call_t& call, int record_kind);

@@ -1,6 +1,7 @@
 #include "executor/context.h"
 
 #include "base/clock.h"
+#include "base/kind.h"
 #include "base/log.h"
 #include "executor/run.h"
 
@@ -188,6 +189,8 @@ Operation* Context::acquire_locked(Group& group) {
   operation->published = false;
   operation->bytes = 0;
   operation->moved = 0;
+  operation->claims = false;
+  operation->claim = 0;
   operation->movement = 0;
   operation->last_progress_ns = 0;
   operation->asked_ns = 0;
@@ -227,18 +230,12 @@ void Context::post(Operation& operation, control::CallRecord& record) {
   const kernels::DefaultFloats floats;
   Group& group = *operation.group;
   ++unfinished_;
-  const bool message = operation.kind == ANELLO_SEND || operation.kind == ANELLO_RECV;
   if (group.error) {
     finish(operation, group.error);
     return;
   }
-  if (message) {
-    operation.number = group.next_number++;
-    if (operation.kind == ANELLO_SEND) {
-      post_send(operation);
-    } else {
-      post_receive(operation);
-    }
+  if (is_message(operation.kind)) {
+    post_message(operation);
   } else {
     enter(operation, record, control::digest_of(record));
     if (record.refused != 0) {
@@ -304,7 +301,7 @@ void Context::activate(Group& group) {
 
 void Context::finish(Operation& operation, const Error& error) {
   Group& group = *operation.group;
-  if (operation.state == Operation::State::active && operation.kind != ANELLO_SEND && operation.kind != ANELLO_RECV) {
+  if (operation.state == Operation::State::active && !is_message(operation.kind)) {
     const bool oldest = group.is_oldest(operation);
     group.window.remove(&operation);
     --group.active;

@@ -60,6 +60,8 @@ class Context {
   void leave_to_background();
   // Drives once, without waiting; whether it is done.
   bool test(Operation& operation);
+  // For a prepared probe that is not posted: looks once. Throws the group's first error.
+  bool probe_now(Operation& probe);
   // Until one of them is done. Null entries are skipped.
   void wait_any(Operation* const* operations, std::size_t count);
   // Ends the group's operations here and on all of its ranks.
@@ -90,9 +92,11 @@ class Context {
   // A whole frame for a communicator that this rank has not created yet.
   void stray(EarlyFrame* frame);
 
-  // Messages (messages.cpp)
+  // Messages (messages.cpp, probe.cpp)
+  void post_message(Operation& operation);
   void post_send(Operation& operation);
   void post_receive(Operation& operation);
+  void post_probe(Operation& operation);
   void on_eager(Flow& flow, EarlyFrame* frame);
   void on_announce(Flow& flow, const transport::FrameHeader& header);
   void on_grant(Flow& flow, const transport::FrameHeader& header);
@@ -138,10 +142,12 @@ class Context {
   // Messages
   void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
                std::size_t bytes);
-  void take_unexpected(Operation& receive, std::deque<Unexpected>::iterator found);
+  void take(Operation& receive, std::deque<Unexpected>& from, std::deque<Unexpected>::iterator found);
   void grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, bool refuse);
   bool fits(Operation& receive, int source, int tag, std::uint16_t dtype, std::size_t bytes);
   Operation* match_posted(Group& group, int source, int tag);
+  void keep_unexpected(Group& group, const Unexpected& message);
+  void answer(Operation& probe, std::deque<Unexpected>::iterator found);
 
   std::unique_ptr<control::Job> job_;
   const int rank_;

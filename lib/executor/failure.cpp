@@ -1,5 +1,6 @@
 // Context: deadlines, peers that are gone, ranks that disagree, and what ends operations that cannot succeed.
 #include "base/clock.h"
+#include "base/kind.h"
 #include "base/log.h"
 #include "executor/context.h"
 #include "executor/run.h"
@@ -23,10 +24,10 @@ constexpr std::int64_t kTimeToAnswer = 50 * kMs;
 constexpr std::int64_t kWordFromControl = 500 * kMs;
 
 std::string call_text(const Operation& operation) {
-  if (operation.kind == ANELLO_SEND || operation.kind == ANELLO_RECV) {
-    return text(operation.kind == ANELLO_SEND ? "send" : "recv", "(count ", operation.count, ", ",
-                dtype_name(operation.dtype), operation.kind == ANELLO_SEND ? ", to " : ", from ", operation.peer, ", tag ",
-                operation.tag, ")");
+  if (operation.kind == ANELLO_PROBE) return text("probe(from ", operation.peer, ", tag ", operation.tag, ")");
+  if (is_message(operation.kind)) {
+    return text(kind_name(operation.kind), "(count ", operation.count, ", ", dtype_name(operation.dtype),
+                operation.kind == ANELLO_SEND ? ", to " : ", from ", operation.peer, ", tag ", operation.tag, ")");
   }
   control::CallRecord record;
   record.kind = operation.kind;
@@ -49,7 +50,7 @@ std::string Context::waits_for(const Operation& operation) const {
   };
   if (operation.kind == ANELLO_SEND) {
     add("the receive of ", operation.peer);
-  } else if (operation.kind == ANELLO_RECV) {
+  } else if (is_message(operation.kind)) {
     if (operation.peer == ANELLO_ANY_SOURCE) return "a message from any rank";
     add("a message from ", operation.peer);
   } else if (operation.state == Operation::State::queued) {
@@ -104,7 +105,7 @@ void Context::tick(Operation* watched) {
 }
 
 void Context::check_deadline(Operation& watched) {
-  const bool message = watched.kind == ANELLO_SEND || watched.kind == ANELLO_RECV;
+  const bool message = is_message(watched.kind);
   const std::uint64_t movement = message ? watched.movement : watched.group->movement;
   const std::int64_t now = now_ns();
   if (watched.last_progress_ns == 0 || watched.seen_movement != movement) {
@@ -195,7 +196,7 @@ void Context::check_gone() {
       for (const Operation* each = group->window.front(); each != nullptr; each = OperationFifo::after(const_cast<Operation*>(each))) {
         if (needs(*each, peer)) held_up = each;
       }
-      for (const OperationFifo* list : {&group->receives, &group->matched, &group->flows[std::size_t(peer)].announcing,
+      for (const OperationFifo* list : {&group->receives, &group->probes, &group->matched, &group->flows[std::size_t(peer)].announcing,
                                         &group->flows[std::size_t(peer)].announced, &group->flows[std::size_t(peer)].granted}) {
         for (const Operation* each = list->front(); each != nullptr; each = OperationFifo::after(const_cast<Operation*>(each))) {
           if (needs(*each, peer)) held_up = each;
@@ -225,7 +226,7 @@ void Context::end_all(Group& group, const Error& error) {
   while (group.exchanges.pop() != nullptr) {
   }
   exchanging_.erase(std::remove(exchanging_.begin(), exchanging_.end(), &group), exchanging_.end());
-  for (OperationFifo* list : {&group.receives, &group.matched}) {
+  for (OperationFifo* list : {&group.receives, &group.probes, &group.matched}) {
     while (Operation* operation = list->pop()) finish(*operation, error);
   }
   while (Operation* operation = group.window.pop()) {
@@ -236,11 +237,13 @@ void Context::end_all(Group& group, const Error& error) {
     finish(*operation, error);
   }
   group.active = 0;
-  for (Unexpected& message : group.unexpected) {
-    if (message.eager != nullptr) drop(message.eager);
-    if (message.local != nullptr) finish(*message.local, error);
+  for (std::deque<Unexpected>* list : {&group.unexpected, &group.claimed}) {
+    for (Unexpected& message : *list) {
+      if (message.eager != nullptr) drop(message.eager);
+      if (message.local != nullptr) finish(*message.local, error);
+    }
+    list->clear();
   }
-  group.unexpected.clear();
 }
 
 void Context::fail(Group& group, const Error& error, bool tell) {

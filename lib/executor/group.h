@@ -47,6 +47,7 @@ struct Unexpected {
   std::size_t bytes = 0;
   EarlyFrame* eager = nullptr;
   Operation* local = nullptr;  // a send of this rank to itself
+  std::uint32_t claim = 0;     // a matched probe has taken it, for the receive that names this number
 };
 
 class Group {
@@ -72,7 +73,10 @@ class Group {
 
   OperationFifo receives;   // posted, not matched
   OperationFifo matched;    // receives whose announced message is granted
+  OperationFifo probes;     // posted, no message for them yet
   std::deque<Unexpected> unexpected;
+  std::deque<Unexpected> claimed;
+  std::uint32_t next_claim = 1;
   std::uint32_t next_number = 1;
 
   // Comparing of calls while nothing moves.

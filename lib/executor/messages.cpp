@@ -9,19 +9,24 @@
 
 namespace anello::executor {
 
-namespace {
-
-bool matches(const Operation& receive, int source, int tag) {
-  return (receive.peer == ANELLO_ANY_SOURCE || receive.peer == source) &&
-         (receive.tag == ANELLO_ANY_TAG || receive.tag == tag);
+void Context::post_message(Operation& operation) {
+  operation.number = operation.group->next_number++;
+  operation.state = Operation::State::active;
+  operation.bytes = operation.count * operation.element_bytes;
+  if (operation.peer == ANELLO_RANK_NULL) {
+    operation.status = {ANELLO_RANK_NULL, ANELLO_ANY_TAG, 0};
+    finish(operation);
+  } else if (operation.kind == ANELLO_SEND) {
+    post_send(operation);
+  } else if (operation.kind == ANELLO_RECV) {
+    post_receive(operation);
+  } else {
+    post_probe(operation);
+  }
 }
-
-}  // namespace
 
 void Context::post_send(Operation& operation) {
   Group& group = *operation.group;
-  operation.bytes = operation.count * operation.element_bytes;
-  operation.state = Operation::State::active;
   if (operation.peer != group.rank) {
     Flow& flow = group.flows[std::size_t(operation.peer)];
     flow.announcing.push(&operation);
@@ -45,22 +50,28 @@ void Context::post_send(Operation& operation) {
     waiting.local = nullptr;
     waiting.eager = keep({.bytes = static_cast<std::uint32_t>(operation.bytes)}, rank_);
     if (operation.bytes > 0) std::memcpy(waiting.eager->payload.data(), operation.input, operation.bytes);
-    group.unexpected.push_back(waiting);
     finish(operation);
-    return;
   }
-  group.unexpected.push_back(waiting);
+  keep_unexpected(group, waiting);
 }
 
 void Context::post_receive(Operation& operation) {
   Group& group = *operation.group;
-  operation.bytes = operation.count * operation.element_bytes;
-  operation.state = Operation::State::active;
+  if (operation.claim != 0) {
+    const auto taken = std::find_if(group.claimed.begin(), group.claimed.end(),
+                                    [&](const Unexpected& message) { return message.claim == operation.claim; });
+    if (taken == group.claimed.end()) {
+      finish(operation, Error(ANELLO_ERR_STATE, "the message of this receive has been received before"));
+    } else {
+      take(operation, group.claimed, taken);
+    }
+    return;
+  }
   const auto found = std::find_if(group.unexpected.begin(), group.unexpected.end(), [&](const Unexpected& message) {
-    return matches(operation, message.source, message.tag);
+    return operation.matches(message.source, message.tag);
   });
   if (found != group.unexpected.end()) {
-    take_unexpected(operation, found);
+    take(operation, group.unexpected, found);
   } else {
     group.receives.push(&operation);
   }
@@ -68,7 +79,7 @@ void Context::post_receive(Operation& operation) {
 
 Operation* Context::match_posted(Group& group, int source, int tag) {
   for (Operation* receive = group.receives.front(); receive != nullptr; receive = OperationFifo::after(receive)) {
-    if (!matches(*receive, source, tag)) continue;
+    if (!receive->matches(source, tag)) continue;
     group.receives.remove(receive);
     return receive;
   }
@@ -100,10 +111,10 @@ void Context::deliver(Operation& receive, int source, int tag, std::uint16_t dty
   finish(receive);
 }
 
-void Context::take_unexpected(Operation& receive, std::deque<Unexpected>::iterator found) {
+void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<Unexpected>::iterator found) {
   Group& group = *receive.group;
   const Unexpected message = *found;
-  group.unexpected.erase(found);
+  from.erase(found);
   if (message.local != nullptr) {
     deliver(receive, message.source, message.tag, message.dtype, message.local->input, message.bytes);
     finish(*message.local);
@@ -151,7 +162,7 @@ void Context::on_eager(Flow& flow, EarlyFrame* frame) {
   message.dtype = frame->header.flags;
   message.bytes = frame->header.bytes;
   message.eager = frame;
-  group.unexpected.push_back(message);
+  keep_unexpected(group, message);
 }
 
 void Context::on_announce(Flow& flow, const transport::FrameHeader& header) {
@@ -169,9 +180,11 @@ void Context::on_announce(Flow& flow, const transport::FrameHeader& header) {
                            " with tag ", message.tag, ": post receives earlier")), true);
     return;
   }
-  group.unexpected.push_back(message);
   if (Operation* receive = match_posted(group, flow.peer, message.tag)) {
-    take_unexpected(*receive, std::prev(group.unexpected.end()));
+    group.unexpected.push_back(message);
+    take(*receive, group.unexpected, std::prev(group.unexpected.end()));
+  } else {
+    keep_unexpected(group, message);
   }
 }
 

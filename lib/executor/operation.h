@@ -91,6 +91,8 @@ struct Operation {
   std::uint32_t partner = 0;   // the other side's
   std::size_t bytes = 0;       // to move in all
   std::size_t moved = 0;
+  bool claims = false;         // a probe: takes the message out
+  std::uint32_t claim = 0;     // the message that a matched probe took out, or that this receive takes
 
   std::uint64_t movement = 0;  // grows with every piece moved; a wait compares it to see progress
   std::uint64_t seen_movement = 0;
@@ -98,6 +100,11 @@ struct Operation {
   std::int64_t last_progress_ns = 0;  // 0: nobody has looked at the clock for it yet
   Operation* next = nullptr;   // in the one list it is in: window, message queues, free list
   Operation* next_exchange = nullptr;
+
+  // Of a receive or probe: whether it is for such a message.
+  bool matches(int source, int of_tag) const {
+    return (peer == ANELLO_ANY_SOURCE || peer == source) && (tag == ANELLO_ANY_TAG || tag == of_tag);
+  }
 
   std::byte* at(const schedule::Slice& slice) {
     using schedule::Buffer;

@@ -13,7 +13,7 @@ namespace anello::executor {
 // What looking at a socket costs, in turns of a wait.
 constexpr int kSocketTurns = 10;
 
-// Moves everything once. True when something moved.
+// Marks the routes whose sockets have something to give.
 void Context::hear_sockets() {
   epoll_event events[64];
   const int count = ::epoll_wait(epoll_.get(), events, 64, 0);
@@ -22,6 +22,7 @@ void Context::hear_sockets() {
   }
 }
 
+// Moves everything once. True when something moved.
 bool Context::progress() {
   bool moved = false;
   if (job_->news.load(std::memory_order_acquire)) moved = handle_events();

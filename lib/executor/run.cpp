@@ -1,5 +1,6 @@
 #include "executor/run.h"
 
+#include "base/kind.h"
 #include "executor/context.h"
 #include "executor/route.h"
 
@@ -263,7 +264,7 @@ bool lacks(const RunLane& lane) {
 }  // namespace
 
 bool needs(const Operation& operation, int peer) {
-  if (operation.kind == ANELLO_SEND || operation.kind == ANELLO_RECV) return operation.peer == peer;
+  if (is_message(operation.kind)) return operation.peer == peer;
   // What is queued is looked at once it is under way: all it needs may have come already.
   if (operation.state != Operation::State::active) return false;
   for (const RunLane& lane : operation.run.lanes) {

@@ -45,7 +45,10 @@ struct Rank {
   Report& report;
 
   void ok(anello_result_t result, const std::string& what) const {
-    report.expect(result, ANELLO_OK, comm, "rank " + std::to_string(rank) + ", " + what);
+    fails(result, ANELLO_OK, what);
+  }
+  void fails(anello_result_t result, anello_result_t code, const std::string& what) const {
+    report.expect(result, code, comm, "rank " + std::to_string(rank) + ", " + what);
   }
 };
 

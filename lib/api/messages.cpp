@@ -1,0 +1,137 @@
+// Messages beyond send and recv: both at once, and probes. The handle of a message that a probe took out keeps its
+// communicator's memory, not its membership.
+#include "api/arguments.h"
+#include "api/call_of.h"
+#include "api/tables.h"
+#include "base/text.h"
+
+using namespace anello;
+using namespace anello::api;
+
+namespace {
+
+struct Claimed {
+  std::shared_ptr<Communicator> communicator;
+  anello_comm_t comm = ANELLO_COMM_NULL;
+  std::uint32_t claim = 0;
+  int source = ANELLO_RANK_NULL;
+  int tag = ANELLO_ANY_TAG;
+};
+
+HandleTable<Claimed>& messages() {
+  static HandleTable<Claimed>* const table = new HandleTable<Claimed>;  // leaked: used up to the last static destructor
+  return *table;
+}
+
+// Throws what is wrong with the call.
+void require_valid(const anello_call_t& call, const Communicator& communicator) {
+  if (const Error refused = check(call, communicator.rank(), communicator.size())) throw refused;
+}
+
+anello_result_t probe(const char* name, int source, int tag, anello_comm_t comm, bool waits, int* flag, bool claims,
+                      anello_message_t* message, anello_status_t* status) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
+    const anello_call_t call = call_of(ANELLO_PROBE, nullptr, nullptr, 0, ANELLO_UINT8, ANELLO_SUM, source, tag);
+    require_valid(call, *communicator);
+    if (!waits && flag == nullptr) throw Error(ANELLO_ERR_ARGUMENT, text(name, ": flag is NULL"));
+    if (claims && message == nullptr) throw Error(ANELLO_ERR_ARGUMENT, text(name, ": message is NULL"));
+    const auto found = communicator->probe(call, waits, claims);
+    if (!waits) *flag = found ? 1 : 0;
+    if (!found) return ANELLO_OK;
+    if (claims) {
+      Claimed claimed{communicator, comm, found->claim, found->status.source, found->status.tag};
+      *message = reinterpret_cast<anello_message_t>(messages().add(std::move(claimed)));
+    }
+    if (status != nullptr) *status = found->status;
+    return ANELLO_OK;
+  });
+}
+
+// The receive of *message, posted; on failure *message stays what it was.
+anello_result_t receive(void* buffer, std::size_t count, anello_dtype_t dtype, anello_message_t* message,
+                        anello_request_t* request) {
+  return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
+    if (in_forked_child()) {
+      throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello; only the parent may go on");
+    }
+    if (message == nullptr || request == nullptr) {
+      throw Error(ANELLO_ERR_ARGUMENT, text("anello_mrecv: ", message == nullptr ? "message" : "request", " is NULL"));
+    }
+    const auto handle = reinterpret_cast<std::uintptr_t>(*message);
+    anello_call_t call = call_of(ANELLO_RECV, nullptr, buffer, count, dtype);
+    {
+      const HandleTable<Claimed>::Use use(messages(), handle);
+      if (!use) throw Error(ANELLO_ERR_STATE, "the message was received before, or never was one");
+      call.peer = use->source;
+      call.tag = use->tag;
+      require_valid(call, *use->communicator);
+    }
+    auto claimed = messages().remove(handle, [](const Claimed&) {});
+    if (!claimed) throw Error(ANELLO_ERR_STATE, "the message was received by another thread");
+    *message = ANELLO_MESSAGE_NULL;
+    executor::Operation* operation = claimed->communicator->post(call, claimed->claim);
+    Pending pending{operation, std::move(claimed->communicator), claimed->comm};
+    *request = reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
+    return ANELLO_OK;
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+anello_result_t anello_sendrecv(const void* sendbuf, size_t sendcount, int dest, int sendtag, void* recvbuf,
+                                size_t recvcount, int source, int recvtag, anello_dtype_t dtype, anello_comm_t comm,
+                                anello_status_t* status) {
+  const anello_call_t receive = call_of(ANELLO_RECV, nullptr, recvbuf, recvcount, dtype, ANELLO_SUM, source, recvtag);
+  const anello_call_t send = call_of(ANELLO_SEND, sendbuf, nullptr, sendcount, dtype, ANELLO_SUM, dest, sendtag);
+  anello_request_t receiving = ANELLO_REQUEST_NULL;
+  const anello_result_t posted = with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
+    require_valid(receive, *communicator);
+    require_valid(send, *communicator);
+    if (source != ANELLO_RANK_NULL && dest != ANELLO_RANK_NULL &&
+        overlap(sendbuf, sendcount * dtype_bytes(dtype), recvbuf, recvcount * dtype_bytes(dtype))) {
+      throw Error(ANELLO_ERR_ARGUMENT, "anello_sendrecv: sendbuf and recvbuf overlap");
+    }
+    executor::Operation* operation = communicator->post(receive);
+    receiving = reinterpret_cast<anello_request_t>(requests().add({operation, communicator, comm}));
+    const Error error = communicator->run(send, nullptr);
+    return error ? failed(comm, error) : ANELLO_OK;
+  });
+  if (receiving == ANELLO_REQUEST_NULL) return posted;
+  // A send that failed has failed the communicator, and the receive with it: it ends at once.
+  const anello_result_t received = anello_wait(&receiving, status);
+  return posted != ANELLO_OK ? posted : received;
+}
+
+anello_result_t anello_probe(int source, int tag, anello_comm_t comm, anello_status_t* status) {
+  return probe("anello_probe", source, tag, comm, true, nullptr, false, nullptr, status);
+}
+
+anello_result_t anello_iprobe(int source, int tag, anello_comm_t comm, int* flag, anello_status_t* status) {
+  return probe("anello_iprobe", source, tag, comm, false, flag, false, nullptr, status);
+}
+
+anello_result_t anello_mprobe(int source, int tag, anello_comm_t comm, anello_message_t* message,
+                              anello_status_t* status) {
+  return probe("anello_mprobe", source, tag, comm, true, nullptr, true, message, status);
+}
+
+anello_result_t anello_improbe(int source, int tag, anello_comm_t comm, int* flag, anello_message_t* message,
+                               anello_status_t* status) {
+  return probe("anello_improbe", source, tag, comm, false, flag, true, message, status);
+}
+
+anello_result_t anello_imrecv(void* buffer, size_t count, anello_dtype_t dtype, anello_message_t* message,
+                              anello_request_t* request) {
+  return receive(buffer, count, dtype, message, request);
+}
+
+anello_result_t anello_mrecv(void* buffer, size_t count, anello_dtype_t dtype, anello_message_t* message,
+                             anello_status_t* status) {
+  anello_request_t request = ANELLO_REQUEST_NULL;
+  const anello_result_t posted = receive(buffer, count, dtype, message, &request);
+  return posted == ANELLO_OK ? anello_wait(&request, status) : posted;
+}
+
+}  // extern "C"
