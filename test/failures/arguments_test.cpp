@@ -82,7 +82,7 @@ const std::vector<Row> kRows = {
     {"send with too large a tag", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_send(a, 4, F, 0, 1 << 30, c); }},
     {"send of an unknown type", ANELLO_ERR_TYPE, [](auto c) { return anello_send(a, 4, no_dtype, 0, 0, c); }},
     {"recv without buffer", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_recv(nullptr, 4, F, 0, 0, c, nullptr); }},
-    {"recv from rank -2", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_recv(a, 4, F, -2, 0, c, nullptr); }},
+    {"recv from rank -3", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_recv(a, 4, F, -3, 0, c, nullptr); }},
     {"recv of an unknown type", ANELLO_ERR_TYPE, [](auto c) { return anello_recv(a, 4, no_dtype, 0, 0, c, nullptr); }},
     {"iallreduce without request", ANELLO_ERR_ARGUMENT,
      [](auto c) { return anello_iallreduce(a, b, 4, F, S, c, nullptr); }},
