@@ -307,6 +307,33 @@ ANELLO_API anello_result_t anello_test_any(size_t count, anello_request_t *reque
 ANELLO_API anello_result_t anello_test_some(size_t count, anello_request_t *requests, int *done, int *indices,
                                             anello_status_t *statuses);
 
+/* ---- Persistent ------------------------------------------------------------------------------------------- */
+
+/* Each checks its arguments and keeps them in *request, inactive; nothing else happens, on no other rank. start posts
+ * the call, as the nonblocking one of its name would, and takes its place in the order of collectives there; wait and
+ * test complete it and leave the request inactive, to be started again. An inactive request is to wait and test what a
+ * null one is, but stays. It belongs to the caller until anello_request_free, also after its communicator was destroyed.
+ * start of an active request and request_free of one are ANELLO_ERR_STATE; both use a request from one thread at a time.
+ * start_all starts them in order and stops at the first that fails. */
+ANELLO_API anello_result_t anello_allreduce_init(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                                 anello_op_t op, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_broadcast_init(void *buffer, size_t count, anello_dtype_t dtype, int root,
+                                                 anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_allgather_init(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                                 anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_reduce_scatter_block_init(const void *sendbuf, void *recvbuf, size_t count,
+                                                            anello_dtype_t dtype, anello_op_t op, anello_comm_t comm,
+                                                            anello_request_t *request);
+ANELLO_API anello_result_t anello_barrier_init(anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_send_init(const void *buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
+                                            anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_recv_init(void *buffer, size_t count, anello_dtype_t dtype, int source, int tag,
+                                            anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_start(anello_request_t *request);
+ANELLO_API anello_result_t anello_start_all(size_t count, anello_request_t *requests);
+/* Gives an inactive persistent request back and sets it to ANELLO_REQUEST_NULL; null is ANELLO_OK. */
+ANELLO_API anello_result_t anello_request_free(anello_request_t *request);
+
 /* ---- The one call under all of the above ------------------------------------------------------------------ */
 
 typedef ANELLO_ENUM(anello_kind) {
@@ -339,6 +366,8 @@ typedef struct anello_call {
 
 /* Posts call. request NULL: blocks until it is complete and returns its result. */
 ANELLO_API anello_result_t anello_post(anello_comm_t comm, const anello_call_t *call, anello_request_t *request);
+/* Makes a persistent request of call. */
+ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_call_t *call, anello_request_t *request);
 
 /* ---- About the library ------------------------------------------------------------------------------------ */
 

@@ -2,6 +2,9 @@
 // The call struct from the arguments of a C function.
 #include <anello/anello.h>
 
+#include <cstddef>
+#include <cstring>
+
 namespace anello::api {
 
 inline anello_call_t call_of(anello_kind_t kind, const void* sendbuf, void* recvbuf, std::size_t count,
@@ -16,6 +19,14 @@ inline anello_call_t call_of(anello_kind_t kind, const void* sendbuf, void* recv
   call.recvbuf = recvbuf;
   call.count = count;
   return call;
+}
+
+// A caller's struct, perhaps of an older header, as one of this header. False: NULL, or of no size that was ever one.
+inline bool complete_call(const anello_call_t* call, anello_call_t* whole) {
+  *whole = ANELLO_CALL_INITIALIZER;
+  if (call == nullptr || call->size < offsetof(anello_call_t, timeout_ms) || call->size > sizeof *whole) return false;
+  std::memcpy(whole, call, call->size);
+  return true;
 }
 
 }  // namespace anello::api

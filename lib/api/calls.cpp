@@ -5,9 +5,6 @@
 #include "base/kind.h"
 #include "base/text.h"
 
-#include <cstddef>
-#include <cstring>
-
 using namespace anello;
 using namespace anello::api;
 
@@ -43,13 +40,12 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
 extern "C" {
 
 anello_result_t anello_post(anello_comm_t comm, const anello_call_t* call, anello_request_t* request) {
-  anello_call_t whole = ANELLO_CALL_INITIALIZER;
-  if (call == nullptr || call->size < offsetof(anello_call_t, timeout_ms) || call->size > sizeof whole) {
+  anello_call_t whole;
+  if (!complete_call(call, &whole)) {
     return with(comm, [&](const std::shared_ptr<Communicator>&) -> anello_result_t {
       throw Error(ANELLO_ERR_ARGUMENT, "anello_post: call is NULL or its size is not sizeof(anello_call_t)");
     });
   }
-  std::memcpy(&whole, call, call->size);
   return dispatch(comm, whole, request, request == nullptr, nullptr);
 }
 

@@ -23,24 +23,37 @@ class Held {
       throw Error(ANELLO_ERR_STATE, "the request was completed before, or never was one");
     }
   }
-  executor::Operation* operation() const { return use_ ? use_->operation : nullptr; }
+  executor::Operation* operation() const { return use_ ? use_->operation() : nullptr; }
   executor::Context* context() const { return use_ ? &use_->communicator->context() : nullptr; }
 
  private:
   Requests::Use use_;
 };
 
-// Consumes a request whose operation is done.
+anello_result_t result_of(executor::Operation* operation, const Pending& pending, anello_status_t* status) {
+  const Error error = operation->error;
+  if (status != nullptr && has_status(operation->kind)) *status = operation->status;
+  pending.communicator->context().release(operation);
+  return error ? failed(pending.comm, error) : ANELLO_OK;
+}
+
+// Consumes a request whose operation is done; a persistent one is inactive afterwards.
 anello_result_t consume(anello_request_t* request, anello_status_t* status) {
+  {
+    const Requests::Use use(requests(), number(*request));
+    if (use && use->persistent) {
+      executor::Operation* const operation = use->persistent->active.exchange(nullptr);
+      return operation == nullptr ? ANELLO_OK : result_of(operation, *use, status);
+    }
+  }
   const auto pending = requests().remove(number(*request), [](const Pending&) {});
   if (!pending) throw Error(ANELLO_ERR_STATE, "the request was completed by another thread");
   *request = ANELLO_REQUEST_NULL;
-  executor::Operation* operation = pending->operation;
-  const Error error = operation->error;
-  if (status != nullptr && has_status(operation->kind)) *status = operation->status;
-  pending->communicator->context().release(operation);
-  return error ? failed(pending->comm, error) : ANELLO_OK;
+  return result_of(pending->once, *pending, status);
 }
+
+// There is nothing to wait for: a null request, or a persistent one that is not active.
+bool is_idle(anello_request_t request) { return Held(request).operation() == nullptr; }
 
 bool test_one(anello_request_t request) {
   const Held held(request);
@@ -67,7 +80,7 @@ bool wait_for_one(std::size_t count, const anello_request_t* array) {
   // Ranks of several contexts in one thread: each is driven in turn.
   for (int turn = 0;; ++turn) {
     for (std::size_t i = 0; i < count; ++i) {
-      if (array[i] != ANELLO_REQUEST_NULL && test_one(array[i])) return true;
+      if (!is_idle(array[i]) && test_one(array[i])) return true;
     }
     if (turn < 1000) {
       sched_yield();
@@ -96,7 +109,7 @@ anello_result_t collect(std::size_t count, anello_request_t* array, int* done, i
   bool any = false;
   anello_result_t first = ANELLO_OK;
   for (std::size_t i = 0; i < count; ++i) {
-    if (array[i] == ANELLO_REQUEST_NULL) continue;
+    if (is_idle(array[i])) continue;
     any = true;
     if (!test_one(array[i])) continue;
     const anello_result_t result = consume(&array[i], at(statuses, std::size_t(found)));
@@ -115,9 +128,9 @@ extern "C" {
 anello_result_t anello_wait(anello_request_t* request, anello_status_t* status) {
   return guarded([&] {
     check_array(1, request);
-    if (*request == ANELLO_REQUEST_NULL) return ANELLO_OK;
     {
       const Held held(*request);
+      if (held.operation() == nullptr) return ANELLO_OK;
       held.context()->wait(*held.operation());
     }
     return consume(request, status);
@@ -129,7 +142,7 @@ anello_result_t anello_test(anello_request_t* request, int* done, anello_status_
     check_array(1, request);
     if (done == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "done is NULL");
     *done = test_one(*request) ? 1 : 0;
-    return *done != 0 && *request != ANELLO_REQUEST_NULL ? consume(request, status) : ANELLO_OK;
+    return *done != 0 && !is_idle(*request) ? consume(request, status) : ANELLO_OK;
   });
 }
 
@@ -190,7 +203,7 @@ anello_result_t anello_test_any(size_t count, anello_request_t* requests_array, 
     if (index == nullptr || done == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "index or done is NULL");
     bool any = false;
     for (std::size_t i = 0; i < count; ++i) {
-      if (requests_array[i] == ANELLO_REQUEST_NULL) continue;
+      if (is_idle(requests_array[i])) continue;
       any = true;
       if (!test_one(requests_array[i])) continue;
       *index = static_cast<int>(i);

@@ -7,15 +7,27 @@
 
 #include <anello/anello.h>
 
+#include <atomic>
 #include <memory>
 
 namespace anello::api {
 
+// What a persistent request does again at every start.
+struct Persistent {
+  anello_call_t call;
+  std::atomic<executor::Operation*> active{nullptr};  // null: not started, or complete
+};
+
 struct Pending {
-  executor::Operation* operation = nullptr;
+  executor::Operation* once = nullptr;  // of a request that is no persistent one
   // Keeps what the operation lives in, also after anello_comm_destroy.
   std::shared_ptr<Communicator> communicator;
   anello_comm_t comm = ANELLO_COMM_NULL;
+  std::shared_ptr<Persistent> persistent = nullptr;
+
+  executor::Operation* operation() const {
+    return persistent ? persistent->active.load(std::memory_order_acquire) : once;
+  }
 };
 
 using Communicators = HandleTable<std::shared_ptr<Communicator>>;

@@ -1,0 +1,122 @@
+// Requests that do the same call again and again: made once, started and completed any number of times.
+#include "api/arguments.h"
+#include "api/call_of.h"
+#include "api/tables.h"
+#include "base/kind.h"
+#include "base/text.h"
+
+#include <cstddef>
+#include <cstring>
+
+using namespace anello;
+using namespace anello::api;
+
+namespace {
+
+anello_result_t init(anello_comm_t comm, const anello_call_t& call, anello_request_t* request) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
+    if (request == nullptr) {
+      throw Error(ANELLO_ERR_ARGUMENT, text("anello_", kind_name(call.kind), "_init: request is NULL"));
+    }
+    if (const Error refused = check(call, communicator->rank(), communicator->size())) throw refused;
+    auto persistent = std::make_shared<Persistent>();
+    persistent->call = call;
+    Pending pending{nullptr, communicator, comm, std::move(persistent)};
+    *request = reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
+    return ANELLO_OK;
+  });
+}
+
+// For a persistent request; throws when it is none.
+template <class Body>
+anello_result_t with_persistent(const char* name, anello_request_t request, Body&& body) {
+  return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
+    if (in_forked_child()) {
+      throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello; only the parent may go on");
+    }
+    const Requests::Use use(requests(), number(request));
+    if (!use || !use->persistent) throw Error(ANELLO_ERR_STATE, text(name, ": the request is no persistent one"));
+    if (use->operation() != nullptr) throw Error(ANELLO_ERR_STATE, text(name, ": the request is active"));
+    return body(*use);
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+anello_result_t anello_post_init(anello_comm_t comm, const anello_call_t* call, anello_request_t* request) {
+  anello_call_t whole;
+  if (!complete_call(call, &whole)) {
+    return failed(comm, Error(ANELLO_ERR_ARGUMENT, "anello_post_init: call is NULL or its size is not sizeof(anello_call_t)"));
+  }
+  return init(comm, whole, request);
+}
+
+anello_result_t anello_start(anello_request_t* request) {
+  if (request == nullptr) return failed(ANELLO_COMM_NULL, Error(ANELLO_ERR_ARGUMENT, "anello_start: request is NULL"));
+  return with_persistent("anello_start", *request, [](const Pending& pending) -> anello_result_t {
+    if (const Error first = pending.communicator->first_error()) return failed(pending.comm, first);
+    pending.persistent->active.store(pending.communicator->post(pending.persistent->call), std::memory_order_release);
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_start_all(size_t count, anello_request_t* requests_array) {
+  if (count > 0 && requests_array == nullptr) {
+    return failed(ANELLO_COMM_NULL, Error(ANELLO_ERR_ARGUMENT, "anello_start_all: requests is NULL"));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (const anello_result_t result = anello_start(&requests_array[i]); result != ANELLO_OK) return result;
+  }
+  return ANELLO_OK;
+}
+
+anello_result_t anello_request_free(anello_request_t* request) {
+  if (request == nullptr) {
+    return failed(ANELLO_COMM_NULL, Error(ANELLO_ERR_ARGUMENT, "anello_request_free: request is NULL"));
+  }
+  if (*request == ANELLO_REQUEST_NULL) return ANELLO_OK;
+  const anello_result_t result =
+      with_persistent("anello_request_free", *request, [](const Pending&) { return ANELLO_OK; });
+  if (result != ANELLO_OK) return result;
+  requests().remove(number(*request), [](const Pending&) {});
+  *request = ANELLO_REQUEST_NULL;
+  return ANELLO_OK;
+}
+
+anello_result_t anello_allreduce_init(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
+                                      anello_op_t op, anello_comm_t comm, anello_request_t* request) {
+  return init(comm, call_of(ANELLO_ALLREDUCE, sendbuf, recvbuf, count, dtype, op), request);
+}
+
+anello_result_t anello_broadcast_init(void* buffer, size_t count, anello_dtype_t dtype, int root, anello_comm_t comm,
+                                      anello_request_t* request) {
+  return init(comm, call_of(ANELLO_BROADCAST, buffer, buffer, count, dtype, ANELLO_SUM, root), request);
+}
+
+anello_result_t anello_allgather_init(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
+                                      anello_comm_t comm, anello_request_t* request) {
+  return init(comm, call_of(ANELLO_ALLGATHER, sendbuf, recvbuf, count, dtype), request);
+}
+
+anello_result_t anello_reduce_scatter_block_init(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
+                                                 anello_op_t op, anello_comm_t comm, anello_request_t* request) {
+  return init(comm, call_of(ANELLO_REDUCE_SCATTER_BLOCK, sendbuf, recvbuf, count, dtype, op), request);
+}
+
+anello_result_t anello_barrier_init(anello_comm_t comm, anello_request_t* request) {
+  return init(comm, call_of(ANELLO_BARRIER, nullptr, nullptr, 0, ANELLO_UINT8), request);
+}
+
+anello_result_t anello_send_init(const void* buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
+                                 anello_comm_t comm, anello_request_t* request) {
+  return init(comm, call_of(ANELLO_SEND, buffer, nullptr, count, dtype, ANELLO_SUM, dest, tag), request);
+}
+
+anello_result_t anello_recv_init(void* buffer, size_t count, anello_dtype_t dtype, int source, int tag,
+                                 anello_comm_t comm, anello_request_t* request) {
+  return init(comm, call_of(ANELLO_RECV, nullptr, buffer, count, dtype, ANELLO_SUM, source, tag), request);
+}
+
+}  // extern "C"
