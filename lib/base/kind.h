@@ -1,8 +1,16 @@
 #pragma once
-// Names of calls, for people.
+// The kinds of calls.
+
 namespace anello {
 
-// "allreduce" for ANELLO_ALLREDUCE; "post" for what is no anello_kind_t.
+// "allreduce": the C function's name without its prefix. "post" for what is no kind.
 const char* kind_name(int kind);
+
+bool is_kind(int kind);
+bool is_message(int kind);  // send or recv
+bool kind_reduces(int kind);
+bool kind_has_root(int kind);
+// scan, exscan: results of the ranks up to this one.
+bool kind_is_prefix(int kind);
 
 }  // namespace anello

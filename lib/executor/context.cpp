@@ -1,7 +1,9 @@
 #include "executor/context.h"
 
 #include "base/clock.h"
+#include "base/kind.h"
 #include "base/log.h"
+#include "executor/fold.h"
 #include "executor/run.h"
 
 #include <algorithm>
@@ -227,7 +229,7 @@ void Context::post(Operation& operation, control::CallRecord& record) {
   const kernels::DefaultFloats floats;
   Group& group = *operation.group;
   ++unfinished_;
-  const bool message = operation.kind == ANELLO_SEND || operation.kind == ANELLO_RECV;
+  const bool message = is_message(operation.kind);
   if (group.error) {
     finish(operation, group.error);
     return;
@@ -274,8 +276,7 @@ Context::Exchanged Context::exchange_now(Operation& operation, control::CallReco
     const Board::Seen seen = group.board.look(operation.digest);
     if (seen == Board::Seen::complete) {
       const kernels::DefaultFloats floats;
-      fold(group.board, operation_collective(operation.kind), group.rank, group.size(), operation.at(step.into),
-           operation.count, operation.element_bytes, operation.reducer);
+      fold(group, operation);
       group.board.finish();
       ++group.movement;
       return Exchanged::complete;
@@ -340,8 +341,7 @@ void Context::poll_exchange(Group& group) {
       if (std::find(exchanging_.begin(), exchanging_.end(), &group) == exchanging_.end()) exchanging_.push_back(&group);
       return;
     }
-    fold(group.board, operation_collective(operation->kind), group.rank, group.size(), operation->at(step.into),
-         operation->count, operation->element_bytes, operation->reducer);
+    fold(group, *operation);
     group.board.finish();
     group.exchanges.pop();
     step_done(*operation, 0);

@@ -1,5 +1,6 @@
 // Context: deadlines, peers that are gone, ranks that disagree, and what ends operations that cannot succeed.
 #include "base/clock.h"
+#include "base/kind.h"
 #include "base/log.h"
 #include "executor/context.h"
 #include "executor/run.h"
@@ -23,7 +24,7 @@ constexpr std::int64_t kTimeToAnswer = 50 * kMs;
 constexpr std::int64_t kWordFromControl = 500 * kMs;
 
 std::string call_text(const Operation& operation) {
-  if (operation.kind == ANELLO_SEND || operation.kind == ANELLO_RECV) {
+  if (is_message(operation.kind)) {
     return text(operation.kind == ANELLO_SEND ? "send" : "recv", "(count ", operation.count, ", ",
                 dtype_name(operation.dtype), operation.kind == ANELLO_SEND ? ", to " : ", from ", operation.peer, ", tag ",
                 operation.tag, ")");
@@ -104,7 +105,7 @@ void Context::tick(Operation* watched) {
 }
 
 void Context::check_deadline(Operation& watched) {
-  const bool message = watched.kind == ANELLO_SEND || watched.kind == ANELLO_RECV;
+  const bool message = is_message(watched.kind);
   const std::uint64_t movement = message ? watched.movement : watched.group->movement;
   const std::int64_t now = now_ns();
   if (watched.last_progress_ns == 0 || watched.seen_movement != movement) {

@@ -1,5 +1,6 @@
 #include "executor/run.h"
 
+#include "base/kind.h"
 #include "executor/context.h"
 #include "executor/route.h"
 
@@ -242,6 +243,12 @@ schedule::Collective operation_collective(anello_kind_t kind) {
     case ANELLO_BROADCAST: return schedule::Collective::broadcast;
     case ANELLO_ALLGATHER: return schedule::Collective::allgather;
     case ANELLO_REDUCE_SCATTER_BLOCK: return schedule::Collective::reduce_scatter;
+    case ANELLO_REDUCE: return schedule::Collective::reduce;
+    case ANELLO_GATHER: return schedule::Collective::gather;
+    case ANELLO_SCATTER: return schedule::Collective::scatter;
+    case ANELLO_ALLTOALL: return schedule::Collective::alltoall;
+    case ANELLO_SCAN: return schedule::Collective::scan;
+    case ANELLO_EXSCAN: return schedule::Collective::exscan;
     default: return schedule::Collective::barrier;
   }
 }
@@ -263,7 +270,7 @@ bool lacks(const RunLane& lane) {
 }  // namespace
 
 bool needs(const Operation& operation, int peer) {
-  if (operation.kind == ANELLO_SEND || operation.kind == ANELLO_RECV) return operation.peer == peer;
+  if (is_message(operation.kind)) return operation.peer == peer;
   // What is queued is looked at once it is under way: all it needs may have come already.
   if (operation.state != Operation::State::active) return false;
   for (const RunLane& lane : operation.run.lanes) {
