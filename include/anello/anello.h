@@ -27,7 +27,8 @@
  *           communicator take their order from the order of posting; a program that posts them from several threads
  *           must order those posts itself, and equally on every rank.
  * Time      Every wait has a deadline (ANELLO_TIMEOUT_MS, anello_config_t.timeout_ms), counted from the last progress.
- * Bits      All ranks receive bit-identical results. float16 and bfloat16 accumulate in float32 and round once.
+ * Bits      Ranks that receive the same result receive the same bits. float16 and bfloat16 accumulate in float32 and
+ *           round once.
  * Fork      A forked child must not use what its parent created: every call returns ANELLO_ERR_FORKED.
  */
 #ifndef ANELLO_ANELLO_H
@@ -223,6 +224,37 @@ ANELLO_API anello_result_t anello_allgather(const void *sendbuf, void *recvbuf, 
 ANELLO_API anello_result_t anello_reduce_scatter_block(const void *sendbuf, void *recvbuf, size_t count,
                                                        anello_dtype_t dtype, anello_op_t op, anello_comm_t comm);
 
+/* On root, recvbuf[i] = op over ranks r of sendbuf_r[i], i < count; the others' recvbuf is not looked at. In place, at
+ * root only: sendbuf is ANELLO_IN_PLACE or equal to recvbuf. A rank other than root may return before the others have
+ * called. */
+ANELLO_API anello_result_t anello_reduce(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                         anello_op_t op, int root, anello_comm_t comm);
+
+/* Root's recvbuf (count * size elements) holds rank r's sendbuf (count elements) at r * count; the others' recvbuf is not
+ * looked at. In place, at root only: its own part is at recvbuf + root * count already, and sendbuf is ANELLO_IN_PLACE
+ * or that address. A rank other than root may return before the others have called. */
+ANELLO_API anello_result_t anello_gather(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                         int root, anello_comm_t comm);
+
+/* recvbuf (count elements) = elements rank*count.. of root's sendbuf (count * size elements); the others' sendbuf is not
+ * looked at. In place, at root only: recvbuf is (void *)ANELLO_IN_PLACE or sendbuf + root * count, and root's part stays
+ * where it is. Root may return before the others have called. */
+ANELLO_API anello_result_t anello_scatter(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                          int root, anello_comm_t comm);
+
+/* recvbuf (count * size elements) holds at r * count what rank r's sendbuf (count * size elements) holds at
+ * rank * count. In place: sendbuf is ANELLO_IN_PLACE or equal to recvbuf, equally or not on different ranks. */
+ANELLO_API anello_result_t anello_alltoall(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                           anello_comm_t comm);
+
+/* recvbuf[i] = op over ranks r <= rank (scan) or r < rank (exscan) of sendbuf_r[i], i < count. exscan leaves rank 0's
+ * recvbuf as it is; it may be NULL there unless the input lies in it. In place: sendbuf is ANELLO_IN_PLACE or equal to
+ * recvbuf. ANELLO_AVG is ANELLO_ERR_TYPE. A rank may return before those above it have called. */
+ANELLO_API anello_result_t anello_scan(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                       anello_op_t op, anello_comm_t comm);
+ANELLO_API anello_result_t anello_exscan(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                         anello_op_t op, anello_comm_t comm);
+
 /* Returns after every rank has called it. */
 ANELLO_API anello_result_t anello_barrier(anello_comm_t comm);
 
@@ -279,6 +311,19 @@ ANELLO_API anello_result_t anello_iallgather(const void *sendbuf, void *recvbuf,
 ANELLO_API anello_result_t anello_ireduce_scatter_block(const void *sendbuf, void *recvbuf, size_t count,
                                                         anello_dtype_t dtype, anello_op_t op, anello_comm_t comm,
                                                         anello_request_t *request);
+ANELLO_API anello_result_t anello_ireduce(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                          anello_op_t op, int root, anello_comm_t comm,
+                                          anello_request_t *request);
+ANELLO_API anello_result_t anello_igather(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                          int root, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_iscatter(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                           int root, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_ialltoall(const void *sendbuf, void *recvbuf, size_t count,
+                                            anello_dtype_t dtype, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_iscan(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                        anello_op_t op, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_iexscan(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                          anello_op_t op, anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_ibarrier(anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_isend(const void *buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
                                         anello_comm_t comm, anello_request_t *request);
@@ -324,6 +369,18 @@ ANELLO_API anello_result_t anello_allgather_init(const void *sendbuf, void *recv
 ANELLO_API anello_result_t anello_reduce_scatter_block_init(const void *sendbuf, void *recvbuf, size_t count,
                                                             anello_dtype_t dtype, anello_op_t op, anello_comm_t comm,
                                                             anello_request_t *request);
+ANELLO_API anello_result_t anello_reduce_init(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                              anello_op_t op, int root, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_gather_init(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                              int root, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_scatter_init(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                               int root, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_alltoall_init(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                                anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_scan_init(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                            anello_op_t op, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_exscan_init(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
+                                              anello_op_t op, anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_barrier_init(anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_send_init(const void *buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
                                             anello_comm_t comm, anello_request_t *request);
@@ -344,6 +401,12 @@ typedef ANELLO_ENUM(anello_kind) {
   ANELLO_BARRIER = 4,
   ANELLO_SEND = 5,
   ANELLO_RECV = 6,
+  ANELLO_REDUCE = 7,
+  ANELLO_GATHER = 8,
+  ANELLO_SCATTER = 9,
+  ANELLO_ALLTOALL = 10,
+  ANELLO_SCAN = 11,
+  ANELLO_EXSCAN = 12,
   ANELLO_PROBE = 64  /* complete when there is a message; its status tells of it */
 } anello_kind_t;
 

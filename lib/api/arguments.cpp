@@ -3,10 +3,17 @@
 #include "base/dtype.h"
 #include "base/kind.h"
 #include "base/text.h"
+#include "communicator/in_place.h"
 
 #include <cstdint>
 
 namespace anello::api {
+
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+  const auto x = reinterpret_cast<std::uintptr_t>(a);
+  const auto y = reinterpret_cast<std::uintptr_t>(b);
+  return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
+}
 
 namespace {
 
@@ -16,57 +23,85 @@ Error argument(const anello_call_t& call, const std::string& what) {
   return {ANELLO_ERR_ARGUMENT, text("anello_", kind_name(call.kind), ": ", what)};
 }
 
-}  // namespace
-
-bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
-  const auto x = reinterpret_cast<std::uintptr_t>(a);
-  const auto y = reinterpret_cast<std::uintptr_t>(b);
-  return x < y + b_bytes && y < x + a_bytes;
+Error type(const anello_call_t& call, const std::string& what) {
+  return {ANELLO_ERR_TYPE, text("anello_", kind_name(call.kind), ": ", what)};
 }
+
+// Of calls that have one.
+Error check_buffer(const anello_call_t& call) {
+  const void* const buffer = call.kind == ANELLO_SEND ? call.sendbuf : call.recvbuf;
+  if (buffer == nullptr) return argument(call, "buffer is NULL");
+  if (buffer == ANELLO_IN_PLACE) return argument(call, "buffer is ANELLO_IN_PLACE");
+  return {};
+}
+
+// Bytes that this rank hands in and gets back.
+struct Sizes {
+  std::size_t send;
+  std::size_t receive;
+};
+Sizes sizes(const anello_call_t& call, int rank, int size) {
+  const std::size_t part = call.count * dtype_bytes(call.dtype);
+  const std::size_t all = part * std::size_t(size);
+  const bool root = rank == call.peer;
+  switch (call.kind) {
+    case ANELLO_ALLGATHER: return {part, all};
+    case ANELLO_REDUCE_SCATTER_BLOCK: return {all, part};
+    case ANELLO_REDUCE: return {part, root ? part : 0};
+    case ANELLO_GATHER: return {part, root ? all : 0};
+    case ANELLO_SCATTER: return {root ? all : 0, part};
+    case ANELLO_ALLTOALL: return {all, all};
+    case ANELLO_EXSCAN: return {part, rank > 0 ? part : 0};
+    default: return {part, part};
+  }
+}
+
+Error check_buffers(const anello_call_t& call, int rank, int size) {
+  const auto [send, receive] = sizes(call, rank, size);
+  const bool in_place = is_in_place(call, rank);
+  const bool scatter = call.kind == ANELLO_SCATTER;
+  if (kind_has_root(call.kind) && rank != call.peer && (scatter ? call.recvbuf : call.sendbuf) == ANELLO_IN_PLACE) {
+    return argument(call, text("ANELLO_IN_PLACE is for the root, rank ", call.peer, "; this is rank ", rank));
+  }
+  if (scatter ? call.sendbuf == ANELLO_IN_PLACE && send > 0 : call.recvbuf == ANELLO_IN_PLACE) {
+    return argument(call, scatter ? "sendbuf is ANELLO_IN_PLACE; scatter takes it as the root's recvbuf"
+                                  : "recvbuf is ANELLO_IN_PLACE; it goes in place of sendbuf");
+  }
+  // In place there is one buffer: scatter's input, and all others' output.
+  if ((receive > 0 || (in_place && !scatter)) && call.recvbuf == nullptr) return argument(call, "recvbuf is NULL");
+  if (send > 0 && call.sendbuf == nullptr) return argument(call, "sendbuf is NULL");
+  if (!in_place && overlap(call.sendbuf, send, call.recvbuf, receive)) {
+    return argument(call, "sendbuf and recvbuf overlap; use ANELLO_IN_PLACE or separate buffers");
+  }
+  return {};
+}
+
+}  // namespace
 
 Error check(const anello_call_t& call, int rank, int size) {
   const int kind = call.kind;
-  if ((kind < ANELLO_ALLREDUCE || kind > ANELLO_RECV) && kind != ANELLO_PROBE) return argument(call, text("there is no kind ", kind));
+  if (!is_kind(kind)) return argument(call, text("there is no kind ", kind));
   if (call.timeout_ms < 0) return argument(call, text("timeout_ms ", call.timeout_ms, " is negative"));
   if (kind == ANELLO_BARRIER) return {};
-  if (!is_dtype(call.dtype)) {
-    return {ANELLO_ERR_TYPE, text("anello_", kind_name(kind), ": ", int(call.dtype), " is no anello_dtype_t")};
+  if (!is_dtype(call.dtype)) return type(call, text(int(call.dtype), " is no anello_dtype_t"));
+  if (kind_reduces(kind) && !is_op(call.op)) return type(call, text(int(call.op), " is no anello_op_t"));
+  if (kind_is_prefix(kind) && call.op == ANELLO_AVG) {
+    return type(call, "ANELLO_AVG divides by the number of ranks, which is not how many are in a prefix; use ANELLO_SUM");
   }
-  const bool reduces = kind == ANELLO_ALLREDUCE || kind == ANELLO_REDUCE_SCATTER_BLOCK;
-  if (reduces && !is_op(call.op)) {
-    return {ANELLO_ERR_TYPE, text("anello_", kind_name(kind), ": ", int(call.op), " is no anello_op_t")};
-  }
-  const bool message = is_message(kind);
   const bool any_source = has_status(kind) && call.peer == ANELLO_ANY_SOURCE;
-  const bool nobody = message && call.peer == ANELLO_RANK_NULL;
-  if ((message || kind == ANELLO_BROADCAST) && !any_source && !nobody && (call.peer < 0 || call.peer >= size)) {
-    return argument(call, text(kind == ANELLO_BROADCAST ? "root " : kind == ANELLO_SEND ? "dest " : "source ", call.peer,
+  const bool nobody = is_message(kind) && call.peer == ANELLO_RANK_NULL;
+  if ((is_message(kind) || kind_has_root(kind)) && !any_source && !nobody && (call.peer < 0 || call.peer >= size)) {
+    return argument(call, text(kind_has_root(kind) ? "root " : kind == ANELLO_SEND ? "dest " : "source ", call.peer,
                                " is not a rank of this communicator (0 to ", size - 1, ")"));
   }
-  if (message && !(has_status(kind) && call.tag == ANELLO_ANY_TAG) && (call.tag < 0 || call.tag > kMaxTag)) {
+  if (is_message(kind) && !(has_status(kind) && call.tag == ANELLO_ANY_TAG) && (call.tag < 0 || call.tag > kMaxTag)) {
     return argument(call, text("tag ", call.tag, " is not in 0 to ", kMaxTag));
   }
   const std::size_t element = dtype_bytes(call.dtype);
   const std::size_t ranks = static_cast<std::size_t>(size);
   if (call.count > SIZE_MAX / 2 / element / ranks) return argument(call, text("count ", call.count, " is too large"));
   if (call.count == 0 || nobody || kind == ANELLO_PROBE) return {};
-
-  const std::size_t part = call.count * element;
-  const bool gathers = kind == ANELLO_ALLGATHER;
-  const bool scatters = kind == ANELLO_REDUCE_SCATTER_BLOCK;
-  const bool in_place = call.sendbuf == ANELLO_IN_PLACE;
-  if (kind != ANELLO_SEND && call.recvbuf == nullptr) {
-    return argument(call, kind == ANELLO_BROADCAST || kind == ANELLO_RECV ? "buffer is NULL" : "recvbuf is NULL");
-  }
-  if (kind == ANELLO_BROADCAST || kind == ANELLO_RECV) return {};
-  if (call.sendbuf == nullptr) return argument(call, kind == ANELLO_SEND ? "buffer is NULL" : "sendbuf is NULL");
-  if (kind == ANELLO_SEND) return in_place ? argument(call, "buffer is ANELLO_IN_PLACE") : Error();
-  if (in_place || (kind == ANELLO_ALLREDUCE && call.sendbuf == call.recvbuf)) return {};
-  if (gathers && call.sendbuf == static_cast<const char*>(call.recvbuf) + std::size_t(rank) * part) return {};
-  if (overlap(call.sendbuf, scatters ? part * ranks : part, call.recvbuf, gathers ? part * ranks : part)) {
-    return argument(call, "sendbuf and recvbuf overlap; use ANELLO_IN_PLACE or separate buffers");
-  }
-  return {};
+  return is_message(kind) || kind == ANELLO_BROADCAST ? check_buffer(call) : check_buffers(call, rank, size);
 }
 
 }  // namespace anello::api

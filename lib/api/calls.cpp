@@ -68,6 +68,36 @@ anello_result_t anello_reduce_scatter_block(const void* sendbuf, void* recvbuf, 
   return dispatch(comm, call_of(ANELLO_REDUCE_SCATTER_BLOCK, sendbuf, recvbuf, count, dtype, op), nullptr, true, nullptr);
 }
 
+anello_result_t anello_reduce(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,
+                              int root, anello_comm_t comm) {
+  return dispatch(comm, call_of(ANELLO_REDUCE, sendbuf, recvbuf, count, dtype, op, root), nullptr, true, nullptr);
+}
+
+anello_result_t anello_gather(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, int root,
+                              anello_comm_t comm) {
+  return dispatch(comm, call_of(ANELLO_GATHER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root), nullptr, true, nullptr);
+}
+
+anello_result_t anello_scatter(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, int root,
+                               anello_comm_t comm) {
+  return dispatch(comm, call_of(ANELLO_SCATTER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root), nullptr, true, nullptr);
+}
+
+anello_result_t anello_alltoall(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
+                                anello_comm_t comm) {
+  return dispatch(comm, call_of(ANELLO_ALLTOALL, sendbuf, recvbuf, count, dtype), nullptr, true, nullptr);
+}
+
+anello_result_t anello_scan(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,
+                            anello_comm_t comm) {
+  return dispatch(comm, call_of(ANELLO_SCAN, sendbuf, recvbuf, count, dtype, op), nullptr, true, nullptr);
+}
+
+anello_result_t anello_exscan(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,
+                              anello_comm_t comm) {
+  return dispatch(comm, call_of(ANELLO_EXSCAN, sendbuf, recvbuf, count, dtype, op), nullptr, true, nullptr);
+}
+
 anello_result_t anello_barrier(anello_comm_t comm) {
   return dispatch(comm, call_of(ANELLO_BARRIER, nullptr, nullptr, 0, ANELLO_UINT8), nullptr, true, nullptr);
 }
@@ -100,6 +130,36 @@ anello_result_t anello_iallgather(const void* sendbuf, void* recvbuf, size_t cou
 anello_result_t anello_ireduce_scatter_block(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
                                              anello_op_t op, anello_comm_t comm, anello_request_t* request) {
   return dispatch(comm, call_of(ANELLO_REDUCE_SCATTER_BLOCK, sendbuf, recvbuf, count, dtype, op), request, false, nullptr);
+}
+
+anello_result_t anello_ireduce(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,
+                               int root, anello_comm_t comm, anello_request_t* request) {
+  return dispatch(comm, call_of(ANELLO_REDUCE, sendbuf, recvbuf, count, dtype, op, root), request, false, nullptr);
+}
+
+anello_result_t anello_igather(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, int root,
+                               anello_comm_t comm, anello_request_t* request) {
+  return dispatch(comm, call_of(ANELLO_GATHER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root), request, false, nullptr);
+}
+
+anello_result_t anello_iscatter(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, int root,
+                                anello_comm_t comm, anello_request_t* request) {
+  return dispatch(comm, call_of(ANELLO_SCATTER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root), request, false, nullptr);
+}
+
+anello_result_t anello_ialltoall(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
+                                 anello_comm_t comm, anello_request_t* request) {
+  return dispatch(comm, call_of(ANELLO_ALLTOALL, sendbuf, recvbuf, count, dtype), request, false, nullptr);
+}
+
+anello_result_t anello_iscan(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,
+                             anello_comm_t comm, anello_request_t* request) {
+  return dispatch(comm, call_of(ANELLO_SCAN, sendbuf, recvbuf, count, dtype, op), request, false, nullptr);
+}
+
+anello_result_t anello_iexscan(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,
+                               anello_comm_t comm, anello_request_t* request) {
+  return dispatch(comm, call_of(ANELLO_EXSCAN, sendbuf, recvbuf, count, dtype, op), request, false, nullptr);
 }
 
 anello_result_t anello_ibarrier(anello_comm_t comm, anello_request_t* request) {

@@ -105,6 +105,36 @@ anello_result_t anello_reduce_scatter_block_init(const void* sendbuf, void* recv
   return init(comm, call_of(ANELLO_REDUCE_SCATTER_BLOCK, sendbuf, recvbuf, count, dtype, op), request);
 }
 
+anello_result_t anello_reduce_init(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
+                                   anello_op_t op, int root, anello_comm_t comm, anello_request_t* request) {
+  return init(comm, call_of(ANELLO_REDUCE, sendbuf, recvbuf, count, dtype, op, root), request);
+}
+
+anello_result_t anello_gather_init(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, int root,
+                                   anello_comm_t comm, anello_request_t* request) {
+  return init(comm, call_of(ANELLO_GATHER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root), request);
+}
+
+anello_result_t anello_scatter_init(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, int root,
+                                    anello_comm_t comm, anello_request_t* request) {
+  return init(comm, call_of(ANELLO_SCATTER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root), request);
+}
+
+anello_result_t anello_alltoall_init(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
+                                     anello_comm_t comm, anello_request_t* request) {
+  return init(comm, call_of(ANELLO_ALLTOALL, sendbuf, recvbuf, count, dtype), request);
+}
+
+anello_result_t anello_scan_init(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,
+                                 anello_comm_t comm, anello_request_t* request) {
+  return init(comm, call_of(ANELLO_SCAN, sendbuf, recvbuf, count, dtype, op), request);
+}
+
+anello_result_t anello_exscan_init(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
+                                   anello_op_t op, anello_comm_t comm, anello_request_t* request) {
+  return init(comm, call_of(ANELLO_EXSCAN, sendbuf, recvbuf, count, dtype, op), request);
+}
+
 anello_result_t anello_barrier_init(anello_comm_t comm, anello_request_t* request) {
   return init(comm, call_of(ANELLO_BARRIER, nullptr, nullptr, 0, ANELLO_UINT8), request);
 }

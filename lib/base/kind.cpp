@@ -13,13 +13,31 @@ const char* kind_name(int kind) {
     case ANELLO_BARRIER: return "barrier";
     case ANELLO_SEND: return "send";
     case ANELLO_RECV: return "recv";
+    case ANELLO_REDUCE: return "reduce";
+    case ANELLO_GATHER: return "gather";
+    case ANELLO_SCATTER: return "scatter";
+    case ANELLO_ALLTOALL: return "alltoall";
+    case ANELLO_SCAN: return "scan";
+    case ANELLO_EXSCAN: return "exscan";
     case ANELLO_PROBE: return "probe";
     default: return "post";
   }
 }
 
+bool is_kind(int kind) { return (kind >= ANELLO_ALLREDUCE && kind <= ANELLO_EXSCAN) || kind == ANELLO_PROBE; }
+
 bool is_message(int kind) { return kind == ANELLO_SEND || kind == ANELLO_RECV || kind == ANELLO_PROBE; }
 
 bool has_status(int kind) { return kind == ANELLO_RECV || kind == ANELLO_PROBE; }
+
+bool kind_reduces(int kind) {
+  return kind == ANELLO_ALLREDUCE || kind == ANELLO_REDUCE_SCATTER_BLOCK || kind == ANELLO_REDUCE || kind_is_prefix(kind);
+}
+
+bool kind_has_root(int kind) {
+  return kind == ANELLO_BROADCAST || kind == ANELLO_REDUCE || kind == ANELLO_GATHER || kind == ANELLO_SCATTER;
+}
+
+bool kind_is_prefix(int kind) { return kind == ANELLO_SCAN || kind == ANELLO_EXSCAN; }
 
 }  // namespace anello

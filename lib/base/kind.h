@@ -1,12 +1,17 @@
 #pragma once
-// What kinds of calls there are.
+// The kinds of calls.
+
 namespace anello {
 
-// "allreduce" for ANELLO_ALLREDUCE; "post" for what is no anello_kind_t.
+// "allreduce": the C function's name without its prefix. "post" for what is no kind.
 const char* kind_name(int kind);
-// Between two ranks, outside the order of collectives.
-bool is_message(int kind);
-// Of those, the ones that tell what came.
-bool has_status(int kind);
+
+bool is_kind(int kind);
+bool is_message(int kind);  // send, recv or probe: between two ranks, outside the order of collectives
+bool has_status(int kind);  // of those, what tells what came
+bool kind_reduces(int kind);
+bool kind_has_root(int kind);
+// scan, exscan: results of the ranks up to this one.
+bool kind_is_prefix(int kind);
 
 }  // namespace anello

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/join.h"
+#include "communicator/in_place.h"
 #include "executor/run.h"
 #include "transports/registry.h"
 
@@ -38,14 +39,11 @@ std::uint32_t first_exchange(std::int64_t first_sequence) {
   return number == 0 ? 1 : number;
 }
 
-bool reduces(anello_kind_t kind) { return kind == ANELLO_ALLREDUCE || kind == ANELLO_REDUCE_SCATTER_BLOCK; }
-
-// What comes out stands where what goes in stood. rank's own part of an all-gather is in the middle of the output.
-bool is_in_place(const anello_call_t& call, int rank) {
-  if (call.kind == ANELLO_BROADCAST || call.sendbuf == ANELLO_IN_PLACE) return true;
-  if (call.kind == ANELLO_REDUCE_SCATTER_BLOCK || call.sendbuf == nullptr) return false;
-  const std::size_t own = call.kind == ANELLO_ALLGATHER ? std::size_t(rank) * call.count * dtype_bytes(call.dtype) : 0;
-  return call.sendbuf == static_cast<const std::byte*>(call.recvbuf) + own;
+// Where what goes in stands, and what comes out.
+void set_buffers(Operation& operation, const anello_call_t& call, bool in_place) {
+  operation.output = static_cast<std::byte*>(call.recvbuf);
+  const bool inside = in_place && call.kind != ANELLO_SCATTER;  // whose root finds its part where it is
+  operation.input = inside ? operation.output : static_cast<const std::byte*>(call.sendbuf);
 }
 
 }  // namespace
@@ -157,27 +155,26 @@ std::shared_ptr<const executor::Plan> Communicator::plan(const schedule::Call& c
 void Communicator::prepare(Operation& operation, const anello_call_t& call, control::CallRecord& record) {
   operation.kind = call.kind;
   operation.dtype = call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype;
-  operation.op = reduces(call.kind) ? call.op : ANELLO_SUM;
+  operation.op = kind_reduces(call.kind) ? call.op : ANELLO_SUM;
   operation.peer = call.peer;
   operation.tag = call.tag;
   operation.count = call.kind == ANELLO_BARRIER ? 0 : call.count;
   operation.element_bytes = dtype_bytes(operation.dtype);
   operation.reducer = &kernels::reducer(operation.dtype, operation.op);
   operation.timeout_ns = (call.timeout_ms > 0 ? call.timeout_ms : timeout_ms_) * 1'000'000;
-  operation.output = static_cast<std::byte*>(call.recvbuf);
-  operation.input = static_cast<const std::byte*>(call.sendbuf);
+  const bool in_place = !is_message(call.kind) && is_in_place(call, rank());
+  set_buffers(operation, call, in_place);
   if (is_message(call.kind)) return;
 
   schedule::Call planned;
   planned.collective = executor::operation_collective(call.kind);
   planned.count = operation.count;
   planned.element_bytes = operation.element_bytes;
-  planned.root = call.kind == ANELLO_BROADCAST ? call.peer : 0;
-  planned.invariant = context_->job().shared().invariant && reduces(call.kind);
-  planned.finish = reduces(call.kind) && operation.reducer->finishes;
-  planned.accumulate = reduces(call.kind) && operation.reducer->accumulates;
-  planned.in_place = is_in_place(call, rank());
-  if (planned.in_place) operation.input = operation.output;
+  planned.root = kind_has_root(call.kind) ? call.peer : 0;
+  planned.invariant = context_->job().shared().invariant && kind_reduces(call.kind);
+  planned.finish = kind_reduces(call.kind) && operation.reducer->finishes;
+  planned.accumulate = kind_reduces(call.kind) && operation.reducer->accumulates;
+  planned.in_place = in_place;
   operation.plan = plan(planned);
 
   record.kind = call.kind;
@@ -264,8 +261,7 @@ bool Communicator::exchange(const anello_call_t& call, int record_kind, Operatio
   if (!held || group_->error) return false;
   if (!is_like_last_small(call, record_kind) && !prepare_small(call, record_kind)) return false;
   Operation& operation = *small_.operation;
-  operation.output = static_cast<std::byte*>(call.recvbuf);
-  operation.input = is_in_place(call, rank()) ? operation.output : static_cast<const std::byte*>(call.sendbuf);
+  set_buffers(operation, call, is_in_place(call, rank()));
   switch (context_->exchange_now(operation, small_.record, small_.digest)) {
     case executor::Context::Exchanged::complete: return true;
     case executor::Context::Exchanged::under_way: *under_way = std::exchange(small_.operation, nullptr); return false;

@@ -40,10 +40,10 @@ std::string CallRecord::describe() const {
     call += "()";
   } else {
     call = text(call, "(count ", count, ", ", dtype_name(static_cast<anello_dtype_t>(dtype)));
-    if (kind == ANELLO_ALLREDUCE || kind == ANELLO_REDUCE_SCATTER_BLOCK) {
+    if (kind_reduces(kind)) {
       call = text(call, ", ", op_name(static_cast<anello_op_t>(op)));
     }
-    if (kind == ANELLO_BROADCAST) call = text(call, ", root ", root);
+    if (kind_has_root(kind)) call = text(call, ", root ", root);
     call += ")";
   }
   if (refused != 0) call = text(call, ", refused there as ", result_name(static_cast<anello_result_t>(refused)));

@@ -1,7 +1,5 @@
 #include "executor/board.h"
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace anello::executor {
@@ -43,44 +41,6 @@ bool Board::has_come(int rank) const {
 const std::byte* Board::payload(int rank, std::size_t bytes) const {
   const transport::BoardSlots& slots = *slots_[std::size_t(rank)];
   return bytes <= transport::kInlineBytes ? slots.line[number_ & 1].data : slots.payload[number_ & 1];
-}
-
-void fold(const Board& board, schedule::Collective collective, int rank, int size, std::byte* into,
-          std::size_t count, std::size_t element_bytes, const kernels::Reducer* reducer) {
-  using schedule::Collective;
-  if (collective == Collective::barrier || count == 0) return;
-  const std::size_t part = count * element_bytes;
-  if (collective == Collective::allgather) {
-    for (int peer = 0; peer < size; ++peer) std::memcpy(into + std::size_t(peer) * part, board.payload(peer, part), part);
-    return;
-  }
-  // reduce_scatter: each line holds everybody's parts, of which this rank folds its own.
-  const bool scatter = collective == Collective::reduce_scatter;
-  const std::size_t line_bytes = scatter ? part * std::size_t(size) : part;
-  const std::size_t skip = scatter ? std::size_t(rank) * part : 0;
-  const auto line = [&](int peer) { return board.payload(peer, line_bytes) + skip; };
-  if (size == 1) {
-    if (reducer->finishes) {
-      reducer->finish_in_type(into, line(0), count, size);
-    } else {
-      std::memcpy(into, line(0), part);
-    }
-    return;
-  }
-  if (!reducer->accumulates) {
-    reducer->reduce(into, line(0), line(1), count);
-    for (int peer = 2; peer < size; ++peer) reducer->reduce(into, into, line(peer), count);
-    if (reducer->finishes) reducer->finish_in_type(into, into, count, size);
-    return;
-  }
-  constexpr std::size_t kPiece = 512;
-  alignas(64) std::array<std::byte, kPiece * 8> sum;
-  for (std::size_t done = 0; done < count; done += kPiece) {
-    const std::size_t n = std::min(kPiece, count - done);
-    reducer->widen(sum.data(), line(0) + done * element_bytes, n);
-    for (int peer = 1; peer < size; ++peer) reducer->accumulate(sum.data(), line(peer) + done * element_bytes, n);
-    reducer->finish(into + done * element_bytes, sum.data(), n, size);
-  }
 }
 
 }  // namespace anello::executor

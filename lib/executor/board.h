@@ -2,8 +2,6 @@
 // One exchange at a time over a communicator's board: every rank writes its payload and a number on its own line, reads
 // all lines once they carry that number, and folds them in rank order. Two slots in turn need no second
 // synchronisation: who writes number n + 2 has seen all lines of n + 1, whose writers had read all of n.
-#include "kernels/reduce.h"
-#include "schedule/schedule.h"
 #include "transports/arena.h"
 
 #include <cstdint>
@@ -47,9 +45,5 @@ class Board {
   std::vector<int> local_;
   std::vector<transport::BoardSlots*> slots_;
 };
-
-// What an exchange step makes of the lines: gathers, or folds in rank order with one rounding.
-void fold(const Board& board, schedule::Collective collective, int rank, int size, std::byte* into,
-          std::size_t count, std::size_t element_bytes, const kernels::Reducer* reducer);
 
 }  // namespace anello::executor

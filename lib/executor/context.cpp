@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/log.h"
+#include "executor/fold.h"
 #include "executor/run.h"
 
 #include <algorithm>
@@ -271,8 +272,7 @@ Context::Exchanged Context::exchange_now(Operation& operation, control::CallReco
     const Board::Seen seen = group.board.look(operation.digest);
     if (seen == Board::Seen::complete) {
       const kernels::DefaultFloats floats;
-      fold(group.board, operation_collective(operation.kind), group.rank, group.size(), operation.at(step.into),
-           operation.count, operation.element_bytes, operation.reducer);
+      fold(group, operation);
       group.board.finish();
       ++group.movement;
       return Exchanged::complete;
@@ -337,8 +337,7 @@ void Context::poll_exchange(Group& group) {
       if (std::find(exchanging_.begin(), exchanging_.end(), &group) == exchanging_.end()) exchanging_.push_back(&group);
       return;
     }
-    fold(group.board, operation_collective(operation->kind), group.rank, group.size(), operation->at(step.into),
-         operation->count, operation->element_bytes, operation->reducer);
+    fold(group, *operation);
     group.board.finish();
     group.exchanges.pop();
     step_done(*operation, 0);

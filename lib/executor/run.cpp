@@ -243,6 +243,12 @@ schedule::Collective operation_collective(anello_kind_t kind) {
     case ANELLO_BROADCAST: return schedule::Collective::broadcast;
     case ANELLO_ALLGATHER: return schedule::Collective::allgather;
     case ANELLO_REDUCE_SCATTER_BLOCK: return schedule::Collective::reduce_scatter;
+    case ANELLO_REDUCE: return schedule::Collective::reduce;
+    case ANELLO_GATHER: return schedule::Collective::gather;
+    case ANELLO_SCATTER: return schedule::Collective::scatter;
+    case ANELLO_ALLTOALL: return schedule::Collective::alltoall;
+    case ANELLO_SCAN: return schedule::Collective::scan;
+    case ANELLO_EXSCAN: return schedule::Collective::exscan;
     default: return schedule::Collective::barrier;
   }
 }

@@ -22,13 +22,38 @@ Schedule ring_allgather(const Call& call, const Topology& topology, int rank, st
 Schedule pairwise_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule pairwise_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule pairwise_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule pairwise_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+// pairwise_scan.cpp: scan and exscan by owners of blocks.
+Schedule pairwise_scan(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+// alltoall.cpp: parts change places between ranks 1, 2, 3, .. apart.
+Schedule pairwise_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+// chain.cpp: from rank to rank, chunk by chunk: each link carries the vector once.
+Schedule chain_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule chain_scan(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule chain_exscan(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+// direct.cpp: between the root and each rank.
+Schedule direct_gather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule direct_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // doubling.cpp: whole vectors between ranks 1, 2, 4, .. apart: fewest hops.
 Schedule doubling_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
+// doubling_scan.cpp: sums of 1, 2, 4, .. ranks go up as many ranks.
+Schedule doubling_scan(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule doubling_exscan(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
 // tree.cpp: binomial tree. The broadcast's buffer is the output on every rank, the root's too.
 Schedule tree_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule tree_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule tree_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+// tree_parts.cpp: a subtree's parts travel together.
+Schedule tree_gather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule tree_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // dissemination.cpp: tokens to ranks 1, 2, 4, .. away; also for calls of zero elements, which synchronise all the same.
 Schedule dissemination(const Call& call, const Topology& topology, int rank, std::size_t chunk);

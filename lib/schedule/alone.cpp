@@ -5,15 +5,11 @@ namespace anello::schedule {
 
 Schedule alone(const Call& call, const Topology& topology, int rank, std::size_t) {
   Builder steps("alone", call, topology, rank);
-  const Part all{0, call.count};
-  if (call.collective == Collective::allreduce || call.collective == Collective::reduce_scatter) {
-    if (call.finish)
-      steps.finish(output(all), input(all));
-    else
-      steps.copy(output(all), input(all));
-  } else if (call.collective == Collective::allgather) {
+  const Part all{0, result_count(call, topology.size, rank)};
+  if (call.finish)
+    steps.finish(output(all), input(all));
+  else
     steps.copy(output(all), input(all));
-  }
   return std::move(steps).build();
 }
 

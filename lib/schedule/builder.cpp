@@ -17,29 +17,15 @@ bool has_peer(const Step& step) {
 
 }  // namespace
 
-std::size_t extent(Buffer buffer, const Call& call, int size) {
-  const std::size_t all = call.count * static_cast<std::size_t>(size);
-  const bool is_input = buffer == Buffer::input;
-  if (is_input && call.in_place) return 0;
-  switch (call.collective) {
-    case Collective::allreduce: return call.count;
-    case Collective::broadcast: return is_input ? 0 : call.count;
-    case Collective::allgather: return is_input ? call.count : all;
-    case Collective::reduce_scatter: return is_input || call.in_place ? all : call.count;
-    case Collective::barrier: break;
-  }
-  return 0;
-}
-
 Builder::Builder(std::string algorithm, const Call& call, const Topology& topology, int rank)
     : call_(call), size_(topology.size), rank_(rank) {
   schedule_.algorithm = std::move(algorithm);
 }
 
 Slice Builder::resolve(Slice slice) const {
-  if (slice.buffer != Buffer::input || !call_.in_place) return slice;
+  if (slice.buffer != Buffer::input || !input_in_output(call_, rank_)) return slice;
   slice.buffer = Buffer::output;
-  if (call_.collective == Collective::allgather) slice.offset += static_cast<std::size_t>(rank_) * call_.count;
+  slice.offset += input_offset(call_, rank_);
   return slice;
 }
 
@@ -85,7 +71,7 @@ void Builder::check(const Step& step) const {
     wrong("slices of different counts");
   for (const Slice* slice : {&step.into, &step.from})
     if (slice->buffer == Buffer::input || slice->buffer == Buffer::output)
-      if (slice->offset + slice->count > extent(slice->buffer, call_, size_)) wrong("a slice past its buffer");
+      if (slice->offset + slice->count > extent(slice->buffer, call_, size_, rank_)) wrong("a slice past its buffer");
 }
 
 void Builder::depend(const Step& step) {

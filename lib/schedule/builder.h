@@ -6,6 +6,7 @@
 // output slices first, so that an algorithm is written once for both.
 #include "schedule/access_map.h"
 #include "schedule/schedule.h"
+#include "schedule/shape.h"
 #include "schedule/split.h"
 
 #include <cstddef>
@@ -21,9 +22,6 @@ inline Slice output(Part part) { return {Buffer::output, part.offset, part.count
 
 // Which operand stands on the left: the arriving one (recv_reduce) or from (reduce) where reversed.
 enum class Order : bool { plain, reversed };
-
-// Elements of the caller's buffers: 0 for input where the call has none of its own.
-std::size_t extent(Buffer buffer, const Call& call, int size);
 
 class Builder {
  public:

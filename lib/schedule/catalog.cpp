@@ -1,6 +1,7 @@
 #include "schedule/catalog.h"
 
 #include "schedule/algorithms.h"
+#include "schedule/shape.h"
 
 namespace anello::schedule {
 namespace {
@@ -20,9 +21,14 @@ bool partials_travel(const Call& call, const Topology& topology) {
          (!call.accumulate || (topology.size == 2 && !call.finish));
 }
 
+// What travels are results: formed in rank order, rounded where somebody else gets them as well.
+bool results_travel(const Call& call, const Topology& topology) {
+  return moves_data(call, topology) && (!call.accumulate || topology.size == 2);
+}
+
 bool on_board(const Call& call, const Topology& topology) {
-  const std::size_t parts = call.collective == Collective::reduce_scatter ? static_cast<std::size_t>(topology.size) : 1;
-  return topology.size > 1 && topology.board && call.count * parts * call.element_bytes <= topology.board_bytes;
+  return topology.size > 1 && topology.board &&
+         largest_input(call, topology.size) * call.element_bytes <= topology.board_bytes;
 }
 
 }  // namespace
@@ -58,6 +64,45 @@ const std::vector<Algorithm>& catalog() {
       {"exchange", barrier, on_board, exchange, "every rank marks the board and waits for all marks"},
       {"dissemination", barrier, several_ranks, dissemination, "tokens to ranks 1, 2, 4, .. away"},
       {"alone", barrier, one_rank, alone, "one rank: nothing"},
+
+      {"exchange", reduce, on_board, exchange, "the root folds all payloads on the board"},
+      {"chain", reduce, partials_travel, chain_reduce, "partial sums go from rank to rank to the root, chunk by chunk"},
+      {"pairwise", reduce, moves_data, pairwise_reduce, "each block's owner gets all inputs, hands the result to the root",
+       true},
+      {"tree", reduce, partials_travel, tree_reduce, "up a binomial tree to the root"},
+      {"dissemination", reduce, tokens_only, dissemination, "no data: only the synchronisation"},
+      {"alone", reduce, one_rank, alone, "one rank: a copy"},
+
+      {"exchange", gather, on_board, exchange, "the root reads all payloads on the board"},
+      {"tree", gather, moves_data, tree_gather, "up a binomial tree, a subtree's parts together"},
+      {"direct", gather, moves_data, direct_gather, "each rank sends its part to the root"},
+      {"dissemination", gather, tokens_only, dissemination, "no data: only the synchronisation"},
+      {"alone", gather, one_rank, alone, "one rank: a copy"},
+
+      {"exchange", scatter, on_board, exchange, "every rank reads its part of the root's payload on the board"},
+      {"tree", scatter, moves_data, tree_scatter, "down a binomial tree, a subtree's parts together"},
+      {"direct", scatter, moves_data, direct_scatter, "the root sends each rank its part"},
+      {"dissemination", scatter, tokens_only, dissemination, "no data: only the synchronisation"},
+      {"alone", scatter, one_rank, alone, "one rank: a copy"},
+
+      {"exchange", alltoall, on_board, exchange, "every rank reads its part of all payloads on the board"},
+      {"pairwise", alltoall, moves_data, pairwise_alltoall, "parts change places between ranks 1, 2, 3, .. apart"},
+      {"dissemination", alltoall, tokens_only, dissemination, "no data: only the synchronisation"},
+      {"alone", alltoall, one_rank, alone, "one rank: a copy"},
+
+      {"exchange", scan, on_board, exchange, "every rank folds the payloads up to its own on the board"},
+      {"chain", scan, results_travel, chain_scan, "results go from rank to rank, chunk by chunk"},
+      {"doubling", scan, partials_travel, doubling_scan, "sums of 1, 2, 4, .. ranks go up as many ranks"},
+      {"pairwise", scan, moves_data, pairwise_scan, "each block's owner gets all inputs, hands out all results", true},
+      {"dissemination", scan, tokens_only, dissemination, "no data: only the synchronisation"},
+      {"alone", scan, one_rank, alone, "one rank: a copy"},
+
+      {"exchange", exscan, on_board, exchange, "every rank folds the payloads below its own on the board"},
+      {"chain", exscan, results_travel, chain_exscan, "results go from rank to rank, chunk by chunk"},
+      {"doubling", exscan, partials_travel, doubling_exscan, "sums of 1, 2, 4, .. ranks go up as many ranks"},
+      {"pairwise", exscan, moves_data, pairwise_scan, "each block's owner gets all inputs, hands out all results", true},
+      {"dissemination", exscan, tokens_only, dissemination, "no data: only the synchronisation"},
+      {"alone", exscan, one_rank, alone, "one rank: nothing"},
   };
   return rows;
 }
@@ -75,6 +120,12 @@ const char* name(Collective collective) {
     case Collective::allgather: return "allgather";
     case Collective::reduce_scatter: return "reduce_scatter";
     case Collective::barrier: return "barrier";
+    case Collective::reduce: return "reduce";
+    case Collective::gather: return "gather";
+    case Collective::scatter: return "scatter";
+    case Collective::alltoall: return "alltoall";
+    case Collective::scan: return "scan";
+    case Collective::exscan: return "exscan";
   }
   return "unknown";
 }

@@ -1,6 +1,7 @@
 #include "schedule/choose.h"
 
 #include "base/text.h"
+#include "schedule/shape.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -60,8 +61,7 @@ std::string_view wished(const Wish& wish, Collective collective) {
 }
 
 std::size_t payload_bytes(const Call& call, const Topology& topology) {
-  const auto parts = call.collective == Collective::reduce_scatter ? static_cast<std::size_t>(topology.size) : 1;
-  return call.count * parts * call.element_bytes;
+  return largest_input(call, topology.size) * call.element_bytes;
 }
 
 bool holds(const Rule& rule, const Call& call, const Topology& topology) {
@@ -69,6 +69,12 @@ bool holds(const Rule& rule, const Call& call, const Topology& topology) {
   return rule.collective == call.collective &&
          (rule.where == Where::anywhere || (rule.where == Where::network) == topology.network) &&
          bytes <= rule.up_to_bytes && bytes <= rule.up_to_bytes_total / static_cast<std::size_t>(topology.size);
+}
+
+std::string collective_names() {
+  std::string names;
+  for (const Collective each : kCollectives) names += text(names.empty() ? "" : ", ", name(each));
+  return names;
 }
 
 std::string names_for(Collective collective) {
@@ -117,6 +123,50 @@ const std::vector<Rule>& rules() {
       {barrier,        anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       {barrier,        anywhere, kAny,     kAny,      "exchange",      64 * kKiB},
       {barrier,        anywhere, kAny,     kAny,      "dissemination", 64 * kKiB},
+
+      {reduce,         anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {reduce,         anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
+      {reduce,         anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
+      {reduce,         anywhere, 64 * kKiB, kAny,     "tree",          64 * kKiB},
+      {reduce,         memory,   kAny,     kAny,      "chain",         64 * kKiB},
+      {reduce,         network,  kAny,     kAny,      "chain",         128 * kKiB},
+      {reduce,         memory,   kAny,     kAny,      "pairwise",      64 * kKiB},
+      {reduce,         network,  kAny,     kAny,      "pairwise",      128 * kKiB},
+
+      {gather,         anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {gather,         anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
+      {gather,         anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
+      {gather,         anywhere, 8 * kKiB, kAny,      "tree",          64 * kKiB},
+      {gather,         anywhere, kAny,     kAny,      "direct",        64 * kKiB},
+
+      {scatter,        anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {scatter,        anywhere, 8 * kKiB, kAny,      "exchange",      64 * kKiB},
+      {scatter,        anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
+      {scatter,        anywhere, 64 * kKiB, kAny,     "tree",          64 * kKiB},
+      {scatter,        anywhere, kAny,     kAny,      "direct",        64 * kKiB},
+
+      {alltoall,       anywhere, kAny,     kAny,      "alone",         256 * kKiB},
+      {alltoall,       anywhere, 8 * kKiB, 64 * kKiB, "exchange",      256 * kKiB},
+      {alltoall,       anywhere, 0,        kAny,      "dissemination", 256 * kKiB},
+      {alltoall,       anywhere, kAny,     kAny,      "pairwise",      256 * kKiB},
+
+      {scan,           anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {scan,           anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
+      {scan,           anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
+      {scan,           anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
+      {scan,           memory,   kAny,     kAny,      "chain",         64 * kKiB},
+      {scan,           network,  kAny,     kAny,      "chain",         128 * kKiB},
+      {scan,           memory,   kAny,     kAny,      "pairwise",      64 * kKiB},
+      {scan,           network,  kAny,     kAny,      "pairwise",      128 * kKiB},
+
+      {exscan,         anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {exscan,         anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
+      {exscan,         anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
+      {exscan,         anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
+      {exscan,         memory,   kAny,     kAny,      "chain",         64 * kKiB},
+      {exscan,         network,  kAny,     kAny,      "chain",         128 * kKiB},
+      {exscan,         memory,   kAny,     kAny,      "pairwise",      64 * kKiB},
+      {exscan,         network,  kAny,     kAny,      "pairwise",      128 * kKiB},
   };
   return table;
 }
@@ -163,16 +213,13 @@ std::string why_not(const Wish& wish) {
     bool collective_known = false;
     bool algorithm_known = false;
     std::string there_is;
-    for (const Collective each : {Collective::allreduce, Collective::broadcast, Collective::allgather,
-                                  Collective::reduce_scatter, Collective::barrier}) {
+    for (const Collective each : kCollectives) {
       if (!item.collective.empty() && item.collective != name(each)) continue;
       collective_known = true;
       algorithm_known = algorithm_known || find(each, item.algorithm) != nullptr;
       there_is += text(there_is.empty() ? "" : "; ", name(each), " has ", names_for(each));
     }
-    if (!collective_known)
-      return text("'", item.collective, "' is no collective; there are allreduce, broadcast, allgather, reduce_scatter ",
-                  "and barrier");
+    if (!collective_known) return text("'", item.collective, "' is no collective; there are ", collective_names());
     if (!algorithm_known) return text("there is no algorithm '", item.algorithm, "': ", there_is);
   }
   return "";

@@ -7,11 +7,7 @@ namespace anello::schedule {
 // its own again until they have.
 Schedule exchange(const Call& call, const Topology& topology, int rank, std::size_t) {
   Builder steps("exchange", call, topology, rank);
-  const Part one{0, call.count};
-  const Part all{0, call.count * static_cast<std::size_t>(topology.size)};
-  const Part into = call.collective == Collective::allgather ? all : one;
-  const Part from = call.collective == Collective::reduce_scatter ? all : one;
-  steps.exchange(output(into), input(from));
+  steps.exchange(output({0, result_count(call, topology.size, rank)}), input({0, input_count(call, topology.size, rank)}));
   return std::move(steps).build();
 }
 

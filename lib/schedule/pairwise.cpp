@@ -92,6 +92,33 @@ Schedule pairwise_allreduce(const Call& call, const Topology& topology, int rank
   return std::move(steps).build();
 }
 
+Schedule pairwise_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const int size = topology.size;
+  const bool root = rank == call.root;
+  const Split split(call.count, size, chunk);
+  Builder steps("pairwise", call, topology, rank);
+  Fold fold(steps, call, size, rank, split.longest());
+
+  const auto result = [&](std::size_t c) {
+    const Part own = split.chunk(rank, c);
+    return root ? output(own) : Slice{Buffer::scratch, c % kSlots * split.longest(), own.count};
+  };
+  for (std::size_t c = 0; c < split.chunks() + kLookahead; ++c) {
+    if (c < split.chunks()) {
+      for (int d = 1; d < size; ++d) steps.send(wrap(rank + d, size), input(split.chunk(rank + d, c)));
+      fold.chunk(c, result(c), input(split.chunk(rank, c)));
+    }
+    if (c < kLookahead) continue;
+    if (!root) {
+      steps.send(call.root, result(c - kLookahead));
+      continue;
+    }
+    for (int d = 1; d < size; ++d)
+      steps.recv(wrap(rank - d, size), output(split.chunk(rank - d, c - kLookahead)));
+  }
+  return std::move(steps).build();
+}
+
 Schedule pairwise_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const int size = topology.size;
   const Split split(call.count * static_cast<std::size_t>(size), size, chunk);

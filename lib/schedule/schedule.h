@@ -10,16 +10,24 @@
 
 namespace anello::schedule {
 
-enum class Collective : std::uint8_t { allreduce, broadcast, allgather, reduce_scatter, barrier };
+enum class Collective : std::uint8_t {
+  allreduce, broadcast, allgather, reduce_scatter, barrier, reduce, gather, scatter, alltoall, scan, exscan
+};
+inline constexpr Collective kCollectives[] = {
+    Collective::allreduce, Collective::broadcast, Collective::allgather, Collective::reduce_scatter,
+    Collective::barrier,   Collective::reduce,    Collective::gather,    Collective::scatter,
+    Collective::alltoall,  Collective::scan,      Collective::exscan};
 
 // What all ranks know to be equal about a call.
 struct Call {
   Collective collective = Collective::barrier;
-  std::size_t count = 0;  // as in anello.h: the whole vector, or one rank's part for allgather and reduce_scatter
+  std::size_t count = 0;  // as in anello.h: the whole vector, or one rank's part where a vector has one for each
   std::size_t element_bytes = 1;
   int root = 0;
   bool in_place = false;    // input lies in output: same offsets (allreduce), at rank * count (allgather), and for
-                            // reduce_scatter the count * size inputs lie in output, whose first count are the result
+                            // reduce_scatter the count * size inputs lie in output, whose first count are the result.
+                            // Of reduce, gather and scatter it concerns the root alone (shape.h). This rank's own: no
+                            // algorithm may send other messages for it
   bool finish = false;      // the result must pass through a finish step (AVG)
   bool accumulate = false;  // partial results must not travel and are formed in an accumulator (16-bit sums)
   bool invariant = false;   // one owner folds ranks 0..P-1 in this order

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "schedule/builder.h"
 #include "schedule/print.h"
+#include "schedule/shape.h"
 #include "schedule/symbol.h"
 
 #include <algorithm>
@@ -41,13 +42,6 @@ class Simulation {
  private:
   // Tokens stand for calls without data: who knows of whom is checked instead of elements.
   bool tokens() const { return call_.collective == Collective::barrier || call_.count == 0; }
-  bool reduces() const {
-    return call_.collective == Collective::allreduce || call_.collective == Collective::reduce_scatter;
-  }
-
-  std::size_t payload_count() const {
-    return call_.collective == Collective::reduce_scatter ? call_.count * static_cast<std::size_t>(size_) : call_.count;
-  }
 
   struct Message {
     std::vector<Symbol> elements;
@@ -93,20 +87,15 @@ class Simulation {
     ranks_.resize(schedules_.size());
     for (int r = 0; r < size_; ++r) {
       for (const Buffer buffer : {Buffer::input, Buffer::output})
-        memory(r, buffer).resize(extent(buffer, call_, size_));
+        memory(r, buffer).resize(extent(buffer, call_, size_, r));
       memory(r, Buffer::scratch).resize(schedule(r).scratch);
       memory(r, Buffer::accumulator).resize(schedule(r).accumulator);
       if (tokens())
         for (Symbol& token : memory(r, Buffer::scratch)) token.written = true;
-      const bool has_input = call_.collective != Collective::broadcast || r == call_.root;
-      const bool in_output = call_.in_place || call_.collective == Collective::broadcast;
-      const std::size_t inputs = payload_count();
-      const std::size_t offset = in_output && call_.collective == Collective::allgather
-                                     ? static_cast<std::size_t>(r) * call_.count
-                                     : 0;
-      if (has_input && call_.collective != Collective::barrier)
-        for (std::size_t i = 0; i < inputs; ++i)
-          memory(r, in_output ? Buffer::output : Buffer::input)[offset + i] = leaf(r, i);
+      const bool inside = input_in_output(call_, r);
+      const std::size_t offset = inside ? input_offset(call_, r) : 0;
+      for (std::size_t i = 0; i < input_count(call_, size_, r); ++i)
+        memory(r, inside ? Buffer::output : Buffer::input)[offset + i] = leaf(r, i);
       at(r).waits = schedule(r).waits;
       if (tokens()) at(r).knowledge.assign(schedule(r).steps.size(), Knowledge(schedules_.size() / 64 + 1));
       at(r).lanes.resize(schedule(r).lanes.size());
@@ -125,7 +114,7 @@ class Simulation {
           wrong(where(r, s), " writes the input");
         if (own.steps[s].kind == Kind::send && own.steps[s].from.buffer == Buffer::accumulator)
           wrong(where(r, s), " sends an accumulator");
-        if (own.steps[s].kind == Kind::exchange && own.steps[s].from.count != payload_count())
+        if (own.steps[s].kind == Kind::exchange && own.steps[s].from.count != input_count(call_, size_, r))
           wrong(where(r, s), " posts another count than the call's");
       }
       for (std::size_t l = 0; l < own.lanes.size(); ++l) meet(r, l);
@@ -272,7 +261,7 @@ class Simulation {
   }
   void finish(int rank, std::uint32_t step, std::vector<Symbol>& elements) {
     for (Symbol& element : elements) {
-      if (element.inputs != static_cast<std::uint32_t>(size_)) wrong(where(rank, step), " finishes a partial result");
+      if (element.inputs != static_cast<std::uint32_t>(size_) && !is_prefix(call_.collective)) wrong(where(rank, step), " finishes a partial result");
       if (element.finished) wrong(where(rank, step), " finishes twice");
       if (call_.finish) element = finished(element);
     }
@@ -320,17 +309,12 @@ class Simulation {
         for (int r = 0; r < size_; ++r) know(event.rank, event.index, r);
   }
   void gather(int rank, const Step& what) {
-    const bool scattered = call_.collective == Collective::reduce_scatter;
     for (std::size_t i = 0; i < what.into.count; ++i) {
-      Symbol result;
-      if (reduces()) {
-        const std::size_t at_payload = scattered ? static_cast<std::size_t>(rank) * call_.count + i : i;
-        result = at(0).payload.at(at_payload);
-        for (int r = 1; r < size_; ++r) result = combine(result, at(r).payload.at(at_payload));
-        if (call_.finish) result = finished(result);
-      } else {
-        result = at(static_cast<int>(i / call_.count)).payload.at(i % call_.count);
-      }
+      const Sources sources = sources_of(rank, i);
+      Symbol result = at(sources.first).payload.at(sources.element);
+      for (int r = sources.first + 1; r <= sources.last; ++r)
+        result = combine(result, at(r).payload.at(sources.element));
+      if (call_.finish) result = finished(result);
       memory(rank, what.into.buffer)[what.into.offset + i] = result;
     }
   }
@@ -372,40 +356,60 @@ class Simulation {
         return wrong("rank ", rank, " leaves before rank ", r, " has come");
     }
   }
+  // What a result is made of: an element of the input of each of these ranks.
+  struct Sources {
+    int first;
+    int last;
+    std::size_t element;
+  };
+  Sources sources_of(int rank, std::size_t i) const {
+    const auto own_part = static_cast<std::size_t>(rank) * call_.count;
+    const auto sender = static_cast<int>(i / call_.count);
+    switch (call_.collective) {
+      case Collective::broadcast: return {call_.root, call_.root, i};
+      case Collective::scatter: return {call_.root, call_.root, own_part + i};
+      case Collective::allgather:
+      case Collective::gather: return {sender, sender, i % call_.count};
+      case Collective::alltoall: return {sender, sender, own_part + i % call_.count};
+      case Collective::reduce_scatter: return {0, size_ - 1, own_part + i};
+      case Collective::scan: return {0, rank, i};
+      case Collective::exscan: return {0, rank - 1, i};
+      case Collective::allreduce:
+      case Collective::reduce:
+      case Collective::barrier: break;
+    }
+    return {0, size_ - 1, i};
+  }
+
   void check_result(int rank) {
-    const std::size_t results =
-        call_.collective == Collective::allgather ? call_.count * static_cast<std::size_t>(size_) : call_.count;
-    for (std::size_t i = 0; i < results; ++i) {
+    for (std::size_t i = 0; i < result_count(call_, size_, rank); ++i) {
       const Symbol& result = memory(rank, Buffer::output)[i];
       outcome_.digest = mix(outcome_.digest ^ result.hash);
       if (!result.written) return wrong("rank ", rank, "'s result ", i, " was never written");
-      if (call_.collective == Collective::broadcast) {
-        if (result.hash != leaf(call_.root, i).hash) return wrong("rank ", rank, "'s element ", i, " is not the root's");
-      } else if (call_.collective == Collective::allgather) {
-        const auto owner = static_cast<int>(i / call_.count);
-        if (result.hash != leaf(owner, i % call_.count).hash)
-          return wrong("rank ", rank, "'s element ", i, " is not rank ", owner, "'s");
-      } else {
-        check_reduced(rank, i, result);
-      }
+      const Sources sources = sources_of(rank, i);
+      if (reduces(call_.collective))
+        check_reduced(rank, i, result, sources);
+      else if (result.hash != leaf(sources.first, sources.element).hash)
+        return wrong("rank ", rank, "'s element ", i, " is not rank ", sources.first, "'s ", sources.element);
     }
+    if (call_.collective == Collective::exscan && rank == 0)
+      for (std::size_t i = 0; i < memory(0, Buffer::output).size(); ++i)
+        if (memory(0, Buffer::output)[i].hash != leaf(0, i).hash) return wrong("rank 0's buffer was touched");
   }
-  void check_reduced(int rank, std::size_t i, const Symbol& result) {
-    const bool scattered = call_.collective == Collective::reduce_scatter;
-    if (!scattered && rank > 0) {  // rank 0's was checked
+  void check_reduced(int rank, std::size_t i, const Symbol& result, const Sources& sources) {
+    if (call_.collective == Collective::allreduce && rank > 0) {  // rank 0's was checked
       if (result.hash != memory(0, Buffer::output)[i].hash)
         wrong("rank ", rank, "'s result ", i, " has other bits than rank 0's");
       return;
     }
-    const std::size_t element = scattered ? static_cast<std::size_t>(rank) * call_.count + i : i;
     std::uint64_t origins = 0;
-    Symbol fold = leaf(0, element);
-    for (int r = 0; r < size_; ++r) {
-      origins += fingerprint(r, element);
-      if (r > 0) fold = combine(fold, leaf(r, element));
+    Symbol fold = leaf(sources.first, sources.element);
+    for (int r = sources.first; r <= sources.last; ++r) {
+      origins += fingerprint(r, sources.element);
+      if (r > sources.first) fold = combine(fold, leaf(r, sources.element));
     }
     if (call_.finish) fold = finished(fold);
-    if (result.inputs != static_cast<std::uint32_t>(size_) || result.origins != origins)
+    if (result.inputs != static_cast<std::uint32_t>(sources.last - sources.first + 1) || result.origins != origins)
       return wrong("rank ", rank, "'s result ", i, " has not every rank's element in it once (", result.inputs, " inputs)");
     if (result.finished != call_.finish)
       return wrong("rank ", rank, "'s result ", i, call_.finish ? " was not finished" : " was finished");

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "schedule/catalog.h"
 #include "schedule/predict.h"
+#include "schedule/shape.h"
 
 #include <algorithm>
 #include <cmath>
@@ -112,17 +113,17 @@ class Drawing {
   std::optional<Slice> in_vector(std::size_t r, Slice slice) const {
     if (call_.collective == Collective::barrier || call_.count == 0) return std::nullopt;
     if (slice.buffer != Buffer::output && slice.buffer != Buffer::input) return std::nullopt;
-    const bool one_part = (call_.collective == Collective::allgather && slice.buffer == Buffer::input) ||
-                          (call_.collective == Collective::reduce_scatter && slice.buffer == Buffer::output &&
-                           !call_.in_place);
-    if (one_part) slice.offset += r * call_.count;
+    const bool gathers = call_.collective == Collective::allgather || call_.collective == Collective::gather;
+    const bool scatters = (call_.collective == Collective::reduce_scatter && !call_.in_place) ||
+                          call_.collective == Collective::scatter;
+    if (slice.buffer == Buffer::input ? gathers : scatters) slice.offset += r * call_.count;
     return slice;
   }
   // One hue a place: a block keeps its colour on its way from rank to rank.
   std::string colour(std::size_t r, std::size_t s, int lightness, int saturation = 58) const {
     const auto placed = position(r, s);
     if (!placed) return text("hsl(220,8%,", lightness, "%)");
-    const bool parts = call_.collective == Collective::allgather || call_.collective == Collective::reduce_scatter;
+    const bool parts = has_parts(call_.collective);
     const double whole = static_cast<double>(call_.count) * (parts ? topology_.size : 1);
     const double hue = 360 * static_cast<double>(placed->offset) / whole;
     return text("hsl(", std::lround(hue + 212) % 360, ',', saturation, "%,", lightness, "%)");
@@ -156,7 +157,7 @@ class Drawing {
     words(24, 40, 22, "#111827", text(algorithm, ' ', name(call_.collective)), "font-weight='600'");
     words(24, 64, 13, "#6b7280",
           text(topology_.size, topology_.size == 1 ? " rank, " : " ranks, ", call_.count, " elements",
-               call_.collective == Collective::allgather || call_.collective == Collective::reduce_scatter ? " each" : "",
+               has_parts(call_.collective) ? " each" : "",
                call_.in_place ? ", in place" : "", call_.accumulate ? ", wide accumulator" : "",
                call_.invariant ? ", folded in rank order" : "", call_.finish ? ", average" : ""));
     for (long slot = 0; slot < slots_; ++slot)

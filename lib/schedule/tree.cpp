@@ -1,35 +1,29 @@
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
-
-#include <vector>
+#include "schedule/tree.h"
 
 namespace anello::schedule {
 namespace {
-
-// A rank's place in the binomial tree under root. Child k's subtree has up to 2^k ranks, the ones that follow child k.
-struct Place {
-  int parent = -1;
-  std::vector<int> children;
-};
-
-Place place(int rank, int root, int size) {
-  Place result;
-  const int position = wrap(rank - root, size);
-  for (int bit = 1; bit < size; bit *= 2) {
-    if ((position & bit) != 0) {
-      result.parent = wrap(rank - bit, size);
-      break;
-    }
-    if (position + bit < size) result.children.push_back(wrap(rank + bit, size));
-  }
-  return result;
-}
 
 void pass_down(Builder& steps, const Place& at, Slice slice) {
   if (at.parent >= 0) steps.recv(at.parent, slice);
   // The largest subtree first: it has the longest way to go.
   for (auto child = at.children.rbegin(); child != at.children.rend(); ++child) steps.send(*child, slice);
 }
+
+// Own and all children's sums, in into if there are any; it goes on to the parent. Returns where it is.
+Slice pull_up(Builder& steps, const Place& at, Slice into, Slice own) {
+  Slice sum = own;
+  for (const int child : at.children) {
+    steps.recv_reduce(child, into, sum);
+    sum = into;
+  }
+  if (at.parent >= 0) steps.send(at.parent, sum);
+  return sum;
+}
+
+// Chunks of a reduction that may be under way at a rank that is not the root.
+constexpr std::size_t kSlots = 4;
 
 }  // namespace
 
@@ -49,16 +43,23 @@ Schedule tree_allreduce(const Call& call, const Topology& topology, int rank, st
   const Split split(call.count, 1, chunk);
   for (std::size_t c = 0; c < split.chunks(); ++c) {
     const Part part = split.chunk(0, c);
-    Slice sum = input(part);
-    for (const int child : at.children) {
-      steps.recv_reduce(child, output(part), sum);
-      sum = output(part);
-    }
-    if (at.parent >= 0)
-      steps.send(at.parent, sum);
-    else if (call.finish)
-      steps.finish(output(part), sum);
+    const Slice sum = pull_up(steps, at, output(part), input(part));
+    if (at.parent < 0 && call.finish) steps.finish(output(part), sum);
     pass_down(steps, at, output(part));
+  }
+  return std::move(steps).build();
+}
+
+Schedule tree_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  Builder steps("tree", call, topology, rank);
+  const Place at = place(rank, call.root, topology.size);
+  const Split split(call.count, 1, chunk);
+  for (std::size_t c = 0; c < split.chunks(); ++c) {
+    const Part part = split.chunk(0, c);
+    const bool root = rank == call.root;
+    const Slice into = root ? output(part) : Slice{Buffer::scratch, c % kSlots * split.longest(), part.count};
+    const Slice sum = pull_up(steps, at, into, input(part));
+    if (root && call.finish) steps.finish(output(part), sum);
   }
   return std::move(steps).build();
 }

@@ -81,6 +81,43 @@ TEST_CASE("persistent calls of all kinds start together, in order, and complete 
   }) == "");
 }
 
+TEST_CASE("persistent calls with a root, to all, and of prefixes do it again too") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "tcp");
+  CHECK(run_ranks(3, transports.c_str(), [](const Rank& me) {
+    constexpr std::size_t kCount = 700;
+    std::vector<std::int64_t> in(kCount), reduced(kCount), gathered(3 * kCount), dealt(3 * kCount), part(kCount),
+        given(3 * kCount), got(3 * kCount), upto(kCount), before(kCount);
+    anello_request_t requests[6] = {};
+    const auto type = ANELLO_INT64;
+    me.ok(anello_reduce_init(in.data(), reduced.data(), kCount, type, ANELLO_SUM, 1, me.comm, &requests[0]), "reduce_init");
+    me.ok(anello_gather_init(in.data(), gathered.data(), kCount, type, 2, me.comm, &requests[1]), "gather_init");
+    me.ok(anello_scatter_init(dealt.data(), part.data(), kCount, type, 0, me.comm, &requests[2]), "scatter_init");
+    me.ok(anello_alltoall_init(given.data(), got.data(), kCount, type, me.comm, &requests[3]), "alltoall_init");
+    me.ok(anello_scan_init(in.data(), upto.data(), kCount, type, ANELLO_SUM, me.comm, &requests[4]), "scan_init");
+    me.ok(anello_exscan_init(in.data(), before.data(), kCount, type, ANELLO_SUM, me.comm, &requests[5]), "exscan_init");
+    for (std::int64_t round = 1; round <= 5; ++round) {
+      in.assign(kCount, round * (me.rank + 1));
+      for (std::size_t i = 0; i < 3 * kCount; ++i) {
+        dealt[i] = round + std::int64_t(i / kCount);
+        given[i] = 10 * me.rank + std::int64_t(i / kCount) + 100 * round;
+      }
+      me.ok(anello_start_all(6, requests), "start_all");
+      me.ok(anello_wait_all(6, requests, nullptr), "wait_all");
+      const std::size_t last = kCount - 1;
+      if (me.rank == 1 && reduced[last] != 6 * round) me.report.wrong("reduce gave ", reduced[last]);
+      if (me.rank == 2 && (gathered[0] != round || gathered[3 * kCount - 1] != 3 * round)) me.report.wrong("gather");
+      if (part[last] != round + me.rank) me.report.wrong("scatter gave ", part[last]);
+      for (int peer = 0; peer < 3; ++peer) {
+        if (got[std::size_t(peer) * kCount + last] != 10 * peer + me.rank + 100 * round) me.report.wrong("alltoall");
+      }
+      const std::int64_t sum = round * (me.rank + 1) * (me.rank + 2) / 2;
+      if (upto[last] != sum) me.report.wrong("scan gave ", upto[last]);
+      if (me.rank > 0 && before[last] != sum - in[last]) me.report.wrong("exscan gave ", before[last]);
+    }
+    for (anello_request_t& request : requests) me.ok(anello_request_free(&request), "free");
+  }) == "");
+}
+
 TEST_CASE("a persistent request outlives its communicator, and then says so") {
   CHECK(run_ranks(2, "shm", [](const Rank& me) {
     anello_comm_t comm = ANELLO_COMM_NULL;

@@ -24,6 +24,7 @@ const char* name;
 constexpr auto F = ANELLO_FLOAT32;
 constexpr auto S = ANELLO_SUM;
 const auto no_dtype = static_cast<anello_dtype_t>(99);
+void* const in_place = const_cast<void*>(ANELLO_IN_PLACE);
 const auto no_op = static_cast<anello_op_t>(-3);
 
 anello_result_t post(anello_comm_t comm, const std::function<void(anello_call_t&)>& change) {
@@ -73,6 +74,39 @@ const std::vector<Row> kRows = {
      [](auto c) { return anello_reduce_scatter_block(a, b, 4, F, no_op, c); }},
     {"reduce_scatter_block of nothing", ANELLO_OK,
      [](auto c) { return anello_reduce_scatter_block(nullptr, nullptr, 0, F, S, c); }},
+    {"reduce without sendbuf", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_reduce(nullptr, b, 4, F, S, 0, c); }},
+    {"reduce without the root's recvbuf", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_reduce(a, nullptr, 4, F, S, 0, c); }},
+    {"reduce that overlaps", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_reduce(a, a + 3, 4, F, S, 0, c); }},
+    {"reduce into the marker", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_reduce(a, in_place, 4, F, S, 0, c); }},
+    {"reduce to a root beyond the size", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_reduce(a, b, 4, F, S, 1, c); }},
+    {"reduce by an unknown operation", ANELLO_ERR_TYPE, [](auto c) { return anello_reduce(a, b, 4, F, no_op, 0, c); }},
+    {"reduce in place", ANELLO_OK, [](auto c) { return anello_reduce(ANELLO_IN_PLACE, a, 4, F, S, 0, c); }},
+    {"reduce of nothing", ANELLO_OK, [](auto c) { return anello_reduce(nullptr, nullptr, 0, F, S, 0, c); }},
+    {"gather to a negative root", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_gather(a, b, 4, F, -1, c); }},
+    {"gather that overlaps", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_gather(a + 1, a, 4, F, 0, c); }},
+    {"gather of more than there is", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_gather(a, b, SIZE_MAX, F, 0, c); }},
+    {"gather from its own place", ANELLO_OK, [](auto c) { return anello_gather(a, a, 4, F, 0, c); }},
+    {"scatter without recvbuf", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_scatter(a, nullptr, 4, F, 0, c); }},
+    {"scatter without the root's sendbuf", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_scatter(nullptr, b, 4, F, 0, c); }},
+    {"scatter with the marker as sendbuf", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_scatter(ANELLO_IN_PLACE, b, 4, F, 0, c); }},
+    {"scatter that overlaps", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_scatter(a, a + 2, 4, F, 0, c); }},
+    {"scatter in place", ANELLO_OK, [](auto c) { return anello_scatter(a, in_place, 4, F, 0, c); }},
+    {"scatter to its own place", ANELLO_OK, [](auto c) { return anello_scatter(a, a, 4, F, 0, c); }},
+    {"alltoall without sendbuf", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_alltoall(nullptr, b, 4, F, c); }},
+    {"alltoall that overlaps", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_alltoall(a, a + 1, 4, F, c); }},
+    {"alltoall in place", ANELLO_OK, [](auto c) { return anello_alltoall(ANELLO_IN_PLACE, b, 4, F, c); }},
+    {"scan that averages", ANELLO_ERR_TYPE, [](auto c) { return anello_scan(a, b, 4, F, ANELLO_AVG, c); }},
+    {"scan without recvbuf", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_scan(a, nullptr, 4, F, S, c); }},
+    {"scan that overlaps", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_scan(a, a + 1, 4, F, S, c); }},
+    {"scan in place", ANELLO_OK, [](auto c) { return anello_scan(a, a, 4, F, S, c); }},
+    {"exscan that averages", ANELLO_ERR_TYPE, [](auto c) { return anello_exscan(a, b, 4, F, ANELLO_AVG, c); }},
+    {"exscan of the first rank, without recvbuf", ANELLO_OK,
+     [](auto c) { return anello_exscan(a, nullptr, 4, F, S, c); }},
+    {"exscan in place without recvbuf", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_exscan(ANELLO_IN_PLACE, nullptr, 4, F, S, c); }},
     {"barrier", ANELLO_OK, [](auto c) { return anello_barrier(c); }},
     {"send without buffer", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_send(nullptr, 4, F, 0, 0, c); }},
     {"send in place", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_send(ANELLO_IN_PLACE, 4, F, 0, 0, c); }},

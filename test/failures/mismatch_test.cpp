@@ -33,9 +33,9 @@ struct Called {
   std::string described() const {
     if (kind == "barrier" || kind == "comm_dup") return kind + "()";
     std::string words = kind + "(count " + std::to_string(count) + ", " + anello_dtype_name(anello_dtype_t(dtype));
-    if (kind == "allreduce" || kind == "reduce_scatter_block")
+    if (kind == "allreduce" || kind == "reduce_scatter_block" || kind == "reduce" || kind == "scan")
       words += std::string(", ") + anello_op_name(anello_op_t(op));
-    if (kind == "broadcast") words += ", root " + std::to_string(root);
+    if (kind == "broadcast" || kind == "reduce" || kind == "gather") words += ", root " + std::to_string(root);
     return words + ")";
   }
 };
@@ -49,6 +49,10 @@ anello_result_t make(const Called& call, std::vector<char>& input, std::vector<c
   if (call.kind == "broadcast") return anello_broadcast(out, call.count, dtype, call.root, comm);
   if (call.kind == "allgather") return anello_allgather(in, out, call.count, dtype, comm);
   if (call.kind == "reduce_scatter_block") return anello_reduce_scatter_block(in, out, call.count, dtype, op, comm);
+  if (call.kind == "reduce") return anello_reduce(in, out, call.count, dtype, op, call.root, comm);
+  if (call.kind == "gather") return anello_gather(in, out, call.count, dtype, call.root, comm);
+  if (call.kind == "alltoall") return anello_alltoall(in, out, call.count, dtype, comm);
+  if (call.kind == "scan") return anello_scan(in, out, call.count, dtype, op, comm);
   if (call.kind == "comm_dup") {
     anello_comm_t other = ANELLO_COMM_NULL;
     return anello_comm_dup(comm, call.null ? nullptr : &other);
@@ -108,6 +112,11 @@ const Role disagreeing("disagreeing", [](Rank& me) {
   me.check(anello_comm_destroy(world), "destroy", world);
 });
 
+// Broadcast's root goes on, and whoever has its data; who has sent its part to a root; a scan's first rank.
+bool may_end_alone(const Called& call) {
+  return call.kind == "broadcast" || call.kind == "reduce" || call.kind == "gather" || call.kind == "scan";
+}
+
 struct Case {
   Called most{};
   Called odd{};
@@ -127,7 +136,7 @@ void judge(Ranks& job, const Case& c, const std::string& then, int odd_rank) {
       CHECK(line.begins("call ANELLO_ERR_ARGUMENT"));
       if (then == "call") line = job.next(rank);
     } else if (line.begins("call ANELLO_OK")) {
-      CHECK(own.kind == "broadcast");  // whose root, and whoever has its data, goes on
+      CHECK(may_end_alone(own));
       if (then == "call") line = job.next(rank);
     }
     if (!line.begins("call ANELLO_OK") && !line.begins("call ANELLO_ERR_ARGUMENT")) {
@@ -151,15 +160,17 @@ void judge_all(const std::string& transport) {
     int turn = 0;
     for (const std::size_t count : {std::size_t(10), std::size_t(500'000)}) {
       const Called sum{"allreduce", count}, gather{"allgather", count}, barrier{"barrier"},
-          scatter{"reduce_scatter_block", count}, from_0{"broadcast", count};
-      Called fewer = sum, ints = sum, max = sum, from_last = from_0, null = sum, null_from_0 = from_0;
+          scatter{"reduce_scatter_block", count}, from_0{"broadcast", count},
+          to_0{"reduce", count}, parts_to_0{"gather", count}, swap{"alltoall", count}, scan{"scan", count};
+      Called fewer = sum, ints = sum, max = sum, from_last = from_0, to_last = to_0, null = sum, null_from_0 = from_0;
       fewer.count = count - 1;
       ints.dtype = ANELLO_INT32;
       max.op = ANELLO_MAX;
-      from_last.root = ranks - 1;
+      from_last.root = to_last.root = ranks - 1;
       null.null = null_from_0.null = true;
       for (const Case& c : {Case{sum, gather}, Case{barrier, sum}, Case{sum, fewer}, Case{sum, ints}, Case{sum, max},
-                            Case{scatter, sum}, Case{sum, null}, Case{from_0, null_from_0}}) {
+                            Case{scatter, sum}, Case{sum, null}, Case{from_0, null_from_0}, Case{to_0, to_last},
+                            Case{to_0, parts_to_0}, Case{swap, gather}, Case{scan, sum}}) {
         judge(job, c, turn % 2 == 0 ? "call" : "destroy", turn % ranks);
         ++turn;
       }
@@ -169,8 +180,9 @@ void judge_all(const std::string& transport) {
     }
     Called no_result{"comm_dup"};
     no_result.null = true;
-    judge(job, {{"comm_dup"}, no_result}, "call", 0);
-    judge(job, {{"comm_dup"}, {"barrier"}}, "call", 1);
+    const Called dup{"comm_dup"}, barrier{"barrier"};
+    judge(job, {dup, no_result}, "call", 0);
+    judge(job, {dup, barrier}, "call", 1);
     for (int rank = 0; rank < ranks; ++rank) job.tell(rank, "");
     job.finish();
   }

@@ -2,6 +2,7 @@
 // The calls that the schedule tests try.
 #include "base/text.h"
 #include "schedule/catalog.h"
+#include "schedule/shape.h"
 
 #include <set>
 #include <string>
@@ -33,20 +34,19 @@ inline std::string describe(const Call& call) {
 
 inline std::vector<Call> calls(Collective collective, int size) {
   const auto ranks = static_cast<std::size_t>(size);
-  const bool reduces = collective == Collective::allreduce || collective == Collective::reduce_scatter;
-  const bool per_rank = collective == Collective::allgather || collective == Collective::reduce_scatter;
-  const std::size_t large = per_rank ? 29 : 401;
+  const std::size_t large = has_parts(collective) ? 29 : 401;
   std::vector<Call> result;
   for (const std::size_t count : std::set<std::size_t>{0, 1, ranks - 1, ranks, ranks + 1, large}) {
     if (collective == Collective::barrier && count > 0) continue;
-    for (unsigned variant = 0; variant < (reduces ? 16u : 2u); ++variant) {
+    for (unsigned variant = 0; variant < (reduces(collective) ? 16u : 2u); ++variant) {
       if (count == large && size > 9 && variant % 5 != 0) continue;
       Call call = a_call(collective, count);
       call.in_place = (variant & 1) != 0;
       call.finish = (variant & 2) != 0;
       call.accumulate = (variant & 4) != 0;
       call.invariant = (variant & 8) != 0;
-      call.root = collective == Collective::broadcast ? size / 2 : 0;
+      call.root = has_root(collective) ? size / 2 : 0;
+      if (is_prefix(collective) && call.finish) continue;
       if (call.in_place && (collective == Collective::broadcast || collective == Collective::barrier)) continue;
       result.push_back(call);
     }

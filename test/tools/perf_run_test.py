@@ -100,7 +100,7 @@ class Perf(unittest.TestCase):
     def test_mistakes_give_2_and_are_named(self):
         for arguments, named in ((["-b", "12Q"], "12Q"), (["-d", "float17"], "float17"), (["-o", "xor"], "xor"),
                                  (["-b", "2M", "-e", "1M"], "-e"), (["-n", "0"], "--iters"), (["-t", "4"], "--ranks"),
-                                 (["--collective", "all_to_all"], "all_to_all"), (["-b", "0", "-f", "2"], "-f"),
+                                 (["--collective", "all_for_all"], "all_to_all"), (["-b", "0", "-f", "2"], "-f"),
                                  (["surplus"], "surplus")):
             with self.subTest(arguments=arguments):
                 self.assertIn(named, self.run_command([PERF, *arguments], 2))

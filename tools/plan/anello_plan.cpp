@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "schedule/print.h"
+#include "schedule/shape.h"
 #include "schedule/simulate.h"
 #include "schedule/svg.h"
 
@@ -54,9 +55,7 @@ struct Verdict {
 Verdict simulate(const Request& request, const Call& call, const Topology& topology,
                  const std::vector<Schedule>& schedules) {
   const std::size_t elements = std::max<std::size_t>(call.count, 1) * static_cast<std::size_t>(topology.size);
-  const bool per_rank = call.collective == schedule::Collective::allgather ||
-                        call.collective == schedule::Collective::reduce_scatter;
-  if (elements > kMostSimulatedElements / (per_rank ? static_cast<std::size_t>(topology.size) : 1))
+  if (elements > kMostSimulatedElements / (schedule::has_parts(call.collective) ? static_cast<std::size_t>(topology.size) : 1))
     throw std::runtime_error("too many elements to simulate one by one; take a smaller --count (plans do not depend on "
                              "more than how it divides by ranks and chunk)");
   Verdict verdict;

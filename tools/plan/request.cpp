@@ -1,6 +1,7 @@
 #include "request.h"
 
 #include "base/text.h"
+#include "schedule/shape.h"
 
 #include <CLI/CLI.hpp>
 
@@ -10,16 +11,15 @@ using schedule::Collective;
 
 schedule::Call Request::call() const {
   schedule::Call call;
-  for (const Collective each : {Collective::allreduce, Collective::broadcast, Collective::allgather,
-                                Collective::reduce_scatter, Collective::barrier})
+  for (const Collective each : schedule::kCollectives)
     if (collective == schedule::name(each)) call.collective = each;
-  const bool reduces = call.collective == Collective::allreduce || call.collective == Collective::reduce_scatter;
+  const bool reduces = schedule::reduces(call.collective);
   const bool barrier = call.collective == Collective::barrier;
   call.count = barrier ? 0 : count;
   call.element_bytes = barrier ? 1 : element_bytes;
-  call.root = call.collective == Collective::broadcast ? root : 0;
-  call.in_place = in_place && (reduces || call.collective == Collective::allgather);
-  call.finish = average && reduces;
+  call.root = schedule::has_root(call.collective) ? root : 0;
+  call.in_place = in_place && !barrier && call.collective != Collective::broadcast;
+  call.finish = average && reduces && !schedule::is_prefix(call.collective);
   call.accumulate = accumulate && reduces;
   call.invariant = invariant && reduces;
   return call;
@@ -46,15 +46,17 @@ schedule::Cost Request::cost() const {
 }
 
 void add_options(CLI::App& app, Request& request) {
-  app.add_option("collective", request.collective, "allreduce, broadcast, allgather, reduce_scatter or barrier")
-      ->check(CLI::IsMember({"allreduce", "broadcast", "allgather", "reduce_scatter", "barrier"}));
+  std::vector<std::string> names;
+  for (const Collective each : schedule::kCollectives) names.emplace_back(schedule::name(each));
+  app.add_option("collective", request.collective, "allreduce, broadcast, reduce, .., as --list has them")
+      ->check(CLI::IsMember(names));
   const auto call = "The call";
   app.add_option("-c,--count", request.count,
-                 "elements: the whole vector; one rank's part for allgather and reduce_scatter")
+                 "elements: the whole vector, or one rank's part where a vector has one for each")
       ->capture_default_str()->group(call);
   app.add_option("--element-bytes", request.element_bytes, "bytes of an element")->capture_default_str()
       ->check(CLI::Range(1, 16))->group(call);
-  app.add_option("--root", request.root, "broadcast's root")->capture_default_str()->group(call);
+  app.add_option("--root", request.root, "root of broadcast, reduce, gather and scatter")->capture_default_str()->group(call);
   app.add_flag("--in-place", request.in_place, "the input lies in the output buffer")->group(call);
   app.add_flag("--average", request.average, "results are divided by the number of ranks")->group(call);
   app.add_flag("--accumulate", request.accumulate, "as 16-bit floats: no rounded partial sum travels")->group(call);

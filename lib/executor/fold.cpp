@@ -1,0 +1,75 @@
+#include "executor/fold.h"
+
+#include "executor/run.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace anello::executor {
+namespace {
+
+using schedule::Collective;
+
+// Of the lines of ranks 0 to last, each `count` elements from line(rank) on.
+template <class Line>
+void reduce_lines(Operation& operation, std::byte* into, int last, int size, Line&& line) {
+  const kernels::Reducer& reducer = *operation.reducer;
+  const std::size_t count = operation.count;
+  const std::size_t element_bytes = operation.element_bytes;
+  if (last == 0) {
+    if (reducer.finishes) {
+      reducer.finish_in_type(into, line(0), count, size);
+    } else {
+      std::memcpy(into, line(0), count * element_bytes);
+    }
+    return;
+  }
+  if (!reducer.accumulates) {
+    reducer.reduce(into, line(0), line(1), count);
+    for (int peer = 2; peer <= last; ++peer) reducer.reduce(into, into, line(peer), count);
+    if (reducer.finishes) reducer.finish_in_type(into, into, count, size);
+    return;
+  }
+  constexpr std::size_t kPiece = 512;
+  alignas(64) std::array<std::byte, kPiece * 8> sum;
+  for (std::size_t done = 0; done < count; done += kPiece) {
+    const std::size_t n = std::min(kPiece, count - done);
+    reducer.widen(sum.data(), line(0) + done * element_bytes, n);
+    for (int peer = 1; peer <= last; ++peer) reducer.accumulate(sum.data(), line(peer) + done * element_bytes, n);
+    reducer.finish(into + done * element_bytes, sum.data(), n, size);
+  }
+}
+
+}  // namespace
+
+void fold(const Group& group, Operation& operation) {
+  const schedule::Step& step = operation.plan->schedule.steps[0];
+  if (step.into.count == 0) return;
+  std::byte* const into = operation.at(step.into);
+  const int rank = group.rank;
+  const int size = group.size();
+  const std::size_t part = operation.count * operation.element_bytes;
+  const std::size_t own = std::size_t(rank) * part;
+  const auto line = [&](int peer) { return group.board.payload(peer, part); };
+  // A line with a part for every rank, of which this one takes its own.
+  const auto own_part = [&](int peer) { return group.board.payload(peer, part * std::size_t(size)) + own; };
+  const auto take = [&](auto&& from) {
+    for (int peer = 0; peer < size; ++peer) std::memcpy(into + std::size_t(peer) * part, from(peer), part);
+  };
+  switch (operation_collective(operation.kind)) {
+    case Collective::allgather:
+    case Collective::gather: return take(line);
+    case Collective::alltoall: return take(own_part);
+    case Collective::scatter: std::memcpy(into, own_part(operation.peer), part); return;
+    case Collective::allreduce:
+    case Collective::reduce: return reduce_lines(operation, into, size - 1, size, line);
+    case Collective::reduce_scatter: return reduce_lines(operation, into, size - 1, size, own_part);
+    case Collective::scan: return reduce_lines(operation, into, rank, size, line);
+    case Collective::exscan: return reduce_lines(operation, into, rank - 1, size, line);
+    case Collective::broadcast:
+    case Collective::barrier: return;
+  }
+}
+
+}  // namespace anello::executor

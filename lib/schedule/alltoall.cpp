@@ -1,0 +1,48 @@
+#include "schedule/algorithms.h"
+#include "schedule/builder.h"
+
+namespace anello::schedule {
+namespace {
+
+// Parts set aside at a time where the input lies where the result goes.
+constexpr std::size_t kSlots = 4;
+
+}  // namespace
+
+// Step d: parts change places with the ranks d above and d below, so that at any moment each rank is sent to by few.
+// In place a part is set aside before what takes its place may arrive: else two ranks would each wait for the other to
+// take its part first.
+Schedule pairwise_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const int size = topology.size;
+  const Split split(call.count * static_cast<std::size_t>(size), size, chunk);
+  Builder steps("pairwise", call, topology, rank);
+
+  std::size_t turn = 0;
+  const auto going = [&](Part part) {
+    if (!call.in_place) return input(part);
+    const Slice aside{Buffer::scratch, turn++ % kSlots * split.longest(), part.count};
+    steps.copy(aside, input(part));
+    return aside;
+  };
+  for (int d = 1; 2 * d <= size; ++d) {
+    const int above = wrap(rank + d, size);
+    const int below = wrap(rank - d, size);
+    for (std::size_t c = 0; c < split.chunks(); ++c) {
+      const Slice up = going(split.chunk(above, c));
+      if (above == below) {
+        steps.send(above, up);
+        steps.recv(below, output(split.chunk(below, c)));
+        continue;
+      }
+      const Slice down = going(split.chunk(below, c));
+      steps.send(above, up);
+      steps.recv(below, output(split.chunk(below, c)));
+      steps.send(below, down);
+      steps.recv(above, output(split.chunk(above, c)));
+    }
+  }
+  steps.copy(output(split.block(rank)), input(split.block(rank)));
+  return std::move(steps).build();
+}
+
+}  // namespace anello::schedule
