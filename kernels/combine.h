@@ -3,61 +3,78 @@
 // explains.
 #include "kernels/elements.h"
 #include "kernels/float16.h"
+#include "kernels/float8.h"
+#include "kernels/locate.h"
+#include "kernels/select.h"
 
 
 namespace anello::kernels {
 namespace {
 
-template <anello_op_t op, class Integer>
-[[gnu::always_inline]] inline Integer extreme(Integer left, Integer right) {
-  if constexpr (op == ANELLO_MIN) {
-    return left < right ? left : right;
+// Any non-zero byte is true; what comes out is 0 or 1.
+template <anello_op_t op>
+[[gnu::always_inline]] inline Bool combine_bools(Bool left, Bool right) {
+  const std::uint8_t l = left.bits, r = right.bits;
+  if constexpr (op == ANELLO_SUM || op == ANELLO_MAX || op == ANELLO_BOR || op == ANELLO_LOR) {
+    return {static_cast<std::uint8_t>((l | r) != 0 ? 1 : 0)};
+  } else if constexpr (op == ANELLO_PROD || op == ANELLO_MIN || op == ANELLO_BAND || op == ANELLO_LAND) {
+    return {static_cast<std::uint8_t>((l < r ? l : r) != 0 ? 1 : 0)};
   } else {
-    return left > right ? left : right;
+    static_assert(op == ANELLO_BXOR || op == ANELLO_LXOR, "a new operation says here what it makes of bools");
+    return {static_cast<std::uint8_t>((l != 0 ? 1 : 0) ^ (r != 0 ? 1 : 0))};
   }
 }
 
-// MIN and MAX of floats by their bits: flipping the magnitude of negative numbers makes integer order of float order,
-// with -0 just below +0.
-template <anello_op_t op, class T>
-[[gnu::always_inline]] inline T select(T left, T right) {
-  if constexpr (kFloating<T>) {
-    using Bits = typename SignedOf<sizeof(T)>::type;
-    constexpr Bits kMagnitude = static_cast<Bits>(~(std::uint64_t{1} << (8 * sizeof(T) - 1)));
-    constexpr Bits kInfinity = static_cast<Bits>(Format<T>::infinity);
-    constexpr Bits kNan = static_cast<Bits>(Format<T>::nan);
-    const Bits l = __builtin_bit_cast(Bits, left);
-    const Bits r = __builtin_bit_cast(Bits, right);
-    constexpr int kToSign = 8 * sizeof(T) - 1;
-    const Bits left_key = static_cast<Bits>(l ^ ((l >> kToSign) & kMagnitude));
-    const Bits right_key = static_cast<Bits>(r ^ ((r >> kToSign) & kMagnitude));
-    const Bits key = extreme<op>(left_key, right_key);
-    const Bits chosen = static_cast<Bits>(key ^ ((key >> kToSign) & kMagnitude));
-    const Bits l_magnitude = static_cast<Bits>(l & kMagnitude);
-    const Bits r_magnitude = static_cast<Bits>(r & kMagnitude);
-    const Bits larger = extreme<ANELLO_MAX>(l_magnitude, r_magnitude);
-    return __builtin_bit_cast(T, larger > kInfinity ? kNan : chosen);
+template <anello_op_t op, class Integer>
+[[gnu::always_inline]] inline Integer combine_integers(Integer left, Integer right) {
+  // Unsigned and at least as wide as int: the product of two uint16 would overflow a signed int.
+  using Wide = std::conditional_t<sizeof(Integer) == 8, std::uint64_t, std::uint32_t>;
+  const Wide l = static_cast<Wide>(left), r = static_cast<Wide>(right);
+  constexpr Integer kZero = 0, kOne = 1;
+  if constexpr (op == ANELLO_PROD) {
+    return static_cast<Integer>(l * r);
+  } else if constexpr (op == ANELLO_BAND) {
+    return static_cast<Integer>(l & r);
+  } else if constexpr (op == ANELLO_BOR) {
+    return static_cast<Integer>(l | r);
+  } else if constexpr (op == ANELLO_BXOR) {
+    return static_cast<Integer>(l ^ r);
+  } else if constexpr (op == ANELLO_LAND) {
+    return left == kZero ? kZero : right == kZero ? kZero : kOne;
+  } else if constexpr (op == ANELLO_LOR) {
+    return static_cast<Integer>(left | right) == kZero ? kZero : kOne;
+  } else if constexpr (op == ANELLO_LXOR) {
+    return static_cast<Integer>((left == kZero ? kZero : kOne) ^ (right == kZero ? kZero : kOne));
   } else {
-    return extreme<op>(left, right);
+    static_assert(op == ANELLO_SUM || op == ANELLO_AVG, "a new operation says here what it makes of integers");
+    return static_cast<Integer>(l + r);
+  }
+}
+
+// Of floats, but for which NaN comes out: for those who round the result, where NaNs become one.
+template <anello_op_t op, class A>
+[[gnu::always_inline]] inline A combine_loosely(A left, A right) {
+  static_assert(op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD, "a new operation says here what it does");
+  if constexpr (op == ANELLO_PROD) {
+    return left * right;
+  } else {
+    return left + right;
   }
 }
 
 // Operands of an accumulator type, or vectors of float32.
 template <anello_op_t op, class A>
 [[gnu::always_inline]] inline A combine(A left, A right) {
-  if constexpr (op == ANELLO_MIN || op == ANELLO_MAX) {
+  if constexpr (op == ANELLO_MINLOC || op == ANELLO_MAXLOC) {
+    return locate<op>(left, right);
+  } else if constexpr (std::is_same_v<A, Bool>) {
+    return combine_bools<op>(left, right);
+  } else if constexpr (op == ANELLO_MIN || op == ANELLO_MAX) {
     return select<op>(left, right);
+  } else if constexpr (std::is_integral_v<A>) {
+    return combine_integers<op>(left, right);
   } else {
-    static_assert(op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD, "a new operation says here what it does");
-    constexpr bool multiplies = op == ANELLO_PROD;
-    if constexpr (std::is_integral_v<A>) {
-      // Unsigned and at least as wide as int: the product of two uint16 would overflow a signed int.
-      using Wide = std::conditional_t<sizeof(A) == 8, std::uint64_t, std::uint32_t>;
-      const Wide l = static_cast<Wide>(left), r = static_cast<Wide>(right);
-      return static_cast<A>(multiplies ? l * r : l + r);
-    } else {
-      return canonical(multiplies ? left * right : left + right);
-    }
+    return canonical(combine_loosely<op>(left, right));
   }
 }
 

@@ -10,8 +10,25 @@
 namespace anello::kernels {
 namespace {
 
-// An element at any address, that may alias anything. Of the 16-bit floats it holds the bits: GCC does not vectorise
-// the copy of a class.
+// What is copied for a class: GCC vectorises that of an integer only.
+template <std::size_t bytes>
+struct BitsOf;
+template <>
+struct BitsOf<1> { using type = std::uint8_t; };
+template <>
+struct BitsOf<2> { using type = std::uint16_t; };
+template <>
+struct BitsOf<8> { using type = std::uint64_t; };
+template <>
+struct BitsOf<16> { using type = struct { std::uint64_t low, high; }; };
+
+template <class T>
+struct Held { using type = T; };
+template <class T>
+  requires std::is_class_v<T>
+struct Held<T> { using type = typename BitsOf<sizeof(T)>::type; };
+
+// An element at any address, that may alias anything.
 template <class T>
 class [[gnu::packed, gnu::may_alias]] Anywhere {
  public:
@@ -19,7 +36,7 @@ class [[gnu::packed, gnu::may_alias]] Anywhere {
   [[gnu::always_inline]] void set(T value) { value_ = __builtin_bit_cast(Value, value); }
 
  private:
-  using Value = std::conditional_t<std::is_class_v<T>, std::uint16_t, T>;
+  using Value = typename Held<T>::type;
   Value value_;
 };
 template <class T>
@@ -37,9 +54,6 @@ template <>
 struct SignedOf<4> { using type = std::int32_t; };
 template <>
 struct SignedOf<8> { using type = std::int64_t; };
-
-template <class T>
-constexpr bool kFloating = std::is_floating_point_v<T> || std::is_class_v<T>;
 
 // Bit patterns of a floating-point type, by its storage.
 template <class T>
@@ -60,6 +74,18 @@ template <>
 struct Format<BFloat16> {
   static constexpr std::uint16_t infinity = 0x7f80u, nan = 0x7fc0u;
 };
+
+template <>
+struct Format<Float8E4M3> {
+  static constexpr std::uint8_t infinity = 0x7eu, nan = 0x7fu;  // it has none: beyond the greatest number is NaN
+};
+template <>
+struct Format<Float8E5M2> {
+  static constexpr std::uint8_t infinity = 0x7cu, nan = 0x7eu;
+};
+
+template <class T>
+constexpr bool kFloating = requires { Format<T>::nan; };
 
 // Works on scalars and on GCC's vectors alike.
 template <class V>

@@ -1,11 +1,12 @@
 #pragma once
 // The loops of every reduction, compiled once per instruction-set level by reduce_<level>.cpp. The compiler vectorises
-// them; what it cannot (GCC 12: conversions of float16) a level brings as Pack<T>: kLanes elements of T at a time as
+// them; what it cannot (GCC 12: conversions of 16- and 8-bit floats) a level brings as Pack<T>: kLanes elements of T at a time as
 // one vector of float32.
 //
 // Everything here is in an unnamed namespace and calls nothing inline from outside but the forced-inline conversions:
 // the linker keeps one copy of an ordinary inline function, and that could be the one for another processor.
 #include "kernels/combine.h"
+#include "kernels/complex_loops.h"
 #include "kernels/reduce_levels.h"
 
 #include <cstddef>
@@ -72,7 +73,7 @@ struct Kernels {
       return;
     }
     walk<Pack>(
-        count, [=](auto pack, std::size_t k) { pack.store(i + k, combine<op>(pack.load(l + k), pack.load(r + k))); },
+        count, [=](auto pack, std::size_t k) { pack.store(i + k, combine_loosely<op>(pack.load(l + k), pack.load(r + k))); },
         [=](std::size_t k) {
           i[k].set(narrowed<T>(combine<op>(widened<A>(l[k].get()), widened<A>(r[k].get()))));
         });
@@ -149,9 +150,25 @@ struct Kernels {
   }
 };
 
-template <template <class> class PackOf, class T, class Accumulator>
+template <template <class> class PackOf, class T, class Accumulator, anello_op_t op>
+constexpr Reducer made_for() {
+  if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>) {
+    using Real = std::remove_extent_t<decltype(T::parts)>;
+    using Parts = Kernels<PackOf, Real, Real, op>;
+    using Chosen = std::conditional_t<op == ANELLO_PROD, ComplexProduct<T, Real, Parts>, Partwise<T, Parts>>;
+    return Chosen::reducer();
+  } else if constexpr (op == ANELLO_MINLOC || op == ANELLO_MAXLOC) {
+    using Pair = Located<decltype(T::value), sizeof(T)>;
+    return Kernels<PackOf, Pair, Pair, op>::reducer();
+  } else {
+    return Kernels<PackOf, T, Accumulator, op>::reducer();
+  }
+}
+
+template <template <class> class PackOf, anello_dtype_t dtype, class T, class Accumulator>
 constexpr void fill(Reducer (&row)[kOps]) {
-#define ANELLO_OP(enumerator, name) row[enumerator] = Kernels<PackOf, T, Accumulator, enumerator>::reducer();
+#define ANELLO_OP(enumerator, name, classes) \
+  if constexpr (makes_sense(dtype, enumerator)) row[enumerator] = made_for<PackOf, T, Accumulator, enumerator>();
 #include "base/ops.def"
 #undef ANELLO_OP
 }
@@ -159,8 +176,8 @@ constexpr void fill(Reducer (&row)[kOps]) {
 template <template <class> class PackOf>
 constexpr ReducerTable all_reducers() {
   ReducerTable table;
-#define ANELLO_DTYPE(enumerator, name, storage, accumulator) \
-  fill<PackOf, storage, accumulator>(table.rows[enumerator]);
+#define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) \
+  fill<PackOf, enumerator, storage, accumulator>(table.rows[enumerator]);
 #include "base/dtypes.def"
 #undef ANELLO_DTYPE
   return table;

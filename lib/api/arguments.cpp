@@ -36,6 +36,10 @@ Error check(const anello_call_t& call, int rank, int size) {
   if (reduces && !is_op(call.op)) {
     return {ANELLO_ERR_TYPE, text("anello_", kind_name(kind), ": ", int(call.op), " is no anello_op_t")};
   }
+  if (reduces && !makes_sense(call.dtype, call.op)) {
+    return {ANELLO_ERR_TYPE, text("anello_", kind_name(kind), ": ", op_name(call.op), " of ", dtype_name(call.dtype),
+                                  " makes no sense; ", op_name(call.op), " takes ", what_op_takes(call.op))};
+  }
   const bool message = kind == ANELLO_SEND || kind == ANELLO_RECV;
   const bool any_source = kind == ANELLO_RECV && call.peer == ANELLO_ANY_SOURCE;
   if ((message || kind == ANELLO_BROADCAST) && !any_source && (call.peer < 0 || call.peer >= size)) {

@@ -48,6 +48,7 @@ void put(std::vector<unsigned char>& into, anello_dtype_t dtype, std::size_t i, 
     case ANELLO_UINT8: return store(std::uint8_t(value));
     case ANELLO_FLOAT16: return store(to_float16(value));
     case ANELLO_BFLOAT16: return store(to_bfloat16(float(value)));
+    default: return;  // the others: anello-perf -d all -o all, which tests run
   }
 }
 
@@ -62,6 +63,7 @@ double get(const std::vector<unsigned char>& from, anello_dtype_t dtype, std::si
     case ANELLO_UINT8: return load(std::uint8_t());
     case ANELLO_FLOAT16: return from_float16(load(std::uint16_t()));
     case ANELLO_BFLOAT16: return from_bfloat16(load(std::uint16_t()));
+    default: break;
   }
   return 0;
 }
@@ -81,6 +83,7 @@ double reduced(anello_op_t op, anello_dtype_t dtype, int size, std::size_t i) {
       case ANELLO_PROD: value *= x; break;
       case ANELLO_MIN: value = std::min(value, x); break;
       case ANELLO_MAX: value = std::max(value, x); break;
+      default: break;
     }
   }
   if (op == ANELLO_AVG) value = floats(dtype) ? value / size : double(int(value) / size);
