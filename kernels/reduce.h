@@ -4,9 +4,9 @@
 // Pointers need the alignment of one byte only. Ranges are equal or disjoint.
 //
 // The bits are the same on every processor, whatever instructions it has:
-// integers wrap; MIN and MAX take -0 to be less than +0 and are NaN where either operand is; every NaN that is computed
-// or rounded (not merely copied or widened) is the positive quiet NaN with an empty payload; denormals are kept; 16-bit
-// floats are rounded to nearest even from float32; AVG divides the sum by ranks in the accumulator's type, integers
+// integers wrap; MIN, MAX, MINLOC and MAXLOC take -0 to be less than +0 and are NaN where either operand is; every NaN that is computed
+// or rounded (not merely copied or widened) is the positive quiet NaN with an empty payload; denormals are kept; 16- and
+// 8-bit floats are rounded to nearest even from float32; AVG divides the sum by ranks in the accumulator's type, integers
 // truncating towards zero.
 #include "base/dtype.h"
 
@@ -17,7 +17,7 @@ namespace anello::kernels {
 struct Reducer {
   std::size_t element_bytes = 0;
   std::size_t accumulator_bytes = 0;  // of one accumulator element; equal to element_bytes where it is the same type
-  // True where partial results are formed in a wider type and must not travel (SUM, PROD, AVG of 16-bit floats).
+  // True where partial results are formed in a wider type and must not travel (SUM, PROD, AVG of 16- and 8-bit floats).
   bool accumulates = false;
   // True where finish does more than copy or round (AVG).
   bool finishes = false;
@@ -34,6 +34,7 @@ struct Reducer {
   void (*finish_in_type)(void* into, const void* from, std::size_t count, int ranks) = nullptr;
 };
 
+// What makes no sense together (makes_sense) has a row without functions: movement needs no more.
 // Requires: both are known (is_dtype, is_op). The best variant for this processor, settled on first use.
 const Reducer& reducer(anello_dtype_t dtype, anello_op_t op);
 

@@ -9,9 +9,14 @@ namespace {
 template <class T>
 struct Pack : NoPack<T> {};
 
-template <>
-struct Pack<Float16> {
+struct Float32Pack {
   static constexpr std::size_t kLanes = 16;
+  static __m512 load_floats(const void* from) { return _mm512_loadu_ps(from); }
+  static void store_floats(void* into, __m512 values) { _mm512_storeu_ps(into, values); }
+};
+
+template <>
+struct Pack<Float16> : Float32Pack {
   static __m512 load(const void* from) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
   }
@@ -19,8 +24,43 @@ struct Pack<Float16> {
   static void store(void* into, __m512 values) {
     _mm256_storeu_si256(static_cast<__m256i*>(into), _mm512_cvtps_ph(canonical(values), _MM_FROUND_TO_NEAREST_INT));
   }
-  static __m512 load_floats(const void* from) { return _mm512_loadu_ps(from); }
-  static void store_floats(void* into, __m512 values) { _mm512_storeu_ps(into, values); }
+};
+
+using Words = std::int32_t __attribute__((vector_size(64)));
+
+void store_bytes(void* into, __m512 signs, Words magnitudes, std::int32_t nan) {
+  const __m128i bytes = _mm512_cvtepi32_epi8(__builtin_bit_cast(__m512i, magnitudes));
+  const __mmask16 numbers = _mm_cmpneq_epi8_mask(bytes, _mm_set1_epi8(static_cast<char>(nan)));
+  const __mmask16 negative = _kand_mask16(numbers, _mm512_movepi32_mask(_mm512_castps_si512(signs)));
+  _mm_storeu_si128(static_cast<__m128i*>(into), _mm_mask_blend_epi8(negative, bytes, _mm_or_si128(bytes, _mm_set1_epi8(-128))));
+}
+
+// A float8_e5m2 is the upper half of a float16.
+template <>
+struct Pack<Float8E5M2> : Float32Pack {
+  static __m512 load(const void* from) {
+    const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(from));
+    return _mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(bytes), 8));
+  }
+  static void store(void* into, __m512 values) {
+    store_bytes(into, values, magnitude_e5m2<__m512, Words>(values), kNan8E5M2);
+  }
+};
+
+// As a float16 its exponent, smaller by 8, makes 2^-8 of the number. NaN has all bits set, so that 1 more carries into the
+// exponent's highest, which is what makes a float16 of it NaN.
+template <>
+struct Pack<Float8E4M3> : Float32Pack {
+  static __m512 load(const void* from) {
+    const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+    const __m256i half = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16(static_cast<short>(0xbf80)));
+    const __m256i carried = _mm256_add_epi16(half, _mm256_set1_epi16(0x0080));
+    const __m256i nan = _mm256_and_si256(carried, _mm256_set1_epi16(0x4000));
+    return _mm512_cvtph_ps(_mm256_or_si256(half, nan)) * _mm512_set1_ps(0x1p8f);
+  }
+  static void store(void* into, __m512 values) {
+    store_bytes(into, values, magnitude_e4m3<__m512, Words>(values), kNan8E4M3);
+  }
 };
 
 }  // namespace

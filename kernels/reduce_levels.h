@@ -10,12 +10,12 @@ namespace anello::kernels {
 enum class Level { plain, avx2, avx512 };
 
 inline constexpr int kDtypes = 0
-#define ANELLO_DTYPE(enumerator, name, storage, accumulator) +1
+#define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) +1
 #include "base/dtypes.def"
 #undef ANELLO_DTYPE
     ;
 inline constexpr int kOps = 0
-#define ANELLO_OP(enumerator, name) +1
+#define ANELLO_OP(enumerator, name, classes) +1
 #include "base/ops.def"
 #undef ANELLO_OP
     ;
@@ -27,7 +27,7 @@ struct ReducerTable {
 const char* level_name(Level level);
 // Built in and usable on this processor, slowest first; plain is always there.
 const std::vector<Level>& usable_levels();
-// Requires: level is usable.
+// Requires: level is usable, makes_sense(dtype, op).
 const Reducer& reducer(Level level, anello_dtype_t dtype, anello_op_t op);
 
 // One per file reduce_<level>.cpp.

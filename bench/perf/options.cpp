@@ -1,5 +1,7 @@
 #include "perf/options.h"
 
+#include "perf/pattern.h"
+
 #include <CLI/CLI.hpp>
 
 #include <sched.h>
@@ -69,13 +71,39 @@ std::vector<Value> listed(const std::string& words, const std::map<std::string, 
   return values;
 }
 
-// nccl-tests' names beside anello.h's.
-const std::map<std::string, anello_dtype_t> kTypes{
-    {"float32", ANELLO_FLOAT32}, {"float", ANELLO_FLOAT32},   {"float64", ANELLO_FLOAT64}, {"double", ANELLO_FLOAT64},
-    {"int32", ANELLO_INT32},     {"int64", ANELLO_INT64},     {"uint8", ANELLO_UINT8},     {"float16", ANELLO_FLOAT16},
-    {"half", ANELLO_FLOAT16},    {"bfloat16", ANELLO_BFLOAT16}};
-const std::map<std::string, anello_op_t> kOps{
-    {"sum", ANELLO_SUM}, {"prod", ANELLO_PROD}, {"min", ANELLO_MIN}, {"max", ANELLO_MAX}, {"avg", ANELLO_AVG}};
+// The library's own name of each; nccl-tests' beside them.
+std::map<std::string, anello_dtype_t> dtypes_by_name() {
+  std::map<std::string, anello_dtype_t> names{
+      {"float", ANELLO_FLOAT32},       {"double", ANELLO_FLOAT64},      {"half", ANELLO_FLOAT16},
+      {"f8e4m3", ANELLO_FLOAT8_E4M3}, {"f8e5m2", ANELLO_FLOAT8_E5M2}};
+  for (int dtype = ANELLO_FLOAT32; dtype <= ANELLO_INT64_INT; ++dtype) {
+    names.emplace(anello_dtype_name(static_cast<anello_dtype_t>(dtype)), static_cast<anello_dtype_t>(dtype));
+  }
+  return names;
+}
+std::map<std::string, anello_op_t> ops_by_name() {
+  std::map<std::string, anello_op_t> names;
+  for (int op = ANELLO_SUM; op <= ANELLO_MAXLOC; ++op) {
+    names.emplace(anello_op_name(static_cast<anello_op_t>(op)), static_cast<anello_op_t>(op));
+  }
+  return names;
+}
+
+// Those that make sense of -d times -o, by type.
+std::vector<Reduction> reductions(const std::vector<anello_dtype_t>& dtypes, const std::vector<anello_op_t>& ops,
+                                  bool reduces) {
+  std::vector<Reduction> pairs;
+  for (const anello_dtype_t dtype : dtypes) {
+    for (const anello_op_t op : ops) {
+      if (!reduces || makes_sense(dtype, op)) pairs.push_back({dtype, op});
+    }
+  }
+  if (pairs.empty()) {
+    throw CLI::ValidationError("-o", std::string(anello_op_name(ops.front())) + " of " +
+                                         anello_dtype_name(dtypes.front()) + " makes no sense; see --help");
+  }
+  return pairs;
+}
 
 int processors() {
   cpu_set_t set;
@@ -114,9 +142,12 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
       ->type_name("N");
   app.add_option("-c,--check", options.checks, "Calls after that whose results are verified, with data of their own "
                  "(default 1; 0: none)")->check(CLI::Range(0, 1000))->type_name("N");
-  app.add_option("-o,--op", ops, "sum (default), prod, min, max, avg, a list, or all")->type_name("OP");
-  app.add_option("-d,--datatype", types, "float32 or float (default), float64 or double, int32, int64, uint8, float16 "
-                 "or half, bfloat16, a list, or all")->type_name("TYPE");
+  app.add_option("-o,--op", ops, "sum (default), prod, min, max, avg, band, bor, bxor, land, lor, lxor, minloc, maxloc, a "
+                 "list, or all")->type_name("OP");
+  app.add_option("-d,--datatype", types, "float32 or float (default), float64 or double, float16 or half, bfloat16, "
+                 "float8_e4m3, float8_e5m2, int8 to int64, uint8 to uint64, bool, complex64, complex128, byte, "
+                 "float32_int, float64_int, int32_int, int64_int, a list, or all. Pairs of type and operation that make "
+                 "no sense are skipped")->type_name("TYPE");
   app.add_option("-r,--root", options.root, "Root of broadcast (default 0); -1: each rank in turn")
       ->check(CLI::Range(-1, 1 << 20))->type_name("RANK");
   app.add_option("--ranks", ranks, "processes (default): this one is a rank of a job that a launcher started; or "
@@ -140,9 +171,11 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
     options.step_bytes = std::max<std::size_t>(bytes_of(step), 1);
     if (options.max_bytes < options.min_bytes) throw CLI::ValidationError("-e", "is smaller than -b");
     if (options.factor > 0 && options.min_bytes == 0) throw CLI::ValidationError("-f", "never leaves -b 0; use -i");
-    options.dtypes = listed(types, kTypes, "-d");
-    options.ops = listed(ops, kOps, "-o");
-    if (!reduces(options.collective)) options.ops = {ANELLO_SUM};
+    const auto dtypes = listed(types, dtypes_by_name(), "-d");
+    const bool reduced = reduces(options.collective);
+    const auto wanted = reduced ? listed(ops, ops_by_name(), "-o") : std::vector{ANELLO_SUM};
+    options.reductions = reductions(dtypes, wanted, reduced);
+    options.skipped = dtypes.size() * wanted.size() - options.reductions.size();
     options.threads = ranks == "threads";
     if (!options.threads && options.thread_count > 1) throw CLI::ValidationError("-t", "needs --ranks threads");
     if (options.thread_count == 0) options.thread_count = processors();

@@ -10,6 +10,12 @@
 
 namespace perf {
 
+// What is measured in turn; of collectives that only move data, op does not matter.
+struct Reduction {
+  anello_dtype_t dtype;
+  anello_op_t op;
+};
+
 struct Options {
   Collective collective = Collective::allreduce;
   std::size_t min_bytes = std::size_t{32} << 20;
@@ -19,8 +25,8 @@ struct Options {
   int iterations = 20;
   int warmup = 1;
   int checks = 1;
-  std::vector<anello_op_t> ops{ANELLO_SUM};
-  std::vector<anello_dtype_t> dtypes{ANELLO_FLOAT32};
+  std::vector<Reduction> reductions{{ANELLO_FLOAT32, ANELLO_SUM}};
+  std::size_t skipped = 0;  // pairs of -d and -o that make no sense
   int root = 0;  // -1: each in turn
   bool threads = false;
   int thread_count = 0;

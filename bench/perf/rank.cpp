@@ -40,17 +40,15 @@ std::vector<Case> cases(const Options& options, int ranks) {
   const bool rooted = has_root(options.collective);
   const int first = rooted && options.root >= 0 ? options.root : 0;
   const int last = rooted && options.root < 0 ? ranks - 1 : first;
-  for (anello_dtype_t dtype : options.dtypes) {
-    for (anello_op_t op : options.ops) {
-      for (int root = first; root <= last; ++root) {
-        for (std::size_t bytes : options.sizes()) {
-          Case of;
-          of.collective = options.collective;
-          of.dtype = dtype;
-          of.op = op;
-          of.root = root;
-          all.push_back(sized(of, bytes, ranks));
-        }
+  for (const Reduction& reduction : options.reductions) {
+    for (int root = first; root <= last; ++root) {
+      for (std::size_t bytes : options.sizes()) {
+        Case of;
+        of.collective = options.collective;
+        of.dtype = reduction.dtype;
+        of.op = reduction.op;
+        of.root = root;
+        all.push_back(sized(of, bytes, ranks));
       }
     }
   }

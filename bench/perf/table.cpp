@@ -59,6 +59,9 @@ void print_header(const Options& options, const std::vector<Participant>& ranks,
                 who.transports.empty() ? "" : "  ", who.transports.c_str());
   }
   if (ranks.size() > kRanksNamed) std::printf("#   and %zu more\n", ranks.size() - kRanksNamed);
+  if (options.skipped > 0) {
+    std::printf("# %zu pairs of type and operation make no sense and are skipped\n", options.skipped);
+  }
   if (ceilings) {
     std::printf("# this host now: memcpy %.1f GB/s", ceilings->memcpy_gbps);
     if (ceilings->cache_line_ns) std::printf(", cache line %.0f ns one way", *ceilings->cache_line_ns);

@@ -27,7 +27,7 @@
  *           communicator take their order from the order of posting; a program that posts them from several threads
  *           must order those posts itself, and equally on every rank.
  * Time      Every wait has a deadline (ANELLO_TIMEOUT_MS, anello_config_t.timeout_ms), counted from the last progress.
- * Bits      Ranks that receive the same result receive the same bits. float16 and bfloat16 accumulate in float32 and
+ * Bits      Ranks that receive the same result receive the same bits. 16- and 8-bit floats accumulate in float32 and
  *           round once.
  * Fork      A forked child must not use what its parent created: every call returns ANELLO_ERR_FORKED.
  */
@@ -88,17 +88,54 @@ typedef ANELLO_ENUM(anello_dtype) {
   ANELLO_INT64 = 3,
   ANELLO_UINT8 = 4,
   ANELLO_FLOAT16 = 5,  /* IEEE 754 binary16 */
-  ANELLO_BFLOAT16 = 6  /* the upper half of a float32 */
+  ANELLO_BFLOAT16 = 6, /* the upper half of a float32 */
+  ANELLO_INT8 = 7,
+  ANELLO_INT16 = 8,
+  ANELLO_UINT16 = 9,
+  ANELLO_UINT32 = 10,
+  ANELLO_UINT64 = 11,
+  ANELLO_FLOAT8_E4M3 = 12, /* OCP E4M3, "e4m3fn": up to 448, no infinity, one NaN of each sign */
+  ANELLO_FLOAT8_E5M2 = 13, /* OCP E5M2: as IEEE 754 would have it, up to 57344, then infinity */
+  ANELLO_BOOL = 14,        /* one byte: 0 is false, all else true; what is computed is 0 or 1 */
+  ANELLO_COMPLEX64 = 15,   /* two float32: real, imaginary */
+  ANELLO_COMPLEX128 = 16,  /* two float64 */
+  ANELLO_BYTE = 17,        /* moves, never reduces */
+  ANELLO_FLOAT32_INT = 18, /* the pairs below, for MINLOC and MAXLOC */
+  ANELLO_FLOAT64_INT = 19,
+  ANELLO_INT32_INT = 20,
+  ANELLO_INT64_INT = 21
 } anello_dtype_t;
 
-/* Integers wrap. MIN and MAX of floats propagate NaN. AVG is the sum divided by the number of ranks, integers
- * truncated towards zero. */
+/* A value and where it came from. 8 bytes with a value of 4, 16 with one of 8, whose last 4 bytes are padding and become
+ * 0 where a pair is computed. */
+typedef struct anello_float32_int { float value; int32_t index; } anello_float32_int_t;
+typedef struct anello_float64_int { double value; int32_t index; } anello_float64_int_t;
+typedef struct anello_int32_int { int32_t value; int32_t index; } anello_int32_int_t;
+typedef struct anello_int64_int { int64_t value; int32_t index; } anello_int64_int_t;
+
+/* What makes no sense (bor of floats, min of complex numbers, anything of bytes) is ANELLO_ERR_TYPE.
+ * Integers wrap. MIN and MAX of floats propagate NaN and take -0 to be less than +0. AVG is the sum divided by the
+ * number of ranks, integers truncated towards zero; not of bool. Of bool, SUM, MAX and BOR are LOR; PROD, MIN and BAND
+ * are LAND; BXOR is LXOR. B* (bits) and L* (0 or 1) take integers and bool. MINLOC and MAXLOC take pairs: the least or
+ * greatest value in the order of MIN and MAX, NaN winning, and of equal ones that with the lowest index.
+ * A complex product is (ac - bd) + (ad + bc)i, without the repairs of infinities of C's annex G.
+ * Of rounding to 8 bits: to nearest even; past the end (E4M3: from above 464) E4M3 becomes NaN, never 448, and E5M2
+ * infinity, so that an overflow shows.
+ * Alone (one rank), the input is the result as it is. */
 typedef ANELLO_ENUM(anello_op) {
   ANELLO_SUM = 0,
   ANELLO_PROD = 1,
   ANELLO_MIN = 2,
   ANELLO_MAX = 3,
-  ANELLO_AVG = 4
+  ANELLO_AVG = 4,
+  ANELLO_BAND = 5,
+  ANELLO_BOR = 6,
+  ANELLO_BXOR = 7,
+  ANELLO_LAND = 8,
+  ANELLO_LOR = 9,
+  ANELLO_LXOR = 10,
+  ANELLO_MINLOC = 11,
+  ANELLO_MAXLOC = 12
 } anello_op_t;
 
 /* Bytes of one element; 0 for an unknown type. */

@@ -88,6 +88,10 @@ Error check(const anello_call_t& call, int rank, int size) {
   if (kind_is_prefix(kind) && call.op == ANELLO_AVG) {
     return type(call, "ANELLO_AVG divides by the number of ranks, which is not how many are in a prefix; use ANELLO_SUM");
   }
+  if (kind_reduces(kind) && !makes_sense(call.dtype, call.op)) {
+    return type(call, text(op_name(call.op), " of ", dtype_name(call.dtype), " makes no sense; ", op_name(call.op), " takes ",
+                           what_op_takes(call.op)));
+  }
   const bool any_source = has_status(kind) && call.peer == ANELLO_ANY_SOURCE;
   const bool nobody = is_message(kind) && call.peer == ANELLO_RANK_NULL;
   if ((is_message(kind) || kind_has_root(kind)) && !any_source && !nobody && (call.peer < 0 || call.peer >= size)) {

@@ -1,13 +1,35 @@
 #include "base/dtype.h"
 
 namespace anello {
+namespace {
+
+struct ClassName {
+  DtypeClass type_class;
+  const char* name;
+};
+constexpr ClassName kClassNames[] = {{kInteger, "integers"}, {kFloat, "floats"}, {kComplex, "complex numbers"},
+                                     {kBool, "bool"}, {kPair, "pairs of a value and an int32"}, {kBytes, "bytes"}};
+
+}  // namespace
+
+std::string what_op_takes(anello_op_t op) {
+  std::string list;
+  unsigned left = classes_for(op);
+  for (const ClassName& row : kClassNames) {
+    if ((left & row.type_class) == 0) continue;
+    left &= ~row.type_class;
+    if (!list.empty()) list += left == 0 ? " and " : ", ";
+    list += row.name;
+  }
+  return list;
+}
 
 bool is_dtype(int dtype) { return dtype_bytes(static_cast<anello_dtype_t>(dtype)) != 0; }
 
 bool is_op(int op) {
   switch (op) {
-#define ANELLO_OP(enumerator, name) \
-  case enumerator:                  \
+#define ANELLO_OP(enumerator, name, classes) \
+  case enumerator:                           \
     return true;
 #include "base/ops.def"
 #undef ANELLO_OP
@@ -18,8 +40,8 @@ bool is_op(int op) {
 
 std::size_t dtype_bytes(anello_dtype_t dtype) {
   switch (dtype) {
-#define ANELLO_DTYPE(enumerator, name, storage, accumulator) \
-  case enumerator:                                           \
+#define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) \
+  case enumerator:                                                       \
     return sizeof(storage);
 #include "base/dtypes.def"
 #undef ANELLO_DTYPE
@@ -29,8 +51,8 @@ std::size_t dtype_bytes(anello_dtype_t dtype) {
 
 const char* dtype_name(anello_dtype_t dtype) {
   switch (dtype) {
-#define ANELLO_DTYPE(enumerator, name, storage, accumulator) \
-  case enumerator:                                           \
+#define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) \
+  case enumerator:                                                       \
     return #name;
 #include "base/dtypes.def"
 #undef ANELLO_DTYPE
@@ -40,8 +62,8 @@ const char* dtype_name(anello_dtype_t dtype) {
 
 const char* op_name(anello_op_t op) {
   switch (op) {
-#define ANELLO_OP(enumerator, name) \
-  case enumerator:                  \
+#define ANELLO_OP(enumerator, name, classes) \
+  case enumerator:                           \
     return #name;
 #include "base/ops.def"
 #undef ANELLO_OP

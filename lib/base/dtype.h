@@ -1,9 +1,10 @@
 #pragma once
-// The tables of dtypes.def and ops.def: sizes and names.
+// The tables of dtypes.def and ops.def: sizes, names, and which operation makes sense for which type.
 #include <anello/anello.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace anello {
 
@@ -13,6 +14,54 @@ struct Float16 {
 struct BFloat16 {
   std::uint16_t bits;
 };
+struct Float8E4M3 {
+  std::uint8_t bits;
+};
+struct Float8E5M2 {
+  std::uint8_t bits;
+};
+// Not C++'s bool, which may hold nothing but 0 and 1.
+struct Bool {
+  std::uint8_t bits;
+};
+struct Byte {
+  std::uint8_t bits;
+};
+struct Complex64 {
+  float parts[2];
+};
+struct Complex128 {
+  double parts[2];
+};
+
+enum DtypeClass : unsigned { kInteger = 1, kFloat = 2, kComplex = 4, kBool = 8, kPair = 16, kBytes = 32 };
+
+constexpr unsigned class_of(anello_dtype_t dtype) {
+  switch (dtype) {
+#define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) \
+  case enumerator:                                                       \
+    return type_class;
+#include "base/dtypes.def"
+#undef ANELLO_DTYPE
+  }
+  return 0;
+}
+
+constexpr unsigned classes_for(anello_op_t op) {
+  switch (op) {
+#define ANELLO_OP(enumerator, name, classes) \
+  case enumerator:                           \
+    return classes;
+#include "base/ops.def"
+#undef ANELLO_OP
+  }
+  return 0;
+}
+
+// False also where either is unknown.
+constexpr bool makes_sense(anello_dtype_t dtype, anello_op_t op) { return (class_of(dtype) & classes_for(op)) != 0; }
+// For people: "integers and bool".
+std::string what_op_takes(anello_op_t op);
 
 bool is_dtype(int dtype);
 bool is_op(int op);

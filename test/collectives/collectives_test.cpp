@@ -82,7 +82,9 @@ TEST_CASE("every collective, type and operation is right over every transport") 
   CHECK(run_ranks(size, transports.c_str(), [](const Rank& me) {
     for (const std::size_t count : {std::size_t(0), std::size_t(1), std::size_t(me.size + 1), std::size_t(1037)}) {
       for (const anello_dtype_t dtype : kTypes) {
-        for (const anello_op_t op : kOps) check_reductions(me, count, dtype, op);
+        for (const anello_op_t op : kOps) {
+          if (defined(dtype, op)) check_reductions(me, count, dtype, op);
+        }
       }
       check_movements(me, count);
     }

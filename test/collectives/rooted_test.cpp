@@ -186,6 +186,7 @@ TEST_CASE("rooted collectives, alltoall and scans are right over every transport
       for (const anello_dtype_t dtype : kTypes) {
         const Check check{me, count, dtype};
         for (const anello_op_t op : kOps) {
+          if (!defined(dtype, op)) continue;
           check.reduce(op, int(count + std::size_t(op)) % me.size);
           if (op != ANELLO_AVG) check.scans(op);
         }

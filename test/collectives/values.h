@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -24,18 +25,25 @@ inline std::uint16_t to_bfloat16(float value) {
   std::memcpy(&wide, &value, sizeof wide);
   return std::uint16_t(wide >> 16);  // exact for small whole numbers
 }
-inline float from_float16(std::uint16_t bits) {
-  const int exponent = (bits >> 10) & 31;
-  const float mantissa = float(bits & 1023) / 1024.0f;
-  const float magnitude = exponent == 0 ? mantissa / 16384.0f : (1.0f + mantissa) * float(1u << exponent) / 32768.0f;
-  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-}
-inline std::uint16_t to_float16(int value) {
-  if (value == 0) return 0;
-  int exponent = 0;
-  while ((value >> exponent) > 1) ++exponent;
-  return std::uint16_t((exponent + 15) << 10 | ((value << (10 - exponent)) & 1023));
-}
+// Floats of few bits, normal or zero: whole numbers that fit, exactly.
+struct Narrow {
+  int exponent_bits;
+  int mantissa_bits;
+  int bias() const { return (1 << (exponent_bits - 1)) - 1; }
+  double decode(unsigned bits) const {
+    const int exponent = int(bits >> mantissa_bits) & ((1 << exponent_bits) - 1);
+    const double mantissa = double(bits & ((1u << mantissa_bits) - 1)) / double(1 << mantissa_bits);
+    const double magnitude = exponent == 0 ? std::ldexp(mantissa, 1 - bias()) : std::ldexp(1 + mantissa, exponent - bias());
+    return (bits >> (exponent_bits + mantissa_bits) & 1) != 0 ? -magnitude : magnitude;
+  }
+  unsigned encode(int value) const {
+    if (value == 0) return 0;
+    const int exponent = std::ilogb(value);
+    const double mantissa = std::ldexp(value, -exponent) - 1;
+    return unsigned(exponent + bias()) << mantissa_bits | unsigned(std::ldexp(mantissa, mantissa_bits));
+  }
+};
+inline constexpr Narrow kFloat16{5, 10}, kE4M3{4, 3}, kE5M2{5, 2};
 
 inline void put(std::vector<unsigned char>& into, anello_dtype_t dtype, std::size_t i, int value) {
   unsigned char* at = into.data() + i * anello_dtype_size(dtype);
@@ -46,8 +54,18 @@ inline void put(std::vector<unsigned char>& into, anello_dtype_t dtype, std::siz
     case ANELLO_INT32: return store(std::int32_t(value));
     case ANELLO_INT64: return store(std::int64_t(value));
     case ANELLO_UINT8: return store(std::uint8_t(value));
-    case ANELLO_FLOAT16: return store(to_float16(value));
+    case ANELLO_INT8: return store(std::int8_t(value));
+    case ANELLO_INT16: return store(std::int16_t(value));
+    case ANELLO_UINT16: return store(std::uint16_t(value));
+    case ANELLO_UINT32: return store(std::uint32_t(value));
+    case ANELLO_UINT64: return store(std::uint64_t(value));
+    case ANELLO_FLOAT16: return store(std::uint16_t(kFloat16.encode(value)));
     case ANELLO_BFLOAT16: return store(to_bfloat16(float(value)));
+    case ANELLO_FLOAT8_E4M3: return store(std::uint8_t(kE4M3.encode(value)));
+    case ANELLO_FLOAT8_E5M2: return store(std::uint8_t(kE5M2.encode(value)));
+    case ANELLO_COMPLEX64: return store(std::complex<float>(float(value), 0));
+    case ANELLO_COMPLEX128: return store(std::complex<double>(value, 0));
+    default: return;  // not of kTypes
   }
 }
 
@@ -60,14 +78,33 @@ inline double get(const std::vector<unsigned char>& from, anello_dtype_t dtype, 
     case ANELLO_INT32: return load(std::int32_t());
     case ANELLO_INT64: return double(load(std::int64_t()));
     case ANELLO_UINT8: return load(std::uint8_t());
-    case ANELLO_FLOAT16: return from_float16(load(std::uint16_t()));
+    case ANELLO_INT8: return load(std::int8_t());
+    case ANELLO_INT16: return load(std::int16_t());
+    case ANELLO_UINT16: return load(std::uint16_t());
+    case ANELLO_UINT32: return load(std::uint32_t());
+    case ANELLO_UINT64: return double(load(std::uint64_t()));
+    case ANELLO_FLOAT16: return kFloat16.decode(load(std::uint16_t()));
     case ANELLO_BFLOAT16: return from_bfloat16(load(std::uint16_t()));
+    case ANELLO_FLOAT8_E4M3: return kE4M3.decode(load(std::uint8_t()));
+    case ANELLO_FLOAT8_E5M2: return kE5M2.decode(load(std::uint8_t()));
+    case ANELLO_COMPLEX64: return load(std::complex<float>()).real();
+    case ANELLO_COMPLEX128: return load(std::complex<double>()).real();
+    default: return 0;
   }
-  return 0;
 }
 
 inline bool floats(anello_dtype_t dtype) {
-  return dtype == ANELLO_FLOAT32 || dtype == ANELLO_FLOAT64 || dtype == ANELLO_FLOAT16 || dtype == ANELLO_BFLOAT16;
+  switch (dtype) {
+    case ANELLO_FLOAT32:
+    case ANELLO_FLOAT64:
+    case ANELLO_FLOAT16:
+    case ANELLO_BFLOAT16:
+    case ANELLO_FLOAT8_E4M3:
+    case ANELLO_FLOAT8_E5M2:
+    case ANELLO_COMPLEX64:
+    case ANELLO_COMPLEX128: return true;
+    default: return false;
+  }
 }
 
 // What the reduction of number(r, i) over all ranks must give, before rounding to the type.
@@ -81,19 +118,31 @@ inline double reduced(anello_op_t op, anello_dtype_t dtype, int size, std::size_
       case ANELLO_PROD: value *= x; break;
       case ANELLO_MIN: value = std::min(value, x); break;
       case ANELLO_MAX: value = std::max(value, x); break;
+      default: break;  // not of kOps
     }
   }
   if (op == ANELLO_AVG) value = floats(dtype) ? value / size : double(int(value) / size);
-  return value;
+  return dtype == ANELLO_INT8 ? double(std::int8_t(int(value))) : value;  // the only type here that these can wrap
+}
+
+// Complex numbers have no order.
+inline bool defined(anello_dtype_t dtype, anello_op_t op) {
+  return (dtype != ANELLO_COMPLEX64 && dtype != ANELLO_COMPLEX128) || (op != ANELLO_MIN && op != ANELLO_MAX);
 }
 
 inline bool close(double got, double expected, anello_dtype_t dtype) {
-  const double tolerance = dtype == ANELLO_BFLOAT16 ? 1.0 / 256 : dtype == ANELLO_FLOAT16 ? 1.0 / 2048 : 1e-6;
+  const double tolerance = dtype == ANELLO_BFLOAT16      ? 1.0 / 256
+                           : dtype == ANELLO_FLOAT16     ? 1.0 / 2048
+                           : dtype == ANELLO_FLOAT8_E4M3 ? 1.0 / 16
+                           : dtype == ANELLO_FLOAT8_E5M2 ? 1.0 / 8
+                                                         : 1e-6;
   return std::abs(got - expected) <= tolerance * std::abs(expected);
 }
 
-inline constexpr anello_dtype_t kTypes[] = {ANELLO_FLOAT32, ANELLO_FLOAT64, ANELLO_INT32,   ANELLO_INT64,
-                                     ANELLO_UINT8,   ANELLO_FLOAT16, ANELLO_BFLOAT16};
+inline constexpr anello_dtype_t kTypes[] = {
+    ANELLO_FLOAT32, ANELLO_FLOAT64,  ANELLO_INT32,       ANELLO_INT64,       ANELLO_UINT8,     ANELLO_FLOAT16,
+    ANELLO_BFLOAT16, ANELLO_INT8,    ANELLO_INT16,       ANELLO_UINT16,      ANELLO_UINT32,    ANELLO_UINT64,
+    ANELLO_FLOAT8_E4M3, ANELLO_FLOAT8_E5M2, ANELLO_COMPLEX64, ANELLO_COMPLEX128};
 inline constexpr anello_op_t kOps[] = {ANELLO_SUM, ANELLO_PROD, ANELLO_MIN, ANELLO_MAX, ANELLO_AVG};
 
 }  // namespace anello::test

@@ -16,13 +16,16 @@ using namespace perf;
 
 namespace {
 
-constexpr std::array kTypes{ANELLO_FLOAT32, ANELLO_FLOAT64, ANELLO_INT32,   ANELLO_INT64,
-                            ANELLO_UINT8,   ANELLO_FLOAT16, ANELLO_BFLOAT16};
-constexpr std::array kOps{ANELLO_SUM, ANELLO_PROD, ANELLO_MIN, ANELLO_MAX, ANELLO_AVG};
+// Those that hold all these small numbers exactly, or wrap.
+constexpr std::array kTypes{ANELLO_FLOAT32, ANELLO_FLOAT64, ANELLO_INT32,  ANELLO_INT64,  ANELLO_UINT8,
+                            ANELLO_FLOAT16, ANELLO_BFLOAT16, ANELLO_INT8,  ANELLO_INT16,  ANELLO_UINT16,
+                            ANELLO_UINT32,  ANELLO_UINT64};
+constexpr std::array kOps{ANELLO_SUM, ANELLO_PROD, ANELLO_MIN, ANELLO_MAX, ANELLO_AVG, ANELLO_BAND, ANELLO_BOR,
+                          ANELLO_BXOR, ANELLO_LAND, ANELLO_LOR, ANELLO_LXOR};
 constexpr std::size_t kCount = 3 * kPeriod + 17;
 
 double at(const Block& block, anello_dtype_t dtype, std::size_t i) {
-  return decode(dtype, block.data() + i * anello_dtype_size(dtype));
+  return decode(dtype, block.data() + i * anello_dtype_size(dtype)).value;
 }
 
 // A buffer that holds the block as it should, from element `first` on.
@@ -44,6 +47,13 @@ std::int64_t plain(anello_op_t op, const std::vector<std::int64_t>& values) {
       case ANELLO_PROD: result *= next; break;
       case ANELLO_MIN: result = next < result ? next : result; break;
       case ANELLO_MAX: result = next > result ? next : result; break;
+      case ANELLO_BAND: result &= next; break;
+      case ANELLO_BOR: result |= next; break;
+      case ANELLO_BXOR: result ^= next; break;
+      case ANELLO_LAND: result = result != 0 && next != 0; break;
+      case ANELLO_LOR: result = result != 0 || next != 0; break;
+      case ANELLO_LXOR: result = (result != 0) != (next != 0); break;
+      default: FAIL("no operation of single numbers");
     }
   }
   return op == ANELLO_AVG ? result / static_cast<std::int64_t>(values.size()) : result;
@@ -54,6 +64,7 @@ std::int64_t plain(anello_op_t op, const std::vector<std::int64_t>& values) {
 TEST_CASE("the expected reduction is what plain integers give, exactly, in every type") {
   for (anello_dtype_t dtype : kTypes) {
     for (anello_op_t op : kOps) {
+      if (!makes_sense(dtype, op)) continue;
       for (int ranks : {1, 2, 3, 5, 8}) {
         std::vector<Block> inputs;
         for (int rank = 0; rank < ranks; ++rank) inputs.push_back(input(dtype, op, rank, ranks, 7));
@@ -64,8 +75,10 @@ TEST_CASE("the expected reduction is what plain integers give, exactly, in every
           for (const Block& block : inputs) values.push_back(static_cast<std::int64_t>(at(block, dtype, i)));
           const double result = at(expected, dtype, i);
           const auto right = plain(op, values);
-          // Eight factors of two do not fit a uint8.
-          const double wrapped = dtype == ANELLO_UINT8 ? static_cast<double>(right & 255) : static_cast<double>(right);
+          // Eight factors of two do not fit a byte.
+          std::array<unsigned char, 8> held{};
+          encode(dtype, static_cast<double>(right), held.data());
+          const double wrapped = decode(dtype, held.data()).value;
           if (result != wrapped) ++differing;
         }
         INFO(anello_dtype_name(dtype) << " " << anello_op_name(op) << " " << ranks << " ranks");
@@ -75,8 +88,42 @@ TEST_CASE("the expected reduction is what plain integers give, exactly, in every
   }
 }
 
+TEST_CASE("both parts of complex numbers and pairs are reduced") {
+  const auto part = [](const Block& block, anello_dtype_t dtype, std::size_t i) {
+    return decode(dtype, block.data() + i * anello_dtype_size(dtype));
+  };
+  for (anello_dtype_t dtype : {ANELLO_COMPLEX64, ANELLO_COMPLEX128}) {
+    const Block left = input(dtype, ANELLO_PROD, 0, 2, 3), right = input(dtype, ANELLO_PROD, 1, 2, 3);
+    const Block product = reduced(dtype, ANELLO_PROD, 2, 3), sum = reduced(dtype, ANELLO_SUM, 2, 3);
+    std::size_t imaginary = 0, differing = 0;
+    for (std::size_t i = 0; i < kPeriod; ++i) {
+      const Number l = part(left, dtype, i), r = part(right, dtype, i), got = part(product, dtype, i);
+      differing += got.value != l.value * r.value - l.second * r.second ||
+                   got.second != l.value * r.second + l.second * r.value;
+      imaginary += got.second != 0 && part(sum, dtype, i).second != part(sum, dtype, i).value;
+    }
+    CHECK(differing == 0);
+    CHECK(imaginary > kPeriod / 4);
+  }
+  for (anello_dtype_t dtype : {ANELLO_FLOAT32_INT, ANELLO_FLOAT64_INT, ANELLO_INT32_INT, ANELLO_INT64_INT}) {
+    for (anello_op_t op : {ANELLO_MINLOC, ANELLO_MAXLOC}) {
+      const Block left = input(dtype, op, 0, 2, 3), right = input(dtype, op, 1, 2, 3), found = reduced(dtype, op, 2, 3);
+      std::size_t ties = 0, differing = 0;
+      for (std::size_t i = 0; i < kPeriod; ++i) {
+        const Number l = part(left, dtype, i), r = part(right, dtype, i), got = part(found, dtype, i);
+        const bool tie = l.value == r.value;
+        const bool takes_left = tie ? l.second <= r.second : (l.value < r.value) == (op == ANELLO_MINLOC);
+        ties += tie;
+        differing += got.value != (takes_left ? l : r).value || got.second != (takes_left ? l : r).second;
+      }
+      CHECK(differing == 0);
+      CHECK(ties > kPeriod / 20);
+    }
+  }
+}
+
 TEST_CASE("ranks and seeds have different data") {
-  for (anello_op_t op : kOps) {
+  for (anello_op_t op : {ANELLO_SUM, ANELLO_PROD, ANELLO_MIN, ANELLO_MAX, ANELLO_AVG}) {
     CHECK(input(ANELLO_FLOAT32, op, 0, 4, 1) != input(ANELLO_FLOAT32, op, 1, 4, 1));
     CHECK(input(ANELLO_FLOAT32, op, 0, 4, 1) != input(ANELLO_FLOAT32, op, 0, 4, 2));
   }
