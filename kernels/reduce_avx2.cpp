@@ -57,8 +57,9 @@ template <>
 struct Pack<Float8E4M3> : Float32Pack {
   static __m256 load(const void* from) { return load_scaled(from) * _mm256_set1_ps(0x1p8f); }
   static void store(void* into, __m256 values) { store_scaled<0>(into, values); }
-  // As load, combine and store would, but that rounding undoes the scale.
+  // As load, combine and store would, but that rounding undoes the scale: of operations whose result's scale is known.
   template <anello_op_t op>
+    requires(op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD)
   static void reduce(void* into, const void* left, const void* right) {
     store_scaled<op == ANELLO_PROD ? 16 : 8>(into, combine_loosely<op>(load_scaled(left), load_scaled(right)));
   }
