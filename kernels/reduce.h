@@ -4,10 +4,10 @@
 // Pointers need the alignment of one byte only. Ranges are equal or disjoint.
 //
 // The bits are the same on every processor, whatever instructions it has:
-// integers wrap; MIN, MAX, MINLOC and MAXLOC take -0 to be less than +0 and are NaN where either operand is; every NaN that is computed
-// or rounded (not merely copied or widened) is the positive quiet NaN with an empty payload; denormals are kept; 16- and
-// 8-bit floats are rounded to nearest even from float32; AVG divides the sum by ranks in the accumulator's type, integers
-// truncating towards zero.
+// integers wrap; MIN, MAX, MINLOC and MAXLOC take -0 to be less than +0 and are NaN where either operand is; every NaN
+// that is computed or rounded (not merely copied or widened) is the positive quiet NaN with an empty payload; denormals
+// are kept; 16- and 8-bit floats are rounded to nearest even from float32; AVG divides the sum by ranks in
+// the accumulator's type, integers truncating towards zero.
 #include "base/dtype.h"
 
 #include <cstddef>

@@ -55,15 +55,26 @@ struct Pack<Float8E5M2> : Float32Pack {
 // exponent's highest, which is what makes a float16 of it NaN.
 template <>
 struct Pack<Float8E4M3> : Float32Pack {
-  static __m256 load(const void* from) {
+  static __m256 load(const void* from) { return load_scaled(from) * _mm256_set1_ps(0x1p8f); }
+  static void store(void* into, __m256 values) { store_scaled<0>(into, values); }
+  // As load, combine and store would, but that rounding undoes the scale: of operations whose result's scale is known.
+  template <anello_op_t op>
+    requires(op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD)
+  static void reduce(void* into, const void* left, const void* right) {
+    store_scaled<op == ANELLO_PROD ? 16 : 8>(into, combine_loosely<op>(load_scaled(left), load_scaled(right)));
+  }
+
+ private:
+  static __m256 load_scaled(const void* from) {
     const __m128i words = _mm_slli_epi16(_mm_cvtepi8_epi16(eight_bytes(from)), 7);
     const __m128i half = _mm_and_si128(words, _mm_set1_epi16(static_cast<short>(0xbf80)));
     const __m128i carried = _mm_add_epi16(half, _mm_set1_epi16(0x0080));
     const __m128i nan = _mm_and_si128(carried, _mm_set1_epi16(0x4000));
-    return _mm256_cvtph_ps(_mm_or_si128(half, nan)) * _mm256_set1_ps(0x1p8f);
+    return _mm256_cvtph_ps(_mm_or_si128(half, nan));
   }
-  static void store(void* into, __m256 values) {
-    store_bytes(into, values, magnitude_e4m3<__m256, Words>(values), kNan8E4M3);
+  template <int scale>
+  static void store_scaled(void* into, __m256 values) {
+    store_bytes(into, values, magnitude_e4m3<__m256, Words, scale>(values), kNan8E4M3);
   }
 };
 

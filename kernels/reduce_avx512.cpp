@@ -51,15 +51,26 @@ struct Pack<Float8E5M2> : Float32Pack {
 // exponent's highest, which is what makes a float16 of it NaN.
 template <>
 struct Pack<Float8E4M3> : Float32Pack {
-  static __m512 load(const void* from) {
+  static __m512 load(const void* from) { return load_scaled(from) * _mm512_set1_ps(0x1p8f); }
+  static void store(void* into, __m512 values) { store_scaled<0>(into, values); }
+  // As load, combine and store would, but that rounding undoes the scale: of operations whose result's scale is known.
+  template <anello_op_t op>
+    requires(op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD)
+  static void reduce(void* into, const void* left, const void* right) {
+    store_scaled<op == ANELLO_PROD ? 16 : 8>(into, combine_loosely<op>(load_scaled(left), load_scaled(right)));
+  }
+
+ private:
+  static __m512 load_scaled(const void* from) {
     const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(from)));
     const __m256i half = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16(static_cast<short>(0xbf80)));
     const __m256i carried = _mm256_add_epi16(half, _mm256_set1_epi16(0x0080));
     const __m256i nan = _mm256_and_si256(carried, _mm256_set1_epi16(0x4000));
-    return _mm512_cvtph_ps(_mm256_or_si256(half, nan)) * _mm512_set1_ps(0x1p8f);
+    return _mm512_cvtph_ps(_mm256_or_si256(half, nan));
   }
-  static void store(void* into, __m512 values) {
-    store_bytes(into, values, magnitude_e4m3<__m512, Words>(values), kNan8E4M3);
+  template <int scale>
+  static void store_scaled(void* into, __m512 values) {
+    store_bytes(into, values, magnitude_e4m3<__m512, Words, scale>(values), kNan8E4M3);
   }
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 // The loops of every reduction, compiled once per instruction-set level by reduce_<level>.cpp. The compiler vectorises
-// them; what it cannot (GCC 12: conversions of 16- and 8-bit floats) a level brings as Pack<T>: kLanes elements of T at a time as
-// one vector of float32.
+// them; what it cannot (GCC 12: conversions of 16- and 8-bit floats) a level brings as Pack<T>: kLanes elements of T at
+// a time as one vector of float32, and the whole reduce where it knows a shorter one.
 //
 // Everything here is in an unnamed namespace and calls nothing inline from outside but the forced-inline conversions:
 // the linker keeps one copy of an ordinary inline function, and that could be the one for another processor.
@@ -73,7 +73,14 @@ struct Kernels {
       return;
     }
     walk<Pack>(
-        count, [=](auto pack, std::size_t k) { pack.store(i + k, combine_loosely<op>(pack.load(l + k), pack.load(r + k))); },
+        count,
+        [=](auto pack, std::size_t k) {
+          if constexpr (requires { pack.template reduce<op>(i, l, r); }) {
+            pack.template reduce<op>(i + k, l + k, r + k);
+          } else {
+            pack.store(i + k, combine_loosely<op>(pack.load(l + k), pack.load(r + k)));
+          }
+        },
         [=](std::size_t k) {
           i[k].set(narrowed<T>(combine<op>(widened<A>(l[k].get()), widened<A>(r[k].get()))));
         });

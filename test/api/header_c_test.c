@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 _Static_assert(sizeof(anello_unique_id_t) == 128, "an id is 128 bytes");
+_Static_assert(sizeof(anello_float32_int_t) == 8 && sizeof(anello_int32_int_t) == 8, "small pairs have no padding");
+_Static_assert(sizeof(anello_float64_int_t) == 16 && sizeof(anello_int64_int_t) == 16, "large pairs end in padding");
 _Static_assert(ANELLO_OK == 0, "success is 0");
 _Static_assert(ANELLO_VERSION_CODE == ANELLO_VERSION_MAJOR * 10000 + ANELLO_VERSION_MINOR * 100 + ANELLO_VERSION_PATCH,
                "the code is made of the parts");

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace anello::test;
@@ -99,15 +100,19 @@ TEST_CASE("all ranks end with the same bits, whatever the values") {
   for (const int size : {2, 3, 4, 7}) {
     CHECK(run_ranks(size, transports.c_str(), [](const Rank& me) {
       for (const std::size_t count : {std::size_t(5), std::size_t(5000), std::size_t(60'000)}) {
-        for (const anello_dtype_t dtype : {ANELLO_FLOAT32, ANELLO_FLOAT16, ANELLO_BFLOAT16}) {
-          // Arbitrary bit patterns: rounding, cancellation, infinities, NaNs, denormals.
+        for (const auto& [dtype, op] : {std::pair{ANELLO_FLOAT32, ANELLO_SUM}, {ANELLO_FLOAT16, ANELLO_SUM},
+                                        {ANELLO_BFLOAT16, ANELLO_SUM}, {ANELLO_FLOAT8_E4M3, ANELLO_SUM},
+                                        {ANELLO_FLOAT8_E5M2, ANELLO_PROD}, {ANELLO_COMPLEX64, ANELLO_PROD},
+                                        {ANELLO_COMPLEX128, ANELLO_AVG}, {ANELLO_BOOL, ANELLO_LXOR},
+                                        {ANELLO_FLOAT32_INT, ANELLO_MINLOC}, {ANELLO_INT64_INT, ANELLO_MAXLOC}}) {
+          // Arbitrary bit patterns: rounding, cancellation, infinities, NaNs, denormals, padding.
           std::vector<unsigned char> data(count * anello_dtype_size(dtype));
           std::uint32_t state = 12345u + std::uint32_t(me.rank);
           for (unsigned char& byte : data) {
             state = state * 1664525u + 1013904223u;
             byte = static_cast<unsigned char>(state >> 24);
           }
-          me.ok(anello_allreduce(ANELLO_IN_PLACE, data.data(), count, dtype, ANELLO_SUM, me.comm), "allreduce");
+          me.ok(anello_allreduce(ANELLO_IN_PLACE, data.data(), count, dtype, op, me.comm), "allreduce");
           std::vector<unsigned char> of_all(data.size() * std::size_t(me.size));
           me.ok(anello_allgather(data.data(), of_all.data(), data.size(), ANELLO_UINT8, me.comm), "allgather");
           for (int rank = 0; rank < me.size; ++rank) {
