@@ -35,7 +35,7 @@ template <class Complex, class Real, class Parts>
 struct ComplexProduct : Partwise<Complex, Parts> {
   // The products go through memory, block by block: with both in one loop GCC 12 fuses a multiplication with the addition
   // that follows, -ffp-contract=off or not, and AVX-512 would round once where others round twice.
-  static constexpr std::size_t kBlock = 256;
+  static constexpr std::size_t kBlock = 64;
 
   static void reduce(void* into, const void* left, const void* right, std::size_t count) {
     const DefaultFloats environment;
