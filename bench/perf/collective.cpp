@@ -24,6 +24,11 @@ constexpr std::array kCollectives{
     Row{Collective::reduce_scatter, "reduce_scatter", "reduce_scatter_block", true, false, true, true},
     Row{Collective::barrier, "barrier", "barrier", false, false, true, false},
     Row{Collective::sendrecv, "sendrecv", "send_recv", false, false, true, false},
+    Row{Collective::reduce, "reduce", "reduce", true, true, true, true},
+    Row{Collective::gather, "gather", "gather", false, true, true, false},
+    Row{Collective::scatter, "scatter", "scatter", false, true, true, false},
+    Row{Collective::alltoall, "alltoall", "all_to_all", false, false, true, false},
+    Row{Collective::scan, "scan", "scan", true, false, true, true},
 };
 
 const Row& row(Collective collective) { return kCollectives[static_cast<std::size_t>(collective)]; }
@@ -37,6 +42,12 @@ void send_and_receive(const Case& of, const void* send, void* receive, int rank,
   const anello_result_t waited = anello_wait_all(requests.size(), requests.data(), nullptr);
   check(sent, "anello_isend", comm);
   check(waited, "anello_wait_all", comm);
+}
+
+// A vector has a part of count elements for each rank.
+bool has_parts(Collective collective) {
+  return collective == Collective::allgather || collective == Collective::reduce_scatter ||
+         collective == Collective::gather || collective == Collective::scatter || collective == Collective::alltoall;
 }
 
 }  // namespace
@@ -62,19 +73,22 @@ std::vector<std::string> collective_names() {
 
 Case sized(Case of, std::size_t bytes, int ranks) {
   const std::size_t element = anello_dtype_size(of.dtype);
-  const bool per_rank = of.collective == Collective::allgather || of.collective == Collective::reduce_scatter;
-  const std::size_t shares = per_rank ? static_cast<std::size_t>(ranks) : 1;
+  const std::size_t shares = static_cast<std::size_t>(has_parts(of.collective) ? ranks : 1);
   of.count = of.collective == Collective::barrier ? 0 : bytes / (element * shares);
   of.bytes = of.count * shares * element;
   return of;
 }
 
 std::size_t send_count(const Case& of, int ranks) {
-  return of.collective == Collective::reduce_scatter ? of.count * static_cast<std::size_t>(ranks) : of.count;
+  const bool of_all = of.collective == Collective::reduce_scatter || of.collective == Collective::scatter ||
+                      of.collective == Collective::alltoall;
+  return of_all ? of.count * static_cast<std::size_t>(ranks) : of.count;
 }
 
 std::size_t receive_count(const Case& of, int ranks) {
-  return of.collective == Collective::allgather ? of.count * static_cast<std::size_t>(ranks) : of.count;
+  const bool of_all = of.collective == Collective::allgather || of.collective == Collective::gather ||
+                      of.collective == Collective::alltoall;
+  return of_all ? of.count * static_cast<std::size_t>(ranks) : of.count;
 }
 
 double bus_factor(Collective collective, int ranks) {
@@ -82,7 +96,12 @@ double bus_factor(Collective collective, int ranks) {
   switch (collective) {
     case Collective::allreduce: return 2 * (n - 1) / n;
     case Collective::allgather:
-    case Collective::reduce_scatter: return (n - 1) / n;
+    case Collective::reduce_scatter:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::alltoall: return (n - 1) / n;
+    case Collective::reduce:
+    case Collective::scan:
     case Collective::broadcast:
     case Collective::barrier:
     case Collective::sendrecv: return 1;
@@ -102,6 +121,19 @@ void run(const Case& of, bool in_place, const void* send, void* receive, int ran
     case Collective::reduce_scatter:
       return check(anello_reduce_scatter_block(input, receive, of.count, of.dtype, of.op, comm),
                    "anello_reduce_scatter_block", comm);
+    case Collective::reduce: {
+      // In place is the root's word: the others' input lies in the same buffer.
+      const void* const from = in_place && rank != of.root ? receive : input;
+      return check(anello_reduce(from, receive, of.count, of.dtype, of.op, of.root, comm), "anello_reduce", comm);
+    }
+    case Collective::gather:
+      return check(anello_gather(input, receive, of.count, of.dtype, of.root, comm), "anello_gather", comm);
+    case Collective::scatter:
+      return check(anello_scatter(input, receive, of.count, of.dtype, of.root, comm), "anello_scatter", comm);
+    case Collective::alltoall:
+      return check(anello_alltoall(input, receive, of.count, of.dtype, comm), "anello_alltoall", comm);
+    case Collective::scan:
+      return check(anello_scan(input, receive, of.count, of.dtype, of.op, comm), "anello_scan", comm);
     case Collective::barrier: return check(anello_barrier(comm), "anello_barrier", comm);
     case Collective::sendrecv: return send_and_receive(of, send, receive, rank, ranks, comm);
   }

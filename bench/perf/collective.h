@@ -9,7 +9,9 @@
 
 namespace perf {
 
-enum class Collective { allreduce, broadcast, allgather, reduce_scatter, barrier, sendrecv };
+enum class Collective {
+  allreduce, broadcast, allgather, reduce_scatter, barrier, sendrecv, reduce, gather, scatter, alltoall, scan
+};
 
 const char* name(Collective collective);
 // Also nccl-tests' program names (all_reduce, ..) and anello.h's reduce_scatter_block.

@@ -154,17 +154,28 @@ std::int64_t Measurement::differing(const Case& of, std::uint64_t seed) const {
                    static_cast<std::size_t>(rank_) * count);
     case Collective::sendrecv:
       return wrong(got, count, element, moved(of.dtype, (rank_ + ranks_ - 1) % ranks_, seed), 0);
-    case Collective::allgather: {
-      std::int64_t sum = 0;
-      for (int rank = 0; rank < ranks_; ++rank) {
-        const unsigned char* block = got + static_cast<std::size_t>(rank) * count * element;
-        sum += wrong(block, count, element, moved(of.dtype, rank, seed), 0);
-      }
-      return sum;
-    }
+    case Collective::allgather: return differing_parts(of, seed, 0);
+    case Collective::reduce:
+      return rank_ == of.root ? wrong(got, count, element, reduced(of.dtype, of.op, ranks_, seed), 0) : 0;
+    case Collective::scan: return wrong(got, count, element, reduced(of.dtype, of.op, rank_ + 1, ranks_, seed), 0);
+    case Collective::scatter:
+      return wrong(got, count, element, moved(of.dtype, of.root, seed), static_cast<std::size_t>(rank_) * count);
+    case Collective::gather: return rank_ == of.root ? differing_parts(of, seed, 0) : 0;
+    case Collective::alltoall: return differing_parts(of, seed, static_cast<std::size_t>(rank_) * count);
     case Collective::barrier: break;
   }
   return 0;
+}
+
+// A part from every rank, from element `first` of its input on.
+std::int64_t Measurement::differing_parts(const Case& of, std::uint64_t seed, std::size_t first) const {
+  const std::size_t element = anello_dtype_size(of.dtype);
+  std::int64_t sum = 0;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const unsigned char* part = receive_.data() + static_cast<std::size_t>(rank) * of.count * element;
+    sum += wrong(part, of.count, element, moved(of.dtype, rank, seed), first);
+  }
+  return sum;
 }
 
 // Nobody may leave before the last has come. Ranks take turns in coming late; one host's monotonic clock is one clock.

@@ -43,6 +43,7 @@ class Measurement {
   std::int64_t verify(const Case& of, Place place, std::uint64_t seed);
   std::int64_t verify_barrier();
   std::int64_t differing(const Case& of, std::uint64_t seed) const;
+  std::int64_t differing_parts(const Case& of, std::uint64_t seed, std::size_t first) const;
 
   const Options& options_;
   anello_comm_t comm_;

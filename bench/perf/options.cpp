@@ -17,7 +17,8 @@ constexpr const char* kColumns = R"(Columns, as of nccl-tests:
   time    of one call, the slowest rank's: the n calls run back to back in up to ten batches, and this is the median
           over batches of a batch's time divided by its calls
   algbw   size / time; 1 GB = 10^9 bytes
-  busbw   algbw times 2(n-1)/n (allreduce), (n-1)/n (allgather, reduce_scatter) or 1: comparable over rank counts
+  busbw   algbw times 2(n-1)/n (allreduce), (n-1)/n (allgather, reduce_scatter, gather, scatter, alltoall)
+          or 1: comparable over rank counts
   #wrong  elements, of all ranks and checks, that differ from the expected value, plus bytes written beside a buffer
 --stats adds the minimum, median and 99th percentile of single calls, each call with its slowest rank's time; reading
 the clock around each call adds some 25 ns to it. Buffers are the same in every call, so small ones stay in the caches;
@@ -100,8 +101,8 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   app.footer(kColumns);
   std::string least = "32M", most, step = "1M", types = "float32", ops = "sum", ranks = "processes";
   std::string collective = "allreduce";
-  app.add_option("--collective", collective, "allreduce (default), broadcast, allgather, reduce_scatter, barrier or "
-                 "sendrecv (to the next rank, from the previous one)")->type_name("NAME");
+  app.add_option("--collective", collective, "allreduce (default), broadcast, reduce, allgather, gather, scatter, "
+                 "alltoall, reduce_scatter, scan, barrier or sendrecv (to the next rank, from the previous one)")->type_name("NAME");
   app.add_option("-b,--minbytes", least, "Smallest size, with K, M or G (default 32M)")->type_name("SIZE");
   app.add_option("-e,--maxbytes", most, "Largest size (default: the smallest)")->type_name("SIZE");
   app.add_option("-i,--stepbytes", step, "Bytes from one size to the next (default 1M)")->type_name("SIZE");
@@ -142,6 +143,9 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
     options.dtypes = listed(types, kTypes, "-d");
     options.ops = listed(ops, kOps, "-o");
     if (!reduces(options.collective)) options.ops = {ANELLO_SUM};
+    // Of "all", those that a scan has.
+    if (options.collective == Collective::scan) std::erase(options.ops, ANELLO_AVG);
+    if (options.ops.empty()) throw CLI::ValidationError("-o", "scan has no avg");
     options.threads = ranks == "threads";
     if (!options.threads && options.thread_count > 1) throw CLI::ValidationError("-t", "needs --ranks threads");
     if (options.thread_count == 0) options.thread_count = processors();

@@ -76,11 +76,11 @@ Block moved(anello_dtype_t dtype, int rank, std::uint64_t seed) {
   });
 }
 
-Block reduced(anello_dtype_t dtype, anello_op_t op, int ranks, std::uint64_t seed) {
+Block reduced(anello_dtype_t dtype, anello_op_t op, int over, int ranks, std::uint64_t seed) {
   return encoded(dtype, [&](std::size_t i) {
     // Through the type on the way in: what a rank hands in may have been rounded already.
     double result = wrapped(dtype, value(op, 0, ranks, i, seed));
-    for (int rank = 1; rank < ranks; ++rank) {
+    for (int rank = 1; rank < over; ++rank) {
       result = combine(op, result, wrapped(dtype, value(op, rank, ranks, i, seed)));
       if (is_integer(dtype)) result = wrapped(dtype, result);
     }

@@ -20,8 +20,12 @@ using Block = std::vector<unsigned char>;
 Block input(anello_dtype_t dtype, anello_op_t op, int rank, int ranks, std::uint64_t seed);
 // The same for collectives that only move data.
 Block moved(anello_dtype_t dtype, int rank, std::uint64_t seed);
-// The reduction of input(.., rank, ..) over all ranks.
-Block reduced(anello_dtype_t dtype, anello_op_t op, int ranks, std::uint64_t seed);
+// The reduction of input(.., rank, ..) over the first `over` of all ranks.
+Block reduced(anello_dtype_t dtype, anello_op_t op, int over, int ranks, std::uint64_t seed);
+// Over all.
+inline Block reduced(anello_dtype_t dtype, anello_op_t op, int ranks, std::uint64_t seed) {
+  return reduced(dtype, op, ranks, ranks, seed);
+}
 
 // Element i of the buffer becomes element (first + i) of the endless repetition of block.
 void fill(void* buffer, std::size_t count, std::size_t element_bytes, const Block& block, std::size_t first);

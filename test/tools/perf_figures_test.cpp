@@ -26,6 +26,9 @@ TEST_CASE("bus bandwidth has nccl-tests' factors") {
   CHECK(bus_factor(Collective::reduce_scatter, 2) == Approx(0.5));
   CHECK(bus_factor(Collective::broadcast, 8) == 1);
   CHECK(bus_factor(Collective::sendrecv, 8) == 1);
+  CHECK(bus_factor(Collective::reduce, 8) == 1);
+  for (const Collective parts : {Collective::gather, Collective::scatter, Collective::alltoall})
+    CHECK(bus_factor(parts, 4) == Approx(0.75));
 }
 
 TEST_CASE("a case has the elements that fit the size, and says the size it has") {
@@ -42,6 +45,9 @@ TEST_CASE("a case has the elements that fit the size, and says the size it has")
   of.collective = Collective::reduce_scatter;
   CHECK(send_count(sized(of, 100, 3), 3) == 24);
   CHECK(receive_count(sized(of, 100, 3), 3) == 8);
+  of.collective = Collective::alltoall;
+  CHECK(send_count(sized(of, 100, 3), 3) == 24);
+  CHECK(receive_count(sized(of, 100, 3), 3) == 24);
 }
 
 TEST_CASE("sizes grow by a factor or by steps, and end") {
@@ -62,6 +68,7 @@ TEST_CASE("sizes grow by a factor or by steps, and end") {
 TEST_CASE("collectives are known by nccl-tests' names and by the header's") {
   CHECK(collective_named("all_reduce") == Collective::allreduce);
   CHECK(collective_named("reduce_scatter_block") == Collective::reduce_scatter);
-  CHECK(!collective_named("all_to_all"));
+  CHECK(collective_named("all_to_all") == Collective::alltoall);
+  CHECK(!collective_named("all_to_some"));
   for (const std::string& word : collective_names()) CHECK(name(*collective_named(word)) == word);
 }
