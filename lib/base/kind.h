@@ -10,6 +10,8 @@ bool is_kind(int kind);
 bool is_message(int kind);  // send or recv
 bool kind_reduces(int kind);
 bool kind_has_root(int kind);
+// Parts differ in count.
+bool kind_is_varying(int kind);
 // scan, exscan: results of the ranks up to this one.
 bool kind_is_prefix(int kind);
 
