@@ -115,7 +115,8 @@ typedef struct anello_request_handle *anello_request_t;
 #define ANELLO_COMM_NULL ((anello_comm_t)0)
 #define ANELLO_REQUEST_NULL ((anello_request_t)0)
 
-/* As sendbuf: the input is taken from recvbuf. The address of a private object, so no buffer can equal it. */
+/* As sendbuf: the input is taken from recvbuf. (scatter and scatterv take it as the root's recvbuf.) The address of a
+ * private object, so no buffer can equal it. */
 ANELLO_API extern const char anello_in_place_marker;
 #define ANELLO_IN_PLACE ((const void *)&anello_in_place_marker)
 
