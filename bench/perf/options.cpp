@@ -173,7 +173,10 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
     if (options.factor > 0 && options.min_bytes == 0) throw CLI::ValidationError("-f", "never leaves -b 0; use -i");
     const auto dtypes = listed(types, dtypes_by_name(), "-d");
     const bool reduced = reduces(options.collective);
-    const auto wanted = reduced ? listed(ops, ops_by_name(), "-o") : std::vector{ANELLO_SUM};
+    auto wanted = reduced ? listed(ops, ops_by_name(), "-o") : std::vector{ANELLO_SUM};
+    // Of "all", those that a scan has.
+    if (options.collective == Collective::scan) std::erase(wanted, ANELLO_AVG);
+    if (wanted.empty()) throw CLI::ValidationError("-o", "scan has no avg");
     options.reductions = reductions(dtypes, wanted, reduced);
     options.skipped = dtypes.size() * wanted.size() - options.reductions.size();
     options.threads = ranks == "threads";

@@ -154,7 +154,8 @@ typedef struct anello_message_handle *anello_message_t;
 #define ANELLO_REQUEST_NULL ((anello_request_t)0)
 #define ANELLO_MESSAGE_NULL ((anello_message_t)0)
 
-/* As sendbuf: the input is taken from recvbuf. The address of a private object, so no buffer can equal it. */
+/* As sendbuf: the input is taken from recvbuf. (scatter and scatterv take it as the root's recvbuf.) The address of a
+ * private object, so no buffer can equal it. */
 ANELLO_API extern const char anello_in_place_marker;
 #define ANELLO_IN_PLACE ((const void *)&anello_in_place_marker)
 
@@ -295,6 +296,47 @@ ANELLO_API anello_result_t anello_exscan(const void *sendbuf, void *recvbuf, siz
 /* Returns after every rank has called it. */
 ANELLO_API anello_result_t anello_barrier(anello_comm_t comm);
 
+/* ---- Collectives whose parts differ in count --------------------------------------------------------------- */
+
+/* Counts and displacements are arrays of size entries, in elements; displacements say where in the buffer a rank's part
+ * begins. They are read during the call only, also by the nonblocking forms. Parts that are written may not overlap; an
+ * empty part may be said to lie anywhere. What all ranks must say alike (the arrays of allgatherv's and reduce_scatter's
+ * counts) is compared as the rest of a call is. Where only the two ranks of a pair know a count and differ, both sides'
+ * communicator gets ANELLO_ERR_MISMATCH, which names both counts. */
+
+/* recvbuf holds recvcounts[r] elements of rank r at displs[r]; sendcount is recvcounts[rank]. In place: this rank's
+ * part is there already, and sendbuf is ANELLO_IN_PLACE or its address; sendcount is not looked at. */
+ANELLO_API anello_result_t anello_allgatherv(const void *sendbuf, size_t sendcount, void *recvbuf,
+                                             const size_t *recvcounts, const size_t *displs, anello_dtype_t dtype,
+                                             anello_comm_t comm);
+
+/* The same on root only, where alone recvbuf, recvcounts and displs are looked at. Each rank's sendcount must be root's
+ * recvcounts of it. In place, at root only, as allgatherv. A rank other than root may return before the others have
+ * called. */
+ANELLO_API anello_result_t anello_gatherv(const void *sendbuf, size_t sendcount, void *recvbuf,
+                                          const size_t *recvcounts, const size_t *displs, anello_dtype_t dtype, int root,
+                                          anello_comm_t comm);
+
+/* Rank r gets sendcounts[r] elements at displs[r] of root's sendbuf; sendbuf, sendcounts and displs are looked at on root
+ * only. Each rank's recvcount must be root's sendcounts of it. In place, at root only: recvbuf is (void *)ANELLO_IN_PLACE
+ * or sendbuf + displs[root]; recvcount is not looked at there. Root may return before the others have called. */
+ANELLO_API anello_result_t anello_scatterv(const void *sendbuf, const size_t *sendcounts, const size_t *displs,
+                                           void *recvbuf, size_t recvcount, anello_dtype_t dtype, int root,
+                                           anello_comm_t comm);
+
+/* The reduction of all sendbufs is cut into parts of recvcounts[0], recvcounts[1], .. elements; recvbuf gets the one of
+ * this rank. In place (ANELLO_IN_PLACE): recvbuf has all of the input, whose first recvcounts[rank] elements become the
+ * result and whose others are unspecified afterwards. */
+ANELLO_API anello_result_t anello_reduce_scatter(const void *sendbuf, void *recvbuf, const size_t *recvcounts,
+                                                 anello_dtype_t dtype, anello_op_t op, anello_comm_t comm);
+
+/* Rank r's part of sendbuf, sendcounts[r] elements at sdispls[r], goes to where r's rdispls has this rank's. A pair of
+ * ranks must agree on what goes each way. In place: sendbuf is ANELLO_IN_PLACE or equal to recvbuf, which holds the parts
+ * to send where those received come to; sendcounts and sdispls are not looked at. */
+ANELLO_API anello_result_t anello_alltoallv(const void *sendbuf, const size_t *sendcounts, const size_t *sdispls,
+                                            void *recvbuf, const size_t *recvcounts, const size_t *rdispls,
+                                            anello_dtype_t dtype, anello_comm_t comm);
+
 /* ---- Point to point --------------------------------------------------------------------------------------- */
 
 typedef struct anello_status {
@@ -361,6 +403,22 @@ ANELLO_API anello_result_t anello_iscan(const void *sendbuf, void *recvbuf, size
                                         anello_op_t op, anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_iexscan(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
                                           anello_op_t op, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_iallgatherv(const void *sendbuf, size_t sendcount, void *recvbuf,
+                                              const size_t *recvcounts, const size_t *displs,
+                                              anello_dtype_t dtype, anello_comm_t comm,
+                                              anello_request_t *request);
+ANELLO_API anello_result_t anello_igatherv(const void *sendbuf, size_t sendcount, void *recvbuf,
+                                           const size_t *recvcounts, const size_t *displs, anello_dtype_t dtype,
+                                           int root, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_iscatterv(const void *sendbuf, const size_t *sendcounts, const size_t *displs,
+                                            void *recvbuf, size_t recvcount, anello_dtype_t dtype, int root,
+                                            anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_ireduce_scatter(const void *sendbuf, void *recvbuf, const size_t *recvcounts,
+                                                  anello_dtype_t dtype, anello_op_t op, anello_comm_t comm,
+                                                  anello_request_t *request);
+ANELLO_API anello_result_t anello_ialltoallv(const void *sendbuf, const size_t *sendcounts, const size_t *sdispls,
+                                             void *recvbuf, const size_t *recvcounts, const size_t *rdispls,
+                                             anello_dtype_t dtype, anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_ibarrier(anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_isend(const void *buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
                                         anello_comm_t comm, anello_request_t *request);
@@ -391,7 +449,7 @@ ANELLO_API anello_result_t anello_test_some(size_t count, anello_request_t *requ
 
 /* ---- Persistent ------------------------------------------------------------------------------------------- */
 
-/* Each checks its arguments and keeps them in *request, inactive; nothing else happens, on no other rank. start posts
+/* Each checks its arguments and keeps them in *request, arrays of counts too, inactive; nothing else happens, on no other rank. start posts
  * the call, as the nonblocking one of its name would, and takes its place in the order of collectives there; wait and
  * test complete it and leave the request inactive, to be started again. An inactive request is to wait and test what a
  * null one is, but stays. It belongs to the caller until anello_request_free, also after its communicator was destroyed.
@@ -418,6 +476,21 @@ ANELLO_API anello_result_t anello_scan_init(const void *sendbuf, void *recvbuf, 
                                             anello_op_t op, anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_exscan_init(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
                                               anello_op_t op, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_allgatherv_init(const void *sendbuf, size_t sendcount, void *recvbuf,
+                                                  const size_t *recvcounts, const size_t *displs, anello_dtype_t dtype,
+                                                  anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_gatherv_init(const void *sendbuf, size_t sendcount, void *recvbuf,
+                                               const size_t *recvcounts, const size_t *displs, anello_dtype_t dtype,
+                                               int root, anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_scatterv_init(const void *sendbuf, const size_t *sendcounts, const size_t *displs,
+                                                void *recvbuf, size_t recvcount, anello_dtype_t dtype, int root,
+                                                anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_reduce_scatter_init(const void *sendbuf, void *recvbuf, const size_t *recvcounts,
+                                                      anello_dtype_t dtype, anello_op_t op, anello_comm_t comm,
+                                                      anello_request_t *request);
+ANELLO_API anello_result_t anello_alltoallv_init(const void *sendbuf, const size_t *sendcounts, const size_t *sdispls,
+                                                 void *recvbuf, const size_t *recvcounts, const size_t *rdispls,
+                                                 anello_dtype_t dtype, anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_barrier_init(anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_send_init(const void *buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
                                             anello_comm_t comm, anello_request_t *request);
@@ -444,6 +517,11 @@ typedef ANELLO_ENUM(anello_kind) {
   ANELLO_ALLTOALL = 10,
   ANELLO_SCAN = 11,
   ANELLO_EXSCAN = 12,
+  ANELLO_ALLGATHERV = 13,
+  ANELLO_GATHERV = 14,
+  ANELLO_SCATTERV = 15,
+  ANELLO_REDUCE_SCATTER = 16,
+  ANELLO_ALLTOALLV = 17,
   ANELLO_PROBE = 64  /* complete when there is a message; its status tells of it */
 } anello_kind_t;
 
@@ -459,10 +537,14 @@ typedef struct anello_call {
   void *recvbuf;        /* broadcast: the buffer */
   size_t count;
   int64_t timeout_ms;   /* 0: the communicator's */
+  const size_t *sendcounts;  /* scatterv, alltoallv; NULL in other kinds, as the next three may be */
+  const size_t *sdispls;     /* scatterv, alltoallv */
+  const size_t *recvcounts;  /* allgatherv, gatherv, reduce_scatter, alltoallv */
+  const size_t *rdispls;     /* allgatherv, gatherv, alltoallv */
 } anello_call_t;
 
 #define ANELLO_CALL_INITIALIZER \
-  {sizeof(anello_call_t), ANELLO_BARRIER, ANELLO_UINT8, ANELLO_SUM, 0, 0, NULL, NULL, 0, 0}
+  {sizeof(anello_call_t), ANELLO_BARRIER, ANELLO_UINT8, ANELLO_SUM, 0, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL}
 
 /* Posts call. request NULL: blocks until it is complete and returns its result. */
 ANELLO_API anello_result_t anello_post(anello_comm_t comm, const anello_call_t *call, anello_request_t *request);

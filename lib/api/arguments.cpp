@@ -1,5 +1,6 @@
 #include "api/arguments.h"
 
+#include "api/varying_arguments.h"
 #include "base/dtype.h"
 #include "base/kind.h"
 #include "base/text.h"
@@ -101,6 +102,7 @@ Error check(const anello_call_t& call, int rank, int size) {
   if (is_message(kind) && !(has_status(kind) && call.tag == ANELLO_ANY_TAG) && (call.tag < 0 || call.tag > kMaxTag)) {
     return argument(call, text("tag ", call.tag, " is not in 0 to ", kMaxTag));
   }
+  if (kind_is_varying(kind)) return check_varying(call, rank, size);
   const std::size_t element = dtype_bytes(call.dtype);
   const std::size_t ranks = static_cast<std::size_t>(size);
   if (call.count > SIZE_MAX / 2 / element / ranks) return argument(call, text("count ", call.count, " is too large"));

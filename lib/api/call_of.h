@@ -21,6 +21,16 @@ inline anello_call_t call_of(anello_kind_t kind, const void* sendbuf, void* recv
   return call;
 }
 
+// The same with what lies where, where it differs by rank.
+inline anello_call_t with_parts(anello_call_t call, const std::size_t* sendcounts, const std::size_t* sdispls,
+                                const std::size_t* recvcounts, const std::size_t* rdispls) {
+  call.sendcounts = sendcounts;
+  call.sdispls = sdispls;
+  call.recvcounts = recvcounts;
+  call.rdispls = rdispls;
+  return call;
+}
+
 // A caller's struct, perhaps of an older header, as one of this header. False: NULL, or of no size that was ever one.
 inline bool complete_call(const anello_call_t* call, anello_call_t* whole) {
   *whole = ANELLO_CALL_INITIALIZER;

@@ -13,6 +13,27 @@ using namespace anello::api;
 
 namespace {
 
+// The caller's arrays are his again after init; those that this rank has no use for may point anywhere.
+void keep_parts(Persistent& persistent, int rank, int size) {
+  anello_call_t& call = persistent.call;
+  const bool root = rank == call.peer;
+  const bool sends = call.kind == ANELLO_ALLTOALLV || (call.kind == ANELLO_SCATTERV && root);
+  const bool receives = call.kind == ANELLO_ALLTOALLV || call.kind == ANELLO_ALLGATHERV ||
+                        call.kind == ANELLO_REDUCE_SCATTER || (call.kind == ANELLO_GATHERV && root);
+  const auto keep = [&](std::vector<std::size_t>& into, const std::size_t*& from, bool used) {
+    if (used && from != nullptr) {
+      into.assign(from, from + size);
+      from = into.data();
+    } else {
+      from = nullptr;
+    }
+  };
+  keep(persistent.parts[0], call.sendcounts, sends);
+  keep(persistent.parts[1], call.sdispls, sends);
+  keep(persistent.parts[2], call.recvcounts, receives);
+  keep(persistent.parts[3], call.rdispls, receives && call.kind != ANELLO_REDUCE_SCATTER);
+}
+
 anello_result_t init(anello_comm_t comm, const anello_call_t& call, anello_request_t* request) {
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
     if (request == nullptr) {
@@ -21,6 +42,7 @@ anello_result_t init(anello_comm_t comm, const anello_call_t& call, anello_reque
     if (const Error refused = check(call, communicator->rank(), communicator->size())) throw refused;
     auto persistent = std::make_shared<Persistent>();
     persistent->call = call;
+    keep_parts(*persistent, communicator->rank(), communicator->size());
     Pending pending{nullptr, communicator, comm, std::move(persistent)};
     *request = reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
     return ANELLO_OK;
@@ -133,6 +155,41 @@ anello_result_t anello_scan_init(const void* sendbuf, void* recvbuf, size_t coun
 anello_result_t anello_exscan_init(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
                                    anello_op_t op, anello_comm_t comm, anello_request_t* request) {
   return init(comm, call_of(ANELLO_EXSCAN, sendbuf, recvbuf, count, dtype, op), request);
+}
+
+anello_result_t anello_allgatherv_init(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
+                                       const size_t* displs, anello_dtype_t dtype, anello_comm_t comm,
+                                       anello_request_t* request) {
+  return init(comm, with_parts(call_of(ANELLO_ALLGATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, 0),
+                               nullptr, nullptr, recvcounts, displs), request);
+}
+
+anello_result_t anello_gatherv_init(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
+                                    const size_t* displs, anello_dtype_t dtype, int root, anello_comm_t comm,
+                                    anello_request_t* request) {
+  return init(comm, with_parts(call_of(ANELLO_GATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, root),
+                               nullptr, nullptr, recvcounts, displs), request);
+}
+
+anello_result_t anello_scatterv_init(const void* sendbuf, const size_t* sendcounts, const size_t* displs, void* recvbuf,
+                                     size_t recvcount, anello_dtype_t dtype, int root, anello_comm_t comm,
+                                     anello_request_t* request) {
+  return init(comm, with_parts(call_of(ANELLO_SCATTERV, sendbuf, recvbuf, recvcount, dtype, ANELLO_SUM, root),
+                               sendcounts, displs, nullptr, nullptr), request);
+}
+
+anello_result_t anello_reduce_scatter_init(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
+                                           anello_dtype_t dtype, anello_op_t op, anello_comm_t comm,
+                                           anello_request_t* request) {
+  return init(comm, with_parts(call_of(ANELLO_REDUCE_SCATTER, sendbuf, recvbuf, 0, dtype, op, 0),
+                               nullptr, nullptr, recvcounts, nullptr), request);
+}
+
+anello_result_t anello_alltoallv_init(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls,
+                                      void* recvbuf, const size_t* recvcounts, const size_t* rdispls,
+                                      anello_dtype_t dtype, anello_comm_t comm, anello_request_t* request) {
+  return init(comm, with_parts(call_of(ANELLO_ALLTOALLV, sendbuf, recvbuf, 0, dtype, ANELLO_SUM, 0),
+                               sendcounts, sdispls, recvcounts, rdispls), request);
 }
 
 anello_result_t anello_barrier_init(anello_comm_t comm, anello_request_t* request) {

@@ -8,13 +8,16 @@
 #include <anello/anello.h>
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
+#include <vector>
 
 namespace anello::api {
 
 // What a persistent request does again at every start.
 struct Persistent {
   anello_call_t call;
+  std::vector<std::size_t> parts[4];  // what call's counts and displacements point to
   std::atomic<executor::Operation*> active{nullptr};  // null: not started, or complete
 };
 

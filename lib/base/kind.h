@@ -11,6 +11,8 @@ bool is_message(int kind);  // send, recv or probe: between two ranks, outside t
 bool has_status(int kind);  // of those, what tells what came
 bool kind_reduces(int kind);
 bool kind_has_root(int kind);
+// Parts differ in count.
+bool kind_is_varying(int kind);
 // scan, exscan: results of the ranks up to this one.
 bool kind_is_prefix(int kind);
 

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "bootstrap/join.h"
 #include "communicator/in_place.h"
+#include "communicator/varying.h"
 #include "executor/run.h"
 #include "transports/registry.h"
 
@@ -42,7 +43,7 @@ std::uint32_t first_exchange(std::int64_t first_sequence) {
 // Where what goes in stands, and what comes out.
 void set_buffers(Operation& operation, const anello_call_t& call, bool in_place) {
   operation.output = static_cast<std::byte*>(call.recvbuf);
-  const bool inside = in_place && call.kind != ANELLO_SCATTER;  // whose root finds its part where it is
+  const bool inside = in_place && call.kind != ANELLO_SCATTER && call.kind != ANELLO_SCATTERV;  // whose root finds its part where it is
   operation.input = inside ? operation.output : static_cast<const std::byte*>(call.sendbuf);
 }
 
@@ -142,13 +143,16 @@ const char* Communicator::transport_to(int peer) const {
 // ---- Calls ----
 
 std::shared_ptr<const executor::Plan> Communicator::plan(const schedule::Call& call) {
-  const std::lock_guard held(plans_mutex_);
-  if (auto known = plans_.find(call)) return known;
+  // Counts seldom come again: such a plan is made for its call and kept nowhere.
+  const bool kept = call.varying == nullptr;
+  std::unique_lock held(plans_mutex_, std::defer_lock);
+  if (kept) held.lock();
+  if (auto known = kept ? plans_.find(call) : nullptr) return known;
   const schedule::Choice choice = schedule::choose(call, topology_, wish_);
   auto made = executor::Plan::of(choice.algorithm->make(call, topology_, rank(), choice.chunk));
   log::debug(context_->rank(), schedule::name(call.collective), "(count ", call.count, "): ", choice.algorithm->name,
              ", chunks of ", choice.chunk * call.element_bytes, " bytes, ", made->schedule.steps.size(), " steps");
-  plans_.keep(call, made);
+  if (kept) plans_.keep(call, made);
   return made;
 }
 
@@ -175,6 +179,10 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   planned.finish = kind_reduces(call.kind) && operation.reducer->finishes;
   planned.accumulate = kind_reduces(call.kind) && operation.reducer->accumulates;
   planned.in_place = in_place;
+  if (kind_is_varying(call.kind)) {
+    operation.count = planned.count = counts_total(call, size());
+    planned.varying = varying_of(call, rank(), size(), in_place);
+  }
   operation.plan = plan(planned);
 
   record.kind = call.kind;
@@ -182,6 +190,9 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   record.op = operation.op;
   record.root = planned.root;
   record.count = operation.count;
+  if (kind_is_varying(call.kind) && !kind_has_root(call.kind)) {
+    record.root = static_cast<std::int32_t>(counts_digest(call, size()));
+  }
 }
 
 Operation* Communicator::start(const anello_call_t& call, int record_kind, std::uint32_t claim) {
@@ -256,7 +267,7 @@ bool Communicator::prepare_small(const anello_call_t& call, int record_kind) {
 // Otherwise *under_way is the operation if it was entered, and null if nothing has happened.
 bool Communicator::exchange(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
-  if (!topology_.board || is_message(call.kind) || call.count > topology_.board_bytes) return false;
+  if (!topology_.board || is_message(call.kind) || kind_is_varying(call.kind) || call.count > topology_.board_bytes) return false;
   const auto held = context_->try_lock();
   if (!held || group_->error) return false;
   if (!is_like_last_small(call, record_kind) && !prepare_small(call, record_kind)) return false;

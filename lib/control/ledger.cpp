@@ -39,11 +39,16 @@ std::string CallRecord::describe() const {
   if (kind == ANELLO_BARRIER || kind == kDupCall || kind == kSplitCall) {
     call += "()";
   } else {
-    call = text(call, "(count ", count, ", ", dtype_name(static_cast<anello_dtype_t>(dtype)));
+    call += "(";
+    const bool rooted = kind_has_root(kind);
+    // Between pairs no count is common to all; else it is that of all parts, and root a digest of each one's.
+    const bool pairs = kind_is_varying(kind) && (rooted || kind == ANELLO_ALLTOALLV);
+    if (!pairs) call = text(call, "count ", count, kind_is_varying(kind) ? text(" in parts #", std::uint32_t(root)) : "", ", ");
+    call += dtype_name(static_cast<anello_dtype_t>(dtype));
     if (kind_reduces(kind)) {
       call = text(call, ", ", op_name(static_cast<anello_op_t>(op)));
     }
-    if (kind_has_root(kind)) call = text(call, ", root ", root);
+    if (rooted) call = text(call, ", root ", root);
     call += ")";
   }
   if (refused != 0) call = text(call, ", refused there as ", result_name(static_cast<anello_result_t>(refused)));

@@ -16,6 +16,17 @@ enum class FrameKind : std::uint16_t {
   message = 7,  // a piece of a granted message; argument: the receiver's number
 };
 
+// A step's frame tells how long the whole message is, in tag and flags: what the two ends of it must agree on.
+inline transport::FrameHeader telling(std::size_t message_bytes) {
+  transport::FrameHeader header;
+  header.tag = static_cast<std::uint32_t>(message_bytes);
+  header.flags = static_cast<std::uint16_t>(std::uint64_t{message_bytes} >> 32);
+  return header;
+}
+inline std::uint64_t told_bytes(const transport::FrameHeader& header) {
+  return std::uint64_t{header.flags} << 32 | header.tag;
+}
+
 // Frames of step and eager are counted against the credit of (communicator, peer), with this much for the frame itself.
 inline constexpr std::size_t kFrameCost = 64;
 // What one rank may have under way to another within one communicator before the other has used it. Large enough to

@@ -155,7 +155,8 @@ bool Route::fill_step(Flow& flow) {
     const std::size_t reserved = flow.group->is_oldest(operation) ? 0 : kCreditForOldest;
     const std::size_t allowed = flow.credit > reserved ? flow.credit - reserved : 0;
     const std::uint32_t step = lane->plan->sends[lane->next_send];
-    const std::size_t left = message_bytes(operation, step) - lane->sent;
+    const std::size_t whole = message_bytes(operation, step);
+    const std::size_t left = whole - lane->sent;
     std::size_t bytes = std::min(left, transport::kMaxFrameBytes);
     if (allowed < bytes + kFrameCost) {
       // Not in crumbs: a frame that is worth its header, in whole elements of any type.
@@ -168,6 +169,8 @@ bool Route::fill_step(Flow& flow) {
     leaving_.lane = lane;
     leaving_.operation = &operation;
     leaving_.header = header_of(FrameKind::step, *flow.group);
+    leaving_.header.tag = telling(whole).tag;
+    leaving_.header.flags = telling(whole).flags;
     leaving_.header.bytes = static_cast<std::uint32_t>(bytes);
     leaving_.header.sequence = operation.sequence;
     leaving_.header.digest = operation.digest;

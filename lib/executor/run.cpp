@@ -1,6 +1,7 @@
 #include "executor/run.h"
 
 #include "base/kind.h"
+#include "base/text.h"
 #include "executor/context.h"
 #include "executor/route.h"
 
@@ -180,10 +181,20 @@ void resume_early(RunLane& lane) {
 
 bool fits(const RunLane& lane, const transport::FrameHeader& header) {
   Operation& operation = *lane.operation;
-  const std::size_t left = message_bytes(operation, lane.plan->receives[lane.next_receive]) - lane.received;
-  if (header.bytes <= left && header.bytes % operation.element_bytes == 0) return true;
+  const std::size_t expected = message_bytes(operation, lane.plan->receives[lane.next_receive]);
+  const std::size_t left = expected - lane.received;
+  const bool same = told_bytes(header) == told_bytes(telling(expected));
+  if (same && header.bytes <= left && header.bytes % operation.element_bytes == 0) return true;
   Group& group = *operation.group;
   const int world = group.ranks[std::size_t(lane.plan->peer)];
+  if (!same && kind_is_varying(operation.kind)) {
+    group.context.fail(group, Error(ANELLO_ERR_MISMATCH,
+                                    text("ranks disagree on operation ", operation.sequence, ", ", kind_name(operation.kind),
+                                         ": rank ", lane.plan->peer, " sends ", told_bytes(header) / operation.element_bytes,
+                                         " elements to rank ", group.rank, ", which expects ",
+                                         expected / operation.element_bytes), world), true);
+    return false;
+  }
   group.context.fail(group, Error(ANELLO_ERR_CORRUPT, group.context.job().describe(world) +
                                   " sent a frame of another size than the schedule has", world), true);
   return false;
@@ -249,6 +260,11 @@ schedule::Collective operation_collective(anello_kind_t kind) {
     case ANELLO_ALLTOALL: return schedule::Collective::alltoall;
     case ANELLO_SCAN: return schedule::Collective::scan;
     case ANELLO_EXSCAN: return schedule::Collective::exscan;
+    case ANELLO_ALLGATHERV: return schedule::Collective::allgatherv;
+    case ANELLO_GATHERV: return schedule::Collective::gatherv;
+    case ANELLO_SCATTERV: return schedule::Collective::scatterv;
+    case ANELLO_REDUCE_SCATTER: return schedule::Collective::reduce_scatterv;
+    case ANELLO_ALLTOALLV: return schedule::Collective::alltoallv;
     default: return schedule::Collective::barrier;
   }
 }
@@ -258,6 +274,11 @@ namespace {
 // Whether messages of the peer are outstanding that have not come: neither received nor kept.
 bool lacks(const RunLane& lane) {
   if (lane.next_send < lane.plan->sends.size()) return true;
+  // Of an empty one there are no bytes to count.
+  if (lane.next_receive < lane.plan->receives.size() && lane.early.empty() &&
+      message_bytes(*lane.operation, lane.plan->receives[lane.next_receive]) == 0) {
+    return true;
+  }
   std::size_t outstanding = 0;
   for (std::size_t i = lane.next_receive; i < lane.plan->receives.size(); ++i) {
     outstanding += message_bytes(*lane.operation, lane.plan->receives[i]);

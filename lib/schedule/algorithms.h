@@ -21,6 +21,7 @@ Schedule ring_allgather(const Call& call, const Topology& topology, int rank, st
 // pairwise.cpp: every owner gets all inputs of its block: the ring's bytes, one hop a part, no partial sum travels.
 Schedule pairwise_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule pairwise_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule pairwise_reduce_scatterv(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule pairwise_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule pairwise_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
@@ -38,6 +39,9 @@ Schedule chain_exscan(const Call& call, const Topology& topology, int rank, std:
 // direct.cpp: between the root and each rank.
 Schedule direct_gather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule direct_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+// varying.cpp: the parts of the forms whose counts differ, between each two ranks that have one.
+Schedule direct_varying(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // doubling.cpp: whole vectors between ranks 1, 2, 4, .. apart: fewest hops.
 Schedule doubling_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);

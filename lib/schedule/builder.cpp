@@ -44,7 +44,8 @@ void Builder::exchange(Slice into, Slice from) { add(Kind::exchange, -1, into, f
 void Builder::add(Kind kind, int peer, Slice into, Slice from, Order order) {
   const Step step{kind, order == Order::reversed, peer, resolve(into), resolve(from)};
   const std::size_t count = has_into(step) ? step.into.count : step.from.count;
-  if (count == 0 && kind != Kind::exchange) return;
+  const bool says_count = is_between_pairs(call_.collective) && has_peer(step);
+  if (count == 0 && kind != Kind::exchange && !says_count) return;
   check(step);
 
   const auto index = static_cast<std::uint32_t>(schedule_.steps.size());

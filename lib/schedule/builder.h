@@ -2,7 +2,8 @@
 // Turns what an algorithm says in program order into a Schedule: derives which step waits for which from the slices
 // they touch, sorts messages into lanes, sizes the private buffers. Algorithms never state a dependency.
 //
-// Messages of zero elements vanish on both sides, since both sides cut alike. Input slices of a call in place become
+// Messages of zero elements vanish on both sides, since both sides cut alike; where each side has only its own word for
+// a count they stay, or an end that expects none would never hear of the other's. Input slices of a call in place become
 // output slices first, so that an algorithm is written once for both.
 #include "schedule/access_map.h"
 #include "schedule/schedule.h"

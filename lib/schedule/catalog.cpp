@@ -10,6 +10,9 @@ bool one_rank(const Call&, const Topology& topology) { return topology.size == 1
 
 bool moves_data(const Call& call, const Topology& topology) { return topology.size > 1 && call.count > 0; }
 
+bool always(const Call&, const Topology&) { return true; }
+bool has_data(const Call& call, const Topology& topology) { return topology.size == 1 || call.count > 0; }
+
 // Also without data: the call synchronises all the same.
 bool several_ranks(const Call&, const Topology& topology) { return topology.size > 1; }
 bool tokens_only(const Call& call, const Topology& topology) { return topology.size > 1 && call.count == 0; }
@@ -103,6 +106,15 @@ const std::vector<Algorithm>& catalog() {
       {"pairwise", exscan, moves_data, pairwise_scan, "each block's owner gets all inputs, hands out all results", true},
       {"dissemination", exscan, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", exscan, one_rank, alone, "one rank: nothing"},
+
+      {"direct", allgatherv, has_data, direct_varying, "each rank sends its part to every other"},
+      {"dissemination", allgatherv, tokens_only, dissemination, "no data: only the synchronisation"},
+      {"direct", gatherv, always, direct_varying, "each rank sends its part to the root"},
+      {"direct", scatterv, always, direct_varying, "the root sends each rank its part"},
+      {"pairwise", reduce_scatterv, moves_data, pairwise_reduce_scatterv, "each block's owner gets all inputs of it"},
+      {"dissemination", reduce_scatterv, tokens_only, dissemination, "no data: only the synchronisation"},
+      {"alone", reduce_scatterv, one_rank, alone, "one rank: a copy"},
+      {"direct", alltoallv, always, direct_varying, "each rank sends every other its part"},
   };
   return rows;
 }
@@ -126,6 +138,11 @@ const char* name(Collective collective) {
     case Collective::alltoall: return "alltoall";
     case Collective::scan: return "scan";
     case Collective::exscan: return "exscan";
+    case Collective::allgatherv: return "allgatherv";
+    case Collective::gatherv: return "gatherv";
+    case Collective::scatterv: return "scatterv";
+    case Collective::reduce_scatterv: return "reduce_scatterv";
+    case Collective::alltoallv: return "alltoallv";
   }
   return "unknown";
 }

@@ -167,6 +167,16 @@ const std::vector<Rule>& rules() {
       {exscan,         network,  kAny,     kAny,      "chain",         128 * kKiB},
       {exscan,         memory,   kAny,     kAny,      "pairwise",      64 * kKiB},
       {exscan,         network,  kAny,     kAny,      "pairwise",      128 * kKiB},
+
+      {allgatherv,     anywhere, kAny,     kAny,      "direct",        64 * kKiB},
+      {allgatherv,     anywhere, kAny,     kAny,      "dissemination", 64 * kKiB},
+      {gatherv,        anywhere, kAny,     kAny,      "direct",        64 * kKiB},
+      {scatterv,       anywhere, kAny,     kAny,      "direct",        64 * kKiB},
+      {reduce_scatterv, anywhere, kAny,    kAny,      "alone",         64 * kKiB},
+      {reduce_scatterv, anywhere, kAny,    kAny,      "dissemination", 64 * kKiB},
+      {reduce_scatterv, memory,  kAny,     kAny,      "pairwise",      64 * kKiB},
+      {reduce_scatterv, network, kAny,     kAny,      "pairwise",      128 * kKiB},
+      {alltoallv,      anywhere, kAny,     kAny,      "direct",        64 * kKiB},
   };
   return table;
 }

@@ -67,6 +67,29 @@ class Fold {
   std::size_t longest_;
 };
 
+// Each rank folds one block of the input. chunk_of(block, c): chunk c of a block, empty past its end.
+template <class ChunkOf>
+Schedule reduce_blocks(const Call& call, const Topology& topology, int rank, std::size_t chunks, std::size_t longest,
+                       ChunkOf&& chunk_of) {
+  const int size = topology.size;
+  Builder steps("pairwise", call, topology, rank);
+  Fold fold(steps, call, size, rank, longest);
+  const std::size_t first = chunk_of(rank, 0).offset;
+  // In place a result takes the place of the first block's like part, which has been sent by then; where blocks differ in
+  // length, of anything.
+  const Buffer results = call.in_place && call.varying != nullptr ? Buffer::scratch : Buffer::output;
+
+  std::size_t done = 0;
+  for (std::size_t c = 0; c < chunks; ++c) {
+    for (int d = 1; d < size; ++d) steps.send(wrap(rank + d, size), input(chunk_of(rank + d, c)));
+    const Part own = chunk_of(rank, c);
+    fold.chunk(c, {results, own.offset - first, own.count}, input(own));
+    done += own.count;
+  }
+  if (results == Buffer::scratch) steps.copy(output({0, done}), {results, 0, done});
+  return std::move(steps).build();
+}
+
 }  // namespace
 
 Schedule pairwise_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
@@ -120,17 +143,20 @@ Schedule pairwise_reduce(const Call& call, const Topology& topology, int rank, s
 }
 
 Schedule pairwise_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
-  const int size = topology.size;
-  const Split split(call.count * static_cast<std::size_t>(size), size, chunk);
-  Builder steps("pairwise", call, topology, rank);
-  Fold fold(steps, call, size, rank, split.longest());
+  const Split split(call.count * static_cast<std::size_t>(topology.size), topology.size, chunk);
+  return reduce_blocks(call, topology, rank, split.chunks(), split.longest(),
+                       [&](int block, std::size_t c) { return split.chunk(block, c); });
+}
 
-  for (std::size_t c = 0; c < split.chunks(); ++c) {
-    for (int d = 1; d < size; ++d) steps.send(wrap(rank + d, size), input(split.chunk(rank + d, c)));
-    const Part own = split.chunk(rank, c);
-    fold.chunk(c, output({own.offset % call.count, own.count}), input(own));
-  }
-  return std::move(steps).build();
+Schedule pairwise_reduce_scatterv(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const Varying& blocks = *call.varying;
+  const std::size_t most = *std::max_element(blocks.sends.begin(), blocks.sends.end());
+  return reduce_blocks(call, topology, rank, (most + chunk - 1) / chunk, std::min(most, chunk),
+                       [&](int block, std::size_t c) {
+                         const auto b = static_cast<std::size_t>(wrap(block, topology.size));
+                         const std::size_t begin = std::min(c * chunk, blocks.sends[b]);
+                         return Part{blocks.send_at[b] + begin, std::min(chunk, blocks.sends[b] - begin)};
+                       });
 }
 
 Schedule pairwise_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk) {

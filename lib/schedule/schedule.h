@@ -5,18 +5,30 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace anello::schedule {
 
 enum class Collective : std::uint8_t {
-  allreduce, broadcast, allgather, reduce_scatter, barrier, reduce, gather, scatter, alltoall, scan, exscan
+  allreduce, broadcast, allgather, reduce_scatter, barrier, reduce, gather, scatter, alltoall, scan, exscan,
+  allgatherv, gatherv, scatterv, reduce_scatterv, alltoallv  // the forms whose parts differ in count
 };
 inline constexpr Collective kCollectives[] = {
     Collective::allreduce, Collective::broadcast, Collective::allgather, Collective::reduce_scatter,
     Collective::barrier,   Collective::reduce,    Collective::gather,    Collective::scatter,
-    Collective::alltoall,  Collective::scan,      Collective::exscan};
+    Collective::alltoall,  Collective::scan,      Collective::exscan,    Collective::allgatherv,
+    Collective::gatherv,   Collective::scatterv,  Collective::reduce_scatterv, Collective::alltoallv};
+
+// One rank's view of parts that differ in count: by rank, how many elements it gets from here and gives, and where in
+// this rank's input and output they are. Of reduce_scatterv: sends are all ranks' counts, receives this rank's alone.
+struct Varying {
+  std::vector<std::size_t> sends;
+  std::vector<std::size_t> send_at;
+  std::vector<std::size_t> receives;
+  std::vector<std::size_t> receive_at;
+};
 
 // What all ranks know to be equal about a call.
 struct Call {
@@ -31,6 +43,9 @@ struct Call {
   bool finish = false;      // the result must pass through a finish step (AVG)
   bool accumulate = false;  // partial results must not travel and are formed in an accumulator (16-bit sums)
   bool invariant = false;   // one owner folds ranks 0..P-1 in this order
+  // Of the forms with varying parts, whose count is that of all parts if all ranks know it, else 0. This rank's own,
+  // compared by address: choose() does not look.
+  std::shared_ptr<const Varying> varying;
   bool operator==(const Call&) const = default;
 };
 

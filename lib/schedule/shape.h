@@ -14,9 +14,14 @@ bool has_root(Collective collective);
 // A vector has a part for each rank, whose elements Call::count counts.
 bool has_parts(Collective collective);
 
+// Its parts differ in count.
+bool is_varying(Collective collective);
+// Only the two ranks of a pair know how much goes between them.
+bool is_between_pairs(Collective collective);
+
 // What a rank hands in: 0 where it only receives.
 std::size_t input_count(const Call& call, int size, int rank);
-// The most that a rank hands in.
+// The most that a rank hands in, as all ranks know it.
 std::size_t largest_input(const Call& call, int size);
 // What it gets back: 0 where another rank does, and where scatter's root finds its part where it is.
 std::size_t result_count(const Call& call, int size, int rank);

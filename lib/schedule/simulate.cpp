@@ -21,9 +21,9 @@ void learn(Knowledge& into, const Knowledge& from) {
 
 class Simulation {
  public:
-  Simulation(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules,
+  Simulation(const std::vector<Call>& calls, const Topology& topology, const std::vector<Schedule>& schedules,
              const Interleaving& interleaving)
-      : call_(call), size_(topology.size), schedules_(schedules), interleaving_(interleaving) {}
+      : calls_(calls), call_(calls_[0]), size_(topology.size), schedules_(schedules), interleaving_(interleaving) {}
 
   Outcome run() {
     if (schedules_.size() != static_cast<std::size_t>(size_)) {
@@ -41,7 +41,9 @@ class Simulation {
 
  private:
   // Tokens stand for calls without data: who knows of whom is checked instead of elements.
-  bool tokens() const { return call_.collective == Collective::barrier || call_.count == 0; }
+  bool tokens() const {
+    return call_.collective == Collective::barrier || (call_.count == 0 && !is_between_pairs(call_.collective));
+  }
 
   struct Message {
     std::vector<Symbol> elements;
@@ -87,14 +89,14 @@ class Simulation {
     ranks_.resize(schedules_.size());
     for (int r = 0; r < size_; ++r) {
       for (const Buffer buffer : {Buffer::input, Buffer::output})
-        memory(r, buffer).resize(extent(buffer, call_, size_, r));
+        memory(r, buffer).resize(extent(buffer, call(r), size_, r));
       memory(r, Buffer::scratch).resize(schedule(r).scratch);
       memory(r, Buffer::accumulator).resize(schedule(r).accumulator);
       if (tokens())
         for (Symbol& token : memory(r, Buffer::scratch)) token.written = true;
-      const bool inside = input_in_output(call_, r);
-      const std::size_t offset = inside ? input_offset(call_, r) : 0;
-      for (std::size_t i = 0; i < input_count(call_, size_, r); ++i)
+      const bool inside = input_in_output(call(r), r);
+      const std::size_t offset = inside ? input_offset(call(r), r) : 0;
+      for (std::size_t i = 0; i < input_count(call(r), size_, r); ++i)
         memory(r, inside ? Buffer::output : Buffer::input)[offset + i] = leaf(r, i);
       at(r).waits = schedule(r).waits;
       if (tokens()) at(r).knowledge.assign(schedule(r).steps.size(), Knowledge(schedules_.size() / 64 + 1));
@@ -364,7 +366,7 @@ class Simulation {
   };
   Sources sources_of(int rank, std::size_t i) const {
     const auto own_part = static_cast<std::size_t>(rank) * call_.count;
-    const auto sender = static_cast<int>(i / call_.count);
+    const auto sender = call_.count > 0 ? static_cast<int>(i / call_.count) : 0;
     switch (call_.collective) {
       case Collective::broadcast: return {call_.root, call_.root, i};
       case Collective::scatter: return {call_.root, call_.root, own_part + i};
@@ -374,17 +376,44 @@ class Simulation {
       case Collective::reduce_scatter: return {0, size_ - 1, own_part + i};
       case Collective::scan: return {0, rank, i};
       case Collective::exscan: return {0, rank - 1, i};
+      case Collective::allgatherv:
+      case Collective::gatherv:
+      case Collective::scatterv:
+      case Collective::alltoallv: {
+        const int from = sender_of(rank, i);
+        const std::size_t in_part = i - call(rank).varying->receive_at[static_cast<std::size_t>(from)];
+        return {from, from, call(from).varying->send_at[static_cast<std::size_t>(rank)] + in_part};
+      }
+      case Collective::reduce_scatterv: return {0, size_ - 1, call(rank).varying->send_at[static_cast<std::size_t>(rank)] + i};
       case Collective::allreduce:
       case Collective::reduce:
       case Collective::barrier: break;
     }
     return {0, size_ - 1, i};
   }
+  // Whose part element i of the output is in; -1: nobody's.
+  int sender_of(int rank, std::size_t i) const {
+    const Varying& parts = *call(rank).varying;
+    for (std::size_t p = 0; p < parts.receives.size(); ++p)
+      if (i >= parts.receive_at[p] && i - parts.receive_at[p] < parts.receives[p]) return static_cast<int>(p);
+    return -1;
+  }
+  // What lies between parts is the caller's.
+  void check_gap(int rank, std::size_t i, const Symbol& found) {
+    const bool inside = input_in_output(call(rank), rank) && i >= input_offset(call(rank), rank) &&
+                        i - input_offset(call(rank), rank) < input_count(call(rank), size_, rank);
+    const bool same = inside ? found.hash == leaf(rank, i - input_offset(call(rank), rank)).hash : !found.written;
+    if (!same) wrong("rank ", rank, "'s element ", i, " is in no part and was written");
+  }
 
   void check_result(int rank) {
-    for (std::size_t i = 0; i < result_count(call_, size_, rank); ++i) {
+    for (std::size_t i = 0; i < result_count(call(rank), size_, rank); ++i) {
       const Symbol& result = memory(rank, Buffer::output)[i];
       outcome_.digest = mix(outcome_.digest ^ result.hash);
+      if (call_.varying != nullptr && sender_of(rank, i) < 0) {
+        check_gap(rank, i, result);
+        continue;
+      }
       if (!result.written) return wrong("rank ", rank, "'s result ", i, " was never written");
       const Sources sources = sources_of(rank, i);
       if (reduces(call_.collective))
@@ -417,7 +446,10 @@ class Simulation {
       return wrong("rank ", rank, "'s result ", i, " is not the fold in rank order");
   }
 
-  const Call& call_;
+  const Call& call(int rank) const { return calls_[calls_.size() == 1 ? 0 : static_cast<std::size_t>(rank)]; }
+
+  const std::vector<Call> calls_;  // one, or each rank's
+  const Call& call_;                // for what all have alike
   int size_;
   const std::vector<Schedule>& schedules_;
   const Interleaving& interleaving_;
@@ -432,7 +464,12 @@ class Simulation {
 
 Outcome simulate(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules,
                  const Interleaving& interleaving) {
-  return Simulation(call, topology, schedules, interleaving).run();
+  return Simulation({call}, topology, schedules, interleaving).run();
+}
+
+Outcome simulate(const std::vector<Call>& calls, const Topology& topology, const std::vector<Schedule>& schedules,
+                 const Interleaving& interleaving) {
+  return Simulation(calls, topology, schedules, interleaving).run();
 }
 
 std::vector<Schedule> make_all(const Algorithm& algorithm, const Call& call, const Topology& topology,

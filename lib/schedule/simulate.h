@@ -41,6 +41,10 @@ struct Outcome {
 Outcome simulate(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules,
                  const Interleaving& interleaving = {});
 
+// The same of each rank's own call: those with varying parts.
+Outcome simulate(const std::vector<Call>& calls, const Topology& topology, const std::vector<Schedule>& schedules,
+                 const Interleaving& interleaving = {});
+
 // All ranks' schedules.
 std::vector<Schedule> make_all(const Algorithm& algorithm, const Call& call, const Topology& topology,
                                std::size_t chunk);

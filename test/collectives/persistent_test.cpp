@@ -118,6 +118,38 @@ TEST_CASE("persistent calls with a root, to all, and of prefixes do it again too
   }) == "");
 }
 
+TEST_CASE("persistent calls keep their counts, and the caller's arrays are his again") {
+  CHECK(run_ranks(3, "shm", [](const Rank& me) {
+    // Rank r gives r + 1 elements.
+    std::vector<std::size_t> counts{1, 2, 3}, displs{0, 1, 3}, ones(3, 1), places{0, 1, 2};
+    std::vector<std::int32_t> in(std::size_t(me.rank) + 1), all(6, -1), root(6, -1), given(3), got(3), part(3), six(6);
+    anello_request_t requests[4] = {};
+    me.ok(anello_allgatherv_init(in.data(), in.size(), all.data(), counts.data(), displs.data(), ANELLO_INT32, me.comm,
+                                 &requests[0]), "allgatherv_init");
+    me.ok(anello_gatherv_init(in.data(), in.size(), root.data(), counts.data(), displs.data(), ANELLO_INT32, 1, me.comm,
+                              &requests[1]), "gatherv_init");
+    me.ok(anello_alltoallv_init(given.data(), ones.data(), places.data(), got.data(), ones.data(), places.data(),
+                                ANELLO_INT32, me.comm, &requests[2]), "alltoallv_init");
+    me.ok(anello_reduce_scatter_init(six.data(), part.data(), counts.data(), ANELLO_INT32, ANELLO_SUM, me.comm,
+                                     &requests[3]), "reduce_scatter_init");
+    for (std::vector<std::size_t>* array : {&counts, &displs, &ones, &places}) array->assign(3, 999);
+    for (int round = 0; round < 4; ++round) {
+      in.assign(in.size(), 10 * round + me.rank);
+      given = {round, round + 1, round + 2};
+      six.assign(6, round);
+      me.ok(anello_start_all(4, requests), "start_all");
+      me.ok(anello_wait_all(4, requests, nullptr), "wait_all");
+      const std::vector<std::int32_t> expected{10 * round,     10 * round + 1, 10 * round + 1,
+                                               10 * round + 2, 10 * round + 2, 10 * round + 2};
+      if (all != expected) me.report.wrong("allgatherv in round ", round);
+      if (me.rank == 1 && root != expected) me.report.wrong("gatherv in round ", round);
+      if (got != std::vector<std::int32_t>(3, round + me.rank)) me.report.wrong("alltoallv in round ", round);
+      if (part[std::size_t(me.rank)] != 3 * round) me.report.wrong("reduce_scatter gave ", part[std::size_t(me.rank)]);
+    }
+    for (anello_request_t& request : requests) me.ok(anello_request_free(&request), "free");
+  }) == "");
+}
+
 TEST_CASE("a persistent request outlives its communicator, and then says so") {
   CHECK(run_ranks(2, "shm", [](const Rank& me) {
     anello_comm_t comm = ANELLO_COMM_NULL;

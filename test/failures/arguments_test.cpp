@@ -3,6 +3,7 @@
 
 #include <anello/anello.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -24,6 +25,7 @@ const char* name;
 constexpr auto F = ANELLO_FLOAT32;
 constexpr auto S = ANELLO_SUM;
 const auto no_dtype = static_cast<anello_dtype_t>(99);
+const std::size_t zero[] = {0}, four[] = {4}, huge[] = {SIZE_MAX - 2};
 void* const in_place = const_cast<void*>(ANELLO_IN_PLACE);
 const auto no_op = static_cast<anello_op_t>(-3);
 
@@ -113,6 +115,47 @@ const std::vector<Row> kRows = {
      [](auto c) { return anello_exscan(a, nullptr, 4, F, S, c); }},
     {"exscan in place without recvbuf", ANELLO_ERR_ARGUMENT,
      [](auto c) { return anello_exscan(ANELLO_IN_PLACE, nullptr, 4, F, S, c); }},
+    {"allgatherv without recvcounts", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_allgatherv(a, 4, b, nullptr, zero, F, c); }},
+    {"allgatherv without displs", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_allgatherv(a, 4, b, four, nullptr, F, c); }},
+    {"allgatherv of another count than its own", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_allgatherv(a, 3, b, four, zero, F, c); }},
+    {"allgatherv that overlaps", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_allgatherv(a + 1, 4, a, four, zero, F, c); }},
+    {"allgatherv to beyond all memory", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_allgatherv(a, 4, b, four, huge, F, c); }},
+    {"allgatherv in place", ANELLO_OK, [](auto c) { return anello_allgatherv(ANELLO_IN_PLACE, 9, b, four, zero, F, c); }},
+    {"allgatherv of an unknown type", ANELLO_ERR_TYPE,
+     [](auto c) { return anello_allgatherv(a, 4, b, four, zero, no_dtype, c); }},
+    {"allgatherv of nothing", ANELLO_OK, [](auto c) { return anello_allgatherv(nullptr, 0, nullptr, zero, huge, F, c); }},
+    {"gatherv without recvbuf", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_gatherv(a, 4, nullptr, four, zero, F, 0, c); }},
+    {"gatherv to a root beyond the size", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_gatherv(a, 4, b, four, zero, F, 1, c); }},
+    {"gatherv", ANELLO_OK, [](auto c) { return anello_gatherv(a, 4, b, four, zero, F, 0, c); }},
+    {"scatterv without sendcounts", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_scatterv(a, nullptr, zero, b, 4, F, 0, c); }},
+    {"scatterv of another count than its own", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_scatterv(a, four, zero, b, 5, F, 0, c); }},
+    {"scatterv in place", ANELLO_OK, [](auto c) { return anello_scatterv(a, four, zero, in_place, 9, F, 0, c); }},
+    {"reduce_scatter without recvcounts", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_reduce_scatter(a, b, nullptr, F, S, c); }},
+    {"reduce_scatter without sendbuf", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_reduce_scatter(nullptr, b, four, F, S, c); }},
+    {"reduce_scatter by an unknown operation", ANELLO_ERR_TYPE,
+     [](auto c) { return anello_reduce_scatter(a, b, four, F, no_op, c); }},
+    {"reduce_scatter of more than there is", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_reduce_scatter(a, b, huge, F, S, c); }},
+    {"alltoallv without sdispls", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_alltoallv(a, four, nullptr, b, four, zero, F, c); }},
+    {"alltoallv that sends itself another count than it expects", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_alltoallv(a, four, zero, b, zero, zero, F, c); }},
+    {"alltoallv in place", ANELLO_OK,
+     [](auto c) { return anello_alltoallv(ANELLO_IN_PLACE, nullptr, nullptr, b, four, zero, F, c); }},
+    {"ialltoallv without request", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_ialltoallv(a, four, zero, b, four, zero, F, c, nullptr); }},
+    {"post of a struct that ends before the counts", ANELLO_OK,
+     [](auto c) { return post(c, [](auto& call) { call.size = offsetof(anello_call_t, sendcounts); }); }},
     {"barrier", ANELLO_OK, [](auto c) { return anello_barrier(c); }},
     {"send without buffer", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_send(nullptr, 4, F, 0, 0, c); }},
     {"send in place", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_send(ANELLO_IN_PLACE, 4, F, 0, 0, c); }},

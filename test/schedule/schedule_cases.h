@@ -34,6 +34,7 @@ inline std::string describe(const Call& call) {
 
 inline std::vector<Call> calls(Collective collective, int size) {
   const auto ranks = static_cast<std::size_t>(size);
+  if (is_varying(collective)) return {};  // each rank has a call of its own: varying_test.cpp
   const std::size_t large = has_parts(collective) ? 29 : 401;
   std::vector<Call> result;
   for (const std::size_t count : std::set<std::size_t>{0, 1, ranks - 1, ranks, ranks + 1, large}) {

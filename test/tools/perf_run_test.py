@@ -11,7 +11,8 @@ import unittest
 
 ANELLORUN, PERF = sys.argv[1:3]
 del sys.argv[1:3]
-COLLECTIVES = ["allreduce", "broadcast", "allgather", "reduce_scatter", "barrier", "sendrecv"]
+COLLECTIVES = ["allreduce", "broadcast", "allgather", "reduce_scatter", "barrier", "sendrecv", "reduce", "gather",
+               "scatter", "alltoall", "scan"]
 
 
 class Perf(unittest.TestCase):
@@ -76,10 +77,12 @@ class Perf(unittest.TestCase):
             self.assertEqual(len({row["type"] for row in report["results"]}), 22)
 
     def test_every_root(self):
-        report, text = self.report([], "--ranks", "threads", "-t", "3", "-b", "1K", "--collective", "broadcast",
-                                   "-r", "-1")
-        self.check(report, text, 3)
-        self.assertEqual([row["root"] for row in report["results"]], [0, 1, 2])
+        for collective in ("broadcast", "reduce", "gather", "scatter"):
+            with self.subTest(collective=collective):
+                report, text = self.report([], "--ranks", "threads", "-t", "3", "-b", "1K", "--collective", collective,
+                                           "-r", "-1")
+                self.check(report, text, 3)
+                self.assertEqual([row["root"] for row in report["results"]], [0, 1, 2])
 
     def test_the_figures_follow_from_each_other(self):
         report, text = self.report([], "--ranks", "threads", "-t", "2", "-b", "1M", "-e", "2M", "-n", "7", "--stats",
@@ -110,7 +113,8 @@ class Perf(unittest.TestCase):
     def test_mistakes_give_2_and_are_named(self):
         for arguments, named in ((["-b", "12Q"], "12Q"), (["-d", "float17"], "float17"), (["-o", "xor"], "xor"),
                                  (["-b", "2M", "-e", "1M"], "-e"), (["-n", "0"], "--iters"), (["-t", "4"], "--ranks"),
-                                 (["--collective", "all_for_all"], "all_for_all"), (["-b", "0", "-f", "2"], "-f"),
+                                 (["--collective", "all_to_some"], "all_to_some"),
+                                 (["--collective", "scan", "-o", "avg"], "avg"), (["-b", "0", "-f", "2"], "-f"),
                                  (["surplus"], "surplus")):
             with self.subTest(arguments=arguments):
                 self.assertIn(named, self.run_command([PERF, *arguments], 2))

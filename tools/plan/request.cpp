@@ -47,7 +47,8 @@ schedule::Cost Request::cost() const {
 
 void add_options(CLI::App& app, Request& request) {
   std::vector<std::string> names;
-  for (const Collective each : schedule::kCollectives) names.emplace_back(schedule::name(each));
+  for (const Collective each : schedule::kCollectives)
+    if (!schedule::is_varying(each)) names.emplace_back(schedule::name(each));
   app.add_option("collective", request.collective, "allreduce, broadcast, reduce, .., as --list has them")
       ->check(CLI::IsMember(names));
   const auto call = "The call";
