@@ -217,8 +217,8 @@ ANELLO_API anello_result_t anello_comm_create_all(int count, anello_comm_t *comm
 ANELLO_API anello_result_t anello_comm_dup(anello_comm_t comm, anello_comm_t *result);
 ANELLO_API anello_result_t anello_comm_split(anello_comm_t comm, int color, int key, anello_comm_t *result);
 
-/* Local: needs no other rank; ANELLO_COMM_NULL is ANELLO_OK. Operations still in flight end with ANELLO_ERR_STATE and their requests stay valid
- * until waited for. What this rank had sent still arrives; peers that wait for more from this rank get
+/* Local: needs no other rank; ANELLO_COMM_NULL is ANELLO_OK. Operations still in flight end with ANELLO_ERR_STATE and their
+ * requests stay valid until waited for. What this rank had sent still arrives; peers that wait for more from this rank get
  * ANELLO_ERR_PEER_LOST. Returns the communicator's first error where it failed before (the handle is gone all the
  * same), which is how a rank whose last call had returned too early to see a mismatch learns of it. */
 ANELLO_API anello_result_t anello_comm_destroy(anello_comm_t comm);
@@ -449,8 +449,8 @@ ANELLO_API anello_result_t anello_test_some(size_t count, anello_request_t *requ
 
 /* ---- Persistent ------------------------------------------------------------------------------------------- */
 
-/* Each checks its arguments and keeps them in *request, arrays of counts too, inactive; nothing else happens, on no other rank. start posts
- * the call, as the nonblocking one of its name would, and takes its place in the order of collectives there; wait and
+/* Each checks its arguments and keeps them in *request, arrays of counts too, inactive; nothing else happens, on no other
+ * rank. start posts the call, as the nonblocking one of its name would, and takes its place in the order of collectives there; wait and
  * test complete it and leave the request inactive, to be started again. An inactive request is to wait and test what a
  * null one is, but stays. It belongs to the caller until anello_request_free, also after its communicator was destroyed.
  * start of an active request and request_free of one are ANELLO_ERR_STATE; both use a request from one thread at a time.

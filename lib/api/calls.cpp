@@ -100,32 +100,37 @@ anello_result_t anello_exscan(const void* sendbuf, void* recvbuf, size_t count, 
 
 anello_result_t anello_allgatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
                                   const size_t* displs, anello_dtype_t dtype, anello_comm_t comm) {
-  const anello_call_t call = with_parts(call_of(ANELLO_ALLGATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, 0), nullptr, nullptr, recvcounts, displs);
+  const anello_call_t call = with_parts(call_of(ANELLO_ALLGATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, 0),
+                                        nullptr, nullptr, recvcounts, displs);
   return dispatch(comm, call, nullptr, true, nullptr);
 }
 
 anello_result_t anello_gatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
                                const size_t* displs, anello_dtype_t dtype, int root, anello_comm_t comm) {
-  const anello_call_t call = with_parts(call_of(ANELLO_GATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, root), nullptr, nullptr, recvcounts, displs);
+  const anello_call_t call = with_parts(call_of(ANELLO_GATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, root),
+                                        nullptr, nullptr, recvcounts, displs);
   return dispatch(comm, call, nullptr, true, nullptr);
 }
 
 anello_result_t anello_scatterv(const void* sendbuf, const size_t* sendcounts, const size_t* displs, void* recvbuf,
                                 size_t recvcount, anello_dtype_t dtype, int root, anello_comm_t comm) {
-  const anello_call_t call = with_parts(call_of(ANELLO_SCATTERV, sendbuf, recvbuf, recvcount, dtype, ANELLO_SUM, root), sendcounts, displs, nullptr, nullptr);
+  const anello_call_t call = with_parts(call_of(ANELLO_SCATTERV, sendbuf, recvbuf, recvcount, dtype, ANELLO_SUM, root),
+                                        sendcounts, displs, nullptr, nullptr);
   return dispatch(comm, call, nullptr, true, nullptr);
 }
 
 anello_result_t anello_reduce_scatter(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
                                       anello_dtype_t dtype, anello_op_t op, anello_comm_t comm) {
-  const anello_call_t call = with_parts(call_of(ANELLO_REDUCE_SCATTER, sendbuf, recvbuf, 0, dtype, op, 0), nullptr, nullptr, recvcounts, nullptr);
+  const anello_call_t call = with_parts(call_of(ANELLO_REDUCE_SCATTER, sendbuf, recvbuf, 0, dtype, op, 0),
+                                        nullptr, nullptr, recvcounts, nullptr);
   return dispatch(comm, call, nullptr, true, nullptr);
 }
 
 anello_result_t anello_alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
                                  const size_t* recvcounts, const size_t* rdispls, anello_dtype_t dtype,
                                  anello_comm_t comm) {
-  const anello_call_t call = with_parts(call_of(ANELLO_ALLTOALLV, sendbuf, recvbuf, 0, dtype, ANELLO_SUM, 0), sendcounts, sdispls, recvcounts, rdispls);
+  const anello_call_t call = with_parts(call_of(ANELLO_ALLTOALLV, sendbuf, recvbuf, 0, dtype, ANELLO_SUM, 0),
+                                        sendcounts, sdispls, recvcounts, rdispls);
   return dispatch(comm, call, nullptr, true, nullptr);
 }
 
@@ -196,35 +201,40 @@ anello_result_t anello_iexscan(const void* sendbuf, void* recvbuf, size_t count,
 anello_result_t anello_iallgatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
                                    const size_t* displs, anello_dtype_t dtype, anello_comm_t comm,
                                    anello_request_t* request) {
-  const anello_call_t call = with_parts(call_of(ANELLO_ALLGATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, 0), nullptr, nullptr, recvcounts, displs);
+  const anello_call_t call = with_parts(call_of(ANELLO_ALLGATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, 0),
+                                        nullptr, nullptr, recvcounts, displs);
   return dispatch(comm, call, request, false, nullptr);
 }
 
 anello_result_t anello_igatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
                                 const size_t* displs, anello_dtype_t dtype, int root, anello_comm_t comm,
                                 anello_request_t* request) {
-  const anello_call_t call = with_parts(call_of(ANELLO_GATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, root), nullptr, nullptr, recvcounts, displs);
+  const anello_call_t call = with_parts(call_of(ANELLO_GATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, root),
+                                        nullptr, nullptr, recvcounts, displs);
   return dispatch(comm, call, request, false, nullptr);
 }
 
 anello_result_t anello_iscatterv(const void* sendbuf, const size_t* sendcounts, const size_t* displs, void* recvbuf,
                                  size_t recvcount, anello_dtype_t dtype, int root, anello_comm_t comm,
                                  anello_request_t* request) {
-  const anello_call_t call = with_parts(call_of(ANELLO_SCATTERV, sendbuf, recvbuf, recvcount, dtype, ANELLO_SUM, root), sendcounts, displs, nullptr, nullptr);
+  const anello_call_t call = with_parts(call_of(ANELLO_SCATTERV, sendbuf, recvbuf, recvcount, dtype, ANELLO_SUM, root),
+                                        sendcounts, displs, nullptr, nullptr);
   return dispatch(comm, call, request, false, nullptr);
 }
 
 anello_result_t anello_ireduce_scatter(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
                                        anello_dtype_t dtype, anello_op_t op, anello_comm_t comm,
                                        anello_request_t* request) {
-  const anello_call_t call = with_parts(call_of(ANELLO_REDUCE_SCATTER, sendbuf, recvbuf, 0, dtype, op, 0), nullptr, nullptr, recvcounts, nullptr);
+  const anello_call_t call = with_parts(call_of(ANELLO_REDUCE_SCATTER, sendbuf, recvbuf, 0, dtype, op, 0),
+                                        nullptr, nullptr, recvcounts, nullptr);
   return dispatch(comm, call, request, false, nullptr);
 }
 
 anello_result_t anello_ialltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
                                   const size_t* recvcounts, const size_t* rdispls, anello_dtype_t dtype,
                                   anello_comm_t comm, anello_request_t* request) {
-  const anello_call_t call = with_parts(call_of(ANELLO_ALLTOALLV, sendbuf, recvbuf, 0, dtype, ANELLO_SUM, 0), sendcounts, sdispls, recvcounts, rdispls);
+  const anello_call_t call = with_parts(call_of(ANELLO_ALLTOALLV, sendbuf, recvbuf, 0, dtype, ANELLO_SUM, 0),
+                                        sendcounts, sdispls, recvcounts, rdispls);
   return dispatch(comm, call, request, false, nullptr);
 }
 
