@@ -236,18 +236,18 @@ std::optional<Communicator::Probed> Communicator::probe(const anello_call_t& cal
   return Probed{operation.status, operation.claim};
 }
 
-bool Communicator::is_like_last_small(const anello_call_t& call, int record_kind) const {
+bool Communicator::is_like_last_small(const anello_call_t& call, bool in_place, int record_kind) const {
   const anello_call_t& last = small_.call;
   return small_.operation != nullptr && call.kind == last.kind && call.count == last.count && call.dtype == last.dtype &&
          call.op == last.op && call.peer == last.peer && call.timeout_ms == last.timeout_ms &&
-         record_kind == small_.record_kind && is_in_place(call, rank()) == is_in_place(last, rank());
+         record_kind == small_.record_kind && in_place == small_.in_place;
 }
 
-bool Communicator::prepare_small(const anello_call_t& call, int record_kind) {
+bool Communicator::prepare_small(const anello_call_t& call, bool in_place, int record_kind) {
   if (small_.operation == nullptr) small_.operation = context_->acquire_locked(*group_);
   Operation* const operation = std::exchange(small_.operation, nullptr);
   try {
-    small_ = {nullptr, call, record_kind, {}, 0};
+    small_ = {nullptr, call, in_place, record_kind, {}, 0};
     prepare(*operation, call, small_.record);
   } catch (...) {
     context_->release_locked(operation);
@@ -267,12 +267,14 @@ bool Communicator::prepare_small(const anello_call_t& call, int record_kind) {
 // Otherwise *under_way is the operation if it was entered, and null if nothing has happened.
 bool Communicator::exchange(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
-  if (!topology_.board || is_message(call.kind) || kind_is_varying(call.kind) || call.count > topology_.board_bytes) return false;
+  if (!topology_.board || call.count > topology_.board_bytes) return false;
+  if (is_message(call.kind) || kind_is_varying(call.kind)) return false;
   const auto held = context_->try_lock();
   if (!held || group_->error) return false;
-  if (!is_like_last_small(call, record_kind) && !prepare_small(call, record_kind)) return false;
+  const bool in_place = is_in_place(call, rank());
+  if (!is_like_last_small(call, in_place, record_kind) && !prepare_small(call, in_place, record_kind)) return false;
   Operation& operation = *small_.operation;
-  set_buffers(operation, call, is_in_place(call, rank()));
+  set_buffers(operation, call, in_place);
   switch (context_->exchange_now(operation, small_.record, small_.digest)) {
     case executor::Context::Exchanged::complete: return true;
     case executor::Context::Exchanged::under_way: *under_way = std::exchange(small_.operation, nullptr); return false;

@@ -59,8 +59,8 @@ class Communicator {
   std::shared_ptr<const executor::Plan> plan(const schedule::Call& call);
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool exchange(const anello_call_t& call, int record_kind, executor::Operation** under_way);
-  bool is_like_last_small(const anello_call_t& call, int record_kind) const;
-  bool prepare_small(const anello_call_t& call, int record_kind);
+  bool is_like_last_small(const anello_call_t& call, bool in_place, int record_kind) const;
+  bool prepare_small(const anello_call_t& call, bool in_place, int record_kind);
   int allocate_board(int users);
   void give_back_board();
 
@@ -78,6 +78,7 @@ class Communicator {
   struct Small {
     executor::Operation* operation = nullptr;  // null: none
     anello_call_t call;
+    bool in_place;
     int record_kind;
     control::CallRecord record;
     std::uint64_t digest;
