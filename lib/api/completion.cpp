@@ -96,9 +96,7 @@ anello_status_t* at(anello_status_t* statuses, std::size_t i) { return statuses 
 template <class Body>
 anello_result_t guarded(Body&& body) noexcept {
   return guard(ANELLO_COMM_NULL, [&] {
-    if (in_forked_child()) {
-      throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello; only the parent may go on");
-    }
+    refuse_in_child();
     return body();
   });
 }

@@ -25,12 +25,6 @@ anello_comm_t publish(std::shared_ptr<Communicator> communicator) {
   return reinterpret_cast<anello_comm_t>(communicators().add(std::move(communicator)));
 }
 
-void refuse_in_child() {
-  if (in_forked_child()) {
-    throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello; only the parent may go on");
-  }
-}
-
 // The caller's struct over the defaults: a caller built against an older header knows fewer fields.
 anello_config_t complete(const anello_config_t* config) {
   anello_config_t whole = ANELLO_CONFIG_INITIALIZER;

@@ -48,14 +48,12 @@ anello_result_t probe(const char* name, int source, int tag, anello_comm_t comm,
 }
 
 // The receive of *message, posted; on failure *message stays what it was.
-anello_result_t receive(void* buffer, std::size_t count, anello_dtype_t dtype, anello_message_t* message,
-                        anello_request_t* request) {
+anello_result_t receive(const char* name, void* buffer, std::size_t count, anello_dtype_t dtype,
+                        anello_message_t* message, anello_request_t* request) {
   return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
-    if (in_forked_child()) {
-      throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello; only the parent may go on");
-    }
+    refuse_in_child();
     if (message == nullptr || request == nullptr) {
-      throw Error(ANELLO_ERR_ARGUMENT, text("anello_mrecv: ", message == nullptr ? "message" : "request", " is NULL"));
+      throw Error(ANELLO_ERR_ARGUMENT, text(name, ": ", message == nullptr ? "message" : "request", " is NULL"));
     }
     const auto handle = reinterpret_cast<std::uintptr_t>(*message);
     anello_call_t call = call_of(ANELLO_RECV, nullptr, buffer, count, dtype);
@@ -124,13 +122,13 @@ anello_result_t anello_improbe(int source, int tag, anello_comm_t comm, int* fla
 
 anello_result_t anello_imrecv(void* buffer, size_t count, anello_dtype_t dtype, anello_message_t* message,
                               anello_request_t* request) {
-  return receive(buffer, count, dtype, message, request);
+  return receive("anello_imrecv", buffer, count, dtype, message, request);
 }
 
 anello_result_t anello_mrecv(void* buffer, size_t count, anello_dtype_t dtype, anello_message_t* message,
                              anello_status_t* status) {
   anello_request_t request = ANELLO_REQUEST_NULL;
-  const anello_result_t posted = receive(buffer, count, dtype, message, &request);
+  const anello_result_t posted = receive("anello_mrecv", buffer, count, dtype, message, &request);
   return posted == ANELLO_OK ? anello_wait(&request, status) : posted;
 }
 

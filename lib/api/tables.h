@@ -42,13 +42,18 @@ Requests& requests();
 inline std::uintptr_t number(anello_comm_t comm) { return reinterpret_cast<std::uintptr_t>(comm); }
 inline std::uintptr_t number(anello_request_t request) { return reinterpret_cast<std::uintptr_t>(request); }
 
+// Throws in a forked child.
+inline void refuse_in_child() {
+  if (in_forked_child()) {
+    throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello; only the parent may go on");
+  }
+}
+
 // Runs body(communicator) with the communicator kept alive, or fails with the reason.
 template <class Body>
 anello_result_t with(anello_comm_t comm, Body&& body) noexcept {
   return guard(comm, [&] {
-    if (in_forked_child()) {
-      throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello; only the parent may go on");
-    }
+    refuse_in_child();
     const Communicators::Use use(communicators(), number(comm));
     if (!use) {
       throw comm == ANELLO_COMM_NULL

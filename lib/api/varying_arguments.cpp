@@ -1,5 +1,6 @@
 #include "api/varying_arguments.h"
 
+#include "api/arguments.h"
 #include "base/dtype.h"
 #include "base/kind.h"
 #include "base/text.h"
@@ -100,9 +101,7 @@ class Check {
     }
     if (receive > 0 && call_.recvbuf == nullptr) return wrong("recvbuf is NULL");
     if (send > 0 && call_.sendbuf == nullptr) return wrong("sendbuf is NULL");
-    const auto from = reinterpret_cast<std::uintptr_t>(call_.sendbuf);
-    const auto into = reinterpret_cast<std::uintptr_t>(call_.recvbuf);
-    if (!in_place_ && send > 0 && receive > 0 && from < into + receive && into < from + send) {
+    if (!in_place_ && overlap(call_.sendbuf, send, call_.recvbuf, receive)) {
       return wrong("sendbuf and recvbuf overlap; use ANELLO_IN_PLACE or separate buffers");
     }
     return {};

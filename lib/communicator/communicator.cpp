@@ -43,7 +43,8 @@ std::uint32_t first_exchange(std::int64_t first_sequence) {
 // Where what goes in stands, and what comes out.
 void set_buffers(Operation& operation, const anello_call_t& call, bool in_place) {
   operation.output = static_cast<std::byte*>(call.recvbuf);
-  const bool inside = in_place && call.kind != ANELLO_SCATTER && call.kind != ANELLO_SCATTERV;  // whose root finds its part where it is
+  // A scatter's root finds its part where it is.
+  const bool inside = in_place && call.kind != ANELLO_SCATTER && call.kind != ANELLO_SCATTERV;
   operation.input = inside ? operation.output : static_cast<const std::byte*>(call.sendbuf);
 }
 
@@ -94,11 +95,8 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint
       if (world == job.rank()) local_rank_ = local_size_;
       ++local_size_;
     }
-    if (ranks_on[member.host]++ == 0) {
-      processors_of[member.host] = member.processors;
-    } else {
-      processors_of[member.host].join(member.processors);
-    }
+    ++ranks_on[member.host];
+    processors_of[member.host].join(member.processors);
     local.push_back(member.local_index);
   }
   topology_.size = static_cast<int>(ranks.size());

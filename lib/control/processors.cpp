@@ -90,6 +90,10 @@ int Processors::count() const {
 }
 
 void Processors::join(const Processors& other) {
+  if (allowed_.empty()) {
+    *this = other;
+    return;
+  }
   allowed_.resize(std::max(allowed_.size(), other.allowed_.size()));
   for (std::size_t i = 0; i < other.allowed_.size(); ++i) allowed_[i] |= other.allowed_[i];
   // Whether two quotas are one and the same cannot be seen: the larger stands for both.

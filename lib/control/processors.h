@@ -21,7 +21,7 @@ class Processors {
   int quota() const { return quota_; }  // processors' worth of time, rounded up; 0: no limit
   // That all of those who may use these, or some of them, have between them: at least 1.
   int count() const;
-  // Those of another rank of the host as well.
+  // Those of another rank of the host as well. Of none (as made without arguments): the other's.
   void join(const Processors& other);
 
  private:

@@ -30,11 +30,8 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carrier
   control::Processors processors;
   for (const control::Member& member : job_->members()) {
     if (member.rank != rank_ && member.host != self.host) continue;
-    if (local++ == 0) {
-      processors = member.processors;
-    } else {
-      processors.join(member.processors);
-    }
+    ++local;
+    processors.join(member.processors);
   }
   budget_ = WaitBudget::of(local, processors.count(), spin_us);
   routes_.resize(std::size_t(job_->size()));

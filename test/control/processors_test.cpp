@@ -22,11 +22,8 @@ TEST_CASE("processors are at least one and at most what the affinity mask allows
     REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
     const Processors own = Processors::of_this_process();
     CHECK(own.count() == 1);
-    if (counted++ == 0) {
-      together = own;
-    } else {
-      together.join(own);
-    }
+    ++counted;
+    together.join(own);
     if (together.quota() == 0) CHECK(together.count() == counted);
   }
   REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
