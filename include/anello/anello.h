@@ -138,11 +138,44 @@ typedef ANELLO_ENUM(anello_op) {
   ANELLO_MAXLOC = 12
 } anello_op_t;
 
+/* Elements of the caller's own, each of 1 to ANELLO_ELEMENT_MAX bytes, as anello_dtype_t: they move as they are, and only
+ * an operation of the caller's own reduces them. */
+#define ANELLO_ELEMENT_MAX 16384
+#define ANELLO_ELEMENT(bytes) ((anello_dtype_t)(0x10000 + (bytes)))
+
 /* Bytes of one element; 0 for an unknown type. */
 ANELLO_API size_t anello_dtype_size(anello_dtype_t dtype);
-/* "float32", "sum"; "unknown" for what is not listed above. Static. */
+/* "float32", "sum"; "element" for ANELLO_ELEMENT, "custom" for an operation of the caller's own; "unknown" for what is not
+ * listed above. Static. */
 ANELLO_API const char *anello_dtype_name(anello_dtype_t dtype);
 ANELLO_API const char *anello_op_name(anello_op_t op);
+
+/* into[i] = left[i] op right[i], i < count, where left combines lower ranks than right does. into may be left or right.
+ * Must be associative as far as the caller cares, and give the same result for the same operands on every rank. Called
+ * from whichever thread drives the rank, Anello's own included, under the rank's lock: it may not call Anello
+ * (ANELLO_ERR_STATE) and should not wait. What it throws ends the communicator with ANELLO_ERR_STATE. */
+typedef void (*anello_op_function_t)(void *context, void *into, const void *left, const void *right, size_t count,
+                                     anello_dtype_t dtype);
+
+typedef struct anello_op_config {
+  size_t size;           /* sizeof(anello_op_config_t) */
+  const char *name;      /* 1 to 63 bytes, copied; equal on all ranks, as is all below but context: else ANELLO_ERR_MISMATCH */
+  anello_op_function_t function;
+  void *context;         /* handed to function; must live as long as operations that use it */
+  int commutes;          /* 0: operands combine in the order of ranks, 0 leftmost. Else in any fixed order */
+  size_t element_bytes;  /* of the data types it takes; 0: of any size */
+} anello_op_config_t;
+
+#define ANELLO_OP_CONFIG_INITIALIZER {sizeof(anello_op_config_t), NULL, NULL, NULL, 1, 0}
+
+/* Makes an operation for any communicator of this process. *op is used as the enumerators above are. */
+ANELLO_API anello_result_t anello_op_create(const anello_op_config_t *config, anello_op_t *op);
+/* A sum to which each rank's input is multiplied by *scalar first, which is read here and may differ from rank to rank. Of
+ * integers, floats and complex numbers. dtype, of the scalar: that of the calls, or for floats and complex numbers
+ * also ANELLO_FLOAT32 or ANELLO_FLOAT64. 16- and 8-bit floats are multiplied and added in float32 and rounded once. */
+ANELLO_API anello_result_t anello_op_create_premul_sum(const void *scalar, anello_dtype_t dtype, anello_op_t *op);
+/* Operations under way keep it; a persistent request needs it whenever it is started. */
+ANELLO_API anello_result_t anello_op_free(anello_op_t op);
 
 /* ---- Handles ---------------------------------------------------------------------------------------------- */
 

@@ -96,7 +96,7 @@ anello_status_t* at(anello_status_t* statuses, std::size_t i) { return statuses 
 template <class Body>
 anello_result_t guarded(Body&& body) noexcept {
   return guard(ANELLO_COMM_NULL, [&] {
-    refuse_in_child();
+    refuse_here();
     return body();
   });
 }

@@ -69,7 +69,7 @@ const char anello_in_place_marker = 0;
 
 anello_result_t anello_unique_id_create(anello_unique_id_t* id) {
   return guard(ANELLO_COMM_NULL, [&] {
-    refuse_in_child();
+    refuse_here();
     require(id, "id");
     *id = bootstrap::make_unique_id();
     return ANELLO_OK;
@@ -78,7 +78,7 @@ anello_result_t anello_unique_id_create(anello_unique_id_t* id) {
 
 anello_result_t anello_comm_create(const anello_config_t* config, anello_comm_t* comm) {
   return guard(ANELLO_COMM_NULL, [&] {
-    refuse_in_child();
+    refuse_here();
     require(comm, "comm");
     *comm = publish(Communicator::create(complete(config)));
     return ANELLO_OK;
@@ -87,7 +87,7 @@ anello_result_t anello_comm_create(const anello_config_t* config, anello_comm_t*
 
 anello_result_t anello_comm_create_all(int count, anello_comm_t* comms) {
   return guard(ANELLO_COMM_NULL, [&] {
-    refuse_in_child();
+    refuse_here();
     require(comms, "comms");
     if (count < 1) throw Error(ANELLO_ERR_ARGUMENT, text("count ", count, " is below 1"));
     const anello_unique_id_t id = bootstrap::make_unique_id(true);
@@ -142,7 +142,7 @@ anello_result_t anello_comm_split(anello_comm_t comm, int color, int key, anello
 
 anello_result_t anello_comm_destroy(anello_comm_t comm) {
   return guard(comm, [&] {
-    refuse_in_child();
+    refuse_here();
     if (comm == ANELLO_COMM_NULL) return ANELLO_OK;
     Error first;
     const auto gone = communicators().remove(

@@ -51,7 +51,7 @@ anello_result_t probe(const char* name, int source, int tag, anello_comm_t comm,
 anello_result_t receive(const char* name, void* buffer, std::size_t count, anello_dtype_t dtype,
                         anello_message_t* message, anello_request_t* request) {
   return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
-    refuse_in_child();
+    refuse_here();
     if (message == nullptr || request == nullptr) {
       throw Error(ANELLO_ERR_ARGUMENT, text(name, ": ", message == nullptr ? "message" : "request", " is NULL"));
     }

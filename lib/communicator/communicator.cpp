@@ -1,11 +1,15 @@
 #include "communicator/communicator.h"
 
 #include "base/config.h"
+#include "base/custom_op.h"
+#include "base/dtype.h"
 #include "base/kind.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/join.h"
+#include "communicator/amounts.h"
 #include "communicator/in_place.h"
+#include "communicator/premultiply.h"
 #include "communicator/varying.h"
 #include "executor/run.h"
 #include "transports/registry.h"
@@ -46,6 +50,14 @@ void set_buffers(Operation& operation, const anello_call_t& call, bool in_place)
   // A scatter's root finds its part where it is.
   const bool inside = in_place && call.kind != ANELLO_SCATTER && call.kind != ANELLO_SCATTERV;
   operation.input = inside ? operation.output : static_cast<const std::byte*>(call.sendbuf);
+}
+
+// Null for one of Anello's.
+std::shared_ptr<const CustomOp> custom_of(const anello_call_t& call) {
+  if (!is_custom_op(call.op)) return nullptr;
+  auto custom = find_custom_op(call.op);
+  if (custom == nullptr) throw Error(ANELLO_ERR_STATE, text("anello_", kind_name(call.kind), ": the operation was freed"));
+  return custom;
 }
 
 }  // namespace
@@ -157,23 +169,38 @@ std::shared_ptr<const executor::Plan> Communicator::plan(const schedule::Call& c
 void Communicator::prepare(Operation& operation, const anello_call_t& call, control::CallRecord& record) {
   operation.kind = call.kind;
   operation.dtype = call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype;
-  operation.op = kind_reduces(call.kind) ? call.op : ANELLO_SUM;
+  operation.op = ANELLO_SUM;
+  std::shared_ptr<const CustomOp> custom;
+  if (kind_reduces(call.kind)) {
+    operation.op = call.op;
+    custom = custom_of(call);
+  }
   operation.peer = call.peer;
   operation.tag = call.tag;
   operation.count = call.kind == ANELLO_BARRIER ? 0 : call.count;
   operation.element_bytes = dtype_bytes(operation.dtype);
-  operation.reducer = &kernels::reducer(operation.dtype, operation.op);
+  // What the caller reduces himself is bytes to the kernels, which only move it.
+  const bool own_function = custom != nullptr && custom->function != nullptr;
+  operation.reducer = own_function || is_element(operation.dtype)
+                          ? &kernels::reducer(ANELLO_BYTE, ANELLO_SUM)
+                          : &kernels::reducer(operation.dtype, custom != nullptr ? ANELLO_SUM : operation.op);
   operation.timeout_ns = (call.timeout_ms > 0 ? call.timeout_ms : timeout_ms_) * 1'000'000;
-  const bool in_place = !is_message(call.kind) && is_in_place(call, rank());
+  bool in_place = !is_message(call.kind) && is_in_place(call, rank());
   set_buffers(operation, call, in_place);
   if (is_message(call.kind)) return;
+  if (own_function) {
+    operation.custom = custom;
+  } else if (custom != nullptr) {
+    const Amounts amounts = amounts_of(call, rank(), size());
+    in_place = premultiply(operation, *custom, in_place, amounts.in, amounts.out);
+  }
 
   schedule::Call planned;
   planned.collective = executor::operation_collective(call.kind);
   planned.count = operation.count;
   planned.element_bytes = operation.element_bytes;
   planned.root = kind_has_root(call.kind) ? call.peer : 0;
-  planned.invariant = context_->job().shared().invariant && kind_reduces(call.kind);
+  planned.invariant = kind_reduces(call.kind) && (context_->job().shared().invariant || (own_function && !custom->commutes));
   planned.finish = kind_reduces(call.kind) && operation.reducer->finishes;
   planned.accumulate = kind_reduces(call.kind) && operation.reducer->accumulates;
   planned.in_place = in_place;
@@ -185,7 +212,7 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
 
   record.kind = call.kind;
   record.dtype = operation.dtype;
-  record.op = operation.op;
+  record.op = custom != nullptr ? custom->fingerprint() : operation.op;
   record.root = planned.root;
   record.count = operation.count;
   if (kind_is_varying(call.kind) && !kind_has_root(call.kind)) {
@@ -266,7 +293,7 @@ bool Communicator::prepare_small(const anello_call_t& call, bool in_place, int r
 bool Communicator::exchange(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
   if (!topology_.board || call.count > topology_.board_bytes) return false;
-  if (is_message(call.kind) || kind_is_varying(call.kind)) return false;
+  if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op)) return false;
   const auto held = context_->try_lock();
   if (!held || group_->error) return false;
   const bool in_place = is_in_place(call, rank());

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "executor/fold.h"
 #include "executor/run.h"
 
@@ -193,6 +194,9 @@ Operation* Context::acquire_locked(Group& group) {
   operation->last_progress_ns = 0;
   operation->asked_ns = 0;
   operation->reducer = nullptr;
+  operation->custom.reset();
+  operation->function_threw = false;
+  operation->staged.result = nullptr;
   return operation;
 }
 
@@ -203,12 +207,14 @@ void Context::release(Operation* operation) {
 
 void Context::release_locked(Operation* operation) {
   operation->plan.reset();
+  operation->custom.reset();
   operation->group = nullptr;
   operation->state = Operation::State::idle;
   // Scratch of a large call is not kept for ever: first touch costs, but so does a process that never shrinks.
   constexpr std::size_t kKeep = 64 * 1024 * 1024;
   if (operation->run.scratch.size() > kKeep) std::vector<std::byte>().swap(operation->run.scratch);
   if (operation->run.accumulator.size() > kKeep) std::vector<std::byte>().swap(operation->run.accumulator);
+  if (operation->staged.memory.size() > kKeep) std::vector<std::byte>().swap(operation->staged.memory);
   free_operations_.push(operation);
 }
 
@@ -298,6 +304,13 @@ void Context::activate(Group& group) {
 
 void Context::finish(Operation& operation, const Error& error) {
   Group& group = *operation.group;
+  if (operation.function_threw && !error) {
+    operation.function_threw = false;
+    fail(group, Error(ANELLO_ERR_STATE, text("operation '", operation.custom->name, "' of the caller's own threw an exception on ",
+                                             job_->describe(rank_)), rank_), true);
+    return;
+  }
+  if (!error) operation.staged.deliver();
   if (operation.state == Operation::State::active && !is_message(operation.kind)) {
     const bool oldest = group.is_oldest(operation);
     group.window.remove(&operation);
