@@ -245,10 +245,27 @@ ANELLO_API anello_result_t anello_comm_create(const anello_config_t *config, ane
 /* Makes count ranks inside this process in one call, comms[i] being rank i, for count threads. */
 ANELLO_API anello_result_t anello_comm_create_all(int count, anello_comm_t *comms);
 
+/* As anello_comm_create, on a thread of Anello's own: *comm is set when the request is completed. What config points to is
+ * copied, but for a store's context; its functions are called on that thread. */
+ANELLO_API anello_result_t anello_comm_icreate(const anello_config_t *config, anello_comm_t *comm,
+                                               anello_request_t *request);
+
 /* Collective over comm. dup: the same ranks, separate order of operations. split: ranks with equal colour
- * (>= 0, or ANELLO_UNDEFINED for none: *result is then ANELLO_COMM_NULL) join, ordered by key, then by rank. */
+ * (>= 0, or ANELLO_UNDEFINED for none: *result is then ANELLO_COMM_NULL) join, ordered by key, then by rank. split_host:
+ * ranks of one host join. The nonblocking forms take their place in the order where they are called, and set *result when
+ * the request is completed. */
 ANELLO_API anello_result_t anello_comm_dup(anello_comm_t comm, anello_comm_t *result);
 ANELLO_API anello_result_t anello_comm_split(anello_comm_t comm, int color, int key, anello_comm_t *result);
+ANELLO_API anello_result_t anello_comm_split_host(anello_comm_t comm, int key, anello_comm_t *result);
+ANELLO_API anello_result_t anello_comm_idup(anello_comm_t comm, anello_comm_t *result, anello_request_t *request);
+ANELLO_API anello_result_t anello_comm_isplit(anello_comm_t comm, int color, int key, anello_comm_t *result,
+                                              anello_request_t *request);
+
+/* Called by the ranks of comm in the list alone, all with the same list; ranks[i] becomes rank i. Outside the order of
+ * collectives: several groups may be made at once, from several threads, where a rank that is in two of them gives each another
+ * tag (0..2^30-1). Lists that differ are ANELLO_ERR_MISMATCH, and comm goes on; a rank that does not call is a deadline. */
+ANELLO_API anello_result_t anello_comm_create_group(anello_comm_t comm, int count, const int *ranks, int tag,
+                                                    anello_comm_t *result);
 
 /* Local: needs no other rank; ANELLO_COMM_NULL is ANELLO_OK. Operations still in flight end with ANELLO_ERR_STATE and their
  * requests stay valid until waited for. What this rank had sent still arrives; peers that wait for more from this rank get
@@ -479,6 +496,21 @@ ANELLO_API anello_result_t anello_test_any(size_t count, anello_request_t *reque
                                            anello_status_t *status);
 ANELLO_API anello_result_t anello_test_some(size_t count, anello_request_t *requests, int *done, int *indices,
                                             anello_status_t *statuses);
+
+/* Between begin and end of one thread, calls that would wait are posted and return at once, whatever communicator they are
+ * on: collectives, send, recv, sendrecv, mrecv, and comm_create, dup, split and split_host, whose *comm or *result is set by the
+ * end. end waits for all of them together and returns the first failure in the order of posting, in which their statuses and
+ * buffers count as well. So one thread may be several ranks, and sends and receives of a group need no order. Groups may be
+ * nested: the outermost end waits. probe, mprobe and comm_create_group are ANELLO_ERR_STATE inside. */
+ANELLO_API anello_result_t anello_group_begin(void);
+ANELLO_API anello_result_t anello_group_end(void);
+
+/* For event loops. *descriptor becomes readable when an operation of this rank has ended, on whatever communicator that
+ * was made from the same one; it belongs to Anello, which progresses what is under way by itself. progress, without blocking,
+ * makes it unreadable, moves what can move, and looks at deadlines: call it when it is readable and, for those, now and then;
+ * afterwards anello_test finds what has ended. */
+ANELLO_API anello_result_t anello_comm_descriptor(anello_comm_t comm, int *descriptor);
+ANELLO_API anello_result_t anello_progress(anello_comm_t comm);
 
 /* ---- Persistent ------------------------------------------------------------------------------------------- */
 

@@ -21,16 +21,21 @@ struct Persistent {
   std::atomic<executor::Operation*> active{nullptr};  // null: not started, or complete
 };
 
+class Making;
+
 struct Pending {
-  executor::Operation* once = nullptr;  // of a request that is no persistent one
+  executor::Operation* once = nullptr;  // of a request that is no persistent one; null where there is but `making`
   // Keeps what the operation lives in, also after anello_comm_destroy.
   std::shared_ptr<Communicator> communicator;
   anello_comm_t comm = ANELLO_COMM_NULL;
   std::shared_ptr<Persistent> persistent = nullptr;
+  std::shared_ptr<Making> making = nullptr;
 
   executor::Operation* operation() const {
     return persistent ? persistent->active.load(std::memory_order_acquire) : once;
   }
+  // Made by a thread of its own, without an operation.
+  Making* alone() const { return once == nullptr ? making.get() : nullptr; }
 };
 
 using Communicators = HandleTable<std::shared_ptr<Communicator>>;

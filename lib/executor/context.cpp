@@ -10,9 +10,24 @@
 #include <algorithm>
 
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace anello::executor {
+namespace {
+
+void ring(int descriptor) {
+  const std::uint64_t one = 1;
+  // A counter that cannot take it is full, and wakes whoever reads it all the same.
+  [[maybe_unused]] const ssize_t written = ::write(descriptor, &one, sizeof one);
+}
+
+void silence(int descriptor) {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t taken = ::read(descriptor, &count, sizeof count);
+}
+
+}  // namespace
 
 Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us)
     : job_(std::move(job)),
@@ -260,9 +275,40 @@ void Context::post(Operation& operation, control::CallRecord& record) {
 }
 
 void Context::wake_driver() {
-  if (!asleep_) return;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(job_->wake_descriptor(), &one, sizeof one);
+  if (asleep_) ring(job_->wake_descriptor());
+}
+
+void Context::tell_of_completion(int descriptor) {
+  const Lock held = lock();
+  told_.push_back(descriptor);
+}
+
+void Context::tell_no_more(int descriptor) {
+  const Lock held = lock();
+  told_.erase(std::find(told_.begin(), told_.end(), descriptor));
+}
+
+int Context::completion_descriptor() {
+  const Lock held = lock();
+  if (!completions_) {
+    completions_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    if (!completions_) throw system_error("eventfd", errno);
+    told_.push_back(completions_.get());
+  }
+  return completions_.get();
+}
+
+void Context::progress_once() {
+  const Lock held = lock();
+  if (completions_) silence(completions_.get());
+  if (driving_) return;  // somebody else does
+  const kernels::DefaultFloats floats;
+  progress();
+  if (now_ns() >= next_tick_ns_) {
+    check_deadlines();
+    tick(nullptr);
+  }
+  if (unfinished_ > 0) watch_in_background();
 }
 
 Context::Exchanged Context::exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
@@ -328,6 +374,7 @@ void Context::finish(Operation& operation, const Error& error) {
   operation.run.ready.clear();
   --unfinished_;
   operation.done.store(true, std::memory_order_release);
+  for (const int descriptor : told_) ring(descriptor);
   if (waiters_ > 0) changed_.notify_all();
   wake_driver();  // abort and destroy end what a sleeping thread waits for
   if (!error && !group.window.empty() && !group.error) activate(group);

@@ -121,7 +121,8 @@ struct Operation {
 
   // Of a receive or probe: whether it is for such a message.
   bool matches(int source, int of_tag) const {
-    return (peer == ANELLO_ANY_SOURCE || peer == source) && (tag == ANELLO_ANY_TAG || tag == of_tag);
+    return (peer == ANELLO_ANY_SOURCE || peer == source) &&
+           (tag == of_tag || (tag == ANELLO_ANY_TAG && (of_tag & kInternalTags) == 0));
   }
 
   // into[i] = left[i] op right[i]
