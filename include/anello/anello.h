@@ -183,9 +183,11 @@ ANELLO_API anello_result_t anello_op_free(anello_op_t op);
 typedef struct anello_comm_handle *anello_comm_t;
 typedef struct anello_request_handle *anello_request_t;
 typedef struct anello_message_handle *anello_message_t;
+typedef struct anello_window_handle *anello_window_t;
 #define ANELLO_COMM_NULL ((anello_comm_t)0)
 #define ANELLO_REQUEST_NULL ((anello_request_t)0)
 #define ANELLO_MESSAGE_NULL ((anello_message_t)0)
+#define ANELLO_WINDOW_NULL ((anello_window_t)0)
 
 /* As sendbuf: the input is taken from recvbuf. (scatter and scatterv take it as the root's recvbuf.) The address of a
  * private object, so no buffer can equal it. */
@@ -565,6 +567,20 @@ ANELLO_API anello_result_t anello_start(anello_request_t *request);
 ANELLO_API anello_result_t anello_start_all(size_t count, anello_request_t *requests);
 /* Gives an inactive persistent request back and sets it to ANELLO_REQUEST_NULL; null is ANELLO_OK. */
 ANELLO_API anello_result_t anello_request_free(anello_request_t *request);
+
+/* ---- Windows ---------------------------------------------------------------------------------------------- */
+
+/* Collective: memory of each rank, bytes of it (each its own number, 0 too), zeroed, at *base, aligned to a page, that ranks of the
+ * same host reach by a pointer of their own. Where one rank has no memory, all get ANELLO_ERR_RESOURCE. As fit as any
+ * other memory for every buffer. Who writes into another's part orders that against its reading by messages or collectives. */
+ANELLO_API anello_result_t anello_window_create(size_t bytes, anello_comm_t comm, void **base, anello_window_t *window);
+/* Where rank's part lies in this process, and its size (bytes may be NULL). *pointer is NULL where it is not mapped: on
+ * another host, where memory cannot be shared, or of 0 bytes. Mapped when first asked for. */
+ANELLO_API anello_result_t anello_window_peer(anello_window_t window, int rank, void **pointer, size_t *bytes);
+/* Collective: once every rank has called it, no pointer into the window may be used. Always gives this rank's memory back and
+ * sets *window to ANELLO_WINDOW_NULL, also where it returns an error because the communicator has failed or was destroyed,
+ * in which case the ranks do not wait for each other. Null is ANELLO_OK. */
+ANELLO_API anello_result_t anello_window_free(anello_window_t *window);
 
 /* ---- The one call under all of the above ------------------------------------------------------------------ */
 

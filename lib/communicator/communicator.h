@@ -31,6 +31,7 @@ class Communicator {
   int local_size() const { return local_size_; }
   const char* transport_to(int peer) const;
   executor::Context& context() { return *context_; }
+  const control::Member& member(int peer) const { return context_->job().members()[std::size_t(group_->ranks[std::size_t(peer)])]; }
 
   // Posts a checked call; the operation is complete or under way. Never null. claim: the receive is for the message
   // that a probe has taken out.

@@ -14,7 +14,13 @@ namespace anello::control {
 namespace {
 
 const char* call_name(std::int32_t kind) {
-  return kind == kDupCall ? "comm_dup" : kind == kSplitCall ? "comm_split" : kind_name(kind);
+  switch (kind) {
+    case kDupCall: return "comm_dup";
+    case kSplitCall: return "comm_split";
+    case kWindowCreateCall: return "window_create";
+    case kWindowFreeCall: return "window_free";
+    default: return kind_name(kind);
+  }
 }
 
 // The finaliser of a 64-bit mixing hash: every input bit reaches every output bit.
@@ -37,7 +43,7 @@ std::uint64_t digest_of(const CallRecord& record) {
 
 std::string CallRecord::describe() const {
   std::string call = call_name(kind);
-  if (kind == ANELLO_BARRIER || kind == kDupCall || kind == kSplitCall) {
+  if (kind == ANELLO_BARRIER || kind >= kDupCall) {
     call += "()";
   } else {
     call += "(";
