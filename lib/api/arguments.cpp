@@ -1,10 +1,13 @@
 #include "api/arguments.h"
 
 #include "api/varying_arguments.h"
+#include "base/custom_op.h"
 #include "base/dtype.h"
 #include "base/kind.h"
 #include "base/text.h"
+#include "communicator/amounts.h"
 #include "communicator/in_place.h"
+#include "communicator/premultiply.h"
 
 #include <cstdint>
 
@@ -36,29 +39,10 @@ Error check_buffer(const anello_call_t& call) {
   return {};
 }
 
-// Bytes that this rank hands in and gets back.
-struct Sizes {
-  std::size_t send;
-  std::size_t receive;
-};
-Sizes sizes(const anello_call_t& call, int rank, int size) {
-  const std::size_t part = call.count * dtype_bytes(call.dtype);
-  const std::size_t all = part * std::size_t(size);
-  const bool root = rank == call.peer;
-  switch (call.kind) {
-    case ANELLO_ALLGATHER: return {part, all};
-    case ANELLO_REDUCE_SCATTER_BLOCK: return {all, part};
-    case ANELLO_REDUCE: return {part, root ? part : 0};
-    case ANELLO_GATHER: return {part, root ? all : 0};
-    case ANELLO_SCATTER: return {root ? all : 0, part};
-    case ANELLO_ALLTOALL: return {all, all};
-    case ANELLO_EXSCAN: return {part, rank > 0 ? part : 0};
-    default: return {part, part};
-  }
-}
-
 Error check_buffers(const anello_call_t& call, int rank, int size) {
-  const auto [send, receive] = sizes(call, rank, size);
+  const Amounts amounts = amounts_of(call, rank, size);
+  const std::size_t send = amounts.in * dtype_bytes(call.dtype);
+  const std::size_t receive = amounts.out * dtype_bytes(call.dtype);
   const bool in_place = is_in_place(call, rank);
   const bool scatter = call.kind == ANELLO_SCATTER;
   if (kind_has_root(call.kind) && rank != call.peer && (scatter ? call.recvbuf : call.sendbuf) == ANELLO_IN_PLACE) {
@@ -77,6 +61,21 @@ Error check_buffers(const anello_call_t& call, int rank, int size) {
   return {};
 }
 
+// Of the caller's own operation.
+Error check_custom(const anello_call_t& call) {
+  const auto custom = find_custom_op(call.op);
+  if (custom == nullptr) {
+    return {ANELLO_ERR_STATE, text("anello_", kind_name(call.kind), ": the operation was freed, or never was one")};
+  }
+  if (custom->function == nullptr) {
+    const std::string why = why_not_premultiplied(*custom, call.dtype);
+    return why.empty() ? Error() : type(call, why);
+  }
+  if (custom->element_bytes == 0 || custom->element_bytes == dtype_bytes(call.dtype)) return {};
+  return type(call, text("operation '", custom->name, "' takes elements of ", custom->element_bytes, " bytes, and ",
+                         dtype_name(call.dtype), " has ", dtype_bytes(call.dtype)));
+}
+
 }  // namespace
 
 Error check(const anello_call_t& call, int rank, int size) {
@@ -85,11 +84,15 @@ Error check(const anello_call_t& call, int rank, int size) {
   if (call.timeout_ms < 0) return argument(call, text("timeout_ms ", call.timeout_ms, " is negative"));
   if (kind == ANELLO_BARRIER) return {};
   if (!is_dtype(call.dtype)) return type(call, text(int(call.dtype), " is no anello_dtype_t"));
-  if (kind_reduces(kind) && !is_op(call.op)) return type(call, text(int(call.op), " is no anello_op_t"));
+  if (kind_reduces(kind) && is_custom_op(call.op)) {
+    if (Error error = check_custom(call)) return error;
+  } else if (kind_reduces(kind) && !is_op(call.op)) {
+    return type(call, text(int(call.op), " is no anello_op_t"));
+  }
   if (kind_is_prefix(kind) && call.op == ANELLO_AVG) {
     return type(call, "ANELLO_AVG divides by the number of ranks, which is not how many are in a prefix; use ANELLO_SUM");
   }
-  if (kind_reduces(kind) && !makes_sense(call.dtype, call.op)) {
+  if (kind_reduces(kind) && !is_custom_op(call.op) && !makes_sense(call.dtype, call.op)) {
     return type(call, text(op_name(call.op), " of ", dtype_name(call.dtype), " makes no sense; ", op_name(call.op), " takes ",
                            what_op_takes(call.op)));
   }

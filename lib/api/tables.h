@@ -21,16 +21,21 @@ struct Persistent {
   std::atomic<executor::Operation*> active{nullptr};  // null: not started, or complete
 };
 
+class Making;
+
 struct Pending {
-  executor::Operation* once = nullptr;  // of a request that is no persistent one
+  executor::Operation* once = nullptr;  // of a request that is no persistent one; null where there is but `making`
   // Keeps what the operation lives in, also after anello_comm_destroy.
   std::shared_ptr<Communicator> communicator;
   anello_comm_t comm = ANELLO_COMM_NULL;
   std::shared_ptr<Persistent> persistent = nullptr;
+  std::shared_ptr<Making> making = nullptr;
 
   executor::Operation* operation() const {
     return persistent ? persistent->active.load(std::memory_order_acquire) : once;
   }
+  // Made by a thread of its own, without an operation.
+  Making* alone() const { return once == nullptr ? making.get() : nullptr; }
 };
 
 using Communicators = HandleTable<std::shared_ptr<Communicator>>;
@@ -42,8 +47,11 @@ Requests& requests();
 inline std::uintptr_t number(anello_comm_t comm) { return reinterpret_cast<std::uintptr_t>(comm); }
 inline std::uintptr_t number(anello_request_t request) { return reinterpret_cast<std::uintptr_t>(request); }
 
-// Throws in a forked child.
-inline void refuse_in_child() {
+// Throws in a forked child, and in the caller's own function while it combines for Anello.
+inline void refuse_here() {
+  if (executor::inside_user_function()) {
+    throw Error(ANELLO_ERR_STATE, "a function that combines operands may not call Anello: the call that it works for holds the rank");
+  }
   if (in_forked_child()) {
     throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello; only the parent may go on");
   }
@@ -53,7 +61,7 @@ inline void refuse_in_child() {
 template <class Body>
 anello_result_t with(anello_comm_t comm, Body&& body) noexcept {
   return guard(comm, [&] {
-    refuse_in_child();
+    refuse_here();
     const Communicators::Use use(communicators(), number(comm));
     if (!use) {
       throw comm == ANELLO_COMM_NULL

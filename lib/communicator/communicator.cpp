@@ -1,11 +1,15 @@
 #include "communicator/communicator.h"
 
 #include "base/config.h"
+#include "base/custom_op.h"
+#include "base/dtype.h"
 #include "base/kind.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/join.h"
+#include "communicator/amounts.h"
 #include "communicator/in_place.h"
+#include "communicator/premultiply.h"
 #include "communicator/varying.h"
 #include "executor/run.h"
 #include "transports/registry.h"
@@ -24,16 +28,6 @@ namespace {
 
 constexpr std::uint64_t kWholeJob = 1;
 
-std::uint64_t child_id(std::uint64_t parent, std::uint32_t child, std::uint64_t color) {
-  std::uint64_t id = parent ^ (std::uint64_t(child) << 32 | (color & 0xffffffffu));
-  for (int round = 0; round < 2; ++round) {
-    id ^= id >> 31;
-    id *= 0x9fb21c651e98df25ull;
-    id ^= id >> 28;
-  }
-  return id;
-}
-
 // Exchanges on a board are numbered from here on; 0 is what a fresh board's lines say.
 std::uint32_t first_exchange(std::int64_t first_sequence) {
   const auto number = static_cast<std::uint32_t>(first_sequence + 1);
@@ -46,6 +40,14 @@ void set_buffers(Operation& operation, const anello_call_t& call, bool in_place)
   // A scatter's root finds its part where it is.
   const bool inside = in_place && call.kind != ANELLO_SCATTER && call.kind != ANELLO_SCATTERV;
   operation.input = inside ? operation.output : static_cast<const std::byte*>(call.sendbuf);
+}
+
+// Null for one of Anello's.
+std::shared_ptr<const CustomOp> custom_of(const anello_call_t& call) {
+  if (!is_custom_op(call.op)) return nullptr;
+  auto custom = find_custom_op(call.op);
+  if (custom == nullptr) throw Error(ANELLO_ERR_STATE, text("anello_", kind_name(call.kind), ": the operation was freed"));
+  return custom;
 }
 
 }  // namespace
@@ -66,19 +68,15 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   }
   std::vector<int> ranks(static_cast<std::size_t>(job->size()));
   std::iota(ranks.begin(), ranks.end(), 0);
-  const bool one_arena = std::all_of(job->members().begin(), job->members().end(), [&](const control::Member& member) {
-    return member.local_index >= 0 && member.machine == job->members()[0].machine;
-  });
-  const int board = one_arena && job->size() > 1 ? 0 : -1;
-  const std::uint32_t first_number = first_exchange(job->shared().first_sequence);
+  const int board = share_arena(*job, ranks) && job->size() > 1 ? 0 : -1;
   const std::int64_t timeout_ms = config.timeout_ms > 0 ? config.timeout_ms : environment.timeout_ms;
   auto context = std::make_shared<executor::Context>(std::move(job), std::move(carriers), environment.spin_us);
   return std::shared_ptr<Communicator>(
-      new Communicator(std::move(context), kWholeJob, std::move(ranks), board, first_number, timeout_ms));
+      new Communicator(std::move(context), kWholeJob, std::move(ranks), board, timeout_ms));
 }
 
 Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint64_t id, std::vector<int> ranks,
-                           int board, std::uint32_t first_number, std::int64_t timeout_ms)
+                           int board, std::int64_t timeout_ms)
     : context_(std::move(context)), timeout_ms_(timeout_ms), board_(board) {
   control::Job& job = context_->job();
   const std::vector<control::Member>& members = job.members();
@@ -107,7 +105,7 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint
                                          [&](const auto& host) { return host.second > processors_of[host.first].count(); });
   const auto me = static_cast<int>(std::find(ranks.begin(), ranks.end(), job.rank()) - ranks.begin());
   executor::Board lines;
-  if (board >= 0) lines = executor::Board(job.arena(), board, std::move(local), me, first_number);
+  if (board >= 0) lines = executor::Board(job.arena(), board, std::move(local), me, first_exchange(job.shared().first_sequence));
   group_ = context_->add_group(id, std::move(ranks), std::move(lines),
                                static_cast<std::uint32_t>(job.shared().first_sequence));
 }
@@ -157,23 +155,38 @@ std::shared_ptr<const executor::Plan> Communicator::plan(const schedule::Call& c
 void Communicator::prepare(Operation& operation, const anello_call_t& call, control::CallRecord& record) {
   operation.kind = call.kind;
   operation.dtype = call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype;
-  operation.op = kind_reduces(call.kind) ? call.op : ANELLO_SUM;
+  operation.op = ANELLO_SUM;
+  std::shared_ptr<const CustomOp> custom;
+  if (kind_reduces(call.kind)) {
+    operation.op = call.op;
+    custom = custom_of(call);
+  }
   operation.peer = call.peer;
   operation.tag = call.tag;
   operation.count = call.kind == ANELLO_BARRIER ? 0 : call.count;
   operation.element_bytes = dtype_bytes(operation.dtype);
-  operation.reducer = &kernels::reducer(operation.dtype, operation.op);
+  // What the caller reduces himself is bytes to the kernels, which only move it.
+  const bool own_function = custom != nullptr && custom->function != nullptr;
+  operation.reducer = own_function || is_element(operation.dtype)
+                          ? &kernels::reducer(ANELLO_BYTE, ANELLO_SUM)
+                          : &kernels::reducer(operation.dtype, custom != nullptr ? ANELLO_SUM : operation.op);
   operation.timeout_ns = (call.timeout_ms > 0 ? call.timeout_ms : timeout_ms_) * 1'000'000;
-  const bool in_place = !is_message(call.kind) && is_in_place(call, rank());
+  bool in_place = !is_message(call.kind) && is_in_place(call, rank());
   set_buffers(operation, call, in_place);
   if (is_message(call.kind)) return;
+  if (own_function) {
+    operation.custom = custom;
+  } else if (custom != nullptr) {
+    const Amounts amounts = amounts_of(call, rank(), size());
+    in_place = premultiply(operation, *custom, in_place, amounts.in, amounts.out);
+  }
 
   schedule::Call planned;
   planned.collective = executor::operation_collective(call.kind);
   planned.count = operation.count;
   planned.element_bytes = operation.element_bytes;
   planned.root = kind_has_root(call.kind) ? call.peer : 0;
-  planned.invariant = context_->job().shared().invariant && kind_reduces(call.kind);
+  planned.invariant = kind_reduces(call.kind) && (context_->job().shared().invariant || (own_function && !custom->commutes));
   planned.finish = kind_reduces(call.kind) && operation.reducer->finishes;
   planned.accumulate = kind_reduces(call.kind) && operation.reducer->accumulates;
   planned.in_place = in_place;
@@ -185,7 +198,7 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
 
   record.kind = call.kind;
   record.dtype = operation.dtype;
-  record.op = operation.op;
+  record.op = custom != nullptr ? custom->fingerprint() : operation.op;
   record.root = planned.root;
   record.count = operation.count;
   if (kind_is_varying(call.kind) && !kind_has_root(call.kind)) {
@@ -266,7 +279,7 @@ bool Communicator::prepare_small(const anello_call_t& call, bool in_place, int r
 bool Communicator::exchange(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
   if (!topology_.board || call.count > topology_.board_bytes) return false;
-  if (is_message(call.kind) || kind_is_varying(call.kind)) return false;
+  if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op)) return false;
   const auto held = context_->try_lock();
   if (!held || group_->error) return false;
   const bool in_place = is_in_place(call, rank());
@@ -312,78 +325,6 @@ void Communicator::abort(const std::string& reason) {
   context_->abort(*group_, Error(ANELLO_ERR_ABORTED, reason.empty() ? text(who, " aborted the communicator")
                                                                     : text(who, " aborted the communicator: ", reason),
                                  context_->rank()));
-}
-
-// ---- Children ----
-
-int Communicator::allocate_board(int users) {
-  const transport::Arena& arena = context_->job().arena();
-  for (int board = 1; board < transport::kMaxBoards; ++board) {
-    std::uint32_t none = 0;
-    if (!arena.header().board_users[board].compare_exchange_strong(none, static_cast<std::uint32_t>(users))) continue;
-    if (!arena.commit_board(board)) {
-      arena.header().board_users[board].store(0);
-      return -1;
-    }
-    // What an earlier communicator left must not look like a line of this one.
-    for (int member = 0; member < arena.ranks(); ++member) {
-      for (transport::BoardLine& line : arena.board(board, member).line) line.number.store(0, std::memory_order_relaxed);
-    }
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    return board;
-  }
-  return -1;  // all in use: the communicator works without one
-}
-
-void Communicator::give_back_board() {
-  if (board_ <= 0) return;
-  context_->job().arena().header().board_users[board_].fetch_sub(1, std::memory_order_acq_rel);
-}
-
-std::shared_ptr<Communicator> Communicator::split(int color, int key, int record_kind) {
-  struct Choice {
-    std::int32_t color;
-    std::int32_t key;
-  };
-  std::vector<Choice> choices(static_cast<std::size_t>(size()));
-  choices[std::size_t(rank())] = {color, key};
-  anello_call_t gather = ANELLO_CALL_INITIALIZER;
-  gather.kind = ANELLO_ALLGATHER;
-  gather.sendbuf = ANELLO_IN_PLACE;
-  gather.recvbuf = choices.data();
-  gather.count = 2;
-  gather.dtype = ANELLO_INT32;
-  if (const Error error = run(gather, nullptr, record_kind)) throw error;
-  const std::uint32_t child = children_++;
-
-  std::vector<int> chosen;  // ranks of this communicator, in the order of the new one
-  for (int peer = 0; peer < size(); ++peer) {
-    if (color != ANELLO_UNDEFINED && choices[std::size_t(peer)].color == color) chosen.push_back(peer);
-  }
-  std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
-    return choices[std::size_t(a)].key < choices[std::size_t(b)].key;
-  });
-  std::vector<int> ranks;
-  for (const int peer : chosen) ranks.push_back(group_->ranks[std::size_t(peer)]);
-  const std::vector<control::Member>& members = context_->job().members();
-  const bool one_arena = std::all_of(ranks.begin(), ranks.end(), [&](int world) {
-    return members[std::size_t(world)].local_index >= 0 &&
-           members[std::size_t(world)].machine == members[std::size_t(ranks[0])].machine;
-  });
-
-  // The first rank of each new communicator finds a board for it; the others learn which.
-  std::vector<std::int32_t> boards(static_cast<std::size_t>(size()), -1);
-  if (!chosen.empty() && chosen[0] == rank() && one_arena && ranks.size() > 1) {
-    boards[std::size_t(rank())] = allocate_board(static_cast<int>(ranks.size()));
-  }
-  gather.recvbuf = boards.data();
-  gather.count = 1;
-  if (const Error error = run(gather, nullptr, record_kind)) throw error;
-  if (chosen.empty()) return nullptr;
-  const std::uint64_t id = child_id(group_->id, child, static_cast<std::uint64_t>(std::int64_t{color}));
-  return std::shared_ptr<Communicator>(new Communicator(context_, id, std::move(ranks), boards[std::size_t(chosen[0])],
-                                                        first_exchange(context_->job().shared().first_sequence),
-                                                        timeout_ms_));
 }
 
 }  // namespace anello

@@ -1,5 +1,6 @@
 #include "control/ledger.h"
 
+#include "base/custom_op.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/kind.h"
@@ -46,7 +47,7 @@ std::string CallRecord::describe() const {
     if (!pairs) call = text(call, "count ", count, kind_is_varying(kind) ? text(" in parts #", std::uint32_t(root)) : "", ", ");
     call += dtype_name(static_cast<anello_dtype_t>(dtype));
     if (kind_reduces(kind)) {
-      call = text(call, ", ", op_name(static_cast<anello_op_t>(op)));
+      call = text(call, ", ", op_text(op));
     }
     if (rooted) call = text(call, ", root ", root);
     call += ")";

@@ -6,6 +6,9 @@
 
 namespace anello::executor {
 
+// Tags of Anello's own messages between ranks of a communicator; the caller's are below, and ANELLO_ANY_TAG means those.
+inline constexpr int kInternalTags = 1 << 30;
+
 enum class FrameKind : std::uint16_t {
   step = 1,     // a piece of a schedule step's message; sequence and digest name the operation
   credit = 2,   // argument: bytes that the receiver has consumed of this communicator's frames, of eager in the upper half

@@ -132,7 +132,7 @@ bool Route::fill_announcement(Flow& flow) {
   }
   header.sequence = operation->number;
   header.tag = static_cast<std::uint32_t>(operation->tag);
-  header.flags = static_cast<std::uint16_t>(operation->dtype);
+  header.flags = short_dtype(operation->dtype);
   return true;
 }
 
@@ -159,11 +159,12 @@ bool Route::fill_step(Flow& flow) {
     const std::size_t left = whole - lane->sent;
     std::size_t bytes = std::min(left, transport::kMaxFrameBytes);
     if (allowed < bytes + kFrameCost) {
-      // Not in crumbs: a frame that is worth its header, in whole elements of any type.
+      // Not in crumbs: a frame that is worth its header.
       constexpr std::size_t kWorthwhile = 32 * 1024;
       if (allowed < kWorthwhile + kFrameCost) continue;
       bytes = (allowed - kFrameCost) & ~std::size_t{63};
     }
+    bytes -= bytes < left ? bytes % operation.element_bytes : 0;
     flow.credit -= bytes + kFrameCost;
     leaving_.kind = Leaving::Kind::step;
     leaving_.lane = lane;
@@ -255,6 +256,7 @@ void Route::classify(const FrameHeader& header) {
   using Mode = Arriving::Mode;
   arriving_ = {};
   arriving_.mode = Mode::discard;
+  torn_.clear();
   Group* group = context_.find_group(header.communicator);
   if (group == nullptr) {
     if (context_.retired(header.communicator)) return;
@@ -344,13 +346,7 @@ bool Route::consume() {
           ++lane.flow->group->movement;
           break;
         }
-        const auto view = endpoint_->view();
-        bytes = std::min(view.size(), left);
-        // Whole elements, and multiples of 16 bytes where more is to come, so that the next view is aligned.
-        if (bytes < left) bytes &= ~std::size_t{15};
-        if (bytes == 0) return moved;
-        apply(lane, view.data(), bytes);
-        endpoint_->consume(bytes);
+        bytes = combine(lane, left);
         break;
       }
       case Mode::discard:
@@ -365,6 +361,33 @@ bool Route::consume() {
     moved = true;
   }
   return moved;
+}
+
+// Combines what is there of the current receive's message with what it belongs to; how much that was.
+std::size_t Route::combine(RunLane& lane, std::size_t left) {
+  const auto view = endpoint_->view();
+  const std::size_t element = lane.operation->element_bytes;
+  std::size_t bytes = std::min(view.size(), left);
+  if (torn_.empty() && 16 % element == 0) {
+    // Multiples of 16 where more is to come, so that the next view is aligned.
+    if (bytes < left) bytes &= ~std::size_t{15};
+  } else if (torn_.empty() && bytes >= element) {
+    bytes -= bytes % element;
+  } else {
+    // An element of the caller's own, torn by the end of a ring or of what a socket has given so far.
+    bytes = std::min(bytes, element - torn_.size());
+    torn_.insert(torn_.end(), view.begin(), view.begin() + static_cast<std::ptrdiff_t>(bytes));
+    if (torn_.size() == element) {
+      apply(lane, torn_.data(), element);
+      torn_.clear();
+    }
+    if (bytes > 0) endpoint_->consume(bytes);
+    return bytes;
+  }
+  if (bytes == 0) return 0;
+  apply(lane, view.data(), bytes);
+  endpoint_->consume(bytes);
+  return bytes;
 }
 
 // All of the frame is here.
