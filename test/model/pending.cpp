@@ -20,8 +20,11 @@ void Pending::complete_some(Random& random) {
     if (random.one_in(2)) chosen.push_back(part);
   }
   if (chosen.empty()) chosen.push_back(random.of(parts_));
+  const auto way = static_cast<Way>(random.below(8));
+  // Null requests among them are skipped.
+  if (way != Way::wait && way != Way::test && random.one_in(3)) chosen.push_back(nullptr);
   random.shuffle(chosen);
-  complete(chosen, static_cast<Way>(random.below(8)));
+  complete(chosen, way);
 }
 
 void Pending::complete(Part* part) {
@@ -33,10 +36,8 @@ void Pending::complete_all(Random& random) {
 }
 
 void Pending::complete(const std::vector<Part*>& chosen, Way way) {
-  // Null requests among them are skipped.
   std::vector<anello_request_t> requests;
-  for (Part* const part : chosen) requests.push_back(part->request);
-  if (chosen.size() > 1) requests.push_back(ANELLO_REQUEST_NULL);
+  for (const Part* const part : chosen) requests.push_back(part != nullptr ? part->request : ANELLO_REQUEST_NULL);
   const std::size_t count = requests.size();
   std::vector<anello_status_t> statuses(count, kNoStatus);
   std::vector<int> indices(count, -1);
@@ -71,27 +72,32 @@ void Pending::complete(const std::vector<Part*>& chosen, Way way) {
       while (again());
       break;
   }
+  const bool of_requests = way == Way::wait_all || way == Way::test_all;  // else in the order of indices
   std::vector<Part*> finished;
+  std::vector<anello_status_t> finished_statuses;
   if (way == Way::wait || way == Way::test) {
     indices = {0};
   } else if (way == Way::wait_any || way == Way::test_any) {
     indices = {index};
-  } else if (way == Way::wait_all || way == Way::test_all) {
-    for (std::size_t i = 0; i < count; ++i) indices[i] = int(i);
-    indices.resize(chosen.size());
+  } else if (of_requests) {
+    indices.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (chosen[i] != nullptr) indices.push_back(int(i));
+    }
   } else {
     if (done < 1 || std::size_t(done) > chosen.size()) throw Wrong("some say that " + std::to_string(done) + " are complete");
     indices.resize(std::size_t(done));
   }
   for (const int i : indices) {
-    if (i < 0 || std::size_t(i) >= chosen.size()) throw Wrong("request " + std::to_string(i) + " is said to be complete");
+    if (i < 0 || std::size_t(i) >= chosen.size() || chosen[std::size_t(i)] == nullptr) throw Wrong("request " + std::to_string(i) + " is said to be complete");
     Part* const part = chosen[std::size_t(i)];
     if (std::find(finished.begin(), finished.end(), part) != finished.end()) throw Wrong("a request is said to be complete twice");
     const bool stays = part->form == Form::persistent;
     if ((requests[std::size_t(i)] != ANELLO_REQUEST_NULL) != stays) throw Wrong("the request stays or goes as it should not");
+    finished_statuses.push_back(statuses[of_requests ? std::size_t(i) : finished.size()]);
     finished.push_back(part);
   }
-  completed(finished, result, statuses);
+  completed(finished, result, finished_statuses);
 }
 
 void Pending::completed(const std::vector<Part*>& done, anello_result_t result, const std::vector<anello_status_t>& statuses) {
