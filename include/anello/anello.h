@@ -398,7 +398,8 @@ typedef struct anello_status {
 } anello_status_t;
 
 /* Messages between two ranks with matching tags (0..2^30-1) arrive in order. send may return before the receiver
- * has posted (small messages are buffered within a bound); it never depends on it for messages up to 4 KiB.
+ * has posted. Of up to 4 KiB it does not wait for that unless such messages, with 64 bytes for each, fill more than 384 KiB
+ * that this rank has sent the receiver on this communicator and no receive has taken.
  * recv: source may be ANELLO_ANY_SOURCE and tag ANELLO_ANY_TAG; count is the room; a longer message is
  * ANELLO_ERR_TRUNCATE for this receive only. status may be NULL. Sending to oneself works. */
 ANELLO_API anello_result_t anello_send(const void *buffer, size_t count, anello_dtype_t dtype, int dest, int tag,

@@ -96,6 +96,7 @@ class Context {
   void drop_all(EarlyFrames& frames);
   // Bytes of a counted frame have been used: they go back to the sender's credit in time.
   void consumed(Flow& flow, std::size_t bytes);
+  void consumed_small(Flow& flow, std::size_t bytes);  // of eager
   // A whole frame of a step, kept while it arrived: to its operation, which may have been entered meanwhile.
   void arrived_early(Flow& flow, EarlyFrame* frame);
   // A whole frame for a communicator that this rank has not created yet.
