@@ -541,12 +541,17 @@ typedef struct anello_call {
   const size_t *sdispls;     /* scatterv, alltoallv */
   const size_t *recvcounts;  /* allgatherv, gatherv, reduce_scatter, alltoallv */
   const size_t *rdispls;     /* allgatherv, gatherv, alltoallv */
+  const char *algorithm;     /* of a collective; NULL: ANELLO_ALGORITHM or the library's choice. Equal on all ranks */
+  const char *label;         /* NULL, or the caller's name for the call, for texts, hooks and logs; each rank's own */
 } anello_call_t;
 
 #define ANELLO_CALL_INITIALIZER \
-  {sizeof(anello_call_t), ANELLO_BARRIER, ANELLO_UINT8, ANELLO_SUM, 0, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL}
+  {sizeof(anello_call_t), ANELLO_BARRIER, ANELLO_UINT8, ANELLO_SUM, 0, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, \
+   NULL, NULL}
 
-/* Posts call. request NULL: blocks until it is complete and returns its result. */
+/* Posts call. request NULL: blocks until it is complete and returns its result. Both strings are read during the call
+ * only, of label the first 63 bytes. An algorithm that there is not, or that does not fit the call, is
+ * ANELLO_ERR_ARGUMENT; the text lists those that fit. */
 ANELLO_API anello_result_t anello_post(anello_comm_t comm, const anello_call_t *call, anello_request_t *request);
 /* Makes a persistent request of call. */
 ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_call_t *call, anello_request_t *request);

@@ -3,7 +3,9 @@
 #include "api/varying_arguments.h"
 #include "base/dtype.h"
 #include "base/kind.h"
+#include "base/label.h"
 #include "base/text.h"
+#include "communicator/communicator.h"
 #include "communicator/in_place.h"
 
 #include <cstdint>
@@ -16,16 +18,18 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
   return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
 }
 
+std::string named(const anello_call_t& call) { return text("anello_", kind_name(call.kind), Label(call.label).quoted(), ": "); }
+
 namespace {
 
 constexpr int kMaxTag = (1 << 30) - 1;
 
 Error argument(const anello_call_t& call, const std::string& what) {
-  return {ANELLO_ERR_ARGUMENT, text("anello_", kind_name(call.kind), ": ", what)};
+  return {ANELLO_ERR_ARGUMENT, named(call) + what};
 }
 
 Error type(const anello_call_t& call, const std::string& what) {
-  return {ANELLO_ERR_TYPE, text("anello_", kind_name(call.kind), ": ", what)};
+  return {ANELLO_ERR_TYPE, named(call) + what};
 }
 
 // Of calls that have one.
@@ -108,6 +112,12 @@ Error check(const anello_call_t& call, int rank, int size) {
   if (call.count > SIZE_MAX / 2 / element / ranks) return argument(call, text("count ", call.count, " is too large"));
   if (call.count == 0 || nobody || kind == ANELLO_PROBE) return {};
   return is_message(kind) || kind == ANELLO_BROADCAST ? check_buffer(call) : check_buffers(call, rank, size);
+}
+
+Error check(const anello_call_t& call, const Communicator& communicator) {
+  Error refused = check(call, communicator.rank(), communicator.size());
+  if (refused || call.algorithm == nullptr || is_message(call.kind)) return refused;
+  return communicator.why_not_algorithm(call);
 }
 
 }  // namespace anello::api

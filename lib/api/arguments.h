@@ -5,12 +5,21 @@
 #include <anello/anello.h>
 
 #include <cstddef>
+#include <string>
+
+namespace anello {
+class Communicator;
+}
 
 namespace anello::api {
 
 // Whether two ranges share a byte.
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes);
+// "anello_allreduce \"gradients\": ", as texts begin.
+std::string named(const anello_call_t& call);
 // An Error that names the argument, or none.
 Error check(const anello_call_t& call, int rank, int size);
+// The same, and of the algorithm that the call asks for.
+Error check(const anello_call_t& call, const Communicator& communicator);
 
 }  // namespace anello::api

@@ -34,7 +34,10 @@ inline anello_call_t with_parts(anello_call_t call, const std::size_t* sendcount
 // A caller's struct, perhaps of an older header, as one of this header. False: NULL, or of no size that was ever one.
 inline bool complete_call(const anello_call_t* call, anello_call_t* whole) {
   *whole = ANELLO_CALL_INITIALIZER;
-  if (call == nullptr || call->size < offsetof(anello_call_t, timeout_ms) || call->size > sizeof *whole) return false;
+  if (call == nullptr || call->size < offsetof(anello_call_t, timeout_ms) || call->size > sizeof *whole ||
+      call->size % sizeof(void*) != 0) {  // from there on each field is as large as a pointer
+    return false;
+  }
   std::memcpy(whole, call, call->size);
   return true;
 }

@@ -14,7 +14,7 @@ namespace {
 anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_request_t* request, bool blocking,
                          anello_status_t* status) {
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
-    if (const Error refused = check(call, communicator->rank(), communicator->size())) {
+    if (const Error refused = check(call, *communicator)) {
       communicator->refuse(call, refused.code());
       throw refused;
     }

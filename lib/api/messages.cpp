@@ -25,7 +25,7 @@ HandleTable<Claimed>& messages() {
 
 // Throws what is wrong with the call.
 void require_valid(const anello_call_t& call, const Communicator& communicator) {
-  if (const Error refused = check(call, communicator.rank(), communicator.size())) throw refused;
+  if (const Error refused = check(call, communicator)) throw refused;
 }
 
 anello_result_t probe(const char* name, int source, int tag, anello_comm_t comm, bool waits, int* flag, bool claims,

@@ -3,6 +3,7 @@
 #include "api/call_of.h"
 #include "api/tables.h"
 #include "base/kind.h"
+#include "base/label.h"
 #include "base/text.h"
 
 #include <cstddef>
@@ -34,15 +35,26 @@ void keep_parts(Persistent& persistent, int rank, int size) {
   keep(persistent.parts[3], call.rdispls, receives && call.kind != ANELLO_REDUCE_SCATTER);
 }
 
+void keep_strings(Persistent& persistent) {
+  const auto keep = [](std::string& into, const char*& from) {
+    if (from == nullptr) return;
+    into.assign(from, strnlen(from, Label::kMost + 1));
+    from = into.c_str();
+  };
+  keep(persistent.algorithm, persistent.call.algorithm);
+  keep(persistent.label, persistent.call.label);
+}
+
 anello_result_t init(anello_comm_t comm, const anello_call_t& call, anello_request_t* request) {
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
     if (request == nullptr) {
       throw Error(ANELLO_ERR_ARGUMENT, text("anello_", kind_name(call.kind), "_init: request is NULL"));
     }
-    if (const Error refused = check(call, communicator->rank(), communicator->size())) throw refused;
+    if (const Error refused = check(call, *communicator)) throw refused;
     auto persistent = std::make_shared<Persistent>();
     persistent->call = call;
     keep_parts(*persistent, communicator->rank(), communicator->size());
+    keep_strings(*persistent);
     Pending pending{nullptr, communicator, comm, std::move(persistent)};
     *request = reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
     return ANELLO_OK;

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace anello::api {
@@ -18,6 +19,7 @@ namespace anello::api {
 struct Persistent {
   anello_call_t call;
   std::vector<std::size_t> parts[4];  // what call's counts and displacements point to
+  std::string algorithm, label;       // and its strings
   std::atomic<executor::Operation*> active{nullptr};  // null: not started, or complete
 };
 

@@ -1,6 +1,7 @@
 #include "communicator/communicator.h"
 
 #include "base/config.h"
+#include "base/dtype.h"
 #include "base/kind.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -154,6 +155,35 @@ std::shared_ptr<const executor::Plan> Communicator::plan(const schedule::Call& c
   return made;
 }
 
+schedule::Call Communicator::planned(const anello_call_t& call, const kernels::Reducer& reducer, bool in_place) const {
+  const bool reduces = kind_reduces(call.kind);
+  schedule::Call planned;
+  planned.collective = executor::operation_collective(call.kind);
+  planned.count = kind_is_varying(call.kind) ? counts_total(call, size()) : call.kind == ANELLO_BARRIER ? 0 : call.count;
+  planned.element_bytes = call.kind == ANELLO_BARRIER ? 1 : dtype_bytes(call.dtype);
+  planned.root = kind_has_root(call.kind) ? call.peer : 0;
+  planned.invariant = context_->job().shared().invariant && reduces;
+  planned.finish = reduces && reducer.finishes;
+  planned.accumulate = reduces && reducer.accumulates;
+  planned.in_place = in_place;
+  if (call.algorithm != nullptr) {
+    if (const auto* row = schedule::find(planned.collective, call.algorithm)) planned.algorithm = row->name;
+  }
+  return planned;
+}
+
+Error Communicator::why_not_algorithm(const anello_call_t& call) const {
+  const auto& reducer = kernels::reducer(call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype,
+                                         kind_reduces(call.kind) ? call.op : ANELLO_SUM);
+  const schedule::Call asked = planned(call, reducer, false);
+  const schedule::Algorithm* const row = schedule::find(asked.collective, asked.algorithm);
+  if (row != nullptr && row->fits(asked, topology_)) return {};
+  return {ANELLO_ERR_ARGUMENT,
+          text("anello_", kind_name(call.kind), Label(call.label).quoted(), ": algorithm ", Label(call.algorithm).c_str(),
+               row == nullptr ? " is none that it has" : " does not fit this call",
+               "; here it may be ", schedule::names_that_fit(asked, topology_))};
+}
+
 void Communicator::prepare(Operation& operation, const anello_call_t& call, control::CallRecord& record) {
   operation.kind = call.kind;
   operation.dtype = call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype;
@@ -164,30 +194,23 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   operation.element_bytes = dtype_bytes(operation.dtype);
   operation.reducer = &kernels::reducer(operation.dtype, operation.op);
   operation.timeout_ns = (call.timeout_ms > 0 ? call.timeout_ms : timeout_ms_) * 1'000'000;
+  operation.label.set(call.label);
   const bool in_place = !is_message(call.kind) && is_in_place(call, rank());
   set_buffers(operation, call, in_place);
   if (is_message(call.kind)) return;
 
-  schedule::Call planned;
-  planned.collective = executor::operation_collective(call.kind);
-  planned.count = operation.count;
-  planned.element_bytes = operation.element_bytes;
-  planned.root = kind_has_root(call.kind) ? call.peer : 0;
-  planned.invariant = context_->job().shared().invariant && kind_reduces(call.kind);
-  planned.finish = kind_reduces(call.kind) && operation.reducer->finishes;
-  planned.accumulate = kind_reduces(call.kind) && operation.reducer->accumulates;
-  planned.in_place = in_place;
-  if (kind_is_varying(call.kind)) {
-    operation.count = planned.count = counts_total(call, size());
-    planned.varying = varying_of(call, rank(), size(), in_place);
-  }
-  operation.plan = plan(planned);
+  schedule::Call asked = planned(call, *operation.reducer, in_place);
+  operation.count = asked.count;
+  if (kind_is_varying(call.kind)) asked.varying = varying_of(call, rank(), size(), in_place);
+  operation.plan = plan(asked);
 
   record.kind = call.kind;
   record.dtype = operation.dtype;
   record.op = operation.op;
-  record.root = planned.root;
+  record.root = asked.root;
   record.count = operation.count;
+  record.algorithm = control::named_algorithm(asked.algorithm);
+  record.label = operation.label;
   if (kind_is_varying(call.kind) && !kind_has_root(call.kind)) {
     record.root = static_cast<std::int32_t>(counts_digest(call, size()));
   }
@@ -238,7 +261,9 @@ bool Communicator::is_like_last_small(const anello_call_t& call, bool in_place, 
   const anello_call_t& last = small_.call;
   return small_.operation != nullptr && call.kind == last.kind && call.count == last.count && call.dtype == last.dtype &&
          call.op == last.op && call.peer == last.peer && call.timeout_ms == last.timeout_ms &&
-         record_kind == small_.record_kind && in_place == small_.in_place;
+         record_kind == small_.record_kind && in_place == small_.in_place &&
+         (call.algorithm == nullptr ? small_.record.algorithm == 0
+                                    : control::named_algorithm(call.algorithm) == small_.record.algorithm);
 }
 
 bool Communicator::prepare_small(const anello_call_t& call, bool in_place, int record_kind) {
@@ -273,6 +298,10 @@ bool Communicator::exchange(const anello_call_t& call, int record_kind, Operatio
   if (!is_like_last_small(call, in_place, record_kind) && !prepare_small(call, in_place, record_kind)) return false;
   Operation& operation = *small_.operation;
   set_buffers(operation, call, in_place);
+  if (call.label != nullptr || !operation.label.empty()) {
+    operation.label.set(call.label);
+    small_.record.label = operation.label;
+  }
   switch (context_->exchange_now(operation, small_.record, small_.digest)) {
     case executor::Context::Exchanged::complete: return true;
     case executor::Context::Exchanged::under_way: *under_way = std::exchange(small_.operation, nullptr); return false;
@@ -303,6 +332,7 @@ void Communicator::refuse(const anello_call_t& call, anello_result_t result, int
   record.root = call.peer;
   record.count = call.count;
   record.refused = result;
+  record.label.set(call.label);
   context_->post(*operation, record);
   context_->release(operation);
 }

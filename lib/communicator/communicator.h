@@ -29,6 +29,8 @@ class Communicator {
   const char* transport_to(int peer) const;
   executor::Context& context() { return *context_; }
 
+  // Of a checked collective that asks for an algorithm: an Error that lists those that fit when it does not, or none.
+  Error why_not_algorithm(const anello_call_t& call) const;
   // Posts a checked call; the operation is complete or under way. Never null. claim: the receive is for the message
   // that a probe has taken out.
   executor::Operation* post(const anello_call_t& call, std::uint32_t claim = 0);
@@ -56,6 +58,7 @@ class Communicator {
                std::uint32_t first_number, std::int64_t timeout_ms);
 
   void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
+  schedule::Call planned(const anello_call_t& call, const kernels::Reducer& reducer, bool in_place) const;
   std::shared_ptr<const executor::Plan> plan(const schedule::Call& call);
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool exchange(const anello_call_t& call, int record_kind, executor::Operation** under_way);

@@ -2,6 +2,8 @@
 // A communicator's last calls as this rank made them, for the service threads to compare when ranks disagree.
 // Written by whoever posts, one at a time; read by the service thread at any time, without a lock: each slot has a
 // version that is odd while it is written, and the reader tries again when it changed under his eyes.
+#include "base/label.h"
+
 #include <anello/anello.h>
 
 #include <array>
@@ -9,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace anello::control {
 
@@ -16,7 +19,7 @@ namespace anello::control {
 inline constexpr std::int32_t kDupCall = 100;
 inline constexpr std::int32_t kSplitCall = 101;
 
-struct CallRecord {
+struct CallFields {
   std::uint32_t sequence = 0;
   std::int32_t kind = 0;   // anello_kind_t, kDupCall or kSplitCall
   std::int32_t dtype = 0;
@@ -25,12 +28,20 @@ struct CallRecord {
   std::int32_t refused = 0;  // not 0: the call was refused on its rank, with this anello_result_t
   std::uint64_t count = 0;
   std::uint64_t digest = 0;  // what must be equal, chained over all earlier calls
+  std::uint64_t algorithm = 0;  // named_algorithm of what the call itself asked for; 0: nothing
+};
+
+// As much of an algorithm's name as a number holds.
+std::uint64_t named_algorithm(std::string_view name);
+
+struct CallRecord : CallFields {
+  Label label;  // this rank's own, in no digest
 
   // "allreduce(count 1000, float32, sum)"
   std::string describe() const;
 };
 
-// Of what all ranks must agree upon in this call alone: kind, dtype, op, root, count, refusal.
+// Of what all ranks must agree upon in this call alone: kind, dtype, op, root, count, algorithm, refusal.
 std::uint64_t digest_of(const CallRecord& record);
 
 class Ledger {
@@ -44,11 +55,15 @@ class Ledger {
   std::optional<CallRecord> newest() const;
 
  private:
-  using Words = std::array<std::uint64_t, sizeof(CallRecord) / sizeof(std::uint64_t)>;
-  static_assert(sizeof(Words) == sizeof(CallRecord));
+  using Words = std::array<std::uint64_t, sizeof(CallFields) / sizeof(std::uint64_t)>;
+  static_assert(sizeof(Words) == sizeof(CallFields));
+  using LabelWords = std::array<std::uint64_t, sizeof(Label) / sizeof(std::uint64_t)>;
+  static_assert(sizeof(LabelWords) == sizeof(Label));
   struct Slot {
     std::atomic<std::uint64_t> version{0};
     std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Words>> words{};
+    // Of no label the first word alone is written.
+    std::array<std::atomic<std::uint64_t>, std::tuple_size_v<LabelWords>> label{};
   };
   CallRecord read(std::uint64_t number) const;
 

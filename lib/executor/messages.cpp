@@ -91,7 +91,7 @@ bool Context::fits(Operation& receive, int source, int tag, std::uint16_t dtype,
   const std::string sender = text("rank ", source, " sent ", bytes / dtype_bytes(receive.dtype), " elements of ",
                                   dtype_name(static_cast<anello_dtype_t>(dtype)), " with tag ", tag, ", rank ",
                                   receive.group->rank, " receives at most ", receive.count, " of ",
-                                  dtype_name(receive.dtype));
+                                  dtype_name(receive.dtype), receive.label.quoted());
   receive.status = {source, tag, bytes / receive.element_bytes};
   if (dtype != static_cast<std::uint16_t>(receive.dtype)) {
     finish(receive, Error(ANELLO_ERR_MISMATCH, sender, receive.group->ranks[std::size_t(source)]));

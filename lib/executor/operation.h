@@ -2,6 +2,7 @@
 // One call under way: what was asked, how far it is, how it ended. Pooled by the context and reused with the memory it
 // has, so that a call like an earlier one allocates nothing. Guarded by the context's lock, but for `done`.
 #include "base/error.h"
+#include "base/label.h"
 #include "executor/frame.h"
 #include "executor/intrusive.h"
 #include "executor/plan.h"
@@ -75,6 +76,7 @@ struct Operation {
   std::size_t element_bytes = 1;
   const kernels::Reducer* reducer = nullptr;
   std::int64_t timeout_ns = 0;
+  Label label;
 
   Error error;
   anello_status_t status{-1, -1, 0};
