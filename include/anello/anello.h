@@ -556,6 +556,80 @@ ANELLO_API anello_result_t anello_post(anello_comm_t comm, const anello_call_t *
 /* Makes a persistent request of call. */
 ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_call_t *call, anello_request_t *request);
 
+/* ---- Watching: hooks and log ------------------------------------------------------------------------------ */
+
+typedef ANELLO_ENUM(anello_phase) {
+  ANELLO_POSTED = 0,   /* about to begin */
+  ANELLO_COMPLETED = 1 /* its result is about to be returned to the caller */
+} anello_phase_t;
+
+/* One call, told twice. Everything in it is valid during the hook only. Grows at its end. */
+typedef struct anello_hook_info {
+  size_t size;            /* sizeof(anello_hook_info_t) of the library */
+  anello_phase_t phase;
+  anello_kind_t kind;
+  const char *name;       /* of the kind: "allreduce" */
+  uint64_t call;          /* this call's own number in this process, the same in both phases */
+  anello_comm_t comm;     /* as the caller gave it; it may have been destroyed when a request completes */
+  uint64_t comm_id;       /* the same on all ranks of comm; 1 of the one that anello_comm_create made */
+  int rank;               /* this one's in comm */
+  int ranks;              /* of comm in all */
+  int64_t sequence;       /* of a collective: its number in comm's order, the same on all ranks; -1 of messages */
+  anello_dtype_t dtype;
+  anello_op_t op;
+  size_t count;           /* as the caller gave it; of a completed receive or probe: of what came */
+  size_t bytes;           /* of the larger of this rank's two buffers; 0 of barrier and probe */
+  int peer;               /* root, destination or source; of a completed receive or probe: who sent */
+  int tag;                /* likewise */
+  int blocking;           /* 0: completed by wait or test */
+  const char *algorithm;  /* "ring"; NULL of messages */
+  const char *transport;  /* to the peer, or all that comm uses: "shm" or "shm,tcp"; "self" of a rank alone */
+  const char *label;      /* "" for none */
+  int64_t posted_ns;      /* CLOCK_MONOTONIC */
+  int64_t completed_ns;   /* 0 while posted */
+  anello_result_t result; /* ANELLO_OK while posted */
+  const char *error;      /* the text of a failure, else "" */
+} anello_hook_info_t;
+
+/* before and after: called on the thread that posts, and on the one to which wait, test or the blocking call is about to
+ * report completion. Either may be NULL. released: called once when nothing of these hooks will be called again. They may
+ * run on several threads at once. They may not let exceptions out (which are dropped and logged), and may post nothing on
+ * the communicator of the call: that is ANELLO_ERR_STATE. What they post on others is not reported. */
+typedef struct anello_hooks {
+  size_t size;            /* sizeof(anello_hooks_t) */
+  void *context;          /* handed to each of them */
+  void (*before)(void *context, const anello_hook_info_t *info);
+  void (*after)(void *context, const anello_hook_info_t *info);
+  void (*released)(void *context);
+} anello_hooks_t;
+
+#define ANELLO_HOOKS_INITIALIZER {sizeof(anello_hooks_t), NULL, NULL, NULL, NULL}
+
+/* Reports every collective, message and waiting probe of this process from now on, started persistent requests too;
+ * sendrecv and mrecv as what they are made of; not those refused for their arguments, nor what creates communicators.
+ * hooks: copied; NULL for none. At any time, from any thread. A call that was told to earlier hooks is told to those again
+ * when it completes, and not to new ones: each `before` has its `after`, unless its request is never completed. */
+ANELLO_API anello_result_t anello_set_hooks(const anello_hooks_t *hooks);
+
+typedef ANELLO_ENUM(anello_log_level) {
+  ANELLO_LOG_FROM_ENVIRONMENT = -1, /* as ANELLO_LOG says */
+  ANELLO_LOG_OFF = 0,
+  ANELLO_LOG_ERROR = 1,
+  ANELLO_LOG_WARN = 2,
+  ANELLO_LOG_INFO = 3,
+  ANELLO_LOG_DEBUG = 4,
+  ANELLO_LOG_TRACE = 5
+} anello_log_level_t;
+
+/* One line, without its end: "[anello 3] rank 1 (host a, pid 7) over shm". text is valid during the call only. Called from any
+ * thread, the library's own too, one line at a time; may call nothing of Anello. */
+typedef void (*anello_log_t)(void *context, anello_log_level_t level, const char *text);
+
+/* Hands the log to callback in place of standard error and ANELLO_LOG_FILE: lines of this level and worse. NULL gives it
+ * back to them, and level is not looked at. At any time, from any thread but inside a callback; when it returns, an
+ * earlier callback is not running and will not be called again. */
+ANELLO_API anello_result_t anello_set_log(anello_log_t callback, void *context, anello_log_level_t level);
+
 /* ---- About the library ------------------------------------------------------------------------------------ */
 
 /* major * 10000 + minor * 100 + patch of the library that runs, and its source's commit ("unknown" outside git). */

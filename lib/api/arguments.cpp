@@ -1,11 +1,11 @@
 #include "api/arguments.h"
 
+#include "api/buffer_sizes.h"
 #include "api/varying_arguments.h"
 #include "base/dtype.h"
 #include "base/kind.h"
 #include "base/label.h"
 #include "base/text.h"
-#include "communicator/communicator.h"
 #include "communicator/in_place.h"
 
 #include <cstdint>
@@ -40,29 +40,8 @@ Error check_buffer(const anello_call_t& call) {
   return {};
 }
 
-// Bytes that this rank hands in and gets back.
-struct Sizes {
-  std::size_t send;
-  std::size_t receive;
-};
-Sizes sizes(const anello_call_t& call, int rank, int size) {
-  const std::size_t part = call.count * dtype_bytes(call.dtype);
-  const std::size_t all = part * std::size_t(size);
-  const bool root = rank == call.peer;
-  switch (call.kind) {
-    case ANELLO_ALLGATHER: return {part, all};
-    case ANELLO_REDUCE_SCATTER_BLOCK: return {all, part};
-    case ANELLO_REDUCE: return {part, root ? part : 0};
-    case ANELLO_GATHER: return {part, root ? all : 0};
-    case ANELLO_SCATTER: return {root ? all : 0, part};
-    case ANELLO_ALLTOALL: return {all, all};
-    case ANELLO_EXSCAN: return {part, rank > 0 ? part : 0};
-    default: return {part, part};
-  }
-}
-
 Error check_buffers(const anello_call_t& call, int rank, int size) {
-  const auto [send, receive] = sizes(call, rank, size);
+  const auto [send, receive] = buffer_sizes(call, rank, size);
   const bool in_place = is_in_place(call, rank);
   const bool scatter = call.kind == ANELLO_SCATTER;
   if (kind_has_root(call.kind) && rank != call.peer && (scatter ? call.recvbuf : call.sendbuf) == ANELLO_IN_PLACE) {
@@ -112,12 +91,6 @@ Error check(const anello_call_t& call, int rank, int size) {
   if (call.count > SIZE_MAX / 2 / element / ranks) return argument(call, text("count ", call.count, " is too large"));
   if (call.count == 0 || nobody || kind == ANELLO_PROBE) return {};
   return is_message(kind) || kind == ANELLO_BROADCAST ? check_buffer(call) : check_buffers(call, rank, size);
-}
-
-Error check(const anello_call_t& call, const Communicator& communicator) {
-  Error refused = check(call, communicator.rank(), communicator.size());
-  if (refused || call.algorithm == nullptr || is_message(call.kind)) return refused;
-  return communicator.why_not_algorithm(call);
 }
 
 }  // namespace anello::api

@@ -9,16 +9,9 @@ namespace anello::api {
 
 inline anello_call_t call_of(anello_kind_t kind, const void* sendbuf, void* recvbuf, std::size_t count,
                              anello_dtype_t dtype, anello_op_t op = ANELLO_SUM, int peer = 0, int tag = 0) {
-  anello_call_t call = ANELLO_CALL_INITIALIZER;
-  call.kind = kind;
-  call.dtype = dtype;
-  call.op = op;
-  call.peer = peer;
-  call.tag = tag;
-  call.sendbuf = sendbuf;
-  call.recvbuf = recvbuf;
-  call.count = count;
-  return call;
+  // Not ANELLO_CALL_INITIALIZER with fields set afterwards: that zeroes all of it first, with a string instruction.
+  return {sizeof(anello_call_t), kind, dtype, op, peer, tag, sendbuf, recvbuf, count, 0, nullptr, nullptr, nullptr,
+          nullptr, nullptr, nullptr};
 }
 
 // The same with what lies where, where it differs by rank.

@@ -19,7 +19,7 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
       throw refused;
     }
     if (blocking) {
-      if (const Error error = communicator->run(call, status)) return failed(comm, error);
+      if (const Error error = run_call(comm, communicator, call, status)) return failed(comm, error);
       return ANELLO_OK;
     }
     if (request == nullptr) {
@@ -29,8 +29,7 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
     }
     const Error first = communicator->first_error();
     if (first) throw first;
-    executor::Operation* operation = communicator->post(call);
-    *request = reinterpret_cast<anello_request_t>(requests().add({operation, communicator, comm}));
+    *request = request_of(post_call(comm, communicator, call));
     return ANELLO_OK;
   });
 }

@@ -32,8 +32,14 @@ class Held {
 
 anello_result_t result_of(executor::Operation* operation, const Pending& pending, anello_status_t* status) {
   const Error error = operation->error;
-  if (status != nullptr && has_status(operation->kind)) *status = operation->status;
+  const anello_status_t came = operation->status;
+  if (status != nullptr && has_status(operation->kind)) *status = came;
   pending.communicator->context().release(operation);
+  if (pending.reported) pending.reported->completed(error, came);
+  if (pending.persistent && pending.persistent->reported) {
+    const auto reported = std::move(pending.persistent->reported);
+    reported->completed(error, came);
+  }
   return error ? failed(pending.comm, error) : ANELLO_OK;
 }
 

@@ -1,5 +1,7 @@
 #include "api/last_error.h"
 
+#include <new>
+
 namespace anello::api {
 
 namespace {
@@ -13,6 +15,20 @@ struct Last {
 thread_local Last last;
 
 }  // namespace
+
+Error caught() noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return {ANELLO_ERR_RESOURCE, "out of memory"};  // short enough to need none
+  } catch (const std::exception& error) {
+    return {ANELLO_ERR_INTERNAL, error.what()};
+  } catch (...) {
+    return {ANELLO_ERR_INTERNAL, "unknown exception"};
+  }
+}
 
 anello_result_t failed(anello_comm_t comm, const Error& error) noexcept {
   try {

@@ -4,11 +4,12 @@
 
 #include <anello/anello.h>
 
-#include <new>
 #include <string>
 
 namespace anello::api {
 
+// What is being thrown, in a catch clause.
+Error caught() noexcept;
 // Remembers the text for anello_last_error(comm) on this thread; returns the code.
 anello_result_t failed(anello_comm_t comm, const Error& error) noexcept;
 // The remembered text; nullptr when the last failure was not on comm.
@@ -21,14 +22,8 @@ template <class Body>
 anello_result_t guard(anello_comm_t comm, Body&& body) noexcept {
   try {
     return body();
-  } catch (const Error& error) {
-    return failed(comm, error);
-  } catch (const std::bad_alloc&) {
-    return failed(comm, Error(ANELLO_ERR_RESOURCE, "out of memory"));
-  } catch (const std::exception& error) {
-    return failed(comm, Error(ANELLO_ERR_INTERNAL, error.what()));
   } catch (...) {
-    return failed(comm, Error(ANELLO_ERR_INTERNAL, "unknown exception"));
+    return failed(comm, caught());
   }
 }
 

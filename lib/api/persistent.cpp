@@ -55,8 +55,7 @@ anello_result_t init(anello_comm_t comm, const anello_call_t& call, anello_reque
     persistent->call = call;
     keep_parts(*persistent, communicator->rank(), communicator->size());
     keep_strings(*persistent);
-    Pending pending{nullptr, communicator, comm, std::move(persistent)};
-    *request = reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
+    *request = request_of({nullptr, communicator, comm, std::move(persistent)});
     return ANELLO_OK;
   });
 }
@@ -89,7 +88,9 @@ anello_result_t anello_start(anello_request_t* request) {
   if (request == nullptr) return failed(ANELLO_COMM_NULL, Error(ANELLO_ERR_ARGUMENT, "anello_start: request is NULL"));
   return with_persistent("anello_start", *request, [](const Pending& pending) -> anello_result_t {
     if (const Error first = pending.communicator->first_error()) return failed(pending.comm, first);
-    pending.persistent->active.store(pending.communicator->post(pending.persistent->call), std::memory_order_release);
+    Pending begun = post_call(pending.comm, pending.communicator, pending.persistent->call);
+    pending.persistent->reported = std::move(begun.reported);
+    pending.persistent->active.store(begun.once, std::memory_order_release);
     return ANELLO_OK;
   });
 }

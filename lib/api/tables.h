@@ -1,6 +1,7 @@
 #pragma once
 // The process's communicators and requests by handle.
 #include "api/handle_table.h"
+#include "api/hooks.h"
 #include "api/last_error.h"
 #include "base/unique_fd.h"
 #include "communicator/communicator.h"
@@ -21,6 +22,7 @@ struct Persistent {
   std::vector<std::size_t> parts[4];  // what call's counts and displacements point to
   std::string algorithm, label;       // and its strings
   std::atomic<executor::Operation*> active{nullptr};  // null: not started, or complete
+  std::unique_ptr<ReportedCall> reported;  // of the active operation
 };
 
 struct Pending {
@@ -29,6 +31,7 @@ struct Pending {
   std::shared_ptr<Communicator> communicator;
   anello_comm_t comm = ANELLO_COMM_NULL;
   std::shared_ptr<Persistent> persistent = nullptr;
+  std::unique_ptr<ReportedCall> reported = nullptr;  // of once
 
   executor::Operation* operation() const {
     return persistent ? persistent->active.load(std::memory_order_acquire) : once;
@@ -43,6 +46,29 @@ Requests& requests();
 
 inline std::uintptr_t number(anello_comm_t comm) { return reinterpret_cast<std::uintptr_t>(comm); }
 inline std::uintptr_t number(anello_request_t request) { return reinterpret_cast<std::uintptr_t>(request); }
+
+// Posts a checked call, for a request.
+inline Pending post_call(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const anello_call_t& call,
+                         std::uint32_t claim = 0) {
+  auto reported = report(comm, communicator, call, false);
+  try {
+    return {communicator->post(call, claim), communicator, comm, nullptr, std::move(reported)};
+  } catch (...) {
+    if (reported) reported->completed(caught(), {-1, -1, 0});
+    throw;
+  }
+}
+
+inline anello_request_t request_of(Pending pending) {
+  return reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
+}
+
+// Makes a checked call from start to end.
+inline Error run_call(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const anello_call_t& call,
+                      anello_status_t* status) {
+  if (hooks_are_set.load(std::memory_order_relaxed)) return run_with_hooks(comm, communicator, call, status);
+  return communicator->run(call, status);
+}
 
 // Throws in a forked child.
 inline void refuse_in_child() {

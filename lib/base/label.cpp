@@ -12,7 +12,7 @@ void Label::copy(const char* text) {
   }
   for (std::size_t i = 0; i < length; ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    text_[i] = byte < 0x20 || byte == 0x7f || byte == '"' ? '?' : text[i];
+    text_[i] = byte < 0x20 || byte == 0x7f || byte == '"' || byte == '\\' ? '?' : text[i];
   }
   text_[length] = '\0';
 }

@@ -41,6 +41,11 @@ std::uint32_t first_exchange(std::int64_t first_sequence) {
   return number == 0 ? 1 : number;
 }
 
+const kernels::Reducer& reducer_of(const anello_call_t& call) {
+  return kernels::reducer(call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype,
+                          kind_reduces(call.kind) ? call.op : ANELLO_SUM);
+}
+
 // Where what goes in stands, and what comes out.
 void set_buffers(Operation& operation, const anello_call_t& call, bool in_place) {
   operation.output = static_cast<std::byte*>(call.recvbuf);
@@ -106,6 +111,12 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint
   topology_.network = board < 0 && topology_.size > 1;
   topology_.oversubscribed = std::any_of(ranks_on.begin(), ranks_on.end(),
                                          [&](const auto& host) { return host.second > processors_of[host.first].count(); });
+  std::uint32_t carriers = 0;
+  for (const int world : ranks) carriers |= members[std::size_t(world)].transport;
+  for (const transport::Row& row : transport::registry()) {
+    if ((carriers & row.bit) != 0) transports_ += text(transports_.empty() ? "" : ",", row.name);
+  }
+  if (transports_.empty()) transports_ = "self";
   const auto me = static_cast<int>(std::find(ranks.begin(), ranks.end(), job.rank()) - ranks.begin());
   executor::Board lines;
   if (board >= 0) lines = executor::Board(job.arena(), board, std::move(local), me, first_number);
@@ -155,8 +166,9 @@ std::shared_ptr<const executor::Plan> Communicator::plan(const schedule::Call& c
   return made;
 }
 
-schedule::Call Communicator::planned(const anello_call_t& call, const kernels::Reducer& reducer, bool in_place) const {
+schedule::Call Communicator::planned(const anello_call_t& call, bool in_place) const {
   const bool reduces = kind_reduces(call.kind);
+  const kernels::Reducer& reducer = reducer_of(call);
   schedule::Call planned;
   planned.collective = executor::operation_collective(call.kind);
   planned.count = kind_is_varying(call.kind) ? counts_total(call, size()) : call.kind == ANELLO_BARRIER ? 0 : call.count;
@@ -173,9 +185,7 @@ schedule::Call Communicator::planned(const anello_call_t& call, const kernels::R
 }
 
 Error Communicator::why_not_algorithm(const anello_call_t& call) const {
-  const auto& reducer = kernels::reducer(call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype,
-                                         kind_reduces(call.kind) ? call.op : ANELLO_SUM);
-  const schedule::Call asked = planned(call, reducer, false);
+  const schedule::Call asked = planned(call, false);
   const schedule::Algorithm* const row = schedule::find(asked.collective, asked.algorithm);
   if (row != nullptr && row->fits(asked, topology_)) return {};
   return {ANELLO_ERR_ARGUMENT,
@@ -192,14 +202,14 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   operation.tag = call.tag;
   operation.count = call.kind == ANELLO_BARRIER ? 0 : call.count;
   operation.element_bytes = dtype_bytes(operation.dtype);
-  operation.reducer = &kernels::reducer(operation.dtype, operation.op);
+  operation.reducer = &reducer_of(call);
   operation.timeout_ns = (call.timeout_ms > 0 ? call.timeout_ms : timeout_ms_) * 1'000'000;
   operation.label.set(call.label);
   const bool in_place = !is_message(call.kind) && is_in_place(call, rank());
   set_buffers(operation, call, in_place);
   if (is_message(call.kind)) return;
 
-  schedule::Call asked = planned(call, *operation.reducer, in_place);
+  schedule::Call asked = planned(call, in_place);
   operation.count = asked.count;
   if (kind_is_varying(call.kind)) asked.varying = varying_of(call, rank(), size(), in_place);
   operation.plan = plan(asked);
@@ -210,10 +220,17 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   record.root = asked.root;
   record.count = operation.count;
   record.algorithm = control::named_algorithm(asked.algorithm);
-  record.label = operation.label;
+  record.set_label(operation.label);
   if (kind_is_varying(call.kind) && !kind_has_root(call.kind)) {
     record.root = static_cast<std::int32_t>(counts_digest(call, size()));
   }
+}
+
+Communicator::Outlook Communicator::outlook(const anello_call_t& call) {
+  if (is_message(call.kind)) return {};
+  const schedule::Choice choice = schedule::choose(planned(call, is_in_place(call, rank())), topology_, wish_);
+  const auto held = context_->lock();
+  return {group_->next_sequence, choice.algorithm->name.data()};  // of a literal
 }
 
 Operation* Communicator::start(const anello_call_t& call, int record_kind, std::uint32_t claim) {
@@ -261,9 +278,7 @@ bool Communicator::is_like_last_small(const anello_call_t& call, bool in_place, 
   const anello_call_t& last = small_.call;
   return small_.operation != nullptr && call.kind == last.kind && call.count == last.count && call.dtype == last.dtype &&
          call.op == last.op && call.peer == last.peer && call.timeout_ms == last.timeout_ms &&
-         record_kind == small_.record_kind && in_place == small_.in_place &&
-         (call.algorithm == nullptr ? small_.record.algorithm == 0
-                                    : control::named_algorithm(call.algorithm) == small_.record.algorithm);
+         record_kind == small_.record_kind && in_place == small_.in_place;
 }
 
 bool Communicator::prepare_small(const anello_call_t& call, bool in_place, int record_kind) {
@@ -291,7 +306,7 @@ bool Communicator::prepare_small(const anello_call_t& call, bool in_place, int r
 bool Communicator::exchange(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
   if (!topology_.board || call.count > topology_.board_bytes) return false;
-  if (is_message(call.kind) || kind_is_varying(call.kind)) return false;
+  if (is_message(call.kind) || kind_is_varying(call.kind) || call.algorithm != nullptr) return false;
   const auto held = context_->try_lock();
   if (!held || group_->error) return false;
   const bool in_place = is_in_place(call, rank());
@@ -300,7 +315,7 @@ bool Communicator::exchange(const anello_call_t& call, int record_kind, Operatio
   set_buffers(operation, call, in_place);
   if (call.label != nullptr || !operation.label.empty()) {
     operation.label.set(call.label);
-    small_.record.label = operation.label;
+    small_.record.set_label(operation.label);
   }
   switch (context_->exchange_now(operation, small_.record, small_.digest)) {
     case executor::Context::Exchanged::complete: return true;
@@ -331,8 +346,8 @@ void Communicator::refuse(const anello_call_t& call, anello_result_t result, int
   record.op = call.op;
   record.root = call.peer;
   record.count = call.count;
-  record.refused = result;
-  record.label.set(call.label);
+  record.refused = static_cast<std::int16_t>(result);
+  record.set_label(Label(call.label));
   context_->post(*operation, record);
   context_->release(operation);
 }

@@ -27,10 +27,19 @@ class Communicator {
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
   const char* transport_to(int peer) const;
+  // To all peers: "shm", "shm,tcp"; "self" alone.
+  const std::string& transports() const { return transports_; }
+  std::uint64_t id() const { return group_->id; }
   executor::Context& context() { return *context_; }
 
   // Of a checked collective that asks for an algorithm: an Error that lists those that fit when it does not, or none.
   Error why_not_algorithm(const anello_call_t& call) const;
+  // What a checked call would get if it were posted next.
+  struct Outlook {
+    std::int64_t sequence = -1;        // -1 of messages
+    const char* algorithm = nullptr;   // static; null of messages
+  };
+  Outlook outlook(const anello_call_t& call);
   // Posts a checked call; the operation is complete or under way. Never null. claim: the receive is for the message
   // that a probe has taken out.
   executor::Operation* post(const anello_call_t& call, std::uint32_t claim = 0);
@@ -58,7 +67,7 @@ class Communicator {
                std::uint32_t first_number, std::int64_t timeout_ms);
 
   void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
-  schedule::Call planned(const anello_call_t& call, const kernels::Reducer& reducer, bool in_place) const;
+  schedule::Call planned(const anello_call_t& call, bool in_place) const;
   std::shared_ptr<const executor::Plan> plan(const schedule::Call& call);
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool exchange(const anello_call_t& call, int record_kind, executor::Operation** under_way);
@@ -73,6 +82,7 @@ class Communicator {
   std::unique_ptr<executor::Group> group_;
   schedule::Topology topology_;
   schedule::Wish wish_;
+  std::string transports_;
   int local_rank_ = 0;
   int local_size_ = 1;
   std::mutex plans_mutex_;

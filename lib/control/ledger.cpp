@@ -65,7 +65,7 @@ std::string CallRecord::describe() const {
     }
     call += ")";
   }
-  call += label.quoted();
+  call += label_.quoted();
   if (refused != 0) call = text(call, ", refused there as ", result_name(static_cast<anello_result_t>(refused)));
   return call;
 }
@@ -78,10 +78,9 @@ void Ledger::note(const CallRecord& record) {
   slot.version.store(version + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
-  slot.label[0].store(0, std::memory_order_relaxed);
-  if (!record.label.empty()) {
-    const auto label = std::bit_cast<LabelWords>(record.label);
-    for (std::size_t i = 0; i < label.size(); ++i) slot.label[i].store(label[i], std::memory_order_relaxed);
+  if (record.labelled != 0) {
+    const auto label = std::bit_cast<LabelWords>(record.label());
+    for (std::size_t i = 0; i < label.size(); ++i) labels_[number % kKept][i].store(label[i], std::memory_order_relaxed);
   }
   slot.version.store(version + 2, std::memory_order_release);
   noted_.store(number + 1, std::memory_order_release);
@@ -94,10 +93,13 @@ CallRecord Ledger::read(std::uint64_t number) const {
     Words words{};
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = slot.words[i].load(std::memory_order_relaxed);
     LabelWords label{};
-    for (std::size_t i = 0; i < label.size(); ++i) label[i] = slot.label[i].load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < label.size(); ++i) label[i] = labels_[number % kKept][i].load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (version % 2 == 0 && slot.version.load(std::memory_order_relaxed) == version) {
-      return {std::bit_cast<CallFields>(words), std::bit_cast<Label>(label)};
+      CallRecord record;
+      static_cast<CallFields&>(record) = std::bit_cast<CallFields>(words);
+      if (record.labelled != 0) record.set_label(std::bit_cast<Label>(label));
+      return record;
     }
   }
 }

@@ -25,7 +25,8 @@ struct CallFields {
   std::int32_t dtype = 0;
   std::int32_t op = 0;
   std::int32_t root = 0;
-  std::int32_t refused = 0;  // not 0: the call was refused on its rank, with this anello_result_t
+  std::int16_t refused = 0;  // not 0: the call was refused on its rank, with this anello_result_t
+  std::uint16_t labelled = 0;  // has a label
   std::uint64_t count = 0;
   std::uint64_t digest = 0;  // what must be equal, chained over all earlier calls
   std::uint64_t algorithm = 0;  // named_algorithm of what the call itself asked for; 0: nothing
@@ -35,10 +36,17 @@ struct CallFields {
 std::uint64_t named_algorithm(std::string_view name);
 
 struct CallRecord : CallFields {
-  Label label;  // this rank's own, in no digest
-
+  // This rank's own, in no digest.
+  const Label& label() const { return label_; }
+  void set_label(const Label& label) {
+    label_ = label;
+    labelled = label.empty() ? 0 : 1;
+  }
   // "allreduce(count 1000, float32, sum)"
   std::string describe() const;
+
+ private:
+  Label label_;
 };
 
 // Of what all ranks must agree upon in this call alone: kind, dtype, op, root, count, algorithm, refusal.
@@ -59,15 +67,15 @@ class Ledger {
   static_assert(sizeof(Words) == sizeof(CallFields));
   using LabelWords = std::array<std::uint64_t, sizeof(Label) / sizeof(std::uint64_t)>;
   static_assert(sizeof(LabelWords) == sizeof(Label));
-  struct Slot {
+  struct alignas(64) Slot {
     std::atomic<std::uint64_t> version{0};
     std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Words>> words{};
-    // Of no label the first word alone is written.
-    std::array<std::atomic<std::uint64_t>, std::tuple_size_v<LabelWords>> label{};
   };
+  using LabelSlot = std::array<std::atomic<std::uint64_t>, std::tuple_size_v<LabelWords>>;
   CallRecord read(std::uint64_t number) const;
 
   std::array<Slot, kKept> slots_{};
+  std::array<LabelSlot, kKept> labels_{};  // of those that are labelled: beside them, since few are
   std::atomic<std::uint64_t> noted_{0};  // records ever written
 };
 

@@ -36,7 +36,7 @@ std::string call_text(const Operation& operation) {
   record.op = operation.op;
   record.root = operation.peer;
   record.count = operation.count;
-  record.label = operation.label;
+  record.set_label(operation.label);
   return text("operation ", operation.sequence, ", ", record.describe());
 }
 

@@ -131,7 +131,7 @@ TEST_CASE("the algorithm that a call asks for is part of the call, its label is 
   Rank a, b;
   CallRecord ring = call(3, ANELLO_ALLREDUCE, 7), tree = ring;
   ring.algorithm = named_algorithm("ring");
-  ring.label.set("a\nlabel of \"mine\"");
+  ring.set_label(Label("a\nlabel of \"mine\""));
   tree.algorithm = named_algorithm("dissemination");
   CHECK(digest_of(ring) != digest_of(tree));
   CHECK(digest_of(ring) != digest_of(call(3, ANELLO_ALLREDUCE, 7)));
@@ -147,8 +147,8 @@ TEST_CASE("the algorithm that a call asks for is part of the call, its label is 
   REQUIRE(verdict);
   CHECK_THAT(verdict->text(), Contains("rank 0 called allreduce(count 7, float32, sum, by ring) \"a?label of ?mine?\", "
                                        "rank 1 called allreduce(count 7, float32, sum, by dissemin)"));
-  ring.label.set(nullptr);
+  ring.set_label(Label());
   a.did(ring);  // in a slot of its own, but the next one of that slot must not keep the label
   for (std::uint32_t i = 4; i < 4 + 2 * Ledger::kKept; ++i) a.did(call(i, ANELLO_BARRIER, 0));
-  for (const CallRecord& record : history_of(a.ledger, 3 + 2 * Ledger::kKept).records) CHECK(record.label.empty());
+  for (const CallRecord& record : history_of(a.ledger, 3 + 2 * Ledger::kKept).records) CHECK(record.label().empty());
 }
