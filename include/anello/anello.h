@@ -144,6 +144,30 @@ ANELLO_API size_t anello_dtype_size(anello_dtype_t dtype);
 ANELLO_API const char *anello_dtype_name(anello_dtype_t dtype);
 ANELLO_API const char *anello_op_name(anello_op_t op);
 
+/* ---- Kinds of calls --------------------------------------------------------------------------------------- */
+
+typedef ANELLO_ENUM(anello_kind) {
+  ANELLO_ALLREDUCE = 0,
+  ANELLO_BROADCAST = 1,
+  ANELLO_ALLGATHER = 2,
+  ANELLO_REDUCE_SCATTER_BLOCK = 3,
+  ANELLO_BARRIER = 4,
+  ANELLO_SEND = 5,
+  ANELLO_RECV = 6,
+  ANELLO_REDUCE = 7,
+  ANELLO_GATHER = 8,
+  ANELLO_SCATTER = 9,
+  ANELLO_ALLTOALL = 10,
+  ANELLO_SCAN = 11,
+  ANELLO_EXSCAN = 12,
+  ANELLO_ALLGATHERV = 13,
+  ANELLO_GATHERV = 14,
+  ANELLO_SCATTERV = 15,
+  ANELLO_REDUCE_SCATTER = 16,
+  ANELLO_ALLTOALLV = 17,
+  ANELLO_PROBE = 64  /* complete when there is a message; its status tells of it */
+} anello_kind_t;
+
 /* ---- Handles ---------------------------------------------------------------------------------------------- */
 
 /* Opaque. A handle that was destroyed is recognised (ANELLO_ERR_STATE), not dereferenced. */
@@ -239,6 +263,29 @@ ANELLO_API anello_result_t anello_comm_transport(anello_comm_t comm, int peer, c
  * with ANELLO_COMM_NULL of the last failure of this thread on no communicator. "" if none. Valid until the
  * calling thread calls Anello again. */
 ANELLO_API const char *anello_last_error(anello_comm_t comm);
+
+/* What anello_last_error's text tells, in fields. Pointers are valid until the calling thread calls Anello again. Grows at
+ * its end. */
+typedef struct anello_error {
+  size_t size;          /* sizeof(anello_error_t) */
+  anello_result_t code; /* ANELLO_OK: nothing has failed */
+  const char *text;     /* as of anello_last_error */
+  int rank;             /* of comm (of the job for ANELLO_COMM_NULL), whom it is about; -1: nobody, or not known */
+  const char *host;     /* that rank's, "" where rank is -1 or was never met */
+  int64_t pid;          /* likewise, as its host counts; 0 */
+  const int *lost;      /* all ranks of comm that are known by now to have died or to be out of reach, rising; NULL: none */
+  size_t lost_count;
+  const char *call;     /* "allreduce": the call that failed; NULL where it was no call of anello_kind_t */
+  anello_kind_t kind;   /* its kind, where call is not NULL */
+  int64_t sequence;     /* of a collective: its number in comm's order; -1 of messages and of calls that were refused */
+  const char *label;    /* its label; "" */
+} anello_error_t;
+
+#define ANELLO_ERROR_INITIALIZER {sizeof(anello_error_t), ANELLO_OK, "", -1, "", 0, NULL, 0, NULL, ANELLO_BARRIER, -1, ""}
+
+/* Of the failure whose text anello_last_error(comm) would give; leaves that as it is. Ranks that died after it are in the
+ * list, too. */
+ANELLO_API anello_result_t anello_error_info(anello_comm_t comm, anello_error_t *error);
 
 /* ---- Collectives ------------------------------------------------------------------------------------------ */
 
@@ -502,28 +549,6 @@ ANELLO_API anello_result_t anello_start_all(size_t count, anello_request_t *requ
 ANELLO_API anello_result_t anello_request_free(anello_request_t *request);
 
 /* ---- The one call under all of the above ------------------------------------------------------------------ */
-
-typedef ANELLO_ENUM(anello_kind) {
-  ANELLO_ALLREDUCE = 0,
-  ANELLO_BROADCAST = 1,
-  ANELLO_ALLGATHER = 2,
-  ANELLO_REDUCE_SCATTER_BLOCK = 3,
-  ANELLO_BARRIER = 4,
-  ANELLO_SEND = 5,
-  ANELLO_RECV = 6,
-  ANELLO_REDUCE = 7,
-  ANELLO_GATHER = 8,
-  ANELLO_SCATTER = 9,
-  ANELLO_ALLTOALL = 10,
-  ANELLO_SCAN = 11,
-  ANELLO_EXSCAN = 12,
-  ANELLO_ALLGATHERV = 13,
-  ANELLO_GATHERV = 14,
-  ANELLO_SCATTERV = 15,
-  ANELLO_REDUCE_SCATTER = 16,
-  ANELLO_ALLTOALLV = 17,
-  ANELLO_PROBE = 64  /* complete when there is a message; its status tells of it */
-} anello_kind_t;
 
 /* Fields that a kind has no use for are ignored. Grows at its end; size says how much the caller knew. */
 typedef struct anello_call {

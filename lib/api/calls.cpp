@@ -16,19 +16,15 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
     if (const Error refused = check(call, *communicator)) {
       communicator->refuse(call, refused.code());
-      throw refused;
+      return failed(comm, refused, {call.kind, -1, Label(call.label)});
     }
-    if (blocking) {
-      if (const Error error = run_call(comm, communicator, call, status)) return failed(comm, error);
-      return ANELLO_OK;
-    }
+    if (blocking) return run_call(comm, communicator, call, status);
     if (request == nullptr) {
       const Error refused(ANELLO_ERR_ARGUMENT, text("anello_i", kind_name(call.kind), ": request is NULL"));
       communicator->refuse(call, refused.code());
       throw refused;
     }
-    const Error first = communicator->first_error();
-    if (first) throw first;
+    if (const Error first = communicator->first_error()) return failed(comm, first, {call.kind, -1, Label(call.label)});
     *request = request_of(post_call(comm, communicator, call));
     return ANELLO_OK;
   });

@@ -33,6 +33,8 @@ class Held {
 anello_result_t result_of(executor::Operation* operation, const Pending& pending, anello_status_t* status) {
   const Error error = operation->error;
   const anello_status_t came = operation->status;
+  const bool message = is_message(operation->kind);
+  const FailedCall call{operation->kind, message ? -1 : std::int64_t(operation->sequence), operation->label};
   if (status != nullptr && has_status(operation->kind)) *status = came;
   pending.communicator->context().release(operation);
   if (pending.reported) pending.reported->completed(error, came);
@@ -40,7 +42,7 @@ anello_result_t result_of(executor::Operation* operation, const Pending& pending
     const auto reported = std::move(pending.persistent->reported);
     reported->completed(error, came);
   }
-  return error ? failed(pending.comm, error) : ANELLO_OK;
+  return error ? failed(pending.comm, error, call) : ANELLO_OK;
 }
 
 // Consumes a request whose operation is done; a persistent one is inactive afterwards.

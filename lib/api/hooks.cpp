@@ -66,9 +66,9 @@ std::unique_ptr<ReportedCall> report(anello_comm_t comm, const std::shared_ptr<C
 }
 
 Error run_with_hooks(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const anello_call_t& call,
-                     anello_status_t* status) {
+                     anello_status_t* status, std::int64_t* sequence) {
   anello_status_t came{-1, -1, 0};
-  Error error = with_hooks(comm, communicator, call, came, [&] { return communicator->run(call, &came); });
+  Error error = with_hooks(comm, communicator, call, came, [&] { return communicator->run(call, &came, -1, sequence); });
   if (status != nullptr && has_status(call.kind)) *status = came;
   return error;
 }

@@ -61,6 +61,6 @@ Error with_hooks(anello_comm_t comm, const std::shared_ptr<Communicator>& commun
 
 // A blocking call from start to end.
 [[gnu::cold]] Error run_with_hooks(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator,
-                                   const anello_call_t& call, anello_status_t* status);
+                                   const anello_call_t& call, anello_status_t* status, std::int64_t* sequence);
 
 }  // namespace anello::api

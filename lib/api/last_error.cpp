@@ -9,7 +9,7 @@ namespace {
 struct Last {
   anello_comm_t comm = ANELLO_COMM_NULL;
   bool any = false;
-  std::string text;
+  LastError what;
   std::string kept;
 };
 thread_local Last last;
@@ -30,19 +30,19 @@ Error caught() noexcept {
   }
 }
 
-anello_result_t failed(anello_comm_t comm, const Error& error) noexcept {
+anello_result_t failed(anello_comm_t comm, const Error& error, const FailedCall& call) noexcept {
   try {
-    last.text = error.text();
+    last.what = {error, call};
   } catch (...) {
-    last.text.clear();  // out of memory for the text: the code has to do
+    last.what = {Error(error.code(), "", error.peer()), call};  // out of memory for the text: the code has to do
   }
   last.comm = comm;
   last.any = true;
   return error.code();
 }
 
-const char* remembered(anello_comm_t comm) noexcept {
-  return last.any && last.comm == comm ? last.text.c_str() : nullptr;
+const LastError* remembered(anello_comm_t comm) noexcept {
+  return last.any && last.comm == comm ? &last.what : nullptr;
 }
 
 const char* keep_text(const std::string& text) noexcept {

@@ -44,7 +44,11 @@ anello_result_t probe(const char* name, int source, int tag, anello_comm_t comm,
       if (found) came = found->status;
       return Error();
     };
-    waits ? with_hooks(comm, communicator, call, came, look) : look();
+    try {
+      waits ? with_hooks(comm, communicator, call, came, look) : look();
+    } catch (const Error& error) {
+      return failed(comm, error, {ANELLO_PROBE, -1, Label()});
+    }
     if (!waits) *flag = found ? 1 : 0;
     if (!found) return ANELLO_OK;
     if (claims) {
@@ -99,8 +103,7 @@ anello_result_t anello_sendrecv(const void* sendbuf, size_t sendcount, int dest,
       throw Error(ANELLO_ERR_ARGUMENT, "anello_sendrecv: sendbuf and recvbuf overlap");
     }
     receiving = request_of(post_call(comm, communicator, receive));
-    const Error error = run_call(comm, communicator, send, nullptr);
-    return error ? failed(comm, error) : ANELLO_OK;
+    return run_call(comm, communicator, send, nullptr);
   });
   if (receiving == ANELLO_REQUEST_NULL) return posted;
   // A send that failed has failed the communicator, and the receive with it: it ends at once.

@@ -64,10 +64,13 @@ inline anello_request_t request_of(Pending pending) {
 }
 
 // Makes a checked call from start to end.
-inline Error run_call(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const anello_call_t& call,
-                      anello_status_t* status) {
-  if (hooks_are_set.load(std::memory_order_relaxed)) return run_with_hooks(comm, communicator, call, status);
-  return communicator->run(call, status);
+inline anello_result_t run_call(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator,
+                                const anello_call_t& call, anello_status_t* status) {
+  std::int64_t sequence = -1;
+  const Error error = hooks_are_set.load(std::memory_order_relaxed)
+      ? run_with_hooks(comm, communicator, call, status, &sequence)
+      : communicator->run(call, status, -1, &sequence);
+  return error ? failed(comm, error, {call.kind, sequence, Label(call.label)}) : ANELLO_OK;
 }
 
 // Throws in a forked child.

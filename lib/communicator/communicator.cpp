@@ -141,11 +141,15 @@ Error Communicator::first_error() {
   return group_->error;
 }
 
+std::vector<int> Communicator::lost_ranks() { return context_->lost_ranks(*group_); }
+
+const control::Member& Communicator::member(int rank) const {
+  return context_->job().members()[std::size_t(group_->ranks[std::size_t(rank)])];
+}
+
 const char* Communicator::transport_to(int peer) const {
-  const int world = group_->ranks[std::size_t(peer)];
-  const control::Member& member = context_->job().members()[std::size_t(world)];
   for (const transport::Row& row : transport::registry()) {
-    if (member.transport == row.bit) return row.name.data();  // of a literal
+    if (member(peer).transport == row.bit) return row.name.data();  // of a literal
   }
   return "self";
 }
@@ -325,12 +329,13 @@ bool Communicator::exchange(const anello_call_t& call, int record_kind, Operatio
   return false;
 }
 
-Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind) {
+Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind, std::int64_t* sequence) {
   Operation* operation = nullptr;
   if (exchange(call, record_kind, &operation)) return {};
   if (operation == nullptr) operation = start(call, record_kind);
   context_->wait(*operation);
   Error error = operation->error;
+  if (error && sequence != nullptr && !is_message(call.kind)) *sequence = operation->sequence;
   if (status != nullptr && has_status(call.kind)) *status = operation->status;
   context_->release(operation);
   return error;

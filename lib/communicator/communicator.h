@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace anello {
 
@@ -43,8 +44,8 @@ class Communicator {
   // Posts a checked call; the operation is complete or under way. Never null. claim: the receive is for the message
   // that a probe has taken out.
   executor::Operation* post(const anello_call_t& call, std::uint32_t claim = 0);
-  // A blocking call from start to end.
-  Error run(const anello_call_t& call, anello_status_t* status, int record_kind = -1);
+  // A blocking call from start to end. sequence: that of a collective that failed.
+  Error run(const anello_call_t& call, anello_status_t* status, int record_kind = -1, std::int64_t* sequence = nullptr);
   // What a checked probe finds; nothing: there is no message now (only where it does not wait). Throws Error.
   struct Probed {
     anello_status_t status;
@@ -61,6 +62,10 @@ class Communicator {
   // Its first error. Later calls find it destroyed.
   Error destroy();
   Error first_error();
+  // Ranks of this communicator that are known to have died or to be out of reach.
+  std::vector<int> lost_ranks();
+  int rank_of_world(int world) const { return group_->rank_of_world(world); }
+  const control::Member& member(int rank) const;
 
  private:
   Communicator(std::shared_ptr<executor::Context> context, std::uint64_t id, std::vector<int> ranks, int board,

@@ -213,6 +213,18 @@ void Context::check_gone() {
   }
 }
 
+std::vector<int> Context::lost_ranks(Group& group) {
+  const Lock held = lock();
+  const kernels::DefaultFloats floats;
+  // Nobody may have waited since the group failed.
+  if (job_->news.load(std::memory_order_acquire)) handle_events();
+  std::vector<int> lost;
+  for (int peer = 0; peer < group.size(); ++peer) {
+    if (gone_[std::size_t(group.ranks[std::size_t(peer)])] == Gone::lost) lost.push_back(peer);
+  }
+  return lost;
+}
+
 // ---- The end of operations ----
 
 void Context::end_all(Group& group, const Error& error) {
