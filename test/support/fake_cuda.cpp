@@ -92,8 +92,7 @@ struct Calls {
   }
   static int synchronize() {
     if (const int code = fake_device().entered("cuCtxSynchronize")) return code;
-    fake_device().default_stream->wait();
-    for (FakeStream* const stream : fake_device().streams) stream->wait();
+    fake_device().wait();
     return fake_device().fault.load();
   }
   static int memory_info(std::size_t* free, std::size_t* total) {
@@ -113,6 +112,7 @@ struct Calls {
   }
   static int release(std::uint64_t address) {
     if (const int code = fake_device().entered("cuMemFree_v2")) return code;
+    fake_device().wait();  // as a device does
     const std::lock_guard lock(fake_device().mutex);
     if (fake_device().allocations.erase(address) == 0) return kInvalidValue;
     std::free(reinterpret_cast<void*>(address));

@@ -30,6 +30,11 @@ bool FakeDevice::covered(const void* start, std::size_t bytes) {
   return at + bytes <= next->first + next->second;
 }
 
+void FakeDevice::wait() {
+  default_stream->wait();
+  for (FakeStream* const stream : streams) stream->wait();
+}
+
 void FakeDevice::run(const FakeKernel& kernel, const kernels::cuda::Arguments& arguments, std::uint64_t threads) {
   const std::size_t bytes = arguments.count * kernel.element_bytes;
   bool legal = true;
