@@ -12,7 +12,8 @@ namespace {
 constexpr std::size_t kGranuleCount = std::size(cuda::kGranules);
 
 std::size_t slot(anello_dtype_t dtype, anello_op_t op, int granule, bool copies) {
-  const std::size_t pair = copies ? std::size_t{kDtypes} * kOps : static_cast<std::size_t>(dtype) * kOps + static_cast<std::size_t>(op);
+  const std::size_t pair =
+      copies ? std::size_t{kDtypes} * kOps : static_cast<std::size_t>(dtype) * kOps + static_cast<std::size_t>(op);
   return pair * kGranuleCount + static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(granule)));
 }
 
@@ -33,12 +34,13 @@ Error CudaReducer::reduce(const CudaReduction& reduction) {
   void* kernel = nullptr;
   if (Error error = find(launch.dtype, launch.op, launch.granule, launch.copies, kernel)) return error;
   void* parameters[] = {&launch.arguments};
-  const int code = driver_.launch(kernel, launch.blocks, 1, 1, launch.threads, 1, 1, 0, reduction.stream, parameters, nullptr);
+  const int code =
+      driver_.launch(kernel, launch.blocks, 1, 1, launch.threads, 1, 1, 0, reduction.stream, parameters, nullptr);
   return code == 0 ? Error() : cuda::driver_error(driver_, "cuLaunchKernel", code);
 }
 
 Error CudaReducer::prepare(anello_dtype_t dtype, anello_op_t op) {
-  const bool reduces = is_dtype(dtype) && is_op(op) && makes_sense(dtype, op);
+  const bool reduces = is_op(op) && makes_sense(dtype, op);
   const cuda::RunsAs as = reduces ? cuda::runs_as(dtype, op) : cuda::RunsAs{ANELLO_BYTE, op, 1};
   void* kernel = nullptr;
   for (const int granule : cuda::kGranules) {

@@ -11,11 +11,17 @@ namespace anello::kernels::cuda {
 namespace {
 
 template <int bytes>
-struct WordOf { using type = std::uint32_t; };
+struct WordOf {
+  using type = std::uint32_t;
+};
 template <>
-struct WordOf<2> { using type = std::uint16_t; };
+struct WordOf<2> {
+  using type = std::uint16_t;
+};
 template <>
-struct WordOf<1> { using type = std::uint8_t; };
+struct WordOf<1> {
+  using type = std::uint8_t;
+};
 
 // One load or store.
 template <int bytes>
@@ -74,6 +80,13 @@ class Running {
     auto sums = __builtin_bit_cast(Sums, held_);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) sums.items[i] = W::combine(sums.items[i], W::widen(from.items[i]));
+    held_ = __builtin_bit_cast(Held, sums);
+  }
+  ANELLO_INLINE void scale(const unsigned char* factor) {
+    const Sum by = *reinterpret_cast<const Sum*>(factor);
+    auto sums = __builtin_bit_cast(Sums, held_);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sums.items[i] = W::combine(sums.items[i], by);
     held_ = __builtin_bit_cast(Held, sums);
   }
   ANELLO_INLINE U finish(int ranks) const {
@@ -139,13 +152,11 @@ class Body {
     if (!alone) {
 #pragma unroll
       for (int k = 0; k < unroll; ++k) unit[k] = load<U>(arguments.sources[1] + offset + k * kStride);
-    } else if constexpr (W::kScales) {
-#pragma unroll
-      for (int k = 0; k < unroll; ++k) unit[k] = *reinterpret_cast<const U*>(arguments.scalar);
-    }
-    if (!alone || W::kScales) {
 #pragma unroll
       for (int k = 0; k < unroll; ++k) sums[k].add(unit[k]);
+    } else if constexpr (W::kScales) {
+#pragma unroll
+      for (int k = 0; k < unroll; ++k) sums[k].scale(arguments.factor);
     }
 #pragma unroll 1
     for (int s = 2; s < arguments.source_count; ++s) {

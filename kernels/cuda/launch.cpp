@@ -17,8 +17,9 @@ Error check_pointers(const CudaReduction& reduction, std::size_t alignment_bytes
   const auto check = [&](const char* what, std::size_t index, const void* pointer) -> Error {
     if (pointer == nullptr) return refused(ANELLO_ERR_ARGUMENT, reduction, text(what, " ", index, " is a null pointer"));
     if (reinterpret_cast<std::uintptr_t>(pointer) % alignment_bytes == 0) return {};
-    return refused(ANELLO_ERR_ARGUMENT, reduction, text(what, " ", index, " is at ", pointer, ", not a multiple of ", alignment_bytes,
-                                                        " bytes, which a device needs"));
+    return refused(ANELLO_ERR_ARGUMENT, reduction,
+                   text(what, " ", index, " is at ", pointer, ", not a multiple of ", alignment_bytes,
+                        " bytes, which a device needs"));
   };
   for (std::size_t s = 0; s < reduction.sources.size(); ++s) {
     if (Error error = check("source", s, reduction.sources[s])) return error;
@@ -31,12 +32,17 @@ Error check_pointers(const CudaReduction& reduction, std::size_t alignment_bytes
 
 Error check(const CudaReduction& reduction) {
   const auto operands = [](std::size_t size) { return size >= 1 && size <= kMaxOperands; };
-  if (!is_dtype(reduction.dtype)) return refused(ANELLO_ERR_TYPE, reduction, text("no data type has the number ", int{reduction.dtype}));
-  if (!operands(reduction.sources.size()) || !operands(reduction.destinations.size())) {
-    return refused(ANELLO_ERR_ARGUMENT, reduction, text(reduction.sources.size(), " sources and ", reduction.destinations.size(),
-                                                        " destinations; 1 to ", kMaxOperands, " of each can be"));
+  if (element_bytes(reduction.dtype) == 0) {
+    return refused(ANELLO_ERR_TYPE, reduction, text("no data type of Anello has the number ", int{reduction.dtype}));
   }
-  if (!is_op(reduction.op)) return refused(ANELLO_ERR_TYPE, reduction, text("no operation has the number ", int{reduction.op}));
+  if (!operands(reduction.sources.size()) || !operands(reduction.destinations.size())) {
+    return refused(ANELLO_ERR_ARGUMENT, reduction,
+                   text(reduction.sources.size(), " sources and ", reduction.destinations.size(), " destinations; 1 to ",
+                        kMaxOperands, " of each can be"));
+  }
+  if (!is_op(reduction.op)) {
+    return refused(ANELLO_ERR_TYPE, reduction, text("no operation of Anello has the number ", int{reduction.op}));
+  }
   const bool moves = reduction.sources.size() == 1 && class_of(reduction.dtype) == kBytes;
   if (!moves && !makes_sense(reduction.dtype, reduction.op)) {
     return refused(ANELLO_ERR_TYPE, reduction, text(op_name(reduction.op), " takes ", what_op_takes(reduction.op)));
@@ -44,8 +50,10 @@ Error check(const CudaReduction& reduction) {
   if (reduction.op == ANELLO_AVG && reduction.ranks < 1) {
     return refused(ANELLO_ERR_ARGUMENT, reduction, text("an average over ", reduction.ranks, " ranks"));
   }
-  if (reduction.scalar != nullptr && (reduction.op != ANELLO_PROD || reduction.sources.size() != 1)) {
-    return refused(ANELLO_ERR_ARGUMENT, reduction, "a scalar goes with PROD of one source");
+  const bool scales = reduction.op == ANELLO_SUM && reduction.sources.size() == 1 && class_of(reduction.dtype) != kBool;
+  if (reduction.factor != nullptr && !scales) {
+    return refused(ANELLO_ERR_ARGUMENT, reduction,
+                   "a factor goes with a sum of one source, of integers, floats and complex numbers");
   }
   return check_pointers(reduction, alignment(reduction.dtype));
 }
@@ -76,8 +84,9 @@ void choose_grid(const CudaReduction& reduction, std::uint64_t bytes, int multip
     const auto enough = static_cast<std::uint64_t>(multiprocessors);
     while (launch.threads > 2 * kWarp && blocks_of(launch.threads) < enough) launch.threads /= 2;
   }
-  const std::uint64_t most = reduction.ctas > 0 ? static_cast<std::uint64_t>(reduction.ctas)
-                                                : 2 * static_cast<std::uint64_t>(multiprocessors) * (kMaxThreads / launch.threads);
+  const std::uint64_t most = reduction.ctas > 0
+                                 ? static_cast<std::uint64_t>(reduction.ctas)
+                                 : 2 * static_cast<std::uint64_t>(multiprocessors) * (kMaxThreads / launch.threads);
   launch.blocks = static_cast<unsigned>(std::max<std::uint64_t>(1, std::min(blocks_of(launch.threads), most)));
 }
 
@@ -89,12 +98,12 @@ std::string kernel_name(anello_dtype_t dtype, anello_op_t op, int granule, bool 
 
 Error plan(const CudaReduction& reduction, int multiprocessors, Launch& launch) {
   launch = Launch{};
-  if (reduction.count == 0 && is_dtype(reduction.dtype)) return {};
+  if (reduction.count == 0 && element_bytes(reduction.dtype) != 0) return {};
   if (Error error = check(reduction)) return error;
 
-  launch.copies = reduction.sources.size() == 1 && reduction.op != ANELLO_AVG && reduction.scalar == nullptr;
-  const RunsAs as = launch.copies ? RunsAs{ANELLO_BYTE, ANELLO_SUM, element_bytes(reduction.dtype)}
-                                  : runs_as(reduction.dtype, reduction.op);
+  launch.copies = reduction.sources.size() == 1 && reduction.op != ANELLO_AVG && reduction.factor == nullptr;
+  const anello_op_t op = reduction.factor != nullptr ? ANELLO_PROD : reduction.op;
+  const RunsAs as = launch.copies ? RunsAs{ANELLO_BYTE, op, element_bytes(reduction.dtype)} : runs_as(reduction.dtype, op);
   launch.dtype = as.dtype;
   launch.op = as.op;
 
@@ -110,11 +119,7 @@ Error plan(const CudaReduction& reduction, int multiprocessors, Launch& launch) 
     arguments.destinations[d] = static_cast<unsigned char*>(reduction.destinations[d]);
   }
   const std::size_t element = element_bytes(as.dtype);
-  if (reduction.scalar != nullptr) {
-    for (std::size_t at = 0; at < sizeof arguments.scalar; at += element) {
-      std::memcpy(arguments.scalar + at, reduction.scalar, element);
-    }
-  }
+  if (reduction.factor != nullptr) std::memcpy(arguments.factor, reduction.factor, accumulator_bytes(as.dtype));
   choose_granule(reduction, element, alignment(as.dtype), launch);
   choose_grid(reduction, arguments.count * element, multiprocessors, launch);
   return {};

@@ -1,5 +1,5 @@
-// Writes the kernels of one image, a line each, for the sources that expand them: the device's, and the tests' for the host.
-// Runs while Anello is built.
+// Writes the kernels of one image, a line each, for the sources that expand them: the device's, and the tests' for the
+// host. Runs while Anello is built.
 #include "kernels/cuda/runs_as.h"
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 #pragma once
 // Which kernels there are, and which of them does the work of a data type and operation. Several pairs mean the same
-// arithmetic and share one: signed sums wrap as unsigned ones do, bits are bits, bools are logical bytes, and complex numbers
-// are added part by part.
+// arithmetic and share one: signed sums wrap as unsigned ones do, bits are bits, bools are logical bytes, and complex
+// numbers are added part by part.
 #include "base/dtype.h"
 
 namespace anello::kernels::cuda {
@@ -17,6 +17,17 @@ constexpr std::size_t element_bytes(anello_dtype_t dtype) {
 #define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) \
   case enumerator:                                                       \
     return sizeof(storage);
+#include "base/dtypes.def"
+#undef ANELLO_DTYPE
+  }
+  return 0;
+}
+
+constexpr std::size_t accumulator_bytes(anello_dtype_t dtype) {
+  switch (dtype) {
+#define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) \
+  case enumerator:                                                       \
+    return sizeof(accumulator);
 #include "base/dtypes.def"
 #undef ANELLO_DTYPE
   }
@@ -80,8 +91,8 @@ constexpr int image_of(anello_dtype_t dtype) {
   return class_of(dtype) == kFloat && bytes <= 2 ? 1 + static_cast<int>(3 - bytes) : 4;
 }
 
-// The bytes of one load. A kernel is built for the widest, for the type's own alignment, and, where that is far narrower, for
-// one between.
+// The bytes of one load. A kernel is built for the widest, for the type's own alignment, and, where that is far narrower,
+// for one between.
 inline constexpr int kGranules[] = {16, 8, 4, 2, 1};
 constexpr bool has_granule(std::size_t alignment_bytes, int granule) {
   const int least = static_cast<int>(alignment_bytes);

@@ -19,10 +19,14 @@ struct Types;
 #undef ANELLO_DTYPE
 
 template <class T>
-struct ElementOf { using type = T; };
+struct ElementOf {
+  using type = T;
+};
 template <class T>
-  requires requires { T::index; }
-struct ElementOf<T> { using type = Located<decltype(T::value), sizeof(T)>; };
+requires requires { T::index; }
+struct ElementOf<T> {
+  using type = Located<decltype(T::value), sizeof(T)>;
+};
 
 // Neither product is fused with the addition (nvcc -fmad=false), so that this is what the host's loops compute.
 template <class Complex>
@@ -38,12 +42,12 @@ struct Work {
   static constexpr int kAlignment = alignof(typename Types<dtype>::Storage);
   static constexpr bool kWidens = !std::is_same_v<Sum, Element>;
   static constexpr bool kComplexes = class_of(dtype) == kComplex;
-  // Of one source, too: by Arguments::scalar. LAND is the product of bools.
-  static constexpr bool kScales = op == ANELLO_PROD || op == ANELLO_LAND;
-  // 16-byte loads of a source that a thread has under way: at 4, two blocks of 512 threads have 128 KiB of two sources. Where
-  // the arithmetic needs the registers, fewer; the test of ptxas' report says where.
+  static constexpr bool kScales = op == ANELLO_PROD;  // of one source, too: by Arguments::factor
+  // 16-byte loads of a source that a thread has under way: at 4, two blocks of 512 threads have 128 KiB of two sources.
+  // Where the arithmetic needs the registers, fewer; the test of ptxas' report says where.
   static constexpr bool kDivides = op == ANELLO_AVG;
-  static constexpr bool kCompares = op == ANELLO_MIN || op == ANELLO_MAX || op == ANELLO_LAND || op == ANELLO_LOR || op == ANELLO_LXOR;
+  static constexpr bool kCompares =
+      op == ANELLO_MIN || op == ANELLO_MAX || op == ANELLO_LAND || op == ANELLO_LOR || op == ANELLO_LXOR;
   static constexpr bool kHard = (kCompares && sizeof(Element) == 1 && kFloating<Element>) ||
                                 (kDivides && (sizeof(Element) == 8 || sizeof(Element) == 1));
   static constexpr int kWide = kHard ? 1 : kWidens || kDivides || (kCompares && sizeof(Element) <= 2) ? 2 : 4;

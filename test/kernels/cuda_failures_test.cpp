@@ -50,8 +50,10 @@ TEST_CASE("a call that cannot be is refused with its reason, and nothing is laun
   };
   refused([](auto& r) { r.op = ANELLO_BOR; }, ANELLO_ERR_TYPE, "CUDA bor of float32: bor takes integers and bool");
   refused([](auto& r) { r.dtype = ANELLO_BYTE; }, ANELLO_ERR_TYPE, "sum takes");
-  refused([](auto& r) { r.dtype = static_cast<anello_dtype_t>(22); }, ANELLO_ERR_TYPE, "no data type has the number 22");
-  refused([](auto& r) { r.op = static_cast<anello_op_t>(13); }, ANELLO_ERR_TYPE, "no operation has the number 13");
+  refused([](auto& r) { r.dtype = static_cast<anello_dtype_t>(22); }, ANELLO_ERR_TYPE,
+          "no data type of Anello has the number 22");
+  refused([](auto& r) { r.op = static_cast<anello_op_t>(13); }, ANELLO_ERR_TYPE,
+          "no operation of Anello has the number 13");
   refused([](auto& r) { r.sources.clear(); }, ANELLO_ERR_ARGUMENT, "0 sources and 1 destinations; 1 to 8 of each");
   refused([](auto& r) { r.sources.resize(9); }, ANELLO_ERR_ARGUMENT, "9 sources");
   refused([](auto& r) { r.destinations.clear(); }, ANELLO_ERR_ARGUMENT, "0 destinations");
@@ -59,7 +61,8 @@ TEST_CASE("a call that cannot be is refused with its reason, and nothing is laun
   refused([](auto& r) { r.destinations[0] = static_cast<char*>(r.destinations[0]) + 2; }, ANELLO_ERR_ARGUMENT,
           "not a multiple of 4 bytes");
   refused([](auto& r) { r.op = ANELLO_AVG, r.ranks = 0; }, ANELLO_ERR_ARGUMENT, "an average over 0 ranks");
-  refused([](auto& r) { r.scalar = &r; }, ANELLO_ERR_ARGUMENT, "a scalar goes with PROD of one source");
+  refused([](auto& r) { r.factor = &r; }, ANELLO_ERR_ARGUMENT, "a factor goes with a sum of one source");
+  refused([](auto& r) { r.dtype = ANELLO_ELEMENT(4); }, ANELLO_ERR_TYPE, "no data type of Anello");
   CHECK(taken_launches().empty());
   given.reduction = good;
   CHECK(!given.run());
@@ -81,7 +84,12 @@ TEST_CASE("without a context of this thread the error says so") {
 }
 
 TEST_CASE("what the driver refuses comes back with the call, the code and its words, and passes") {
-  const struct { const char* call; anello_result_t code; const char* says; int error; } cases[] = {
+  const struct {
+    const char* call;
+    anello_result_t code;
+    const char* says;
+    int error;
+  } cases[] = {
       {"cuLibraryLoadData", ANELLO_ERR_SYSTEM, "update the driver", 222},
       {"cuLibraryLoadData", ANELLO_ERR_SYSTEM, "compute capability", 209},
       {"cuLibraryGetKernel", ANELLO_ERR_SYSTEM, "kernel anello_float32_sum_16: cuLibraryGetKernel", 500},

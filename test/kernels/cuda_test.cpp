@@ -24,7 +24,8 @@ constexpr std::size_t kGuard = 64;
 // Device memory at an offset from a 256-byte boundary, with guard bytes on both sides.
 class Buffer {
  public:
-  Buffer(std::size_t bytes, std::size_t offset) : bytes_(bytes), start_(kGuard + offset), all_(bytes + offset + 2 * kGuard) {
+  Buffer(std::size_t bytes, std::size_t offset)
+      : bytes_(bytes), start_(kGuard + offset), all_(bytes + offset + 2 * kGuard) {
     REQUIRE(fake_driver().allocate(&base_, all_) == 0);
     std::fill_n(base(), all_, static_cast<unsigned char>(0xa5));
   }
@@ -68,8 +69,8 @@ void require_done(CudaReducer& reducer, const CudaReduction& reduction) {
 
 // Sources and destinations at offsets given in elements, each against the host's fold.
 void check_fold(CudaReducer& reducer, anello_dtype_t dtype, anello_op_t op, std::size_t count,
-                const std::vector<std::size_t>& source_offsets, const std::vector<std::size_t>& destination_offsets, bool in_place,
-                std::mt19937_64& random) {
+                const std::vector<std::size_t>& source_offsets, const std::vector<std::size_t>& destination_offsets,
+                bool in_place, std::mt19937_64& random) {
   const std::size_t element = dtype_bytes(dtype), bytes = count * element;
   CudaReduction reduction{dtype, op, {}, {}, count, static_cast<int>(source_offsets.size()) + 1};
   std::vector<std::unique_ptr<Buffer>> sources, destinations;
@@ -135,7 +136,8 @@ TEST_CASE("every type and operation gives the host's bits at any offset, equal o
     for (std::size_t offset = 0; offset < 16; ++offset) {
       INFO("offset " << offset);
       check_fold(reducer, dtype, op, 300 + random() % 300, {offset, offset}, {offset}, offset % 2 == 1, random);
-      check_fold(reducer, dtype, op, 300 + random() % 300, {offset, random() % 16}, {random() % 16}, offset % 2 == 1, random);
+      check_fold(reducer, dtype, op, 300 + random() % 300, {offset, random() % 16}, {random() % 16}, offset % 2 == 1,
+                 random);
     }
     for (std::size_t count = 0; count < 16; ++count) {  // ends before the first aligned address, or just behind it
       check_fold(reducer, dtype, op, count, {3, 3}, {3}, false, random);
@@ -143,23 +145,29 @@ TEST_CASE("every type and operation gives the host's bits at any offset, equal o
   });
 }
 
-TEST_CASE("a scale multiplies one source by one element, as a product with a vector of them would") {
+const Reducer& reducer_of_sum(anello_dtype_t dtype) { return reducer(dtype, ANELLO_SUM); }
+
+Bytes factor_for(anello_dtype_t dtype, std::mt19937_64& random) {
+  return operands(reducer_of_sum(dtype).accumulates ? ANELLO_FLOAT32 : dtype, 1, random);
+}
+
+TEST_CASE("a premultiplied source is what the host's scale makes of it, rounded once") {
   const Context context;
   CudaReducer reducer(fake_driver(), fake_images());
   std::mt19937_64 random(20260104);
   for (const auto& row : all_dtypes()) {
-    if (!makes_sense(row.dtype, ANELLO_PROD)) continue;
+    if (reducer_of_sum(row.dtype).scale == nullptr) continue;
     INFO(dtype_name(row.dtype));
     const std::size_t element = dtype_bytes(row.dtype);
     for (const std::size_t offset : {0, 1, 7}) {
       const std::size_t count = 2049;
-      const Bytes input = operands(row.dtype, count, random), scalar = operands(row.dtype, 1, random);
+      const Bytes input = operands(row.dtype, count, random), factor = factor_for(row.dtype, random);
       Buffer from(count * element, offset * element), into(count * element, 0);
       from.fill(input);
-      CudaReduction reduction{row.dtype, ANELLO_PROD, {from.data()}, {into.data()}, count};
-      reduction.scalar = scalar.data();
+      CudaReduction reduction{row.dtype, ANELLO_SUM, {from.data()}, {into.data()}, count};
+      reduction.factor = factor.data();
       require_done(reducer, reduction);
-      REQUIRE((into.content() == gpu::scaled(row.dtype, input.data(), count, scalar.data())));
+      REQUIRE((into.content() == gpu::scaled(row.dtype, input.data(), count, factor.data())));
       REQUIRE(into.guarded());
     }
   }
@@ -187,8 +195,8 @@ TEST_CASE("bytes are copied to many destinations at once, and so is every type w
 }
 
 // The plan for pointers that are numbers only.
-cuda::Launch planned(anello_dtype_t dtype, anello_op_t op, const std::vector<std::uintptr_t>& sources, std::uintptr_t destination,
-                     std::size_t count = 100000, int ctas = 0) {
+cuda::Launch planned(anello_dtype_t dtype, anello_op_t op, const std::vector<std::uintptr_t>& sources,
+                     std::uintptr_t destination, std::size_t count = 100000, int ctas = 0) {
   CudaReduction reduction{dtype, op, {}, {reinterpret_cast<void*>(destination)}, count, 2};
   for (const std::uintptr_t source : sources) reduction.sources.push_back(reinterpret_cast<void*>(source));
   reduction.ctas = ctas;
@@ -202,7 +210,8 @@ cuda::Launch planned(anello_dtype_t dtype, anello_op_t op, const std::vector<std
 TEST_CASE("the widest granule is taken that all pointers reach after the same elements") {
   const auto check = [](anello_dtype_t dtype, std::vector<std::uintptr_t> sources, std::uintptr_t destination, int granule,
                         unsigned head) {
-    const cuda::Launch launch = planned(dtype, dtype == ANELLO_FLOAT64_INT ? ANELLO_MINLOC : ANELLO_PROD, sources, destination);
+    const cuda::Launch launch =
+        planned(dtype, dtype == ANELLO_FLOAT64_INT ? ANELLO_MINLOC : ANELLO_PROD, sources, destination);
     CAPTURE(dtype_name(dtype), sources, destination);
     CHECK(launch.granule == granule);
     CHECK(launch.arguments.head == head);
@@ -257,7 +266,8 @@ TEST_CASE("every kernel that the host may ask for exists, and no other") {
     const cuda::RunsAs as = cuda::runs_as(dtype, op);
     CHECK(cuda::is_kernel(as.dtype, as.op));
     for (const int granule : cuda::kGranules) {
-      if (cuda::has_granule(cuda::alignment(as.dtype), granule)) wanted.push_back(cuda::kernel_name(as.dtype, as.op, granule, false));
+      if (cuda::has_granule(cuda::alignment(as.dtype), granule))
+        wanted.push_back(cuda::kernel_name(as.dtype, as.op, granule, false));
     }
   });
   for (const int granule : {16, 4, 1}) wanted.push_back(cuda::kernel_name(ANELLO_BYTE, ANELLO_SUM, granule, true));

@@ -1,4 +1,4 @@
-// The kernels of one image for the host: ANELLO_KERNEL_LIST names the list, ANELLO_IMAGE its number.
+// The kernels of one image for the host: ANELLO_KERNEL_LIST names the list, ANELLO_FAKE_KERNELS its function.
 #include "fake_cuda.h"
 
 #include "kernels/cuda/body.h"
@@ -15,11 +15,9 @@ void run(const Arguments& arguments, std::uint64_t thread, std::uint64_t threads
 
 }  // namespace
 
-template <int image>
-const std::vector<FakeKernel>& kernels_of();
+const std::vector<FakeKernel>& ANELLO_FAKE_KERNELS();
 
-template <>
-const std::vector<FakeKernel>& kernels_of<ANELLO_IMAGE>() {
+const std::vector<FakeKernel>& ANELLO_FAKE_KERNELS() {
   static const std::vector<FakeKernel> kernels = {
 #define ANELLO_KERNEL(name, dtype, op, granule) \
   {#name, sizeof(typename Work<dtype, op>::Element), run<Work<dtype, op>, granule>},
