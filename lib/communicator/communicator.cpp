@@ -187,7 +187,8 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   planned.element_bytes = operation.element_bytes;
   planned.root = kind_has_root(call.kind) ? call.peer : 0;
   planned.invariant = kind_reduces(call.kind) && (context_->job().shared().invariant || (own_function && !custom->commutes));
-  planned.finish = kind_reduces(call.kind) && operation.reducer->finishes;
+  // Alone the input is the result as it is, also of AVG, whose division would make one NaN of all.
+  planned.finish = kind_reduces(call.kind) && operation.reducer->finishes && size() > 1;
   planned.accumulate = kind_reduces(call.kind) && operation.reducer->accumulates;
   planned.in_place = in_place;
   if (kind_is_varying(call.kind)) {
