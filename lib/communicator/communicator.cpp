@@ -162,7 +162,8 @@ schedule::Call Communicator::planned(const anello_call_t& call, bool in_place, c
   planned.element_bytes = reduction.element_bytes;
   planned.root = kind_has_root(call.kind) ? call.peer : 0;
   planned.invariant = reduces && (context_->job().shared().invariant || reduction.in_order());
-  planned.finish = reduces && reduction.reducer->finishes;
+  // Alone the input is the result as it is, also of AVG, whose division would make one NaN of all.
+  planned.finish = reduces && reduction.reducer->finishes && size() > 1;
   planned.accumulate = reduces && reduction.reducer->accumulates;
   // A scaled input lies where the result will.
   planned.in_place = reduction.premultiplies() ? amounts_of(call, rank(), size()).out > 0 : in_place;
