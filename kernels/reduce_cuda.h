@@ -15,6 +15,10 @@
 
 namespace anello::kernels {
 
+namespace cuda {
+enum class Form;
+}
+
 // destination_j[i] = source_0[i] op source_1[i] op .. for every destination j.
 struct CudaReduction {
   anello_dtype_t dtype = ANELLO_FLOAT32;
@@ -29,6 +33,11 @@ struct CudaReduction {
   // A premultiplied sum's part of one rank: destination = *factor * source, of SUM and one source, of the types that
   // Reducer::scale knows, rounded once. In host memory, of the accumulator's type, read before the call returns.
   const void* factor = nullptr;
+  // Of types whose accumulator is wider (float32 of 16- and 8-bit floats), with SUM, PROD and AVG: the first source holds
+  // sums in that type, and the destinations take them so, neither divided nor rounded, as Reducer::widen, accumulate and
+  // scale make them. Of other types the accumulator is the type: sums_out then means undivided.
+  bool sums_in = false;
+  bool sums_out = false;
   void* stream = nullptr;  // CUstream of the current context
   int ctas = 0;            // blocks at most; 0: as many as the device runs at once
 };
@@ -48,12 +57,12 @@ class CudaReducer {
   Error prepare(anello_dtype_t dtype, anello_op_t op);
 
  private:
-  Error find(anello_dtype_t dtype, anello_op_t op, int granule, bool copies, void*& kernel);
+  Error find(anello_dtype_t dtype, anello_op_t op, cuda::Form form, int granule, void*& kernel);
   Error library(int image, void*& library);
   Error multiprocessors(int& count);
 
-  // One for each type, operation and granule, and those that copy.
-  static constexpr std::size_t kKernels = (kDtypes * kOps + 1) * std::size(cuda::kGranules);
+  // Two for each type, operation and granule, and those that copy.
+  static constexpr std::size_t kKernels = (2 * kDtypes * kOps + 1) * std::size(cuda::kGranules);
   const cuda::Driver& driver_;
   const cuda::ImageTable& images_;
   std::mutex loading_;

@@ -54,7 +54,7 @@ class Verify(unittest.TestCase):
     def test_each_fault_of_a_kernel_is_found(self):
         for fault, says in (("last element missing", "element"), ("one element more", "wrote outside of the result"),
                             ("sources in another order", "element"), ("every second call differs", "other bits"),
-                            ("a source is written to", "")):
+                            ("a source is written to", ""), ("head too short", "(716)")):
             with self.subTest(fault):
                 done, report = self.verify("--device-program", FAKE, "--small", "--rows", "3", ANELLO_FAKE_FAULT=fault)
                 self.assertEqual(done.returncode, 1, done.stdout)

@@ -62,6 +62,15 @@ TEST_CASE("a call that cannot be is refused with its reason, and nothing is laun
           "not a multiple of 4 bytes");
   refused([](auto& r) { r.op = ANELLO_AVG, r.ranks = 0; }, ANELLO_ERR_ARGUMENT, "an average over 0 ranks");
   refused([](auto& r) { r.factor = &r; }, ANELLO_ERR_ARGUMENT, "a factor goes with a sum of one source");
+  const float two = 2;
+  refused(
+      [&](auto& r) {
+        r.dtype = ANELLO_FLOAT16;
+        r.sources.resize(1);
+        r.factor = &two;
+        r.sums_in = true;
+      },
+      ANELLO_ERR_ARGUMENT, "a factor goes with elements, not with sums");
   refused([](auto& r) { r.dtype = ANELLO_ELEMENT(4); }, ANELLO_ERR_TYPE, "no data type of Anello");
   CHECK(taken_launches().empty());
   given.reduction = good;
@@ -112,11 +121,11 @@ TEST_CASE("a kernel is looked up once, an image loaded once, and prepare() does 
   const int loads = calls_of("cuLibraryLoadData"), finds = calls_of("cuLibraryGetKernel");
   REQUIRE(!given.reducer.prepare(ANELLO_FLOAT32, ANELLO_SUM));
   CHECK(calls_of("cuLibraryLoadData") == loads + 1);   // it has float32's and those that copy
-  CHECK(calls_of("cuLibraryGetKernel") == finds + 5);  // granules 16 and 4; copies by 16, 4 and 1
+  CHECK(calls_of("cuLibraryGetKernel") == finds + 7);  // sum and, for factors, prod by 16 and 4; copies by 16, 4 and 1
   CHECK(!given.run());
   CHECK(!given.run());
   CHECK(calls_of("cuLibraryLoadData") == loads + 1);
-  CHECK(calls_of("cuLibraryGetKernel") == finds + 5);
+  CHECK(calls_of("cuLibraryGetKernel") == finds + 7);
   fail_cuda("cuLibraryGetKernel", 500);
   check_error(given.reducer.prepare(ANELLO_FLOAT64, ANELLO_SUM), ANELLO_ERR_SYSTEM, "anello_float64_sum_16");
 }
