@@ -75,6 +75,8 @@ class Context {
   void wait_any(Operation* const* operations, std::size_t count);
   // Ends the group's operations here and on all of its ranks.
   void abort(Group& group, const Error& cause);
+  // Of the group, in rising order: those that control knows to be lost by now.
+  std::vector<int> lost_ranks(Group& group);
   // The lock for those who look into a group from outside.
   std::unique_lock<std::mutex> lock();
 
@@ -96,6 +98,7 @@ class Context {
   void drop_all(EarlyFrames& frames);
   // Bytes of a counted frame have been used: they go back to the sender's credit in time.
   void consumed(Flow& flow, std::size_t bytes);
+  void consumed_small(Flow& flow, std::size_t bytes);  // of eager
   // A whole frame of a step, kept while it arrived: to its operation, which may have been entered meanwhile.
   void arrived_early(Flow& flow, EarlyFrame* frame);
   // A whole frame for a communicator that this rank has not created yet.

@@ -91,7 +91,7 @@ bool Context::fits(Operation& receive, int source, int tag, std::uint16_t dtype,
   const auto both = [&] {
     return text("rank ", source, " sent ", bytes / dtype_bytes(receive.dtype), " elements of ", dtype_name(long_dtype(dtype)),
                 " with tag ", tag, ", rank ", receive.group->rank, " receives at most ", receive.count, " of ",
-                dtype_name(receive.dtype));
+                dtype_name(receive.dtype), receive.label.quoted());
   };
   receive.status = {source, tag, bytes / receive.element_bytes};
   if (dtype != short_dtype(receive.dtype)) {
@@ -121,17 +121,20 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
     finish(*message.local);
   } else if (message.eager != nullptr) {
     deliver(receive, message.source, message.tag, message.dtype, message.eager->payload.data(), message.bytes);
-    if (message.source != group.rank) consumed(group.flows[std::size_t(message.source)], message.bytes);
+    if (message.source != group.rank) consumed_small(group.flows[std::size_t(message.source)], message.bytes);
     drop(message.eager);
   } else {
     Flow& flow = group.flows[std::size_t(message.source)];
     const bool fit = fits(receive, message.source, message.tag, message.dtype, message.bytes);
-    if (fit) {
-      receive.peer = message.source;
-      receive.bytes = message.bytes;
+    grant(flow, message.number, receive.number, !fit);
+    if (!fit) return;
+    receive.peer = message.source;
+    receive.bytes = message.bytes;
+    if (message.bytes == 0) {
+      finish(receive);  // announced for want of credit; nothing will come
+    } else {
       group.matched.push(&receive);
     }
-    grant(flow, message.number, receive.number, !fit);
   }
 }
 
@@ -163,7 +166,7 @@ void Context::on_eager(Flow& flow, EarlyFrame* frame) {
     const std::size_t bytes = frame->header.bytes;
     deliver(*receive, flow.peer, tag, frame->header.flags, frame->payload.data(), bytes);
     drop(frame);
-    consumed(flow, bytes);
+    consumed_small(flow, bytes);
     return;
   }
   Unexpected message;
@@ -225,13 +228,12 @@ Operation* Context::find_granted(Group& group, std::uint32_t number) {
 void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
   switch (static_cast<FrameKind>(header.kind)) {
     case FrameKind::credit:
-      if (header.argument > kCredit - std::min(kCredit, flow.credit)) {
+      if (!flow.take_back(header.argument)) {
         fail(*flow.group, Error(ANELLO_ERR_CORRUPT,
                                 job_->describe(flow.group->ranks[std::size_t(flow.peer)]) + " returned credit it never had"),
              true);
         return;
       }
-      flow.credit += header.argument;
       want_to_send(flow);
       return;
     case FrameKind::leave:

@@ -93,7 +93,7 @@ bool Route::fill(Flow& flow) {
   if (flow.owes_much()) {
     leaving_.kind = Leaving::Kind::note;
     leaving_.header = header_of(FrameKind::credit, *flow.group);
-    leaving_.header.argument = std::exchange(flow.owed, 0);
+    leaving_.header.argument = flow.give_back();
     return true;
   }
   return false;
@@ -118,13 +118,13 @@ bool Route::fill_announcement(Flow& flow) {
   leaving_.operation = operation;
   FrameHeader& header = leaving_.header;
   const std::size_t cost = operation->bytes + kFrameCost;
-  if (operation->bytes <= kEagerBytes && flow.credit >= cost + kCreditForOldest) {
+  if (operation->bytes <= kEagerBytes && flow.small_credit >= cost) {
     header = header_of(FrameKind::eager, *flow.group);
     header.bytes = static_cast<std::uint32_t>(operation->bytes);
-    header.argument = std::exchange(flow.owed, 0);
+    header.argument = flow.give_back();
     leaving_.kind = Leaving::Kind::eager;
     leaving_.payload = operation->input;
-    flow.credit -= cost;
+    flow.small_credit -= cost;
   } else {
     header = header_of(FrameKind::announce, *flow.group);
     header.argument = operation->bytes;
@@ -175,7 +175,7 @@ bool Route::fill_step(Flow& flow) {
     leaving_.header.bytes = static_cast<std::uint32_t>(bytes);
     leaving_.header.sequence = operation.sequence;
     leaving_.header.digest = operation.digest;
-    leaving_.header.argument = std::exchange(flow.owed, 0);
+    leaving_.header.argument = flow.give_back();
     leaving_.payload = operation.at(operation.plan->schedule.steps[step].from) + lane->sent;
     return true;
   }
@@ -271,15 +271,12 @@ void Route::classify(const FrameHeader& header) {
   const auto kind = static_cast<FrameKind>(header.kind);
   if (kind == FrameKind::step || kind == FrameKind::eager) {
     // Credit given back rides on what goes the other way.
-    if (header.argument > kCredit - std::min(kCredit, flow.credit)) {
+    if (!flow.take_back(header.argument)) {
       context_.fail(*group, Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " returned credit it never had",
                                   peer_), true);
       return;
     }
-    if (header.argument > 0) {
-      flow.credit += header.argument;
-      list(flow);
-    }
+    if (header.argument > 0) list(flow);
   }
   if (kind == FrameKind::eager) {
     arriving_.mode = Mode::keep;
