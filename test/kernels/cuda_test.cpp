@@ -1,5 +1,5 @@
 // Reductions over device memory, on the fake device: which kernel with which arguments, and the bits that come out.
-#include "operands.h"
+#include "support/operands.h"
 #include "support/fake_cuda.h"
 
 #include "kernels/cuda/launch.h"

@@ -5,7 +5,7 @@
 #include "gpu/rows.h"
 #include "kernels/cuda/runs_as.h"
 
-#include "../../test/kernels/operands.h"
+#include "test/support/operands.h"
 
 #include <algorithm>
 #include <cstring>

@@ -4,7 +4,7 @@
 #include "gpu/oracle.h"
 #include "gpu/rows.h"
 
-#include "../../test/kernels/operands.h"
+#include "test/support/operands.h"
 
 #include <cstring>
 #include <memory>
