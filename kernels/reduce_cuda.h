@@ -3,15 +3,14 @@
 // the order given. Needs no CUDA header; the driver is a table of functions (kernels/cuda/driver.h), which tests fill with
 // their own.
 #include "base/error.h"
-#include "kernels/cuda/arguments.h"
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/image.h"
+#include "kernels/cuda/operands.h"
 #include "kernels/reduce_levels.h"
 
 #include <array>
 #include <atomic>
 #include <mutex>
-#include <vector>
 
 namespace anello::kernels {
 
@@ -26,8 +25,8 @@ struct CudaReduction {
   // 1 to 8 of each, device memory with the alignment of the type (of a complex number's or pair's part). Ranges are equal
   // or disjoint: a destination may be a source. One source is copied, whatever the operation, but for AVG, which divides
   // it.
-  std::vector<const void*> sources;
-  std::vector<void*> destinations;
+  cuda::Operands<const void*> sources;
+  cuda::Operands<void*> destinations;
   std::size_t count = 0;
   int ranks = 1;  // AVG divides by it
   // A premultiplied sum's part of one rank: destination = *factor * source, of SUM and one source, of the types that

@@ -4,6 +4,7 @@
 #include "kernels/cuda/runs_as.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace anello::kernels::cuda {
@@ -70,24 +71,25 @@ Error check(const CudaReduction& reduction) {
 // The widest granule that all pointers reach after the same number of whole elements, and that number.
 void choose_granule(std::size_t element, std::size_t alignment_bytes, Launch& launch) {
   Arguments& arguments = launch.arguments;
+  const std::size_t width = accumulator_bytes(launch.dtype) / element;
   struct Operand {
     std::uintptr_t address;
     std::size_t times;  // as wide as elements
   };
-  std::vector<Operand> operands;
-  const std::size_t width = accumulator_bytes(launch.dtype) / element;
+  std::array<Operand, 2 * kMaxOperands> operands;
+  auto end = operands.begin();
   const auto add = [&](const void* pointer, bool sums) {
-    operands.push_back({reinterpret_cast<std::uintptr_t>(pointer), sums ? width : 1});
+    *end++ = {reinterpret_cast<std::uintptr_t>(pointer), sums ? width : 1};
   };
   for (int s = 0; s < arguments.source_count; ++s) add(arguments.sources[s], s == 0 && arguments.sums_in != 0);
   for (int d = 0; d < arguments.destination_count; ++d) add(arguments.destinations[d], arguments.sums_out != 0);
-  const auto narrow = std::find_if(operands.begin(), operands.end(), [](const Operand& one) { return one.times == 1; });
+  const auto narrow = std::find_if(operands.begin(), end, [](const Operand& one) { return one.times == 1; });
 
   for (const int granule : kGranules) {
     if (!has_granule(alignment_bytes, granule)) continue;
     const auto bytes = static_cast<std::size_t>(granule), unit = std::max(bytes, element);
     const std::size_t before = (bytes - narrow->address % bytes) % bytes;
-    const bool fits = before % element == 0 && std::all_of(operands.begin(), operands.end(), [&](const Operand& one) {
+    const bool fits = before % element == 0 && std::all_of(operands.begin(), end, [&](const Operand& one) {
                         const std::size_t load = one.times == 1 ? bytes : std::min<std::size_t>(16, unit * width);
                         return (one.address + before * one.times) % load == 0;
                       });

@@ -1,12 +1,27 @@
 // What goes wrong with a device says so, and leaves the reducer usable.
 #include "support/fake_cuda.h"
 
+#include "kernels/cuda/launch.h"
 #include "kernels/reduce_cuda.h"
 
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
+
+namespace {
+thread_local std::size_t allocations = 0;
+}
+
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* const memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace anello::kernels {
 namespace {
@@ -55,7 +70,7 @@ TEST_CASE("a call that cannot be is refused with its reason, and nothing is laun
   refused([](auto& r) { r.op = static_cast<anello_op_t>(13); }, ANELLO_ERR_TYPE,
           "no operation of Anello has the number 13");
   refused([](auto& r) { r.sources.clear(); }, ANELLO_ERR_ARGUMENT, "0 sources and 1 destinations; 1 to 8 of each");
-  refused([](auto& r) { r.sources.resize(9); }, ANELLO_ERR_ARGUMENT, "9 sources");
+  refused([](auto& r) { r.sources = {&r, &r, &r, &r, &r, &r, &r, &r, &r}; }, ANELLO_ERR_ARGUMENT, "9 sources");
   refused([](auto& r) { r.destinations.clear(); }, ANELLO_ERR_ARGUMENT, "0 destinations");
   refused([](auto& r) { r.sources[1] = nullptr; }, ANELLO_ERR_ARGUMENT, "source 1 is a null pointer");
   refused([](auto& r) { r.destinations[0] = static_cast<char*>(r.destinations[0]) + 2; }, ANELLO_ERR_ARGUMENT,
@@ -66,7 +81,7 @@ TEST_CASE("a call that cannot be is refused with its reason, and nothing is laun
   refused(
       [&](auto& r) {
         r.dtype = ANELLO_FLOAT16;
-        r.sources.resize(1);
+        r.sources = {r.sources[0]};
         r.factor = &two;
         r.sums_in = true;
       },
@@ -76,6 +91,19 @@ TEST_CASE("a call that cannot be is refused with its reason, and nothing is laun
   given.reduction = good;
   CHECK(!given.run());
   CHECK(taken_launches().size() == 1);
+}
+
+TEST_CASE("planning a launch allocates nothing") {
+  Case given;
+  cuda::Launch launch;
+  const std::size_t before = allocations;
+  const bool failed = static_cast<bool>(cuda::plan(given.reduction, 132, launch));
+  const std::size_t after = allocations;
+  CHECK(!failed);
+  CHECK(launch.blocks != 0);
+  CHECK(after == before);
+  const auto counted = std::make_unique<int>(1);
+  CHECK(allocations == after + 1);
 }
 
 TEST_CASE("nothing to reduce launches nothing") {
