@@ -43,7 +43,7 @@ struct CudaReduction {
 
 class CudaReducer {
  public:
-  // Both must outlive it. Loads nothing yet.
+  // Both must outlive it, and it every kernel that it launched. Loads nothing yet.
   CudaReducer(const cuda::Driver& driver, const cuda::ImageTable& images) : driver_(driver), images_(images) {}
   ~CudaReducer();
   CudaReducer(const CudaReducer&) = delete;

@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SCRIPT, BUILD, FAKE = sys.argv[1:4]
@@ -79,7 +80,19 @@ class Verify(unittest.TestCase):
         done, report = self.verify("--device-program", hangs, "--rows", "4", "--limit", "1")
         self.assertEqual(done.returncode, 1)
         self.assertEqual([check["name"] for check in report["checks"]], ["time", "n"])
-        self.assertIn("cut off after 1", report["checks"][0]["note"])
+        self.assertIn("cut off: the row may take 1", report["checks"][0]["note"])
+
+    def test_the_limit_is_the_rows_not_each_programs(self):
+        says = '{"name": "float32 64 MiB launched", "verdict": "INFO", "figure": "1 us", "bound": "", "note": ""}'
+        sleeps = self.program(f"echo '{says}'; sleep 20")
+        (self.folder / "build/tools/gpu").mkdir(parents=True)
+        (self.folder / "build/tools/gpu/gpu-verify-cub").symlink_to(sleeps)
+        started = time.monotonic()
+        done, report = self.verify("--device-program", sleeps, "--rows", "4d", "--limit", "3", "--build",
+                                   self.folder / "build")
+        self.assertLess(time.monotonic() - started, 5.5)  # two programs that take all of theirs would need 6
+        failed = [check["name"] for check in report["checks"] if check["verdict"] == "FAIL"]
+        self.assertEqual(failed, ["time", "cub::DeviceTransform"])
 
     def test_a_program_that_dies_or_is_silent_fails_its_row(self):
         for body, says in (("echo broken; exit 3", "ended with 3: broken"), ("exit 0", "reported nothing"),
