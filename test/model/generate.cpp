@@ -11,7 +11,8 @@ namespace anello::model {
 namespace {
 
 constexpr std::size_t kLargest = std::size_t(1) << 20;   // bytes of a rank's buffer
-constexpr std::size_t kOfAll = std::size_t(3) << 20;     // of a program, over all its ranks
+constexpr std::size_t kOfAll = std::size_t(3) << 20;     // of most programs, over all ranks
+constexpr std::size_t kOfHeavy = std::size_t(48) << 20;  // of a few
 constexpr std::size_t kEagerBytes = 4096;                     // a send of that many bytes depends on nobody
 constexpr int kFirstOwnTag = 1000;                       // tags that no other step uses
 
@@ -35,6 +36,7 @@ class Generator {
     std::iota(program_.order.begin(), program_.order.end(), 0);
     if (random_.one_in(2)) random_.shuffle(program_.order);
     program_.order.resize(std::size_t(size));
+    heavy_ = random_.one_in(16);
     const int strands = random_.percent(60) ? 1 : 2 + random_.below(2);
     Comm base;
     for (int rank = 0; rank < size; ++rank) base.members.push_back(rank);
@@ -104,9 +106,9 @@ class Generator {
       collective(step);
     } else if (choice < 74) {
       message(step);
-    } else if (choice < 79) {
+    } else if (choice < (heavy_ ? 83 : 79)) {
       burst(step);
-    } else if (choice < 83) {
+    } else if (choice < (heavy_ ? 84 : 83)) {
       crowd(step);
     } else if (choice < 87) {
       shift(step);
@@ -133,7 +135,8 @@ class Generator {
     if (random_.one_in(12)) return 0;
     const double most = std::log2(double(kLargest));
     auto bytes = static_cast<std::size_t>(std::exp2(most * double(random_.below(1001)) / 1000));
-    const std::size_t share = kOfAll / size_of(step);
+    if (heavy_ && random_.one_in(2)) bytes = kLargest;
+    const std::size_t share = (heavy_ ? kOfHeavy : kOfAll) / size_of(step);
     bytes = std::min(bytes, std::max<std::size_t>(share > spent_ ? share - spent_ : 0, 512));
     spent_ += bytes;
     std::size_t elements = bytes / anello_dtype_size(step.dtype) / parts;
@@ -246,11 +249,13 @@ class Generator {
     const int size = int(size_of(step));
     const int from = random_.below(size), to = random_.below(size);
     const bool storm = random_.one_in(4);  // more small ones than the credit lets through at once
-    const std::size_t messages = storm ? 150 : 2 + random_.below(std::size_t(12));
+    const bool flood = heavy_ && !storm;   // more than sockets hold
+    const std::size_t messages = storm ? 150 : flood ? 24 : 2 + random_.below(std::size_t(12));
     for (std::size_t i = 0; i < messages; ++i) {
       Message message{from, to, random_.below(3), 0};
       message.count = storm ? (random_.one_in(5) ? 0 : kEagerBytes / anello_dtype_size(step.dtype)) : count(step, 1);
-      if (!storm && random_.one_in(2)) message.count = std::min<std::size_t>(message.count, 200);
+      if (flood) message.count = kLargest / anello_dtype_size(step.dtype);
+      if (!storm && !flood && random_.one_in(2)) message.count = std::min<std::size_t>(message.count, 200);
       step.messages.push_back(message);
       step.receives.push_back({false, message.tag, 0, 0});
     }
@@ -356,6 +361,7 @@ class Generator {
   std::vector<int> open_;  // communicators of the strand
   int next_id_ = 0;
   std::size_t spent_ = 0;
+  bool heavy_ = false;
 };
 
 }  // namespace
