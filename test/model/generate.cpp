@@ -100,6 +100,7 @@ class Generator {
       role.input_shift = random_.one_in(2) ? 0 : random_.below(16);
       role.output_shift = random_.one_in(2) ? 0 : random_.below(16);
       role.sleep_us = random_.percent(4) ? random_.below(2000) : 0;
+      role.grouped = random_.one_in(5);
       role.taking = random_.one_in(2) ? Taking::recv : static_cast<Taking>(random_.below(5));
     }
     if (choice < 58) {
@@ -116,8 +117,10 @@ class Generator {
       step.action = Action::nobody;
       data(step);
       step.count = count(step, 1) % 1000;
-    } else if (choice < 92 || program_.comms.size() > 12) {
+    } else if (choice < 91 || program_.comms.size() > 12) {
       make(step, Action::dup);
+    } else if (choice < 93) {
+      subset(step);
     } else if (choice < 96) {
       make(step, Action::split);
     } else {
@@ -128,7 +131,23 @@ class Generator {
 
   std::size_t size_of(const Step& step) const { return program_.comms[std::size_t(step.comm)].members.size(); }
 
-  void data(Step& step) { step.dtype = random_.of(dtypes_); }
+  void data(Step& step) {
+    step.dtype = random_.one_in(25) ? ANELLO_ELEMENT(1 + random_.below(300)) : random_.of(dtypes_);
+  }
+  // Of a reduction: type and operation.
+  void operation(Step& step) {
+    if (random_.one_in(8)) {
+      step.own_op = random_.one_in(3) ? OwnOp::commuting : OwnOp::ordered;
+      step.dtype = ANELLO_ELEMENT(random_.of(std::vector<int>{8, 12, 40, 999}));
+      return;
+    }
+    do {
+      step.dtype = random_.of(dtypes_);
+    } while (test::ops_of(step.dtype).empty());
+    do {
+      step.op = random_.of(test::ops_of(step.dtype));
+    } while (is_prefix(step.kind) && step.op == ANELLO_AVG);
+  }
 
   // As many elements as fill up to 1 MiB, their logarithm evenly distributed, of a buffer that has `parts` of them.
   std::size_t count(const Step& step, std::size_t parts) {
@@ -165,12 +184,10 @@ class Generator {
     step.kind = random_.of(kCollectives);
     const std::size_t size = size_of(step);
     if (step.kind == ANELLO_BARRIER) return forms(step);
-    data(step);
     if (reduces(step.kind)) {
-      while (test::ops_of(step.dtype).empty()) data(step);
-      do {
-        step.op = random_.of(test::ops_of(step.dtype));
-      } while (is_prefix(step.kind) && step.op == ANELLO_AVG);
+      operation(step);
+    } else {
+      data(step);
     }
     if (has_roots(step.kind)) step.root = random_.below(int(size));
     const bool one_part = step.kind == ANELLO_ALLREDUCE || step.kind == ANELLO_BROADCAST || step.kind == ANELLO_REDUCE ||
@@ -306,8 +323,19 @@ class Generator {
     }
   }
 
+  // Some of the ranks, in any order.
+  void subset(Step& step) {
+    step.action = Action::subset;
+    std::vector<int> members = program_.comms[std::size_t(step.comm)].members;
+    random_.shuffle(members);
+    members.resize(1 + random_.below(members.size()));
+    step.results = {int(program_.comms.size())};
+    program_.comms.push_back({members});
+  }
+
   void make(Step& step, Action action) {
     step.action = action;
+    for (Role& role : step.roles) role.form = random_.one_in(3) ? Form::nonblocking : Form::blocking;
     const std::vector<int> members = program_.comms[std::size_t(step.comm)].members;
     const int colors = action == Action::dup ? 1 : 1 + random_.below(3);
     step.results.assign(std::size_t(colors), -1);
