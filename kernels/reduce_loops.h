@@ -57,10 +57,9 @@ struct NoFloats {
 template <template <class> class PackOf, class T, class Accumulator, anello_op_t op>
 struct Kernels {
   static constexpr bool kSelects = op == ANELLO_MIN || op == ANELLO_MAX;
-  static constexpr bool kAccumulates = !kSelects && !std::is_same_v<T, Accumulator>;
+  using A = SumOf<T, Accumulator, op>;
+  static constexpr bool kAccumulates = !std::is_same_v<T, A>;
   static constexpr bool kDivides = op == ANELLO_AVG;
-  // In which sums are formed; to select, no wider type is needed.
-  using A = std::conditional_t<kAccumulates, Accumulator, T>;
   using Pack = std::conditional_t<kAccumulates, PackOf<T>, NoPack<T>>;
   using Environment = std::conditional_t<kFloating<T> && !kSelects, DefaultFloats, NoFloats>;
 

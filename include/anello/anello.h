@@ -177,15 +177,41 @@ ANELLO_API anello_result_t anello_op_create_premul_sum(const void *scalar, anell
 /* Operations under way keep it; a persistent request needs it whenever it is started. */
 ANELLO_API anello_result_t anello_op_free(anello_op_t op);
 
+/* ---- Kinds of calls --------------------------------------------------------------------------------------- */
+
+typedef ANELLO_ENUM(anello_kind) {
+  ANELLO_ALLREDUCE = 0,
+  ANELLO_BROADCAST = 1,
+  ANELLO_ALLGATHER = 2,
+  ANELLO_REDUCE_SCATTER_BLOCK = 3,
+  ANELLO_BARRIER = 4,
+  ANELLO_SEND = 5,
+  ANELLO_RECV = 6,
+  ANELLO_REDUCE = 7,
+  ANELLO_GATHER = 8,
+  ANELLO_SCATTER = 9,
+  ANELLO_ALLTOALL = 10,
+  ANELLO_SCAN = 11,
+  ANELLO_EXSCAN = 12,
+  ANELLO_ALLGATHERV = 13,
+  ANELLO_GATHERV = 14,
+  ANELLO_SCATTERV = 15,
+  ANELLO_REDUCE_SCATTER = 16,
+  ANELLO_ALLTOALLV = 17,
+  ANELLO_PROBE = 64  /* complete when there is a message; its status tells of it */
+} anello_kind_t;
+
 /* ---- Handles ---------------------------------------------------------------------------------------------- */
 
 /* Opaque. A handle that was destroyed is recognised (ANELLO_ERR_STATE), not dereferenced. */
 typedef struct anello_comm_handle *anello_comm_t;
 typedef struct anello_request_handle *anello_request_t;
 typedef struct anello_message_handle *anello_message_t;
+typedef struct anello_window_handle *anello_window_t;
 #define ANELLO_COMM_NULL ((anello_comm_t)0)
 #define ANELLO_REQUEST_NULL ((anello_request_t)0)
 #define ANELLO_MESSAGE_NULL ((anello_message_t)0)
+#define ANELLO_WINDOW_NULL ((anello_window_t)0)
 
 /* As sendbuf: the input is taken from recvbuf. (scatter and scatterv take it as the root's recvbuf.) The address of a
  * private object, so no buffer can equal it. */
@@ -289,6 +315,29 @@ ANELLO_API anello_result_t anello_comm_transport(anello_comm_t comm, int peer, c
  * with ANELLO_COMM_NULL of the last failure of this thread on no communicator. "" if none. Valid until the
  * calling thread calls Anello again. */
 ANELLO_API const char *anello_last_error(anello_comm_t comm);
+
+/* What anello_last_error's text tells, in fields. Pointers are valid until the calling thread calls Anello again. Grows at
+ * its end. */
+typedef struct anello_error {
+  size_t size;          /* sizeof(anello_error_t) */
+  anello_result_t code; /* ANELLO_OK: nothing has failed */
+  const char *text;     /* as of anello_last_error */
+  int rank;             /* of comm (of the job for ANELLO_COMM_NULL), whom it is about; -1: nobody, or not known */
+  const char *host;     /* that rank's, "" where rank is -1 or was never met */
+  int64_t pid;          /* likewise, as its host counts; 0 */
+  const int *lost;      /* all ranks of comm that are known by now to have died or to be out of reach, rising; NULL: none */
+  size_t lost_count;
+  const char *call;     /* "allreduce": the call that failed; NULL where it was no call of anello_kind_t */
+  anello_kind_t kind;   /* its kind, where call is not NULL */
+  int64_t sequence;     /* of a collective: its number in comm's order; -1 of messages and of calls that were refused */
+  const char *label;    /* its label; "" */
+} anello_error_t;
+
+#define ANELLO_ERROR_INITIALIZER {sizeof(anello_error_t), ANELLO_OK, "", -1, "", 0, NULL, 0, NULL, ANELLO_BARRIER, -1, ""}
+
+/* Of the failure whose text anello_last_error(comm) would give; leaves that as it is. Ranks that died after it are in the
+ * list, too. */
+ANELLO_API anello_result_t anello_error_info(anello_comm_t comm, anello_error_t *error);
 
 /* ---- Collectives ------------------------------------------------------------------------------------------ */
 
@@ -567,29 +616,24 @@ ANELLO_API anello_result_t anello_start_all(size_t count, anello_request_t *requ
 /* Gives an inactive persistent request back and sets it to ANELLO_REQUEST_NULL; null is ANELLO_OK. */
 ANELLO_API anello_result_t anello_request_free(anello_request_t *request);
 
-/* ---- The one call under all of the above ------------------------------------------------------------------ */
+/* ---- Windows ---------------------------------------------------------------------------------------------- */
 
-typedef ANELLO_ENUM(anello_kind) {
-  ANELLO_ALLREDUCE = 0,
-  ANELLO_BROADCAST = 1,
-  ANELLO_ALLGATHER = 2,
-  ANELLO_REDUCE_SCATTER_BLOCK = 3,
-  ANELLO_BARRIER = 4,
-  ANELLO_SEND = 5,
-  ANELLO_RECV = 6,
-  ANELLO_REDUCE = 7,
-  ANELLO_GATHER = 8,
-  ANELLO_SCATTER = 9,
-  ANELLO_ALLTOALL = 10,
-  ANELLO_SCAN = 11,
-  ANELLO_EXSCAN = 12,
-  ANELLO_ALLGATHERV = 13,
-  ANELLO_GATHERV = 14,
-  ANELLO_SCATTERV = 15,
-  ANELLO_REDUCE_SCATTER = 16,
-  ANELLO_ALLTOALLV = 17,
-  ANELLO_PROBE = 64  /* complete when there is a message; its status tells of it */
-} anello_kind_t;
+/* Collective: memory of each rank, bytes of it (each its own number, 0 too), zeroed, at *base, aligned to a page, that ranks of the
+ * same host reach by a pointer of their own. Where one rank has no memory, all get ANELLO_ERR_RESOURCE. As fit as any
+ * other memory for every buffer. Who writes into another's part orders that against its reading by messages or collectives. */
+ANELLO_API anello_result_t anello_window_create(size_t bytes, anello_comm_t comm, void **base, anello_window_t *window);
+/* Collective: the same of memory that each rank has already and keeps until the window is freed. Others reach it where it is
+ * memory of their own process, or lies in a window of anello_window_create. */
+ANELLO_API anello_result_t anello_window_register(void *base, size_t bytes, anello_comm_t comm, anello_window_t *window);
+/* Where rank's part lies in this process, and its size (bytes may be NULL). *pointer is NULL where it is not mapped: on
+ * another host, where memory cannot be shared or was none of Anello's, or of 0 bytes. Mapped when first asked for. */
+ANELLO_API anello_result_t anello_window_peer(anello_window_t window, int rank, void **pointer, size_t *bytes);
+/* Collective: once every rank has called it, no pointer into the window may be used. Always gives this rank's memory back and
+ * sets *window to ANELLO_WINDOW_NULL, also where it returns an error because the communicator has failed or was destroyed,
+ * in which case the ranks do not wait for each other. Null is ANELLO_OK. */
+ANELLO_API anello_result_t anello_window_free(anello_window_t *window);
+
+/* ---- The one call under all of the above ------------------------------------------------------------------ */
 
 /* Fields that a kind has no use for are ignored. Grows at its end; size says how much the caller knew. */
 typedef struct anello_call {
@@ -607,15 +651,94 @@ typedef struct anello_call {
   const size_t *sdispls;     /* scatterv, alltoallv */
   const size_t *recvcounts;  /* allgatherv, gatherv, reduce_scatter, alltoallv */
   const size_t *rdispls;     /* allgatherv, gatherv, alltoallv */
+  const char *algorithm;     /* of a collective; NULL: ANELLO_ALGORITHM or the library's choice. Equal on all ranks */
+  const char *label;         /* NULL, or the caller's name for the call, for texts, hooks and logs; each rank's own */
 } anello_call_t;
 
 #define ANELLO_CALL_INITIALIZER \
-  {sizeof(anello_call_t), ANELLO_BARRIER, ANELLO_UINT8, ANELLO_SUM, 0, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL}
+  {sizeof(anello_call_t), ANELLO_BARRIER, ANELLO_UINT8, ANELLO_SUM, 0, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, \
+   NULL, NULL}
 
-/* Posts call. request NULL: blocks until it is complete and returns its result. */
+/* Posts call. request NULL: blocks until it is complete and returns its result. Both strings are read during the call
+ * only, of label the first 63 bytes. An algorithm that there is not, or that does not fit the call, is
+ * ANELLO_ERR_ARGUMENT; the text lists those that fit. */
 ANELLO_API anello_result_t anello_post(anello_comm_t comm, const anello_call_t *call, anello_request_t *request);
 /* Makes a persistent request of call. */
 ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_call_t *call, anello_request_t *request);
+
+/* ---- Watching: hooks and log ------------------------------------------------------------------------------ */
+
+typedef ANELLO_ENUM(anello_phase) {
+  ANELLO_POSTED = 0,   /* about to begin */
+  ANELLO_COMPLETED = 1 /* its result is about to be returned to the caller */
+} anello_phase_t;
+
+/* One call, told twice. Everything in it is valid during the hook only. Grows at its end. */
+typedef struct anello_hook_info {
+  size_t size;            /* sizeof(anello_hook_info_t) of the library */
+  anello_phase_t phase;
+  anello_kind_t kind;
+  const char *name;       /* of the kind: "allreduce" */
+  uint64_t call;          /* this call's own number in this process, the same in both phases */
+  anello_comm_t comm;     /* as the caller gave it; it may have been destroyed when a request completes */
+  uint64_t comm_id;       /* the same on all ranks of comm; 1 of the one that anello_comm_create made */
+  int rank;               /* this one's in comm */
+  int ranks;              /* of comm in all */
+  int64_t sequence;       /* of a collective: its number in comm's order, the same on all ranks; -1 of messages */
+  anello_dtype_t dtype;
+  anello_op_t op;
+  size_t count;           /* as the caller gave it; of a completed receive or probe: of what came */
+  size_t bytes;           /* of the larger of this rank's two buffers; 0 of barrier and probe */
+  int peer;               /* root, destination or source; of a completed receive or probe: who sent */
+  int tag;                /* likewise */
+  int blocking;           /* 0: completed by wait or test */
+  const char *algorithm;  /* "ring"; NULL of messages */
+  const char *transport;  /* to the peer, or all that comm uses: "shm" or "shm,tcp"; "self" of a rank alone */
+  const char *label;      /* "" for none */
+  int64_t posted_ns;      /* CLOCK_MONOTONIC */
+  int64_t completed_ns;   /* 0 while posted */
+  anello_result_t result; /* ANELLO_OK while posted */
+  const char *error;      /* the text of a failure, else "" */
+} anello_hook_info_t;
+
+/* before and after: called on the thread that posts, and on the one to which wait, test or the blocking call is about to
+ * report completion. Either may be NULL. released: called once when nothing of these hooks will be called again. They may
+ * run on several threads at once. They may not let exceptions out (which are dropped and logged), and may post nothing on
+ * the communicator of the call: that is ANELLO_ERR_STATE. What they post on others is not reported. */
+typedef struct anello_hooks {
+  size_t size;            /* sizeof(anello_hooks_t) */
+  void *context;          /* handed to each of them */
+  void (*before)(void *context, const anello_hook_info_t *info);
+  void (*after)(void *context, const anello_hook_info_t *info);
+  void (*released)(void *context);
+} anello_hooks_t;
+
+#define ANELLO_HOOKS_INITIALIZER {sizeof(anello_hooks_t), NULL, NULL, NULL, NULL}
+
+/* Reports every collective, message and waiting probe of this process from now on, started persistent requests too;
+ * sendrecv and mrecv as what they are made of; not those refused for their arguments, nor what creates communicators.
+ * hooks: copied; NULL for none. At any time, from any thread. A call that was told to earlier hooks is told to those again
+ * when it completes, and not to new ones: each `before` has its `after`, unless its request is never completed. */
+ANELLO_API anello_result_t anello_set_hooks(const anello_hooks_t *hooks);
+
+typedef ANELLO_ENUM(anello_log_level) {
+  ANELLO_LOG_FROM_ENVIRONMENT = -1, /* as ANELLO_LOG says */
+  ANELLO_LOG_OFF = 0,
+  ANELLO_LOG_ERROR = 1,
+  ANELLO_LOG_WARN = 2,
+  ANELLO_LOG_INFO = 3,
+  ANELLO_LOG_DEBUG = 4,
+  ANELLO_LOG_TRACE = 5
+} anello_log_level_t;
+
+/* One line, without its end: "[anello 3] rank 1 (host a, pid 7) over shm". text is valid during the call only. Called from any
+ * thread, the library's own too, one line at a time; may call nothing of Anello. */
+typedef void (*anello_log_t)(void *context, anello_log_level_t level, const char *text);
+
+/* Hands the log to callback in place of standard error and ANELLO_LOG_FILE: lines of this level and worse. NULL gives it
+ * back to them, and level is not looked at. At any time, from any thread but inside a callback; when it returns, an
+ * earlier callback is not running and will not be called again. */
+ANELLO_API anello_result_t anello_set_log(anello_log_t callback, void *context, anello_log_level_t level);
 
 /* ---- About the library ------------------------------------------------------------------------------------ */
 

@@ -4,6 +4,7 @@
 #include "base/custom_op.h"
 #include "base/dtype.h"
 #include "base/kind.h"
+#include "base/label.h"
 #include "base/text.h"
 #include "communicator/amounts.h"
 #include "communicator/in_place.h"
@@ -19,16 +20,18 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
   return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
 }
 
+std::string named(const anello_call_t& call) { return text("anello_", kind_name(call.kind), Label(call.label).quoted(), ": "); }
+
 namespace {
 
 constexpr int kMaxTag = (1 << 30) - 1;
 
 Error argument(const anello_call_t& call, const std::string& what) {
-  return {ANELLO_ERR_ARGUMENT, text("anello_", kind_name(call.kind), ": ", what)};
+  return {ANELLO_ERR_ARGUMENT, named(call) + what};
 }
 
 Error type(const anello_call_t& call, const std::string& what) {
-  return {ANELLO_ERR_TYPE, text("anello_", kind_name(call.kind), ": ", what)};
+  return {ANELLO_ERR_TYPE, named(call) + what};
 }
 
 // Of calls that have one.

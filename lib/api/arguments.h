@@ -1,16 +1,27 @@
 #pragma once
 // What can be said of a call's arguments without asking anybody.
 #include "base/error.h"
+#include "base/kind.h"
+#include "communicator/communicator.h"
 
 #include <anello/anello.h>
 
 #include <cstddef>
+#include <string>
 
 namespace anello::api {
 
 // Whether two ranges share a byte.
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes);
+// "anello_allreduce \"gradients\": ", as texts begin.
+std::string named(const anello_call_t& call);
 // An Error that names the argument, or none.
 Error check(const anello_call_t& call, int rank, int size);
+// The same, and of the algorithm that the call asks for.
+inline Error check(const anello_call_t& call, const Communicator& communicator) {
+  Error refused = check(call, communicator.rank(), communicator.size());
+  if (call.algorithm != nullptr && !refused && !is_message(call.kind)) refused = communicator.why_not_algorithm(call);
+  return refused;
+}
 
 }  // namespace anello::api

@@ -9,16 +9,9 @@ namespace anello::api {
 
 inline anello_call_t call_of(anello_kind_t kind, const void* sendbuf, void* recvbuf, std::size_t count,
                              anello_dtype_t dtype, anello_op_t op = ANELLO_SUM, int peer = 0, int tag = 0) {
-  anello_call_t call = ANELLO_CALL_INITIALIZER;
-  call.kind = kind;
-  call.dtype = dtype;
-  call.op = op;
-  call.peer = peer;
-  call.tag = tag;
-  call.sendbuf = sendbuf;
-  call.recvbuf = recvbuf;
-  call.count = count;
-  return call;
+  // Not ANELLO_CALL_INITIALIZER with fields set afterwards: that zeroes all of it first, with a string instruction.
+  return {sizeof(anello_call_t), kind, dtype, op, peer, tag, sendbuf, recvbuf, count, 0, nullptr, nullptr, nullptr,
+          nullptr, nullptr, nullptr};
 }
 
 // The same with what lies where, where it differs by rank.
@@ -34,7 +27,10 @@ inline anello_call_t with_parts(anello_call_t call, const std::size_t* sendcount
 // A caller's struct, perhaps of an older header, as one of this header. False: NULL, or of no size that was ever one.
 inline bool complete_call(const anello_call_t* call, anello_call_t* whole) {
   *whole = ANELLO_CALL_INITIALIZER;
-  if (call == nullptr || call->size < offsetof(anello_call_t, timeout_ms) || call->size > sizeof *whole) return false;
+  if (call == nullptr || call->size < offsetof(anello_call_t, timeout_ms) || call->size > sizeof *whole ||
+      call->size % sizeof(void*) != 0) {  // from there on each field is as large as a pointer
+    return false;
+  }
   std::memcpy(whole, call, call->size);
   return true;
 }

@@ -22,23 +22,18 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
     return result;
   }
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
-    if (const Error refused = check(call, communicator->rank(), communicator->size())) {
+    if (const Error refused = check(call, *communicator)) {
       communicator->refuse(call, refused.code());
-      throw refused;
+      return failed(comm, refused, {call.kind, -1, Label(call.label)});
     }
-    if (blocking) {
-      if (const Error error = communicator->run(call, status)) return failed(comm, error);
-      return ANELLO_OK;
-    }
+    if (blocking) return run_call(comm, communicator, call, status);
     if (request == nullptr) {
       const Error refused(ANELLO_ERR_ARGUMENT, text("anello_i", kind_name(call.kind), ": request is NULL"));
       communicator->refuse(call, refused.code());
       throw refused;
     }
-    const Error first = communicator->first_error();
-    if (first) throw first;
-    executor::Operation* operation = communicator->post(call);
-    *request = reinterpret_cast<anello_request_t>(requests().add({operation, communicator, comm}));
+    if (const Error first = communicator->first_error()) return failed(comm, first, {call.kind, -1, Label(call.label)});
+    *request = request_of(post_call(comm, communicator, call));
     return ANELLO_OK;
   });
 }

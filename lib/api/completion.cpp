@@ -17,9 +17,17 @@ void check_array(std::size_t count, const anello_request_t* requests_array) {
 
 anello_result_t result_of(executor::Operation* operation, const Pending& pending, anello_status_t* status) {
   const Error error = operation->error;
-  if (status != nullptr && has_status(operation->kind)) *status = operation->status;
+  const anello_status_t came = operation->status;
+  const bool message = is_message(operation->kind);
+  const FailedCall call{operation->kind, message ? -1 : std::int64_t(operation->sequence), operation->label};
+  if (status != nullptr && has_status(operation->kind)) *status = came;
   pending.communicator->context().release(operation);
-  if (error) return failed(pending.comm, error);
+  if (pending.reported) pending.reported->completed(error, came);
+  if (pending.persistent && pending.persistent->reported) {
+    const auto reported = std::move(pending.persistent->reported);
+    reported->completed(error, came);
+  }
+  if (error) return failed(pending.comm, error, call);
   if (pending.making != nullptr) pending.making->finish();
   return ANELLO_OK;
 }

@@ -224,15 +224,4 @@ anello_result_t anello_comm_transport(anello_comm_t comm, int peer, const char**
   });
 }
 
-const char* anello_last_error(anello_comm_t comm) {
-  if (const char* text = remembered(comm)) return text;
-  if (comm == ANELLO_COMM_NULL || in_forked_child()) return "";
-  try {
-    const Communicators::Use use(communicators(), number(comm));
-    return use ? keep_text((*use)->first_error().text()) : "";
-  } catch (...) {
-    return "";
-  }
-}
-
 }  // extern "C"

@@ -1,5 +1,7 @@
 #include "api/last_error.h"
 
+#include <new>
+
 namespace anello::api {
 
 namespace {
@@ -7,26 +9,40 @@ namespace {
 struct Last {
   anello_comm_t comm = ANELLO_COMM_NULL;
   bool any = false;
-  std::string text;
+  LastError what;
   std::string kept;
 };
 thread_local Last last;
 
 }  // namespace
 
-anello_result_t failed(anello_comm_t comm, const Error& error) noexcept {
+Error caught() noexcept {
   try {
-    last.text = error.text();
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return {ANELLO_ERR_RESOURCE, "out of memory"};  // short enough to need none
+  } catch (const std::exception& error) {
+    return {ANELLO_ERR_INTERNAL, error.what()};
   } catch (...) {
-    last.text.clear();  // out of memory for the text: the code has to do
+    return {ANELLO_ERR_INTERNAL, "unknown exception"};
+  }
+}
+
+anello_result_t failed(anello_comm_t comm, const Error& error, const FailedCall& call) noexcept {
+  try {
+    last.what = {error, call};
+  } catch (...) {
+    last.what = {Error(error.code(), "", error.peer()), call};  // out of memory for the text: the code has to do
   }
   last.comm = comm;
   last.any = true;
   return error.code();
 }
 
-const char* remembered(anello_comm_t comm) noexcept {
-  return last.any && last.comm == comm ? last.text.c_str() : nullptr;
+const LastError* remembered(anello_comm_t comm) noexcept {
+  return last.any && last.comm == comm ? &last.what : nullptr;
 }
 
 const char* keep_text(const std::string& text) noexcept {

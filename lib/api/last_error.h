@@ -1,18 +1,32 @@
 #pragma once
-// The text of this thread's last failure, and the one place where exceptions end.
+// This thread's last failure, and the one place where exceptions end.
 #include "base/error.h"
+#include "base/label.h"
 
 #include <anello/anello.h>
 
-#include <new>
+#include <cstdint>
 #include <string>
 
 namespace anello::api {
 
-// Remembers the text for anello_last_error(comm) on this thread; returns the code.
-anello_result_t failed(anello_comm_t comm, const Error& error) noexcept;
-// The remembered text; nullptr when the last failure was not on comm.
-const char* remembered(anello_comm_t comm) noexcept;
+// What is being thrown, in a catch clause.
+Error caught() noexcept;
+// The call that failed.
+struct FailedCall {
+  int kind = -1;  // none
+  std::int64_t sequence = -1;
+  Label label;
+};
+struct LastError {
+  Error error;
+  FailedCall call;
+};
+
+// Remembers it for anello_last_error(comm) on this thread; returns the code.
+anello_result_t failed(anello_comm_t comm, const Error& error, const FailedCall& call = {}) noexcept;
+// The remembered one; nullptr when the last failure was not on comm.
+const LastError* remembered(anello_comm_t comm) noexcept;
 // Keeps text until the thread's next call.
 const char* keep_text(const std::string& text) noexcept;
 
@@ -21,14 +35,8 @@ template <class Body>
 anello_result_t guard(anello_comm_t comm, Body&& body) noexcept {
   try {
     return body();
-  } catch (const Error& error) {
-    return failed(comm, error);
-  } catch (const std::bad_alloc&) {
-    return failed(comm, Error(ANELLO_ERR_RESOURCE, "out of memory"));
-  } catch (const std::exception& error) {
-    return failed(comm, Error(ANELLO_ERR_INTERNAL, error.what()));
   } catch (...) {
-    return failed(comm, Error(ANELLO_ERR_INTERNAL, "unknown exception"));
+    return failed(comm, caught());
   }
 }
 

@@ -6,6 +6,8 @@
 #include "api/tables.h"
 #include "base/text.h"
 
+#include <optional>
+
 using namespace anello;
 using namespace anello::api;
 
@@ -26,7 +28,7 @@ HandleTable<Claimed>& messages() {
 
 // Throws what is wrong with the call.
 void require_valid(const anello_call_t& call, const Communicator& communicator) {
-  if (const Error refused = check(call, communicator.rank(), communicator.size())) throw refused;
+  if (const Error refused = check(call, communicator)) throw refused;
 }
 
 anello_result_t probe(const char* name, int source, int tag, anello_comm_t comm, bool waits, int* flag, bool claims,
@@ -37,14 +39,25 @@ anello_result_t probe(const char* name, int source, int tag, anello_comm_t comm,
     require_valid(call, *communicator);
     if (!waits && flag == nullptr) throw Error(ANELLO_ERR_ARGUMENT, text(name, ": flag is NULL"));
     if (claims && message == nullptr) throw Error(ANELLO_ERR_ARGUMENT, text(name, ": message is NULL"));
-    const auto found = communicator->probe(call, waits, claims);
+    std::optional<Communicator::Probed> found;
+    anello_status_t came{-1, -1, 0};
+    const auto look = [&] {
+      found = communicator->probe(call, waits, claims);
+      if (found) came = found->status;
+      return Error();
+    };
+    try {
+      waits ? with_hooks(comm, communicator, call, came, look) : look();
+    } catch (const Error& error) {
+      return failed(comm, error, {ANELLO_PROBE, -1, Label()});
+    }
     if (!waits) *flag = found ? 1 : 0;
     if (!found) return ANELLO_OK;
     if (claims) {
       Claimed claimed{communicator, comm, found->claim, found->status.source, found->status.tag};
       *message = reinterpret_cast<anello_message_t>(messages().add(std::move(claimed)));
     }
-    if (status != nullptr) *status = found->status;
+    if (status != nullptr) *status = came;
     return ANELLO_OK;
   });
 }
@@ -69,9 +82,7 @@ anello_result_t receive(const char* name, void* buffer, std::size_t count, anell
     auto claimed = messages().remove(handle, [](const Claimed&) {});
     if (!claimed) throw Error(ANELLO_ERR_STATE, "the message was received by another thread");
     *message = ANELLO_MESSAGE_NULL;
-    executor::Operation* operation = claimed->communicator->post(call, claimed->claim);
-    Pending pending{operation, std::move(claimed->communicator), claimed->comm};
-    *request = reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
+    *request = request_of(post_call(claimed->comm, claimed->communicator, call, claimed->claim));
     return ANELLO_OK;
   });
 }
@@ -93,17 +104,14 @@ anello_result_t anello_sendrecv(const void* sendbuf, size_t sendcount, int dest,
         overlap(sendbuf, sendcount * dtype_bytes(dtype), recvbuf, recvcount * dtype_bytes(dtype))) {
       throw Error(ANELLO_ERR_ARGUMENT, "anello_sendrecv: sendbuf and recvbuf overlap");
     }
-    executor::Operation* operation = communicator->post(receive);
-    receiving = reinterpret_cast<anello_request_t>(requests().add({operation, communicator, comm}));
+    receiving = request_of(post_call(comm, communicator, receive));
     if (CallGroup* const group = CallGroup::current()) {
       group->add(receiving, status);
       receiving = ANELLO_REQUEST_NULL;
-      operation = communicator->post(send);
-      group->add(reinterpret_cast<anello_request_t>(requests().add({operation, communicator, comm})), nullptr);
+      group->add(request_of(post_call(comm, communicator, send)), nullptr);
       return ANELLO_OK;
     }
-    const Error error = communicator->run(send, nullptr);
-    return error ? failed(comm, error) : ANELLO_OK;
+    return run_call(comm, communicator, send, nullptr);
   });
   if (receiving == ANELLO_REQUEST_NULL) return posted;
   // A send that failed has failed the communicator, and the receive with it: it ends at once.

@@ -3,6 +3,7 @@
 #include "api/call_of.h"
 #include "api/tables.h"
 #include "base/kind.h"
+#include "base/label.h"
 #include "base/text.h"
 
 #include <cstddef>
@@ -34,17 +35,27 @@ void keep_parts(Persistent& persistent, int rank, int size) {
   keep(persistent.parts[3], call.rdispls, receives && call.kind != ANELLO_REDUCE_SCATTER);
 }
 
+void keep_strings(Persistent& persistent) {
+  const auto keep = [](std::string& into, const char*& from) {
+    if (from == nullptr) return;
+    into.assign(from, strnlen(from, Label::kMost + 1));
+    from = into.c_str();
+  };
+  keep(persistent.algorithm, persistent.call.algorithm);
+  keep(persistent.label, persistent.call.label);
+}
+
 anello_result_t init(anello_comm_t comm, const anello_call_t& call, anello_request_t* request) {
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
     if (request == nullptr) {
       throw Error(ANELLO_ERR_ARGUMENT, text("anello_", kind_name(call.kind), "_init: request is NULL"));
     }
-    if (const Error refused = check(call, communicator->rank(), communicator->size())) throw refused;
+    if (const Error refused = check(call, *communicator)) throw refused;
     auto persistent = std::make_shared<Persistent>();
     persistent->call = call;
     keep_parts(*persistent, communicator->rank(), communicator->size());
-    Pending pending{nullptr, communicator, comm, std::move(persistent)};
-    *request = reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
+    keep_strings(*persistent);
+    *request = request_of({nullptr, communicator, comm, std::move(persistent)});
     return ANELLO_OK;
   });
 }
@@ -77,7 +88,9 @@ anello_result_t anello_start(anello_request_t* request) {
   if (request == nullptr) return failed(ANELLO_COMM_NULL, Error(ANELLO_ERR_ARGUMENT, "anello_start: request is NULL"));
   return with_persistent("anello_start", *request, [](const Pending& pending) -> anello_result_t {
     if (const Error first = pending.communicator->first_error()) return failed(pending.comm, first);
-    pending.persistent->active.store(pending.communicator->post(pending.persistent->call), std::memory_order_release);
+    Pending begun = post_call(pending.comm, pending.communicator, pending.persistent->call);
+    pending.persistent->reported = std::move(begun.reported);
+    pending.persistent->active.store(begun.once, std::memory_order_release);
     return ANELLO_OK;
   });
 }

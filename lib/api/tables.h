@@ -1,6 +1,7 @@
 #pragma once
 // The process's communicators and requests by handle.
 #include "api/handle_table.h"
+#include "api/hooks.h"
 #include "api/last_error.h"
 #include "base/unique_fd.h"
 #include "communicator/communicator.h"
@@ -10,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace anello::api {
@@ -18,7 +20,9 @@ namespace anello::api {
 struct Persistent {
   anello_call_t call;
   std::vector<std::size_t> parts[4];  // what call's counts and displacements point to
+  std::string algorithm, label;       // and its strings
   std::atomic<executor::Operation*> active{nullptr};  // null: not started, or complete
+  std::unique_ptr<ReportedCall> reported;  // of the active operation
 };
 
 class Making;
@@ -29,6 +33,7 @@ struct Pending {
   std::shared_ptr<Communicator> communicator;
   anello_comm_t comm = ANELLO_COMM_NULL;
   std::shared_ptr<Persistent> persistent = nullptr;
+  std::unique_ptr<ReportedCall> reported = nullptr;  // of once
   std::shared_ptr<Making> making = nullptr;
 
   executor::Operation* operation() const {
@@ -46,6 +51,32 @@ Requests& requests();
 
 inline std::uintptr_t number(anello_comm_t comm) { return reinterpret_cast<std::uintptr_t>(comm); }
 inline std::uintptr_t number(anello_request_t request) { return reinterpret_cast<std::uintptr_t>(request); }
+
+// Posts a checked call, for a request.
+inline Pending post_call(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const anello_call_t& call,
+                         std::uint32_t claim = 0) {
+  auto reported = report(comm, communicator, call, false);
+  try {
+    return {communicator->post(call, claim), communicator, comm, nullptr, std::move(reported)};
+  } catch (...) {
+    if (reported) reported->completed(caught(), {-1, -1, 0});
+    throw;
+  }
+}
+
+inline anello_request_t request_of(Pending pending) {
+  return reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
+}
+
+// Makes a checked call from start to end.
+inline anello_result_t run_call(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator,
+                                const anello_call_t& call, anello_status_t* status) {
+  std::int64_t sequence = -1;
+  const Error error = hooks_are_set.load(std::memory_order_relaxed)
+      ? run_with_hooks(comm, communicator, call, status, &sequence)
+      : communicator->run(call, status, -1, &sequence);
+  return error ? failed(comm, error, {call.kind, sequence, Label(call.label)}) : ANELLO_OK;
+}
 
 // Throws in a forked child, and in the caller's own function while it combines for Anello.
 inline void refuse_here() {

@@ -52,7 +52,7 @@ class Check {
  private:
   template <class... Words>
   Error wrong(const Words&... words) const {
-    return {ANELLO_ERR_ARGUMENT, text("anello_", kind_name(call_.kind), ": ", words...)};
+    return {ANELLO_ERR_ARGUMENT, text(named(call_), words...)};
   }
 
   // Sets *bytes to the end of the last part.

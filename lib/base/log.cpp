@@ -6,7 +6,10 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 namespace anello::log {
 namespace {
@@ -44,16 +47,58 @@ spdlog::logger& logger() {
   return *instance;
 }
 
+struct Caller {
+  std::mutex mutex;
+  Sink sink;
+};
+Caller& caller() {
+  static Caller* const instance = new Caller;  // leaked, as the logger is
+  return *instance;
+}
+constexpr int kNoSink = -1;
+constexpr int kNothing = 100;
+std::atomic<int> sink_least{kNoSink};  // the Level from which on lines go to the sink
+thread_local bool inside_sink = false;
+
+// False: there is none any more.
+bool to_sink(Level level, const std::string& line) {
+  Caller& to = caller();
+  const std::lock_guard held(to.mutex);
+  if (!to.sink) return false;
+  inside_sink = true;
+  try {
+    to.sink(level, line.c_str());
+  } catch (...) {
+    // Not the library's to report: this was its way to report.
+  }
+  inside_sink = false;
+  return true;
+}
+
 }  // namespace
 
-bool enabled(Level level) { return logger().should_log(to_spdlog(level)); }
+void set_sink(Sink sink, std::optional<Level> least) {
+  const std::lock_guard held(caller().mutex);
+  sink_least.store(!sink ? kNoSink : least ? static_cast<int>(*least) : kNothing, std::memory_order_relaxed);
+  caller().sink = std::move(sink);
+}
+
+std::optional<Level> configured() {
+  for (const Level level : {Level::trace, Level::debug, Level::info, Level::warn, Level::error}) {
+    if (logger().should_log(to_spdlog(level))) return level;
+  }
+  return std::nullopt;
+}
+
+bool enabled(Level level) {
+  const int least = sink_least.load(std::memory_order_relaxed);
+  return least == kNoSink || inside_sink ? logger().should_log(to_spdlog(level)) : static_cast<int>(level) >= least;
+}
 
 void write(Level level, int rank, const std::string& message) {
-  if (rank < 0) {
-    logger().log(to_spdlog(level), "[anello] {}", message);
-  } else {
-    logger().log(to_spdlog(level), "[anello {}] {}", rank, message);
-  }
+  const std::string line = rank < 0 ? "[anello] " + message : text("[anello ", rank, "] ", message);
+  if (sink_least.load(std::memory_order_relaxed) != kNoSink && !inside_sink && to_sink(level, line)) return;
+  logger().log(to_spdlog(level), "{}", line);
 }
 
 }  // namespace anello::log

@@ -3,6 +3,8 @@
 // Decisions are logged with the rank: "[anello 3] peer 1 over shm". Nothing else in the library prints.
 #include "base/text.h"
 
+#include <functional>
+#include <optional>
 #include <string>
 
 namespace anello::log {
@@ -10,6 +12,14 @@ namespace anello::log {
 enum class Level { trace, debug, info, warn, error };
 
 bool enabled(Level level);
+
+// In place of the log's own place, until the next call: lines of at least this severity (none: no line) go to sink, one at a
+// time.
+// Empty: back to its own. When it returns, an earlier sink is not running.
+using Sink = std::function<void(Level level, const char* line)>;
+void set_sink(Sink sink, std::optional<Level> least);
+// As ANELLO_LOG says; nothing for "off".
+std::optional<Level> configured();
 // rank -1: a process that has no rank yet.
 void write(Level level, int rank, const std::string& message);
 

@@ -1,7 +1,6 @@
 #include "communicator/communicator.h"
 
 #include "base/config.h"
-#include "base/custom_op.h"
 #include "base/dtype.h"
 #include "base/kind.h"
 #include "base/log.h"
@@ -10,6 +9,7 @@
 #include "communicator/amounts.h"
 #include "communicator/in_place.h"
 #include "communicator/premultiply.h"
+#include "communicator/reduction.h"
 #include "communicator/varying.h"
 #include "executor/run.h"
 #include "transports/registry.h"
@@ -40,14 +40,6 @@ void set_buffers(Operation& operation, const anello_call_t& call, bool in_place)
   // A scatter's root finds its part where it is.
   const bool inside = in_place && call.kind != ANELLO_SCATTER && call.kind != ANELLO_SCATTERV;
   operation.input = inside ? operation.output : static_cast<const std::byte*>(call.sendbuf);
-}
-
-// Null for one of Anello's.
-std::shared_ptr<const CustomOp> custom_of(const anello_call_t& call) {
-  if (!is_custom_op(call.op)) return nullptr;
-  auto custom = find_custom_op(call.op);
-  if (custom == nullptr) throw Error(ANELLO_ERR_STATE, text("anello_", kind_name(call.kind), ": the operation was freed"));
-  return custom;
 }
 
 }  // namespace
@@ -103,6 +95,12 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint
   topology_.network = board < 0 && topology_.size > 1;
   topology_.oversubscribed = std::any_of(ranks_on.begin(), ranks_on.end(),
                                          [&](const auto& host) { return host.second > processors_of[host.first].count(); });
+  std::uint32_t carriers = 0;
+  for (const int world : ranks) carriers |= members[std::size_t(world)].transport;
+  for (const transport::Row& row : transport::registry()) {
+    if ((carriers & row.bit) != 0) transports_ += text(transports_.empty() ? "" : ",", row.name);
+  }
+  if (transports_.empty()) transports_ = "self";
   const auto me = static_cast<int>(std::find(ranks.begin(), ranks.end(), job.rank()) - ranks.begin());
   executor::Board lines;
   if (board >= 0) lines = executor::Board(job.arena(), board, std::move(local), me, first_exchange(job.shared().first_sequence));
@@ -127,11 +125,15 @@ Error Communicator::first_error() {
   return group_->error;
 }
 
+std::vector<int> Communicator::lost_ranks() { return context_->lost_ranks(*group_); }
+
+const control::Member& Communicator::member(int rank) const {
+  return context_->job().members()[std::size_t(group_->ranks[std::size_t(rank)])];
+}
+
 const char* Communicator::transport_to(int peer) const {
-  const int world = group_->ranks[std::size_t(peer)];
-  const control::Member& member = context_->job().members()[std::size_t(world)];
   for (const transport::Row& row : transport::registry()) {
-    if (member.transport == row.bit) return row.name.data();  // of a literal
+    if (member(peer).transport == row.bit) return row.name.data();  // of a literal
   }
   return "self";
 }
@@ -152,59 +154,75 @@ std::shared_ptr<const executor::Plan> Communicator::plan(const schedule::Call& c
   return made;
 }
 
+schedule::Call Communicator::planned(const anello_call_t& call, bool in_place, const Reduction& reduction) const {
+  const bool reduces = kind_reduces(call.kind);
+  schedule::Call planned;
+  planned.collective = executor::operation_collective(call.kind);
+  planned.count = kind_is_varying(call.kind) ? counts_total(call, size()) : call.kind == ANELLO_BARRIER ? 0 : call.count;
+  planned.element_bytes = reduction.element_bytes;
+  planned.root = kind_has_root(call.kind) ? call.peer : 0;
+  planned.invariant = reduces && (context_->job().shared().invariant || reduction.in_order());
+  // Alone the input is the result as it is, also of AVG, whose division would make one NaN of all.
+  planned.finish = reduces && reduction.reducer->finishes && size() > 1;
+  planned.accumulate = reduces && reduction.reducer->accumulates;
+  // A scaled input lies where the result will.
+  planned.in_place = reduction.premultiplies() ? amounts_of(call, rank(), size()).out > 0 : in_place;
+  if (call.algorithm != nullptr) {
+    if (const auto* row = schedule::find(planned.collective, call.algorithm)) planned.algorithm = row->name;
+  }
+  return planned;
+}
+
+Error Communicator::why_not_algorithm(const anello_call_t& call) const {
+  const schedule::Call asked = planned(call, false, reduction_of(call));
+  const schedule::Algorithm* const row = schedule::find(asked.collective, asked.algorithm);
+  if (row != nullptr && row->fits(asked, topology_)) return {};
+  return {ANELLO_ERR_ARGUMENT,
+          text("anello_", kind_name(call.kind), Label(call.label).quoted(), ": algorithm ", Label(call.algorithm).c_str(),
+               row == nullptr ? " is none that it has" : " does not fit this call",
+               "; here it may be ", schedule::names_that_fit(asked, topology_))};
+}
+
 void Communicator::prepare(Operation& operation, const anello_call_t& call, control::CallRecord& record) {
   operation.kind = call.kind;
   operation.dtype = call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype;
-  operation.op = ANELLO_SUM;
-  std::shared_ptr<const CustomOp> custom;
-  if (kind_reduces(call.kind)) {
-    operation.op = call.op;
-    custom = custom_of(call);
-  }
+  operation.op = kind_reduces(call.kind) ? call.op : ANELLO_SUM;
   operation.peer = call.peer;
   operation.tag = call.tag;
   operation.count = call.kind == ANELLO_BARRIER ? 0 : call.count;
-  operation.element_bytes = dtype_bytes(operation.dtype);
-  // What the caller reduces himself is bytes to the kernels, which only move it.
-  const bool own_function = custom != nullptr && custom->function != nullptr;
-  operation.reducer = own_function || is_element(operation.dtype)
-                          ? &kernels::reducer(ANELLO_BYTE, ANELLO_SUM)
-                          : &kernels::reducer(operation.dtype, custom != nullptr ? ANELLO_SUM : operation.op);
+  const Reduction reduction = reduction_of(call);
+  operation.element_bytes = reduction.element_bytes;
+  operation.reducer = reduction.reducer;
   operation.timeout_ns = (call.timeout_ms > 0 ? call.timeout_ms : timeout_ms_) * 1'000'000;
-  bool in_place = !is_message(call.kind) && is_in_place(call, rank());
+  operation.label.set(call.label);
+  const bool in_place = !is_message(call.kind) && is_in_place(call, rank());
   set_buffers(operation, call, in_place);
   if (is_message(call.kind)) return;
-  if (own_function) {
-    operation.custom = custom;
-  } else if (custom != nullptr) {
-    const Amounts amounts = amounts_of(call, rank(), size());
-    in_place = premultiply(operation, *custom, in_place, amounts.in, amounts.out);
-  }
+  if (reduction.own_function()) operation.custom = reduction.custom;
+  if (reduction.premultiplies()) premultiply(operation, *reduction.custom, in_place, amounts_of(call, rank(), size()));
 
-  schedule::Call planned;
-  planned.collective = executor::operation_collective(call.kind);
-  planned.count = operation.count;
-  planned.element_bytes = operation.element_bytes;
-  planned.root = kind_has_root(call.kind) ? call.peer : 0;
-  planned.invariant = kind_reduces(call.kind) && (context_->job().shared().invariant || (own_function && !custom->commutes));
-  // Alone the input is the result as it is, also of AVG, whose division would make one NaN of all.
-  planned.finish = kind_reduces(call.kind) && operation.reducer->finishes && size() > 1;
-  planned.accumulate = kind_reduces(call.kind) && operation.reducer->accumulates;
-  planned.in_place = in_place;
-  if (kind_is_varying(call.kind)) {
-    operation.count = planned.count = counts_total(call, size());
-    planned.varying = varying_of(call, rank(), size(), in_place);
-  }
-  operation.plan = plan(planned);
+  schedule::Call asked = planned(call, in_place, reduction);
+  operation.count = asked.count;
+  if (kind_is_varying(call.kind)) asked.varying = varying_of(call, rank(), size(), in_place);
+  operation.plan = plan(asked);
 
   record.kind = call.kind;
   record.dtype = operation.dtype;
-  record.op = custom != nullptr ? custom->fingerprint() : operation.op;
-  record.root = planned.root;
+  record.op = reduction.op;
+  record.root = asked.root;
   record.count = operation.count;
+  record.algorithm = control::named_algorithm(asked.algorithm);
+  record.set_label(operation.label);
   if (kind_is_varying(call.kind) && !kind_has_root(call.kind)) {
     record.root = static_cast<std::int32_t>(counts_digest(call, size()));
   }
+}
+
+Communicator::Outlook Communicator::outlook(const anello_call_t& call) {
+  if (is_message(call.kind)) return {};
+  const schedule::Choice choice = schedule::choose(planned(call, is_in_place(call, rank()), reduction_of(call)), topology_, wish_);
+  const auto held = context_->lock();
+  return {group_->next_sequence, choice.algorithm->name.data()};  // of a literal
 }
 
 Operation* Communicator::start(const anello_call_t& call, int record_kind, std::uint32_t claim) {
@@ -280,13 +298,18 @@ bool Communicator::prepare_small(const anello_call_t& call, bool in_place, int r
 bool Communicator::exchange(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
   if (!topology_.board || call.count > topology_.board_bytes) return false;
-  if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op)) return false;
+  if (is_message(call.kind) || kind_is_varying(call.kind) || call.algorithm != nullptr) return false;
+  if (is_custom_op(call.op)) return false;
   const auto held = context_->try_lock();
   if (!held || group_->error) return false;
   const bool in_place = is_in_place(call, rank());
   if (!is_like_last_small(call, in_place, record_kind) && !prepare_small(call, in_place, record_kind)) return false;
   Operation& operation = *small_.operation;
   set_buffers(operation, call, in_place);
+  if (call.label != nullptr || !operation.label.empty()) {
+    operation.label.set(call.label);
+    small_.record.set_label(operation.label);
+  }
   switch (context_->exchange_now(operation, small_.record, small_.digest)) {
     case executor::Context::Exchanged::complete: return true;
     case executor::Context::Exchanged::under_way: *under_way = std::exchange(small_.operation, nullptr); return false;
@@ -295,12 +318,13 @@ bool Communicator::exchange(const anello_call_t& call, int record_kind, Operatio
   return false;
 }
 
-Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind) {
+Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind, std::int64_t* sequence) {
   Operation* operation = nullptr;
   if (exchange(call, record_kind, &operation)) return {};
   if (operation == nullptr) operation = start(call, record_kind);
   context_->wait(*operation);
   Error error = operation->error;
+  if (error && sequence != nullptr && !is_message(call.kind)) *sequence = operation->sequence;
   if (status != nullptr && has_status(call.kind)) *status = operation->status;
   context_->release(operation);
   return error;
@@ -316,7 +340,8 @@ void Communicator::refuse(const anello_call_t& call, anello_result_t result, int
   record.op = call.op;
   record.root = call.peer;
   record.count = call.count;
-  record.refused = result;
+  record.refused = static_cast<std::int16_t>(result);
+  record.set_label(Label(call.label));
   context_->post(*operation, record);
   context_->release(operation);
 }

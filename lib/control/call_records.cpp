@@ -76,7 +76,8 @@ void put_history(Writer& writer, const CallHistory& history) {
   writer.put(static_cast<std::uint32_t>(history.records.size()));
   for (const CallRecord& record : history.records) {
     writer.put(record.sequence).put(record.kind).put(record.dtype).put(record.op).put(record.root);
-    writer.put(record.refused).put(record.count).put(record.digest);
+    writer.put(std::int32_t(record.refused)).put(record.count).put(record.digest).put(record.algorithm);
+    writer.put_text(record.label().c_str());
   }
 }
 
@@ -94,9 +95,11 @@ CallHistory take_history(Reader& reader) {
     record.dtype = reader.take<std::int32_t>();
     record.op = reader.take<std::int32_t>();
     record.root = reader.take<std::int32_t>();
-    record.refused = reader.take<std::int32_t>();
+    record.refused = static_cast<std::int16_t>(reader.take<std::int32_t>());
     record.count = reader.take<std::uint64_t>();
     record.digest = reader.take<std::uint64_t>();
+    record.algorithm = reader.take<std::uint64_t>();
+    record.set_label(Label(reader.take_text().c_str()));
     history.records.push_back(record);
   }
   return history;

@@ -6,7 +6,9 @@
 #include "base/kind.h"
 #include "base/text.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include <sched.h>
 
@@ -14,7 +16,13 @@ namespace anello::control {
 namespace {
 
 const char* call_name(std::int32_t kind) {
-  return kind == kDupCall ? "comm_dup" : kind == kSplitCall ? "comm_split" : kind_name(kind);
+  switch (kind) {
+    case kDupCall: return "comm_dup";
+    case kSplitCall: return "comm_split";
+    case kWindowCreateCall: return "window_create";
+    case kWindowFreeCall: return "window_free";
+    default: return kind_name(kind);
+  }
 }
 
 // The finaliser of a 64-bit mixing hash: every input bit reaches every output bit.
@@ -32,12 +40,19 @@ std::uint64_t digest_of(const CallRecord& record) {
   const std::uint64_t head = (std::uint64_t(std::uint32_t(record.kind)) << 32 | std::uint32_t(record.dtype)) ^
                              std::uint64_t(std::uint32_t(record.refused)) << 16;
   const std::uint64_t body = std::uint64_t(std::uint32_t(record.op)) << 32 | std::uint32_t(record.root);
-  return mix(mix(mix(head + 0x9e3779b97f4a7c15ull) + body) + record.count);
+  const std::uint64_t digest = mix(mix(mix(head + 0x9e3779b97f4a7c15ull) + body) + record.count);
+  return record.algorithm == 0 ? digest : mix(digest + record.algorithm);
+}
+
+std::uint64_t named_algorithm(std::string_view name) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, name.data(), std::min(name.size(), sizeof number));
+  return number;
 }
 
 std::string CallRecord::describe() const {
   std::string call = call_name(kind);
-  if (kind == ANELLO_BARRIER || kind == kDupCall || kind == kSplitCall) {
+  if (kind == ANELLO_BARRIER || kind >= kDupCall) {
     call += "()";
   } else {
     call += "(";
@@ -50,8 +65,14 @@ std::string CallRecord::describe() const {
       call = text(call, ", ", op_text(op));
     }
     if (rooted) call = text(call, ", root ", root);
+    if (algorithm != 0) {
+      char name[sizeof algorithm + 1] = {};
+      std::memcpy(name, &algorithm, sizeof algorithm);
+      call = text(call, ", by ", Label(name).c_str());
+    }
     call += ")";
   }
+  call += label_.quoted();
   if (refused != 0) call = text(call, ", refused there as ", result_name(static_cast<anello_result_t>(refused)));
   return call;
 }
@@ -59,11 +80,15 @@ std::string CallRecord::describe() const {
 void Ledger::note(const CallRecord& record) {
   const std::uint64_t number = noted_.load(std::memory_order_relaxed);
   Slot& slot = slots_[number % kKept];
-  const auto words = std::bit_cast<Words>(record);
+  const auto words = std::bit_cast<Words>(static_cast<const CallFields&>(record));
   const std::uint64_t version = slot.version.load(std::memory_order_relaxed);
   slot.version.store(version + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
+  if (record.labelled != 0) {
+    const auto label = std::bit_cast<LabelWords>(record.label());
+    for (std::size_t i = 0; i < label.size(); ++i) labels_[number % kKept][i].store(label[i], std::memory_order_relaxed);
+  }
   slot.version.store(version + 2, std::memory_order_release);
   noted_.store(number + 1, std::memory_order_release);
 }
@@ -74,9 +99,14 @@ CallRecord Ledger::read(std::uint64_t number) const {
     const std::uint64_t version = slot.version.load(std::memory_order_acquire);
     Words words{};
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = slot.words[i].load(std::memory_order_relaxed);
+    LabelWords label{};
+    for (std::size_t i = 0; i < label.size(); ++i) label[i] = labels_[number % kKept][i].load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (version % 2 == 0 && slot.version.load(std::memory_order_relaxed) == version) {
-      return std::bit_cast<CallRecord>(words);
+      CallRecord record;
+      static_cast<CallFields&>(record) = std::bit_cast<CallFields>(words);
+      if (record.labelled != 0) record.set_label(std::bit_cast<Label>(label));
+      return record;
     }
   }
 }

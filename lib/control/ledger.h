@@ -2,6 +2,8 @@
 // A communicator's last calls as this rank made them, for the service threads to compare when ranks disagree.
 // Written by whoever posts, one at a time; read by the service thread at any time, without a lock: each slot has a
 // version that is odd while it is written, and the reader tries again when it changed under his eyes.
+#include "base/label.h"
+
 #include <anello/anello.h>
 
 #include <array>
@@ -9,28 +11,47 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace anello::control {
 
 // Kinds beyond anello_kind_t: calls that are made of collectives.
 inline constexpr std::int32_t kDupCall = 100;
 inline constexpr std::int32_t kSplitCall = 101;
+inline constexpr std::int32_t kWindowCreateCall = 102;
+inline constexpr std::int32_t kWindowFreeCall = 103;
 
-struct CallRecord {
+struct CallFields {
   std::uint32_t sequence = 0;
-  std::int32_t kind = 0;   // anello_kind_t, kDupCall or kSplitCall
+  std::int32_t kind = 0;   // anello_kind_t, or one of the above
   std::int32_t dtype = 0;
   std::int32_t op = 0;
   std::int32_t root = 0;
-  std::int32_t refused = 0;  // not 0: the call was refused on its rank, with this anello_result_t
+  std::int16_t refused = 0;  // not 0: the call was refused on its rank, with this anello_result_t
+  std::uint16_t labelled = 0;  // has a label
   std::uint64_t count = 0;
   std::uint64_t digest = 0;  // what must be equal, chained over all earlier calls
-
-  // "allreduce(count 1000, float32, sum)"
-  std::string describe() const;
+  std::uint64_t algorithm = 0;  // named_algorithm of what the call itself asked for; 0: nothing
 };
 
-// Of what all ranks must agree upon in this call alone: kind, dtype, op, root, count, refusal.
+// As much of an algorithm's name as a number holds.
+std::uint64_t named_algorithm(std::string_view name);
+
+struct CallRecord : CallFields {
+  // This rank's own, in no digest.
+  const Label& label() const { return label_; }
+  void set_label(const Label& label) {
+    label_ = label;
+    labelled = label.empty() ? 0 : 1;
+  }
+  // "allreduce(count 1000, float32, sum)"
+  std::string describe() const;
+
+ private:
+  Label label_;
+};
+
+// Of what all ranks must agree upon in this call alone: kind, dtype, op, root, count, algorithm, refusal.
 std::uint64_t digest_of(const CallRecord& record);
 
 class Ledger {
@@ -44,15 +65,19 @@ class Ledger {
   std::optional<CallRecord> newest() const;
 
  private:
-  using Words = std::array<std::uint64_t, sizeof(CallRecord) / sizeof(std::uint64_t)>;
-  static_assert(sizeof(Words) == sizeof(CallRecord));
-  struct Slot {
+  using Words = std::array<std::uint64_t, sizeof(CallFields) / sizeof(std::uint64_t)>;
+  static_assert(sizeof(Words) == sizeof(CallFields));
+  using LabelWords = std::array<std::uint64_t, sizeof(Label) / sizeof(std::uint64_t)>;
+  static_assert(sizeof(LabelWords) == sizeof(Label));
+  struct alignas(64) Slot {
     std::atomic<std::uint64_t> version{0};
     std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Words>> words{};
   };
+  using LabelSlot = std::array<std::atomic<std::uint64_t>, std::tuple_size_v<LabelWords>>;
   CallRecord read(std::uint64_t number) const;
 
   std::array<Slot, kKept> slots_{};
+  std::array<LabelSlot, kKept> labels_{};  // of those that are labelled: beside them, since few are
   std::atomic<std::uint64_t> noted_{0};  // records ever written
 };
 

@@ -205,6 +205,7 @@ Operation* Context::acquire_locked(Group& group) {
   operation->moved = 0;
   operation->claims = false;
   operation->claim = 0;
+  operation->sequence = group.next_sequence;  // what it is told as where it never enters
   operation->movement = 0;
   operation->last_progress_ns = 0;
   operation->asked_ns = 0;

@@ -75,6 +75,8 @@ class Context {
   void wait_any(Operation* const* operations, std::size_t count);
   // Ends the group's operations here and on all of its ranks.
   void abort(Group& group, const Error& cause);
+  // Of the group, in rising order: those that control knows to be lost by now.
+  std::vector<int> lost_ranks(Group& group);
   // The lock for those who look into a group from outside.
   std::unique_lock<std::mutex> lock();
 

@@ -24,10 +24,11 @@ constexpr std::int64_t kTimeToAnswer = 50 * kMs;
 constexpr std::int64_t kWordFromControl = 500 * kMs;
 
 std::string call_text(const Operation& operation) {
-  if (operation.kind == ANELLO_PROBE) return text("probe(from ", operation.peer, ", tag ", operation.tag, ")");
+  if (operation.kind == ANELLO_PROBE) return text("probe(from ", operation.peer, ", tag ", operation.tag, ")", operation.label.quoted());
   if (is_message(operation.kind)) {
     return text(kind_name(operation.kind), "(count ", operation.count, ", ", dtype_name(operation.dtype),
-                operation.kind == ANELLO_SEND ? ", to " : ", from ", operation.peer, ", tag ", operation.tag, ")");
+                operation.kind == ANELLO_SEND ? ", to " : ", from ", operation.peer, ", tag ", operation.tag, ")",
+                operation.label.quoted());
   }
   control::CallRecord record;
   record.kind = operation.kind;
@@ -35,6 +36,7 @@ std::string call_text(const Operation& operation) {
   record.op = operation.op;
   record.root = operation.peer;
   record.count = operation.count;
+  record.set_label(operation.label);
   return text("operation ", operation.sequence, ", ", record.describe());
 }
 
@@ -230,6 +232,18 @@ void Context::check_gone() {
                               " ", how, " without taking its part in it"), world), true);
     }
   }
+}
+
+std::vector<int> Context::lost_ranks(Group& group) {
+  const Lock held = lock();
+  const kernels::DefaultFloats floats;
+  // Nobody may have waited since the group failed.
+  if (job_->news.load(std::memory_order_acquire)) handle_events();
+  std::vector<int> lost;
+  for (int peer = 0; peer < group.size(); ++peer) {
+    if (gone_[std::size_t(group.ranks[std::size_t(peer)])] == Gone::lost) lost.push_back(peer);
+  }
+  return lost;
 }
 
 // ---- The end of operations ----

@@ -91,7 +91,7 @@ bool Context::fits(Operation& receive, int source, int tag, std::uint16_t dtype,
   const auto both = [&] {
     return text("rank ", source, " sent ", bytes / dtype_bytes(receive.dtype), " elements of ", dtype_name(long_dtype(dtype)),
                 " with tag ", tag, ", rank ", receive.group->rank, " receives at most ", receive.count, " of ",
-                dtype_name(receive.dtype));
+                dtype_name(receive.dtype), receive.label.quoted());
   };
   receive.status = {source, tag, bytes / receive.element_bytes};
   if (dtype != short_dtype(receive.dtype)) {

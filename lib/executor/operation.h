@@ -3,6 +3,7 @@
 // has, so that a call like an earlier one allocates nothing. Guarded by the context's lock, but for `done`.
 #include "base/custom_op.h"
 #include "base/error.h"
+#include "base/label.h"
 #include "executor/frame.h"
 #include "executor/intrusive.h"
 #include "executor/plan.h"
@@ -93,6 +94,7 @@ struct Operation {
   bool function_threw = false;             // the caller's own
   Staged staged;
   std::int64_t timeout_ns = 0;
+  Label label;
 
   Error error;
   anello_status_t status{-1, -1, 0};

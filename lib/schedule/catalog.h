@@ -34,8 +34,10 @@ struct Wish {
   std::size_t chunk_bytes = 0;  // 0 for none
 };
 
-// Never fails for a valid call: a wish that does not fit is passed over.
+// Never fails for a valid call: a wish that does not fit is passed over. The call's own comes first.
 Choice choose(const Call& call, const Topology& topology, const Wish& wish = {});
+// "ring, pairwise, doubling": those that can do this call.
+std::string names_that_fit(const Call& call, const Topology& topology);
 // "" when wish names only algorithms that exist, else what is wrong and what there is.
 std::string why_not(const Wish& wish);
 

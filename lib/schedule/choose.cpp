@@ -184,16 +184,17 @@ const std::vector<Rule>& rules() {
 Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
   Decision decision;
   std::size_t chunk_bytes = wish.chunk_bytes;
-  const std::string_view wanted = wished(wish, call.collective);
+  const std::string_view wanted = call.algorithm.empty() ? wished(wish, call.collective) : call.algorithm;
+  const std::string who = call.algorithm.empty() ? " was asked for" : " was asked for by the call";
   if (!wanted.empty()) {
     const Algorithm* row = find(call.collective, wanted);
     if (row != nullptr && row->fits(call, topology)) {
       decision.choice.algorithm = row;
-      decision.why = text(wanted, " was asked for. ");
+      decision.why = text(wanted, who, ". ");
     } else if (row != nullptr) {
-      decision.why = text(wanted, " was asked for, but does not fit this call. ");
+      decision.why = text(wanted, who, ", but does not fit this call. ");
     } else {  // a pair that names another collective's algorithm
-      decision.why = text(wanted, " was asked for, but ", name(call.collective), " has no such algorithm. ");
+      decision.why = text(wanted, who, ", but ", name(call.collective), " has no such algorithm. ");
     }
   }
   for (const Rule& rule : rules()) {
@@ -216,6 +217,14 @@ Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
 
 Choice choose(const Call& call, const Topology& topology, const Wish& wish) {
   return decide(call, topology, wish).choice;
+}
+
+std::string names_that_fit(const Call& call, const Topology& topology) {
+  std::string names;
+  for (const Algorithm& row : catalog()) {
+    if (row.collective == call.collective && row.fits(call, topology)) names += text(names.empty() ? "" : ", ", row.name);
+  }
+  return names;
 }
 
 std::string why_not(const Wish& wish) {

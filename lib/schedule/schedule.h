@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace anello::schedule {
@@ -46,6 +47,7 @@ struct Call {
   // Of the forms with varying parts, whose count is that of all parts if all ranks know it, else 0. This rank's own,
   // compared by address: choose() does not look.
   std::shared_ptr<const Varying> varying;
+  std::string_view algorithm;  // that the call itself asks for, as the catalog spells it; "": none
   bool operator==(const Call&) const = default;
 };
 

@@ -126,3 +126,29 @@ TEST_CASE("a history travels as it is, and is cut where asked") {
   CHECK(back.records[5].digest == history.records[5].digest);
   CHECK(cut_after(back, 40).records.size() == 5);
 }
+
+TEST_CASE("the algorithm that a call asks for is part of the call, its label is not") {
+  Rank a, b;
+  CallRecord ring = call(3, ANELLO_ALLREDUCE, 7), tree = ring;
+  ring.algorithm = named_algorithm("ring");
+  ring.set_label(Label("a\nlabel of \"mine\""));
+  tree.algorithm = named_algorithm("dissemination");
+  CHECK(digest_of(ring) != digest_of(tree));
+  CHECK(digest_of(ring) != digest_of(call(3, ANELLO_ALLREDUCE, 7)));
+  a.did(ring);
+  b.did(tree);
+  Writer writer;
+  put_history(writer, history_of(a.ledger, 3));
+  const Frame frame = writer.frame(0);
+  Reader reader(frame.body);
+  std::map<int, CallHistory> both{{0, take_history(reader)}, {1, history_of(b.ledger, 3)}};
+  reader.end();
+  const auto verdict = judge(both, 3);
+  REQUIRE(verdict);
+  CHECK_THAT(verdict->text(), Contains("rank 0 called allreduce(count 7, float32, sum, by ring) \"a?label of ?mine?\", "
+                                       "rank 1 called allreduce(count 7, float32, sum, by dissemin)"));
+  ring.set_label(Label());
+  a.did(ring);  // in a slot of its own, but the next one of that slot must not keep the label
+  for (std::uint32_t i = 4; i < 4 + 2 * Ledger::kKept; ++i) a.did(call(i, ANELLO_BARRIER, 0));
+  for (const CallRecord& record : history_of(a.ledger, 3 + 2 * Ledger::kKept).records) CHECK(record.label().empty());
+}

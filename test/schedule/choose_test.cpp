@@ -106,3 +106,20 @@ TEST_CASE("why_not names what is wrong with a wish and what there is") {
   CHECK(why_not({"allredcue:ring", 0}).find("'allredcue' is no collective") != std::string::npos);
   CHECK(why_not({"ring,", 0}) == "");
 }
+
+TEST_CASE("what the call itself asks for comes before the wish, and the names of what fits are listed") {
+  Call call = floats(Collective::allreduce, 1 << 20);
+  call.algorithm = "tree";
+  CHECK(chosen(call, meeting(4), {"ring", 0}) == "tree");
+  CHECK(decide(call, meeting(4), {"ring", 0}).why == "tree was asked for by the call. ");
+  CHECK(names_that_fit(call, meeting(4)) == "ring, pairwise, doubling, tree");
+  call.accumulate = true;
+  CHECK(names_that_fit(call, meeting(4)) == "pairwise");
+  CHECK(names_that_fit(floats(Collective::barrier, 0), network(2)) == "dissemination");
+}
+
+TEST_CASE("a collective's algorithms differ in their first eight letters, which a call's record has of them") {
+  for (const Algorithm& a : catalog())
+    for (const Algorithm& b : catalog())
+      if (&a != &b && a.collective == b.collective) CHECK(a.name.substr(0, 8) != b.name.substr(0, 8));
+}

@@ -1,0 +1,30 @@
+#pragma once
+// A caller's name for a call, as much of it as is kept. It goes into texts in quotes, so it has neither control characters nor
+// quotes and backslashes.
+#include <cstddef>
+#include <string>
+
+namespace anello {
+
+class Label {
+ public:
+  static constexpr std::size_t kMost = 63;  // bytes
+
+  Label() = default;
+  explicit Label(const char* text) { set(text); }
+  // nullptr: none. What is too long is cut between two characters of UTF-8.
+  void set(const char* text) {
+    text_[0] = '\0';
+    if (text != nullptr) copy(text);
+  }
+  const char* c_str() const { return text_; }
+  bool empty() const { return text_[0] == '\0'; }
+  // With a space before it and in quotes, as texts have it behind a call; "" for none.
+  std::string quoted() const;
+
+ private:
+  void copy(const char* text);
+  char text_[kMost + 1] = {};
+};
+
+}  // namespace anello
