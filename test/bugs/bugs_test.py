@@ -38,7 +38,7 @@ class Bugs(unittest.TestCase):
                 (cls.tree / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(SOURCES / name, cls.tree / name)
         call("meson", "setup", "build", "--buildtype=release", "-Dtools=disabled", "-Dbench=disabled", "-Dexamples=disabled",
-             cwd=cls.tree)
+             "-Dcuda=disabled", cwd=cls.tree)
 
     @classmethod
     def tearDownClass(cls):
