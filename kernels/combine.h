@@ -7,13 +7,16 @@
 #include "kernels/locate.h"
 #include "kernels/select.h"
 
-
 namespace anello::kernels {
 namespace {
 
+// In which sums of T are formed; to select or to locate, no wider type is needed.
+template <class T, class Accumulator, anello_op_t op>
+using SumOf = std::conditional_t<op == ANELLO_MIN || op == ANELLO_MAX, T, Accumulator>;
+
 // Any non-zero byte is true; what comes out is 0 or 1.
 template <anello_op_t op>
-[[gnu::always_inline]] inline Bool combine_bools(Bool left, Bool right) {
+ANELLO_INLINE Bool combine_bools(Bool left, Bool right) {
   const std::uint8_t l = left.bits, r = right.bits;
   if constexpr (op == ANELLO_SUM || op == ANELLO_MAX || op == ANELLO_BOR || op == ANELLO_LOR) {
     return {static_cast<std::uint8_t>((l | r) != 0 ? 1 : 0)};
@@ -26,7 +29,7 @@ template <anello_op_t op>
 }
 
 template <anello_op_t op, class Integer>
-[[gnu::always_inline]] inline Integer combine_integers(Integer left, Integer right) {
+ANELLO_INLINE Integer combine_integers(Integer left, Integer right) {
   // Unsigned and at least as wide as int: the product of two uint16 would overflow a signed int.
   using Wide = std::conditional_t<sizeof(Integer) == 8, std::uint64_t, std::uint32_t>;
   const Wide l = static_cast<Wide>(left), r = static_cast<Wide>(right);
@@ -53,7 +56,7 @@ template <anello_op_t op, class Integer>
 
 // Of floats, but for which NaN comes out: for those who round the result, where NaNs become one.
 template <anello_op_t op, class A>
-[[gnu::always_inline]] inline A combine_loosely(A left, A right) {
+ANELLO_INLINE A combine_loosely(A left, A right) {
   static_assert(op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD, "a new operation says here what it does");
   if constexpr (op == ANELLO_PROD) {
     return left * right;
@@ -64,7 +67,7 @@ template <anello_op_t op, class A>
 
 // Operands of an accumulator type, or vectors of float32.
 template <anello_op_t op, class A>
-[[gnu::always_inline]] inline A combine(A left, A right) {
+ANELLO_INLINE A combine(A left, A right) {
   if constexpr (op == ANELLO_MINLOC || op == ANELLO_MAXLOC) {
     return locate<op>(left, right);
   } else if constexpr (std::is_same_v<A, Bool>) {
@@ -79,7 +82,7 @@ template <anello_op_t op, class A>
 }
 
 template <class A>
-[[gnu::always_inline]] inline A divided(A sum, int ranks) {
+ANELLO_INLINE A divided(A sum, int ranks) {
   if constexpr (std::is_integral_v<A>) {
     return static_cast<A>(sum / static_cast<std::conditional_t<sizeof(A) == 8, std::int64_t, std::int32_t>>(ranks));
   } else if constexpr (std::is_same_v<A, double>) {
@@ -91,7 +94,7 @@ template <class A>
 
 // Between a type and its accumulator; from and to the type itself nothing happens.
 template <class A, class T>
-[[gnu::always_inline]] inline A widened(T value) {
+ANELLO_INLINE A widened(T value) {
   if constexpr (std::is_same_v<A, T>) {
     return value;
   } else {
@@ -99,7 +102,7 @@ template <class A, class T>
   }
 }
 template <class T, class A>
-[[gnu::always_inline]] inline T narrowed(A value) {
+ANELLO_INLINE T narrowed(A value) {
   if constexpr (std::is_same_v<A, T>) {
     return value;
   } else {
@@ -112,7 +115,7 @@ template <class T, class A>
 // Sums and products of bfloat16 two by two: each half of a 32-bit word becomes a float32 by a mask or a shift, and goes
 // back so; taken one by one, GCC 12 spends most of the time on unpacking and packing.
 template <anello_op_t op>
-[[gnu::always_inline]] inline std::uint32_t combine_pair(std::uint32_t left, std::uint32_t right) {
+ANELLO_INLINE std::uint32_t combine_pair(std::uint32_t left, std::uint32_t right) {
   BFloat16 low, high;
   round_to(low, combine<op>(__builtin_bit_cast(float, left << 16), __builtin_bit_cast(float, right << 16)));
   round_to(high, combine<op>(__builtin_bit_cast(float, left & 0xffff0000u),

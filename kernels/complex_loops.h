@@ -30,42 +30,55 @@ struct Partwise {
   }
 };
 
+// left[i] * right[i], or * right[0] where every one is multiplied by the same.
+// The products go through memory, block by block: with both in one loop GCC 12 fuses a multiplication with the addition
+// that follows, -ffp-contract=off or not, and AVX-512 would round once where others round twice.
+template <class Real, bool same_right>
+void multiply_complex(void* into, const void* left, const void* right, std::size_t count) {
+  constexpr std::size_t kBlock = 64;
+  const DefaultFloats environment;
+  const auto i = static_cast<Elements<Real>>(into);
+  const auto l = static_cast<ConstElements<Real>>(left);
+  const auto r = static_cast<ConstElements<Real>>(right);
+  for (std::size_t done = 0; done < count; done += kBlock) {
+    const std::size_t part = count - done < kBlock ? count - done : kBlock;
+    Real ac[kBlock], bd[kBlock], ad[kBlock], bc[kBlock];
+    for (std::size_t k = 0; k < part; ++k) {
+      const std::size_t at = 2 * (done + k);
+      const std::size_t other = same_right ? 0 : at;
+      const Real a = l[at].get(), b = l[at + 1].get(), c = r[other].get(), d = r[other + 1].get();
+      ac[k] = a * c;
+      bd[k] = b * d;
+      ad[k] = a * d;
+      bc[k] = b * c;
+    }
+    for (std::size_t k = 0; k < part; ++k) {
+      i[2 * (done + k)].set(canonical(ac[k] - bd[k]));
+      i[2 * (done + k) + 1].set(canonical(ad[k] + bc[k]));
+    }
+  }
+}
+
+// Beside what acts on each part alone.
+template <class Complex, class Real, class Parts>
+struct ComplexSum : Partwise<Complex, Parts> {
+  static constexpr Reducer reducer() {
+    Reducer made = Partwise<Complex, Parts>::reducer();
+    made.scale = multiply_complex<Real, true>;
+    return made;
+  }
+};
+
 // Beside the movement of parts, which Parts has anyway.
 template <class Complex, class Real, class Parts>
 struct ComplexProduct : Partwise<Complex, Parts> {
-  // The products go through memory, block by block: with both in one loop GCC 12 fuses a multiplication with the addition
-  // that follows, -ffp-contract=off or not, and AVX-512 would round once where others round twice.
-  static constexpr std::size_t kBlock = 64;
-
-  static void reduce(void* into, const void* left, const void* right, std::size_t count) {
-    const DefaultFloats environment;
-    const auto i = static_cast<Elements<Real>>(into);
-    const auto l = static_cast<ConstElements<Real>>(left);
-    const auto r = static_cast<ConstElements<Real>>(right);
-    for (std::size_t done = 0; done < count; done += kBlock) {
-      const std::size_t part = count - done < kBlock ? count - done : kBlock;
-      Real ac[kBlock], bd[kBlock], ad[kBlock], bc[kBlock];
-      for (std::size_t k = 0; k < part; ++k) {
-        const std::size_t at = 2 * (done + k);
-        const Real a = l[at].get(), b = l[at + 1].get(), c = r[at].get(), d = r[at + 1].get();
-        ac[k] = a * c;
-        bd[k] = b * d;
-        ad[k] = a * d;
-        bc[k] = b * c;
-      }
-      for (std::size_t k = 0; k < part; ++k) {
-        i[2 * (done + k)].set(canonical(ac[k] - bd[k]));
-        i[2 * (done + k) + 1].set(canonical(ad[k] + bc[k]));
-      }
-    }
-  }
   static void accumulate(void* accumulator, const void* from, std::size_t count) {
-    reduce(accumulator, accumulator, from, count);
+    multiply_complex<Real, false>(accumulator, accumulator, from, count);
   }
 
   static constexpr Reducer reducer() {
     Reducer made = Partwise<Complex, Parts>::reducer();
-    made.reduce = reduce;
+    made.reduce = multiply_complex<Real, false>;
     made.accumulate = accumulate;
     return made;
   }

@@ -2,6 +2,7 @@
 // How the loops see elements: at any address, and by their bit patterns. In an unnamed namespace, as reduce_loops.h
 // explains.
 #include "base/dtype.h"
+#include "kernels/inline.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -89,7 +90,7 @@ constexpr bool kFloating = requires { Format<T>::nan; };
 
 // Works on scalars and on GCC's vectors alike.
 template <class V>
-[[gnu::always_inline]] inline V canonical(V value) {
+ANELLO_INLINE V canonical(V value) {
   if constexpr (std::is_floating_point_v<V>) {
     return value == value ? value : __builtin_bit_cast(V, Format<V>::nan);
   } else {

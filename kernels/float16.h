@@ -1,13 +1,14 @@
 #pragma once
 // The 16-bit floats and float32, without branches, so that loops over them vectorise at every instruction-set level.
-// Forced inline: a shared out-of-line copy could be the one that was compiled for more than this processor has.
+// Forced inline, as inline.h explains.
 #include "base/dtype.h"
+#include "kernels/inline.h"
 
 #include <cstdint>
 
 namespace anello::kernels {
 
-[[gnu::always_inline]] inline float to_float(Float16 half) {
+ANELLO_INLINE float to_float(Float16 half) {
   constexpr std::uint32_t kRebias = (127u - 15u) << 23;
   const std::uint32_t sign = (half.bits & 0x8000u) << 16;
   const std::uint32_t magnitude = half.bits & 0x7fffu;
@@ -20,12 +21,12 @@ namespace anello::kernels {
   return __builtin_bit_cast(float, bits | sign);
 }
 
-[[gnu::always_inline]] inline float to_float(BFloat16 brain) {
+ANELLO_INLINE float to_float(BFloat16 brain) {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(brain.bits) << 16);
 }
 
 // To nearest even. Any NaN becomes the canonical one.
-[[gnu::always_inline]] inline void round_to(Float16& half, float value) {
+ANELLO_INLINE void round_to(Float16& half, float value) {
   constexpr std::uint32_t kRebias = (127u - 15u) << 23;
   const std::uint32_t all = __builtin_bit_cast(std::uint32_t, value);
   const std::uint32_t magnitude = all & 0x7fffffffu;
@@ -40,7 +41,7 @@ namespace anello::kernels {
   half.bits = static_cast<std::uint16_t>(magnitude > 0x7f800000u ? 0x7e00u : number | sign);
 }
 
-[[gnu::always_inline]] inline void round_to(BFloat16& brain, float value) {
+ANELLO_INLINE void round_to(BFloat16& brain, float value) {
   const std::uint32_t all = __builtin_bit_cast(std::uint32_t, value);
   const std::uint32_t rounded = (all + 0x7fffu + ((all >> 16) & 1u)) >> 16;
   brain.bits = static_cast<std::uint16_t>((all & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);

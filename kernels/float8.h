@@ -1,11 +1,11 @@
 #pragma once
 // The 8-bit floats and float32, without branches, for one element or for GCC vectors of them (Floats of float32, Words
-// of as many int32). Forced inline, as float16.h explains.
+// of as many int32). Forced inline, as inline.h explains.
 #include "kernels/float16.h"
 
 namespace anello::kernels {
 
-[[gnu::always_inline]] inline float to_float(Float8E4M3 small) {
+ANELLO_INLINE float to_float(Float8E4M3 small) {
   const std::uint32_t sign = (small.bits & 0x80u) << 24;
   const std::uint32_t magnitude = small.bits & 0x7fu;
   const std::uint32_t normal = (magnitude << 20) + ((127u - 7u) << 23);
@@ -16,14 +16,14 @@ namespace anello::kernels {
 }
 
 // It is the upper half of a float16.
-[[gnu::always_inline]] inline float to_float(Float8E5M2 small) {
+ANELLO_INLINE float to_float(Float8E5M2 small) {
   return to_float(Float16{static_cast<std::uint16_t>(small.bits << 8)});
 }
 
 // In the lowest 8 bits the pattern, without its sign, of the number nearest to a magnitude (bits of a float32), to even
 // between two; above them anything. What is greater than greatest (also bits) becomes that.
 template <int mantissa_bits, int bias, std::int32_t greatest, class Floats, class Words>
-[[gnu::always_inline]] inline Words nearest8(Words magnitude) {
+ANELLO_INLINE Words nearest8(Words magnitude) {
   constexpr int kDropped = 23 - mantissa_bits;
   constexpr std::int32_t kLeast = (127 + 1 - bias) << 23;  // the least normal number; below it the spacing stays
   // The least one's exponent field, to be subtracted from the result's lowest 8 bits.
@@ -44,14 +44,14 @@ inline constexpr std::int32_t kNan8E4M3 = 0x7f, kNan8E5M2 = 0x7e;
 
 // Of a value that stands for 2^scale of it. Past the end, where the next number would be 480, and from NaN: NaN.
 template <class Floats, class Words, int scale = 0>
-[[gnu::always_inline]] inline Words magnitude_e4m3(Floats value) {
+ANELLO_INLINE Words magnitude_e4m3(Floats value) {
   constexpr auto kNext = __builtin_bit_cast(std::int32_t, 480.0f) - (scale << 23);
   return nearest8<3, 7 + scale, kNext, Floats, Words>(__builtin_bit_cast(Words, value) & 0x7fffffff);
 }
 
 // Past the end, where the next number would be 65536: infinity.
 template <class Floats, class Words>
-[[gnu::always_inline]] inline Words magnitude_e5m2(Floats value) {
+ANELLO_INLINE Words magnitude_e5m2(Floats value) {
   constexpr auto kNext = __builtin_bit_cast(std::int32_t, 65536.0f);
   const Words magnitude = __builtin_bit_cast(Words, value) & 0x7fffffff;
   const Words infinity = Words{} + 0x7f800000, nan = Words{} + kNan8E5M2;
@@ -59,16 +59,16 @@ template <class Floats, class Words>
 }
 
 // A NaN has none.
-[[gnu::always_inline]] inline std::uint8_t with_sign_of(float value, std::int32_t magnitude, std::int32_t nan) {
+ANELLO_INLINE std::uint8_t with_sign_of(float value, std::int32_t magnitude, std::int32_t nan) {
   const std::int32_t sign = (__builtin_bit_cast(std::int32_t, value) >> 24) & 0x80;
   return static_cast<std::uint8_t>((magnitude & 0xff) == nan ? nan : magnitude | sign);
 }
 
-[[gnu::always_inline]] inline void round_to(Float8E4M3& small, float value) {
+ANELLO_INLINE void round_to(Float8E4M3& small, float value) {
   small.bits = with_sign_of(value, magnitude_e4m3<float, std::int32_t>(value), kNan8E4M3);
 }
 
-[[gnu::always_inline]] inline void round_to(Float8E5M2& small, float value) {
+ANELLO_INLINE void round_to(Float8E5M2& small, float value) {
   small.bits = with_sign_of(value, magnitude_e5m2<float, std::int32_t>(value), kNan8E5M2);
 }
 

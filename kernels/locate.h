@@ -8,7 +8,7 @@ namespace {
 
 // Of a value's bits in the upper bits of a word, the word that is ordered as the value is, and back: its own inverse.
 template <class Value>
-[[gnu::always_inline]] inline std::int64_t ordered(std::int64_t word) {
+ANELLO_INLINE std::int64_t ordered(std::int64_t word) {
   constexpr std::uint64_t kMagnitude = (~std::uint64_t{0} >> 1) & (~std::uint64_t{0} << (64 - 8 * sizeof(Value)));
   if constexpr (std::is_floating_point_v<Value>) {
     return word < 0 ? word ^ static_cast<std::int64_t>(kMagnitude) : word;
@@ -18,7 +18,7 @@ template <class Value>
 }
 
 template <anello_op_t op, class Value>
-[[gnu::always_inline]] inline std::int64_t key_of(std::int64_t word) {
+ANELLO_INLINE std::int64_t key_of(std::int64_t word) {
   // Where only NaNs are, whatever their payload.
   constexpr std::uint64_t kFields = ~std::uint64_t{0} << (64 - 8 * sizeof(Value));
   constexpr auto kWinner = static_cast<std::int64_t>(
@@ -34,7 +34,7 @@ template <anello_op_t op, class Value>
 }
 
 template <class Value>
-[[gnu::always_inline]] inline std::int64_t word_of(std::int64_t key) {
+ANELLO_INLINE std::int64_t word_of(std::int64_t key) {
   const std::int64_t word = ordered<Value>(key);
   if constexpr (std::is_floating_point_v<Value>) {
     constexpr std::uint64_t kShift = 64 - 8 * sizeof(Value);
@@ -60,7 +60,7 @@ struct Located<Value, 16> {
 
 // Value above, index below, both turned so that one comparison of signed words decides.
 template <anello_op_t op, class Value>
-[[gnu::always_inline]] inline Located<Value, 8> locate(Located<Value, 8> left, Located<Value, 8> right) {
+ANELLO_INLINE Located<Value, 8> locate(Located<Value, 8> left, Located<Value, 8> right) {
   constexpr bool kLeast = op == ANELLO_MINLOC;
   constexpr std::uint64_t kTurned = kLeast ? 0x80000000u : 0x7fffffffu;
   constexpr auto kUpper = static_cast<std::int64_t>(~std::uint64_t{0} << 32);
@@ -74,7 +74,7 @@ template <anello_op_t op, class Value>
 }
 
 template <anello_op_t op, class Value>
-[[gnu::always_inline]] inline Located<Value, 16> locate(Located<Value, 16> left, Located<Value, 16> right) {
+ANELLO_INLINE Located<Value, 16> locate(Located<Value, 16> left, Located<Value, 16> right) {
   const auto l_key = key_of<op, Value>(static_cast<std::int64_t>(left.value));
   const auto r_key = key_of<op, Value>(static_cast<std::int64_t>(right.value));
   const auto l_index = static_cast<std::int32_t>(left.index), r_index = static_cast<std::int32_t>(right.index);

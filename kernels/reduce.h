@@ -32,6 +32,8 @@ struct Reducer {
   void (*finish)(void* into, const void* accumulator, std::size_t count, int ranks) = nullptr;
   // The same from the data type itself; into may equal from. For AVG where partial results are of the data type.
   void (*finish_in_type)(void* into, const void* from, std::size_t count, int ranks) = nullptr;
+  // accumulator[i] = *factor * from[i], factor of the accumulator type. Of SUM alone, and not of bool.
+  void (*scale)(void* accumulator, const void* from, const void* factor, std::size_t count) = nullptr;
 };
 
 // What makes no sense together (makes_sense) has a row without functions: movement needs no more.

@@ -46,10 +46,9 @@ struct NoFloats {
 template <template <class> class PackOf, class T, class Accumulator, anello_op_t op>
 struct Kernels {
   static constexpr bool kSelects = op == ANELLO_MIN || op == ANELLO_MAX;
-  static constexpr bool kAccumulates = !kSelects && !std::is_same_v<T, Accumulator>;
+  using A = SumOf<T, Accumulator, op>;
+  static constexpr bool kAccumulates = !std::is_same_v<T, A>;
   static constexpr bool kDivides = op == ANELLO_AVG;
-  // In which sums are formed; to select, no wider type is needed.
-  using A = std::conditional_t<kAccumulates, Accumulator, T>;
   using Pack = std::conditional_t<kAccumulates, PackOf<T>, NoPack<T>>;
   using Environment = std::conditional_t<kFloating<T> && !kSelects, DefaultFloats, NoFloats>;
 
@@ -142,8 +141,20 @@ struct Kernels {
     }
   }
 
+  static void scale(void* accumulator, const void* from, const void* factor, std::size_t count) {
+    const Environment environment;
+    const auto a = static_cast<Elements<A>>(accumulator);
+    const auto f = static_cast<ConstElements<T>>(from);
+    const A by = static_cast<ConstElements<A>>(factor)->get();
+    walk<Pack>(
+        count, [=](auto pack, std::size_t k) { pack.store_floats(a + k, canonical(pack.load(f + k) * by)); },
+        [=](std::size_t k) { a[k].set(combine<ANELLO_PROD>(widened<A>(f[k].get()), by)); });
+  }
+
   static constexpr Reducer reducer() {
-    return {sizeof(T), sizeof(A), kAccumulates, kDivides, reduce, widen, accumulate, finish, finish_in_type};
+    Reducer made{sizeof(T), sizeof(A), kAccumulates, kDivides, reduce, widen, accumulate, finish, finish_in_type};
+    if constexpr (op == ANELLO_SUM && !std::is_same_v<T, Bool>) made.scale = scale;
+    return made;
   }
 
  private:
@@ -162,7 +173,8 @@ constexpr Reducer made_for() {
   if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Complex128>) {
     using Real = std::remove_extent_t<decltype(T::parts)>;
     using Parts = Kernels<PackOf, Real, Real, op>;
-    using Chosen = std::conditional_t<op == ANELLO_PROD, ComplexProduct<T, Real, Parts>, Partwise<T, Parts>>;
+    using Linear = std::conditional_t<op == ANELLO_SUM, ComplexSum<T, Real, Parts>, Partwise<T, Parts>>;
+    using Chosen = std::conditional_t<op == ANELLO_PROD, ComplexProduct<T, Real, Parts>, Linear>;
     return Chosen::reducer();
   } else if constexpr (op == ANELLO_MINLOC || op == ANELLO_MAXLOC) {
     using Pair = Located<decltype(T::value), sizeof(T)>;

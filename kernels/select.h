@@ -6,7 +6,7 @@ namespace anello::kernels {
 namespace {
 
 template <anello_op_t op, class Integer>
-[[gnu::always_inline]] inline Integer extreme(Integer left, Integer right) {
+ANELLO_INLINE Integer extreme(Integer left, Integer right) {
   if constexpr (op == ANELLO_MIN) {
     return left < right ? left : right;
   } else {
@@ -17,7 +17,7 @@ template <anello_op_t op, class Integer>
 // MIN and MAX of floats by their bits: flipping the magnitude of negative numbers makes integer order of float order,
 // with -0 just below +0.
 template <anello_op_t op, class T>
-[[gnu::always_inline]] inline T select(T left, T right) {
+ANELLO_INLINE T select(T left, T right) {
   if constexpr (kFloating<T>) {
     using Bits = typename SignedOf<sizeof(T)>::type;
     constexpr Bits kMagnitude = static_cast<Bits>(~(std::uint64_t{1} << (8 * sizeof(T) - 1)));

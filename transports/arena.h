@@ -73,6 +73,7 @@ struct ArenaHeader {
   std::uint32_t ring_bytes;
   // Ranks that still use a board; 0: free. Board 0 is always the whole job's.
   std::atomic<std::uint32_t> board_users[kMaxBoards];
+  std::atomic<std::uint64_t> extents;  // bytes given out behind the arena (extent.h)
 };
 static_assert(sizeof(ArenaHeader) <= 4096);
 
@@ -87,6 +88,7 @@ class Arena {
   int index() const { return index_; }
   int ranks() const { return layout_.ranks; }
   const ArenaLayout& layout() const { return layout_; }
+  int file() const { return fd_; }  // -1: none
   ArenaHeader& header() const { return *reinterpret_cast<ArenaHeader*>(base_); }
   Inbox& inbox(int rank) const { return reinterpret_cast<Inbox*>(base_ + layout_.inboxes())[rank]; }
   BoardSlots& board(int board, int rank) const {

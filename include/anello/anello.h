@@ -138,11 +138,44 @@ typedef ANELLO_ENUM(anello_op) {
   ANELLO_MAXLOC = 12
 } anello_op_t;
 
+/* Elements of the caller's own, each of 1 to ANELLO_ELEMENT_MAX bytes, as anello_dtype_t: they move as they are, and only
+ * an operation of the caller's own reduces them. */
+#define ANELLO_ELEMENT_MAX 16384
+#define ANELLO_ELEMENT(bytes) ((anello_dtype_t)(0x10000 + (bytes)))
+
 /* Bytes of one element; 0 for an unknown type. */
 ANELLO_API size_t anello_dtype_size(anello_dtype_t dtype);
-/* "float32", "sum"; "unknown" for what is not listed above. Static. */
+/* "float32", "sum"; "element" for ANELLO_ELEMENT, "custom" for an operation of the caller's own; "unknown" for what is not
+ * listed above. Static. */
 ANELLO_API const char *anello_dtype_name(anello_dtype_t dtype);
 ANELLO_API const char *anello_op_name(anello_op_t op);
+
+/* into[i] = left[i] op right[i], i < count, where left combines lower ranks than right does. into may be left or right.
+ * Must be associative as far as the caller cares, and give the same result for the same operands on every rank. Called
+ * from whichever thread drives the rank, Anello's own included, under the rank's lock: it may not call Anello
+ * (ANELLO_ERR_STATE) and should not wait. What it throws ends the communicator with ANELLO_ERR_STATE. */
+typedef void (*anello_op_function_t)(void *context, void *into, const void *left, const void *right, size_t count,
+                                     anello_dtype_t dtype);
+
+typedef struct anello_op_config {
+  size_t size;           /* sizeof(anello_op_config_t) */
+  const char *name;      /* 1 to 63 bytes, copied; equal on all ranks, as is all below but context: else ANELLO_ERR_MISMATCH */
+  anello_op_function_t function;
+  void *context;         /* handed to function; must live as long as operations that use it */
+  int commutes;          /* 0: operands combine in the order of ranks, 0 leftmost. Else in any fixed order */
+  size_t element_bytes;  /* of the data types it takes; 0: of any size */
+} anello_op_config_t;
+
+#define ANELLO_OP_CONFIG_INITIALIZER {sizeof(anello_op_config_t), NULL, NULL, NULL, 1, 0}
+
+/* Makes an operation for any communicator of this process. *op is used as the enumerators above are. */
+ANELLO_API anello_result_t anello_op_create(const anello_op_config_t *config, anello_op_t *op);
+/* A sum to which each rank's input is multiplied by *scalar first, which is read here and may differ from rank to rank. Of
+ * integers, floats and complex numbers. dtype, of the scalar: that of the calls, or for floats and complex numbers
+ * also ANELLO_FLOAT32 or ANELLO_FLOAT64. 16- and 8-bit floats are multiplied and added in float32 and rounded once. */
+ANELLO_API anello_result_t anello_op_create_premul_sum(const void *scalar, anello_dtype_t dtype, anello_op_t *op);
+/* Operations under way keep it; a persistent request needs it whenever it is started. */
+ANELLO_API anello_result_t anello_op_free(anello_op_t op);
 
 /* ---- Kinds of calls --------------------------------------------------------------------------------------- */
 
@@ -174,9 +207,11 @@ typedef ANELLO_ENUM(anello_kind) {
 typedef struct anello_comm_handle *anello_comm_t;
 typedef struct anello_request_handle *anello_request_t;
 typedef struct anello_message_handle *anello_message_t;
+typedef struct anello_window_handle *anello_window_t;
 #define ANELLO_COMM_NULL ((anello_comm_t)0)
 #define ANELLO_REQUEST_NULL ((anello_request_t)0)
 #define ANELLO_MESSAGE_NULL ((anello_message_t)0)
+#define ANELLO_WINDOW_NULL ((anello_window_t)0)
 
 /* As sendbuf: the input is taken from recvbuf. (scatter and scatterv take it as the root's recvbuf.) The address of a
  * private object, so no buffer can equal it. */
@@ -236,10 +271,27 @@ ANELLO_API anello_result_t anello_comm_create(const anello_config_t *config, ane
 /* Makes count ranks inside this process in one call, comms[i] being rank i, for count threads. */
 ANELLO_API anello_result_t anello_comm_create_all(int count, anello_comm_t *comms);
 
+/* As anello_comm_create, on a thread of Anello's own: *comm is set when the request is completed. What config points to is
+ * copied, but for a store's context; its functions are called on that thread. */
+ANELLO_API anello_result_t anello_comm_icreate(const anello_config_t *config, anello_comm_t *comm,
+                                               anello_request_t *request);
+
 /* Collective over comm. dup: the same ranks, separate order of operations. split: ranks with equal colour
- * (>= 0, or ANELLO_UNDEFINED for none: *result is then ANELLO_COMM_NULL) join, ordered by key, then by rank. */
+ * (>= 0, or ANELLO_UNDEFINED for none: *result is then ANELLO_COMM_NULL) join, ordered by key, then by rank. split_host:
+ * ranks of one host join. The nonblocking forms take their place in the order where they are called, and set *result when
+ * the request is completed. */
 ANELLO_API anello_result_t anello_comm_dup(anello_comm_t comm, anello_comm_t *result);
 ANELLO_API anello_result_t anello_comm_split(anello_comm_t comm, int color, int key, anello_comm_t *result);
+ANELLO_API anello_result_t anello_comm_split_host(anello_comm_t comm, int key, anello_comm_t *result);
+ANELLO_API anello_result_t anello_comm_idup(anello_comm_t comm, anello_comm_t *result, anello_request_t *request);
+ANELLO_API anello_result_t anello_comm_isplit(anello_comm_t comm, int color, int key, anello_comm_t *result,
+                                              anello_request_t *request);
+
+/* Called by the ranks of comm in the list alone, all with the same list; ranks[i] becomes rank i. Outside the order of
+ * collectives: several groups may be made at once, from several threads, where a rank that is in two of them gives each another
+ * tag (0..2^30-1). Lists that differ are ANELLO_ERR_MISMATCH, and comm goes on; a rank that does not call is a deadline. */
+ANELLO_API anello_result_t anello_comm_create_group(anello_comm_t comm, int count, const int *ranks, int tag,
+                                                    anello_comm_t *result);
 
 /* Local: needs no other rank; ANELLO_COMM_NULL is ANELLO_OK. Operations still in flight end with ANELLO_ERR_STATE and their
  * requests stay valid until waited for. What this rank had sent still arrives; peers that wait for more from this rank get
@@ -393,7 +445,8 @@ typedef struct anello_status {
 } anello_status_t;
 
 /* Messages between two ranks with matching tags (0..2^30-1) arrive in order. send may return before the receiver
- * has posted (small messages are buffered within a bound); it never depends on it for messages up to 4 KiB.
+ * has posted. Of up to 4 KiB it does not wait for that unless such messages, with 64 bytes for each, fill more than 384 KiB
+ * that this rank has sent the receiver on this communicator and no receive has taken.
  * recv: source may be ANELLO_ANY_SOURCE and tag ANELLO_ANY_TAG; count is the room; a longer message is
  * ANELLO_ERR_TRUNCATE for this receive only. status may be NULL. Sending to oneself works. */
 ANELLO_API anello_result_t anello_send(const void *buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
@@ -494,6 +547,21 @@ ANELLO_API anello_result_t anello_test_any(size_t count, anello_request_t *reque
 ANELLO_API anello_result_t anello_test_some(size_t count, anello_request_t *requests, int *done, int *indices,
                                             anello_status_t *statuses);
 
+/* Between begin and end of one thread, calls that would wait are posted and return at once, whatever communicator they are
+ * on: collectives, send, recv, sendrecv, mrecv, and comm_create, dup, split and split_host, whose *comm or *result is set by the
+ * end. end waits for all of them together and returns the first failure in the order of posting, in which their statuses and
+ * buffers count as well. So one thread may be several ranks, and sends and receives of a group need no order. Groups may be
+ * nested: the outermost end waits. probe, mprobe and comm_create_group are ANELLO_ERR_STATE inside. */
+ANELLO_API anello_result_t anello_group_begin(void);
+ANELLO_API anello_result_t anello_group_end(void);
+
+/* For event loops. *descriptor becomes readable when an operation of this rank has ended, on whatever communicator that
+ * was made from the same one; it belongs to Anello, which progresses what is under way by itself. progress, without blocking,
+ * makes it unreadable, moves what can move, and looks at deadlines: call it when it is readable and, for those, now and then;
+ * afterwards anello_test finds what has ended. */
+ANELLO_API anello_result_t anello_comm_descriptor(anello_comm_t comm, int *descriptor);
+ANELLO_API anello_result_t anello_progress(anello_comm_t comm);
+
 /* ---- Persistent ------------------------------------------------------------------------------------------- */
 
 /* Each checks its arguments and keeps them in *request, arrays of counts too, inactive; nothing else happens, on no other
@@ -547,6 +615,20 @@ ANELLO_API anello_result_t anello_start(anello_request_t *request);
 ANELLO_API anello_result_t anello_start_all(size_t count, anello_request_t *requests);
 /* Gives an inactive persistent request back and sets it to ANELLO_REQUEST_NULL; null is ANELLO_OK. */
 ANELLO_API anello_result_t anello_request_free(anello_request_t *request);
+
+/* ---- Windows ---------------------------------------------------------------------------------------------- */
+
+/* Collective: memory of each rank, bytes of it (each its own number, 0 too), zeroed, at *base, aligned to a page, that ranks of the
+ * same host reach by a pointer of their own. Where one rank has no memory, all get ANELLO_ERR_RESOURCE. As fit as any
+ * other memory for every buffer. Who writes into another's part orders that against its reading by messages or collectives. */
+ANELLO_API anello_result_t anello_window_create(size_t bytes, anello_comm_t comm, void **base, anello_window_t *window);
+/* Where rank's part lies in this process, and its size (bytes may be NULL). *pointer is NULL where it is not mapped: on
+ * another host, where memory cannot be shared, or of 0 bytes. Mapped when first asked for. */
+ANELLO_API anello_result_t anello_window_peer(anello_window_t window, int rank, void **pointer, size_t *bytes);
+/* Collective: once every rank has called it, no pointer into the window may be used. Always gives this rank's memory back and
+ * sets *window to ANELLO_WINDOW_NULL, also where it returns an error because the communicator has failed or was destroyed,
+ * in which case the ranks do not wait for each other. Null is ANELLO_OK. */
+ANELLO_API anello_result_t anello_window_free(anello_window_t *window);
 
 /* ---- The one call under all of the above ------------------------------------------------------------------ */
 

@@ -2,11 +2,14 @@
 
 #include "api/buffer_sizes.h"
 #include "api/varying_arguments.h"
+#include "base/custom_op.h"
 #include "base/dtype.h"
 #include "base/kind.h"
 #include "base/label.h"
 #include "base/text.h"
+#include "communicator/amounts.h"
 #include "communicator/in_place.h"
+#include "communicator/premultiply.h"
 
 #include <cstdint>
 
@@ -41,7 +44,9 @@ Error check_buffer(const anello_call_t& call) {
 }
 
 Error check_buffers(const anello_call_t& call, int rank, int size) {
-  const auto [send, receive] = buffer_sizes(call, rank, size);
+  const Amounts amounts = amounts_of(call, rank, size);
+  const std::size_t send = amounts.in * dtype_bytes(call.dtype);
+  const std::size_t receive = amounts.out * dtype_bytes(call.dtype);
   const bool in_place = is_in_place(call, rank);
   const bool scatter = call.kind == ANELLO_SCATTER;
   if (kind_has_root(call.kind) && rank != call.peer && (scatter ? call.recvbuf : call.sendbuf) == ANELLO_IN_PLACE) {
@@ -60,6 +65,21 @@ Error check_buffers(const anello_call_t& call, int rank, int size) {
   return {};
 }
 
+// Of the caller's own operation.
+Error check_custom(const anello_call_t& call) {
+  const auto custom = find_custom_op(call.op);
+  if (custom == nullptr) {
+    return {ANELLO_ERR_STATE, text("anello_", kind_name(call.kind), ": the operation was freed, or never was one")};
+  }
+  if (custom->function == nullptr) {
+    const std::string why = why_not_premultiplied(*custom, call.dtype);
+    return why.empty() ? Error() : type(call, why);
+  }
+  if (custom->element_bytes == 0 || custom->element_bytes == dtype_bytes(call.dtype)) return {};
+  return type(call, text("operation '", custom->name, "' takes elements of ", custom->element_bytes, " bytes, and ",
+                         dtype_name(call.dtype), " has ", dtype_bytes(call.dtype)));
+}
+
 }  // namespace
 
 Error check(const anello_call_t& call, int rank, int size) {
@@ -68,11 +88,15 @@ Error check(const anello_call_t& call, int rank, int size) {
   if (call.timeout_ms < 0) return argument(call, text("timeout_ms ", call.timeout_ms, " is negative"));
   if (kind == ANELLO_BARRIER) return {};
   if (!is_dtype(call.dtype)) return type(call, text(int(call.dtype), " is no anello_dtype_t"));
-  if (kind_reduces(kind) && !is_op(call.op)) return type(call, text(int(call.op), " is no anello_op_t"));
+  if (kind_reduces(kind) && is_custom_op(call.op)) {
+    if (Error error = check_custom(call)) return error;
+  } else if (kind_reduces(kind) && !is_op(call.op)) {
+    return type(call, text(int(call.op), " is no anello_op_t"));
+  }
   if (kind_is_prefix(kind) && call.op == ANELLO_AVG) {
     return type(call, "ANELLO_AVG divides by the number of ranks, which is not how many are in a prefix; use ANELLO_SUM");
   }
-  if (kind_reduces(kind) && !makes_sense(call.dtype, call.op)) {
+  if (kind_reduces(kind) && !is_custom_op(call.op) && !makes_sense(call.dtype, call.op)) {
     return type(call, text(op_name(call.op), " of ", dtype_name(call.dtype), " makes no sense; ", op_name(call.op), " takes ",
                            what_op_takes(call.op)));
   }

@@ -1,5 +1,6 @@
 // Collectives and messages: one line each over anello_post.
 #include "api/arguments.h"
+#include "api/call_group.h"
 #include "api/call_of.h"
 #include "api/tables.h"
 #include "base/kind.h"
@@ -13,6 +14,13 @@ namespace {
 // Checks, then posts or runs. request NULL: blocks.
 anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_request_t* request, bool blocking,
                          anello_status_t* status) {
+  CallGroup* const group = blocking ? CallGroup::current() : nullptr;
+  if (group != nullptr) {
+    anello_request_t posted = ANELLO_REQUEST_NULL;
+    const anello_result_t result = dispatch(comm, call, &posted, false, nullptr);
+    if (result == ANELLO_OK) group->add(posted, status);
+    return result;
+  }
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
     if (const Error refused = check(call, *communicator)) {
       communicator->refuse(call, refused.code());

@@ -1,9 +1,9 @@
 // wait and test, over one request and over many.
-#include "api/tables.h"
+#include "api/making.h"
+#include "api/requests.h"
 #include "base/kind.h"
 #include "base/text.h"
 
-#include <ctime>
 #include <vector>
 
 using namespace anello;
@@ -14,21 +14,6 @@ namespace {
 void check_array(std::size_t count, const anello_request_t* requests_array) {
   if (count > 0 && requests_array == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "requests is NULL");
 }
-
-// The operation of a request, kept alive while the object lives; null for the null request. Throws for a bad handle.
-class Held {
- public:
-  explicit Held(anello_request_t request) : use_(requests(), number(request)) {
-    if (!use_ && request != ANELLO_REQUEST_NULL) {
-      throw Error(ANELLO_ERR_STATE, "the request was completed before, or never was one");
-    }
-  }
-  executor::Operation* operation() const { return use_ ? use_->operation() : nullptr; }
-  executor::Context* context() const { return use_ ? &use_->communicator->context() : nullptr; }
-
- private:
-  Requests::Use use_;
-};
 
 anello_result_t result_of(executor::Operation* operation, const Pending& pending, anello_status_t* status) {
   const Error error = operation->error;
@@ -42,7 +27,9 @@ anello_result_t result_of(executor::Operation* operation, const Pending& pending
     const auto reported = std::move(pending.persistent->reported);
     reported->completed(error, came);
   }
-  return error ? failed(pending.comm, error, call) : ANELLO_OK;
+  if (error) return failed(pending.comm, error, call);
+  if (pending.making != nullptr) pending.making->finish();
+  return ANELLO_OK;
 }
 
 // Consumes a request whose operation is done; a persistent one is inactive afterwards.
@@ -57,46 +44,11 @@ anello_result_t consume(anello_request_t* request, anello_status_t* status) {
   const auto pending = requests().remove(number(*request), [](const Pending&) {});
   if (!pending) throw Error(ANELLO_ERR_STATE, "the request was completed by another thread");
   *request = ANELLO_REQUEST_NULL;
+  if (Making* const alone = pending->alone()) {
+    alone->finish();
+    return ANELLO_OK;
+  }
   return result_of(pending->once, *pending, status);
-}
-
-// There is nothing to wait for: a null request, or a persistent one that is not active.
-bool is_idle(anello_request_t request) { return Held(request).operation() == nullptr; }
-
-bool test_one(anello_request_t request) {
-  const Held held(request);
-  return held.operation() == nullptr || held.context()->test(*held.operation());
-}
-
-// Blocks until one of the requests is done; false when all are null.
-bool wait_for_one(std::size_t count, const anello_request_t* array) {
-  std::vector<executor::Operation*> operations;
-  executor::Context* context = nullptr;
-  bool one_context = true;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Held held(array[i]);
-    if (held.operation() == nullptr) continue;
-    operations.push_back(held.operation());
-    if (context != nullptr && context != held.context()) one_context = false;
-    context = held.context();
-  }
-  if (context == nullptr) return false;
-  if (one_context) {
-    context->wait_any(operations.data(), operations.size());
-    return true;
-  }
-  // Ranks of several contexts in one thread: each is driven in turn.
-  for (int turn = 0;; ++turn) {
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!is_idle(array[i]) && test_one(array[i])) return true;
-    }
-    if (turn < 1000) {
-      sched_yield();
-    } else {
-      const timespec nap{0, 50'000};
-      nanosleep(&nap, nullptr);
-    }
-  }
 }
 
 anello_status_t* at(anello_status_t* statuses, std::size_t i) { return statuses == nullptr ? nullptr : statuses + i; }
@@ -104,7 +56,7 @@ anello_status_t* at(anello_status_t* statuses, std::size_t i) { return statuses 
 template <class Body>
 anello_result_t guarded(Body&& body) noexcept {
   return guard(ANELLO_COMM_NULL, [&] {
-    refuse_in_child();
+    refuse_here();
     return body();
   });
 }
@@ -136,8 +88,12 @@ anello_result_t anello_wait(anello_request_t* request, anello_status_t* status) 
     check_array(1, request);
     {
       const Held held(*request);
-      if (held.operation() == nullptr) return ANELLO_OK;
-      held.context()->wait(*held.operation());
+      if (held.idle()) return ANELLO_OK;
+      if (Making* const alone = held.alone()) {
+        alone->wait();
+      } else {
+        held.context()->wait(*held.operation());
+      }
     }
     return consume(request, status);
   });
@@ -228,6 +184,21 @@ anello_result_t anello_test_some(size_t count, anello_request_t* requests_array,
     check_array(count, requests_array);
     if (done == nullptr || (count > 0 && indices == nullptr)) throw Error(ANELLO_ERR_ARGUMENT, "done or indices is NULL");
     return collect(count, requests_array, done, indices, statuses);
+  });
+}
+
+anello_result_t anello_comm_descriptor(anello_comm_t comm, int* descriptor) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
+    if (descriptor == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "descriptor is NULL");
+    *descriptor = communicator->context().completion_descriptor();
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_progress(anello_comm_t comm) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
+    communicator->context().progress_once();
+    return ANELLO_OK;
   });
 }
 

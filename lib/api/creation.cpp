@@ -1,9 +1,11 @@
 // Creation, life and questions of communicators.
-#include "api/tables.h"
+#include "api/call_group.h"
+#include "api/making.h"
 #include "base/text.h"
 #include "bootstrap/join.h"
 
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -19,11 +21,12 @@ Requests& requests() {
   return *table;
 }
 
-namespace {
-
 anello_comm_t publish(std::shared_ptr<Communicator> communicator) {
+  if (communicator == nullptr) return ANELLO_COMM_NULL;
   return reinterpret_cast<anello_comm_t>(communicators().add(std::move(communicator)));
 }
+
+namespace {
 
 // The caller's struct over the defaults: a caller built against an older header knows fewer fields.
 anello_config_t complete(const anello_config_t* config) {
@@ -45,16 +48,36 @@ anello_config_t complete(const anello_config_t* config) {
   return whole;
 }
 
+// What a config points to, kept for a thread that reads it later.
+class KeptConfig {
+ public:
+  explicit KeptConfig(const anello_config_t& config) : config_(config) {
+    keep(config_.url, url_);
+    keep(config_.transports, transports_);
+    if (config_.unique_id != nullptr) id_ = *config_.unique_id;
+    if (config_.store != nullptr) store_ = *config_.store;
+  }
+  anello_config_t get() const {
+    anello_config_t config = config_;
+    if (config.url != nullptr) config.url = url_.c_str();
+    if (config.transports != nullptr) config.transports = transports_.c_str();
+    if (config.unique_id != nullptr) config.unique_id = &id_;
+    if (config.store != nullptr) config.store = &store_;
+    return config;
+  }
+
+ private:
+  static void keep(const char* from, std::string& into) {
+    if (from != nullptr) into = from;
+  }
+  anello_config_t config_;
+  std::string url_, transports_;
+  anello_unique_id_t id_{};
+  anello_store_t store_{};
+};
+
 void require(const void* pointer, const char* name) {
   if (pointer == nullptr) throw Error(ANELLO_ERR_ARGUMENT, text(name, " is NULL"));
-}
-
-// A refused dup or split takes its place in the order, as every collective does.
-void refuse(Communicator& communicator, int record_kind, const std::string& why) {
-  anello_call_t call = ANELLO_CALL_INITIALIZER;
-  call.kind = ANELLO_ALLGATHER;
-  communicator.refuse(call, ANELLO_ERR_ARGUMENT, record_kind);
-  throw Error(ANELLO_ERR_ARGUMENT, why);
 }
 
 }  // namespace
@@ -69,7 +92,7 @@ const char anello_in_place_marker = 0;
 
 anello_result_t anello_unique_id_create(anello_unique_id_t* id) {
   return guard(ANELLO_COMM_NULL, [&] {
-    refuse_in_child();
+    refuse_here();
     require(id, "id");
     *id = bootstrap::make_unique_id();
     return ANELLO_OK;
@@ -78,16 +101,35 @@ anello_result_t anello_unique_id_create(anello_unique_id_t* id) {
 
 anello_result_t anello_comm_create(const anello_config_t* config, anello_comm_t* comm) {
   return guard(ANELLO_COMM_NULL, [&] {
-    refuse_in_child();
+    refuse_here();
     require(comm, "comm");
+    if (CallGroup* const group = CallGroup::current()) {
+      anello_request_t request = ANELLO_REQUEST_NULL;
+      const anello_result_t result = anello_comm_icreate(config, comm, &request);
+      if (result == ANELLO_OK) group->add(request, nullptr);
+      return result;
+    }
     *comm = publish(Communicator::create(complete(config)));
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_comm_icreate(const anello_config_t* config, anello_comm_t* comm, anello_request_t* request) {
+  return guard(ANELLO_COMM_NULL, [&] {
+    refuse_here();
+    require(comm, "comm");
+    require(request, "request");
+    const KeptConfig kept(complete(config));
+    Pending pending;
+    pending.making = make_in_background([kept] { return Communicator::create(kept.get()); }, comm);
+    *request = reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
     return ANELLO_OK;
   });
 }
 
 anello_result_t anello_comm_create_all(int count, anello_comm_t* comms) {
   return guard(ANELLO_COMM_NULL, [&] {
-    refuse_in_child();
+    refuse_here();
     require(comms, "comms");
     if (count < 1) throw Error(ANELLO_ERR_ARGUMENT, text("count ", count, " is below 1"));
     const anello_unique_id_t id = bootstrap::make_unique_id(true);
@@ -119,30 +161,9 @@ anello_result_t anello_comm_create_all(int count, anello_comm_t* comms) {
   });
 }
 
-anello_result_t anello_comm_dup(anello_comm_t comm, anello_comm_t* result) {
-  return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
-    if (result == nullptr) refuse(*parent, control::kDupCall, "anello_comm_dup: result is NULL");
-    *result = publish(parent->split(0, parent->rank(), control::kDupCall));
-    return ANELLO_OK;
-  });
-}
-
-anello_result_t anello_comm_split(anello_comm_t comm, int color, int key, anello_comm_t* result) {
-  return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
-    if (result == nullptr) refuse(*parent, control::kSplitCall, "anello_comm_split: result is NULL");
-    if (color < 0 && color != ANELLO_UNDEFINED) {
-      refuse(*parent, control::kSplitCall,
-             text("anello_comm_split: color ", color, " is negative and not ANELLO_UNDEFINED"));
-    }
-    std::shared_ptr<Communicator> child = parent->split(color, key, control::kSplitCall);
-    *result = child == nullptr ? ANELLO_COMM_NULL : publish(std::move(child));
-    return ANELLO_OK;
-  });
-}
-
 anello_result_t anello_comm_destroy(anello_comm_t comm) {
   return guard(comm, [&] {
-    refuse_in_child();
+    refuse_here();
     if (comm == ANELLO_COMM_NULL) return ANELLO_OK;
     Error first;
     const auto gone = communicators().remove(

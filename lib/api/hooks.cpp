@@ -139,7 +139,7 @@ extern "C" {
 
 anello_result_t anello_set_hooks(const anello_hooks_t* hooks) {
   return guard(ANELLO_COMM_NULL, [&] {
-    refuse_in_child();
+    refuse_here();
     anello_hooks_t whole = ANELLO_HOOKS_INITIALIZER;
     if (hooks != nullptr) {
       if (hooks->size != sizeof whole) {

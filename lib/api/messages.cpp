@@ -1,6 +1,7 @@
 // Messages beyond send and recv: both at once, and probes. The handle of a message that a probe took out keeps its
 // communicator's memory, not its membership.
 #include "api/arguments.h"
+#include "api/call_group.h"
 #include "api/call_of.h"
 #include "api/tables.h"
 #include "base/text.h"
@@ -33,6 +34,7 @@ void require_valid(const anello_call_t& call, const Communicator& communicator) 
 anello_result_t probe(const char* name, int source, int tag, anello_comm_t comm, bool waits, int* flag, bool claims,
                       anello_message_t* message, anello_status_t* status) {
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
+    if (waits) refuse_in_group(name);
     const anello_call_t call = call_of(ANELLO_PROBE, nullptr, nullptr, 0, ANELLO_UINT8, ANELLO_SUM, source, tag);
     require_valid(call, *communicator);
     if (!waits && flag == nullptr) throw Error(ANELLO_ERR_ARGUMENT, text(name, ": flag is NULL"));
@@ -64,7 +66,7 @@ anello_result_t probe(const char* name, int source, int tag, anello_comm_t comm,
 anello_result_t receive(const char* name, void* buffer, std::size_t count, anello_dtype_t dtype,
                         anello_message_t* message, anello_request_t* request) {
   return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
-    refuse_in_child();
+    refuse_here();
     if (message == nullptr || request == nullptr) {
       throw Error(ANELLO_ERR_ARGUMENT, text(name, ": ", message == nullptr ? "message" : "request", " is NULL"));
     }
@@ -103,6 +105,12 @@ anello_result_t anello_sendrecv(const void* sendbuf, size_t sendcount, int dest,
       throw Error(ANELLO_ERR_ARGUMENT, "anello_sendrecv: sendbuf and recvbuf overlap");
     }
     receiving = request_of(post_call(comm, communicator, receive));
+    if (CallGroup* const group = CallGroup::current()) {
+      group->add(receiving, status);
+      receiving = ANELLO_REQUEST_NULL;
+      group->add(request_of(post_call(comm, communicator, send)), nullptr);
+      return ANELLO_OK;
+    }
     return run_call(comm, communicator, send, nullptr);
   });
   if (receiving == ANELLO_REQUEST_NULL) return posted;
@@ -138,7 +146,12 @@ anello_result_t anello_mrecv(void* buffer, size_t count, anello_dtype_t dtype, a
                              anello_status_t* status) {
   anello_request_t request = ANELLO_REQUEST_NULL;
   const anello_result_t posted = receive("anello_mrecv", buffer, count, dtype, message, &request);
-  return posted == ANELLO_OK ? anello_wait(&request, status) : posted;
+  if (posted != ANELLO_OK) return posted;
+  if (CallGroup* const group = CallGroup::current()) {
+    group->add(request, status);
+    return ANELLO_OK;
+  }
+  return anello_wait(&request, status);
 }
 
 }  // extern "C"

@@ -64,7 +64,7 @@ anello_result_t init(anello_comm_t comm, const anello_call_t& call, anello_reque
 template <class Body>
 anello_result_t with_persistent(const char* name, anello_request_t request, Body&& body) {
   return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
-    refuse_in_child();
+    refuse_here();
     const Requests::Use use(requests(), number(request));
     if (!use || !use->persistent) throw Error(ANELLO_ERR_STATE, text(name, ": the request is no persistent one"));
     if (use->operation() != nullptr) throw Error(ANELLO_ERR_STATE, text(name, ": the request is active"));

@@ -25,17 +25,22 @@ struct Persistent {
   std::unique_ptr<ReportedCall> reported;  // of the active operation
 };
 
+class Making;
+
 struct Pending {
-  executor::Operation* once = nullptr;  // of a request that is no persistent one
+  executor::Operation* once = nullptr;  // of a request that is no persistent one; null where there is but `making`
   // Keeps what the operation lives in, also after anello_comm_destroy.
   std::shared_ptr<Communicator> communicator;
   anello_comm_t comm = ANELLO_COMM_NULL;
   std::shared_ptr<Persistent> persistent = nullptr;
+  std::shared_ptr<Making> making = nullptr;
   std::unique_ptr<ReportedCall> reported = nullptr;  // of once
 
   executor::Operation* operation() const {
     return persistent ? persistent->active.load(std::memory_order_acquire) : once;
   }
+  // Made by a thread of its own, without an operation.
+  Making* alone() const { return once == nullptr ? making.get() : nullptr; }
 };
 
 using Communicators = HandleTable<std::shared_ptr<Communicator>>;
@@ -52,7 +57,7 @@ inline Pending post_call(anello_comm_t comm, const std::shared_ptr<Communicator>
                          std::uint32_t claim = 0) {
   auto reported = report(comm, communicator, call, false);
   try {
-    return {communicator->post(call, claim), communicator, comm, nullptr, std::move(reported)};
+    return {communicator->post(call, claim), communicator, comm, nullptr, nullptr, std::move(reported)};
   } catch (...) {
     if (reported) reported->completed(caught(), {-1, -1, 0});
     throw;
@@ -73,8 +78,11 @@ inline anello_result_t run_call(anello_comm_t comm, const std::shared_ptr<Commun
   return error ? failed(comm, error, {call.kind, sequence, Label(call.label)}) : ANELLO_OK;
 }
 
-// Throws in a forked child.
-inline void refuse_in_child() {
+// Throws in a forked child, and in the caller's own function while it combines for Anello.
+inline void refuse_here() {
+  if (executor::inside_user_function()) {
+    throw Error(ANELLO_ERR_STATE, "a function that combines operands may not call Anello: the call that it works for holds the rank");
+  }
   if (in_forked_child()) {
     throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello; only the parent may go on");
   }
@@ -84,7 +92,7 @@ inline void refuse_in_child() {
 template <class Body>
 anello_result_t with(anello_comm_t comm, Body&& body) noexcept {
   return guard(comm, [&] {
-    refuse_in_child();
+    refuse_here();
     const Communicators::Use use(communicators(), number(comm));
     if (!use) {
       throw comm == ANELLO_COMM_NULL

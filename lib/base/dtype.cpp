@@ -1,5 +1,7 @@
 #include "base/dtype.h"
 
+#include "base/custom_op.h"
+
 namespace anello {
 namespace {
 
@@ -39,6 +41,7 @@ bool is_op(int op) {
 }
 
 std::size_t dtype_bytes(anello_dtype_t dtype) {
+  if (is_element(dtype)) return static_cast<std::size_t>(dtype - ANELLO_ELEMENT(0));
   switch (dtype) {
 #define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) \
   case enumerator:                                                       \
@@ -50,6 +53,7 @@ std::size_t dtype_bytes(anello_dtype_t dtype) {
 }
 
 const char* dtype_name(anello_dtype_t dtype) {
+  if (is_element(dtype)) return "element";
   switch (dtype) {
 #define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) \
   case enumerator:                                                       \
@@ -61,6 +65,7 @@ const char* dtype_name(anello_dtype_t dtype) {
 }
 
 const char* op_name(anello_op_t op) {
+  if (find_custom_op(op) != nullptr) return "custom";
   switch (op) {
 #define ANELLO_OP(enumerator, name, classes) \
   case enumerator:                           \
@@ -69,6 +74,19 @@ const char* op_name(anello_op_t op) {
 #undef ANELLO_OP
   }
   return "unknown";
+}
+
+namespace {
+constexpr int kShortElement = 0x8000;
+}
+
+std::uint16_t short_dtype(anello_dtype_t dtype) {
+  return static_cast<std::uint16_t>(is_element(dtype) ? kShortElement | (dtype - ANELLO_ELEMENT(0)) : dtype);
+}
+
+anello_dtype_t long_dtype(std::uint16_t dtype) {
+  const int bytes = dtype - kShortElement;
+  return bytes > 0 ? ANELLO_ELEMENT(bytes) : static_cast<anello_dtype_t>(dtype);
 }
 
 }  // namespace anello

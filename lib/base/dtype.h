@@ -63,10 +63,18 @@ constexpr bool makes_sense(anello_dtype_t dtype, anello_op_t op) { return (class
 // For people: "integers and bool".
 std::string what_op_takes(anello_op_t op);
 
+// Elements of the caller's own: ANELLO_ELEMENT.
+constexpr bool is_element(int dtype) {
+  return dtype > ANELLO_ELEMENT(0) && dtype <= ANELLO_ELEMENT(ANELLO_ELEMENT_MAX);
+}
+
 bool is_dtype(int dtype);
 bool is_op(int op);
 std::size_t dtype_bytes(anello_dtype_t dtype);  // 0 when unknown
 const char* dtype_name(anello_dtype_t dtype);   // "unknown" when unknown
 const char* op_name(anello_op_t op);
+// In 16 bits, as frames tell it, and back.
+std::uint16_t short_dtype(anello_dtype_t dtype);
+anello_dtype_t long_dtype(std::uint16_t dtype);
 
 }  // namespace anello

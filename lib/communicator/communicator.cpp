@@ -1,12 +1,15 @@
 #include "communicator/communicator.h"
 
 #include "base/config.h"
+#include "base/custom_op.h"
 #include "base/dtype.h"
 #include "base/kind.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/join.h"
+#include "communicator/amounts.h"
 #include "communicator/in_place.h"
+#include "communicator/premultiply.h"
 #include "communicator/varying.h"
 #include "executor/run.h"
 #include "transports/registry.h"
@@ -25,25 +28,10 @@ namespace {
 
 constexpr std::uint64_t kWholeJob = 1;
 
-std::uint64_t child_id(std::uint64_t parent, std::uint32_t child, std::uint64_t color) {
-  std::uint64_t id = parent ^ (std::uint64_t(child) << 32 | (color & 0xffffffffu));
-  for (int round = 0; round < 2; ++round) {
-    id ^= id >> 31;
-    id *= 0x9fb21c651e98df25ull;
-    id ^= id >> 28;
-  }
-  return id;
-}
-
 // Exchanges on a board are numbered from here on; 0 is what a fresh board's lines say.
 std::uint32_t first_exchange(std::int64_t first_sequence) {
   const auto number = static_cast<std::uint32_t>(first_sequence + 1);
   return number == 0 ? 1 : number;
-}
-
-const kernels::Reducer& reducer_of(const anello_call_t& call) {
-  return kernels::reducer(call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype,
-                          kind_reduces(call.kind) ? call.op : ANELLO_SUM);
 }
 
 // Where what goes in stands, and what comes out.
@@ -52,6 +40,14 @@ void set_buffers(Operation& operation, const anello_call_t& call, bool in_place)
   // A scatter's root finds its part where it is.
   const bool inside = in_place && call.kind != ANELLO_SCATTER && call.kind != ANELLO_SCATTERV;
   operation.input = inside ? operation.output : static_cast<const std::byte*>(call.sendbuf);
+}
+
+// Null for one of Anello's.
+std::shared_ptr<const CustomOp> custom_of(const anello_call_t& call) {
+  if (!is_custom_op(call.op)) return nullptr;
+  auto custom = find_custom_op(call.op);
+  if (custom == nullptr) throw Error(ANELLO_ERR_STATE, text("anello_", kind_name(call.kind), ": the operation was freed"));
+  return custom;
 }
 
 }  // namespace
@@ -72,19 +68,15 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   }
   std::vector<int> ranks(static_cast<std::size_t>(job->size()));
   std::iota(ranks.begin(), ranks.end(), 0);
-  const bool one_arena = std::all_of(job->members().begin(), job->members().end(), [&](const control::Member& member) {
-    return member.local_index >= 0 && member.machine == job->members()[0].machine;
-  });
-  const int board = one_arena && job->size() > 1 ? 0 : -1;
-  const std::uint32_t first_number = first_exchange(job->shared().first_sequence);
+  const int board = share_arena(*job, ranks) && job->size() > 1 ? 0 : -1;
   const std::int64_t timeout_ms = config.timeout_ms > 0 ? config.timeout_ms : environment.timeout_ms;
   auto context = std::make_shared<executor::Context>(std::move(job), std::move(carriers), environment.spin_us);
   return std::shared_ptr<Communicator>(
-      new Communicator(std::move(context), kWholeJob, std::move(ranks), board, first_number, timeout_ms));
+      new Communicator(std::move(context), kWholeJob, std::move(ranks), board, timeout_ms));
 }
 
 Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint64_t id, std::vector<int> ranks,
-                           int board, std::uint32_t first_number, std::int64_t timeout_ms)
+                           int board, std::int64_t timeout_ms)
     : context_(std::move(context)), timeout_ms_(timeout_ms), board_(board) {
   control::Job& job = context_->job();
   const std::vector<control::Member>& members = job.members();
@@ -119,7 +111,7 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint
   if (transports_.empty()) transports_ = "self";
   const auto me = static_cast<int>(std::find(ranks.begin(), ranks.end(), job.rank()) - ranks.begin());
   executor::Board lines;
-  if (board >= 0) lines = executor::Board(job.arena(), board, std::move(local), me, first_number);
+  if (board >= 0) lines = executor::Board(job.arena(), board, std::move(local), me, first_exchange(job.shared().first_sequence));
   group_ = context_->add_group(id, std::move(ranks), std::move(lines),
                                static_cast<std::uint32_t>(job.shared().first_sequence));
 }
@@ -142,10 +134,6 @@ Error Communicator::first_error() {
 }
 
 std::vector<int> Communicator::lost_ranks() { return context_->lost_ranks(*group_); }
-
-const control::Member& Communicator::member(int rank) const {
-  return context_->job().members()[std::size_t(group_->ranks[std::size_t(rank)])];
-}
 
 const char* Communicator::transport_to(int peer) const {
   for (const transport::Row& row : transport::registry()) {
@@ -170,17 +158,29 @@ std::shared_ptr<const executor::Plan> Communicator::plan(const schedule::Call& c
   return made;
 }
 
-schedule::Call Communicator::planned(const anello_call_t& call, bool in_place) const {
+// As prepare has them in the end.
+Communicator::Terms Communicator::terms_of(const anello_call_t& call) {
+  const anello_dtype_t dtype = call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype;
+  const auto custom = kind_reduces(call.kind) ? custom_of(call) : nullptr;
+  if ((custom != nullptr && custom->function != nullptr) || is_element(dtype)) {
+    return {&kernels::reducer(ANELLO_BYTE, ANELLO_SUM), dtype_bytes(dtype), custom != nullptr && !custom->commutes};
+  }
+  const kernels::Reducer& reducer =
+      kernels::reducer(dtype, kind_reduces(call.kind) && custom == nullptr ? call.op : ANELLO_SUM);
+  if (custom == nullptr || !reducer.accumulates) return {&reducer, dtype_bytes(dtype), false};
+  return {&kernels::reducer(ANELLO_FLOAT32, ANELLO_SUM), reducer.accumulator_bytes, false};  // scaled, and not yet rounded
+}
+
+schedule::Call Communicator::planned(const anello_call_t& call, const Terms& terms, bool in_place) const {
   const bool reduces = kind_reduces(call.kind);
-  const kernels::Reducer& reducer = reducer_of(call);
   schedule::Call planned;
   planned.collective = executor::operation_collective(call.kind);
   planned.count = kind_is_varying(call.kind) ? counts_total(call, size()) : call.kind == ANELLO_BARRIER ? 0 : call.count;
-  planned.element_bytes = call.kind == ANELLO_BARRIER ? 1 : dtype_bytes(call.dtype);
+  planned.element_bytes = terms.element_bytes;
   planned.root = kind_has_root(call.kind) ? call.peer : 0;
-  planned.invariant = context_->job().shared().invariant && reduces;
-  planned.finish = reduces && reducer.finishes;
-  planned.accumulate = reduces && reducer.accumulates;
+  planned.invariant = reduces && (context_->job().shared().invariant || terms.in_rank_order);
+  planned.finish = reduces && terms.reducer->finishes;
+  planned.accumulate = reduces && terms.reducer->accumulates;
   planned.in_place = in_place;
   if (call.algorithm != nullptr) {
     if (const auto* row = schedule::find(planned.collective, call.algorithm)) planned.algorithm = row->name;
@@ -189,7 +189,7 @@ schedule::Call Communicator::planned(const anello_call_t& call, bool in_place) c
 }
 
 Error Communicator::why_not_algorithm(const anello_call_t& call) const {
-  const schedule::Call asked = planned(call, false);
+  const schedule::Call asked = planned(call, terms_of(call), false);
   const schedule::Algorithm* const row = schedule::find(asked.collective, asked.algorithm);
   if (row != nullptr && row->fits(asked, topology_)) return {};
   return {ANELLO_ERR_ARGUMENT,
@@ -201,26 +201,42 @@ Error Communicator::why_not_algorithm(const anello_call_t& call) const {
 void Communicator::prepare(Operation& operation, const anello_call_t& call, control::CallRecord& record) {
   operation.kind = call.kind;
   operation.dtype = call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype;
-  operation.op = kind_reduces(call.kind) ? call.op : ANELLO_SUM;
+  operation.op = ANELLO_SUM;
+  std::shared_ptr<const CustomOp> custom;
+  if (kind_reduces(call.kind)) {
+    operation.op = call.op;
+    custom = custom_of(call);
+  }
   operation.peer = call.peer;
   operation.tag = call.tag;
   operation.count = call.kind == ANELLO_BARRIER ? 0 : call.count;
   operation.element_bytes = dtype_bytes(operation.dtype);
-  operation.reducer = &reducer_of(call);
+  // What the caller reduces himself is bytes to the kernels, which only move it.
+  const bool own_function = custom != nullptr && custom->function != nullptr;
+  operation.reducer = own_function || is_element(operation.dtype)
+                          ? &kernels::reducer(ANELLO_BYTE, ANELLO_SUM)
+                          : &kernels::reducer(operation.dtype, custom != nullptr ? ANELLO_SUM : operation.op);
   operation.timeout_ns = (call.timeout_ms > 0 ? call.timeout_ms : timeout_ms_) * 1'000'000;
   operation.label.set(call.label);
-  const bool in_place = !is_message(call.kind) && is_in_place(call, rank());
+  bool in_place = !is_message(call.kind) && is_in_place(call, rank());
   set_buffers(operation, call, in_place);
   if (is_message(call.kind)) return;
+  if (own_function) {
+    operation.custom = custom;
+  } else if (custom != nullptr) {
+    const Amounts amounts = amounts_of(call, rank(), size());
+    in_place = premultiply(operation, *custom, in_place, amounts.in, amounts.out);
+  }
 
-  schedule::Call asked = planned(call, in_place);
+  const Terms terms{operation.reducer, operation.element_bytes, own_function && !custom->commutes};
+  schedule::Call asked = planned(call, terms, in_place);
   operation.count = asked.count;
   if (kind_is_varying(call.kind)) asked.varying = varying_of(call, rank(), size(), in_place);
   operation.plan = plan(asked);
 
   record.kind = call.kind;
   record.dtype = operation.dtype;
-  record.op = operation.op;
+  record.op = custom != nullptr ? custom->fingerprint() : operation.op;
   record.root = asked.root;
   record.count = operation.count;
   record.algorithm = control::named_algorithm(asked.algorithm);
@@ -232,7 +248,7 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
 
 Communicator::Outlook Communicator::outlook(const anello_call_t& call) {
   if (is_message(call.kind)) return {};
-  const schedule::Choice choice = schedule::choose(planned(call, is_in_place(call, rank())), topology_, wish_);
+  const schedule::Choice choice = schedule::choose(planned(call, terms_of(call), is_in_place(call, rank())), topology_, wish_);
   const auto held = context_->lock();
   return {group_->next_sequence, choice.algorithm->name.data()};  // of a literal
 }
@@ -310,7 +326,7 @@ bool Communicator::prepare_small(const anello_call_t& call, bool in_place, int r
 bool Communicator::exchange(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
   if (!topology_.board || call.count > topology_.board_bytes) return false;
-  if (is_message(call.kind) || kind_is_varying(call.kind) || call.algorithm != nullptr) return false;
+  if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op) || call.algorithm != nullptr) return false;
   const auto held = context_->try_lock();
   if (!held || group_->error) return false;
   const bool in_place = is_in_place(call, rank());
@@ -362,78 +378,6 @@ void Communicator::abort(const std::string& reason) {
   context_->abort(*group_, Error(ANELLO_ERR_ABORTED, reason.empty() ? text(who, " aborted the communicator")
                                                                     : text(who, " aborted the communicator: ", reason),
                                  context_->rank()));
-}
-
-// ---- Children ----
-
-int Communicator::allocate_board(int users) {
-  const transport::Arena& arena = context_->job().arena();
-  for (int board = 1; board < transport::kMaxBoards; ++board) {
-    std::uint32_t none = 0;
-    if (!arena.header().board_users[board].compare_exchange_strong(none, static_cast<std::uint32_t>(users))) continue;
-    if (!arena.commit_board(board)) {
-      arena.header().board_users[board].store(0);
-      return -1;
-    }
-    // What an earlier communicator left must not look like a line of this one.
-    for (int member = 0; member < arena.ranks(); ++member) {
-      for (transport::BoardLine& line : arena.board(board, member).line) line.number.store(0, std::memory_order_relaxed);
-    }
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    return board;
-  }
-  return -1;  // all in use: the communicator works without one
-}
-
-void Communicator::give_back_board() {
-  if (board_ <= 0) return;
-  context_->job().arena().header().board_users[board_].fetch_sub(1, std::memory_order_acq_rel);
-}
-
-std::shared_ptr<Communicator> Communicator::split(int color, int key, int record_kind) {
-  struct Choice {
-    std::int32_t color;
-    std::int32_t key;
-  };
-  std::vector<Choice> choices(static_cast<std::size_t>(size()));
-  choices[std::size_t(rank())] = {color, key};
-  anello_call_t gather = ANELLO_CALL_INITIALIZER;
-  gather.kind = ANELLO_ALLGATHER;
-  gather.sendbuf = ANELLO_IN_PLACE;
-  gather.recvbuf = choices.data();
-  gather.count = 2;
-  gather.dtype = ANELLO_INT32;
-  if (const Error error = run(gather, nullptr, record_kind)) throw error;
-  const std::uint32_t child = children_++;
-
-  std::vector<int> chosen;  // ranks of this communicator, in the order of the new one
-  for (int peer = 0; peer < size(); ++peer) {
-    if (color != ANELLO_UNDEFINED && choices[std::size_t(peer)].color == color) chosen.push_back(peer);
-  }
-  std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
-    return choices[std::size_t(a)].key < choices[std::size_t(b)].key;
-  });
-  std::vector<int> ranks;
-  for (const int peer : chosen) ranks.push_back(group_->ranks[std::size_t(peer)]);
-  const std::vector<control::Member>& members = context_->job().members();
-  const bool one_arena = std::all_of(ranks.begin(), ranks.end(), [&](int world) {
-    return members[std::size_t(world)].local_index >= 0 &&
-           members[std::size_t(world)].machine == members[std::size_t(ranks[0])].machine;
-  });
-
-  // The first rank of each new communicator finds a board for it; the others learn which.
-  std::vector<std::int32_t> boards(static_cast<std::size_t>(size()), -1);
-  if (!chosen.empty() && chosen[0] == rank() && one_arena && ranks.size() > 1) {
-    boards[std::size_t(rank())] = allocate_board(static_cast<int>(ranks.size()));
-  }
-  gather.recvbuf = boards.data();
-  gather.count = 1;
-  if (const Error error = run(gather, nullptr, record_kind)) throw error;
-  if (chosen.empty()) return nullptr;
-  const std::uint64_t id = child_id(group_->id, child, static_cast<std::uint64_t>(std::int64_t{color}));
-  return std::shared_ptr<Communicator>(new Communicator(context_, id, std::move(ranks), boards[std::size_t(chosen[0])],
-                                                        first_exchange(context_->job().shared().first_sequence),
-                                                        timeout_ms_));
 }
 
 }  // namespace anello

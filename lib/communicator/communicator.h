@@ -17,6 +17,8 @@
 
 namespace anello {
 
+struct Split;
+
 class Communicator {
  public:
   // The first communicator of a rank: meets the others. Throws Error.
@@ -25,6 +27,7 @@ class Communicator {
 
   int rank() const { return group_->rank; }
   int size() const { return group_->size(); }
+  static bool share_arena(const control::Job& job, const std::vector<int>& world_ranks);
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
   const char* transport_to(int peer) const;
@@ -32,6 +35,7 @@ class Communicator {
   const std::string& transports() const { return transports_; }
   std::uint64_t id() const { return group_->id; }
   executor::Context& context() { return *context_; }
+  const control::Member& member(int peer) const { return context_->job().members()[std::size_t(group_->ranks[std::size_t(peer)])]; }
 
   // Of a checked collective that asks for an algorithm: an Error that lists those that fit when it does not, or none.
   Error why_not_algorithm(const anello_call_t& call) const;
@@ -55,9 +59,21 @@ class Communicator {
   // A call that was refused for its arguments takes its place in the order all the same.
   void refuse(const anello_call_t& call, anello_result_t result, int record_kind = -1);
 
-  // Collective. nullptr: this rank's colour is ANELLO_UNDEFINED. Throws Error. record_kind: control::kDupCall or
-  // kSplitCall, as which other ranks hear of it where they disagree.
-  std::shared_ptr<Communicator> split(int color, int key, int record_kind);
+  // Collective: ranks of equal colour join, in the order of key, then of rank. record_kind: control::kDupCall or
+  // kSplitCall, as which other ranks hear of it where they disagree. Throws Error.
+  struct Seat {
+    int color;  // ANELLO_UNDEFINED: this rank joins none, and gets nullptr
+    int key;
+  };
+  std::shared_ptr<Communicator> split(Seat seat, int record_kind);
+  // In two parts: posted, and made of what came once its operation is done.
+  std::unique_ptr<Split> post_split(Seat seat, int record_kind);
+  std::shared_ptr<Communicator> finish_split(Split& split);
+  // Called by these ranks of this communicator alone, in the same order; tag tells groups apart that are made at once. Throws
+  // Error.
+  std::shared_ptr<Communicator> create_group(const std::vector<int>& members, int tag);
+  // The colour that ranks of this host have in common.
+  int color_of_host() const;
   void abort(const std::string& reason);
   // Its first error. Later calls find it destroyed.
   Error destroy();
@@ -65,14 +81,20 @@ class Communicator {
   // Ranks of this communicator that are known to have died or to be out of reach.
   std::vector<int> lost_ranks();
   int rank_of_world(int world) const { return group_->rank_of_world(world); }
-  const control::Member& member(int rank) const;
 
  private:
   Communicator(std::shared_ptr<executor::Context> context, std::uint64_t id, std::vector<int> ranks, int board,
-               std::uint32_t first_number, std::int64_t timeout_ms);
+               std::int64_t timeout_ms);
 
   void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
-  schedule::Call planned(const anello_call_t& call, bool in_place) const;
+  // How a call's elements travel and are combined, as far as its plan depends on that.
+  struct Terms {
+    const kernels::Reducer* reducer;
+    std::size_t element_bytes;
+    bool in_rank_order;
+  };
+  static Terms terms_of(const anello_call_t& call);
+  schedule::Call planned(const anello_call_t& call, const Terms& terms, bool in_place) const;
   std::shared_ptr<const executor::Plan> plan(const schedule::Call& call);
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool exchange(const anello_call_t& call, int record_kind, executor::Operation** under_way);
@@ -80,6 +102,8 @@ class Communicator {
   bool prepare_small(const anello_call_t& call, bool in_place, int record_kind);
   int allocate_board(int users);
   void give_back_board();
+  Split prepare_split(Seat seat);
+  std::shared_ptr<Communicator> child(std::uint64_t id, std::vector<int> ranks, int board);
 
   std::shared_ptr<executor::Context> context_;
   const std::int64_t timeout_ms_;
@@ -103,6 +127,7 @@ class Communicator {
   };
   Small small_{};
   std::atomic<std::uint32_t> children_{0};  // splits so far, equal on all ranks
+  std::atomic<std::uint32_t> groups_{0};    // that this rank was the first of
   std::once_flag destroyed_;
 };
 

@@ -1,5 +1,6 @@
 #include "control/ledger.h"
 
+#include "base/custom_op.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/kind.h"
@@ -15,7 +16,13 @@ namespace anello::control {
 namespace {
 
 const char* call_name(std::int32_t kind) {
-  return kind == kDupCall ? "comm_dup" : kind == kSplitCall ? "comm_split" : kind_name(kind);
+  switch (kind) {
+    case kDupCall: return "comm_dup";
+    case kSplitCall: return "comm_split";
+    case kWindowCreateCall: return "window_create";
+    case kWindowFreeCall: return "window_free";
+    default: return kind_name(kind);
+  }
 }
 
 // The finaliser of a 64-bit mixing hash: every input bit reaches every output bit.
@@ -45,7 +52,7 @@ std::uint64_t named_algorithm(std::string_view name) {
 
 std::string CallRecord::describe() const {
   std::string call = call_name(kind);
-  if (kind == ANELLO_BARRIER || kind == kDupCall || kind == kSplitCall) {
+  if (kind == ANELLO_BARRIER || kind >= kDupCall) {
     call += "()";
   } else {
     call += "(";
@@ -55,7 +62,7 @@ std::string CallRecord::describe() const {
     if (!pairs) call = text(call, "count ", count, kind_is_varying(kind) ? text(" in parts #", std::uint32_t(root)) : "", ", ");
     call += dtype_name(static_cast<anello_dtype_t>(dtype));
     if (kind_reduces(kind)) {
-      call = text(call, ", ", op_name(static_cast<anello_op_t>(op)));
+      call = text(call, ", ", op_text(op));
     }
     if (rooted) call = text(call, ", root ", root);
     if (algorithm != 0) {

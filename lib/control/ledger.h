@@ -18,10 +18,12 @@ namespace anello::control {
 // Kinds beyond anello_kind_t: calls that are made of collectives.
 inline constexpr std::int32_t kDupCall = 100;
 inline constexpr std::int32_t kSplitCall = 101;
+inline constexpr std::int32_t kWindowCreateCall = 102;
+inline constexpr std::int32_t kWindowFreeCall = 103;
 
 struct CallFields {
   std::uint32_t sequence = 0;
-  std::int32_t kind = 0;   // anello_kind_t, kDupCall or kSplitCall
+  std::int32_t kind = 0;   // anello_kind_t, or one of the above
   std::int32_t dtype = 0;
   std::int32_t op = 0;
   std::int32_t root = 0;

@@ -47,7 +47,8 @@ std::shared_ptr<LocalGroup> LocalGroup::make(int ranks, std::vector<UniqueFd> wa
     throw Error(ANELLO_ERR_RESOURCE, text("shared memory of ", bytes, " bytes is not allowed: ",
                                           system_text("ftruncate", errno)));
   }
-  if (::fcntl(group->memory_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+  // It may grow (extent.h), which takes nothing from anybody; shrinking would make SIGBUS of others' next access.
+  if (::fcntl(group->memory_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
     throw system_error("fcntl(F_ADD_SEALS)", errno);
   }
   // The fixed part and the first communicator's board now; other boards and the rings when they are first used.

@@ -3,15 +3,31 @@
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "executor/fold.h"
 #include "executor/run.h"
 
 #include <algorithm>
 
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace anello::executor {
+namespace {
+
+void ring(int descriptor) {
+  const std::uint64_t one = 1;
+  // A counter that cannot take it is full, and wakes whoever reads it all the same.
+  [[maybe_unused]] const ssize_t written = ::write(descriptor, &one, sizeof one);
+}
+
+void silence(int descriptor) {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t taken = ::read(descriptor, &count, sizeof count);
+}
+
+}  // namespace
 
 Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us)
     : job_(std::move(job)),
@@ -194,6 +210,9 @@ Operation* Context::acquire_locked(Group& group) {
   operation->last_progress_ns = 0;
   operation->asked_ns = 0;
   operation->reducer = nullptr;
+  operation->custom.reset();
+  operation->function_threw = false;
+  operation->staged.result = nullptr;
   return operation;
 }
 
@@ -204,12 +223,14 @@ void Context::release(Operation* operation) {
 
 void Context::release_locked(Operation* operation) {
   operation->plan.reset();
+  operation->custom.reset();
   operation->group = nullptr;
   operation->state = Operation::State::idle;
   // Scratch of a large call is not kept for ever: first touch costs, but so does a process that never shrinks.
   constexpr std::size_t kKeep = 64 * 1024 * 1024;
   if (operation->run.scratch.size() > kKeep) std::vector<std::byte>().swap(operation->run.scratch);
   if (operation->run.accumulator.size() > kKeep) std::vector<std::byte>().swap(operation->run.accumulator);
+  if (operation->staged.memory.size() > kKeep) std::vector<std::byte>().swap(operation->staged.memory);
   free_operations_.push(operation);
 }
 
@@ -255,9 +276,40 @@ void Context::post(Operation& operation, control::CallRecord& record) {
 }
 
 void Context::wake_driver() {
-  if (!asleep_) return;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(job_->wake_descriptor(), &one, sizeof one);
+  if (asleep_) ring(job_->wake_descriptor());
+}
+
+void Context::tell_of_completion(int descriptor) {
+  const Lock held = lock();
+  told_.push_back(descriptor);
+}
+
+void Context::tell_no_more(int descriptor) {
+  const Lock held = lock();
+  told_.erase(std::find(told_.begin(), told_.end(), descriptor));
+}
+
+int Context::completion_descriptor() {
+  const Lock held = lock();
+  if (!completions_) {
+    completions_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    if (!completions_) throw system_error("eventfd", errno);
+    told_.push_back(completions_.get());
+  }
+  return completions_.get();
+}
+
+void Context::progress_once() {
+  const Lock held = lock();
+  if (completions_) silence(completions_.get());
+  if (driving_) return;  // somebody else does
+  const kernels::DefaultFloats floats;
+  progress();
+  if (now_ns() >= next_tick_ns_) {
+    check_deadlines();
+    tick(nullptr);
+  }
+  if (unfinished_ > 0) watch_in_background();
 }
 
 Context::Exchanged Context::exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
@@ -299,6 +351,13 @@ void Context::activate(Group& group) {
 
 void Context::finish(Operation& operation, const Error& error) {
   Group& group = *operation.group;
+  if (operation.function_threw && !error) {
+    operation.function_threw = false;
+    fail(group, Error(ANELLO_ERR_STATE, text("operation '", operation.custom->name, "' of the caller's own threw an exception on ",
+                                             job_->describe(rank_)), rank_), true);
+    return;
+  }
+  if (!error) operation.staged.deliver();
   if (operation.state == Operation::State::active && !is_message(operation.kind)) {
     const bool oldest = group.is_oldest(operation);
     group.window.remove(&operation);
@@ -316,6 +375,7 @@ void Context::finish(Operation& operation, const Error& error) {
   operation.run.ready.clear();
   --unfinished_;
   operation.done.store(true, std::memory_order_release);
+  for (const int descriptor : told_) ring(descriptor);
   if (waiters_ > 0) changed_.notify_all();
   wake_driver();  // abort and destroy end what a sleeping thread waits for
   if (!error && !group.window.empty() && !group.error) activate(group);
@@ -436,6 +496,11 @@ void Context::drop_all(EarlyFrames& frames) {
 
 void Context::consumed(Flow& flow, std::size_t bytes) {
   flow.owed += bytes + kFrameCost;
+  if (flow.owes_much()) want_to_send(flow);
+}
+
+void Context::consumed_small(Flow& flow, std::size_t bytes) {
+  flow.small_owed += bytes + kFrameCost;
   if (flow.owes_much()) want_to_send(flow);
 }
 

@@ -60,6 +60,15 @@ class Context {
   void leave_to_background();
   // Drives once, without waiting; whether it is done.
   bool test(Operation& operation);
+  // The same, and looks at its deadline: for who waits for operations of several contexts.
+  bool tend(Operation& operation);
+  // Every operation that ends adds to this eventfd, until told otherwise.
+  void tell_of_completion(int descriptor);
+  void tell_no_more(int descriptor);
+  // One such descriptor of the context's own, for event loops; made when first asked for. Throws Error.
+  int completion_descriptor();
+  // Drives once, and looks at the deadlines of what is under way. Empties that descriptor.
+  void progress_once();
   // For a prepared probe that is not posted: looks once. Throws the group's first error.
   bool probe_now(Operation& probe);
   // Until one of them is done. Null entries are skipped.
@@ -89,6 +98,7 @@ class Context {
   void drop_all(EarlyFrames& frames);
   // Bytes of a counted frame have been used: they go back to the sender's credit in time.
   void consumed(Flow& flow, std::size_t bytes);
+  void consumed_small(Flow& flow, std::size_t bytes);  // of eager
   // A whole frame of a step, kept while it arrived: to its operation, which may have been entered meanwhile.
   void arrived_early(Flow& flow, EarlyFrame* frame);
   // A whole frame for a communicator that this rank has not created yet.
@@ -99,6 +109,7 @@ class Context {
   void post_send(Operation& operation);
   void post_receive(Operation& operation);
   void post_probe(Operation& operation);
+  bool known_type(Flow& flow, const transport::FrameHeader& header);
   void on_eager(Flow& flow, EarlyFrame* frame);
   void on_announce(Flow& flow, const transport::FrameHeader& header);
   void on_grant(Flow& flow, const transport::FrameHeader& header);
@@ -132,6 +143,7 @@ class Context {
 
   void tick(Operation* watched);
   void check_deadline(Operation& watched);
+  void check_deadlines();
   void check_gone();
   bool gone_for(const Group& group, int peer, std::string& how) const;
   std::string waits_for(const Operation& operation) const;
@@ -167,6 +179,8 @@ class Context {
   std::int64_t next_tick_ns_ = 0;
 
   UniqueFd epoll_;
+  UniqueFd completions_;
+  std::vector<int> told_;                       // eventfds that learn of completions
   std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used
   std::vector<Route*> open_routes_;
   int sockets_ = 0;                             // of the open routes

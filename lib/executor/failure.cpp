@@ -106,6 +106,27 @@ void Context::tick(Operation* watched) {
   }
 }
 
+// Of all that is under way, for a rank that never waits.
+void Context::check_deadlines() {
+  std::vector<Operation*> under_way;
+  for (auto& [id, group] : groups_) {
+    if (group->window.front() != nullptr) under_way.push_back(group->window.front());
+    const auto add = [&](const OperationFifo& list) {
+      for (Operation* each = list.front(); each != nullptr; each = OperationFifo::after(each)) under_way.push_back(each);
+    };
+    add(group->receives);
+    add(group->matched);
+    for (const Flow& flow : group->flows) {
+      add(flow.announcing);
+      add(flow.announced);
+      add(flow.granted);
+    }
+  }
+  for (Operation* each : under_way) {
+    if (each->state != Operation::State::done) check_deadline(*each);  // else one of its communicator before it failed all
+  }
+}
+
 void Context::check_deadline(Operation& watched) {
   const bool message = is_message(watched.kind);
   const std::uint64_t movement = message ? watched.movement : watched.group->movement;

@@ -26,8 +26,8 @@ void reduce_lines(Operation& operation, std::byte* into, int last, int size, Lin
     return;
   }
   if (!reducer.accumulates) {
-    reducer.reduce(into, line(0), line(1), count);
-    for (int peer = 2; peer <= last; ++peer) reducer.reduce(into, into, line(peer), count);
+    operation.combine(into, line(0), line(1), count);
+    for (int peer = 2; peer <= last; ++peer) operation.combine(into, into, line(peer), count);
     if (reducer.finishes) reducer.finish_in_type(into, into, count, size);
     return;
   }

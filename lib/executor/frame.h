@@ -6,9 +6,12 @@
 
 namespace anello::executor {
 
+// Tags of Anello's own messages between ranks of a communicator; the caller's are below, and ANELLO_ANY_TAG means those.
+inline constexpr int kInternalTags = 1 << 30;
+
 enum class FrameKind : std::uint16_t {
   step = 1,     // a piece of a schedule step's message; sequence and digest name the operation
-  credit = 2,   // argument: bytes that the receiver has consumed of this communicator's frames
+  credit = 2,   // argument: bytes that the receiver has consumed of this communicator's frames, of eager in the upper half
   leave = 3,    // the sender has destroyed the communicator; everything it sent came before
   eager = 4,    // a whole small message of send; tag, argument: credit returned as in step
   announce = 5, // a large message of send waits; tag, argument: its bytes, sequence: its number at the sender
@@ -27,11 +30,14 @@ inline std::uint64_t told_bytes(const transport::FrameHeader& header) {
   return std::uint64_t{header.flags} << 32 | header.tag;
 }
 
-// Frames of step and eager are counted against the credit of (communicator, peer), with this much for the frame itself.
+// Frames of step and of eager are counted, each against a credit of (communicator, peer), with this much for the frame itself.
 inline constexpr std::size_t kFrameCost = 64;
 // What one rank may have under way to another within one communicator before the other has used it. Large enough to
 // keep a loopback or a datacentre link busy, small enough that a process with hundreds of such pairs stays in bounds.
 inline constexpr std::size_t kCredit = 1024 * 1024;
+// The same for small messages of send. Apart from the former: whether a small send returns may not depend on what the peer has
+// used of a collective.
+inline constexpr std::size_t kSmallCredit = kCredit / 2;
 // Operations that are not their communicator's oldest leave this much of it alone, so that the oldest can always go on
 // (and with it, one after the other, all of them).
 inline constexpr std::size_t kCreditForOldest = kCredit / 2;

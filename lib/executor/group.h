@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace anello::executor {
@@ -22,7 +23,9 @@ struct Flow {
   int peer = -1;           // rank in the group
   Route* route = nullptr;  // the lane to the peer, shared with other communicators; null for this rank itself
   std::size_t credit = kCredit;
+  std::size_t small_credit = kSmallCredit;
   std::size_t owed = 0;    // consumed here and not yet given back
+  std::size_t small_owed = 0;
   Fifo<RunLane, &RunLane::next> steps;
   OperationFifo announcing;  // sends not yet announced, in the order of posting
   OperationFifo announced;   // sends that wait for their grant
@@ -35,7 +38,17 @@ struct Flow {
   bool listed = false;       // in route's list of flows with something to send
   Flow* next = nullptr;
 
-  bool owes_much() const { return owed >= kCredit / 4; }
+  bool owes_much() const { return owed >= kCredit / 4 || small_owed >= kSmallCredit / 4; }
+  // All that is owed, as the argument of a header.
+  std::uint64_t give_back() { return std::exchange(owed, 0) | std::uint64_t{std::exchange(small_owed, 0)} << 32; }
+  // False where the peer gives back what it never had.
+  bool take_back(std::uint64_t argument) {
+    const std::size_t back = argument & 0xffffffffu, small_back = argument >> 32;
+    if (back > kCredit - credit || small_back > kSmallCredit - small_credit) return false;
+    credit += back;
+    small_credit += small_back;
+    return true;
+  }
 };
 
 // A message that arrived, or was announced, before its receive was posted.

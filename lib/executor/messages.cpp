@@ -34,7 +34,7 @@ void Context::post_send(Operation& operation) {
     return;
   }
   if (Operation* receive = match_posted(group, group.rank, operation.tag)) {
-    deliver(*receive, group.rank, operation.tag, static_cast<std::uint16_t>(operation.dtype), operation.input,
+    deliver(*receive, group.rank, operation.tag, short_dtype(operation.dtype), operation.input,
             operation.bytes);
     finish(operation);
     return;
@@ -42,7 +42,7 @@ void Context::post_send(Operation& operation) {
   Unexpected waiting;
   waiting.source = group.rank;
   waiting.tag = operation.tag;
-  waiting.dtype = static_cast<std::uint16_t>(operation.dtype);
+  waiting.dtype = short_dtype(operation.dtype);
   waiting.bytes = operation.bytes;
   waiting.local = &operation;
   if (operation.bytes <= kEagerBytes) {
@@ -88,17 +88,18 @@ Operation* Context::match_posted(Group& group, int source, int tag) {
 
 // Fills in the status; false when the message cannot go into the receive, which has then ended.
 bool Context::fits(Operation& receive, int source, int tag, std::uint16_t dtype, std::size_t bytes) {
-  const std::string sender = text("rank ", source, " sent ", bytes / dtype_bytes(receive.dtype), " elements of ",
-                                  dtype_name(static_cast<anello_dtype_t>(dtype)), " with tag ", tag, ", rank ",
-                                  receive.group->rank, " receives at most ", receive.count, " of ",
-                                  dtype_name(receive.dtype), receive.label.quoted());
+  const auto both = [&] {
+    return text("rank ", source, " sent ", bytes / dtype_bytes(receive.dtype), " elements of ", dtype_name(long_dtype(dtype)),
+                " with tag ", tag, ", rank ", receive.group->rank, " receives at most ", receive.count, " of ",
+                dtype_name(receive.dtype), receive.label.quoted());
+  };
   receive.status = {source, tag, bytes / receive.element_bytes};
-  if (dtype != static_cast<std::uint16_t>(receive.dtype)) {
-    finish(receive, Error(ANELLO_ERR_MISMATCH, sender, receive.group->ranks[std::size_t(source)]));
+  if (dtype != short_dtype(receive.dtype)) {
+    finish(receive, Error(ANELLO_ERR_MISMATCH, both(), receive.group->ranks[std::size_t(source)]));
     return false;
   }
   if (bytes > receive.bytes) {
-    finish(receive, Error(ANELLO_ERR_TRUNCATE, sender, receive.group->ranks[std::size_t(source)]));
+    finish(receive, Error(ANELLO_ERR_TRUNCATE, both(), receive.group->ranks[std::size_t(source)]));
     return false;
   }
   return true;
@@ -120,17 +121,20 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
     finish(*message.local);
   } else if (message.eager != nullptr) {
     deliver(receive, message.source, message.tag, message.dtype, message.eager->payload.data(), message.bytes);
-    if (message.source != group.rank) consumed(group.flows[std::size_t(message.source)], message.bytes);
+    if (message.source != group.rank) consumed_small(group.flows[std::size_t(message.source)], message.bytes);
     drop(message.eager);
   } else {
     Flow& flow = group.flows[std::size_t(message.source)];
     const bool fit = fits(receive, message.source, message.tag, message.dtype, message.bytes);
-    if (fit) {
-      receive.peer = message.source;
-      receive.bytes = message.bytes;
+    grant(flow, message.number, receive.number, !fit);
+    if (!fit) return;
+    receive.peer = message.source;
+    receive.bytes = message.bytes;
+    if (message.bytes == 0) {
+      finish(receive);  // announced for want of credit; nothing will come
+    } else {
       group.matched.push(&receive);
     }
-    grant(flow, message.number, receive.number, !fit);
   }
 }
 
@@ -146,14 +150,23 @@ void Context::grant(Flow& flow, std::uint32_t sender_number, std::uint32_t recei
   want_to_send(flow);
 }
 
+bool Context::known_type(Flow& flow, const transport::FrameHeader& header) {
+  if (dtype_bytes(long_dtype(header.flags)) != 0) return true;
+  const int world = flow.group->ranks[std::size_t(flow.peer)];
+  fail(*flow.group, Error(ANELLO_ERR_CORRUPT, text(job_->describe(world), " sent a message of no data type (", header.flags, ")"),
+                          world), true);
+  return false;
+}
+
 void Context::on_eager(Flow& flow, EarlyFrame* frame) {
   Group& group = *flow.group;
+  if (!known_type(flow, frame->header)) return drop(frame);
   const int tag = static_cast<int>(frame->header.tag);
   if (Operation* receive = match_posted(group, flow.peer, tag)) {
     const std::size_t bytes = frame->header.bytes;
     deliver(*receive, flow.peer, tag, frame->header.flags, frame->payload.data(), bytes);
     drop(frame);
-    consumed(flow, bytes);
+    consumed_small(flow, bytes);
     return;
   }
   Unexpected message;
@@ -167,6 +180,7 @@ void Context::on_eager(Flow& flow, EarlyFrame* frame) {
 
 void Context::on_announce(Flow& flow, const transport::FrameHeader& header) {
   Group& group = *flow.group;
+  if (!known_type(flow, header)) return;
   Unexpected message;
   message.source = flow.peer;
   message.tag = static_cast<int>(header.tag);
@@ -214,13 +228,12 @@ Operation* Context::find_granted(Group& group, std::uint32_t number) {
 void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
   switch (static_cast<FrameKind>(header.kind)) {
     case FrameKind::credit:
-      if (header.argument > kCredit - std::min(kCredit, flow.credit)) {
+      if (!flow.take_back(header.argument)) {
         fail(*flow.group, Error(ANELLO_ERR_CORRUPT,
                                 job_->describe(flow.group->ranks[std::size_t(flow.peer)]) + " returned credit it never had"),
              true);
         return;
       }
-      flow.credit += header.argument;
       want_to_send(flow);
       return;
     case FrameKind::leave:

@@ -1,11 +1,13 @@
 #pragma once
 // One call under way: what was asked, how far it is, how it ended. Pooled by the context and reused with the memory it
 // has, so that a call like an earlier one allocates nothing. Guarded by the context's lock, but for `done`.
+#include "base/custom_op.h"
 #include "base/error.h"
 #include "base/label.h"
 #include "executor/frame.h"
 #include "executor/intrusive.h"
 #include "executor/plan.h"
+#include "executor/user_function.h"
 #include "kernels/reduce.h"
 
 #include <anello/anello.h>
@@ -14,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace anello::executor {
@@ -59,6 +62,18 @@ struct Run {
   bool starting = false;  // the ready stack is being worked off: who pushes need not start it
 };
 
+// A result that is formed beside the caller's buffer, and rounded into it at the end.
+struct Staged {
+  std::vector<std::byte> memory;
+  std::byte* result = nullptr;  // the caller's; null: nothing to do
+  std::size_t count = 0;
+  const kernels::Reducer* rounding = nullptr;
+
+  void deliver() {
+    if (result != nullptr) rounding->finish(std::exchange(result, nullptr), memory.data(), count, 1);
+  }
+};
+
 struct Operation {
   enum class State : std::uint8_t { idle, queued, active, done };
 
@@ -75,6 +90,9 @@ struct Operation {
   std::size_t count = 0;
   std::size_t element_bytes = 1;
   const kernels::Reducer* reducer = nullptr;
+  std::shared_ptr<const CustomOp> custom;  // of the caller's own operation
+  bool function_threw = false;             // the caller's own
+  Staged staged;
   std::int64_t timeout_ns = 0;
   Label label;
 
@@ -105,7 +123,17 @@ struct Operation {
 
   // Of a receive or probe: whether it is for such a message.
   bool matches(int source, int of_tag) const {
-    return (peer == ANELLO_ANY_SOURCE || peer == source) && (tag == ANELLO_ANY_TAG || tag == of_tag);
+    return (peer == ANELLO_ANY_SOURCE || peer == source) &&
+           (tag == of_tag || (tag == ANELLO_ANY_TAG && (of_tag & kInternalTags) == 0));
+  }
+
+  // into[i] = left[i] op right[i]
+  void combine(std::byte* into, const std::byte* left, const std::byte* right, std::size_t elements) {
+    if (custom == nullptr) {
+      reducer->reduce(into, left, right, elements);
+    } else if (!call_user_function(*custom, into, left, right, elements, dtype)) {
+      function_threw = true;
+    }
   }
 
   std::byte* at(const schedule::Slice& slice) {

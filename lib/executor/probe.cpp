@@ -22,9 +22,9 @@ void Context::post_probe(Operation& probe) {
 
 void Context::answer(Operation& probe, std::deque<Unexpected>::iterator found) {
   Group& group = *probe.group;
-  const std::size_t element = dtype_bytes(static_cast<anello_dtype_t>(found->dtype));
+  const std::size_t element = dtype_bytes(long_dtype(found->dtype));
   probe.status = {found->source, found->tag, found->bytes / element};
-  probe.dtype = static_cast<anello_dtype_t>(found->dtype);
+  probe.dtype = long_dtype(found->dtype);
   if (!probe.claims) return;
   found->claim = group.next_claim++;
   if (found->claim == 0) found->claim = group.next_claim++;  // past the wrap; 0 is none

@@ -142,6 +142,13 @@ bool Context::test(Operation& operation) {
   return operation.done.load(std::memory_order_relaxed);
 }
 
+bool Context::tend(Operation& operation) {
+  if (test(operation)) return true;
+  const Lock held = lock();
+  if (!driving_) tick(&operation);
+  return operation.done.load(std::memory_order_relaxed);
+}
+
 template <class Done>
 void Context::wait_until(Lock& held, Done&& done, Operation* watched) {
   while (!done()) {

@@ -93,7 +93,7 @@ bool Route::fill(Flow& flow) {
   if (flow.owes_much()) {
     leaving_.kind = Leaving::Kind::note;
     leaving_.header = header_of(FrameKind::credit, *flow.group);
-    leaving_.header.argument = std::exchange(flow.owed, 0);
+    leaving_.header.argument = flow.give_back();
     return true;
   }
   return false;
@@ -118,13 +118,13 @@ bool Route::fill_announcement(Flow& flow) {
   leaving_.operation = operation;
   FrameHeader& header = leaving_.header;
   const std::size_t cost = operation->bytes + kFrameCost;
-  if (operation->bytes <= kEagerBytes && flow.credit >= cost + kCreditForOldest) {
+  if (operation->bytes <= kEagerBytes && flow.small_credit >= cost) {
     header = header_of(FrameKind::eager, *flow.group);
     header.bytes = static_cast<std::uint32_t>(operation->bytes);
-    header.argument = std::exchange(flow.owed, 0);
+    header.argument = flow.give_back();
     leaving_.kind = Leaving::Kind::eager;
     leaving_.payload = operation->input;
-    flow.credit -= cost;
+    flow.small_credit -= cost;
   } else {
     header = header_of(FrameKind::announce, *flow.group);
     header.argument = operation->bytes;
@@ -132,7 +132,7 @@ bool Route::fill_announcement(Flow& flow) {
   }
   header.sequence = operation->number;
   header.tag = static_cast<std::uint32_t>(operation->tag);
-  header.flags = static_cast<std::uint16_t>(operation->dtype);
+  header.flags = short_dtype(operation->dtype);
   return true;
 }
 
@@ -159,11 +159,12 @@ bool Route::fill_step(Flow& flow) {
     const std::size_t left = whole - lane->sent;
     std::size_t bytes = std::min(left, transport::kMaxFrameBytes);
     if (allowed < bytes + kFrameCost) {
-      // Not in crumbs: a frame that is worth its header, in whole elements of any type.
+      // Not in crumbs: a frame that is worth its header.
       constexpr std::size_t kWorthwhile = 32 * 1024;
       if (allowed < kWorthwhile + kFrameCost) continue;
       bytes = (allowed - kFrameCost) & ~std::size_t{63};
     }
+    bytes -= bytes < left ? bytes % operation.element_bytes : 0;
     flow.credit -= bytes + kFrameCost;
     leaving_.kind = Leaving::Kind::step;
     leaving_.lane = lane;
@@ -174,7 +175,7 @@ bool Route::fill_step(Flow& flow) {
     leaving_.header.bytes = static_cast<std::uint32_t>(bytes);
     leaving_.header.sequence = operation.sequence;
     leaving_.header.digest = operation.digest;
-    leaving_.header.argument = std::exchange(flow.owed, 0);
+    leaving_.header.argument = flow.give_back();
     leaving_.payload = operation.at(operation.plan->schedule.steps[step].from) + lane->sent;
     return true;
   }
@@ -255,6 +256,7 @@ void Route::classify(const FrameHeader& header) {
   using Mode = Arriving::Mode;
   arriving_ = {};
   arriving_.mode = Mode::discard;
+  torn_.clear();
   Group* group = context_.find_group(header.communicator);
   if (group == nullptr) {
     if (context_.retired(header.communicator)) return;
@@ -269,15 +271,12 @@ void Route::classify(const FrameHeader& header) {
   const auto kind = static_cast<FrameKind>(header.kind);
   if (kind == FrameKind::step || kind == FrameKind::eager) {
     // Credit given back rides on what goes the other way.
-    if (header.argument > kCredit - std::min(kCredit, flow.credit)) {
+    if (!flow.take_back(header.argument)) {
       context_.fail(*group, Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " returned credit it never had",
                                   peer_), true);
       return;
     }
-    if (header.argument > 0) {
-      flow.credit += header.argument;
-      list(flow);
-    }
+    if (header.argument > 0) list(flow);
   }
   if (kind == FrameKind::eager) {
     arriving_.mode = Mode::keep;
@@ -347,13 +346,7 @@ bool Route::consume() {
           ++lane.flow->group->movement;
           break;
         }
-        const auto view = endpoint_->view();
-        bytes = std::min(view.size(), left);
-        // Whole elements, and multiples of 16 bytes where more is to come, so that the next view is aligned.
-        if (bytes < left) bytes &= ~std::size_t{15};
-        if (bytes == 0) return moved;
-        apply(lane, view.data(), bytes);
-        endpoint_->consume(bytes);
+        bytes = combine(lane, left);
         break;
       }
       case Mode::discard:
@@ -368,6 +361,33 @@ bool Route::consume() {
     moved = true;
   }
   return moved;
+}
+
+// Combines what is there of the current receive's message with what it belongs to; how much that was.
+std::size_t Route::combine(RunLane& lane, std::size_t left) {
+  const auto view = endpoint_->view();
+  const std::size_t element = lane.operation->element_bytes;
+  std::size_t bytes = std::min(view.size(), left);
+  if (torn_.empty() && 16 % element == 0) {
+    // Multiples of 16 where more is to come, so that the next view is aligned.
+    if (bytes < left) bytes &= ~std::size_t{15};
+  } else if (torn_.empty() && bytes >= element) {
+    bytes -= bytes % element;
+  } else {
+    // An element of the caller's own, torn by the end of a ring or of what a socket has given so far.
+    bytes = std::min(bytes, element - torn_.size());
+    torn_.insert(torn_.end(), view.begin(), view.begin() + static_cast<std::ptrdiff_t>(bytes));
+    if (torn_.size() == element) {
+      apply(lane, torn_.data(), element);
+      torn_.clear();
+    }
+    if (bytes > 0) endpoint_->consume(bytes);
+    return bytes;
+  }
+  if (bytes == 0) return 0;
+  apply(lane, view.data(), bytes);
+  endpoint_->consume(bytes);
+  return bytes;
 }
 
 // All of the frame is here.

@@ -73,6 +73,7 @@ class Route {
 
   void classify(const transport::FrameHeader& header);
   bool consume();
+  std::size_t combine(RunLane& lane, std::size_t left);
   void arrived(transport::FrameHeader header);
   void break_off();
 
@@ -84,6 +85,7 @@ class Route {
   Fifo<Flow, &Flow::next> flows_;
   Leaving leaving_;
   Arriving arriving_;
+  std::vector<std::byte> torn_;  // the beginning of an element whose rest is still to come
   std::int64_t broken_since_ns_ = 0;
 };
 

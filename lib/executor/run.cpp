@@ -47,7 +47,7 @@ void do_local(Operation& operation, const Step& step) {
       if (wide) {
         reducer->accumulate(into, from, count);
       } else {
-        reducer->reduce(into, step.reversed ? from : into, step.reversed ? into : from, count);
+        operation.combine(into, step.reversed ? from : into, step.reversed ? into : from, count);
       }
       break;
     case Kind::finish:
@@ -236,7 +236,7 @@ void apply(RunLane& lane, const std::byte* data, std::size_t bytes) {
     return;
   }
   const std::byte* from = operation.at(step.from) + done * operation.element_bytes;
-  reducer->reduce(into, step.reversed ? data : from, step.reversed ? from : data, count);
+  operation.combine(into, step.reversed ? data : from, step.reversed ? from : data, count);
 }
 
 void frame_done(RunLane& lane) {

@@ -41,6 +41,41 @@ TEST_CASE("messages of every size arrive, posted before or after they are sent")
   }) == "");
 }
 
+TEST_CASE("an empty message arrives also when the credit is used up") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  CHECK(run_ranks(2, transports.c_str(), [](const Rank& me) {
+    constexpr std::size_t kFull = 300;  // of 4 KiB: more than the credit; then empty ones, more than what is left of it
+    constexpr std::size_t kMessages = 500;
+    std::vector<unsigned char> data(4096);
+    std::vector<anello_request_t> requests(kMessages, ANELLO_REQUEST_NULL);
+    for (std::size_t i = 0; me.rank == 0 && i < kMessages; ++i) {
+      me.ok(anello_isend(data.data(), i < kFull ? data.size() : 0, ANELLO_BYTE, 1, 0, me.comm, &requests[i]), "isend");
+    }
+    me.ok(anello_barrier(me.comm), "barrier");
+    for (std::size_t i = 0; me.rank == 1 && i < kMessages; ++i) {
+      anello_status_t status{};
+      me.ok(anello_recv(data.data(), data.size(), ANELLO_BYTE, 0, 0, me.comm, &status), "recv");
+      if (status.count != (i < kFull ? data.size() : 0)) me.report.wrong("message ", i, " has ", status.count);
+    }
+    me.ok(anello_wait_all(requests.size(), requests.data(), nullptr), "wait_all");
+  }) == "");
+}
+
+TEST_CASE("a small send returns though its receiver waits for another, also after large collectives") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  CHECK(run_ranks(2, transports.c_str(), [](const Rank& me) {
+    std::vector<unsigned char> large(180'000), data(4096);
+    // Before each the receiver has used more of the credit, without giving back all.
+    for (int round = 0; round < 12; ++round) {
+      me.ok(anello_broadcast(large.data(), large.size(), ANELLO_BYTE, 0, me.comm), "broadcast");
+      for (const int tag : {1, 2, 3}) {
+        if (me.rank == 0) me.ok(anello_send(data.data(), data.size(), ANELLO_BYTE, 1, tag, me.comm), "send");
+        if (me.rank == 1) me.ok(anello_recv(data.data(), data.size(), ANELLO_BYTE, 0, 4 - tag, me.comm, nullptr), "recv");
+      }
+    }
+  }) == "");
+}
+
 TEST_CASE("messages match by source and tag, in order, and by wildcards") {
   const auto transports = GENERATE(as<std::string>(), "shm", "tcp");
   CHECK(run_ranks(3, transports.c_str(), [](const Rank& me) {

@@ -1,7 +1,8 @@
 #pragma once
 // The judge's side: starts ranks as processes, listens to what they say, and ends those that it started.
+#include "support/process.h"
+
 #include <cstdint>
-#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -10,7 +11,7 @@
 
 namespace failures {
 
-using Settings = std::map<std::string, std::string>;
+using anello::test::own_path, anello::test::Settings, anello::test::start;
 
 struct Line {
   std::int64_t time_ns = 0;
@@ -58,10 +59,7 @@ class Ranks {
   std::vector<Process> processes_;
 };
 
-std::string own_path();
 // A number from the environment, for longer runs: FAILURE_KILLS, FAILURE_SEED, FAILURE_COMPUTE_MS.
 std::int64_t knob(const char* name, std::int64_t fallback);
-// Starts a program with these variables besides its parent's, in and out connected to in_fd and out_fd (-1: as here).
-pid_t start(const std::vector<std::string>& command, const Settings& environment, int in_fd, int out_fd);
 
 }  // namespace failures

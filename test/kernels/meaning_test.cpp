@@ -1,6 +1,6 @@
 // What each operation means, in arithmetic written a second time and element by element.
 #include "operands.h"
-#include "small_float.h"
+#include "support/small_float.h"
 
 #include <catch2/catch.hpp>
 

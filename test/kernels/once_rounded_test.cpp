@@ -1,6 +1,6 @@
 // Sums of 16- and 8-bit floats over many sources, against an oracle in long double.
 #include "operands.h"
-#include "small_float.h"
+#include "support/small_float.h"
 
 #include <catch2/catch.hpp>
 

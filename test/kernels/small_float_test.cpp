@@ -1,5 +1,5 @@
 #include "kernels/float8.h"
-#include "small_float.h"
+#include "support/small_float.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,5 @@
 #pragma once
 // 16- and 8-bit floats by definition, in long double and without bit tricks: what the kernels are held against.
-#include "base/dtype.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

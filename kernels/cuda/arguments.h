@@ -1,0 +1,24 @@
+#pragma once
+// What a launch hands to a kernel, by value. Host and device compilers must lay it out alike.
+#include <cstdint>
+
+namespace anello::kernels::cuda {
+
+inline constexpr int kMaxOperands = 8;   // sources, and destinations
+inline constexpr int kMaxThreads = 512;  // of a block; any multiple of kWarp up to this is right
+inline constexpr int kWarp = 32;
+
+struct Arguments {
+  const unsigned char* sources[kMaxOperands];
+  unsigned char* destinations[kMaxOperands];
+  std::uint64_t count;  // elements of the kernel's type
+  std::uint32_t head;   // of them, those before the first address at which all pointers have the granule's alignment
+  std::int32_t source_count;
+  std::int32_t destination_count;
+  std::int32_t ranks;  // AVG divides by it
+  // PROD (or LAND) of one source: what it is multiplied with, as often as fits.
+  alignas(16) unsigned char scalar[16];
+};
+static_assert(sizeof(Arguments) == 176);
+
+}  // namespace anello::kernels::cuda

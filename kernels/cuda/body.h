@@ -1,0 +1,168 @@
+#pragma once
+// What each thread of a reduction does: destination_j[i] = source_0[i] op .. op source_k[i], in that order. Compiled by
+// nvcc for the device, and by the host's compiler for tests, which call it once per thread.
+//
+// Bytes in flight decide the rate. A warp takes a hunk of kUnroll x 32 neighbouring units, loads all of two sources before
+// it combines them, and stores. A unit is the smallest number of bytes that is a whole number of granules and of elements.
+#include "kernels/cuda/arguments.h"
+#include "kernels/cuda/work.h"
+
+namespace anello::kernels::cuda {
+namespace {
+
+template <int bytes>
+struct WordOf { using type = std::uint32_t; };
+template <>
+struct WordOf<2> { using type = std::uint16_t; };
+template <>
+struct WordOf<1> { using type = std::uint8_t; };
+
+// One load or store.
+template <int bytes>
+struct alignas(bytes) [[gnu::may_alias]] Granule {
+  typename WordOf<bytes>::type words[bytes < 4 ? 1 : bytes / 4];
+};
+
+// So many bytes, loaded and stored by granules.
+template <int bytes, int granule>
+struct Unit {
+  static_assert(bytes % granule == 0);
+  Granule<granule> granules[bytes / granule];
+};
+
+// As many T as it holds.
+template <class T, class U>
+struct Content {
+  T items[sizeof(U) / sizeof(T)];
+};
+
+template <class U>
+ANELLO_INLINE U load(const unsigned char* from) {
+#ifdef __CUDA_ARCH__
+  __builtin_assume(__isGlobal(from));
+#endif
+  return *reinterpret_cast<const U*>(from);
+}
+
+template <class U>
+ANELLO_INLINE void store(unsigned char* into, const U& unit) {
+#ifdef __CUDA_ARCH__
+  __builtin_assume(__isGlobal(into));
+#endif
+  *reinterpret_cast<U*>(into) = unit;
+}
+
+// The running result of a unit: sums where they are wider than elements, else packed as in memory, to spare registers.
+template <class W, class U>
+class Running {
+  using Element = typename W::Element;
+  using Sum = typename W::Sum;
+  static constexpr int kCount = sizeof(U) / sizeof(Element);
+
+ public:
+  ANELLO_INLINE void start(const U& unit) {
+    if constexpr (W::kWidens) {
+      const auto from = __builtin_bit_cast(Elements, unit);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) held_.items[i] = W::widen(from.items[i]);
+    } else {
+      held_ = __builtin_bit_cast(Held, unit);
+    }
+  }
+  ANELLO_INLINE void add(const U& unit) {
+    const auto from = __builtin_bit_cast(Elements, unit);
+    auto sums = __builtin_bit_cast(Sums, held_);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sums.items[i] = W::combine(sums.items[i], W::widen(from.items[i]));
+    held_ = __builtin_bit_cast(Held, sums);
+  }
+  ANELLO_INLINE U finish(int ranks) const {
+    const auto sums = __builtin_bit_cast(Sums, held_);
+    Elements results;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) results.items[i] = W::finish(sums.items[i], ranks);
+    return __builtin_bit_cast(U, results);
+  }
+
+ private:
+  using Elements = Content<Element, U>;
+  struct Sums {
+    Sum items[kCount];
+  };
+  using Held = std::conditional_t<W::kWidens, Sums, U>;
+  Held held_;
+};
+
+template <class W, int granule>
+class Body {
+  static constexpr int kElementBytes = sizeof(typename W::Element);
+  using Whole = Unit<(kElementBytes > granule ? kElementBytes : granule), granule>;
+  using Single = Unit<kElementBytes, W::kAlignment>;
+  static constexpr int kPerUnit = sizeof(Whole) / kElementBytes;
+  static constexpr int kUnroll = granule == 16 ? W::kWide : granule == 1 ? 4 * W::kWide : 8;
+
+ public:
+  ANELLO_INLINE static void run(const Arguments& arguments, std::uint64_t thread, std::uint64_t threads) {
+    const std::uint64_t units = (arguments.count - arguments.head) / kPerUnit;
+    const std::uint64_t hunks = units / (kUnroll * kWarp);
+    const std::uint64_t first = std::uint64_t{arguments.head} * kElementBytes;
+#pragma unroll 1
+    for (std::uint64_t hunk = thread / kWarp; hunk < hunks; hunk += threads / kWarp) {
+      reduce<Whole, kUnroll>(arguments, first + (hunk * kUnroll * kWarp + thread % kWarp) * sizeof(Whole));
+    }
+#pragma unroll 1
+    for (std::uint64_t unit = hunks * kUnroll * kWarp + thread; unit < units; unit += threads) {
+      reduce<Whole, 1>(arguments, first + unit * sizeof(Whole));
+    }
+    // The head, and what the last unit leaves: less than a unit each.
+    const std::uint64_t rest = arguments.count - units * kPerUnit;
+#pragma unroll 1
+    for (std::uint64_t i = thread; i < rest; i += threads) {
+      const std::uint64_t element = i < arguments.head ? i : i + units * kPerUnit;
+      reduce<Single, 1>(arguments, element * kElementBytes);
+    }
+  }
+
+ private:
+  // So many units, each kWarp units behind the one before, of which the first is at this offset in bytes.
+  template <class U, int unroll>
+  ANELLO_INLINE static void reduce(const Arguments& arguments, std::uint64_t offset) {
+    constexpr std::uint64_t kStride = kWarp * sizeof(U);
+    const bool alone = arguments.source_count == 1;
+    U unit[unroll];
+    Running<W, U> sums[unroll];
+#pragma unroll
+    for (int k = 0; k < unroll; ++k) unit[k] = load<U>(arguments.sources[0] + offset + k * kStride);
+#pragma unroll
+    for (int k = 0; k < unroll; ++k) sums[k].start(unit[k]);
+    // A branch between two sources' loads costs nothing: no thread waits before it uses what it loaded.
+    if (!alone) {
+#pragma unroll
+      for (int k = 0; k < unroll; ++k) unit[k] = load<U>(arguments.sources[1] + offset + k * kStride);
+    } else if constexpr (W::kScales) {
+#pragma unroll
+      for (int k = 0; k < unroll; ++k) unit[k] = *reinterpret_cast<const U*>(arguments.scalar);
+    }
+    if (!alone || W::kScales) {
+#pragma unroll
+      for (int k = 0; k < unroll; ++k) sums[k].add(unit[k]);
+    }
+#pragma unroll 1
+    for (int s = 2; s < arguments.source_count; ++s) {
+#pragma unroll
+      for (int k = 0; k < unroll; ++k) unit[k] = load<U>(arguments.sources[s] + offset + k * kStride);
+#pragma unroll
+      for (int k = 0; k < unroll; ++k) sums[k].add(unit[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < unroll; ++k) unit[k] = sums[k].finish(arguments.ranks);
+#pragma unroll 1
+    for (int d = 0; d < arguments.destination_count; ++d) {
+#pragma unroll
+      for (int k = 0; k < unroll; ++k) store(arguments.destinations[d] + offset + k * kStride, unit[k]);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace anello::kernels::cuda

@@ -1,0 +1,26 @@
+#pragma once
+// From a reduction to a launch: which kernel, in which granules, how many threads. Pure, so that tests see each decision.
+#include "kernels/reduce_cuda.h"
+
+#include <string>
+
+namespace anello::kernels::cuda {
+
+struct Launch {
+  // The kernel: of this type and operation, or, where it copies, of none.
+  anello_dtype_t dtype = ANELLO_BYTE;
+  anello_op_t op = ANELLO_SUM;
+  bool copies = false;
+  int granule = 16;
+  Arguments arguments{};
+  unsigned blocks = 0;  // 0: nothing to do
+  unsigned threads = 0;
+};
+
+// "anello_float32_sum_16", "anello_copy_4".
+std::string kernel_name(anello_dtype_t dtype, anello_op_t op, int granule, bool copies);
+
+// ANELLO_OK, or what is wrong with the call: nothing was launched.
+Error plan(const CudaReduction& reduction, int multiprocessors, Launch& launch);
+
+}  // namespace anello::kernels::cuda

@@ -1,0 +1,54 @@
+// Writes the kernels of one image, a line each, for the sources that expand them: the device's, and the tests' for the host.
+// Runs while Anello is built.
+#include "kernels/cuda/runs_as.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace {
+
+using namespace anello;
+using namespace anello::kernels::cuda;
+
+struct Named {
+  int value;
+  const char* enumerator;
+  const char* name;
+};
+constexpr Named kDtypes[] = {
+#define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) {enumerator, #enumerator, #name},
+#include "base/dtypes.def"
+#undef ANELLO_DTYPE
+};
+constexpr Named kOps[] = {
+#define ANELLO_OP(enumerator, name, classes) {enumerator, #enumerator, #name},
+#include "base/ops.def"
+#undef ANELLO_OP
+};
+
+void list(const Named& dtype, const Named& op, int image) {
+  const auto type = static_cast<anello_dtype_t>(dtype.value);
+  if (image_of(type) != image || !is_kernel(type, static_cast<anello_op_t>(op.value))) return;
+  for (const int granule : kGranules) {
+    if (!has_granule(alignment(type), granule)) continue;
+    std::printf("ANELLO_KERNEL(anello_%s_%s_%d, %s, %s, %d)\n", dtype.name, op.name, granule, dtype.enumerator,
+                op.enumerator, granule);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: list_kernels IMAGE\n");
+    return 2;
+  }
+  const int image = std::atoi(argv[1]);
+  for (const Named& dtype : kDtypes) {
+    for (const Named& op : kOps) list(dtype, op, image);
+  }
+  if (image != image_of(ANELLO_BYTE)) return 0;
+  for (const int granule : kGranules) {
+    if (has_granule(1, granule)) std::printf("ANELLO_COPY_KERNEL(anello_copy_%d, %d)\n", granule, granule);
+  }
+}

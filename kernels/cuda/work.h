@@ -1,0 +1,90 @@
+#pragma once
+// What a kernel makes of its operands: load as Element, combine as Sum, store as Element. In an unnamed namespace, as
+// reduce_loops.h explains.
+#include "kernels/combine.h"
+#include "kernels/cuda/convert.h"
+
+namespace anello::kernels::cuda {
+namespace {
+
+template <anello_dtype_t dtype>
+struct Types;
+#define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) \
+  template <>                                                            \
+  struct Types<enumerator> {                                             \
+    using Storage = storage;                                             \
+    using Accumulator = accumulator;                                     \
+  };
+#include "base/dtypes.def"
+#undef ANELLO_DTYPE
+
+template <class T>
+struct ElementOf { using type = T; };
+template <class T>
+  requires requires { T::index; }
+struct ElementOf<T> { using type = Located<decltype(T::value), sizeof(T)>; };
+
+// Neither product is fused with the addition (nvcc -fmad=false), so that this is what the host's loops compute.
+template <class Complex>
+ANELLO_INLINE Complex product(Complex left, Complex right) {
+  const auto a = left.parts[0], b = left.parts[1], c = right.parts[0], d = right.parts[1];
+  return {canonical(a * c - b * d), canonical(a * d + b * c)};
+}
+
+template <anello_dtype_t dtype, anello_op_t op>
+struct Work {
+  using Element = typename ElementOf<typename Types<dtype>::Storage>::type;
+  using Sum = SumOf<Element, typename ElementOf<typename Types<dtype>::Accumulator>::type, op>;
+  static constexpr int kAlignment = alignof(typename Types<dtype>::Storage);
+  static constexpr bool kWidens = !std::is_same_v<Sum, Element>;
+  static constexpr bool kComplexes = class_of(dtype) == kComplex;
+  // Of one source, too: by Arguments::scalar. LAND is the product of bools.
+  static constexpr bool kScales = op == ANELLO_PROD || op == ANELLO_LAND;
+  // 16-byte loads of a source that a thread has under way: at 4, two blocks of 512 threads have 128 KiB of two sources. Where
+  // the arithmetic needs the registers, fewer; the test of ptxas' report says where.
+  static constexpr bool kDivides = op == ANELLO_AVG;
+  static constexpr bool kCompares = op == ANELLO_MIN || op == ANELLO_MAX || op == ANELLO_LAND || op == ANELLO_LOR || op == ANELLO_LXOR;
+  static constexpr bool kHard = (kCompares && sizeof(Element) == 1 && kFloating<Element>) ||
+                                (kDivides && (sizeof(Element) == 8 || sizeof(Element) == 1));
+  static constexpr int kWide = kHard ? 1 : kWidens || kDivides || (kCompares && sizeof(Element) <= 2) ? 2 : 4;
+
+  ANELLO_INLINE static Sum widen(Element value) {
+    if constexpr (kWidens) {
+      return device_widened(value);
+    } else {
+      return value;
+    }
+  }
+  ANELLO_INLINE static Sum combine(Sum left, Sum right) {
+    if constexpr (kComplexes) {
+      return product(left, right);
+    } else if constexpr (kWidens) {
+      return combine_loosely<op>(left, right);  // rounding makes all NaNs one
+    } else {
+      return kernels::combine<op>(left, right);
+    }
+  }
+  ANELLO_INLINE static Element finish(Sum sum, int ranks) {
+    if constexpr (op == ANELLO_AVG) sum = divided(sum, ranks);
+    if constexpr (kWidens) {
+      return device_rounded<Element>(sum);
+    } else {
+      return sum;
+    }
+  }
+};
+
+// Of one source only.
+struct Copy {
+  using Element = std::uint8_t;
+  using Sum = Element;
+  static constexpr int kAlignment = 1;
+  static constexpr bool kWidens = false, kScales = false;
+  static constexpr int kWide = 4;
+  ANELLO_INLINE static Sum widen(Element value) { return value; }
+  ANELLO_INLINE static Sum combine(Sum left, Sum) { return left; }
+  ANELLO_INLINE static Element finish(Sum sum, int) { return sum; }
+};
+
+}  // namespace
+}  // namespace anello::kernels::cuda

@@ -1,0 +1,101 @@
+#include "kernels/reduce_cuda.h"
+
+#include "base/text.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/runs_as.h"
+
+#include <bit>
+
+namespace anello::kernels {
+namespace {
+
+constexpr std::size_t kGranuleCount = std::size(cuda::kGranules);
+
+std::size_t slot(anello_dtype_t dtype, anello_op_t op, int granule, bool copies) {
+  const std::size_t pair = copies ? std::size_t{kDtypes} * kOps : static_cast<std::size_t>(dtype) * kOps + static_cast<std::size_t>(op);
+  return pair * kGranuleCount + static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(granule)));
+}
+
+}  // namespace
+
+CudaReducer::~CudaReducer() {
+  for (void* const library : libraries_) {
+    if (library != nullptr) driver_.unload_library(library);  // a driver that is shutting down refuses, and may
+  }
+}
+
+Error CudaReducer::reduce(const CudaReduction& reduction) {
+  int multiprocessor_count = 0;
+  cuda::Launch launch;
+  if (Error error = multiprocessors(multiprocessor_count)) return error;
+  if (Error error = cuda::plan(reduction, multiprocessor_count, launch)) return error;
+  if (launch.blocks == 0) return {};
+  void* kernel = nullptr;
+  if (Error error = find(launch.dtype, launch.op, launch.granule, launch.copies, kernel)) return error;
+  void* parameters[] = {&launch.arguments};
+  const int code = driver_.launch(kernel, launch.blocks, 1, 1, launch.threads, 1, 1, 0, reduction.stream, parameters, nullptr);
+  return code == 0 ? Error() : cuda::driver_error(driver_, "cuLaunchKernel", code);
+}
+
+Error CudaReducer::prepare(anello_dtype_t dtype, anello_op_t op) {
+  const bool reduces = is_dtype(dtype) && is_op(op) && makes_sense(dtype, op);
+  const cuda::RunsAs as = reduces ? cuda::runs_as(dtype, op) : cuda::RunsAs{ANELLO_BYTE, op, 1};
+  void* kernel = nullptr;
+  for (const int granule : cuda::kGranules) {
+    if (reduces && cuda::has_granule(cuda::alignment(as.dtype), granule)) {
+      if (Error error = find(as.dtype, as.op, granule, false, kernel)) return error;
+    }
+    if (cuda::has_granule(1, granule)) {
+      if (Error error = find(ANELLO_BYTE, op, granule, true, kernel)) return error;
+    }
+  }
+  return {};
+}
+
+Error CudaReducer::find(anello_dtype_t dtype, anello_op_t op, int granule, bool copies, void*& kernel) {
+  std::atomic<void*>& handle = kernels_[slot(dtype, op, granule, copies)];
+  kernel = handle.load(std::memory_order_acquire);
+  if (kernel != nullptr) return {};
+  const std::lock_guard lock(loading_);
+  void* image = nullptr;
+  if (Error error = library(cuda::image_of(dtype), image)) return error;
+  const std::string name = cuda::kernel_name(dtype, op, granule, copies);
+  if (const int code = driver_.find_kernel(&kernel, image, name.c_str()); code != 0) {
+    const Error cause = cuda::driver_error(driver_, "cuLibraryGetKernel", code);
+    return {cause.code(), text("kernel ", name, ": ", cause.text())};
+  }
+  handle.store(kernel, std::memory_order_release);
+  return {};
+}
+
+// Requires: loading_ is held.
+Error CudaReducer::library(int image, void*& library) {
+  void*& loaded = libraries_[static_cast<std::size_t>(image)];
+  if (loaded == nullptr) {
+    const int code = driver_.load_library(&loaded, images_.images[image].start, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    if (code != 0) {
+      loaded = nullptr;
+      return cuda::driver_error(driver_, "cuLibraryLoadData", code);
+    }
+  }
+  library = loaded;
+  return {};
+}
+
+Error CudaReducer::multiprocessors(int& count) {
+  int device = 0;
+  if (const int code = driver_.context_device(&device); code != 0) {
+    const Error cause = cuda::driver_error(driver_, "cuCtxGetDevice", code);
+    return {ANELLO_ERR_STATE, text("no CUDA context is current in this thread: ", cause.text())};
+  }
+  const bool kept = device >= 0 && static_cast<std::size_t>(device) < multiprocessors_.size();
+  if (kept) count = multiprocessors_[static_cast<std::size_t>(device)].load(std::memory_order_relaxed);
+  if (count != 0) return {};
+  if (const int code = driver_.device_attribute(&count, cuda::kMultiprocessors, device); code != 0) {
+    return cuda::driver_error(driver_, "cuDeviceGetAttribute", code);
+  }
+  if (kept) multiprocessors_[static_cast<std::size_t>(device)].store(count, std::memory_order_relaxed);
+  return {};
+}
+
+}  // namespace anello::kernels

@@ -1,0 +1,27 @@
+#pragma once
+// What this thread has called since anello_group_begin: calls that would wait are posted, and waited for together at the end.
+#include <anello/anello.h>
+
+#include <vector>
+
+namespace anello::api {
+
+class CallGroup {
+ public:
+  // This thread's open one; nullptr outside.
+  static CallGroup* current();
+
+  // A request that the end waits for. status: the caller's, or NULL.
+  void add(anello_request_t request, anello_status_t* status);
+
+ private:
+  friend struct CallGroups;
+  int depth_ = 1;
+  std::vector<anello_request_t> requests_;
+  std::vector<anello_status_t*> statuses_;
+};
+
+// Throws inside a group: a call of this name waits for something that its end would bring.
+void refuse_in_group(const char* name);
+
+}  // namespace anello::api

@@ -1,0 +1,34 @@
+#pragma once
+// What a request waits for, and waiting for one or for all of many.
+#include "api/making.h"
+
+namespace anello::api {
+
+// The operation of a request, kept alive while the object lives; null for the null request. Throws for a bad handle.
+class Held {
+ public:
+  explicit Held(anello_request_t request) : use_(requests(), number(request)) {
+    if (!use_ && request != ANELLO_REQUEST_NULL) {
+      throw Error(ANELLO_ERR_STATE, "the request was completed before, or never was one");
+    }
+  }
+  executor::Operation* operation() const { return use_ ? use_->operation() : nullptr; }
+  Making* alone() const { return use_ ? use_->alone() : nullptr; }
+  executor::Context* context() const { return use_ ? &use_->communicator->context() : nullptr; }
+  // There is nothing to wait for: a null request, or a persistent one that is not active.
+  bool idle() const { return operation() == nullptr && alone() == nullptr; }
+
+ private:
+  Requests::Use use_;
+};
+
+// Throws for a bad handle.
+bool is_idle(anello_request_t request);
+// Drives once, without waiting. True also where there is nothing to wait for.
+bool test_one(anello_request_t request);
+// Blocks until one of the requests is done; false when there is nothing to wait for.
+bool wait_for_one(std::size_t count, const anello_request_t* array);
+// Blocks until all are, whatever ranks of this process they are of.
+void wait_for_all(std::size_t count, const anello_request_t* array);
+
+}  // namespace anello::api

@@ -1,0 +1,51 @@
+#include "base/available_memory.h"
+
+#include "base/system_file.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <string>
+
+namespace anello {
+namespace {
+
+constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
+
+std::uint64_t number_in(const std::string& path) {
+  const std::string line = first_line(path);
+  return line.empty() || line[0] < '0' || line[0] > '9' ? kUnbounded : std::stoull(line);
+}
+
+std::uint64_t of_machine() {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  std::uint64_t kibibytes = 0;
+  while (file >> name >> kibibytes) {
+    if (name == "MemAvailable:") return kibibytes * 1024;
+    std::getline(file, unit);
+  }
+  return kUnbounded;
+}
+
+std::uint64_t of_cgroups() {
+  std::ifstream file("/proc/self/cgroup");
+  std::string line;
+  std::uint64_t least = kUnbounded;
+  while (std::getline(file, line)) {
+    if (line.rfind("0::/", 0) != 0) continue;
+    for (std::string path = line.substr(3); !path.empty(); path.erase(path.rfind('/'))) {
+      const std::string folder = "/sys/fs/cgroup" + path;
+      const std::uint64_t limit = number_in(folder + "/memory.max");
+      const std::uint64_t used = number_in(folder + "/memory.current");
+      if (limit != kUnbounded && used != kUnbounded) least = std::min(least, limit > used ? limit - used : 0);
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+std::uint64_t available_memory() { return std::min(of_machine(), of_cgroups()); }
+
+}  // namespace anello

@@ -1,0 +1,196 @@
+// Communicators that are made of others, and the boards that they get.
+#include "base/kind.h"
+#include "base/text.h"
+#include "communicator/communicator.h"
+#include "communicator/split.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace anello {
+namespace {
+
+std::uint64_t child_id(std::uint64_t parent, std::uint64_t child, std::uint64_t color) {
+  std::uint64_t id = parent ^ (child << 32 | (color & 0xffffffffu));
+  for (int round = 0; round < 2; ++round) {
+    id ^= id >> 31;
+    id *= 0x9fb21c651e98df25ull;
+    id ^= id >> 28;
+  }
+  return id;
+}
+
+// Beside all that split can say.
+constexpr std::uint64_t kOfGroup = 0x9e3779b97f4a7c15ull;
+
+}  // namespace
+
+// ---- Boards ----
+
+int Communicator::allocate_board(int users) {
+  const transport::Arena& arena = context_->job().arena();
+  if (!arena) return -1;
+  for (int board = 1; board < transport::kMaxBoards; ++board) {
+    std::uint32_t none = 0;
+    if (!arena.header().board_users[board].compare_exchange_strong(none, static_cast<std::uint32_t>(users))) continue;
+    if (!arena.commit_board(board)) {
+      arena.header().board_users[board].store(0);
+      return -1;
+    }
+    // What an earlier communicator left must not look like a line of this one.
+    for (int member = 0; member < arena.ranks(); ++member) {
+      for (transport::BoardLine& line : arena.board(board, member).line) line.number.store(0, std::memory_order_relaxed);
+    }
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return board;
+  }
+  return -1;  // all in use: the communicator works without one
+}
+
+void Communicator::give_back_board() {
+  if (board_ <= 0) return;
+  context_->job().arena().header().board_users[board_].fetch_sub(1, std::memory_order_acq_rel);
+}
+
+bool Communicator::share_arena(const control::Job& job, const std::vector<int>& world_ranks) {
+  const std::vector<control::Member>& members = job.members();
+  return std::all_of(world_ranks.begin(), world_ranks.end(), [&](int world) {
+    const control::Member& member = members[std::size_t(world)];
+    return member.local_index >= 0 && member.machine == members[std::size_t(world_ranks[0])].machine;
+  });
+}
+
+std::shared_ptr<Communicator> Communicator::child(std::uint64_t id, std::vector<int> ranks, int board) {
+  return std::shared_ptr<Communicator>(new Communicator(context_, id, std::move(ranks), board, timeout_ms_));
+}
+
+// ---- Split ----
+
+Split Communicator::prepare_split(Seat seat) {
+  Split split;
+  split.rank = rank();
+  split.number = children_++;
+  split.choices.resize(std::size_t(size()));
+  // Who will be the first of a colour, nobody knows yet. The board has as many users as there may be, so that it is nobody
+  // else's before the last one has come to it.
+  const bool joins = seat.color != ANELLO_UNDEFINED && size() > 1;
+  split.choices[std::size_t(rank())] = {seat.color, seat.key, joins ? allocate_board(size()) : -1};
+  return split;
+}
+
+std::shared_ptr<Communicator> Communicator::split(Seat seat, int record_kind) {
+  Split split = prepare_split(seat);
+  if (const Error error = run(split.gather(), nullptr, record_kind)) throw error;
+  return finish_split(split);
+}
+
+std::unique_ptr<Split> Communicator::post_split(Seat seat, int record_kind) {
+  auto split = std::make_unique<Split>(prepare_split(seat));
+  split->operation = start(split->gather(), record_kind);
+  context_->leave_to_background();
+  return split;
+}
+
+// A split that has failed keeps the boards reserved: others may have finished it, and use one.
+std::shared_ptr<Communicator> Communicator::finish_split(Split& split) {
+  const std::vector<Split::Choice>& choices = split.choices;
+  const Split::Choice own = choices[std::size_t(split.rank)];
+  std::vector<int> chosen;  // ranks of this communicator, in the order of the new one
+  for (int peer = 0; peer < size(); ++peer) {
+    if (own.color != ANELLO_UNDEFINED && choices[std::size_t(peer)].color == own.color) chosen.push_back(peer);
+  }
+  std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
+    return choices[std::size_t(a)].key < choices[std::size_t(b)].key;
+  });
+  std::vector<int> ranks;
+  for (const int peer : chosen) ranks.push_back(group_->ranks[std::size_t(peer)]);
+
+  const bool has_board = ranks.size() > 1 && share_arena(context_->job(), ranks);
+  if (own.board >= 0) {
+    std::atomic<std::uint32_t>& users = context_->job().arena().header().board_users[own.board];
+    const bool used = has_board && chosen[0] == split.rank;
+    users.fetch_sub(static_cast<std::uint32_t>(size() - (used ? int(ranks.size()) : 0)), std::memory_order_acq_rel);
+  }
+  if (chosen.empty()) return nullptr;
+  const int board = has_board ? choices[std::size_t(chosen[0])].board : -1;
+  return child(child_id(group_->id, split.number, static_cast<std::uint64_t>(std::int64_t{own.color})), std::move(ranks), board);
+}
+
+int Communicator::color_of_host() const {
+  const std::vector<control::Member>& members = context_->job().members();
+  const std::string& host = members[std::size_t(context_->rank())].host;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (members[std::size_t(group_->ranks[std::size_t(peer)])].host == host) return peer;
+  }
+  return rank();
+}
+
+// ---- Groups ----
+
+namespace {
+
+// What a member tells the first one, and what that answers.
+struct Application {
+  std::uint64_t list;  // a digest
+};
+struct Admission {
+  std::uint64_t id;
+  std::int32_t board;
+  std::int32_t differing;  // a member that gave another list; -1: all gave the same
+};
+
+std::uint64_t digest_of(const std::vector<int>& members) {
+  std::uint64_t digest = members.size();
+  for (const int member : members) digest = child_id(digest, std::uint64_t(member) + 1, 0);
+  return digest;
+}
+
+template <class Body>
+anello_call_t message(anello_kind_t kind, int peer, int tag, Body& body) {
+  anello_call_t call = ANELLO_CALL_INITIALIZER;
+  call.kind = kind;
+  call.peer = peer;
+  call.tag = executor::kInternalTags | tag;
+  call.dtype = ANELLO_BYTE;
+  call.count = sizeof body;
+  call.sendbuf = call.recvbuf = &body;
+  return call;
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> Communicator::create_group(const std::vector<int>& members, int tag) {
+  std::vector<int> ranks;
+  for (const int member : members) ranks.push_back(group_->ranks[std::size_t(member)]);
+  const auto pass = [&](const anello_call_t& call) {
+    if (const Error error = run(call, nullptr)) throw error;
+  };
+  const int first = members[0];
+  Application application{digest_of(members)};
+  Admission admission{0, -1, -1};
+  if (rank() == first) {
+    for (const int member : members) {
+      Application other{};
+      if (member == first) continue;
+      pass(message(ANELLO_RECV, member, tag, other));
+      if (other.list != application.list) admission.differing = member;
+    }
+    if (admission.differing < 0) {
+      admission.id = child_id(group_->id ^ kOfGroup, groups_++, static_cast<std::uint64_t>(rank()));
+      if (ranks.size() > 1 && share_arena(context_->job(), ranks)) admission.board = allocate_board(int(ranks.size()));
+    }
+    for (const int member : members) {
+      if (member != first) pass(message(ANELLO_SEND, member, tag, admission));
+    }
+  } else {
+    pass(message(ANELLO_SEND, first, tag, application));
+    pass(message(ANELLO_RECV, first, tag, admission));
+  }
+  if (admission.differing >= 0) {
+    throw Error(ANELLO_ERR_MISMATCH, text("anello_comm_create_group: ranks ", first, " and ", admission.differing,
+                                          " gave different lists of ranks, with tag ", tag));
+  }
+  return child(admission.id, std::move(ranks), admission.board);
+}
+
+}  // namespace anello

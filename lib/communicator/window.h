@@ -1,0 +1,56 @@
+#pragma once
+// Memory of each rank of a communicator that ranks of the same host reach by a pointer of their own.
+#include "communicator/communicator.h"
+#include "transports/extent.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace anello {
+
+class Window {
+ public:
+  // Collective. Throws Error, on all ranks where one has no memory.
+  static std::shared_ptr<Window> create(std::shared_ptr<Communicator> communicator, std::size_t bytes);
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  // Collective: once it has returned, on whatever rank, no rank uses its pointers any more. The memory goes with the object.
+  Error close();
+
+  struct Part {
+    std::byte* data;  // nullptr: not mapped here
+    std::size_t bytes;
+  };
+  Part own() const { return {own_, parts_[std::size_t(communicator_->rank())].bytes}; }
+  // Mapped when first asked for. Throws Error where the mapping fails.
+  Part part(int rank);
+  const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
+
+ private:
+  // What a rank tells the others of its part.
+  struct Said {
+    std::uint64_t address;  // in its own process
+    std::uint64_t offset;   // in the arena's file; 0: not there
+    std::uint64_t bytes;
+    std::uint64_t failed;   // 1: it has no memory
+  };
+  static_assert(sizeof(Said) == 4 * sizeof(std::uint64_t));
+
+  Window() = default;
+
+  std::shared_ptr<Communicator> communicator_;
+  std::vector<Said> parts_;
+  std::byte* own_ = nullptr;
+  transport::Extent extent_;
+  transport::ExtentMapping mapping_;
+  std::unique_ptr<std::byte[]> private_memory_;  // where nobody shares memory
+  std::mutex mutex_;
+  std::vector<transport::ExtentMapping> peers_;
+};
+
+}  // namespace anello

@@ -1,0 +1,18 @@
+#pragma once
+// Waiting for operations of several ranks of this process by one thread.
+#include "executor/context.h"
+
+#include <functional>
+#include <vector>
+
+namespace anello::executor {
+
+struct Awaited {
+  Context* context;
+  Operation* operation;
+};
+
+// Until one of them is done, or `or_else` (may be empty; asked about every millisecond) says so.
+void wait_across(const std::vector<Awaited>& awaited, const std::function<bool()>& or_else);
+
+}  // namespace anello::executor

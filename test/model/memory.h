@@ -1,0 +1,52 @@
+#pragma once
+// A buffer as a caller may have it: anywhere, with memory around it that nobody may touch.
+#include "model/operands.h"
+
+#include <cstring>
+
+namespace anello::model {
+
+class Memory {
+ public:
+  Memory(std::size_t bytes, int shift) : bytes_(bytes), shift_(std::size_t(shift)), all_(bytes + 2 * kMargin + 16) {
+    reset();
+  }
+  void reset() {
+    for (std::size_t i = 0; i < all_.size(); ++i) all_[i] = static_cast<unsigned char>(0xa5 + 7 * i);
+  }
+  unsigned char* data() { return all_.data() + begin(); }
+  std::size_t bytes() const { return bytes_; }
+  // All of it, the margins too, as the caller's own copy.
+  const Bytes& image() const { return all_; }
+  std::size_t begin() const {
+    // On 16 bytes, then shifted; the vector's memory is aligned itself.
+    return kMargin + shift_;
+  }
+
+ private:
+  static constexpr std::size_t kMargin = 64;
+  std::size_t bytes_;
+  std::size_t shift_;
+  Bytes all_;
+};
+
+// Byte of the buffer where the two differ first, counted from its begin; bytes [skip, skip_end) of it may.
+struct Difference {
+  bool any = false;
+  std::ptrdiff_t at = 0;
+};
+inline Difference difference(const Memory& got, const Bytes& expected, std::size_t skip, std::size_t skip_end) {
+  const Bytes& image = got.image();
+  const auto compare = [&](std::size_t from, std::size_t to) -> Difference {
+    if (from >= to || std::memcmp(image.data() + from, expected.data() + from, to - from) == 0) return {};
+    for (std::size_t i = from; i < to; ++i) {
+      if (image[i] != expected[i]) return {true, std::ptrdiff_t(i) - std::ptrdiff_t(got.begin())};
+    }
+    return {};
+  };
+  if (skip >= skip_end) return compare(0, image.size());
+  const Difference before = compare(0, got.begin() + skip);
+  return before.any ? before : compare(got.begin() + skip_end, image.size());
+}
+
+}  // namespace anello::model

@@ -1,0 +1,78 @@
+#pragma once
+// A stream of the fake CUDA device: what is put in is done in order by a thread of its own, or kept for a graph while one is
+// being captured.
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace anello::testing {
+
+using FakeWork = std::function<void()>;
+
+class FakeStream {
+ public:
+  FakeStream() : worker_([this] { work(); }) {}
+  ~FakeStream() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+    worker_.join();
+  }
+  FakeStream(const FakeStream&) = delete;
+  FakeStream& operator=(const FakeStream&) = delete;
+
+  void put(FakeWork work) {
+    const std::lock_guard lock(mutex_);
+    if (capturing_) {
+      captured_.push_back(std::move(work));
+      return;
+    }
+    queue_.push_back(std::move(work));
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return queue_.empty() && !busy_; });
+  }
+  void begin_capture() {
+    const std::lock_guard lock(mutex_);
+    capturing_ = true;
+  }
+  std::vector<FakeWork> end_capture() {
+    const std::lock_guard lock(mutex_);
+    capturing_ = false;
+    return std::exchange(captured_, {});
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      const FakeWork next = std::move(queue_.front());
+      queue_.pop_front();
+      busy_ = true;
+      lock.unlock();
+      next();
+      lock.lock();
+      busy_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<FakeWork> queue_;
+  std::vector<FakeWork> captured_;
+  bool busy_ = false, ending_ = false, capturing_ = false;
+  std::thread worker_;  // last: it uses all of the above
+};
+
+}  // namespace anello::testing

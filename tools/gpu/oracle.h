@@ -1,0 +1,38 @@
+#pragma once
+// What a reduction must give: the host's functions over the same operands, in the same order.
+#include "kernels/reduce.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace gpu {
+
+using Bytes = std::vector<unsigned char>;
+
+inline Bytes folded(anello_dtype_t dtype, anello_op_t op, const std::vector<const unsigned char*>& sources, std::size_t count,
+                    int ranks) {
+  const std::size_t bytes = count * anello::dtype_bytes(dtype);
+  Bytes result(sources[0], sources[0] + bytes);
+  if (sources.size() == 1 && op != ANELLO_AVG) return result;
+  const anello::kernels::Reducer& host = anello::kernels::reducer(dtype, op);
+  if (host.accumulates) {
+    Bytes sums(count * host.accumulator_bytes);
+    host.widen(sums.data(), sources[0], count);
+    for (std::size_t s = 1; s < sources.size(); ++s) host.accumulate(sums.data(), sources[s], count);
+    host.finish(result.data(), sums.data(), count, ranks);
+    return result;
+  }
+  for (std::size_t s = 1; s < sources.size(); ++s) host.reduce(result.data(), result.data(), sources[s], count);
+  if (host.finishes) host.finish_in_type(result.data(), result.data(), count, ranks);
+  return result;
+}
+
+inline Bytes scaled(anello_dtype_t dtype, const unsigned char* source, std::size_t count, const unsigned char* scalar) {
+  const std::size_t bytes = anello::dtype_bytes(dtype);
+  Bytes scalars, result(count * bytes);
+  for (std::size_t i = 0; i < count; ++i) scalars.insert(scalars.end(), scalar, scalar + bytes);
+  anello::kernels::reducer(dtype, ANELLO_PROD).reduce(result.data(), source, scalars.data(), count);
+  return result;
+}
+
+}  // namespace gpu

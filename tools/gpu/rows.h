@@ -1,0 +1,26 @@
+#pragma once
+// The rows that this program runs; the numbers are those of the plan in docs/gpu.md.
+#include "gpu/device.h"
+
+namespace gpu {
+
+// What may be smaller where there is no device to be measured.
+struct Sizes {
+  std::size_t large = std::size_t{256} << 20;  // bytes of a buffer whose rate is measured: five times any L2 cache
+  std::size_t count = (std::size_t{1} << 20) + 3;
+  bool all_offsets = true;
+};
+
+void inventory(Device& device);                           // 0
+void roofline(Device& device, const Sizes& sizes);        // 2
+void correctness(Device& device, const Sizes& sizes);     // 3
+void rates(Device& device, const Sizes& sizes);           // 4
+void operations(Device& device, const Sizes& sizes);      // 4b
+void shapes(Device& device, const Sizes& sizes);          // 4c
+void beside_others(Device& device, const Sizes& sizes);   // 4d: milliseconds only; the script compares
+void curve(Device& device, const Sizes& sizes);           // 4e
+
+// Bytes read and written per second, in TB/s, of a copy on the device: the B of all bounds.
+double copy_rate(Device& device, std::size_t bytes);
+
+}  // namespace gpu

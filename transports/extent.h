@@ -1,0 +1,45 @@
+#pragma once
+// Memory of one rank that others of its host map on demand: a range of the arena's file behind the arena itself. Ranges are
+// given out once; what is given back leaves a hole without pages.
+#include "transports/arena.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace anello::transport {
+
+// A range in this process's address space. Not inherited by forked children.
+class ExtentMapping {
+ public:
+  ExtentMapping() = default;
+  ExtentMapping(ExtentMapping&& other) noexcept;
+  ExtentMapping& operator=(ExtentMapping&& other) noexcept;
+  ~ExtentMapping();
+
+  std::byte* data() const { return data_; }
+  explicit operator bool() const { return data_ != nullptr; }
+
+ private:
+  friend class Extent;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+class Extent {
+ public:
+  // Backed with pages. Offset 0: there is no memory, or no file behind the arena.
+  static Extent allocate(const Arena& arena, std::size_t bytes);
+  // What another rank said it has. Offset 0 when the file has no such range.
+  static Extent of_peer(const Arena& arena, std::uint64_t offset, std::size_t bytes);
+
+  std::uint64_t offset() const { return offset_; }
+  ExtentMapping map() const;  // empty where there is no room for it
+  void give_back() const;     // its pages, for all who have it mapped
+
+ private:
+  int fd_ = -1;
+  std::uint64_t offset_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace anello::transport
