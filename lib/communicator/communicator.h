@@ -2,6 +2,7 @@
 // A communicator: rank and size, its way from a call to a plan, and how others are made from it. The operations
 // themselves are the executor's. Errors are thrown in setup and returned in operations.
 #include "base/error.h"
+#include "communicator/explanation.h"
 #include "communicator/plan_cache.h"
 #include "executor/context.h"
 #include "schedule/catalog.h"
@@ -45,6 +46,8 @@ class Communicator {
     const char* algorithm = nullptr;   // static; null of messages
   };
   Outlook outlook(const anello_call_t& call);
+  // Of a checked collective.
+  Explanation explain(const anello_call_t& call);
   // Posts a checked call; the operation is complete or under way. Never null. claim: the receive is for the message
   // that a probe has taken out.
   executor::Operation* post(const anello_call_t& call, std::uint32_t claim = 0);

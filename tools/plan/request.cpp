@@ -1,13 +1,3 @@
-schedule::Cost Request::cost() const {
-  schedule::Cost cost;
-  cost.latency_s = network ? 12e-6 : 0.3e-6;
-  cost.message_s = network ? 2e-6 : 0.1e-6;
-  cost.byte_s = network ? 1 / 3.1e9 : 1 / 8e9;
-  cost.reduce_byte_s = 1 / 8e9;
-  cost.copy_byte_s = 1 / 10e9;
-  return cost;
-}
-
 #include "request.h"
 
 #include "base/text.h"
