@@ -303,6 +303,7 @@ ANELLO_API anello_result_t anello_comm_destroy(anello_comm_t comm);
  * bounded time, also while other threads are inside calls on comm. reason: may be NULL; passed on to all. */
 ANELLO_API anello_result_t anello_comm_abort(anello_comm_t comm, const char *reason);
 
+/* This rank's number in comm, and how many there are. */
 ANELLO_API anello_result_t anello_comm_rank(anello_comm_t comm, int *rank);
 ANELLO_API anello_result_t anello_comm_size(anello_comm_t comm, int *size);
 /* Among the ranks of comm that run on this rank's host. */
@@ -665,6 +666,29 @@ typedef struct anello_call {
 ANELLO_API anello_result_t anello_post(anello_comm_t comm, const anello_call_t *call, anello_request_t *request);
 /* Makes a persistent request of call. */
 ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_call_t *call, anello_request_t *request);
+
+/* ---- Explaining ------------------------------------------------------------------------------------------- */
+
+/* What call would do on this rank if it were posted now, as JSON, without doing it; needs no other rank. Buffers may be NULL:
+ * all that is looked at is whether the call is in place. At most capacity bytes go to json, with the 0 at their end; *length is that
+ * of the whole text without it. json NULL and capacity 0 ask for the length alone; a capacity that is too small is
+ * ANELLO_ERR_TRUNCATE, with *length set. An object of
+ *   kind, label; rank, ranks
+ * and of a message or probe
+ *   peer, tag, bytes {sent, received}, transport, protocol: "eager" (sent at once) or "announced" (when the receive is posted)
+ * of a collective
+ *   count, dtype, op, element_bytes (of an element on its way), in_place, root (null where there is none)
+ *   algorithm; why: a sentence; rule: that line of the library's table {number, algorithm, where, up_to_bytes,
+ *     up_to_bytes_total}, null where another wish decided
+ *   board: all ranks exchange their payloads over a page in shared memory, in one step and without messages
+ *   chunk_bytes; chunks: of each rank's block, or of the vector where that is not cut into blocks
+ *   steps, messages (sent)
+ *   bytes {sent, received, reduced, copied}: of this rank. Over the board sent is written once for all to read
+ *   peers: [{rank, transport, sent, received, messages}] that messages go to or come from
+ *   expected_seconds: a rough guess for comparing; null where only other ranks know their counts, or for plans too large to look at
+ *   cached: the plan is there already, since a call like it was made */
+ANELLO_API anello_result_t anello_explain(anello_comm_t comm, const anello_call_t *call, char *json, size_t capacity,
+                                          size_t *length);
 
 /* ---- Watching: hooks and log ------------------------------------------------------------------------------ */
 

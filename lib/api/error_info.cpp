@@ -64,8 +64,9 @@ extern "C" {
 
 const char* anello_last_error(anello_comm_t comm) {
   if (const LastError* const last = remembered(comm)) return last->error.text().c_str();
-  if (comm == ANELLO_COMM_NULL || in_forked_child()) return "";
+  if (comm == ANELLO_COMM_NULL) return "";
   try {
+    refuse_here();
     const Communicators::Use use(communicators(), number(comm));
     return use ? keep_text((*use)->first_error().text()) : "";
   } catch (...) {
@@ -77,8 +78,8 @@ anello_result_t anello_error_info(anello_comm_t comm, anello_error_t* error) {
   if (error == nullptr || error->size != sizeof *error) {
     return failed(comm, Error(ANELLO_ERR_ARGUMENT, "anello_error_info: error is NULL or its size is not sizeof(anello_error_t)"));
   }
-  if (in_forked_child()) return failed(comm, Error(ANELLO_ERR_FORKED, "anello_error_info: in a forked child"));
   try {
+    refuse_here();
     const Communicators::Use use(communicators(), number(comm));
     Communicator* const communicator = use ? use->get() : nullptr;
     if (communicator == nullptr && comm != ANELLO_COMM_NULL && remembered(comm) == nullptr) {

@@ -6,6 +6,9 @@
 #include <charconv>
 #include <cstring>
 
+#include <sys/socket.h>
+#include <sys/types.h>
+
 namespace anello::bootstrap {
 namespace {
 
@@ -38,6 +41,17 @@ int number(const Lookup& lookup, const char* name, int low, int high) {
 }
 
 constexpr int kMaxRanks = 1 << 20;
+
+// The process at the other end of the socket over which MPICH's launcher answers its ranks: one for all of a job's ranks on this
+// host, also where scripts stand between it and them. 0: there is no such socket.
+pid_t server_behind(int descriptor) {
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &length) != 0 || own.ss_family != AF_UNIX) return 0;
+  ucred peer{};
+  length = sizeof peer;
+  return ::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.pid : 0;
+}
 
 }  // namespace
 
@@ -81,6 +95,10 @@ Launch read_launch(const Lookup& lookup, int rank, int size) {
   for (const char* const name : {"PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID"}) {
     const char* const value = value_of(lookup, name);
     if (value != nullptr) scheduler_job += text(scheduler_job.empty() ? "" : " ", name, "=", value);
+  }
+  if (scheduler_job.empty() && launch.all_local && value_of(lookup, "PMI_FD") != nullptr) {
+    const pid_t server = server_behind(number(lookup, "PMI_FD", 0, 1 << 30));
+    if (server > 0) scheduler_job = text("of MPI's server, process ", server);
   }
   return launch;
 }

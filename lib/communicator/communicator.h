@@ -2,6 +2,7 @@
 // A communicator: rank and size, its way from a call to a plan, and how others are made from it. The operations
 // themselves are the executor's. Errors are thrown in setup and returned in operations.
 #include "base/error.h"
+#include "communicator/explanation.h"
 #include "communicator/plan_cache.h"
 #include "executor/context.h"
 #include "schedule/catalog.h"
@@ -36,6 +37,7 @@ class Communicator {
   const std::string& transports() const { return transports_; }
   std::uint64_t id() const { return group_->id; }
   executor::Context& context() { return *context_; }
+  const control::Member& member(int peer) const { return context_->job().members()[std::size_t(group_->ranks[std::size_t(peer)])]; }
 
   // Of a checked collective that asks for an algorithm: an Error that lists those that fit when it does not, or none.
   Error why_not_algorithm(const anello_call_t& call) const;
@@ -45,6 +47,8 @@ class Communicator {
     const char* algorithm = nullptr;   // static; null of messages
   };
   Outlook outlook(const anello_call_t& call);
+  // Of a checked collective.
+  Explanation explain(const anello_call_t& call);
   // Posts a checked call; the operation is complete or under way. Never null. claim: the receive is for the message
   // that a probe has taken out.
   executor::Operation* post(const anello_call_t& call, std::uint32_t claim = 0);
@@ -81,7 +85,6 @@ class Communicator {
   // Ranks of this communicator that are known to have died or to be out of reach.
   std::vector<int> lost_ranks();
   int rank_of_world(int world) const { return group_->rank_of_world(world); }
-  const control::Member& member(int rank) const;
 
  private:
   Communicator(std::shared_ptr<executor::Context> context, std::uint64_t id, std::vector<int> ranks, int board,

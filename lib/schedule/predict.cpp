@@ -171,6 +171,16 @@ class Machine {
 
 }  // namespace
 
+Cost typical_cost(bool network) {
+  Cost cost;
+  cost.latency_s = network ? 12e-6 : 0.3e-6;
+  cost.message_s = network ? 2e-6 : 0.1e-6;
+  cost.byte_s = network ? 1 / 3.1e9 : 1 / 8e9;
+  cost.reduce_byte_s = 1 / 8e9;
+  cost.copy_byte_s = 1 / 10e9;
+  return cost;
+}
+
 Prediction predict(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules,
                    const Cost& cost) {
   return Machine(call, topology, schedules, cost).run();

@@ -15,6 +15,9 @@ struct Cost {
   double copy_byte_s = 0;
 };
 
+// Rough figures of shared memory, and of a network of 25 Gbit/s.
+Cost typical_cost(bool network);
+
 struct Span {
   double begin_s = 0;
   double end_s = 0;

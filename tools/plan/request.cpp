@@ -35,16 +35,6 @@ schedule::Topology Request::topology() const {
   return topology;
 }
 
-schedule::Cost Request::cost() const {
-  schedule::Cost cost;
-  cost.latency_s = network ? 12e-6 : 0.3e-6;
-  cost.message_s = network ? 2e-6 : 0.1e-6;
-  cost.byte_s = network ? 1 / 3.1e9 : 1 / 8e9;
-  cost.reduce_byte_s = 1 / 8e9;
-  cost.copy_byte_s = 1 / 10e9;
-  return cost;
-}
-
 void add_options(CLI::App& app, Request& request) {
   std::vector<std::string> names;
   for (const Collective each : schedule::kCollectives)

@@ -1,0 +1,39 @@
+#include "communicator/explanation.h"
+
+#include "base/kind.h"
+#include "communicator/communicator.h"
+#include "communicator/in_place.h"
+#include "communicator/reduction.h"
+#include "communicator/varying.h"
+#include "schedule/predict.h"
+#include "schedule/simulate.h"
+#include "schedule/split.h"
+
+namespace anello {
+
+Explanation Communicator::explain(const anello_call_t& call) {
+  Explanation found;
+  const bool in_place = is_in_place(call, rank());
+  found.call = planned(call, in_place, reduction_of(call));
+  if (kind_is_varying(call.kind)) found.call.varying = varying_of(call, rank(), size(), in_place);
+  found.topology = topology_;
+  found.decision = schedule::decide(found.call, topology_, wish_);
+  const schedule::Choice& choice = found.decision.choice;
+  {
+    const std::lock_guard held(plans_mutex_);
+    found.plan = plans_.find(found.call);
+  }
+  found.cached = found.plan != nullptr;
+  if (!found.cached) found.plan = executor::Plan::of(choice.algorithm->make(found.call, topology_, rank(), choice.chunk));
+  found.totals = schedule::totals(found.call, size(), rank(), found.plan->schedule);
+  found.chunks = schedule::Split(found.call.count, choice.algorithm->cuts_blocks ? size() : 1, choice.chunk).chunks();
+  // Ranks' schedules are of about one size. Beyond this it would take longer than many a call.
+  constexpr std::size_t kMostSteps = 200'000;
+  if (found.call.varying == nullptr && found.plan->schedule.steps.size() * std::size_t(size()) <= kMostSteps) {
+    const auto all = schedule::make_all(*choice.algorithm, found.call, topology_, choice.chunk);
+    found.seconds = schedule::predict(found.call, topology_, all, schedule::typical_cost(topology_.network)).seconds;
+  }
+  return found;
+}
+
+}  // namespace anello

@@ -1,0 +1,53 @@
+#include "schedule/totals.h"
+
+#include "schedule/shape.h"
+
+#include <algorithm>
+
+namespace anello::schedule {
+namespace {
+
+void add_exchange(Totals& totals, const Call& call, int size, int rank, const Step& step) {
+  totals.sent += step.from.count;
+  const std::size_t into = step.into.count;
+  if (into == 0) return;
+  if (!reduces(call.collective)) {
+    // Of a result with a part for each rank all but the own one; a scatter's only part.
+    totals.received += call.collective == Collective::scatter ? (rank == call.root ? 0 : into)
+                                                              : into - into / static_cast<std::size_t>(size);
+    return;
+  }
+  const int others = is_prefix(call.collective) ? rank : size - 1;  // whose operands are folded
+  const int folds = call.collective == Collective::exscan ? std::max(0, rank - 1) : others;
+  totals.received += into * static_cast<std::size_t>(others);
+  totals.reduced += into * static_cast<std::size_t>(folds);
+}
+
+}  // namespace
+
+Totals totals(const Call& call, int size, int rank, const Schedule& schedule) {
+  Totals totals;
+  for (const Step& step : schedule.steps) {
+    switch (step.kind) {
+      case Kind::exchange: add_exchange(totals, call, size, rank, step); break;
+      case Kind::send: break;  // below
+      case Kind::recv: break;
+      case Kind::recv_reduce:
+      case Kind::reduce: totals.reduced += step.into.count; break;
+      case Kind::copy:
+      case Kind::finish: totals.copied += step.into.count; break;
+    }
+  }
+  for (const Lane& lane : schedule.lanes) {
+    PeerTotals peer{lane.peer, 0, 0, lane.sends.size()};
+    for (const std::uint32_t send : lane.sends) peer.sent += schedule.steps[send].from.count;
+    for (const std::uint32_t receive : lane.receives) peer.received += schedule.steps[receive].into.count;
+    totals.sent += peer.sent;
+    totals.received += peer.received;
+    totals.messages += peer.messages;
+    totals.peers.push_back(peer);
+  }
+  return totals;
+}
+
+}  // namespace anello::schedule

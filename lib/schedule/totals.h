@@ -1,0 +1,28 @@
+#pragma once
+// What one rank's schedule comes to, in elements of the call's type.
+#include "schedule/schedule.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace anello::schedule {
+
+struct PeerTotals {
+  int peer = -1;
+  std::size_t sent = 0;
+  std::size_t received = 0;
+  std::size_t messages = 0;  // sent
+};
+
+struct Totals {
+  std::size_t sent = 0;      // in messages, or written once onto the board for all to read
+  std::size_t received = 0;  // in messages, or read from others' lines of the board
+  std::size_t reduced = 0;   // combined with what is there already
+  std::size_t copied = 0;    // within this rank, where divided at the end too
+  std::size_t messages = 0;  // sent
+  std::vector<PeerTotals> peers;  // by rising peer; those that messages go to or come from
+};
+
+Totals totals(const Call& call, int size, int rank, const Schedule& schedule);
+
+}  // namespace anello::schedule
