@@ -31,7 +31,7 @@ struct alignas(bytes) [[gnu::may_alias]] Granule {
 
 // So many bytes, loaded and stored by granules.
 template <int bytes, int granule>
-struct Unit {
+struct [[gnu::may_alias]] Unit {
   static_assert(bytes % granule == 0);
   Granule<granule> granules[bytes / granule];
 };
