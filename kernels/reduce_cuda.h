@@ -23,8 +23,8 @@ struct CudaReduction {
   anello_dtype_t dtype = ANELLO_FLOAT32;
   anello_op_t op = ANELLO_SUM;
   // 1 to 8 of each, device memory with the alignment of the type (of a complex number's or pair's part). Ranges are equal
-  // or disjoint: a destination may be a source. One source is copied, whatever the operation, but for AVG, which divides
-  // it.
+  // or disjoint: a destination may be a source of equal width. One source is copied, whatever the operation, but for AVG,
+  // which divides it.
   cuda::Operands<const void*> sources;
   cuda::Operands<void*> destinations;
   std::size_t count = 0;

@@ -31,7 +31,7 @@ struct alignas(bytes) [[gnu::may_alias]] Granule {
 
 // So many bytes, loaded and stored by granules.
 template <int bytes, int granule>
-struct Unit {
+struct [[gnu::may_alias]] Unit {
   static_assert(bytes % granule == 0);
   Granule<granule> granules[bytes / granule];
 };
@@ -114,7 +114,10 @@ class Body {
   using Whole = Unit<(kElementBytes > granule ? kElementBytes : granule), granule>;
   using Single = Unit<kElementBytes, W::kAlignment>;
   static constexpr int kPerUnit = sizeof(Whole) / kElementBytes;
-  static constexpr int kUnroll = granule == 16 ? W::kLoads : granule == 1 ? 4 * W::kLoads : 8;
+  static constexpr int kUnroll = granule == 16  ? W::kLoads
+                                 : granule == 8 ? 2 * W::kLoads
+                                 : granule == 1 ? 4 * W::kLoads
+                                                : 8;
 
  public:
   ANELLO_INLINE static void run(const Arguments& arguments, std::uint64_t thread, std::uint64_t threads) {

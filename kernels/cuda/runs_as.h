@@ -96,12 +96,12 @@ constexpr int image_of(anello_dtype_t dtype) {
   return class_of(dtype) == kFloat && bytes <= 2 ? 1 + static_cast<int>(3 - bytes) : 4;
 }
 
-// The bytes of one load. A kernel is built for the widest, for the type's own alignment, and, where that is far narrower,
-// for one between.
+// The bytes of one load. A kernel is built for the type's alignment and what is wider, but for 2 beside 1: so near, bytes
+// will do.
 inline constexpr int kGranules[] = {16, 8, 4, 2, 1};
 constexpr bool has_granule(std::size_t alignment_bytes, int granule) {
   const int least = static_cast<int>(alignment_bytes);
-  return granule == 16 || granule == least || (granule == 4 && least < 4);
+  return granule >= least && (granule != 2 || least == 2);
 }
 
 }  // namespace anello::kernels::cuda

@@ -3,6 +3,7 @@
 
 Arguments: the script, the build folder, gpu-verify-device over the fake device."""
 
+import ctypes
 import json
 import os
 import pathlib
@@ -64,8 +65,11 @@ class Verify(unittest.TestCase):
                 self.assertTrue(any(says in check["note"] for check in failed), failed)
 
     def test_without_a_gpu_every_row_says_why_and_the_exit_code_is_77(self):
-        if any(pathlib.Path(folder, "libcuda.so.1").exists() for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64")):
+        try:
+            ctypes.CDLL("libcuda.so.1")
             self.skipTest("this machine has a CUDA driver")
+        except OSError:
+            pass
         done, report = self.verify("--rows", ",".join(DEVICE_ROWS))
         self.assertEqual(done.returncode, 77, done.stdout)
         for row in DEVICE_ROWS:

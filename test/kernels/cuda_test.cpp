@@ -318,6 +318,9 @@ TEST_CASE("the widest granule is taken that all pointers reach after the same el
   check(ANELLO_COMPLEX128, {0x1008, 0x2008}, 0x3008, 8, 0);
   check(ANELLO_FLOAT64_INT, {0x1008, 0x2008}, 0x3008, 8, 0);
   check(ANELLO_COMPLEX64, {0x1004, 0x2004}, 0x3004, 4, 0);
+  check(ANELLO_COMPLEX64, {0x1008, 0x2000}, 0x3008, 8, 0);
+  check(ANELLO_FLOAT32, {0x1004, 0x200c}, 0x3004, 8, 1);
+  check(ANELLO_UINT8, {0x1003, 0x200b}, 0x3003, 8, 5);
   check(ANELLO_COMPLEX64, {0x1008, 0x2008}, 0x3008, 16, 1);
 }
 
@@ -359,7 +362,7 @@ TEST_CASE("every kernel that the host may ask for exists, and no other") {
       wanted.push_back(cuda::kernel_name(as.dtype, as.op, cuda::Form::wide, granule));
     }
   });
-  for (const int granule : {16, 4, 1}) {
+  for (const int granule : {16, 8, 4, 1}) {
     wanted.push_back(cuda::kernel_name(ANELLO_BYTE, ANELLO_SUM, cuda::Form::copy, granule));
   }
   for (int image = 0; image < cuda::kImages; ++image) {
