@@ -4,7 +4,8 @@
 
 namespace anello::model {
 
-const std::vector<std::string> Cut::kFeatures{"threads", "rounds", "nonblocking", "in_place", "shifts", "sleeps", "probes", "groups"};
+const std::vector<std::string> Cut::kFeatures{"threads", "rounds", "nonblocking", "in_place",
+                                              "shifts",  "sleeps", "probes",      "groups"};
 
 std::vector<std::string> Cut::arguments() const {
   std::vector<std::string> result;
