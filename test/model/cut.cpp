@@ -12,7 +12,7 @@ std::vector<std::string> Cut::arguments() const {
   if (steps) {
     std::string list;
     for (const int id : *steps) list += (list.empty() ? "" : ",") + std::to_string(id);
-    result.insert(result.end(), {"--steps", list.empty() ? "none" : list});
+    result.insert(result.end(), {"--steps", list});
   }
   if (ranks > 0) result.insert(result.end(), {"--first-ranks", std::to_string(ranks)});
   if (most_elements > 0) result.insert(result.end(), {"--most", std::to_string(most_elements)});
