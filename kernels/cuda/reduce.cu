@@ -21,5 +21,6 @@ __device__ __forceinline__ void run(const Arguments& arguments) {
     run<__VA_ARGS__, granule>(arguments);                                             \
   }
 #define ANELLO_KERNEL(name, dtype, op, granule) ANELLO_GLOBAL(name, granule, Work<dtype, op>)
+#define ANELLO_WIDE_KERNEL(name, dtype, op, granule) ANELLO_GLOBAL(name, granule, WideWork<dtype, op>)
 #define ANELLO_COPY_KERNEL(name, granule) ANELLO_GLOBAL(name, granule, Copy)
 #include ANELLO_KERNEL_LIST

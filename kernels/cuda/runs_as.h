@@ -83,6 +83,11 @@ constexpr bool is_kernel(anello_dtype_t dtype, anello_op_t op) {
   return as.dtype == dtype && as.op == op;
 }
 
+// Whether sums of it are wider than it: then there is a wide kernel, too, for sums as operands.
+constexpr bool has_wide(anello_dtype_t dtype, anello_op_t op) {
+  return accumulator_bytes(dtype) != element_bytes(dtype) && (op == ANELLO_SUM || op == ANELLO_PROD || op == ANELLO_AVG);
+}
+
 // Kernels are compiled in parts, side by side, and loaded by them.
 inline constexpr int kImages = 5;
 constexpr int image_of(anello_dtype_t dtype) {

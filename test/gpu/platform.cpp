@@ -20,6 +20,8 @@ int spoiled_launch(void* kernel, unsigned grid_x, unsigned grid_y, unsigned grid
     --arguments.count;
   } else if (is("one element more")) {
     ++arguments.count;
+  } else if (is("head too short") && arguments.head > 0) {
+    --arguments.head;
   } else if (is("sources in another order")) {
     std::swap(arguments.sources[0], arguments.sources[arguments.source_count - 1]);
   } else if (is("every second call differs")) {

@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SCRIPT, BUILD, FAKE = sys.argv[1:4]
@@ -54,7 +55,7 @@ class Verify(unittest.TestCase):
     def test_each_fault_of_a_kernel_is_found(self):
         for fault, says in (("last element missing", "element"), ("one element more", "wrote outside of the result"),
                             ("sources in another order", "element"), ("every second call differs", "other bits"),
-                            ("a source is written to", "")):
+                            ("a source is written to", ""), ("head too short", "(716)")):
             with self.subTest(fault):
                 done, report = self.verify("--device-program", FAKE, "--small", "--rows", "3", ANELLO_FAKE_FAULT=fault)
                 self.assertEqual(done.returncode, 1, done.stdout)
@@ -79,7 +80,19 @@ class Verify(unittest.TestCase):
         done, report = self.verify("--device-program", hangs, "--rows", "4", "--limit", "1")
         self.assertEqual(done.returncode, 1)
         self.assertEqual([check["name"] for check in report["checks"]], ["time", "n"])
-        self.assertIn("cut off after 1", report["checks"][0]["note"])
+        self.assertIn("cut off: the row may take 1", report["checks"][0]["note"])
+
+    def test_the_limit_is_the_rows_not_each_programs(self):
+        says = '{"name": "float32 64 MiB launched", "verdict": "INFO", "figure": "1 us", "bound": "", "note": ""}'
+        sleeps = self.program(f"echo '{says}'; sleep 20")
+        (self.folder / "build/tools/gpu").mkdir(parents=True)
+        (self.folder / "build/tools/gpu/gpu-verify-cub").symlink_to(sleeps)
+        started = time.monotonic()
+        done, report = self.verify("--device-program", sleeps, "--rows", "4d", "--limit", "3", "--build",
+                                   self.folder / "build")
+        self.assertLess(time.monotonic() - started, 5.5)  # two programs that take all of theirs would need 6
+        failed = [check["name"] for check in report["checks"] if check["verdict"] == "FAIL"]
+        self.assertEqual(failed, ["time", "cub::DeviceTransform"])
 
     def test_a_program_that_dies_or_is_silent_fails_its_row(self):
         for body, says in (("echo broken; exit 3", "ended with 3: broken"), ("exit 0", "reported nothing"),
@@ -99,7 +112,7 @@ class Verify(unittest.TestCase):
         done = subprocess.run([sys.executable, "-B", SCRIPT, "--build", BUILD, "--carry", carried], capture_output=True,
                               text=True, timeout=60)
         if done.returncode == 1 and "missing: kernels" in done.stdout:
-            self.skipTest("nvcc is not installed, so no CUDA kernels were built")
+            self.skipTest("the CUDA kernels were left out of this build")
         self.assertEqual(done.returncode, 0, done.stdout)
         names = {file.name for file in carried.iterdir()}
         self.assertLessEqual({"gpu-verify", "gpu-verify-device", "libanello_cuda.so.0", "torch_sums.py"}, names)

@@ -1,10 +1,12 @@
 #include "fake_device.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace anello::testing {
 
-constexpr int kIllegalAddress = 700;  // CUresult
+// CUresult
+constexpr int kIllegalAddress = 700, kMisalignedAddress = 716;
 
 thread_local bool FakeDevice::has_context = false;
 
@@ -36,14 +38,18 @@ void FakeDevice::wait() {
 }
 
 void FakeDevice::run(const FakeKernel& kernel, const kernels::cuda::Arguments& arguments, std::uint64_t threads) {
-  const std::size_t bytes = arguments.count * kernel.element_bytes;
-  bool legal = true;
-  for (int s = 0; s < arguments.source_count; ++s) legal = legal && covered(arguments.sources[s], bytes);
-  for (int d = 0; d < arguments.destination_count; ++d) legal = legal && covered(arguments.destinations[d], bytes);
-  if (!legal) {
-    fault = kIllegalAddress;
-    return;
-  }
+  const auto check = [&](const void* operand, bool sums) {
+    const std::size_t element = sums ? kernel.sum_bytes : kernel.element_bytes;
+    if (!covered(operand, arguments.count * element)) fault = kIllegalAddress;
+    const std::size_t per_unit = std::max(kernel.granule_bytes / kernel.element_bytes, std::size_t{1});
+    if (arguments.count - arguments.head < per_unit) return;  // none is loaded whole
+    const std::size_t load = sums ? std::min(per_unit * element, std::size_t{16}) : kernel.granule_bytes;
+    const auto first = reinterpret_cast<std::uint64_t>(operand) + arguments.head * element;
+    if (first % load != 0) fault = kMisalignedAddress;
+  };
+  for (int s = 0; s < arguments.source_count; ++s) check(arguments.sources[s], s == 0 && arguments.sums_in != 0);
+  for (int d = 0; d < arguments.destination_count; ++d) check(arguments.destinations[d], arguments.sums_out != 0);
+  if (fault != 0) return;
   for (std::uint64_t thread = 0; thread < threads; ++thread) kernel.run(arguments, thread, threads);
 }
 

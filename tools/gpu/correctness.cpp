@@ -3,8 +3,9 @@
 #include "gpu/check.h"
 #include "gpu/oracle.h"
 #include "gpu/rows.h"
+#include "kernels/cuda/runs_as.h"
 
-#include "../../test/support/operands.h"
+#include "test/support/operands.h"
 
 #include <algorithm>
 #include <cstring>
@@ -202,6 +203,8 @@ void correctness(Device& device, const Sizes& sizes) {
     }
     if (wrong.empty() && !bench.sources_are_untouched()) wrong = "a source was written to";
     if (wrong.empty() && anello::dtype_bytes(row.dtype) <= 2) wrong = all_patterns(device, row.dtype, cases);
+    const bool small = anello::kernels::cuda::has_wide(row.dtype, ANELLO_SUM);
+    if (wrong.empty() && small) wrong = wrong_sums(device, row.dtype, sizes, cases);
     const bool moves = anello::class_of(row.dtype) == anello::kBytes;
     if (moves) wrong = cases == 0 ? bench.run({ANELLO_SUM, 1, sizes.count, {3, 0, 0, 0, 0, 0, 0, 0, 3}}) : wrong;
     write({anello::dtype_name(row.dtype), wrong.empty() ? Verdict::pass : Verdict::fail,
