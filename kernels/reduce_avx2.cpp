@@ -40,10 +40,10 @@ void store_bytes(void* into, __m256 signs, Words magnitudes, std::int32_t nan) {
 
 __m128i eight_bytes(const void* from) { return _mm_loadl_epi64(static_cast<const __m128i*>(from)); }
 
-// Of sixteen words as wide as a float16, float32 and back. What comes back is rounded twice in all, to float16 and then to 8 bits, which is
-// as good as once for a sum or product of two: where a sum has more bits than a float16, the smaller operand is too small to
-// bring the larger one near a tie, and a product has twice its factors' bits, 8 at most. Where the spacing stays, near
-// zero, ties are no products of such factors. (The test of all pairs says so, too.)
+// Of sixteen words as wide as a float16, float32 and back. What comes back is rounded twice in all, to float16 and then
+// to 8 bits, which is as good as once for a sum or product of two: where a sum has more bits than a float16, the
+// smaller operand is too small to bring the larger one near a tie, and a product has twice its factors' bits, 8 at
+// most. Where the spacing stays, near zero, ties are no products of such factors. (The test of all pairs says so, too.)
 template <anello_op_t op>
 __m256i combined_halves(__m256i left, __m256i right, __m256 factor) {
   const auto half = [&](__m128i l, __m128i r) {

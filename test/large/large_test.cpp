@@ -46,7 +46,8 @@ std::vector<signed char> pattern(int rank) {
 
 // The pattern begins anew at `at`; so does the part of a rank.
 void fill(signed char* at, std::size_t count, const std::vector<signed char>& values) {
-  for (std::size_t done = 0; done < count; done += kPeriod) std::memcpy(at + done, values.data(), std::min(kPeriod, count - done));
+  for (std::size_t done = 0; done < count; done += kPeriod)
+    std::memcpy(at + done, values.data(), std::min(kPeriod, count - done));
 }
 
 void same(const Rank& me, const char* call, const signed char* got, std::size_t count, const std::vector<signed char>& values) {
@@ -54,7 +55,8 @@ void same(const Rank& me, const char* call, const signed char* got, std::size_t 
     const std::size_t part = std::min(kPeriod, count - done);
     if (std::memcmp(got + done, values.data(), part) == 0) continue;
     const auto at = std::size_t(std::mismatch(got + done, got + done + part, values.begin()).first - got);
-    return me.report.wrong("rank ", me.rank, ", ", call, ": element ", at, " is ", int(got[at]), ", not ", int(values[at - done]));
+    return me.report.wrong("rank ", me.rank, ", ", call, ": element ", at, " is ", int(got[at]), ", not ",
+                           int(values[at - done]));
   }
 }
 
@@ -101,8 +103,8 @@ TEST_CASE("five billion elements are right") {
   const auto transports = GENERATE(as<std::string>(), "shm", "tcp");
   CAPTURE(transports);
   if (anello::test::kMemoryFactor > 1 || available() < kNeeded) {
-    std::cout << "SKIPPED: needs " << (kNeeded >> 30) << " GiB of free memory, and no sanitizer; there are " << (available() >> 30)
-              << "\n";
+    std::cout << "SKIPPED: needs " << (kNeeded >> 30) << " GiB of free memory, and no sanitizer; there are "
+              << (available() >> 30) << "\n";
     return;
   }
   // A rank that fills or compares all of it is silent for as long.

@@ -4,14 +4,15 @@
 
 namespace anello::model {
 
-const std::vector<std::string> Cut::kFeatures{"threads", "rounds", "nonblocking", "in_place", "shifts", "sleeps", "probes", "groups"};
+const std::vector<std::string> Cut::kFeatures{"threads", "rounds", "nonblocking", "in_place",
+                                              "shifts",  "sleeps", "probes",      "groups"};
 
 std::vector<std::string> Cut::arguments() const {
   std::vector<std::string> result;
   if (steps) {
     std::string list;
     for (const int id : *steps) list += (list.empty() ? "" : ",") + std::to_string(id);
-    result.insert(result.end(), {"--steps", list.empty() ? "none" : list});
+    result.insert(result.end(), {"--steps", list});
   }
   if (ranks > 0) result.insert(result.end(), {"--first-ranks", std::to_string(ranks)});
   if (most_elements > 0) result.insert(result.end(), {"--most", std::to_string(most_elements)});

@@ -33,7 +33,8 @@ class Mistake {
     const int sender = (step_.culprit + 1) % size_;
     if (rank_ == sender) expect(anello_send(input_.data(), step_.count, kType, step_.culprit, 3, comm_), ANELLO_OK, "the send");
     if (odd_) {
-      expect(anello_recv(output_.data(), step_.count - 1, kType, sender, 3, comm_, nullptr), ANELLO_ERR_TRUNCATE, "the receive");
+      expect(anello_recv(output_.data(), step_.count - 1, kType, sender, 3, comm_, nullptr), ANELLO_ERR_TRUNCATE,
+             "the receive");
     }
     expect(anello_barrier(comm_), ANELLO_OK, "the barrier after it");
     expect(anello_comm_destroy(comm_), ANELLO_OK, "destroy");
@@ -104,7 +105,8 @@ class Mistake {
 void make_error(const Step& step, int rank, int size, anello_comm_t comm) {
   if (size < 2) return;
   anello_comm_t own = ANELLO_COMM_NULL;
-  if (const anello_result_t result = anello_comm_dup(comm, &own); result != ANELLO_OK) throw Wrong("dup gives " + said(result, comm));
+  if (const anello_result_t result = anello_comm_dup(comm, &own); result != ANELLO_OK)
+    throw Wrong("dup gives " + said(result, comm));
   Mistake(step, rank, size, own).run();
   if (const anello_result_t result = anello_barrier(comm); result != ANELLO_OK) {
     throw Wrong("after the error, the barrier on another communicator gives " + said(result, comm));

@@ -40,7 +40,8 @@ std::string roles(const Step& step) {
     std::ostringstream out;
     if (step.action == Action::split) {
       out << " colour " << (role.color == ANELLO_UNDEFINED ? "none" : std::to_string(role.color)) << " key " << role.key;
-    } else if (step.action != Action::dup && step.action != Action::subset && step.action != Action::destroy && step.action != Action::error) {
+    } else if (step.action != Action::dup && step.action != Action::subset && step.action != Action::destroy &&
+               step.action != Action::error) {
       out << " " << name(role.form) << (role.form == Form::blocking && role.grouped ? " in a group" : "");
       if (step.action == Action::collective && role.in_place) out << (role.own_address ? " in place by address" : " in place");
       if (role.input_shift != 0 || role.output_shift != 0) out << " +" << role.input_shift << "/+" << role.output_shift;

@@ -1,6 +1,6 @@
 #pragma once
-// Ranks as processes (of inproc: as threads of one), fresh for each job, that play programs one after the other; who starts a job
-// watches it and ends what it started.
+// Ranks as processes (of inproc: as threads of one), fresh for each job, that play programs one after the other; who
+// starts a job watches it and ends what it started.
 #include "model/cut.h"
 #include "support/process.h"
 

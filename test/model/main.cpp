@@ -39,10 +39,17 @@ std::vector<std::string> cut_at_commas(const std::string& text) {
   return parts;
 }
 
+std::vector<int> numbers(const std::string& text) {
+  std::vector<int> list;
+  for (const std::string& part : cut_at_commas(text)) list.push_back(std::stoi(part));
+  return list;
+}
+
 [[noreturn]] void usage(const std::string& wrong) {
-  std::cerr << wrong << "\nmodel_test [--programs N] [--seed N|random] [--transport all|inproc|shm|tcp] [--ranks N] [--shrink SECONDS]"
-            << " [--bug NAME] [--timeout MS] [--plain]\n"
-            << "           [--program SEED,..] [--show] [--steps ID,..] [--first-ranks N] [--most ELEMENTS] [--without FEATURE,..]\n";
+  std::cerr << wrong << "\n"
+            << "model_test [--programs N] [--seed N|random] [--transport all|inproc|shm|tcp] [--ranks N] [--shrink SECONDS]\n"
+            << "           [--bug NAME] [--timeout MS] [--plain] [--program SEED,..] [--show] [--steps ID,..] [--first-ranks N]\n"
+            << "           [--most ELEMENTS] [--without FEATURE,..]\n";
   std::exit(2);
 }
 
@@ -72,7 +79,7 @@ Options parse(int argc, char** argv) {
     else if (word == "--timeout") options.job.timeout_ms = std::stoi(value);
     else if (word == "--bug") options.job.bug = value;
     else if (word == "--program") for (const auto& seed : cut_at_commas(value)) options.job.seeds.push_back(std::stoull(seed));
-    else if (word == "--steps") { cut.steps.emplace(); for (const auto& id : cut_at_commas(value)) cut.steps->push_back(std::stoi(id)); }
+    else if (word == "--steps") cut.steps = numbers(value);
     else if (word == "--first-ranks") cut.ranks = std::stoi(value);
     else if (word == "--most") cut.most_elements = std::stoull(value);
     else if (word == "--without") for (const auto& feature : cut_at_commas(value)) cut.without.insert(feature);

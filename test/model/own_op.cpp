@@ -17,7 +17,8 @@ void combine_one(OwnOp op, std::size_t bytes, unsigned char* into, const unsigne
   std::memcpy(&r, right, sizeof r);
   const bool ordered = op == OwnOp::ordered;
   const Affine made = ordered ? Affine{l.a * r.a, l.a * r.b + l.b} : Affine{l.a + r.a, l.b + r.b};
-  for (std::size_t k = sizeof made; k < bytes; ++k) into[k] = ordered ? left[k] : static_cast<unsigned char>(left[k] ^ right[k]);
+  for (std::size_t k = sizeof made; k < bytes; ++k)
+    into[k] = ordered ? left[k] : static_cast<unsigned char>(left[k] ^ right[k]);
   std::memcpy(into, &made, sizeof made);
 }
 
@@ -47,7 +48,8 @@ anello_op_t handle_of(OwnOp op) {
 
 void combine(OwnOp op, std::size_t bytes, unsigned char* into, const unsigned char* left, const unsigned char* right,
              std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i, into += bytes, left += bytes, right += bytes) combine_one(op, bytes, into, left, right);
+  for (std::size_t i = 0; i < count; ++i, into += bytes, left += bytes, right += bytes)
+    combine_one(op, bytes, into, left, right);
 }
 
 }  // namespace anello::model

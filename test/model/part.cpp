@@ -140,12 +140,13 @@ void Part::check(const anello_status_t& status) const {
   const std::size_t end = shape_.output * element_;
   std::size_t specified = end;
   if (shape_.rest_unspecified) specified = shape_.results.empty() ? 0 : shape_.results[0].count * element_;
-  check_buffer(output_ != nullptr && shape_.input_in_output ? "the buffer" : "the output", *output_, expected_output_, specified,
-               end);
+  check_buffer(output_ != nullptr && shape_.input_in_output ? "the buffer" : "the output", *output_, expected_output_,
+               specified, end);
   check_buffer("the input", *input_, expected_input_, 0, 0);
 }
 
-void Part::check_buffer(const char* which, const Memory& got, const Bytes& expected, std::size_t skip, std::size_t skip_end) const {
+void Part::check_buffer(const char* which, const Memory& got, const Bytes& expected, std::size_t skip,
+                        std::size_t skip_end) const {
   const Difference found = difference(got, expected, skip, skip_end);
   if (!found.any) return;
   std::ostringstream out;
@@ -156,8 +157,8 @@ void Part::check_buffer(const char* which, const Memory& got, const Bytes& expec
   } else {
     const std::size_t index = std::size_t(found.at) / element_;
     const std::size_t at = got.begin() + index * element_;
-    out << " at element " << index << " of " << std::size_t(bytes) / element_ << ": 0x" << hex(got.image().data() + at, element_)
-        << ", not 0x" << hex(expected.data() + at, element_);
+    out << " at element " << index << " of " << std::size_t(bytes) / element_ << ": 0x"
+        << hex(got.image().data() + at, element_) << ", not 0x" << hex(expected.data() + at, element_);
   }
   throw Wrong(out.str());
 }

@@ -89,9 +89,11 @@ void Pending::complete(const std::vector<Part*>& chosen, Way way) {
     indices.resize(std::size_t(done));
   }
   for (const int i : indices) {
-    if (i < 0 || std::size_t(i) >= chosen.size() || chosen[std::size_t(i)] == nullptr) throw Wrong("request " + std::to_string(i) + " is said to be complete");
+    if (i < 0 || std::size_t(i) >= chosen.size() || chosen[std::size_t(i)] == nullptr)
+      throw Wrong("request " + std::to_string(i) + " is said to be complete");
     Part* const part = chosen[std::size_t(i)];
-    if (std::find(finished.begin(), finished.end(), part) != finished.end()) throw Wrong("a request is said to be complete twice");
+    if (std::find(finished.begin(), finished.end(), part) != finished.end())
+      throw Wrong("a request is said to be complete twice");
     const bool stays = part->form == Form::persistent;
     if ((requests[std::size_t(i)] != ANELLO_REQUEST_NULL) != stays) throw Wrong("the request stays or goes as it should not");
     finished_statuses.push_back(statuses[of_requests ? std::size_t(i) : finished.size()]);

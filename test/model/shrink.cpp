@@ -11,7 +11,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // A candidate that hangs costs this.
-constexpr int kTimeout_ms = 3000;
+constexpr int kTimeout_ms = 5000;
 
 class Shrinker {
  public:

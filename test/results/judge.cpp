@@ -38,7 +38,8 @@ Real decode(anello_dtype_t part, const unsigned char* at) {
   }
 }
 
-// The value that the type has for it. Rounding keeps order, so that an interval's ends are rounded to the ends of what it may give.
+// The value that the type has for it. Rounding keeps order, so that an interval's ends are rounded to the ends of what
+// it may give.
 Real rounded(anello_dtype_t part, Real value) {
   const auto small = [&](const testing::Small& format) { return testing::decode(format, testing::encode(format, value)); };
   switch (part) {

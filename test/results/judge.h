@@ -1,6 +1,7 @@
 #pragma once
-// Whether an element of a reduction is what it may be. Where the order of folding is fixed (an invariant result), or cannot matter, that
-// is one pattern of bits, the oracle's. Elsewhere it is what rounding in any order can give, around the exact result.
+// Whether an element of a reduction is what it may be. Where the order of folding is fixed (an invariant result), or
+// cannot matter, that is one pattern of bits, the oracle's. Elsewhere it is what rounding in any order can give, around
+// the exact result.
 #include "support/oracle.h"
 
 #include <string>

@@ -1,6 +1,6 @@
-// Every collective that reduces, in every type and operation that makes sense, on any number of ranks. Environment: RESULTS_RANKS and
-// RESULTS_TRANSPORTS say which ("2,5", "shm"); what the library reads (ANELLO_ALGORITHM, ANELLO_INVARIANT, ANELLO_CHUNK_BYTES) is set for
-// the whole program.
+// Every collective that reduces, in every type and operation that makes sense, on any number of ranks. Environment:
+// RESULTS_RANKS and RESULTS_TRANSPORTS say which ("2,5", "shm"); what the library reads (ANELLO_ALGORITHM,
+// ANELLO_INVARIANT, ANELLO_CHUNK_BYTES) is set for the whole program.
 #include "results/judge.h"
 #include "support/thread_ranks.h"
 
@@ -85,7 +85,8 @@ class Check {
 
  private:
   std::string what(const char* name) const {
-    return std::string(name) + " " + anello_dtype_name(r_.dtype) + " " + anello_op_name(r_.op) + " of " + std::to_string(r_.count);
+    return std::string(name) + " " + anello_dtype_name(r_.dtype) + " " + anello_op_name(r_.op) + " of " +
+           std::to_string(r_.count);
   }
   void call(const char* name, anello_result_t result) { me_.ok(result, what(name)); }
   void judge(const char* name, const Judge& by, std::size_t first, std::size_t count) {
@@ -96,7 +97,8 @@ class Check {
   void equal_everywhere() {
     if (me_.rank == 0) r_.first = out_.data();
     me_.ok(anello_barrier(me_.comm), "barrier");
-    if (std::memcmp(r_.first, out_.data(), r_.bytes) != 0) me_.report.wrong("ranks 0 and ", me_.rank, " differ in ", what("allreduce"));
+    if (std::memcmp(r_.first, out_.data(), r_.bytes) != 0)
+      me_.report.wrong("ranks 0 and ", me_.rank, " differ in ", what("allreduce"));
     me_.ok(anello_barrier(me_.comm), "barrier");
   }
 
@@ -143,7 +145,8 @@ TEST_CASE("the judge holds most elements to bits or an interval, and notices one
                  result.data());
       CHECK(reduction.whole->look(result.data(), 0, 2000) == "");
       const Judge::Seen& seen = reduction.whole->seen();
-      INFO(anello_dtype_name(dtype) << " " << anello_op_name(op) << ": " << seen.bits << " " << seen.interval << " " << seen.neither);
+      INFO(anello_dtype_name(dtype) << " " << anello_op_name(op) << ": " << seen.bits << " " << seen.interval << " "
+                                    << seen.neither);
       CHECK(seen.bits + seen.interval > 2000 / 4);
       result[0] ^= 1;
       CHECK(reduction.whole->look(result.data(), 0, 1) != "");

@@ -172,7 +172,8 @@ struct Located {
 };
 
 template <class Type>
-void fold_as(anello_dtype_t dtype, anello_op_t op, const Operands& operands, std::size_t count, int ranks, unsigned char* into) {
+void fold_as(anello_dtype_t dtype, anello_op_t op, const Operands& operands, std::size_t count, int ranks,
+             unsigned char* into) {
   const std::size_t element = anello_dtype_size(dtype);
   for (std::size_t i = 0; i < count; ++i) {
     typename Type::Value sum = Type::read(operands[0] + i * element);
