@@ -11,8 +11,10 @@ namespace {
 
 constexpr std::size_t kGranuleCount = std::size(cuda::kGranules);
 
-std::size_t slot(anello_dtype_t dtype, anello_op_t op, int granule, bool copies) {
-  const std::size_t pair = copies ? std::size_t{kDtypes} * kOps : static_cast<std::size_t>(dtype) * kOps + static_cast<std::size_t>(op);
+std::size_t slot(anello_dtype_t dtype, anello_op_t op, cuda::Form form, int granule) {
+  const std::size_t pairs = std::size_t{kDtypes} * kOps;
+  const std::size_t one = static_cast<std::size_t>(dtype) * kOps + static_cast<std::size_t>(op);
+  const std::size_t pair = form == cuda::Form::copy ? 2 * pairs : form == cuda::Form::wide ? pairs + one : one;
   return pair * kGranuleCount + static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(granule)));
 }
 
@@ -31,35 +33,44 @@ Error CudaReducer::reduce(const CudaReduction& reduction) {
   if (Error error = cuda::plan(reduction, multiprocessor_count, launch)) return error;
   if (launch.blocks == 0) return {};
   void* kernel = nullptr;
-  if (Error error = find(launch.dtype, launch.op, launch.granule, launch.copies, kernel)) return error;
+  if (Error error = find(launch.dtype, launch.op, launch.form, launch.granule, kernel)) return error;
   void* parameters[] = {&launch.arguments};
-  const int code = driver_.launch(kernel, launch.blocks, 1, 1, launch.threads, 1, 1, 0, reduction.stream, parameters, nullptr);
+  const int code =
+      driver_.launch(kernel, launch.blocks, 1, 1, launch.threads, 1, 1, 0, reduction.stream, parameters, nullptr);
   return code == 0 ? Error() : cuda::driver_error(driver_, "cuLaunchKernel", code);
 }
 
 Error CudaReducer::prepare(anello_dtype_t dtype, anello_op_t op) {
-  const bool reduces = is_dtype(dtype) && is_op(op) && makes_sense(dtype, op);
-  const cuda::RunsAs as = reduces ? cuda::runs_as(dtype, op) : cuda::RunsAs{ANELLO_BYTE, op, 1};
-  void* kernel = nullptr;
-  for (const int granule : cuda::kGranules) {
-    if (reduces && cuda::has_granule(cuda::alignment(as.dtype), granule)) {
-      if (Error error = find(as.dtype, as.op, granule, false, kernel)) return error;
+  using cuda::Form;
+  const auto all = [&](anello_dtype_t type, anello_op_t operation, Form form) -> Error {
+    void* kernel = nullptr;
+    for (const int granule : cuda::kGranules) {
+      if (!cuda::has_granule(cuda::alignment(type), granule)) continue;
+      if (Error error = find(type, operation, form, granule, kernel)) return error;
     }
-    if (cuda::has_granule(1, granule)) {
-      if (Error error = find(ANELLO_BYTE, op, granule, true, kernel)) return error;
-    }
+    return {};
+  };
+  if (Error error = all(ANELLO_BYTE, op, Form::copy)) return error;
+  if (!is_op(op) || !makes_sense(dtype, op)) return {};
+  for (const anello_op_t needed : {op, ANELLO_PROD}) {
+    const bool scales = op == ANELLO_SUM && class_of(dtype) != kBool;
+    if (needed != op && !scales) continue;
+    const cuda::RunsAs as = cuda::runs_as(dtype, needed);
+    if (Error error = all(as.dtype, as.op, Form::elements)) return error;
+    if (!cuda::has_wide(as.dtype, as.op)) continue;
+    if (Error error = all(as.dtype, as.op, Form::wide)) return error;
   }
   return {};
 }
 
-Error CudaReducer::find(anello_dtype_t dtype, anello_op_t op, int granule, bool copies, void*& kernel) {
-  std::atomic<void*>& handle = kernels_[slot(dtype, op, granule, copies)];
+Error CudaReducer::find(anello_dtype_t dtype, anello_op_t op, cuda::Form form, int granule, void*& kernel) {
+  std::atomic<void*>& handle = kernels_[slot(dtype, op, form, granule)];
   kernel = handle.load(std::memory_order_acquire);
   if (kernel != nullptr) return {};
   const std::lock_guard lock(loading_);
   void* image = nullptr;
   if (Error error = library(cuda::image_of(dtype), image)) return error;
-  const std::string name = cuda::kernel_name(dtype, op, granule, copies);
+  const std::string name = cuda::kernel_name(dtype, op, form, granule);
   if (const int code = driver_.find_kernel(&kernel, image, name.c_str()); code != 0) {
     const Error cause = cuda::driver_error(driver_, "cuLibraryGetKernel", code);
     return {cause.code(), text("kernel ", name, ": ", cause.text())};

@@ -1,7 +1,7 @@
 #pragma once
 // The loops of every reduction, compiled once per instruction-set level by reduce_<level>.cpp. The compiler vectorises
 // them; what it cannot (GCC 12: conversions of 16- and 8-bit floats) a level brings as Pack<T>: kLanes elements of T at
-// a time as one vector of float32, and the whole reduce where it knows a shorter one.
+// a time as one vector of float32, and the whole reduce where it knows a shorter one (Pack<T>::Pairs with lanes of its own).
 //
 // Everything here is in an unnamed namespace and calls nothing inline from outside but the forced-inline conversions:
 // the linker keeps one copy of an ordinary inline function, and that could be the one for another processor.
@@ -33,6 +33,17 @@ template <class Pack, class Wide, class Element>
 #pragma GCC ivdep
   for (; i < count; ++i) element(i);
 }
+
+// What brings the reduce of two operands.
+template <class Pack>
+struct PairsOf {
+  using type = Pack;
+};
+template <class Pack>
+  requires requires { typename Pack::Pairs; }
+struct PairsOf<Pack> {
+  using type = typename Pack::Pairs;
+};
 
 template <class T>
 void copy(void* into, const void* from, std::size_t count) {
@@ -71,7 +82,7 @@ struct Kernels {
       i[last].set(narrowed<T>(combine<op>(widened<A>(l[last].get()), widened<A>(r[last].get()))));
       return;
     }
-    walk<Pack>(
+    walk<typename PairsOf<Pack>::type>(
         count,
         [=](auto pack, std::size_t k) {
           if constexpr (requires { pack.template reduce<op>(i, l, r); }) {

@@ -4,6 +4,8 @@
 #include "base/unique_fd.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include <fcntl.h>
@@ -34,64 +36,102 @@ bool commit(int file, std::uint64_t offset, std::size_t bytes) {
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
+// What this process has mapped, to be found by address.
+struct Mapped {
+  int file;
+  std::uint64_t offset;
+  std::size_t bytes;
+};
+struct Mappings {
+  std::mutex mutex;
+  std::map<const std::byte*, Mapped> by_address;
+};
+Mappings& mappings() {
+  static Mappings* const all = new Mappings;  // leaked: windows may live up to the last static destructor
+  return *all;
+}
+
 }  // namespace
 
 ExtentMapping::ExtentMapping(ExtentMapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : base_(std::exchange(other.base_, nullptr)),
+      mapped_(std::exchange(other.mapped_, 0)),
+      data_(std::exchange(other.data_, nullptr)) {}
 
 ExtentMapping& ExtentMapping::operator=(ExtentMapping&& other) noexcept {
+  std::swap(base_, other.base_);
+  std::swap(mapped_, other.mapped_);
   std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
   return *this;
 }
 
 ExtentMapping::~ExtentMapping() {
   // In a forked child it was never there, and its address may hold something else by now.
-  if (data_ != nullptr && !in_forked_child()) ::munmap(data_, bytes_);
+  if (base_ == nullptr || in_forked_child()) return;
+  Mappings& all = mappings();
+  const std::lock_guard held(all.mutex);
+  all.by_address.erase(base_);
+  ::munmap(base_, mapped_);
 }
 
+Extent::Extent(const Arena& arena, std::uint64_t offset, std::size_t bytes)
+    : fd_(arena.file()), offset_(offset), bytes_(bytes) {}
+
 Extent Extent::allocate(const Arena& arena, std::size_t bytes) {
-  Extent extent;
-  if (!arena || arena.file() < 0 || bytes == 0 || bytes > SIZE_MAX / 4) return extent;
+  if (!arena || arena.file() < 0 || bytes == 0 || bytes > SIZE_MAX / 4) return {};
   const std::size_t room = whole_pages(bytes);
-  if (available_memory() < room) return extent;
+  if (available_memory() < room) return {};
   const std::uint64_t at = arena.layout().bytes() + arena.header().extents.fetch_add(room, std::memory_order_relaxed);
-  if (!commit(arena.file(), at, room)) return extent;
-  extent.fd_ = arena.file();
-  extent.offset_ = at;
-  extent.bytes_ = room;
-  return extent;
+  if (!commit(arena.file(), at, room)) return {};
+  return {arena, at, bytes};
+}
+
+Extent Extent::mapped_at(const Arena& arena, const void* address, std::size_t bytes) {
+  if (!arena || bytes == 0) return {};
+  const auto* const begin = static_cast<const std::byte*>(address);
+  Mappings& all = mappings();
+  const std::lock_guard held(all.mutex);
+  auto found = all.by_address.upper_bound(begin);
+  if (found == all.by_address.begin()) return {};
+  --found;
+  const auto at = static_cast<std::size_t>(begin - found->first);
+  const Mapped& mapped = found->second;
+  if (mapped.file != arena.file() || at > mapped.bytes || bytes > mapped.bytes - at) return {};
+  return {arena, mapped.offset + at, bytes};
 }
 
 Extent Extent::of_peer(const Arena& arena, std::uint64_t offset, std::size_t bytes) {
-  Extent extent;
   struct stat about{};
-  const std::size_t room = bytes > SIZE_MAX / 4 ? 0 : whole_pages(bytes);
-  if (!arena || arena.file() < 0 || room == 0 || offset % kPage != 0 || offset < arena.layout().bytes()) return extent;
+  if (!arena || arena.file() < 0 || bytes == 0 || offset < arena.layout().bytes()) return {};
   // The file never shrinks: what lies within it now can be touched.
-  if (::fstat(arena.file(), &about) != 0) return extent;
+  if (::fstat(arena.file(), &about) != 0) return {};
   const auto size = static_cast<std::uint64_t>(about.st_size);
-  if (room > size || offset > size - room) return extent;
-  extent.fd_ = arena.file();
-  extent.offset_ = offset;
-  extent.bytes_ = room;
-  return extent;
+  if (bytes > size || offset > size - bytes) return {};
+  return {arena, offset, bytes};
 }
 
 ExtentMapping Extent::map() const {
   ExtentMapping mapping;
   if (offset_ == 0) return mapping;
-  void* const at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(offset_));
+  const std::uint64_t before = offset_ % kPage;
+  const std::size_t room = whole_pages(before + bytes_);
+  const auto from = static_cast<off_t>(offset_ - before);
+  void* const at = ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, from);
   if (at == MAP_FAILED) return mapping;
-  ::madvise(at, bytes_, MADV_DONTFORK);
-  mapping.data_ = static_cast<std::byte*>(at);
-  mapping.bytes_ = bytes_;
+  ::madvise(at, room, MADV_DONTFORK);
+  mapping.base_ = static_cast<std::byte*>(at);
+  mapping.mapped_ = room;
+  mapping.data_ = mapping.base_ + before;
+  Mappings& all = mappings();
+  const std::lock_guard held(all.mutex);
+  all.by_address[mapping.base_] = {fd_, offset_ - before, room};
   return mapping;
 }
 
 void Extent::give_back() const {
   if (offset_ == 0) return;
-  ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_), static_cast<off_t>(bytes_));
+  ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_),
+              static_cast<off_t>(whole_pages(bytes_)));
 }
 
 }  // namespace anello::transport

@@ -16,19 +16,23 @@ class ExtentMapping {
   ExtentMapping& operator=(ExtentMapping&& other) noexcept;
   ~ExtentMapping();
 
-  std::byte* data() const { return data_; }
+  std::byte* data() const { return data_; }  // of the range's first byte
   explicit operator bool() const { return data_ != nullptr; }
 
  private:
   friend class Extent;
+  std::byte* base_ = nullptr;  // of whole pages
+  std::size_t mapped_ = 0;
   std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
 };
 
 class Extent {
  public:
+  Extent() = default;
   // Backed with pages. Offset 0: there is no memory, or no file behind the arena.
   static Extent allocate(const Arena& arena, std::size_t bytes);
+  // The range that this process has mapped at an address, as a whole; offset 0 when there is none.
+  static Extent mapped_at(const Arena& arena, const void* address, std::size_t bytes);
   // What another rank said it has. Offset 0 when the file has no such range.
   static Extent of_peer(const Arena& arena, std::uint64_t offset, std::size_t bytes);
 
@@ -37,6 +41,8 @@ class Extent {
   void give_back() const;     // its pages, for all who have it mapped
 
  private:
+  Extent(const Arena& arena, std::uint64_t offset, std::size_t bytes);
+
   int fd_ = -1;
   std::uint64_t offset_ = 0;
   std::size_t bytes_ = 0;

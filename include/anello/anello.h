@@ -623,8 +623,11 @@ ANELLO_API anello_result_t anello_request_free(anello_request_t *request);
  * same host reach by a pointer of their own. Where one rank has no memory, all get ANELLO_ERR_RESOURCE. As fit as any
  * other memory for every buffer. Who writes into another's part orders that against its reading by messages or collectives. */
 ANELLO_API anello_result_t anello_window_create(size_t bytes, anello_comm_t comm, void **base, anello_window_t *window);
+/* Collective: the same of memory that each rank has already and keeps until the window is freed. Others reach it where it is
+ * memory of their own process, or lies in a window of anello_window_create. */
+ANELLO_API anello_result_t anello_window_register(void *base, size_t bytes, anello_comm_t comm, anello_window_t *window);
 /* Where rank's part lies in this process, and its size (bytes may be NULL). *pointer is NULL where it is not mapped: on
- * another host, where memory cannot be shared, or of 0 bytes. Mapped when first asked for. */
+ * another host, where memory cannot be shared or was none of Anello's, or of 0 bytes. Mapped when first asked for. */
 ANELLO_API anello_result_t anello_window_peer(anello_window_t window, int rank, void **pointer, size_t *bytes);
 /* Collective: once every rank has called it, no pointer into the window may be used. Always gives this rank's memory back and
  * sets *window to ANELLO_WINDOW_NULL, also where it returns an error because the communicator has failed or was destroyed,

@@ -11,11 +11,17 @@ namespace anello::kernels::cuda {
 namespace {
 
 template <int bytes>
-struct WordOf { using type = std::uint32_t; };
+struct WordOf {
+  using type = std::uint32_t;
+};
 template <>
-struct WordOf<2> { using type = std::uint16_t; };
+struct WordOf<2> {
+  using type = std::uint16_t;
+};
 template <>
-struct WordOf<1> { using type = std::uint8_t; };
+struct WordOf<1> {
+  using type = std::uint8_t;
+};
 
 // One load or store.
 template <int bytes>
@@ -69,11 +75,23 @@ class Running {
       held_ = __builtin_bit_cast(Held, unit);
     }
   }
+  // Sums as they lie in memory, of the same number of elements.
+  using Sums = Content<Sum, Unit<kCount* static_cast<int>(sizeof(Sum)), alignof(Sum)>>;
+  ANELLO_INLINE void start_with(const Sums& sums) { held_ = __builtin_bit_cast(Held, sums); }
+  ANELLO_INLINE Sums sums() const { return __builtin_bit_cast(Sums, held_); }
+
   ANELLO_INLINE void add(const U& unit) {
     const auto from = __builtin_bit_cast(Elements, unit);
     auto sums = __builtin_bit_cast(Sums, held_);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) sums.items[i] = W::combine(sums.items[i], W::widen(from.items[i]));
+    held_ = __builtin_bit_cast(Held, sums);
+  }
+  ANELLO_INLINE void scale(const unsigned char* factor) {
+    const Sum by = *reinterpret_cast<const Sum*>(factor);
+    auto sums = __builtin_bit_cast(Sums, held_);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sums.items[i] = W::combine(sums.items[i], by);
     held_ = __builtin_bit_cast(Held, sums);
   }
   ANELLO_INLINE U finish(int ranks) const {
@@ -86,9 +104,6 @@ class Running {
 
  private:
   using Elements = Content<Element, U>;
-  struct Sums {
-    Sum items[kCount];
-  };
   using Held = std::conditional_t<W::kWidens, Sums, U>;
   Held held_;
 };
@@ -99,7 +114,7 @@ class Body {
   using Whole = Unit<(kElementBytes > granule ? kElementBytes : granule), granule>;
   using Single = Unit<kElementBytes, W::kAlignment>;
   static constexpr int kPerUnit = sizeof(Whole) / kElementBytes;
-  static constexpr int kUnroll = granule == 16 ? W::kWide : granule == 1 ? 4 * W::kWide : 8;
+  static constexpr int kUnroll = granule == 16 ? W::kLoads : granule == 1 ? 4 * W::kLoads : 8;
 
  public:
   ANELLO_INLINE static void run(const Arguments& arguments, std::uint64_t thread, std::uint64_t threads) {
@@ -128,24 +143,33 @@ class Body {
   template <class U, int unroll>
   ANELLO_INLINE static void reduce(const Arguments& arguments, std::uint64_t offset) {
     constexpr std::uint64_t kStride = kWarp * sizeof(U);
+    constexpr int kWidth = sizeof(typename W::Sum) / kElementBytes;  // so many times as far apart lie sums
+    constexpr int kWideBytes = kWidth * static_cast<int>(sizeof(U));
+    using Wide = Unit<kWideBytes, (kWideBytes < 16 ? kWideBytes : 16)>;
     const bool alone = arguments.source_count == 1;
     U unit[unroll];
     Running<W, U> sums[unroll];
+    if (W::kWideOperands && arguments.sums_in != 0) {
 #pragma unroll
-    for (int k = 0; k < unroll; ++k) unit[k] = load<U>(arguments.sources[0] + offset + k * kStride);
+      for (int k = 0; k < unroll; ++k) {
+        const Wide wide = load<Wide>(arguments.sources[0] + kWidth * (offset + k * kStride));
+        sums[k].start_with(__builtin_bit_cast(typename Running<W, U>::Sums, wide));
+      }
+    } else {
 #pragma unroll
-    for (int k = 0; k < unroll; ++k) sums[k].start(unit[k]);
+      for (int k = 0; k < unroll; ++k) unit[k] = load<U>(arguments.sources[0] + offset + k * kStride);
+#pragma unroll
+      for (int k = 0; k < unroll; ++k) sums[k].start(unit[k]);
+    }
     // A branch between two sources' loads costs nothing: no thread waits before it uses what it loaded.
     if (!alone) {
 #pragma unroll
       for (int k = 0; k < unroll; ++k) unit[k] = load<U>(arguments.sources[1] + offset + k * kStride);
-    } else if constexpr (W::kScales) {
-#pragma unroll
-      for (int k = 0; k < unroll; ++k) unit[k] = *reinterpret_cast<const U*>(arguments.scalar);
-    }
-    if (!alone || W::kScales) {
 #pragma unroll
       for (int k = 0; k < unroll; ++k) sums[k].add(unit[k]);
+    } else if constexpr (W::kScales) {
+#pragma unroll
+      for (int k = 0; k < unroll; ++k) sums[k].scale(arguments.factor);
     }
 #pragma unroll 1
     for (int s = 2; s < arguments.source_count; ++s) {
@@ -153,6 +177,16 @@ class Body {
       for (int k = 0; k < unroll; ++k) unit[k] = load<U>(arguments.sources[s] + offset + k * kStride);
 #pragma unroll
       for (int k = 0; k < unroll; ++k) sums[k].add(unit[k]);
+    }
+    if (W::kWideOperands && arguments.sums_out != 0) {
+#pragma unroll 1
+      for (int d = 0; d < arguments.destination_count; ++d) {
+#pragma unroll
+        for (int k = 0; k < unroll; ++k) {
+          store(arguments.destinations[d] + kWidth * (offset + k * kStride), __builtin_bit_cast(Wide, sums[k].sums()));
+        }
+      }
+      return;
     }
 #pragma unroll
     for (int k = 0; k < unroll; ++k) unit[k] = sums[k].finish(arguments.ranks);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compiles one image of kernels with nvcc and wraps it into an object file that a C++ compiler can link.
 
-Leaves three files: the object, which holds the fat binary under a symbol; ptxas' report, which the test of registers reads; and
-what the source included, for ninja."""
+Leaves three files: the object, which holds the fat binary under a symbol; ptxas' report, which the test of registers
+reads; and what the source included, for ninja."""
 
 import argparse
 import pathlib

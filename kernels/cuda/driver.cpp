@@ -24,8 +24,8 @@ Driver open_driver() {
   int version = 0;
   if (const int code = driver.driver_version(&version); code != 0) throw driver_error(driver, "cuDriverGetVersion", code);
   if (version < kOldestDriver) {
-    throw Error(ANELLO_ERR_SYSTEM, text("the CUDA driver is too old: it supports CUDA ", version_text(version),
-                                        ", and ", version_text(kOldestDriver), " is needed. Update the driver."));
+    throw Error(ANELLO_ERR_SYSTEM, text("the CUDA driver is too old: it supports CUDA ", version_text(version), ", and ",
+                                        version_text(kOldestDriver), " is needed. Update the driver."));
   }
   return driver;
 }
@@ -33,7 +33,8 @@ Driver open_driver() {
 const char* advice(int code) {
   switch (code) {
     case kNoDevice: return ". Check nvidia-smi and CUDA_VISIBLE_DEVICES.";
-    case kStubLibrary: return ". The toolkit's stub was found in place of the driver: remove its folder from LD_LIBRARY_PATH.";
+    case kStubLibrary:
+      return ". The toolkit's stub was found in place of the driver: remove its folder from LD_LIBRARY_PATH.";
     case kNoBinary:
     case kUnsupportedPtx:
       return ". The kernels hold code for compute capability 8.0, 9.0 and 10.0 and PTX for later ones: update the driver.";

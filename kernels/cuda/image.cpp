@@ -27,8 +27,8 @@ const ImageTable& load_images(const std::string& path) {
   const auto* const table = static_cast<const ImageTable*>(dlsym(library, "anello_cuda_images"));
   if (table == nullptr) throw Error(ANELLO_ERR_SYSTEM, text("no CUDA kernels: ", path, " holds none"));
   if (table->version != kImageVersion || table->anello != ANELLO_VERSION_CODE) {
-    throw Error(ANELLO_ERR_VERSION, text(path, " belongs to another build of Anello (", table->anello, ", kernels ", table->version,
-                                         "; this one is ", ANELLO_VERSION_CODE, ", kernels ", kImageVersion,
+    throw Error(ANELLO_ERR_VERSION, text(path, " belongs to another build of Anello (", table->anello, ", kernels ",
+                                         table->version, "; this one is ", ANELLO_VERSION_CODE, ", kernels ", kImageVersion,
                                          "). Install both from one build."));
   }
   return *table;
@@ -44,8 +44,9 @@ const ImageTable& images() {
       try {
         return load_images(kLibrary);
       } catch (const Error& last) {
-        throw Error(last.code(), text(last.text(), " (looked for as ", beside,
-                                      " too). Build with -Dcuda=enabled, where nvcc is, and install it beside libanello.so."));
+        throw Error(last.code(),
+                    text(last.text(), " (looked for as ", beside,
+                         " too). Build with -Dcuda=enabled, where nvcc is, and install it beside libanello.so."));
       }
     }
   }();

@@ -24,8 +24,8 @@ struct ImageTable {
   Image images[kImages];
 };
 
-// Beside the library or program that holds this code, else where the loader looks; opened once. Throws Error that says where it
-// was looked for.
+// Beside the library or program that holds this code, else where the loader looks; opened once. Throws Error that says
+// where it was looked for.
 const ImageTable& images();
 // Of one file.
 const ImageTable& load_images(const std::string& path);

@@ -4,6 +4,7 @@
 #include "kernels/cuda/runs_as.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace anello::kernels::cuda {
@@ -13,30 +14,42 @@ Error refused(anello_result_t code, const CudaReduction& reduction, const std::s
   return {code, text("CUDA ", op_name(reduction.op), " of ", dtype_name(reduction.dtype), ": ", why)};
 }
 
-Error check_pointers(const CudaReduction& reduction, std::size_t alignment_bytes) {
-  const auto check = [&](const char* what, std::size_t index, const void* pointer) -> Error {
+// Whether operands of two widths meet.
+bool is_wide(const CudaReduction& reduction) {
+  return (reduction.sums_in || reduction.sums_out) && has_wide(reduction.dtype, reduction.op);
+}
+
+Error check_pointers(const CudaReduction& reduction) {
+  const auto check = [&](const char* what, std::size_t index, const void* pointer, bool sums) -> Error {
+    const std::size_t alignment_bytes = sums && is_wide(reduction) ? alignof(float) : alignment(reduction.dtype);
     if (pointer == nullptr) return refused(ANELLO_ERR_ARGUMENT, reduction, text(what, " ", index, " is a null pointer"));
     if (reinterpret_cast<std::uintptr_t>(pointer) % alignment_bytes == 0) return {};
-    return refused(ANELLO_ERR_ARGUMENT, reduction, text(what, " ", index, " is at ", pointer, ", not a multiple of ", alignment_bytes,
-                                                        " bytes, which a device needs"));
+    return refused(ANELLO_ERR_ARGUMENT, reduction,
+                   text(what, " ", index, " is at ", pointer, ", not a multiple of ", alignment_bytes,
+                        " bytes, which a device needs"));
   };
   for (std::size_t s = 0; s < reduction.sources.size(); ++s) {
-    if (Error error = check("source", s, reduction.sources[s])) return error;
+    if (Error error = check("source", s, reduction.sources[s], s == 0 && reduction.sums_in)) return error;
   }
   for (std::size_t d = 0; d < reduction.destinations.size(); ++d) {
-    if (Error error = check("destination", d, reduction.destinations[d])) return error;
+    if (Error error = check("destination", d, reduction.destinations[d], reduction.sums_out)) return error;
   }
   return {};
 }
 
 Error check(const CudaReduction& reduction) {
   const auto operands = [](std::size_t size) { return size >= 1 && size <= kMaxOperands; };
-  if (!is_dtype(reduction.dtype)) return refused(ANELLO_ERR_TYPE, reduction, text("no data type has the number ", int{reduction.dtype}));
-  if (!operands(reduction.sources.size()) || !operands(reduction.destinations.size())) {
-    return refused(ANELLO_ERR_ARGUMENT, reduction, text(reduction.sources.size(), " sources and ", reduction.destinations.size(),
-                                                        " destinations; 1 to ", kMaxOperands, " of each can be"));
+  if (element_bytes(reduction.dtype) == 0) {
+    return refused(ANELLO_ERR_TYPE, reduction, text("no data type of Anello has the number ", int{reduction.dtype}));
   }
-  if (!is_op(reduction.op)) return refused(ANELLO_ERR_TYPE, reduction, text("no operation has the number ", int{reduction.op}));
+  if (!operands(reduction.sources.size()) || !operands(reduction.destinations.size())) {
+    return refused(ANELLO_ERR_ARGUMENT, reduction,
+                   text(reduction.sources.size(), " sources and ", reduction.destinations.size(), " destinations; 1 to ",
+                        kMaxOperands, " of each can be"));
+  }
+  if (!is_op(reduction.op)) {
+    return refused(ANELLO_ERR_TYPE, reduction, text("no operation of Anello has the number ", int{reduction.op}));
+  }
   const bool moves = reduction.sources.size() == 1 && class_of(reduction.dtype) == kBytes;
   if (!moves && !makes_sense(reduction.dtype, reduction.op)) {
     return refused(ANELLO_ERR_TYPE, reduction, text(op_name(reduction.op), " takes ", what_op_takes(reduction.op)));
@@ -44,25 +57,45 @@ Error check(const CudaReduction& reduction) {
   if (reduction.op == ANELLO_AVG && reduction.ranks < 1) {
     return refused(ANELLO_ERR_ARGUMENT, reduction, text("an average over ", reduction.ranks, " ranks"));
   }
-  if (reduction.scalar != nullptr && (reduction.op != ANELLO_PROD || reduction.sources.size() != 1)) {
-    return refused(ANELLO_ERR_ARGUMENT, reduction, "a scalar goes with PROD of one source");
+  const bool scales = reduction.op == ANELLO_SUM && reduction.sources.size() == 1 && class_of(reduction.dtype) != kBool;
+  if (reduction.factor != nullptr && !scales) {
+    return refused(ANELLO_ERR_ARGUMENT, reduction,
+                   "a factor goes with a sum of one source, of integers, floats and complex numbers");
   }
-  return check_pointers(reduction, alignment(reduction.dtype));
+  if (reduction.factor != nullptr && reduction.sums_in) {
+    return refused(ANELLO_ERR_ARGUMENT, reduction, "a factor goes with elements, not with sums");
+  }
+  return check_pointers(reduction);
 }
 
 // The widest granule that all pointers reach after the same number of whole elements, and that number.
-void choose_granule(const CudaReduction& reduction, std::size_t element, std::size_t alignment_bytes, Launch& launch) {
-  std::uintptr_t differ = 0;
-  const auto first = reinterpret_cast<std::uintptr_t>(reduction.sources[0]);
-  for (const void* source : reduction.sources) differ |= reinterpret_cast<std::uintptr_t>(source) ^ first;
-  for (const void* destination : reduction.destinations) differ |= reinterpret_cast<std::uintptr_t>(destination) ^ first;
+void choose_granule(std::size_t element, std::size_t alignment_bytes, Launch& launch) {
+  Arguments& arguments = launch.arguments;
+  const std::size_t width = accumulator_bytes(launch.dtype) / element;
+  struct Operand {
+    std::uintptr_t address;
+    std::size_t times;  // as wide as elements
+  };
+  std::array<Operand, 2 * kMaxOperands> operands;
+  auto end = operands.begin();
+  const auto add = [&](const void* pointer, bool sums) {
+    *end++ = {reinterpret_cast<std::uintptr_t>(pointer), sums ? width : 1};
+  };
+  for (int s = 0; s < arguments.source_count; ++s) add(arguments.sources[s], s == 0 && arguments.sums_in != 0);
+  for (int d = 0; d < arguments.destination_count; ++d) add(arguments.destinations[d], arguments.sums_out != 0);
+  const auto narrow = std::find_if(operands.begin(), end, [](const Operand& one) { return one.times == 1; });
+
   for (const int granule : kGranules) {
     if (!has_granule(alignment_bytes, granule)) continue;
-    const std::size_t bytes = static_cast<std::size_t>(granule);
-    const std::size_t before = (bytes - first % bytes) % bytes;
-    if (differ % bytes != 0 || before % element != 0) continue;
+    const auto bytes = static_cast<std::size_t>(granule), unit = std::max(bytes, element);
+    const std::size_t before = (bytes - narrow->address % bytes) % bytes;
+    const bool fits = before % element == 0 && std::all_of(operands.begin(), end, [&](const Operand& one) {
+                        const std::size_t load = one.times == 1 ? bytes : std::min<std::size_t>(16, unit * width);
+                        return (one.address + before * one.times) % load == 0;
+                      });
+    if (!fits) continue;
     launch.granule = granule;
-    launch.arguments.head = static_cast<std::uint32_t>(std::min<std::uint64_t>(before / element, launch.arguments.count));
+    arguments.head = static_cast<std::uint32_t>(std::min<std::uint64_t>(before / element, arguments.count));
     return;
   }
 }
@@ -76,25 +109,41 @@ void choose_grid(const CudaReduction& reduction, std::uint64_t bytes, int multip
     const auto enough = static_cast<std::uint64_t>(multiprocessors);
     while (launch.threads > 2 * kWarp && blocks_of(launch.threads) < enough) launch.threads /= 2;
   }
-  const std::uint64_t most = reduction.ctas > 0 ? static_cast<std::uint64_t>(reduction.ctas)
-                                                : 2 * static_cast<std::uint64_t>(multiprocessors) * (kMaxThreads / launch.threads);
+  const std::uint64_t most = reduction.ctas > 0
+                                 ? static_cast<std::uint64_t>(reduction.ctas)
+                                 : 2 * static_cast<std::uint64_t>(multiprocessors) * (kMaxThreads / launch.threads);
   launch.blocks = static_cast<unsigned>(std::max<std::uint64_t>(1, std::min(blocks_of(launch.threads), most)));
 }
 
 }  // namespace
 
-std::string kernel_name(anello_dtype_t dtype, anello_op_t op, int granule, bool copies) {
-  return copies ? text("anello_copy_", granule) : text("anello_", dtype_name(dtype), "_", op_name(op), "_", granule);
+std::string kernel_name(anello_dtype_t dtype, anello_op_t op, Form form, int granule) {
+  if (form == Form::copy) return text("anello_copy_", granule);
+  return text("anello_", dtype_name(dtype), "_", op_name(op), form == Form::wide ? "_wide_" : "_", granule);
 }
 
 Error plan(const CudaReduction& reduction, int multiprocessors, Launch& launch) {
   launch = Launch{};
-  if (reduction.count == 0 && is_dtype(reduction.dtype)) return {};
+  if (reduction.count == 0 && element_bytes(reduction.dtype) != 0) return {};
   if (Error error = check(reduction)) return error;
 
-  launch.copies = reduction.sources.size() == 1 && reduction.op != ANELLO_AVG && reduction.scalar == nullptr;
-  const RunsAs as = launch.copies ? RunsAs{ANELLO_BYTE, ANELLO_SUM, element_bytes(reduction.dtype)}
-                                  : runs_as(reduction.dtype, reduction.op);
+  const bool alone = reduction.sources.size() == 1, wide = is_wide(reduction);
+  if (wide && alone && reduction.sums_in && reduction.sums_out) {
+    CudaReduction sums = reduction;
+    sums.dtype = ANELLO_FLOAT32;
+    sums.op = ANELLO_SUM;
+    sums.sums_in = sums.sums_out = false;
+    return plan(sums, multiprocessors, launch);
+  }
+  anello_op_t op = reduction.op == ANELLO_AVG && reduction.sums_out ? ANELLO_SUM : reduction.op;
+  if (reduction.factor != nullptr) {
+    op = ANELLO_PROD;
+  } else if (wide && alone && op == ANELLO_PROD) {
+    op = ANELLO_SUM;  // converts only: of one source a product would look for a factor
+  }
+  const bool copies = alone && op != ANELLO_AVG && reduction.factor == nullptr && !wide;
+  launch.form = copies ? Form::copy : wide ? Form::wide : Form::elements;
+  const RunsAs as = copies ? RunsAs{ANELLO_BYTE, op, element_bytes(reduction.dtype)} : runs_as(reduction.dtype, op);
   launch.dtype = as.dtype;
   launch.op = as.op;
 
@@ -103,6 +152,8 @@ Error plan(const CudaReduction& reduction, int multiprocessors, Launch& launch) 
   arguments.source_count = static_cast<std::int32_t>(reduction.sources.size());
   arguments.destination_count = static_cast<std::int32_t>(reduction.destinations.size());
   arguments.ranks = reduction.ranks;
+  arguments.sums_in = wide && reduction.sums_in;
+  arguments.sums_out = wide && reduction.sums_out;
   for (std::size_t s = 0; s < reduction.sources.size(); ++s) {
     arguments.sources[s] = static_cast<const unsigned char*>(reduction.sources[s]);
   }
@@ -110,12 +161,8 @@ Error plan(const CudaReduction& reduction, int multiprocessors, Launch& launch) 
     arguments.destinations[d] = static_cast<unsigned char*>(reduction.destinations[d]);
   }
   const std::size_t element = element_bytes(as.dtype);
-  if (reduction.scalar != nullptr) {
-    for (std::size_t at = 0; at < sizeof arguments.scalar; at += element) {
-      std::memcpy(arguments.scalar + at, reduction.scalar, element);
-    }
-  }
-  choose_granule(reduction, element, alignment(as.dtype), launch);
+  if (reduction.factor != nullptr) std::memcpy(arguments.factor, reduction.factor, accumulator_bytes(as.dtype));
+  choose_granule(element, alignment(as.dtype), launch);
   choose_grid(reduction, arguments.count * element, multiprocessors, launch);
   return {};
 }

@@ -6,19 +6,24 @@
 
 namespace anello::kernels::cuda {
 
+enum class Form {
+  elements,  // of elements all operands
+  wide,      // sums come in or go out, in a wider type
+  copy,      // of whatever type, without an operation
+};
+
 struct Launch {
-  // The kernel: of this type and operation, or, where it copies, of none.
   anello_dtype_t dtype = ANELLO_BYTE;
   anello_op_t op = ANELLO_SUM;
-  bool copies = false;
+  Form form = Form::elements;
   int granule = 16;
   Arguments arguments{};
   unsigned blocks = 0;  // 0: nothing to do
   unsigned threads = 0;
 };
 
-// "anello_float32_sum_16", "anello_copy_4".
-std::string kernel_name(anello_dtype_t dtype, anello_op_t op, int granule, bool copies);
+// "anello_float32_sum_16", "anello_float16_sum_wide_16", "anello_copy_4".
+std::string kernel_name(anello_dtype_t dtype, anello_op_t op, Form form, int granule);
 
 // ANELLO_OK, or what is wrong with the call: nothing was launched.
 Error plan(const CudaReduction& reduction, int multiprocessors, Launch& launch);

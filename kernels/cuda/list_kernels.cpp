@@ -1,5 +1,5 @@
-// Writes the kernels of one image, a line each, for the sources that expand them: the device's, and the tests' for the host.
-// Runs while Anello is built.
+// Writes the kernels of one image, a line each, for the sources that expand them: the device's, and the tests' for the
+// host. Runs while Anello is built.
 #include "kernels/cuda/runs_as.h"
 
 #include <cstdio>
@@ -32,6 +32,9 @@ void list(const Named& dtype, const Named& op, int image) {
   for (const int granule : kGranules) {
     if (!has_granule(alignment(type), granule)) continue;
     std::printf("ANELLO_KERNEL(anello_%s_%s_%d, %s, %s, %d)\n", dtype.name, op.name, granule, dtype.enumerator,
+                op.enumerator, granule);
+    if (!has_wide(type, static_cast<anello_op_t>(op.value))) continue;
+    std::printf("ANELLO_WIDE_KERNEL(anello_%s_%s_wide_%d, %s, %s, %d)\n", dtype.name, op.name, granule, dtype.enumerator,
                 op.enumerator, granule);
   }
 }

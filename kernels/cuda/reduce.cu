@@ -14,12 +14,13 @@ __device__ __forceinline__ void run(const Arguments& arguments) {
 }  // namespace anello::kernels::cuda
 
 // Two blocks per multiprocessor leave 64 registers to a thread.
-#define ANELLO_GLOBAL(name, granule, ...) \
-  extern "C" __global__ void __launch_bounds__(anello::kernels::cuda::kMaxThreads, 2)   \
-      name(const __grid_constant__ anello::kernels::cuda::Arguments arguments) {        \
-    using namespace anello::kernels::cuda;                                              \
-    run<__VA_ARGS__, granule>(arguments);                                                      \
+#define ANELLO_GLOBAL(name, granule, ...)                                             \
+  extern "C" __global__ void __launch_bounds__(anello::kernels::cuda::kMaxThreads, 2) \
+      name(const __grid_constant__ anello::kernels::cuda::Arguments arguments) {      \
+    using namespace anello::kernels::cuda;                                            \
+    run<__VA_ARGS__, granule>(arguments);                                             \
   }
 #define ANELLO_KERNEL(name, dtype, op, granule) ANELLO_GLOBAL(name, granule, Work<dtype, op>)
+#define ANELLO_WIDE_KERNEL(name, dtype, op, granule) ANELLO_GLOBAL(name, granule, WideWork<dtype, op>)
 #define ANELLO_COPY_KERNEL(name, granule) ANELLO_GLOBAL(name, granule, Copy)
 #include ANELLO_KERNEL_LIST

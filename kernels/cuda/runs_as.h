@@ -1,7 +1,7 @@
 #pragma once
 // Which kernels there are, and which of them does the work of a data type and operation. Several pairs mean the same
-// arithmetic and share one: signed sums wrap as unsigned ones do, bits are bits, bools are logical bytes, and complex numbers
-// are added part by part.
+// arithmetic and share one: signed sums wrap as unsigned ones do, bits are bits, bools are logical bytes, and complex
+// numbers are added part by part.
 #include "base/dtype.h"
 
 namespace anello::kernels::cuda {
@@ -17,6 +17,17 @@ constexpr std::size_t element_bytes(anello_dtype_t dtype) {
 #define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) \
   case enumerator:                                                       \
     return sizeof(storage);
+#include "base/dtypes.def"
+#undef ANELLO_DTYPE
+  }
+  return 0;
+}
+
+constexpr std::size_t accumulator_bytes(anello_dtype_t dtype) {
+  switch (dtype) {
+#define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) \
+  case enumerator:                                                       \
+    return sizeof(accumulator);
 #include "base/dtypes.def"
 #undef ANELLO_DTYPE
   }
@@ -72,6 +83,11 @@ constexpr bool is_kernel(anello_dtype_t dtype, anello_op_t op) {
   return as.dtype == dtype && as.op == op;
 }
 
+// Whether sums of it are wider than it: then there is a wide kernel, too, for sums as operands.
+constexpr bool has_wide(anello_dtype_t dtype, anello_op_t op) {
+  return accumulator_bytes(dtype) != element_bytes(dtype) && (op == ANELLO_SUM || op == ANELLO_PROD || op == ANELLO_AVG);
+}
+
 // Kernels are compiled in parts, side by side, and loaded by them.
 inline constexpr int kImages = 5;
 constexpr int image_of(anello_dtype_t dtype) {
@@ -80,8 +96,8 @@ constexpr int image_of(anello_dtype_t dtype) {
   return class_of(dtype) == kFloat && bytes <= 2 ? 1 + static_cast<int>(3 - bytes) : 4;
 }
 
-// The bytes of one load. A kernel is built for the widest, for the type's own alignment, and, where that is far narrower, for
-// one between.
+// The bytes of one load. A kernel is built for the widest, for the type's own alignment, and, where that is far narrower,
+// for one between.
 inline constexpr int kGranules[] = {16, 8, 4, 2, 1};
 constexpr bool has_granule(std::size_t alignment_bytes, int granule) {
   const int least = static_cast<int>(alignment_bytes);

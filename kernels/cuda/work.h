@@ -19,10 +19,14 @@ struct Types;
 #undef ANELLO_DTYPE
 
 template <class T>
-struct ElementOf { using type = T; };
+struct ElementOf {
+  using type = T;
+};
 template <class T>
-  requires requires { T::index; }
-struct ElementOf<T> { using type = Located<decltype(T::value), sizeof(T)>; };
+requires requires { T::index; }
+struct ElementOf<T> {
+  using type = Located<decltype(T::value), sizeof(T)>;
+};
 
 // Neither product is fused with the addition (nvcc -fmad=false), so that this is what the host's loops compute.
 template <class Complex>
@@ -37,16 +41,17 @@ struct Work {
   using Sum = SumOf<Element, typename ElementOf<typename Types<dtype>::Accumulator>::type, op>;
   static constexpr int kAlignment = alignof(typename Types<dtype>::Storage);
   static constexpr bool kWidens = !std::is_same_v<Sum, Element>;
+  static constexpr bool kWideOperands = false;
   static constexpr bool kComplexes = class_of(dtype) == kComplex;
-  // Of one source, too: by Arguments::scalar. LAND is the product of bools.
-  static constexpr bool kScales = op == ANELLO_PROD || op == ANELLO_LAND;
-  // 16-byte loads of a source that a thread has under way: at 4, two blocks of 512 threads have 128 KiB of two sources. Where
-  // the arithmetic needs the registers, fewer; the test of ptxas' report says where.
+  static constexpr bool kScales = op == ANELLO_PROD;  // of one source, too: by Arguments::factor
+  // 16-byte loads of a source that a thread has under way: at 4, two blocks of 512 threads have 128 KiB of two sources.
+  // Where the arithmetic needs the registers, fewer; the test of ptxas' report says where.
   static constexpr bool kDivides = op == ANELLO_AVG;
-  static constexpr bool kCompares = op == ANELLO_MIN || op == ANELLO_MAX || op == ANELLO_LAND || op == ANELLO_LOR || op == ANELLO_LXOR;
+  static constexpr bool kCompares =
+      op == ANELLO_MIN || op == ANELLO_MAX || op == ANELLO_LAND || op == ANELLO_LOR || op == ANELLO_LXOR;
   static constexpr bool kHard = (kCompares && sizeof(Element) == 1 && kFloating<Element>) ||
-                                (kDivides && (sizeof(Element) == 8 || sizeof(Element) == 1));
-  static constexpr int kWide = kHard ? 1 : kWidens || kDivides || (kCompares && sizeof(Element) <= 2) ? 2 : 4;
+                                (kDivides && (sizeof(Element) == 1 || (sizeof(Element) == 8 && !kFloating<Element>)));
+  static constexpr int kLoads = kHard ? 1 : kWidens || kDivides || (kCompares && sizeof(Element) <= 2) ? 2 : 4;
 
   ANELLO_INLINE static Sum widen(Element value) {
     if constexpr (kWidens) {
@@ -74,13 +79,23 @@ struct Work {
   }
 };
 
+// Of types whose sums are wider than they: where sums come in or go out, so that every bit of them is seen.
+template <anello_dtype_t dtype, anello_op_t op>
+struct WideWork : Work<dtype, op> {
+  using Element = typename Work<dtype, op>::Element;
+  static constexpr bool kWideOperands = true;
+  static constexpr int kLoads = sizeof(Element) == 1 ? 1 : 2;
+  ANELLO_INLINE static float widen(Element value) { return to_float(value); }
+  ANELLO_INLINE static float combine(float left, float right) { return kernels::combine<op>(left, right); }
+};
+
 // Of one source only.
 struct Copy {
   using Element = std::uint8_t;
   using Sum = Element;
   static constexpr int kAlignment = 1;
-  static constexpr bool kWidens = false, kScales = false;
-  static constexpr int kWide = 4;
+  static constexpr bool kWidens = false, kWideOperands = false, kScales = false;
+  static constexpr int kLoads = 4;
   ANELLO_INLINE static Sum widen(Element value) { return value; }
   ANELLO_INLINE static Sum combine(Sum left, Sum) { return left; }
   ANELLO_INLINE static Element finish(Sum sum, int) { return sum; }

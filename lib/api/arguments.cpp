@@ -1,6 +1,5 @@
 #include "api/arguments.h"
 
-#include "api/buffer_sizes.h"
 #include "api/varying_arguments.h"
 #include "base/custom_op.h"
 #include "base/dtype.h"

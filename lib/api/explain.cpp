@@ -1,16 +1,17 @@
 // What a call would do, as JSON.
 #include "api/arguments.h"
-#include "api/buffer_sizes.h"
 #include "api/call_of.h"
 #include "api/tables.h"
 #include "base/custom_op.h"
 #include "base/dtype.h"
 #include "base/kind.h"
 #include "base/text.h"
+#include "communicator/amounts.h"
 #include "executor/frame.h"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -27,11 +28,13 @@ void stand_in(anello_call_t& call) {
 }
 
 json of_message(const anello_call_t& call, const Communicator& communicator) {
-  const Sizes sizes = buffer_sizes(call, communicator.rank(), communicator.size());
-  json out = {{"peer", call.peer}, {"tag", call.tag}, {"bytes", {{"sent", sizes.send}, {"received", sizes.receive}}}};
+  const Amounts amounts = amounts_of(call, communicator.rank(), communicator.size());
+  const std::size_t sent = amounts.in * dtype_bytes(call.dtype);
+  const std::size_t received = amounts.out * dtype_bytes(call.dtype);
+  json out = {{"peer", call.peer}, {"tag", call.tag}, {"bytes", {{"sent", sent}, {"received", received}}}};
   out["transport"] = call.peer < 0 ? communicator.transports() : communicator.transport_to(call.peer);
   if (call.kind != ANELLO_PROBE) {
-    out["protocol"] = std::max(sizes.send, sizes.receive) <= executor::kEagerBytes ? "eager" : "announced";
+    out["protocol"] = std::max(sent, received) <= executor::kEagerBytes ? "eager" : "announced";
   }
   return out;
 }

@@ -1,7 +1,6 @@
 #include "api/hooks.h"
 
 #include "api/arguments.h"
-#include "api/buffer_sizes.h"
 #include "api/last_error.h"
 #include "api/tables.h"
 #include "base/clock.h"
@@ -9,6 +8,7 @@
 #include "base/kind.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "communicator/amounts.h"
 
 #include <algorithm>
 #include <mutex>
@@ -77,7 +77,7 @@ ReportedCall::ReportedCall(std::shared_ptr<HookSet> hooks, anello_comm_t comm, s
                            const anello_call_t& call, bool blocking)
     : hooks_(std::move(hooks)), communicator_(std::move(communicator)), label_(call.label) {
   const Communicator::Outlook outlook = communicator_->outlook(call);
-  const Sizes sizes = buffer_sizes(call, communicator_->rank(), communicator_->size());
+  const Amounts amounts = amounts_of(call, communicator_->rank(), communicator_->size());
   const bool to_one = is_message(call.kind) && call.peer >= 0;
   info_.size = sizeof info_;
   info_.phase = ANELLO_POSTED;
@@ -92,7 +92,7 @@ ReportedCall::ReportedCall(std::shared_ptr<HookSet> hooks, anello_comm_t comm, s
   info_.dtype = call.dtype;
   info_.op = call.op;
   info_.count = call.count;
-  info_.bytes = std::max(sizes.send, sizes.receive);
+  info_.bytes = std::max(amounts.in, amounts.out) * dtype_bytes(call.dtype);
   info_.peer = call.peer;
   info_.tag = call.tag;
   info_.blocking = blocking ? 1 : 0;

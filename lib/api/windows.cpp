@@ -37,9 +37,21 @@ anello_result_t anello_window_create(size_t bytes, anello_comm_t comm, void** ba
       refuse(*communicator, control::kWindowCreateCall,
              text("anello_window_create: ", base == nullptr ? "base" : "window", " is NULL"));
     }
-    auto made = Window::create(communicator, bytes);
+    auto made = Window::create(communicator, nullptr, bytes);
     *base = made->own().data;
     *window = reinterpret_cast<anello_window_t>(windows().add(std::move(made)));
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_window_register(void* base, size_t bytes, anello_comm_t comm, anello_window_t* window) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
+    refuse_in_group("anello_window_register");
+    if ((base == nullptr && bytes > 0) || window == nullptr) {
+      refuse(*communicator, control::kWindowCreateCall,
+             text("anello_window_register: ", window == nullptr ? "window" : "base", " is NULL"));
+    }
+    *window = reinterpret_cast<anello_window_t>(windows().add(Window::create(communicator, base, bytes)));
     return ANELLO_OK;
   });
 }

@@ -17,6 +17,8 @@ struct Table {
   std::shared_mutex mutex;
   int next = kFirstCustomOp;
   std::unordered_map<int, std::shared_ptr<const CustomOp>> ops;
+  // By fingerprint, also of operations that were freed: a mismatch may be told after that.
+  std::unordered_map<std::int32_t, std::string> names;
 };
 
 Table& table() {
@@ -42,6 +44,8 @@ anello_op_t add_custom_op(CustomOp op) {
   auto made = std::make_shared<const CustomOp>(std::move(op));
   const std::unique_lock held(all.mutex);
   if (all.next == kFingerprints) throw Error(ANELLO_ERR_RESOURCE, "a billion operations were made: there is no number left");
+  constexpr std::size_t kMaxNames = 4096;
+  if (all.names.size() < kMaxNames) all.names.emplace(made->fingerprint(), made->name);
   all.ops.emplace(all.next, std::move(made));
   return static_cast<anello_op_t>(all.next++);
 }
@@ -67,9 +71,8 @@ std::string op_text(int op) {
   }
   Table& all = table();
   const std::shared_lock held(all.mutex);
-  for (const auto& [number, custom] : all.ops) {
-    if (custom->fingerprint() == op) return text("operation '", custom->name, "'");
-  }
+  const auto known = all.names.find(op);
+  if (known != all.names.end()) return text("operation '", known->second, "'");
   return text("an operation unknown here (#", op - kFingerprints, ")");
 }
 

@@ -11,7 +11,7 @@ struct Amounts {
   std::size_t out;  // 0 also where recvbuf is not looked at
 };
 
-// Of collectives; of those with counts, reduce_scatter alone. Requires: count * size fits.
+// Of a call whose kind, root and counts are right.
 Amounts amounts_of(const anello_call_t& call, int rank, int size);
 
 }  // namespace anello

@@ -1,7 +1,6 @@
 #include "communicator/communicator.h"
 
 #include "base/config.h"
-#include "base/custom_op.h"
 #include "base/dtype.h"
 #include "base/kind.h"
 #include "base/log.h"
@@ -10,6 +9,7 @@
 #include "communicator/amounts.h"
 #include "communicator/in_place.h"
 #include "communicator/premultiply.h"
+#include "communicator/reduction.h"
 #include "communicator/varying.h"
 #include "executor/run.h"
 #include "transports/registry.h"
@@ -40,14 +40,6 @@ void set_buffers(Operation& operation, const anello_call_t& call, bool in_place)
   // A scatter's root finds its part where it is.
   const bool inside = in_place && call.kind != ANELLO_SCATTER && call.kind != ANELLO_SCATTERV;
   operation.input = inside ? operation.output : static_cast<const std::byte*>(call.sendbuf);
-}
-
-// Null for one of Anello's.
-std::shared_ptr<const CustomOp> custom_of(const anello_call_t& call) {
-  if (!is_custom_op(call.op)) return nullptr;
-  auto custom = find_custom_op(call.op);
-  if (custom == nullptr) throw Error(ANELLO_ERR_STATE, text("anello_", kind_name(call.kind), ": the operation was freed"));
-  return custom;
 }
 
 }  // namespace
@@ -135,6 +127,10 @@ Error Communicator::first_error() {
 
 std::vector<int> Communicator::lost_ranks() { return context_->lost_ranks(*group_); }
 
+const control::Member& Communicator::member(int rank) const {
+  return context_->job().members()[std::size_t(group_->ranks[std::size_t(rank)])];
+}
+
 const char* Communicator::transport_to(int peer) const {
   for (const transport::Row& row : transport::registry()) {
     if (member(peer).transport == row.bit) return row.name.data();  // of a literal
@@ -158,30 +154,19 @@ std::shared_ptr<const executor::Plan> Communicator::plan(const schedule::Call& c
   return made;
 }
 
-// As prepare has them in the end.
-Communicator::Terms Communicator::terms_of(const anello_call_t& call) {
-  const anello_dtype_t dtype = call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype;
-  const auto custom = kind_reduces(call.kind) ? custom_of(call) : nullptr;
-  if ((custom != nullptr && custom->function != nullptr) || is_element(dtype)) {
-    return {&kernels::reducer(ANELLO_BYTE, ANELLO_SUM), dtype_bytes(dtype), custom != nullptr && !custom->commutes};
-  }
-  const kernels::Reducer& reducer =
-      kernels::reducer(dtype, kind_reduces(call.kind) && custom == nullptr ? call.op : ANELLO_SUM);
-  if (custom == nullptr || !reducer.accumulates) return {&reducer, dtype_bytes(dtype), false};
-  return {&kernels::reducer(ANELLO_FLOAT32, ANELLO_SUM), reducer.accumulator_bytes, false};  // scaled, and not yet rounded
-}
-
-schedule::Call Communicator::planned(const anello_call_t& call, const Terms& terms, bool in_place) const {
+schedule::Call Communicator::planned(const anello_call_t& call, bool in_place, const Reduction& reduction) const {
   const bool reduces = kind_reduces(call.kind);
   schedule::Call planned;
   planned.collective = executor::operation_collective(call.kind);
   planned.count = kind_is_varying(call.kind) ? counts_total(call, size()) : call.kind == ANELLO_BARRIER ? 0 : call.count;
-  planned.element_bytes = terms.element_bytes;
+  planned.element_bytes = reduction.element_bytes;
   planned.root = kind_has_root(call.kind) ? call.peer : 0;
-  planned.invariant = reduces && (context_->job().shared().invariant || terms.in_rank_order);
-  planned.finish = reduces && terms.reducer->finishes;
-  planned.accumulate = reduces && terms.reducer->accumulates;
-  planned.in_place = in_place;
+  planned.invariant = reduces && (context_->job().shared().invariant || reduction.in_order());
+  // Alone the input is the result as it is, also of AVG, whose division would make one NaN of all.
+  planned.finish = reduces && reduction.reducer->finishes && size() > 1;
+  planned.accumulate = reduces && reduction.reducer->accumulates;
+  // A scaled input lies where the result will.
+  planned.in_place = reduction.premultiplies() ? amounts_of(call, rank(), size()).out > 0 : in_place;
   if (call.algorithm != nullptr) {
     if (const auto* row = schedule::find(planned.collective, call.algorithm)) planned.algorithm = row->name;
   }
@@ -189,7 +174,7 @@ schedule::Call Communicator::planned(const anello_call_t& call, const Terms& ter
 }
 
 Error Communicator::why_not_algorithm(const anello_call_t& call) const {
-  const schedule::Call asked = planned(call, terms_of(call), false);
+  const schedule::Call asked = planned(call, false, reduction_of(call));
   const schedule::Algorithm* const row = schedule::find(asked.collective, asked.algorithm);
   if (row != nullptr && row->fits(asked, topology_)) return {};
   return {ANELLO_ERR_ARGUMENT,
@@ -201,42 +186,29 @@ Error Communicator::why_not_algorithm(const anello_call_t& call) const {
 void Communicator::prepare(Operation& operation, const anello_call_t& call, control::CallRecord& record) {
   operation.kind = call.kind;
   operation.dtype = call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype;
-  operation.op = ANELLO_SUM;
-  std::shared_ptr<const CustomOp> custom;
-  if (kind_reduces(call.kind)) {
-    operation.op = call.op;
-    custom = custom_of(call);
-  }
+  operation.op = kind_reduces(call.kind) ? call.op : ANELLO_SUM;
   operation.peer = call.peer;
   operation.tag = call.tag;
   operation.count = call.kind == ANELLO_BARRIER ? 0 : call.count;
-  operation.element_bytes = dtype_bytes(operation.dtype);
-  // What the caller reduces himself is bytes to the kernels, which only move it.
-  const bool own_function = custom != nullptr && custom->function != nullptr;
-  operation.reducer = own_function || is_element(operation.dtype)
-                          ? &kernels::reducer(ANELLO_BYTE, ANELLO_SUM)
-                          : &kernels::reducer(operation.dtype, custom != nullptr ? ANELLO_SUM : operation.op);
+  const Reduction reduction = reduction_of(call);
+  operation.element_bytes = reduction.element_bytes;
+  operation.reducer = reduction.reducer;
   operation.timeout_ns = (call.timeout_ms > 0 ? call.timeout_ms : timeout_ms_) * 1'000'000;
   operation.label.set(call.label);
-  bool in_place = !is_message(call.kind) && is_in_place(call, rank());
+  const bool in_place = !is_message(call.kind) && is_in_place(call, rank());
   set_buffers(operation, call, in_place);
   if (is_message(call.kind)) return;
-  if (own_function) {
-    operation.custom = custom;
-  } else if (custom != nullptr) {
-    const Amounts amounts = amounts_of(call, rank(), size());
-    in_place = premultiply(operation, *custom, in_place, amounts.in, amounts.out);
-  }
+  if (reduction.own_function()) operation.custom = reduction.custom;
+  if (reduction.premultiplies()) premultiply(operation, *reduction.custom, in_place, amounts_of(call, rank(), size()));
 
-  const Terms terms{operation.reducer, operation.element_bytes, own_function && !custom->commutes};
-  schedule::Call asked = planned(call, terms, in_place);
+  schedule::Call asked = planned(call, in_place, reduction);
   operation.count = asked.count;
   if (kind_is_varying(call.kind)) asked.varying = varying_of(call, rank(), size(), in_place);
   operation.plan = plan(asked);
 
   record.kind = call.kind;
   record.dtype = operation.dtype;
-  record.op = custom != nullptr ? custom->fingerprint() : operation.op;
+  record.op = reduction.op;
   record.root = asked.root;
   record.count = operation.count;
   record.algorithm = control::named_algorithm(asked.algorithm);
@@ -248,7 +220,7 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
 
 Communicator::Outlook Communicator::outlook(const anello_call_t& call) {
   if (is_message(call.kind)) return {};
-  const schedule::Choice choice = schedule::choose(planned(call, terms_of(call), is_in_place(call, rank())), topology_, wish_);
+  const schedule::Choice choice = schedule::choose(planned(call, is_in_place(call, rank()), reduction_of(call)), topology_, wish_);
   const auto held = context_->lock();
   return {group_->next_sequence, choice.algorithm->name.data()};  // of a literal
 }
@@ -326,7 +298,8 @@ bool Communicator::prepare_small(const anello_call_t& call, bool in_place, int r
 bool Communicator::exchange(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
   if (!topology_.board || call.count > topology_.board_bytes) return false;
-  if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op) || call.algorithm != nullptr) return false;
+  if (is_message(call.kind) || kind_is_varying(call.kind) || call.algorithm != nullptr) return false;
+  if (is_custom_op(call.op)) return false;
   const auto held = context_->try_lock();
   if (!held || group_->error) return false;
   const bool in_place = is_in_place(call, rank());

@@ -18,6 +18,7 @@
 
 namespace anello {
 
+struct Reduction;
 struct Split;
 
 class Communicator {
@@ -36,7 +37,6 @@ class Communicator {
   const std::string& transports() const { return transports_; }
   std::uint64_t id() const { return group_->id; }
   executor::Context& context() { return *context_; }
-  const control::Member& member(int peer) const { return context_->job().members()[std::size_t(group_->ranks[std::size_t(peer)])]; }
 
   // Of a checked collective that asks for an algorithm: an Error that lists those that fit when it does not, or none.
   Error why_not_algorithm(const anello_call_t& call) const;
@@ -84,20 +84,14 @@ class Communicator {
   // Ranks of this communicator that are known to have died or to be out of reach.
   std::vector<int> lost_ranks();
   int rank_of_world(int world) const { return group_->rank_of_world(world); }
+  const control::Member& member(int rank) const;
 
  private:
   Communicator(std::shared_ptr<executor::Context> context, std::uint64_t id, std::vector<int> ranks, int board,
                std::int64_t timeout_ms);
 
   void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
-  // How a call's elements travel and are combined, as far as its plan depends on that.
-  struct Terms {
-    const kernels::Reducer* reducer;
-    std::size_t element_bytes;
-    bool in_rank_order;
-  };
-  static Terms terms_of(const anello_call_t& call);
-  schedule::Call planned(const anello_call_t& call, const Terms& terms, bool in_place) const;
+  schedule::Call planned(const anello_call_t& call, bool in_place, const Reduction& reduction) const;
   std::shared_ptr<const executor::Plan> plan(const schedule::Call& call);
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool exchange(const anello_call_t& call, int record_kind, executor::Operation** under_way);

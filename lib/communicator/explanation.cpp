@@ -3,6 +3,7 @@
 #include "base/kind.h"
 #include "communicator/communicator.h"
 #include "communicator/in_place.h"
+#include "communicator/reduction.h"
 #include "communicator/varying.h"
 #include "schedule/predict.h"
 #include "schedule/simulate.h"
@@ -13,7 +14,7 @@ namespace anello {
 Explanation Communicator::explain(const anello_call_t& call) {
   Explanation found;
   const bool in_place = is_in_place(call, rank());
-  found.call = planned(call, terms_of(call), in_place);
+  found.call = planned(call, in_place, reduction_of(call));
   if (kind_is_varying(call.kind)) found.call.varying = varying_of(call, rank(), size(), in_place);
   found.topology = topology_;
   found.decision = schedule::decide(found.call, topology_, wish_);

@@ -58,25 +58,20 @@ std::string why_not_premultiplied(const CustomOp& op, anello_dtype_t dtype) {
                                      : text("; make one of ", dtype_name(dtype), ", float32 or float64"));
 }
 
-bool premultiply(executor::Operation& operation, const CustomOp& op, bool in_place, std::size_t inputs, std::size_t outputs) {
+void premultiply(executor::Operation& operation, const CustomOp& op, bool in_place, const Amounts& amounts) {
   const kernels::Reducer& sum = kernels::reducer(operation.dtype, ANELLO_SUM);
-  if (in_place && !sum.accumulates) {
-    scale(operation.output, operation.input, inputs, operation.dtype, op);
-    return true;
+  if (in_place && amounts.out > 0 && !sum.accumulates) {
+    scale(operation.output, operation.input, amounts.in, operation.dtype, op);
+    return;
   }
   executor::Staged& staged = operation.staged;
-  const std::size_t bytes = std::max(inputs, outputs) * sum.accumulator_bytes;
+  const std::size_t bytes = std::max(amounts.in, amounts.out) * sum.accumulator_bytes;
   if (staged.memory.size() < bytes) staged.memory.resize(bytes);
-  scale(staged.memory.data(), operation.input, inputs, operation.dtype, op);
-  staged.result = outputs > 0 ? operation.output : nullptr;
-  staged.count = outputs;
+  scale(staged.memory.data(), operation.input, amounts.in, operation.dtype, op);
+  staged.result = amounts.out > 0 ? operation.output : nullptr;
+  staged.count = amounts.out;
   staged.rounding = &sum;
   operation.input = operation.output = staged.memory.data();
-  if (sum.accumulates) {
-    operation.reducer = &kernels::reducer(ANELLO_FLOAT32, ANELLO_SUM);
-    operation.element_bytes = sum.accumulator_bytes;
-  }
-  return outputs > 0;
 }
 
 }  // namespace anello

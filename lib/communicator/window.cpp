@@ -6,7 +6,7 @@
 
 namespace anello {
 
-std::shared_ptr<Window> Window::create(std::shared_ptr<Communicator> communicator, std::size_t bytes) {
+std::shared_ptr<Window> Window::create(std::shared_ptr<Communicator> communicator, void* memory, std::size_t bytes) {
   std::shared_ptr<Window> window(new Window);
   window->communicator_ = std::move(communicator);
   Communicator& comm = *window->communicator_;
@@ -14,18 +14,21 @@ std::shared_ptr<Window> Window::create(std::shared_ptr<Communicator> communicato
   window->peers_.resize(size);
   window->parts_.resize(size);
   const transport::Arena& arena = comm.context().job().arena();
-  bool failed = false;
-  if (bytes > 0 && arena) {
+  std::uint64_t offset = 0;
+  if (memory != nullptr) {
+    window->own_ = static_cast<std::byte*>(memory);
+    offset = transport::Extent::mapped_at(arena, memory, bytes).offset();
+  } else if (bytes > 0 && arena) {
     window->extent_ = transport::Extent::allocate(arena, bytes);
     window->mapping_ = window->extent_.map();
     window->own_ = window->mapping_.data();
+    offset = window->extent_.offset();
   } else if (bytes > 0) {
     window->private_memory_.reset(new (std::nothrow) std::byte[bytes]());
     window->own_ = window->private_memory_.get();
   }
-  failed = bytes > 0 && window->own_ == nullptr;
-  window->parts_[std::size_t(comm.rank())] = {reinterpret_cast<std::uintptr_t>(window->own_), window->extent_.offset(), bytes,
-                                              failed ? 1u : 0u};
+  const bool failed = bytes > 0 && window->own_ == nullptr;
+  window->parts_[std::size_t(comm.rank())] = {reinterpret_cast<std::uintptr_t>(window->own_), offset, bytes, failed ? 1u : 0u};
   anello_call_t gather = ANELLO_CALL_INITIALIZER;
   gather.kind = ANELLO_ALLGATHER;
   gather.sendbuf = ANELLO_IN_PLACE;

@@ -13,8 +13,8 @@ namespace anello {
 
 class Window {
  public:
-  // Collective. Throws Error, on all ranks where one has no memory.
-  static std::shared_ptr<Window> create(std::shared_ptr<Communicator> communicator, std::size_t bytes);
+  // Collective. memory: the caller's own; nullptr: to be made. Throws Error, on all ranks where one has no memory.
+  static std::shared_ptr<Window> create(std::shared_ptr<Communicator> communicator, void* memory, std::size_t bytes);
   ~Window();
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
@@ -46,7 +46,7 @@ class Window {
   std::shared_ptr<Communicator> communicator_;
   std::vector<Said> parts_;
   std::byte* own_ = nullptr;
-  transport::Extent extent_;
+  transport::Extent extent_;       // made here
   transport::ExtentMapping mapping_;
   std::unique_ptr<std::byte[]> private_memory_;  // where nobody shares memory
   std::mutex mutex_;

@@ -36,6 +36,14 @@ class ExportedSymbols(unittest.TestCase):
         self.assertEqual(promised - found, set(), "declared, but not exported")
         self.assertEqual(found - promised, set(), "exported, but not declared")
 
+    def test_it_needs_nothing_but_the_runtime_of_c_and_cpp(self):
+        listing = subprocess.run(["readelf", "-d", self.library], check=True, capture_output=True, text=True).stdout
+        needed = set(re.findall(r"\(NEEDED\).*\[([\w+-]+)\.so", listing))
+        self.assertIn("libc", needed)
+        runtime = {"libc", "libm", "libstdc++", "libgcc_s", "ld-linux-x86-64", "libpthread", "libdl", "librt",
+                   "libasan", "libubsan", "libtsan"}
+        self.assertEqual(needed - runtime, set(), "a user would have to ship it")
+
     def test_a_declaration_over_two_lines_and_an_object_are_understood(self):
         text = ("/* ANELLO_API int anello_not_this(void); */\nANELLO_API anello_result_t anello_one(const void *a,\n"
                 "   int b);\nANELLO_API extern const char anello_two;\nANELLO_API const char *anello_three(void);\n")

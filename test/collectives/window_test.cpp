@@ -74,6 +74,36 @@ TEST_CASE("each rank sees what the others write into their parts, and writes int
   }) == "");
 }
 
+TEST_CASE("memory that ranks have already is reached where it can be") {
+  const char* transports = GENERATE("inproc", "shm");
+  CAPTURE(transports);
+  CHECK(run_ranks(3, transports, [](const Rank& me) {
+    // Threads of one process: window_processes.c has the others.
+    void* base = nullptr;
+    anello_window_t whole = ANELLO_WINDOW_NULL, part = ANELLO_WINDOW_NULL, own = ANELLO_WINDOW_NULL;
+    me.ok(anello_window_create(20'000, me.comm, &base, &whole), "create");
+    auto* bytes = static_cast<unsigned char*>(base);
+    me.ok(anello_window_register(bytes + 5000, 7000, me.comm, &part), "register");
+    std::vector<unsigned char> memory(300, static_cast<unsigned char>(me.rank + 40));
+    me.ok(anello_window_register(memory.data(), memory.size(), me.comm, &own), "register");
+    bytes[5000] = static_cast<unsigned char>(me.rank + 1);
+    bytes[11'999] = static_cast<unsigned char>(me.rank + 2);
+    me.ok(anello_barrier(me.comm), "barrier");
+    for (int peer = 0; peer < me.size; ++peer) {
+      void* pointer = nullptr;
+      std::size_t size = 0;
+      me.ok(anello_window_peer(part, peer, &pointer, &size), "peer");
+      const auto* theirs = static_cast<const unsigned char*>(pointer);
+      if (size != 7000 || theirs[0] != peer + 1 || theirs[6999] != peer + 2) me.report.wrong("rank ", me.rank, " of ", peer);
+      me.ok(anello_window_peer(own, peer, &pointer, &size), "peer");
+      if (size != 300 || static_cast<const unsigned char*>(pointer)[299] != peer + 40) me.report.wrong("own memory of ", peer);
+    }
+    me.ok(anello_window_free(&own), "free");
+    me.ok(anello_window_free(&part), "free");
+    me.ok(anello_window_free(&whole), "free");
+  }) == "");
+}
+
 TEST_CASE("a window that cannot be had is refused on all ranks, and what is freed is known to be") {
   CHECK(run_ranks(3, "shm", [](const Rank& me) {
     void* base = nullptr;

@@ -260,6 +260,34 @@ TEST_CASE("what a call is refused for is stated, and nothing but the call is har
   CHECK(anello_comm_destroy(comm) == ANELLO_OK);
 }
 
+TEST_CASE("a count whose bytes no size_t holds is refused by every kind of call") {
+  anello_config_t config = ANELLO_CONFIG_INITIALIZER;
+  config.rank = 0;
+  config.world_size = 1;
+  anello_comm_t comm = ANELLO_COMM_NULL;
+  REQUIRE(anello_comm_create(&config, &comm) == ANELLO_OK);
+  // Of float32 it would be 4 bytes.
+  const std::size_t wraps[] = {SIZE_MAX / 4 + 2};
+  for (const int kind : {ANELLO_ALLREDUCE, ANELLO_BROADCAST, ANELLO_ALLGATHER, ANELLO_REDUCE_SCATTER_BLOCK, ANELLO_SEND,
+                         ANELLO_RECV, ANELLO_REDUCE, ANELLO_GATHER, ANELLO_SCATTER, ANELLO_ALLTOALL, ANELLO_SCAN, ANELLO_EXSCAN,
+                         ANELLO_ALLGATHERV, ANELLO_GATHERV, ANELLO_SCATTERV, ANELLO_REDUCE_SCATTER, ANELLO_ALLTOALLV}) {
+    for (const anello_dtype_t dtype : {ANELLO_FLOAT32, ANELLO_COMPLEX128}) {
+      INFO("kind " << kind << " of " << anello_dtype_name(dtype));
+      anello_call_t call = ANELLO_CALL_INITIALIZER;
+      call.kind = static_cast<anello_kind_t>(kind);
+      call.dtype = dtype;
+      call.sendbuf = a;
+      call.recvbuf = kind == ANELLO_BROADCAST ? a : b;
+      call.count = wraps[0];
+      call.sendcounts = call.recvcounts = wraps;
+      call.sdispls = call.rdispls = zero;
+      CHECK(anello_post(comm, &call, &request) == ANELLO_ERR_ARGUMENT);
+      CHECK(anello_post_init(comm, &call, &request) == ANELLO_ERR_ARGUMENT);
+    }
+  }
+  CHECK(anello_comm_destroy(comm) == ANELLO_OK);
+}
+
 TEST_CASE("a handle that is null, was destroyed or never was is an error of every function") {
   anello_comm_t destroyed = ANELLO_COMM_NULL;
   anello_config_t config = ANELLO_CONFIG_INITIALIZER;

@@ -10,8 +10,8 @@ namespace {
 
 using anello::kernels::cuda::Arguments;
 
-int spoiled_launch(void* kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                   unsigned shared_bytes, void* stream, void** parameters, void** extra) {
+int spoiled_launch(void* kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                   unsigned block_z, unsigned shared_bytes, void* stream, void** parameters, void** extra) {
   static const char* const fault = std::getenv("ANELLO_FAKE_FAULT");
   static unsigned launches = 0;
   Arguments arguments = *static_cast<const Arguments*>(parameters[0]);
@@ -20,6 +20,8 @@ int spoiled_launch(void* kernel, unsigned grid_x, unsigned grid_y, unsigned grid
     --arguments.count;
   } else if (is("one element more")) {
     ++arguments.count;
+  } else if (is("head too short") && arguments.head > 0) {
+    --arguments.head;
   } else if (is("sources in another order")) {
     std::swap(arguments.sources[0], arguments.sources[arguments.source_count - 1]);
   } else if (is("every second call differs")) {
@@ -29,8 +31,8 @@ int spoiled_launch(void* kernel, unsigned grid_x, unsigned grid_y, unsigned grid
     arguments.destinations[last] = const_cast<unsigned char*>(arguments.sources[arguments.source_count - 1]);
   }
   void* spoiled[] = {&arguments};
-  return anello::testing::fake_driver().launch(kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, spoiled,
-                                               extra);
+  return anello::testing::fake_driver().launch(kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
+                                               stream, spoiled, extra);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Complex numbers, part by part, in arithmetic written a second time.
-#include "operands.h"
+#include "kernels/reduce_levels.h"
+#include "support/operands.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // Reductions over device memory, on the fake device: which kernel with which arguments, and the bits that come out.
-#include "operands.h"
+#include "support/operands.h"
 #include "support/fake_cuda.h"
 
 #include "kernels/cuda/launch.h"
@@ -24,7 +24,8 @@ constexpr std::size_t kGuard = 64;
 // Device memory at an offset from a 256-byte boundary, with guard bytes on both sides.
 class Buffer {
  public:
-  Buffer(std::size_t bytes, std::size_t offset) : bytes_(bytes), start_(kGuard + offset), all_(bytes + offset + 2 * kGuard) {
+  Buffer(std::size_t bytes, std::size_t offset)
+      : bytes_(bytes), start_(kGuard + offset), all_(bytes + offset + 2 * kGuard) {
     REQUIRE(fake_driver().allocate(&base_, all_) == 0);
     std::fill_n(base(), all_, static_cast<unsigned char>(0xa5));
   }
@@ -68,8 +69,8 @@ void require_done(CudaReducer& reducer, const CudaReduction& reduction) {
 
 // Sources and destinations at offsets given in elements, each against the host's fold.
 void check_fold(CudaReducer& reducer, anello_dtype_t dtype, anello_op_t op, std::size_t count,
-                const std::vector<std::size_t>& source_offsets, const std::vector<std::size_t>& destination_offsets, bool in_place,
-                std::mt19937_64& random) {
+                const std::vector<std::size_t>& source_offsets, const std::vector<std::size_t>& destination_offsets,
+                bool in_place, std::mt19937_64& random) {
   const std::size_t element = dtype_bytes(dtype), bytes = count * element;
   CudaReduction reduction{dtype, op, {}, {}, count, static_cast<int>(source_offsets.size()) + 1};
   std::vector<std::unique_ptr<Buffer>> sources, destinations;
@@ -135,7 +136,8 @@ TEST_CASE("every type and operation gives the host's bits at any offset, equal o
     for (std::size_t offset = 0; offset < 16; ++offset) {
       INFO("offset " << offset);
       check_fold(reducer, dtype, op, 300 + random() % 300, {offset, offset}, {offset}, offset % 2 == 1, random);
-      check_fold(reducer, dtype, op, 300 + random() % 300, {offset, random() % 16}, {random() % 16}, offset % 2 == 1, random);
+      check_fold(reducer, dtype, op, 300 + random() % 300, {offset, random() % 16}, {random() % 16}, offset % 2 == 1,
+                 random);
     }
     for (std::size_t count = 0; count < 16; ++count) {  // ends before the first aligned address, or just behind it
       check_fold(reducer, dtype, op, count, {3, 3}, {3}, false, random);
@@ -143,26 +145,119 @@ TEST_CASE("every type and operation gives the host's bits at any offset, equal o
   });
 }
 
-TEST_CASE("a scale multiplies one source by one element, as a product with a vector of them would") {
+const Reducer& reducer_of_sum(anello_dtype_t dtype) { return reducer(dtype, ANELLO_SUM); }
+
+Bytes factor_for(anello_dtype_t dtype, std::mt19937_64& random) {
+  return operands(reducer_of_sum(dtype).accumulates ? ANELLO_FLOAT32 : dtype, 1, random);
+}
+
+TEST_CASE("a premultiplied source is what the host's scale makes of it, rounded once") {
   const Context context;
   CudaReducer reducer(fake_driver(), fake_images());
   std::mt19937_64 random(20260104);
   for (const auto& row : all_dtypes()) {
-    if (!makes_sense(row.dtype, ANELLO_PROD)) continue;
+    if (reducer_of_sum(row.dtype).scale == nullptr) continue;
     INFO(dtype_name(row.dtype));
     const std::size_t element = dtype_bytes(row.dtype);
     for (const std::size_t offset : {0, 1, 7}) {
       const std::size_t count = 2049;
-      const Bytes input = operands(row.dtype, count, random), scalar = operands(row.dtype, 1, random);
+      const Bytes input = operands(row.dtype, count, random), factor = factor_for(row.dtype, random);
       Buffer from(count * element, offset * element), into(count * element, 0);
       from.fill(input);
-      CudaReduction reduction{row.dtype, ANELLO_PROD, {from.data()}, {into.data()}, count};
-      reduction.scalar = scalar.data();
+      CudaReduction reduction{row.dtype, ANELLO_SUM, {from.data()}, {into.data()}, count};
+      reduction.factor = factor.data();
       require_done(reducer, reduction);
-      REQUIRE((into.content() == gpu::scaled(row.dtype, input.data(), count, scalar.data())));
+      REQUIRE((into.content() == gpu::scaled(row.dtype, input.data(), count, factor.data())));
       REQUIRE(into.guarded());
     }
   }
+}
+
+// A reduction that takes or leaves sums, against the host's widen, scale, accumulate and finish.
+void check_sums(CudaReducer& reducer, anello_dtype_t dtype, anello_op_t op, std::size_t count, int sources, bool sums_in,
+                bool sums_out, bool by_factor, std::size_t offset, std::mt19937_64& random) {
+  const Reducer& host = kernels::reducer(dtype, op);
+  const std::size_t element = dtype_bytes(dtype), wide = host.accumulator_bytes;
+  const Bytes factor = factor_for(dtype, random);
+  CudaReduction reduction{dtype, op, {}, {}, count, 3};
+  reduction.sums_in = sums_in;
+  reduction.sums_out = sums_out;
+  Bytes expected(count * wide);
+  std::vector<std::unique_ptr<Buffer>> memory;
+  for (int s = 0; s < sources; ++s) {
+    const bool sums = s == 0 && sums_in;
+    const std::size_t bytes = sums ? wide : element;
+    const Bytes input = operands(sums ? ANELLO_FLOAT32 : dtype, count, random);
+    memory.push_back(std::make_unique<Buffer>(count * bytes, (s == 0 ? offset : random() % 16) * bytes));
+    memory.back()->fill(input);
+    reduction.sources.push_back(memory.back()->data());
+    if (sums) {
+      expected = input;
+    } else if (s == 0 && by_factor) {
+      reduction.factor = factor.data();
+      host.scale(expected.data(), input.data(), factor.data(), count);
+    } else {
+      (s == 0 ? host.widen : host.accumulate)(expected.data(), input.data(), count);
+    }
+  }
+  const std::size_t bytes = sums_out ? wide : element;
+  if (!sums_out) {
+    Bytes rounded(count * element);
+    host.finish(rounded.data(), expected.data(), count, reduction.ranks);
+    expected = rounded;
+  }
+  Buffer into(count * bytes, (offset % 3 == 0 ? offset : random() % 16) * bytes);
+  reduction.destinations = {into.data()};
+  require_done(reducer, reduction);
+  REQUIRE((into.content() == expected));
+  REQUIRE(into.guarded());
+}
+
+TEST_CASE("sums of small floats come in and go out in float32, with the host's bits") {
+  const Context context;
+  CudaReducer reducer(fake_driver(), fake_images());
+  std::mt19937_64 random(20260106);
+  for (const anello_dtype_t dtype : {ANELLO_FLOAT16, ANELLO_BFLOAT16, ANELLO_FLOAT8_E4M3, ANELLO_FLOAT8_E5M2}) {
+    for (const anello_op_t op : {ANELLO_SUM, ANELLO_PROD, ANELLO_AVG}) {
+      for (std::size_t offset = 0; offset < 16; ++offset) {
+        for (const int sources : {1, 2, 3, 8}) {
+          for (const int flags : {1, 2, 3}) {
+            INFO(dtype_name(dtype) << " " << op_name(op) << ", " << sources << " sources, sums " << flags << ", offset "
+                                   << offset);
+            check_sums(reducer, dtype, op, offset == 0 ? 3001 : 200 + random() % 300, sources, flags & 1, flags & 2, false,
+                       offset, random);
+          }
+        }
+        if (op == ANELLO_SUM) check_sums(reducer, dtype, op, 777, 1, false, true, true, offset, random);
+      }
+    }
+  }
+  std::vector<std::string> names;
+  for (const FakeLaunch& launch : taken_launches()) names.push_back(launch.kernel);
+  for (const char* const name :
+       {"anello_float16_sum_wide_16", "anello_bfloat16_avg_wide_4", "anello_float8_e5m2_prod_wide_1"}) {
+    CHECK(std::count(names.begin(), names.end(), name) != 0);
+  }
+}
+
+TEST_CASE("where the accumulator is the type, sums are elements, and what goes out as a sum is not divided") {
+  const Context context;
+  CudaReducer reducer(fake_driver(), fake_images());
+  Buffer a(8, 0), b(8, 0);
+  const float values[] = {3, 5};
+  std::memcpy(a.data(), values, sizeof values);
+  std::memcpy(b.data(), values, sizeof values);
+  CudaReduction reduction{ANELLO_FLOAT32, ANELLO_AVG, {a.data(), b.data()}, {a.data()}, 2, 4};
+  reduction.sums_in = reduction.sums_out = true;
+  require_done(reducer, reduction);
+  float sums[2];
+  std::memcpy(sums, a.data(), sizeof sums);
+  CHECK(sums[0] == 6);
+  reduction.sources = {a.data()};
+  reduction.sums_out = false;
+  require_done(reducer, reduction);
+  std::memcpy(sums, a.data(), sizeof sums);
+  CHECK(sums[1] == 2.5f);
 }
 
 TEST_CASE("bytes are copied to many destinations at once, and so is every type without an operation's arithmetic") {
@@ -187,8 +282,8 @@ TEST_CASE("bytes are copied to many destinations at once, and so is every type w
 }
 
 // The plan for pointers that are numbers only.
-cuda::Launch planned(anello_dtype_t dtype, anello_op_t op, const std::vector<std::uintptr_t>& sources, std::uintptr_t destination,
-                     std::size_t count = 100000, int ctas = 0) {
+cuda::Launch planned(anello_dtype_t dtype, anello_op_t op, const std::vector<std::uintptr_t>& sources,
+                     std::uintptr_t destination, std::size_t count = 100000, int ctas = 0) {
   CudaReduction reduction{dtype, op, {}, {reinterpret_cast<void*>(destination)}, count, 2};
   for (const std::uintptr_t source : sources) reduction.sources.push_back(reinterpret_cast<void*>(source));
   reduction.ctas = ctas;
@@ -202,7 +297,8 @@ cuda::Launch planned(anello_dtype_t dtype, anello_op_t op, const std::vector<std
 TEST_CASE("the widest granule is taken that all pointers reach after the same elements") {
   const auto check = [](anello_dtype_t dtype, std::vector<std::uintptr_t> sources, std::uintptr_t destination, int granule,
                         unsigned head) {
-    const cuda::Launch launch = planned(dtype, dtype == ANELLO_FLOAT64_INT ? ANELLO_MINLOC : ANELLO_PROD, sources, destination);
+    const cuda::Launch launch =
+        planned(dtype, dtype == ANELLO_FLOAT64_INT ? ANELLO_MINLOC : ANELLO_PROD, sources, destination);
     CAPTURE(dtype_name(dtype), sources, destination);
     CHECK(launch.granule == granule);
     CHECK(launch.arguments.head == head);
@@ -228,7 +324,7 @@ TEST_CASE("the widest granule is taken that all pointers reach after the same el
 TEST_CASE("pairs that mean the same arithmetic share a kernel") {
   const auto name = [](anello_dtype_t dtype, anello_op_t op) {
     const cuda::Launch launch = planned(dtype, op, {0x1000, 0x2000}, 0x3000);
-    return cuda::kernel_name(launch.dtype, launch.op, launch.granule, launch.copies);
+    return cuda::kernel_name(launch.dtype, launch.op, launch.form, launch.granule);
   };
   CHECK(name(ANELLO_INT32, ANELLO_SUM) == "anello_uint32_sum_16");
   CHECK(name(ANELLO_INT32, ANELLO_MIN) == "anello_int32_min_16");
@@ -257,10 +353,15 @@ TEST_CASE("every kernel that the host may ask for exists, and no other") {
     const cuda::RunsAs as = cuda::runs_as(dtype, op);
     CHECK(cuda::is_kernel(as.dtype, as.op));
     for (const int granule : cuda::kGranules) {
-      if (cuda::has_granule(cuda::alignment(as.dtype), granule)) wanted.push_back(cuda::kernel_name(as.dtype, as.op, granule, false));
+      if (!cuda::has_granule(cuda::alignment(as.dtype), granule)) continue;
+      wanted.push_back(cuda::kernel_name(as.dtype, as.op, cuda::Form::elements, granule));
+      if (!cuda::has_wide(as.dtype, as.op)) continue;
+      wanted.push_back(cuda::kernel_name(as.dtype, as.op, cuda::Form::wide, granule));
     }
   });
-  for (const int granule : {16, 4, 1}) wanted.push_back(cuda::kernel_name(ANELLO_BYTE, ANELLO_SUM, granule, true));
+  for (const int granule : {16, 4, 1}) {
+    wanted.push_back(cuda::kernel_name(ANELLO_BYTE, ANELLO_SUM, cuda::Form::copy, granule));
+  }
   for (int image = 0; image < cuda::kImages; ++image) {
     for (const FakeKernel& kernel : fake_kernels(image)) there.push_back(kernel.name);
   }

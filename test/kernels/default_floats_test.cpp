@@ -1,4 +1,5 @@
-#include "operands.h"
+#include "kernels/reduce_levels.h"
+#include "support/operands.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,6 @@
 // Every instruction-set level against the plain one, bit for bit.
-#include "operands.h"
+#include "kernels/reduce_levels.h"
+#include "support/operands.h"
 
 #include <catch2/catch.hpp>
 

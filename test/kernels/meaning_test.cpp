@@ -1,5 +1,6 @@
 // What each operation means, in arithmetic written a second time and element by element.
-#include "operands.h"
+#include "kernels/reduce_levels.h"
+#include "support/operands.h"
 #include "support/small_float.h"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,6 @@
 // MINLOC and MAXLOC, by definition.
-#include "operands.h"
+#include "kernels/reduce_levels.h"
+#include "support/operands.h"
 
 #include <catch2/catch.hpp>
 

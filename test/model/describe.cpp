@@ -20,6 +20,11 @@ const char* name(Taking taking) {
   return "?";
 }
 
+std::string type_name(anello_dtype_t dtype) {
+  const std::string text = anello_dtype_name(dtype);
+  return text == "element" ? "elements of " + std::to_string(anello_dtype_size(dtype)) + " bytes" : text;
+}
+
 template <class T>
 std::string list(const std::vector<T>& values) {
   std::ostringstream out;
@@ -35,8 +40,8 @@ std::string roles(const Step& step) {
     std::ostringstream out;
     if (step.action == Action::split) {
       out << " colour " << (role.color == ANELLO_UNDEFINED ? "none" : std::to_string(role.color)) << " key " << role.key;
-    } else if (step.action != Action::dup && step.action != Action::destroy && step.action != Action::error) {
-      out << " " << name(role.form);
+    } else if (step.action != Action::dup && step.action != Action::subset && step.action != Action::destroy && step.action != Action::error) {
+      out << " " << name(role.form) << (role.form == Form::blocking && role.grouped ? " in a group" : "");
       if (step.action == Action::collective && role.in_place) out << (role.own_address ? " in place by address" : " in place");
       if (role.input_shift != 0 || role.output_shift != 0) out << " +" << role.input_shift << "/+" << role.output_shift;
       if (!step.receives.empty() && role.taking != Taking::recv) out << " " << name(role.taking);
@@ -51,7 +56,7 @@ std::string roles(const Step& step) {
 
 void write_messages(std::ostream& out, const Step& step) {
   const std::size_t shown = 16;
-  out << " of " << anello_dtype_name(step.dtype);
+  out << " of " << type_name(step.dtype);
   for (std::size_t i = 0; i < step.messages.size() && i < shown; ++i) {
     const Message& message = step.messages[i];
     out << (i == 0 ? " " : ", ") << message.from << "->" << message.to << " tag " << message.tag << " count " << message.count;
@@ -116,8 +121,12 @@ std::string describe(const Program& program, const Step& step) {
     case Action::collective:
       out << name(step.kind);
       if (step.kind == ANELLO_BARRIER) break;
-      out << " " << anello_dtype_name(step.dtype);
-      if (reduces(step.kind)) out << " " << anello_op_name(step.op);
+      out << " " << type_name(step.dtype);
+      if (step.own_op != OwnOp::none) {
+        out << (step.own_op == OwnOp::ordered ? " own ordered op" : " own commuting op");
+      } else if (reduces(step.kind)) {
+        out << " " << anello_op_name(step.op);
+      }
       if (varies(step.kind)) {
         out << " counts " << list(step.counts);
       } else {
@@ -132,6 +141,7 @@ std::string describe(const Program& program, const Step& step) {
     case Action::nobody: out << "to and from nobody, count " << step.count; break;
     case Action::dup: out << "dup"; break;
     case Action::split: out << "split"; break;
+    case Action::subset: out << "create_group"; break;
     case Action::destroy: out << "destroy"; break;
     case Action::error: out << "error: " << name(step.fault) << " by rank " << step.culprit << ", count " << step.count; break;
   }

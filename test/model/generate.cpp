@@ -11,7 +11,8 @@ namespace anello::model {
 namespace {
 
 constexpr std::size_t kLargest = std::size_t(1) << 20;   // bytes of a rank's buffer
-constexpr std::size_t kOfAll = std::size_t(3) << 20;     // of a program, over all its ranks
+constexpr std::size_t kOfAll = std::size_t(3) << 20;     // of most programs, over all ranks
+constexpr std::size_t kOfHeavy = std::size_t(48) << 20;  // of a few
 constexpr std::size_t kEagerBytes = 4096;                     // a send of that many bytes depends on nobody
 constexpr int kFirstOwnTag = 1000;                       // tags that no other step uses
 
@@ -35,6 +36,7 @@ class Generator {
     std::iota(program_.order.begin(), program_.order.end(), 0);
     if (random_.one_in(2)) random_.shuffle(program_.order);
     program_.order.resize(std::size_t(size));
+    heavy_ = random_.one_in(16);
     const int strands = random_.percent(60) ? 1 : 2 + random_.below(2);
     Comm base;
     for (int rank = 0; rank < size; ++rank) base.members.push_back(rank);
@@ -98,15 +100,16 @@ class Generator {
       role.input_shift = random_.one_in(2) ? 0 : random_.below(16);
       role.output_shift = random_.one_in(2) ? 0 : random_.below(16);
       role.sleep_us = random_.percent(4) ? random_.below(2000) : 0;
+      role.grouped = random_.one_in(5);
       role.taking = random_.one_in(2) ? Taking::recv : static_cast<Taking>(random_.below(5));
     }
     if (choice < 58) {
       collective(step);
     } else if (choice < 74) {
       message(step);
-    } else if (choice < 79) {
+    } else if (choice < (heavy_ ? 83 : 79)) {
       burst(step);
-    } else if (choice < 83) {
+    } else if (choice < (heavy_ ? 84 : 83)) {
       crowd(step);
     } else if (choice < 87) {
       shift(step);
@@ -114,8 +117,10 @@ class Generator {
       step.action = Action::nobody;
       data(step);
       step.count = count(step, 1) % 1000;
-    } else if (choice < 92 || program_.comms.size() > 12) {
+    } else if (choice < 91 || program_.comms.size() > 12) {
       make(step, Action::dup);
+    } else if (choice < 93) {
+      subset(step);
     } else if (choice < 96) {
       make(step, Action::split);
     } else {
@@ -126,14 +131,31 @@ class Generator {
 
   std::size_t size_of(const Step& step) const { return program_.comms[std::size_t(step.comm)].members.size(); }
 
-  void data(Step& step) { step.dtype = random_.of(dtypes_); }
+  void data(Step& step) {
+    step.dtype = random_.one_in(25) ? ANELLO_ELEMENT(1 + random_.below(300)) : random_.of(dtypes_);
+  }
+  // Of a reduction: type and operation.
+  void operation(Step& step) {
+    if (random_.one_in(8)) {
+      step.own_op = random_.one_in(3) ? OwnOp::commuting : OwnOp::ordered;
+      step.dtype = ANELLO_ELEMENT(random_.of(std::vector<int>{8, 12, 40, 999}));
+      return;
+    }
+    do {
+      step.dtype = random_.of(dtypes_);
+    } while (test::ops_of(step.dtype).empty());
+    do {
+      step.op = random_.of(test::ops_of(step.dtype));
+    } while (is_prefix(step.kind) && step.op == ANELLO_AVG);
+  }
 
   // As many elements as fill up to 1 MiB, their logarithm evenly distributed, of a buffer that has `parts` of them.
   std::size_t count(const Step& step, std::size_t parts) {
     if (random_.one_in(12)) return 0;
     const double most = std::log2(double(kLargest));
     auto bytes = static_cast<std::size_t>(std::exp2(most * double(random_.below(1001)) / 1000));
-    const std::size_t share = kOfAll / size_of(step);
+    if (heavy_ && random_.one_in(2)) bytes = kLargest;
+    const std::size_t share = (heavy_ ? kOfHeavy : kOfAll) / size_of(step);
     bytes = std::min(bytes, std::max<std::size_t>(share > spent_ ? share - spent_ : 0, 512));
     spent_ += bytes;
     std::size_t elements = bytes / anello_dtype_size(step.dtype) / parts;
@@ -162,12 +184,10 @@ class Generator {
     step.kind = random_.of(kCollectives);
     const std::size_t size = size_of(step);
     if (step.kind == ANELLO_BARRIER) return forms(step);
-    data(step);
     if (reduces(step.kind)) {
-      while (test::ops_of(step.dtype).empty()) data(step);
-      do {
-        step.op = random_.of(test::ops_of(step.dtype));
-      } while (is_prefix(step.kind) && step.op == ANELLO_AVG);
+      operation(step);
+    } else {
+      data(step);
     }
     if (has_roots(step.kind)) step.root = random_.below(int(size));
     const bool one_part = step.kind == ANELLO_ALLREDUCE || step.kind == ANELLO_BROADCAST || step.kind == ANELLO_REDUCE ||
@@ -246,11 +266,13 @@ class Generator {
     const int size = int(size_of(step));
     const int from = random_.below(size), to = random_.below(size);
     const bool storm = random_.one_in(4);  // more small ones than the credit lets through at once
-    const std::size_t messages = storm ? 150 : 2 + random_.below(std::size_t(12));
+    const bool flood = heavy_ && !storm;   // more than sockets hold
+    const std::size_t messages = storm ? 150 : flood ? 24 : 2 + random_.below(std::size_t(12));
     for (std::size_t i = 0; i < messages; ++i) {
       Message message{from, to, random_.below(3), 0};
       message.count = storm ? (random_.one_in(5) ? 0 : kEagerBytes / anello_dtype_size(step.dtype)) : count(step, 1);
-      if (!storm && random_.one_in(2)) message.count = std::min<std::size_t>(message.count, 200);
+      if (flood) message.count = kLargest / anello_dtype_size(step.dtype);
+      if (!storm && !flood && random_.one_in(2)) message.count = std::min<std::size_t>(message.count, 200);
       step.messages.push_back(message);
       step.receives.push_back({false, message.tag, 0, 0});
     }
@@ -301,8 +323,19 @@ class Generator {
     }
   }
 
+  // Some of the ranks, in any order.
+  void subset(Step& step) {
+    step.action = Action::subset;
+    std::vector<int> members = program_.comms[std::size_t(step.comm)].members;
+    random_.shuffle(members);
+    members.resize(1 + random_.below(members.size()));
+    step.results = {int(program_.comms.size())};
+    program_.comms.push_back({members});
+  }
+
   void make(Step& step, Action action) {
     step.action = action;
+    for (Role& role : step.roles) role.form = random_.one_in(3) ? Form::nonblocking : Form::blocking;
     const std::vector<int> members = program_.comms[std::size_t(step.comm)].members;
     const int colors = action == Action::dup ? 1 : 1 + random_.below(3);
     step.results.assign(std::size_t(colors), -1);
@@ -356,6 +389,7 @@ class Generator {
   std::vector<int> open_;  // communicators of the strand
   int next_id_ = 0;
   std::size_t spent_ = 0;
+  bool heavy_ = false;
 };
 
 }  // namespace

@@ -71,10 +71,11 @@ Bytes period(const Step& step, int round, int source) {
   const std::size_t element = anello_dtype_size(step.dtype);
   Bytes bytes(kPeriod * element);
   Random random(mix(mix(step.seed, std::uint64_t(round) + 1), std::uint64_t(source) + 77));
-  const Class type_class = test::class_of(step.dtype);
-  if (!reduces(step.kind) || type_class == Class::integer || type_class == Class::bytes || type_class == Class::boolean) {
+  // Elements of the caller's own have no class.
+  const Class type_class = !reduces(step.kind) || step.own_op != OwnOp::none ? Class::bytes : test::class_of(step.dtype);
+  if ( type_class == Class::integer || type_class == Class::bytes || type_class == Class::boolean) {
     for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random());
-    if (reduces(step.kind) && type_class == Class::boolean) {
+    if (type_class == Class::boolean) {
       // Many of both; a first rank's own stays as it is.
       for (unsigned char& byte : bytes) byte = is_prefix(step.kind) ? byte & 1 : (byte & 1) != 0 ? byte : 0;
     }

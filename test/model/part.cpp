@@ -78,7 +78,7 @@ void Part::place_buffers() {
   input_ = std::make_unique<Memory>(shape_.input * element_, role.input_shift);
   output_ = std::make_unique<Memory>(shape_.output * element_, role.output_shift);
   call_.dtype = step_.dtype;
-  call_.op = step_.op;
+  call_.op = step_.own_op == OwnOp::none ? step_.op : handle_of(step_.own_op);
   call_.count = step_.count;
   // What is not looked at, or is empty, may be NULL or not.
   const bool null_input = (shape_.input == 0 || !shape_.has_input) && random.one_in(2);

@@ -39,6 +39,7 @@ class Part {
 
   // Posted as:
   Form form = Form::blocking;
+  bool grouped = false;
   anello_request_t request = ANELLO_REQUEST_NULL;
   bool active = false;
 

@@ -61,6 +61,7 @@ class Player {
     const Role& role = step.roles[std::size_t(rank)];
     const anello_comm_t comm = comms_[std::size_t(step.comm)];
     const int size = int(program_.comms[std::size_t(step.comm)].members.size());
+    grouped_ = role.grouped;
     if (random_.one_in(3)) pending_.complete_some(random_);
     if (role.sleep_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(role.sleep_us));
     switch (step.action) {
@@ -74,6 +75,7 @@ class Player {
       case Action::nobody: nobody(step, comm); break;
       case Action::dup:
       case Action::split: make(step, rank, comm); break;
+      case Action::subset: make_subset(step, rank, comm); break;
       case Action::destroy: destroy(step); break;
       case Action::error:
         pending_.complete_all(random_);
@@ -92,6 +94,7 @@ class Player {
     if (form != Form::persistent || message != nullptr) {
       std::unique_ptr<Part> part = make();
       part->form = form;
+      part->grouped = grouped_;
       part->fill(round);
       begin(*part, comm, message);
       if (part->active) kept_.push_back(std::move(part));
@@ -118,8 +121,13 @@ class Player {
     anello_status_t status = kNoStatus;
     anello_result_t result;
     if (part.form == Form::blocking) {
+      if (part.grouped) need_ok(anello_group_begin(), "group_begin", comm);
       result = message != nullptr ? anello_mrecv(call.recvbuf, call.count, call.dtype, message, &status)
                                   : invoke(call, part.form, comm, nullptr, &status);
+      if (part.grouped) {
+        need_ok(result, "posting it in a group", comm);
+        result = anello_group_end();
+      }
       if (result != part.expected_result()) {
         throw Wrong("gives " + said(result, comm) + ", not " + anello_result_name(part.expected_result()));
       }
@@ -307,10 +315,33 @@ class Player {
   void make(const Step& step, int rank, anello_comm_t comm) {
     const Role& role = step.roles[std::size_t(rank)];
     anello_comm_t made = ANELLO_COMM_NULL;
-    const anello_result_t result =
-        step.action == Action::dup ? anello_comm_dup(comm, &made) : split(comm, role.color, role.key, &made);
+    anello_request_t request = ANELLO_REQUEST_NULL;
+    anello_result_t result;
+    if (role.form == Form::nonblocking) {
+      result = step.action == Action::dup ? anello_comm_idup(comm, &made, &request)
+                                          : anello_comm_isplit(comm, role.color, role.key, &made, &request);
+      if (result == ANELLO_OK) result = anello_wait(&request, nullptr);
+    } else {
+      result = step.action == Action::dup ? anello_comm_dup(comm, &made) : split(comm, role.color, role.key, &made);
+    }
     need_ok(result, "it", comm);
-    const int index = role.color < 0 ? -1 : step.results[std::size_t(role.color)];
+    take_over(role.color < 0 ? -1 : step.results[std::size_t(role.color)], made);
+  }
+
+  void make_subset(const Step& step, int rank, anello_comm_t comm) {
+    std::vector<int> ranks;
+    if (step.results[0] < 0) return;
+    for (const int member : program_.comms[std::size_t(step.results[0])].members) {
+      ranks.push_back(rank_in(program_.comms[std::size_t(step.comm)], member));
+    }
+    if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) return;
+    anello_comm_t made = ANELLO_COMM_NULL;
+    need_ok(anello_comm_create_group(comm, int(ranks.size()), ranks.data(), step.id, &made), "create_group", comm);
+    take_over(step.results[0], made);
+  }
+
+  // A new communicator, or none, is the program's of this index.
+  void take_over(int index, anello_comm_t made) {
     need((made != ANELLO_COMM_NULL) == (index >= 0), "the new communicator is there or not as it should not");
     if (index < 0) return;
     const Comm& expected = program_.comms[std::size_t(index)];
@@ -341,6 +372,7 @@ class Player {
   std::map<Key, std::unique_ptr<Part>> persistent_;
   Pending pending_;
   Random random_;
+  bool grouped_ = false;  // of the role in this turn
 };
 
 }  // namespace

@@ -195,7 +195,14 @@ void lay_result(unsigned char* at, const Step& step, int round, const Piece& pie
   test::Operands operands;
   for (const Bytes& each : all) operands.push_back(each.data());
   Bytes folded(kPeriod * element);
-  test::fold(step.dtype, step.op, operands, kPeriod, size, folded.data());
+  if (step.own_op == OwnOp::none) {
+    test::fold(step.dtype, step.op, operands, kPeriod, size, folded.data());
+  } else {
+    folded = all[0];
+    for (std::size_t rank = 1; rank < all.size(); ++rank) {
+      combine(step.own_op, element, folded.data(), folded.data(), all[rank].data(), kPeriod);
+    }
+  }
   lay(at, folded, element, piece.first, piece.count);
 }
 

@@ -1,7 +1,8 @@
 #pragma once
-// A CUDA driver without a GPU. Host memory is device memory; each stream is a thread that works off its queue; kernels are the
-// device's own text (kernels/cuda/body.h), compiled for the host and called once per thread of the grid. Memory that no
-// allocation covers is an illegal address, as on a device. Any call can be made to fail.
+// A CUDA driver without a GPU. Host memory is device memory; each stream is a thread that works off its queue; kernels are
+// the device's own text (kernels/cuda/body.h), compiled for the host and called once per thread of the grid. Memory that no
+// allocation covers is an illegal address, and a load that is not aligned a fault, as on a device. Any call can be made to
+// fail.
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/image.h"
@@ -14,7 +15,7 @@ namespace anello::testing {
 
 struct FakeKernel {
   const char* name;
-  std::size_t element_bytes;
+  std::size_t element_bytes, sum_bytes, granule_bytes;
   void (*run)(const kernels::cuda::Arguments& arguments, std::uint64_t thread, std::uint64_t threads);
 };
 // Of one image, as list_kernels wrote them.

@@ -1,4 +1,4 @@
-// The kernels of one image for the host: ANELLO_KERNEL_LIST names the list, ANELLO_IMAGE its number.
+// The kernels of one image for the host: ANELLO_KERNEL_LIST names the list, ANELLO_FAKE_KERNELS its function.
 #include "fake_cuda.h"
 
 #include "kernels/cuda/body.h"
@@ -15,15 +15,15 @@ void run(const Arguments& arguments, std::uint64_t thread, std::uint64_t threads
 
 }  // namespace
 
-template <int image>
-const std::vector<FakeKernel>& kernels_of();
+const std::vector<FakeKernel>& ANELLO_FAKE_KERNELS();
 
-template <>
-const std::vector<FakeKernel>& kernels_of<ANELLO_IMAGE>() {
+const std::vector<FakeKernel>& ANELLO_FAKE_KERNELS() {
   static const std::vector<FakeKernel> kernels = {
-#define ANELLO_KERNEL(name, dtype, op, granule) \
-  {#name, sizeof(typename Work<dtype, op>::Element), run<Work<dtype, op>, granule>},
-#define ANELLO_COPY_KERNEL(name, granule) {#name, 1, run<Copy, granule>},
+#define ANELLO_ONE(name, granule, ...) \
+  {#name, sizeof(typename __VA_ARGS__::Element), sizeof(typename __VA_ARGS__::Sum), granule, run<__VA_ARGS__, granule>},
+#define ANELLO_KERNEL(name, dtype, op, granule) ANELLO_ONE(name, granule, Work<dtype, op>)
+#define ANELLO_WIDE_KERNEL(name, dtype, op, granule) ANELLO_ONE(name, granule, WideWork<dtype, op>)
+#define ANELLO_COPY_KERNEL(name, granule) {#name, 1, 1, granule, run<Copy, granule>},
 #include ANELLO_KERNEL_LIST
   };
   return kernels;

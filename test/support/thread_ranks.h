@@ -53,7 +53,8 @@ struct Rank {
 };
 
 // Runs body on `size` ranks joined over the transports; "" when nothing was wrong.
-inline std::string run_ranks(int size, const char* transports, const std::function<void(const Rank&)>& body) {
+inline std::string run_ranks(int size, const char* transports, const std::function<void(const Rank&)>& body,
+                             std::int64_t timeout_ms = 20'000) {
   Report report;
   anello_unique_id_t id;
   if (anello_unique_id_create(&id) != ANELLO_OK) return anello_last_error(ANELLO_COMM_NULL);
@@ -65,7 +66,7 @@ inline std::string run_ranks(int size, const char* transports, const std::functi
       config.world_size = size;
       config.unique_id = &id;
       config.transports = transports;
-      config.timeout_ms = 20'000;
+      config.timeout_ms = timeout_ms;
       anello_comm_t comm = ANELLO_COMM_NULL;
       if (anello_comm_create(&config, &comm) != ANELLO_OK) {
         report.wrong("rank ", rank, " was not created: ", anello_last_error(ANELLO_COMM_NULL));

@@ -18,13 +18,21 @@ def output(*command, **more):
 class Info(unittest.TestCase):
     def test_json_has_every_section(self):
         report = json.loads(output(INFO, "--json"))
-        self.assertEqual(list(report), ["anello", "build", "processors", "memory", "transports"])
+        self.assertEqual(list(report), ["anello", "build", "processors", "memory", "transports", "cuda"])
         self.assertRegex(report["anello"]["version"]["value"], r"^\d+\.\d+\.\d+$")
         self.assertEqual(int(report["processors"]["allowed by affinity"]["value"]), len(os.sched_getaffinity(0)))
         self.assertRegex(report["memory"]["total"]["value"], r"^[1-9][\d.]* [KMGT]iB$")
         for name in ("shm", "tcp"):
             self.assertIn(report["transports"][name]["value"], ("usable", "not usable"))
             self.assertEqual("remark" in report["transports"][name], report["transports"][name]["value"] != "usable")
+
+    def test_kernels_for_gpus_and_the_driver_are_there_or_the_remark_says_why_not(self):
+        report = json.loads(output(INFO, "--json"))
+        cuda, built = report["cuda"], report["build"]["cuda"]["value"]
+        self.assertEqual(cuda["kernels"]["value"], "found" if built.startswith("yes") else "not found")
+        self.assertEqual("remark" in cuda["kernels"], cuda["kernels"]["value"] != "found")
+        self.assertEqual(cuda["driver"]["value"] == "none", "remark" in cuda["driver"])
+        self.assertEqual(any(name.startswith("device") for name in cuda), cuda["driver"]["value"] != "none")
 
     def test_the_table_has_every_entry_of_the_json(self):
         table = output(INFO).splitlines()

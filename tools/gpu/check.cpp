@@ -40,8 +40,8 @@ std::string number(double value, const char* unit) {
   return text;
 }
 
-Check bounded(const std::string& name, double value, double bound, const char* unit, const std::string& note, const char* sign,
-              bool holds) {
+Check bounded(const std::string& name, double value, double bound, const char* unit, const std::string& note,
+              const char* sign, bool holds) {
   return {name, holds ? Verdict::pass : Verdict::fail, number(value, unit), sign + number(bound, unit), note};
 }
 
@@ -49,8 +49,9 @@ Check bounded(const std::string& name, double value, double bound, const char* u
 
 void write(const Check& check) {
   failed += check.verdict == Verdict::fail;
-  std::printf("{\"name\": %s, \"verdict\": \"%s\", \"figure\": %s, \"bound\": %s, \"note\": %s}\n", quoted(check.name).c_str(),
-              word(check.verdict), quoted(check.figure).c_str(), quoted(check.bound).c_str(), quoted(check.note).c_str());
+  std::printf("{\"name\": %s, \"verdict\": \"%s\", \"figure\": %s, \"bound\": %s, \"note\": %s}\n",
+              quoted(check.name).c_str(), word(check.verdict), quoted(check.figure).c_str(), quoted(check.bound).c_str(),
+              quoted(check.note).c_str());
   std::fflush(stdout);
 }
 

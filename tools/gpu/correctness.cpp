@@ -1,14 +1,16 @@
-// Row 3: every type and operation against the host's functions, bit by bit; what lies around a result, and the sources, must stay
-// as they were; a repeated call must give the same.
+// Row 3: every type and operation against the host's functions, bit by bit; what lies around a result, and the sources,
+// must stay as they were; a repeated call must give the same.
 #include "gpu/check.h"
 #include "gpu/oracle.h"
 #include "gpu/rows.h"
+#include "kernels/cuda/runs_as.h"
 
-#include "../../test/kernels/operands.h"
+#include "test/support/operands.h"
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <sstream>
 
 namespace gpu {
 namespace {
@@ -28,17 +30,26 @@ struct Case {
 };
 
 std::string described(anello_dtype_t dtype, const Case& one) {
-  std::string text = std::string(anello::dtype_name(dtype)) + " " + anello::op_name(one.op) + (one.scales ? " by a scalar" : "") +
-                     ", " + std::to_string(one.sources) + " sources, count " + std::to_string(one.count) + ", offsets";
-  for (int s = 0; s < one.sources; ++s) text += " " + std::to_string(one.offsets[s]);
-  return text + (one.in_place ? ", in place" : " to " + std::to_string(one.offsets[kSources]));
+  std::ostringstream text;
+  text << anello::dtype_name(dtype) << ' ' << anello::op_name(one.op) << (one.scales ? " by a factor" : "") << ", "
+       << one.sources << " sources, count " << one.count << ", offsets";
+  for (int s = 0; s < one.sources; ++s) text << ' ' << one.offsets[s];
+  if (one.in_place) {
+    text << ", in place";
+  } else {
+    text << " to " << one.offsets[kSources];
+  }
+  return text.str();
 }
 
 // One type: its operands lie on the device, and a copy of them here.
 class Bench {
  public:
   Bench(Device& device, anello_dtype_t dtype, std::size_t count)
-      : device_(device), dtype_(dtype), element_(anello::dtype_bytes(dtype)), room_((count + kOffsets) * element_ + 2 * kGuard) {
+      : device_(device),
+        dtype_(dtype),
+        element_(anello::dtype_bytes(dtype)),
+        room_((count + kOffsets) * element_ + 2 * kGuard) {
     std::mt19937_64 random(20261121 + static_cast<unsigned>(dtype));
     // One pool; each source has it turned by another number of elements.
     const Bytes pool = anello::testing::operands(dtype, count + kOffsets, random);
@@ -74,9 +85,10 @@ class Bench {
     const std::size_t at = kGuard + (one.in_place ? one.offsets[0] : one.offsets[kSources]) * element_;
     Memory& into = one.in_place ? *memory_[0] : *result_;
     reduction.destinations = {into.at(at)};
-    const unsigned char* const scalar = host_[1].data() + kGuard;
-    if (one.scales) reduction.scalar = scalar;
-    const Bytes expected = one.scales ? scaled(dtype_, sources[0], one.count, scalar)
+    const float three_halves = 1.5f;
+    const void* const factor = accumulates_ ? static_cast<const void*>(&three_halves) : host_[1].data() + kGuard;
+    if (one.scales) reduction.factor = factor;
+    const Bytes expected = one.scales ? scaled(dtype_, sources[0], one.count, factor)
                                       : folded(dtype_, one.op, sources, one.count, reduction.ranks);
 
     const std::size_t begin = at - kGuard, bytes = expected.size() + 2 * kGuard;
@@ -95,10 +107,11 @@ class Bench {
     const auto where = std::mismatch(first.begin(), first.end(), around.begin()).first - first.begin();
     const auto index = static_cast<std::size_t>(where) - kGuard;
     if (static_cast<std::size_t>(where) < kGuard || index >= expected.size()) {
-      return described(dtype_, one) + ": wrote outside of the result, at byte " + std::to_string(static_cast<long>(where) - static_cast<long>(kGuard));
+      return described(dtype_, one) + ": wrote outside of the result, at byte " +
+             std::to_string(static_cast<long>(where) - static_cast<long>(kGuard));
     }
-    return described(dtype_, one) + ": element " + std::to_string(index / element_) + " is " + hexadecimal(first, index) + ", not " +
-           hexadecimal(around, index);
+    return described(dtype_, one) + ": element " + std::to_string(index / element_) + " is " + hexadecimal(first, index) +
+           ", not " + hexadecimal(around, index);
   }
 
   // What no reduction may have changed.
@@ -125,6 +138,7 @@ class Bench {
 
   Device& device_;
   anello_dtype_t dtype_;
+  bool accumulates_ = anello::kernels::reducer(dtype_, ANELLO_SUM).accumulates;  // then a factor is a float32
   std::size_t element_, room_;
   std::vector<Bytes> host_;
   std::vector<std::unique_ptr<Memory>> memory_;
@@ -149,7 +163,8 @@ std::vector<Case> cases_of(anello_dtype_t dtype, const Sizes& sizes) {
     cases.push_back({op, 3, sizes.count, {1, 1, 1, 1, 1, 1, 1, 1, 1}, true});
     cases.push_back({op, 4, sizes.count, {1, 2, 3, 4, 0, 0, 0, 0, 5}});
     cases.push_back({op, 1, sizes.count, {3, 0, 0, 0, 0, 0, 0, 0, 3}});
-    if (op == ANELLO_PROD) cases.push_back({op, 1, sizes.count, {1, 0, 0, 0, 0, 0, 0, 0, 1}, false, true});
+    if (op == ANELLO_SUM && anello::kernels::reducer(dtype, op).scale != nullptr)
+      cases.push_back({op, 1, sizes.count, {1, 0, 0, 0, 0, 0, 0, 0, 1}, false, true});
   }
   return cases;
 }
@@ -188,6 +203,8 @@ void correctness(Device& device, const Sizes& sizes) {
     }
     if (wrong.empty() && !bench.sources_are_untouched()) wrong = "a source was written to";
     if (wrong.empty() && anello::dtype_bytes(row.dtype) <= 2) wrong = all_patterns(device, row.dtype, cases);
+    const bool small = anello::kernels::cuda::has_wide(row.dtype, ANELLO_SUM);
+    if (wrong.empty() && small) wrong = wrong_sums(device, row.dtype, sizes, cases);
     const bool moves = anello::class_of(row.dtype) == anello::kBytes;
     if (moves) wrong = cases == 0 ? bench.run({ANELLO_SUM, 1, sizes.count, {3, 0, 0, 0, 0, 0, 0, 0, 3}}) : wrong;
     write({anello::dtype_name(row.dtype), wrong.empty() ? Verdict::pass : Verdict::fail,

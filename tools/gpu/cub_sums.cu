@@ -1,4 +1,5 @@
-// The times of cub::DeviceTransform as a sum of two, as gpu-verify's row 4d wants them: launched, and as one of 20 in a graph.
+// The times of cub::DeviceTransform as a sum of two, as gpu-verify's row 4d wants them: launched, and as one of 20 in a
+// graph.
 #include <cub/device/device_transform.cuh>
 #include <cuda/std/tuple>
 
@@ -48,8 +49,10 @@ double median_us(cudaStream_t stream, Work work) {
 }
 
 void print(const char* type, std::size_t mebibytes, const char* how, double us) {
-  std::printf("{\"name\": \"%s %zu MiB %s\", \"verdict\": \"INFO\", \"figure\": \"%.4g us\", \"bound\": \"\", \"note\": \"CUB %d\"}\n", type,
-              mebibytes, how, us, CUB_VERSION);
+  std::printf(
+      "{\"name\": \"%s %zu MiB %s\", \"verdict\": \"INFO\", \"figure\": \"%.4g us\", \"bound\": \"\", \"note\": \"CUB "
+      "%d\"}\n",
+      type, mebibytes, how, us, CUB_VERSION);
   std::fflush(stdout);
 }
 

@@ -48,11 +48,13 @@ std::string Device::name() const {
 }
 
 void Device::upload(unsigned char* into, const void* from, std::size_t bytes) {
-  if (bytes != 0) check("cuMemcpyHtoDAsync", driver_.copy_to_device(reinterpret_cast<std::uint64_t>(into), from, bytes, stream_));
+  if (bytes != 0)
+    check("cuMemcpyHtoDAsync", driver_.copy_to_device(reinterpret_cast<std::uint64_t>(into), from, bytes, stream_));
 }
 
 void Device::download(void* into, const unsigned char* from, std::size_t bytes) {
-  if (bytes != 0) check("cuMemcpyDtoHAsync", driver_.copy_to_host(into, reinterpret_cast<std::uint64_t>(from), bytes, stream_));
+  if (bytes != 0)
+    check("cuMemcpyDtoHAsync", driver_.copy_to_host(into, reinterpret_cast<std::uint64_t>(from), bytes, stream_));
   wait();
 }
 
@@ -61,8 +63,8 @@ void Device::fill(unsigned char* into, unsigned char value, std::size_t bytes) {
 }
 
 void Device::copy(unsigned char* into, const unsigned char* from, std::size_t bytes) {
-  check("cuMemcpyDtoDAsync", driver_.copy_on_device(reinterpret_cast<std::uint64_t>(into), reinterpret_cast<std::uint64_t>(from),
-                                                    bytes, stream_));
+  check("cuMemcpyDtoDAsync", driver_.copy_on_device(reinterpret_cast<std::uint64_t>(into),
+                                                    reinterpret_cast<std::uint64_t>(from), bytes, stream_));
 }
 
 void Device::reduce(CudaReduction reduction) {

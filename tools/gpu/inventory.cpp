@@ -37,7 +37,8 @@ void inventory(Device& device) {
   int version = 0;
   device.check("cuDriverGetVersion", driver.driver_version(&version));
   write({"device", Verdict::report, device.name(), "", ""});
-  write({"driver supports CUDA", Verdict::report, std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10), "", ""});
+  write({"driver supports CUDA", Verdict::report,
+         std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10), "", ""});
   write({"compute capability", Verdict::report,
          std::to_string(device.attribute(anello::kernels::cuda::kCapabilityMajor)) + "." +
              std::to_string(device.attribute(anello::kernels::cuda::kCapabilityMinor)),
@@ -62,8 +63,11 @@ void inventory(Device& device) {
       continue;
     }
     const bool wanted = attribute.needed < 0 || value == attribute.needed;
-    write({name, attribute.needed < 0 ? Verdict::report : wanted ? Verdict::pass : Verdict::fail, std::to_string(value),
-           attribute.needed < 0 ? "" : "= " + std::to_string(attribute.needed), ""});
+    write({name,
+           attribute.needed < 0 ? Verdict::report
+           : wanted             ? Verdict::pass
+                                : Verdict::fail,
+           std::to_string(value), attribute.needed < 0 ? "" : "= " + std::to_string(attribute.needed), ""});
   }
 }
 

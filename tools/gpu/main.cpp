@@ -27,8 +27,9 @@ const Row kRows[] = {
 constexpr int kUsage = 2, kNoDevice = 77;
 
 int usage() {
-  std::fprintf(stderr, "usage: gpu-verify-device ROW [--images FILE] [--small]\n"
-                       "ROW: 0 2 3 4 4b 4c 4d 4e; exit code 77: there is no device to run it on\n");
+  std::fprintf(stderr,
+               "usage: gpu-verify-device ROW [--images FILE] [--small]\n"
+               "ROW: 0 2 3 4 4b 4c 4d 4e; exit code 77: there is no device to run it on\n");
   return kUsage;
 }
 
@@ -56,7 +57,8 @@ int main(int argc, char** argv) {
     gpu::Device device(platform);
     row->run(device, sizes);
   } catch (const anello::Error& error) {
-    const bool absent = error.text().rfind("no CUDA driver", 0) == 0 || error.text().find("CUDA_ERROR_NO_DEVICE") != std::string::npos;
+    const bool absent =
+        error.text().rfind("no CUDA driver", 0) == 0 || error.text().find("CUDA_ERROR_NO_DEVICE") != std::string::npos;
     gpu::write({"row " + std::string(row->name), absent ? gpu::Verdict::skip : gpu::Verdict::fail, "", "", error.text()});
     return absent ? kNoDevice : 1;
   }

@@ -9,8 +9,8 @@ namespace gpu {
 
 using Bytes = std::vector<unsigned char>;
 
-inline Bytes folded(anello_dtype_t dtype, anello_op_t op, const std::vector<const unsigned char*>& sources, std::size_t count,
-                    int ranks) {
+inline Bytes folded(anello_dtype_t dtype, anello_op_t op, const std::vector<const unsigned char*>& sources,
+                    std::size_t count, int ranks) {
   const std::size_t bytes = count * anello::dtype_bytes(dtype);
   Bytes result(sources[0], sources[0] + bytes);
   if (sources.size() == 1 && op != ANELLO_AVG) return result;
@@ -27,11 +27,12 @@ inline Bytes folded(anello_dtype_t dtype, anello_op_t op, const std::vector<cons
   return result;
 }
 
-inline Bytes scaled(anello_dtype_t dtype, const unsigned char* source, std::size_t count, const unsigned char* scalar) {
-  const std::size_t bytes = anello::dtype_bytes(dtype);
-  Bytes scalars, result(count * bytes);
-  for (std::size_t i = 0; i < count; ++i) scalars.insert(scalars.end(), scalar, scalar + bytes);
-  anello::kernels::reducer(dtype, ANELLO_PROD).reduce(result.data(), source, scalars.data(), count);
+// factor is of the accumulator's type.
+inline Bytes scaled(anello_dtype_t dtype, const unsigned char* source, std::size_t count, const void* factor) {
+  const anello::kernels::Reducer& host = anello::kernels::reducer(dtype, ANELLO_SUM);
+  Bytes product(count * host.accumulator_bytes), result(count * host.element_bytes);
+  host.scale(product.data(), source, factor, count);
+  host.finish(result.data(), product.data(), count, 1);
   return result;
 }
 

@@ -39,10 +39,11 @@ class Buffers {
 
 struct Shape {
   int sources = 2, destinations = 1;
-  std::size_t source_shift = 0, destination_shift = 0;  // bytes; source s is shifted s + 1 times the first, when they differ
+  std::size_t source_shift = 0,
+              destination_shift = 0;  // bytes; source s is shifted s + 1 times the first, when they differ
   bool shifts_differ = false, in_place = false;
   int ctas = 0;
-  const void* scalar = nullptr;
+  const void* factor = nullptr;
 };
 
 CudaReduction shaped(const Buffers& buffers, anello_dtype_t dtype, anello_op_t op, std::size_t bytes, const Shape& shape) {
@@ -54,7 +55,7 @@ CudaReduction shaped(const Buffers& buffers, anello_dtype_t dtype, anello_op_t o
   for (int d = 0; d < shape.destinations; ++d) {
     reduction.destinations.push_back(buffers[shape.in_place ? d : shape.sources + d] + shape.destination_shift);
   }
-  reduction.scalar = shape.scalar;
+  reduction.factor = shape.factor;
   reduction.ctas = shape.ctas;
   return reduction;
 }
@@ -100,7 +101,8 @@ void roofline(Device& device, const Sizes& sizes) {
   const double best = std::max(first, second);
   const std::string name = device.name();
   const double bound = name.find("H100") != std::string::npos ? 2.8 : name.find("H200") != std::string::npos ? 4.0 : 0;
-  write(bound > 0 ? at_least("B: copy on the device", best, bound, "TB/s") : reported("B: copy on the device", best, "TB/s"));
+  write(bound > 0 ? at_least("B: copy on the device", best, bound, "TB/s")
+                  : reported("B: copy on the device", best, "TB/s"));
   write(at_most("B: spread of two runs", 100 * std::abs(first - second) / best, 2, "%"));
   {
     const Buffers buffers(device, 1, bytes);
@@ -119,7 +121,8 @@ void roofline(Device& device, const Sizes& sizes) {
     write(reported("device to pinned host", static_cast<double>(pinned_bytes) / (down * 1e-3) / 1e9, "GB/s"));
     CudaReduction one{ANELLO_FLOAT32, ANELLO_SUM, {buffers[0], buffers[0] + 16}, {buffers[0] + 32}, 1};
     write(reported("smallest reduction, launched", 1e3 * device.median_ms([&](int) { device.reduce(one); }), "us"));
-    write(reported("smallest reduction, in a graph of 20", 1e3 * device.replayed_ms([&](int) { device.reduce(one); }), "us"));
+    write(
+        reported("smallest reduction, in a graph of 20", 1e3 * device.replayed_ms([&](int) { device.reduce(one); }), "us"));
   }
   device.check("cuMemFreeHost", device.driver().release_pinned(pinned));
 }
@@ -127,9 +130,11 @@ void roofline(Device& device, const Sizes& sizes) {
 void rates(Device& device, const Sizes& sizes) {
   const double copy = copy_rate(device, sizes.large);
   const Buffers buffers(device, 3, sizes.large);
-  const struct { anello_dtype_t dtype; double bound; } rows[] = {
-      {ANELLO_FLOAT32, 0.95}, {ANELLO_BFLOAT16, 0.95}, {ANELLO_FLOAT16, 0.95},    {ANELLO_FLOAT64, 0.95},
-      {ANELLO_INT8, 0.90},    {ANELLO_UINT8, 0.90},    {ANELLO_FLOAT8_E4M3, 0.90}, {ANELLO_FLOAT8_E5M2, 0.90}};
+  const struct {
+    anello_dtype_t dtype;
+    double bound;
+  } rows[] = {{ANELLO_FLOAT32, 0.95}, {ANELLO_BFLOAT16, 0.95}, {ANELLO_FLOAT16, 0.95},     {ANELLO_FLOAT64, 0.95},
+              {ANELLO_INT8, 0.90},    {ANELLO_UINT8, 0.90},    {ANELLO_FLOAT8_E4M3, 0.90}, {ANELLO_FLOAT8_E5M2, 0.90}};
   for (const auto& row : rows) {
     write(beside_copy(std::string("sum of 2 ") + anello::dtype_name(row.dtype),
                       rate(device, shaped(buffers, row.dtype, ANELLO_SUM, sizes.large, {})), copy, row.bound));
@@ -143,19 +148,20 @@ void operations(Device& device, const Sizes& sizes) {
     const double sum = rate(device, shaped(buffers, dtype, ANELLO_SUM, sizes.large, {})).best;
     for (const anello_op_t op : {ANELLO_MIN, ANELLO_MAX, ANELLO_PROD, ANELLO_AVG}) {
       const Rate found = rate(device, shaped(buffers, dtype, op, sizes.large, {}));
-      write(at_least(std::string(anello::op_name(op)) + " of 2 " + anello::dtype_name(dtype) + " beside sum", found.best / sum, 0.95,
-                     "of sum", note_of(found, copy)));
+      write(at_least(std::string(anello::op_name(op)) + " of 2 " + anello::dtype_name(dtype) + " beside sum",
+                     found.best / sum, 0.95, "of sum", note_of(found, copy)));
     }
   }
   for (const anello_dtype_t dtype : {ANELLO_FLOAT32, ANELLO_BFLOAT16, ANELLO_UINT8}) {
     const std::size_t element = anello::dtype_bytes(dtype);
     const std::string name = std::string("sum of 2 ") + anello::dtype_name(dtype);
-    write(beside_copy(name + ", all one element off", rate(device, shaped(buffers, dtype, ANELLO_SUM, sizes.large, {2, 1, element, element})),
-                      copy, 0.90));
+    write(beside_copy(name + ", all one element off",
+                      rate(device, shaped(buffers, dtype, ANELLO_SUM, sizes.large, {2, 1, element, element})), copy, 0.90));
     write(beside_copy(name + ", each off otherwise",
                       rate(device, shaped(buffers, dtype, ANELLO_SUM, sizes.large, {2, 1, element, 0, true})), copy, 0.50));
     write(beside_copy(name + ", in place",
-                      rate(device, shaped(buffers, dtype, ANELLO_SUM, sizes.large, {2, 1, 0, 0, false, true})), copy, 0.90));
+                      rate(device, shaped(buffers, dtype, ANELLO_SUM, sizes.large, {2, 1, 0, 0, false, true})), copy,
+                      0.90));
   }
 }
 
@@ -174,12 +180,16 @@ void shapes(Device& device, const Sizes& sizes) {
     measured("copy of 1 to 1", {1, 1}, 0.95);
   }
   Shape scale{1, 1};
-  scale.scalar = &half;
-  write(beside_copy("scale of 1 float32", rate(device, shaped(buffers, ANELLO_FLOAT32, ANELLO_PROD, sizes.large, scale)), copy, 0.95));
+  scale.factor = &half;
+  write(beside_copy("scale of 1 float32", rate(device, shaped(buffers, ANELLO_FLOAT32, ANELLO_SUM, sizes.large, scale)),
+                    copy, 0.95));
 }
 
 void beside_others(Device& device, const Sizes& sizes) {
-  const struct { anello_dtype_t dtype; const char* name; } types[] = {{ANELLO_FLOAT32, "float32"}, {ANELLO_BFLOAT16, "bfloat16"}};
+  const struct {
+    anello_dtype_t dtype;
+    const char* name;
+  } types[] = {{ANELLO_FLOAT32, "float32"}, {ANELLO_BFLOAT16, "bfloat16"}};
   for (const std::size_t mebibytes : {1, 16, 64, 256, 1024}) {
     const std::size_t bytes = mebibytes << 20;
     if (bytes > 4 * sizes.large) continue;

@@ -11,14 +11,17 @@ struct Sizes {
   bool all_offsets = true;
 };
 
-void inventory(Device& device);                           // 0
-void roofline(Device& device, const Sizes& sizes);        // 2
-void correctness(Device& device, const Sizes& sizes);     // 3
-void rates(Device& device, const Sizes& sizes);           // 4
-void operations(Device& device, const Sizes& sizes);      // 4b
-void shapes(Device& device, const Sizes& sizes);          // 4c
-void beside_others(Device& device, const Sizes& sizes);   // 4d: milliseconds only; the script compares
-void curve(Device& device, const Sizes& sizes);           // 4e
+void inventory(Device& device);                          // 0
+void roofline(Device& device, const Sizes& sizes);       // 2
+void correctness(Device& device, const Sizes& sizes);    // 3
+void rates(Device& device, const Sizes& sizes);          // 4
+void operations(Device& device, const Sizes& sizes);     // 4b
+void shapes(Device& device, const Sizes& sizes);         // 4c
+void beside_others(Device& device, const Sizes& sizes);  // 4d: milliseconds only; the script compares
+void curve(Device& device, const Sizes& sizes);          // 4e
+
+// Part of row 3: "" or what is wrong with float32 sums of a type; counts what it tried.
+std::string wrong_sums(Device& device, anello_dtype_t dtype, const Sizes& sizes, std::size_t& cases);
 
 // Bytes read and written per second, in TB/s, of a copy on the device: the B of all bounds.
 double copy_rate(Device& device, std::size_t bytes);

@@ -42,8 +42,8 @@ def main():
                 a, b, c = (1 + torch.rand(count, device="cuda", dtype=dtype) for _ in range(3))
                 for how, measure in (("launched", median_us), ("replayed", replayed_us)):
                     figure = measure(lambda: torch.add(a, b, out=c))
-                    print(json.dumps({"name": f"{name} {mebibytes} MiB {how}", "verdict": "INFO", "figure": f"{figure:.4g} us",
-                                      "bound": "", "note": torch.__version__}), flush=True)
+                    print(json.dumps({"name": f"{name} {mebibytes} MiB {how}", "verdict": "INFO",
+                                      "figure": f"{figure:.4g} us", "bound": "", "note": torch.__version__}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 // anello-info: what this build of Anello is, and what it finds on this host. The first thing to attach to a report.
+#include "info/cuda.h"
 #include "info/host.h"
 #include "info/library.h"
 #include "info/report.h"
@@ -10,7 +11,7 @@
 #include <vector>
 
 int main(int argc, char** argv) {
-  CLI::App app("anello-info: version, build, processors, memory, and which transports work here.", "anello-info");
+  CLI::App app("anello-info: version, build, processors, memory, which transports work here, and GPUs.", "anello-info");
   app.footer("Examples:\n"
              "  anello-info                  a table\n"
              "  anello-info --json           the same for programs\n"
@@ -20,7 +21,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   const std::vector<info::Section> sections{info::library(), info::build(), info::processors(), info::memory(),
-                                            info::transports()};
+                                            info::transports(), info::cuda()};
   std::cout << (json ? info::as_json(sections) : info::as_table(sections));
   return std::cout.flush() ? 0 : 1;
 }

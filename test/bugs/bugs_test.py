@@ -1,5 +1,5 @@
-"""The model test must find faults in the library. Each patch in bugs/ puts one into a copy of the sources, which is built; then
-random programs must fail. Prints how many it took.
+"""The tests must find faults in the library. Each patch here puts one into a copy of the sources, which is built; then random
+programs (model_test) must fail, or of a patch called results-.. the reductions (results_test). Prints what it took.
 
   bugs_test.py SOURCES [name..]    only these faults; SOURCES is the repository
 """
@@ -38,7 +38,7 @@ class Bugs(unittest.TestCase):
                 (cls.tree / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(SOURCES / name, cls.tree / name)
         call("meson", "setup", "build", "--buildtype=release", "-Dtools=disabled", "-Dbench=disabled", "-Dexamples=disabled",
-             cwd=cls.tree)
+             "-Dcuda=disabled", cwd=cls.tree)
 
     @classmethod
     def tearDownClass(cls):
@@ -55,26 +55,41 @@ class Bugs(unittest.TestCase):
         self.assertTrue(found, ended.stdout + ended.stderr)
         return int(found[1]), f"{found[2]}: {found[3]}"
 
+    def reductions(self):
+        """The first complaint of each way to run them, and how many run without."""
+        call("ninja", "-C", "build", "test/results/results_test", cwd=self.tree)
+        for number, settings in enumerate([{}, {"ANELLO_ALGORITHM": "ring"}, {"ANELLO_ALGORITHM": "doubling"},
+                                           {"ANELLO_INVARIANT": "1"}]):
+            ended = subprocess.run([self.tree / "build/test/results/results_test"], text=True, capture_output=True, check=False,
+                                   timeout=900, env={**os.environ, "RESULTS_RANKS": "5", **settings})
+            if ended.returncode != 0:
+                found = re.search(r"rank \d+ of \d+, .*|ranks \d+ and \d+ differ .*", ended.stdout)
+                return number, f"{settings}: {found[0] if found else ended.stdout[-500:]}"
+        return 4, None
+
     def test_without_a_fault_all_is_well(self):
         self.assertIsNone(self.programs()[1])
+        self.assertIsNone(self.reductions()[1])
 
     def test_every_fault_is_found(self):
-        patches = sorted((SOURCES / "test/model/bugs").glob("*.patch"))
+        patches = sorted((SOURCES / "test/bugs").glob("*.patch"))
         self.assertGreaterEqual(len(patches), 12)
         for patch in patches:
             if NAMES and patch.stem not in NAMES:
                 continue
             with self.subTest(patch.stem):
                 begin = time.monotonic()
+                results = patch.stem.startswith("results-")
+                unit = "runs" if results else "programs"
                 # A patch that no longer fits is to be made anew: the sources have moved on.
                 call("git", "apply", "-C1", patch, cwd=self.tree)
                 try:
-                    passed, trouble = self.programs()
+                    passed, trouble = self.reductions() if results else self.programs()
                 finally:
                     call("git", "apply", "-C1", "-R", patch, cwd=self.tree)
-                print(f"{patch.stem}: {'not found' if trouble is None else 'found'} after {passed} programs, "
+                print(f"{patch.stem}: {'not found' if trouble is None else 'found'} after {passed} {unit}, "
                       f"{time.monotonic() - begin:.0f} s: {(trouble or '')[:150]}", flush=True)
-                self.assertIsNotNone(trouble, f"{patch.stem}: {MOST_PROGRAMS} programs do not find it")
+                self.assertIsNotNone(trouble, f"{patch.stem}: {passed} {unit} do not find it")
 
 
 if __name__ == "__main__":

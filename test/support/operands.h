@@ -1,6 +1,6 @@
 #pragma once
 // Bytes of operands that are worth reducing: random ones, and the corners of every type.
-#include "kernels/reduce_levels.h"
+#include "base/dtype.h"
 
 #include <cstddef>
 #include <cstdint>

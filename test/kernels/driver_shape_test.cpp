@@ -1,0 +1,42 @@
+// The driver's table against CUDA's own header, where the toolkit is: each function takes as many parameters, of the same
+// sizes and kinds. Nothing here runs.
+#include "kernels/cuda/driver.h"
+
+#include <cuda.h>
+
+#include <type_traits>
+
+namespace {
+
+template <class T>
+constexpr bool kAddress = std::is_pointer_v<T> || std::is_same_v<T, CUdeviceptr>;
+
+template <class Ours, class Theirs>
+constexpr bool kSameKind =
+    sizeof(Ours) == sizeof(Theirs) && std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs> &&
+    (std::is_pointer_v<Ours> ? kAddress<Theirs> : !std::is_pointer_v<Theirs>);
+
+template <class Ours, class Theirs>
+struct Same : std::false_type {};
+template <class... Ours, class... Theirs>
+requires(sizeof...(Ours) == sizeof...(Theirs)) struct Same<int (*)(Ours...), CUresult (*)(Theirs...)>
+    : std::bool_constant<(kSameKind<Ours, Theirs> && ...)> {
+};
+
+using anello::kernels::cuda::Driver;
+#define ANELLO_CUDA_CALL(field, name, parameters) \
+  static_assert(Same<decltype(Driver::field), decltype(&name)>::value, #name " is declared otherwise in cuda.h");
+#include "kernels/cuda/driver.def"
+#undef ANELLO_CUDA_CALL
+
+// It can fail.
+static_assert(!Same<int (*)(int*, int), decltype(&cuInit)>::value);
+static_assert(!Same<int (*)(void*), decltype(&cuInit)>::value);
+
+using anello::kernels::cuda::kCapabilityMajor, anello::kernels::cuda::kCapabilityMinor,
+    anello::kernels::cuda::kMultiprocessors;
+static_assert(kMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+static_assert(kCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+static_assert(kCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+
+}  // namespace

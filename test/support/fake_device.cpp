@@ -1,0 +1,88 @@
+#include "fake_device.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace anello::testing {
+
+// CUresult
+constexpr int kIllegalAddress = 700, kMisalignedAddress = 716;
+
+thread_local bool FakeDevice::has_context = false;
+
+FakeDevice& fake_device() {
+  static FakeDevice one;
+  return one;
+}
+
+int FakeDevice::entered(const char* call) {
+  const std::lock_guard lock(mutex);
+  ++calls[call];
+  const auto found = failures.find(call);
+  if (found == failures.end() || found->second.second-- > 0) return 0;
+  return found->second.first;
+}
+
+bool FakeDevice::covered(const void* start, std::size_t bytes) {
+  const std::lock_guard lock(mutex);
+  const auto at = reinterpret_cast<std::uint64_t>(start);
+  auto next = allocations.upper_bound(at);
+  if (next == allocations.begin()) return false;
+  --next;
+  return at + bytes <= next->first + next->second;
+}
+
+void FakeDevice::wait() {
+  default_stream->wait();
+  for (FakeStream* const stream : streams) stream->wait();
+}
+
+void FakeDevice::run(const FakeKernel& kernel, const kernels::cuda::Arguments& arguments, std::uint64_t threads) {
+  const auto check = [&](const void* operand, bool sums) {
+    const std::size_t element = sums ? kernel.sum_bytes : kernel.element_bytes;
+    if (!covered(operand, arguments.count * element)) fault = kIllegalAddress;
+    const std::size_t per_unit = std::max(kernel.granule_bytes / kernel.element_bytes, std::size_t{1});
+    if (arguments.count - arguments.head < per_unit) return;  // none is loaded whole
+    const std::size_t load = sums ? std::min(per_unit * element, std::size_t{16}) : kernel.granule_bytes;
+    const auto first = reinterpret_cast<std::uint64_t>(operand) + arguments.head * element;
+    if (first % load != 0) fault = kMisalignedAddress;
+  };
+  for (int s = 0; s < arguments.source_count; ++s) check(arguments.sources[s], s == 0 && arguments.sums_in != 0);
+  for (int d = 0; d < arguments.destination_count; ++d) check(arguments.destinations[d], arguments.sums_out != 0);
+  if (fault != 0) return;
+  for (std::uint64_t thread = 0; thread < threads; ++thread) kernel.run(arguments, thread, threads);
+}
+
+void fail_cuda(const std::string& call, int code, int after) {
+  const std::lock_guard lock(fake_device().mutex);
+  if (code == 0) {
+    fake_device().failures.erase(call);
+  } else {
+    fake_device().failures[call] = {code, after};
+  }
+}
+
+void heal_cuda() {
+  const std::lock_guard lock(fake_device().mutex);
+  fake_device().failures.clear();
+  fake_device().fault = 0;
+}
+
+std::vector<FakeLaunch> taken_launches() {
+  const std::lock_guard lock(fake_device().mutex);
+  return std::exchange(fake_device().launches, {});
+}
+
+int calls_of(const std::string& call) {
+  const std::lock_guard lock(fake_device().mutex);
+  return fake_device().calls[call];
+}
+
+std::size_t allocated_bytes() {
+  const std::lock_guard lock(fake_device().mutex);
+  std::size_t sum = 0;
+  for (const auto& [address, bytes] : fake_device().allocations) sum += bytes;
+  return sum;
+}
+
+}  // namespace anello::testing

@@ -1,0 +1,9 @@
+#pragma once
+// What there is for reductions on GPUs: the kernels, the driver, the devices.
+#include "info/report.h"
+
+namespace info {
+
+Section cuda();
+
+}  // namespace info
