@@ -146,8 +146,10 @@ def shown(item):
         typedef, _, after = code.partition("\n} ")
         name = after.split(";")[0]
         enum = "ANELLO_ENUM" in typedef
-        parts.append(f"```c\ntypedef {'enum' if enum else 'struct'} {{ .. }} {name};\n{after.partition(';')[2].strip()}".rstrip() + "\n```")
-        rows = [f"| `{declaration}` | {escaped(said)} |" for _, declaration, said in fields(item.code.partition("\n} ")[0] + "\n}")]
+        rest = after.partition(";")[2].strip()
+        parts.append(f"```c\ntypedef {'enum' if enum else 'struct'} {{ .. }} {name};\n{rest}".rstrip() + "\n```")
+        entries = fields(item.code.partition("\n} ")[0] + "\n}")
+        rows = [f"| `{declaration}` | {escaped(said)} |" for _, declaration, said in entries]
         table = [f"| {'enumerator' if enum else 'field'} | |", "| --- | --- |", *rows]
         return parts + ([prose(item.comment)] if item.comment else []) + ["\n".join(table)]
     if code:
@@ -157,8 +159,9 @@ def shown(item):
 
 def page(header):
     banner, sections = parse(header)
-    out = ["# The C API", "Written by `tools/api_reference.py` from [`include/anello/anello.h`](../include/anello/anello.h), whose "
-           "comments are the contract; a test\ncompares the two. Change the header, then run the script.", conventions(banner)]
+    out = ["# The C API", "Written by `tools/api_reference.py` from [`include/anello/anello.h`](../include/anello/anello.h), "
+           "whose comments are\nthe contract; a test compares the two. Change the header, then run the script.",
+           conventions(banner)]
     index = []
     for section in sections:
         names = [name for item in section.items for name in item.names()]
@@ -168,7 +171,8 @@ def page(header):
     for section in sections:
         out.append(f"## {section.title}")
         for item in section.items:
-            functions = [name for name in item.names() if f"{name}(" in COMMENT.sub("", item.code) and name.startswith("anello_")]
+            bare = COMMENT.sub("", item.code)
+            functions = [name for name in item.names() if f"{name}(" in bare and name.startswith("anello_")]
             if functions and not is_table(item.code):
                 few = functions if len(functions) <= 4 else [functions[0], "..", functions[-1]]
                 out.append("### " + ", ".join(few))
@@ -194,7 +198,7 @@ def undescribed(header):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing; exit code 1 where the page is not what it should be")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit code 1 where the page is not right")
     options = parser.parse_args()
     header = HEADER.read_text()
     missing = undescribed(header)

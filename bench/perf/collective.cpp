@@ -25,9 +25,9 @@ constexpr std::array kCollectives{
     Row{Collective::barrier, "barrier", "barrier", false, false, true, false},
     Row{Collective::sendrecv, "sendrecv", "send_recv", false, false, true, false},
     Row{Collective::reduce, "reduce", "reduce", true, true, true, true},
-    Row{Collective::gather, "gather", "gather", false, true, true, false},
-    Row{Collective::scatter, "scatter", "scatter", false, true, true, false},
-    Row{Collective::alltoall, "alltoall", "all_to_all", false, false, true, false},
+    Row{Collective::gather, "gather", "gather", false, true, true, true},
+    Row{Collective::scatter, "scatter", "scatter", false, true, true, true},
+    Row{Collective::alltoall, "alltoall", "all_to_all", false, false, true, true},
     Row{Collective::scan, "scan", "scan", true, false, true, true},
 };
 
@@ -126,10 +126,14 @@ void run(const Case& of, bool in_place, const void* send, void* receive, int ran
       const void* const from = in_place && rank != of.root ? receive : input;
       return check(anello_reduce(from, receive, of.count, of.dtype, of.op, of.root, comm), "anello_reduce", comm);
     }
-    case Collective::gather:
-      return check(anello_gather(input, receive, of.count, of.dtype, of.root, comm), "anello_gather", comm);
-    case Collective::scatter:
-      return check(anello_scatter(input, receive, of.count, of.dtype, of.root, comm), "anello_scatter", comm);
+    case Collective::gather: {
+      const void* const from = in_place && rank == of.root ? ANELLO_IN_PLACE : send;
+      return check(anello_gather(from, receive, of.count, of.dtype, of.root, comm), "anello_gather", comm);
+    }
+    case Collective::scatter: {
+      void* const into = in_place && rank == of.root ? const_cast<void*>(ANELLO_IN_PLACE) : receive;
+      return check(anello_scatter(send, into, of.count, of.dtype, of.root, comm), "anello_scatter", comm);
+    }
     case Collective::alltoall:
       return check(anello_alltoall(input, receive, of.count, of.dtype, comm), "anello_alltoall", comm);
     case Collective::scan:

@@ -116,6 +116,11 @@ std::vector<double> Measurement::time_calls(const Case& of, Place place, std::ve
   return times;
 }
 
+bool Measurement::sends_apart(const Case& of, Place place) const {
+  return place == Place::out || of.collective == Collective::scatter ||
+         (of.collective == Collective::gather && rank_ != of.root);
+}
+
 // Input where the call looks for it, and elsewhere what no result can be mistaken for.
 void Measurement::prepare(const Case& of, Place place, std::uint64_t seed) {
   const std::size_t element = anello_dtype_size(of.dtype);
@@ -123,8 +128,9 @@ void Measurement::prepare(const Case& of, Place place, std::uint64_t seed) {
                                              : moved(of.dtype, rank_, seed);
   std::memset(receive_.data(), kPoison, receive_room(of, ranks_) * element);
   unsigned char* into = receive_.data();
-  if (place == Place::out) into = send_.data();
-  if (place == Place::in && of.collective == Collective::allgather) {
+  if (sends_apart(of, place)) {
+    into = send_.data();
+  } else if (of.collective == Collective::allgather || of.collective == Collective::gather) {
     into += static_cast<std::size_t>(rank_) * of.count * element;
   }
   if (of.collective == Collective::broadcast && rank_ != of.root) return;
@@ -135,14 +141,14 @@ std::int64_t Measurement::verify(const Case& of, Place place, std::uint64_t seed
   if (of.collective == Collective::barrier) return verify_barrier();
   const std::size_t element = anello_dtype_size(of.dtype);
   prepare(of, place, seed);
-  send_.guard(place == Place::out ? send_count(of, ranks_) * element : 0);
+  send_.guard(sends_apart(of, place) ? send_count(of, ranks_) * element : 0);
   const bool whole = place == Place::in;  // the input of an in-place reduce_scatter may be written over
   receive_.guard((whole ? receive_room(of, ranks_) : receive_count(of, ranks_)) * element);
   call(of, place);
-  return differing(of, seed) + send_.damage() + receive_.damage();
+  return differing(of, place, seed) + send_.damage() + receive_.damage();
 }
 
-std::int64_t Measurement::differing(const Case& of, std::uint64_t seed) const {
+std::int64_t Measurement::differing(const Case& of, Place place, std::uint64_t seed) const {
   const std::size_t element = anello_dtype_size(of.dtype);
   const std::size_t count = of.count;
   const unsigned char* got = receive_.data();
@@ -159,6 +165,8 @@ std::int64_t Measurement::differing(const Case& of, std::uint64_t seed) const {
       return rank_ == of.root ? wrong(got, count, element, reduced(of.dtype, of.op, ranks_, seed), 0) : 0;
     case Collective::scan: return wrong(got, count, element, reduced(of.dtype, of.op, rank_ + 1, ranks_, seed), 0);
     case Collective::scatter:
+      // The root's own part stays where it is.
+      if (place == Place::in && rank_ == of.root) got = send_.data() + static_cast<std::size_t>(rank_) * count * element;
       return wrong(got, count, element, moved(of.dtype, of.root, seed), static_cast<std::size_t>(rank_) * count);
     case Collective::gather: return rank_ == of.root ? differing_parts(of, seed, 0) : 0;
     case Collective::alltoall: return differing_parts(of, seed, static_cast<std::size_t>(rank_) * count);

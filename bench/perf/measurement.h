@@ -42,7 +42,9 @@ class Measurement {
   std::vector<double> time_calls(const Case& of, Place place, std::vector<int>& sizes);
   std::int64_t verify(const Case& of, Place place, std::uint64_t seed);
   std::int64_t verify_barrier();
-  std::int64_t differing(const Case& of, std::uint64_t seed) const;
+  // Whether this rank's input lies in send_: in place, gather and scatter are so at their root alone.
+  bool sends_apart(const Case& of, Place place) const;
+  std::int64_t differing(const Case& of, Place place, std::uint64_t seed) const;
   std::int64_t differing_parts(const Case& of, std::uint64_t seed, std::size_t first) const;
 
   const Options& options_;

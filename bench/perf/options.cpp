@@ -157,6 +157,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   app.add_flag("--stats", options.stats, "Adds columns for single calls: minimum, median, 99th percentile");
   app.add_flag("--dirty", options.dirty, "Rewrites the input before each call");
   app.add_flag("!--no-ceilings", options.ceilings, "Does not measure what this host can do at best");
+  app.add_flag("--explain", options.explain, "Says before each size what the library does for it, and why");
   app.add_option("--json,-J", options.json, "Also writes the results to a file")->type_name("FILE");
   app.add_option("--min-busbw", options.min_bus_bandwidth, "Fails when the average bus bandwidth is below")
       ->check(CLI::NonNegativeNumber)->type_name("GB/s");

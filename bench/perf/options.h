@@ -33,6 +33,7 @@ struct Options {
   bool stats = false;
   bool dirty = false;
   bool ceilings = true;
+  bool explain = false;
   std::string json;
   double min_bus_bandwidth = 0;  // GB/s; 0: no matter
 

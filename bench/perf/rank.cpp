@@ -1,11 +1,14 @@
 #include "perf/rank.h"
 
 #include "perf/ceilings.h"
+#include "perf/explain.h"
 #include "perf/failure.h"
 #include "perf/json_report.h"
 #include "perf/measurement.h"
 #include "perf/participants.h"
 #include "perf/table.h"
+
+#include <cstdio>
 
 namespace perf {
 namespace {
@@ -71,6 +74,7 @@ int run_rank(const Options& options, anello_comm_t comm) {
   Measurement measurement(options, comm);
   std::vector<Row> rows;
   for (const Case& of : cases(options, ranks)) {
+    if (rank == 0 && options.explain) std::printf("# %s\n", explained(of, comm).c_str());
     rows.push_back(measurement.measure(of));
     if (rank == 0) print_row(options, rows.back());
   }

@@ -669,10 +669,10 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
 
 /* ---- Explaining ------------------------------------------------------------------------------------------- */
 
-/* What call would do on this rank if it were posted now, as JSON, without doing it; needs no other rank. Buffers may be NULL:
- * all that is looked at is whether the call is in place. At most capacity bytes go to json, with the 0 at their end; *length is that
- * of the whole text without it. json NULL and capacity 0 ask for the length alone; a capacity that is too small is
- * ANELLO_ERR_TRUNCATE, with *length set. An object of
+/* What call would do on this rank if it were posted now, as JSON, without doing it; needs no other rank. Buffers may be
+ * NULL: all that is looked at is whether the call is in place. At most capacity bytes go to json, with the 0 at their end;
+ * *length is that of the whole text without it. json NULL and capacity 0 ask for the length alone; a capacity that is too
+ * small is ANELLO_ERR_TRUNCATE, with *length set. An object of
  *   kind, label; rank, ranks
  * and of a message or probe
  *   peer, tag, bytes {sent, received}, transport, protocol: "eager" (sent at once) or "announced" (when the receive is posted)
@@ -685,7 +685,7 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
  *   steps, messages (sent)
  *   bytes {sent, received, reduced, copied}: of this rank. Over the board sent is written once for all to read
  *   peers: [{rank, transport, sent, received, messages}] that messages go to or come from
- *   expected_seconds: a rough guess for comparing; null where only other ranks know their counts, or for plans too large to look at
+ *   expected_seconds: a rough guess for comparing; null where only others know their counts, and of very large plans
  *   cached: the plan is there already, since a call like it was made */
 ANELLO_API anello_result_t anello_explain(anello_comm_t comm, const anello_call_t *call, char *json, size_t capacity,
                                           size_t *length);

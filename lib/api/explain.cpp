@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -28,7 +29,8 @@ void stand_in(anello_call_t& call) {
 
 json of_message(const anello_call_t& call, const Communicator& communicator) {
   const Amounts amounts = amounts_of(call, communicator.rank(), communicator.size());
-  const std::size_t sent = amounts.in * dtype_bytes(call.dtype), received = amounts.out * dtype_bytes(call.dtype);
+  const std::size_t sent = amounts.in * dtype_bytes(call.dtype);
+  const std::size_t received = amounts.out * dtype_bytes(call.dtype);
   json out = {{"peer", call.peer}, {"tag", call.tag}, {"bytes", {{"sent", sent}, {"received", received}}}};
   out["transport"] = call.peer < 0 ? communicator.transports() : communicator.transport_to(call.peer);
   if (call.kind != ANELLO_PROBE) {

@@ -33,8 +33,8 @@ struct Pending {
   std::shared_ptr<Communicator> communicator;
   anello_comm_t comm = ANELLO_COMM_NULL;
   std::shared_ptr<Persistent> persistent = nullptr;
-  std::shared_ptr<Making> making = nullptr;
   std::unique_ptr<ReportedCall> reported = nullptr;  // of once
+  std::shared_ptr<Making> making = nullptr;
 
   executor::Operation* operation() const {
     return persistent ? persistent->active.load(std::memory_order_acquire) : once;
@@ -57,7 +57,7 @@ inline Pending post_call(anello_comm_t comm, const std::shared_ptr<Communicator>
                          std::uint32_t claim = 0) {
   auto reported = report(comm, communicator, call, false);
   try {
-    return {communicator->post(call, claim), communicator, comm, nullptr, nullptr, std::move(reported)};
+    return {communicator->post(call, claim), communicator, comm, nullptr, std::move(reported)};
   } catch (...) {
     if (reported) reported->completed(caught(), {-1, -1, 0});
     throw;

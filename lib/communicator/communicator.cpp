@@ -127,6 +127,10 @@ Error Communicator::first_error() {
 
 std::vector<int> Communicator::lost_ranks() { return context_->lost_ranks(*group_); }
 
+const control::Member& Communicator::member(int rank) const {
+  return context_->job().members()[std::size_t(group_->ranks[std::size_t(rank)])];
+}
+
 const char* Communicator::transport_to(int peer) const {
   for (const transport::Row& row : transport::registry()) {
     if (member(peer).transport == row.bit) return row.name.data();  // of a literal

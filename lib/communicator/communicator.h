@@ -85,6 +85,7 @@ class Communicator {
   // Ranks of this communicator that are known to have died or to be out of reach.
   std::vector<int> lost_ranks();
   int rank_of_world(int world) const { return group_->rank_of_world(world); }
+  const control::Member& member(int rank) const;
 
  private:
   Communicator(std::shared_ptr<executor::Context> context, std::uint64_t id, std::vector<int> ranks, int board,

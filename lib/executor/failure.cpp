@@ -24,7 +24,9 @@ constexpr std::int64_t kTimeToAnswer = 50 * kMs;
 constexpr std::int64_t kWordFromControl = 500 * kMs;
 
 std::string call_text(const Operation& operation) {
-  if (operation.kind == ANELLO_PROBE) return text("probe(from ", operation.peer, ", tag ", operation.tag, ")", operation.label.quoted());
+  if (operation.kind == ANELLO_PROBE) {
+    return text("probe(from ", operation.peer, ", tag ", operation.tag, ")", operation.label.quoted());
+  }
   if (is_message(operation.kind)) {
     return text(kind_name(operation.kind), "(count ", operation.count, ", ", dtype_name(operation.dtype),
                 operation.kind == ANELLO_SEND ? ", to " : ", from ", operation.peer, ", tag ", operation.tag, ")",

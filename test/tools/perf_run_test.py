@@ -76,6 +76,14 @@ class Perf(unittest.TestCase):
             self.check(report, text, 3)
             self.assertEqual(len({row["type"] for row in report["results"]}), 22)
 
+    def test_what_is_measured_in_place(self):
+        for collective in COLLECTIVES:
+            report, text = self.report([], "--ranks", "threads", "-t", "3", "-b", "90K", "--collective", collective, "-n", "2",
+                                       *(["-r", "1"] if collective in ("reduce", "gather", "scatter") else []))
+            self.check(report, text, 3)
+            self.assertEqual(report["results"][0]["in_place"] is not None, collective not in ("barrier", "sendrecv"), collective)
+            self.assertEqual(report["results"][0]["out_of_place"] is not None, collective != "broadcast", collective)
+
     def test_every_root(self):
         for collective in ("broadcast", "reduce", "gather", "scatter"):
             with self.subTest(collective=collective):
@@ -104,6 +112,15 @@ class Perf(unittest.TestCase):
         self.assertRegex(text, r"# anello-perf \d+\.\d+\.\d+, commit \S+")
         self.assertRegex(text, r"#   rank  1  host \S+  pid \d+  .* to 1 rank\n")
         self.assertRegex(text, r"# this host now: memcpy [\d.]+ GB/s.*loopback TCP [\d.]+ us one way and [\d.]+ GB/s")
+
+    def test_each_size_is_explained(self):
+        report, text = self.report([ANELLORUN, "-np", "2"], "-b", "8", "-e", "8000000", "-f", "1000000", "-n", "1", "--explain")
+        self.check(report, text, 2)
+        self.assertIn("# 8 B: exchange over the board; rank 0 sends 8 B, receives 8 B, reduces 8 B; a guess: ", text)
+        self.assertRegex(text, r"# 8000000 B: ring, \d+ chunks of [\d.]+ kB, \d+ steps; rank 0 sends 8000.0 kB, receives 8000.0 kB,"
+                               r" reduces 4000.0 kB; a guess: [\d.]+ us. Rule \d+ of \d+ is the first that holds and fits: ring, ")
+        for collective in COLLECTIVES:
+            self.check(*self.report([ANELLORUN, "-np", "2"], "-b", "64", "-n", "1", "--explain", "--collective", collective), 2)
 
     def test_a_bandwidth_below_the_wanted_one_gives_1(self):
         text = self.run_command([PERF, "--ranks", "threads", "-t", "2", "-b", "8", "--no-ceilings",
