@@ -37,7 +37,6 @@ class Communicator {
   const std::string& transports() const { return transports_; }
   std::uint64_t id() const { return group_->id; }
   executor::Context& context() { return *context_; }
-  const control::Member& member(int peer) const { return context_->job().members()[std::size_t(group_->ranks[std::size_t(peer)])]; }
 
   // Of a checked collective that asks for an algorithm: an Error that lists those that fit when it does not, or none.
   Error why_not_algorithm(const anello_call_t& call) const;
