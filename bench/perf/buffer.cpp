@@ -1,5 +1,7 @@
 #include "perf/buffer.h"
 
+#include "perf/failure.h"
+
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -8,14 +10,35 @@
 
 namespace perf {
 
-Buffer::Buffer(std::size_t bytes) : mapped_(bytes + 3 * kPage) {
-  void* memory = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  base_ = static_cast<unsigned char*>(memory);
+const char* memory_name(Memory memory) {
+  switch (memory) {
+    case Memory::allocated: return "malloc";
+    case Memory::mapped: return "mapped";
+    case Memory::registered: return "registered";
+  }
+  return "unknown";
+}
+
+Buffer::Buffer(std::size_t bytes, Memory memory, anello_comm_t comm) : room_(bytes + 3 * kPage) {
+  void* base = nullptr;
+  if (memory == Memory::mapped) {
+    check(anello_window_create(room_, comm, &base, &window_), "anello_window_create", comm);
+  } else {
+    base = mmap(nullptr, room_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) throw std::bad_alloc();
+    own_ = static_cast<unsigned char*>(base);
+  }
+  base_ = static_cast<unsigned char*>(base);
+  if (memory == Memory::registered) {
+    check(anello_window_register(base_, room_, comm, &window_), "anello_window_register", comm);
+  }
   guard(bytes);
 }
 
-Buffer::~Buffer() { munmap(base_, mapped_); }
+Buffer::~Buffer() {
+  anello_window_free(&window_);  // what fails here has failed before
+  if (own_ != nullptr) munmap(own_, room_);
+}
 
 void Buffer::guard(std::size_t bytes) {
   guarded_ = bytes;

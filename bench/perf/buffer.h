@@ -1,15 +1,22 @@
 #pragma once
 // Page-aligned memory with a guard on either side, which tells when something was written beside it.
+#include <anello/anello.h>
+
 #include <cstddef>
 #include <cstdint>
 
 namespace perf {
 
+// malloc'ed: of this process alone. mapped: of a window, which all ranks of the host reach. registered: of this process, made
+// known to all as a window.
+enum class Memory { allocated, mapped, registered };
+const char* memory_name(Memory memory);  // as on the command line
+
 class Buffer {
  public:
-  // Throws std::bad_alloc.
-  explicit Buffer(std::size_t bytes);
-  ~Buffer();
+  // Collective over comm but for allocated memory. Throws Failure, std::bad_alloc.
+  Buffer(std::size_t bytes, Memory memory, anello_comm_t comm);
+  ~Buffer();  // likewise
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
@@ -24,8 +31,10 @@ class Buffer {
   static constexpr std::size_t kGuard = 256;
   static constexpr unsigned char kMark = 0xa5;
 
-  unsigned char* base_;
-  std::size_t mapped_;
+  const std::size_t room_;
+  unsigned char* own_ = nullptr;  // mapped here; null: the window's
+  anello_window_t window_ = ANELLO_WINDOW_NULL;
+  unsigned char* base_ = nullptr;
   std::size_t guarded_ = 0;
 };
 

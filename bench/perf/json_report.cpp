@@ -20,6 +20,8 @@ ordered_json figures(const Options& options, const std::optional<Figures>& from)
     into["min"] = from->minimum_us;
     into["median"] = from->median_us;
     into["p99"] = from->p99_us;
+    into["maximum"] = from->maximum_us;
+    into["variation"] = from->variation;
   }
   return into;
 }
@@ -35,6 +37,7 @@ void write_json(const Options& options, const std::vector<Participant>& ranks, c
   report["warmup"] = options.warmup;
   report["checks"] = options.checks;
   report["dirty"] = options.dirty;
+  report["memory"] = memory_name(options.memory);
   report["ranks"] = ordered_json::array();
   for (const Participant& rank : ranks) {
     report["ranks"].push_back({{"host", rank.host}, {"pid", rank.pid}, {"processors", rank.processors},

@@ -40,7 +40,8 @@ std::size_t receive_room(const Case& of, int ranks) {
 
 Measurement::Measurement(const Options& options, anello_comm_t comm)
     : options_(options), comm_(comm), rank_(rank_of(comm)), ranks_(size_of(comm)),
-      send_(has_out_of_place(options.collective) ? options.max_bytes : 0), receive_(options.max_bytes) {}
+      send_(has_out_of_place(options.collective) ? options.max_bytes : 0, options.memory, comm),
+      receive_(options.max_bytes, options.memory, comm) {}
 
 Row Measurement::measure(const Case& of) {
   Row row;
@@ -63,6 +64,8 @@ Figures Measurement::figures(const Case& of, Place place) {
   Figures result;
   if (options_.stats) {
     result.minimum_us = quantile(times, 0);
+    result.maximum_us = quantile(times, 1);
+    result.variation = variation(times);
     result.median_us = median(times);
     result.p99_us = quantile(times, 0.99);
   }

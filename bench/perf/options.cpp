@@ -22,7 +22,7 @@ constexpr const char* kColumns = R"(Columns, as of nccl-tests:
   busbw   algbw times 2(n-1)/n (allreduce), (n-1)/n (allgather, reduce_scatter, gather, scatter, alltoall)
           or 1: comparable over rank counts
   #wrong  elements, of all ranks and checks, that differ from the expected value, plus bytes written beside a buffer
---stats adds the minimum, median and 99th percentile of single calls, each call with its slowest rank's time; reading
+-I adds minimum, median, 99th percentile, maximum and coefficient of variation of single calls, each call with its slowest rank's time; reading
 the clock around each call adds some 25 ns to it. Buffers are the same in every call, so small ones stay in the caches;
 --dirty rewrites the input before each call, outside the measured time.
 
@@ -30,6 +30,7 @@ Examples:
   anellorun -np 4 anello-perf -b 8 -e 64M -f 4                  allreduce of 8 B to 64 MiB
   anellorun -np 4 -x ANELLO_TRANSPORT=tcp anello-perf -b 1K -e 1M -f 2 --collective allgather
   anello-perf --ranks threads -t 4 -b 1M -e 1M -d all -o all    every type and operation, between threads
+  anellorun -np 2 anello-perf -b 64K -e 64M -f 4 -I --memory mapped     memory that both reach, and how much calls vary
   anellorun -np 2 anello-perf -b 64M --min-busbw 2              as a check: fails below 2 GB/s
 
 Exit code: 0; 1 for wrong values or a bandwidth below --min-busbw; 2 for a mistake in the options; 3 when
@@ -154,7 +155,13 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
                  "threads of this process")->check(CLI::IsMember({"processes", "threads"}))->type_name("KIND");
   app.add_option("-t,--nthreads", options.thread_count, "Number of ranks as threads (default: processors)")
       ->check(CLI::Range(1, 1024))->type_name("N");
-  app.add_flag("--stats", options.stats, "Adds columns for single calls: minimum, median, 99th percentile");
+  app.add_flag("-I,--stats", options.stats, "Adds columns for single calls: minimum, median, 99th percentile, maximum, and "
+               "the coefficient of variation");
+  std::map<std::string, Memory> memories;
+  for (const Memory each : {Memory::allocated, Memory::mapped, Memory::registered}) memories.emplace(memory_name(each), each);
+  app.add_option("--memory", options.memory, "Of the buffers: malloc (default), of this rank alone; mapped, of a window that all "
+                 "ranks of the host reach; registered, a rank's own made known to all as a window")
+      ->transform(CLI::CheckedTransformer(memories))->type_name("KIND");
   app.add_flag("--dirty", options.dirty, "Rewrites the input before each call");
   app.add_flag("!--no-ceilings", options.ceilings, "Does not measure what this host can do at best");
   app.add_flag("--explain", options.explain, "Says before each size what the library does for it, and why");

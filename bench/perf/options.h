@@ -1,5 +1,6 @@
 #pragma once
 // The command line: nccl-tests' flags, and what Anello adds.
+#include "perf/buffer.h"
 #include "perf/collective.h"
 
 #include <anello/anello.h>
@@ -32,6 +33,7 @@ struct Options {
   int thread_count = 0;
   bool stats = false;
   bool dirty = false;
+  Memory memory = Memory::allocated;
   bool ceilings = true;
   bool explain = false;
   std::string json;

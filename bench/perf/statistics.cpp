@@ -13,4 +13,13 @@ double quantile(std::vector<double> values, double share) {
   return values[std::clamp<std::size_t>(position, 1, values.size()) - 1];
 }
 
+double variation(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += value;
+  const double mean = sum / static_cast<double>(values.size());
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return mean > 0 ? std::sqrt(squares / static_cast<double>(values.size() - 1)) / mean : 0;
+}
+
 }  // namespace perf

@@ -6,6 +6,8 @@ namespace perf {
 
 // Both by the nearest rank, of a copy; 0 for none. share is within 0..1.
 double quantile(std::vector<double> values, double share);
+// Standard deviation over mean; 0 for fewer than two.
+double variation(const std::vector<double>& values);
 inline double median(const std::vector<double>& values) { return quantile(values, 0.5); }
 
 }  // namespace perf

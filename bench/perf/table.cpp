@@ -33,9 +33,10 @@ void print_figures(const Options& options, const Case& of, const std::optional<F
               figures && moves ? bandwidth_text(figures->bus_bandwidth).c_str() : "N/A",
               figures && figures->wrong ? std::to_string(*figures->wrong).c_str() : "N/A");
   if (!options.stats) return;
-  std::printf(" %8s %8s %8s", figures ? time_text(figures->minimum_us).c_str() : "N/A",
-              figures ? time_text(figures->median_us).c_str() : "N/A",
-              figures ? time_text(figures->p99_us).c_str() : "N/A");
+  for (const double Figures::*time : {&Figures::minimum_us, &Figures::median_us, &Figures::p99_us, &Figures::maximum_us}) {
+    std::printf(" %8s", figures ? time_text((*figures).*time).c_str() : "N/A");
+  }
+  std::printf(" %5s", figures ? bandwidth_text(100 * figures->variation).c_str() : "N/A");
 }
 
 }  // namespace
@@ -72,17 +73,17 @@ void print_header(const Options& options, const std::vector<Participant>& ranks,
     if (!ceilings->missing.empty()) std::printf(" (%s)", ceilings->missing.c_str());
     std::printf("\n");
   }
-  std::printf("# %s after %s of warm-up; %s; %s\n",
+  std::printf("# %s after %s of warm-up; %s, memory %s; %s\n",
               plural(static_cast<std::size_t>(options.iterations), "call").c_str(),
               plural(static_cast<std::size_t>(options.warmup), "call").c_str(),
-              options.dirty ? "input rewritten before each" : "the same buffers in each",
+              options.dirty ? "input rewritten before each" : "the same buffers in each", memory_name(options.memory),
               options.checks > 0 ? (plural(static_cast<std::size_t>(options.checks), "more call") + " verified").c_str()
                                  : "results not verified");
   const char* figures = "      time   algbw   busbw #wrong";
   const char* units = "      (us)  (GB/s)  (GB/s)       ";
-  const char* stats = options.stats ? "      min   median      p99" : "";
-  const char* stat_units = options.stats ? "     (us)     (us)     (us)" : "";
-  const int width = options.stats ? 60 : 33;
+  const char* stats = options.stats ? "      min   median      p99      max    cv" : "";
+  const char* stat_units = options.stats ? "     (us)     (us)     (us)     (us)   (%)" : "";
+  const int width = options.stats ? 75 : 33;
   std::printf("#\n# %11s %12s %9s %6s %6s%*s%*s\n", "", "", "", "", "", width, "out-of-place", width, "in-place");
   std::printf("# %11s %12s %9s %6s %6s%s%s%s%s\n", "size", "count", "type", "redop", "root", figures, stats, figures,
               stats);

@@ -19,6 +19,13 @@ TEST_CASE("quantiles are by the nearest rank") {
   CHECK(median({}) == 0);
 }
 
+TEST_CASE("variation is the standard deviation over the mean") {
+  CHECK(variation({}) == 0);
+  CHECK(variation({7}) == 0);
+  CHECK(variation({3, 3, 3}) == 0);
+  CHECK(variation({1, 3}) == Approx(0.7071).epsilon(1e-4));
+}
+
 TEST_CASE("bus bandwidth has nccl-tests' factors") {
   CHECK(bus_factor(Collective::allreduce, 4) == Approx(1.5));
   CHECK(bus_factor(Collective::allreduce, 1) == Approx(0));

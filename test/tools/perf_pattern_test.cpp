@@ -178,7 +178,7 @@ TEST_CASE("a buffer that nobody wrote is wrong throughout") {
 }
 
 TEST_CASE("a byte written beside a buffer is seen on either side") {
-  Buffer buffer(1000);
+  Buffer buffer(1000, Memory::allocated, ANELLO_COMM_NULL);
   buffer.guard(100);
   std::memset(buffer.data(), 1, 100);
   CHECK(buffer.damage() == 0);

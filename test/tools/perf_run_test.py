@@ -104,8 +104,19 @@ class Perf(unittest.TestCase):
                 self.assertAlmostEqual(figures["bus_bw"], figures["alg_bw"])  # 2(n-1)/n is 1 for two
                 self.assertLessEqual(figures["min"], figures["median"])
                 self.assertLessEqual(figures["median"], figures["p99"])
+                self.assertLessEqual(figures["p99"], figures["maximum"])
+                self.assertGreaterEqual(figures["variation"], 0)
         cells = [row[place]["bus_bw"] for row in report["results"] for place in ("out_of_place", "in_place")]
         self.assertAlmostEqual(report["average_bus_bandwidth"], sum(cells) / len(cells))
+
+    def test_every_kind_of_memory(self):
+        for memory in ("malloc", "mapped", "registered"):
+            for collective in ("allreduce", "broadcast", "alltoall"):
+                report, text = self.report([ANELLORUN, "-np", "3"], "-b", "3K", "-e", "3M", "-f", "1000", "-n", "2", "-I",
+                                           "--memory", memory, "--collective", collective)
+                self.check(report, text, 3)
+                self.assertEqual(report["memory"], memory)
+                self.assertIn(f"memory {memory};", text)
 
     def test_the_header_names_version_ranks_and_ceilings(self):
         text = self.run_command([PERF, "--ranks", "threads", "-t", "2", "-b", "8"])
