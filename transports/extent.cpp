@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// Backs a range with pages, which are then nobody else's. A memfd has no limit of its own: the kernel would rather kill processes
-// than say no, so that this does, in pieces, because others may be doing the same.
+// Backs a range with pages, which are then nobody else's. A memfd has no limit of its own: the kernel would rather kill
+// processes than say no, so that this does, in pieces, because others may be doing the same.
 bool commit(int file, std::uint64_t offset, std::size_t bytes) {
   constexpr std::size_t kPiece = std::size_t{64} << 20, kReserve = std::size_t{256} << 20;
   for (std::size_t done = 0; done < bytes;) {

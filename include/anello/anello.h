@@ -549,10 +549,10 @@ ANELLO_API anello_result_t anello_test_some(size_t count, anello_request_t *requ
                                             anello_status_t *statuses);
 
 /* Between begin and end of one thread, calls that would wait are posted and return at once, whatever communicator they are
- * on: collectives, send, recv, sendrecv, mrecv, and comm_create, dup, split and split_host, whose *comm or *result is set by the
- * end. end waits for all of them together and returns the first failure in the order of posting, in which their statuses and
- * buffers count as well. So one thread may be several ranks, and sends and receives of a group need no order. Groups may be
- * nested: the outermost end waits. probe, mprobe and comm_create_group are ANELLO_ERR_STATE inside. */
+ * on: collectives, send, recv, sendrecv, mrecv, and comm_create, dup, split and split_host. end waits for all of them
+ * together and returns the first failure in the order of posting; buffers, statuses, *comm and *result are valid from then
+ * on. So one thread may be several ranks, and sends and receives of a group need no order. Groups may be nested: the
+ * outermost end waits. probe, mprobe, comm_create_group and windows are ANELLO_ERR_STATE inside. */
 ANELLO_API anello_result_t anello_group_begin(void);
 ANELLO_API anello_result_t anello_group_end(void);
 
@@ -566,9 +566,10 @@ ANELLO_API anello_result_t anello_progress(anello_comm_t comm);
 /* ---- Persistent ------------------------------------------------------------------------------------------- */
 
 /* Each checks its arguments and keeps them in *request, arrays of counts too, inactive; nothing else happens, on no other
- * rank. start posts the call, as the nonblocking one of its name would, and takes its place in the order of collectives there; wait and
- * test complete it and leave the request inactive, to be started again. An inactive request is to wait and test what a
- * null one is, but stays. It belongs to the caller until anello_request_free, also after its communicator was destroyed.
+ * rank. start posts the call, as the nonblocking one of its name would, and takes its place in the order of collectives
+ * there; wait and test complete it and leave the request inactive, to be started again. An inactive request is to wait and
+ * test what a null one is, but stays. It belongs to the caller until anello_request_free, also after its communicator was
+ * destroyed.
  * start of an active request and request_free of one are ANELLO_ERR_STATE; both use a request from one thread at a time.
  * start_all starts them in order and stops at the first that fails. */
 ANELLO_API anello_result_t anello_allreduce_init(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
@@ -619,9 +620,10 @@ ANELLO_API anello_result_t anello_request_free(anello_request_t *request);
 
 /* ---- Windows ---------------------------------------------------------------------------------------------- */
 
-/* Collective: memory of each rank, bytes of it (each its own number, 0 too), zeroed, at *base, aligned to a page, that ranks of the
- * same host reach by a pointer of their own. Where one rank has no memory, all get ANELLO_ERR_RESOURCE. As fit as any
- * other memory for every buffer. Who writes into another's part orders that against its reading by messages or collectives. */
+/* Collective: memory of each rank, bytes of it (each its own number, 0 too), zeroed, at *base, aligned to a page, that ranks
+ * of the same host reach by a pointer of their own. Where one rank has no memory, all get ANELLO_ERR_RESOURCE. As fit as
+ * any other memory for every buffer. Who writes into another's part orders that against its reading by messages or
+ * collectives. */
 ANELLO_API anello_result_t anello_window_create(size_t bytes, anello_comm_t comm, void **base, anello_window_t *window);
 /* Collective: the same of memory that each rank has already and keeps until the window is freed. Others reach it where it is
  * memory of their own process, or lies in a window of anello_window_create. */

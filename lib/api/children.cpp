@@ -113,11 +113,13 @@ anello_result_t anello_comm_create_group(anello_comm_t comm, int count, const in
     const std::vector<int> members(ranks, ranks + count);
     std::vector<bool> seen(std::size_t(parent->size()), false);
     for (const int member : members) {
-      require(member >= 0 && member < parent->size(), member, " is not a rank of this communicator (0 to ", parent->size() - 1, ")");
+      require(member >= 0 && member < parent->size(), member, " is not a rank of this communicator (0 to ",
+              parent->size() - 1, ")");
       require(!seen[std::size_t(member)], "rank ", member, " is in the list twice");
       seen[std::size_t(member)] = true;
     }
-    require(seen[std::size_t(parent->rank())], "this rank, ", parent->rank(), ", is not in the list; its members alone call this");
+    require(seen[std::size_t(parent->rank())], "this rank, ", parent->rank(),
+            ", is not in the list; its members alone call this");
     *result = publish(parent->create_group(members, tag));
     return ANELLO_OK;
   });

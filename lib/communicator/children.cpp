@@ -113,7 +113,8 @@ std::shared_ptr<Communicator> Communicator::finish_split(Split& split) {
   }
   if (chosen.empty()) return nullptr;
   const int board = has_board ? choices[std::size_t(chosen[0])].board : -1;
-  return child(child_id(group_->id, split.number, static_cast<std::uint64_t>(std::int64_t{own.color})), std::move(ranks), board);
+  const auto color = static_cast<std::uint64_t>(std::int64_t{own.color});
+  return child(child_id(group_->id, split.number, color), std::move(ranks), board);
 }
 
 int Communicator::color_of_host() const {

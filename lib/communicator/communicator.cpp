@@ -103,7 +103,9 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint
   if (transports_.empty()) transports_ = "self";
   const auto me = static_cast<int>(std::find(ranks.begin(), ranks.end(), job.rank()) - ranks.begin());
   executor::Board lines;
-  if (board >= 0) lines = executor::Board(job.arena(), board, std::move(local), me, first_exchange(job.shared().first_sequence));
+  if (board >= 0) {
+    lines = executor::Board(job.arena(), board, std::move(local), me, first_exchange(job.shared().first_sequence));
+  }
   group_ = context_->add_group(id, std::move(ranks), std::move(lines),
                                static_cast<std::uint32_t>(job.shared().first_sequence));
 }
@@ -220,7 +222,8 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
 
 Communicator::Outlook Communicator::outlook(const anello_call_t& call) {
   if (is_message(call.kind)) return {};
-  const schedule::Choice choice = schedule::choose(planned(call, is_in_place(call, rank()), reduction_of(call)), topology_, wish_);
+  const schedule::Call asked = planned(call, is_in_place(call, rank()), reduction_of(call));
+  const schedule::Choice choice = schedule::choose(asked, topology_, wish_);
   const auto held = context_->lock();
   return {group_->next_sequence, choice.algorithm->name.data()};  // of a literal
 }

@@ -15,7 +15,9 @@ Reduction reduction_of(const anello_call_t& call) {
   made.op = op;
   if (is_custom_op(op)) {
     made.custom = find_custom_op(op);
-    if (made.custom == nullptr) throw Error(ANELLO_ERR_STATE, text("anello_", kind_name(call.kind), ": the operation was freed"));
+    if (made.custom == nullptr) {
+      throw Error(ANELLO_ERR_STATE, text("anello_", kind_name(call.kind), ": the operation was freed"));
+    }
     made.op = made.custom->fingerprint();
   }
   if (made.own_function() || is_element(dtype)) {

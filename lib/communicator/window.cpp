@@ -39,7 +39,8 @@ std::shared_ptr<Window> Window::create(std::shared_ptr<Communicator> communicato
   for (int rank = 0; rank < comm.size(); ++rank) {
     const Said& said = window->parts_[std::size_t(rank)];
     if (said.failed == 0) continue;
-    throw Error(ANELLO_ERR_RESOURCE, text("rank ", rank, " has no ", said.bytes, " bytes of memory for its part of the window"));
+    throw Error(ANELLO_ERR_RESOURCE,
+                text("rank ", rank, " has no ", said.bytes, " bytes of memory for its part of the window"));
   }
   return window;
 }

@@ -353,8 +353,8 @@ void Context::finish(Operation& operation, const Error& error) {
   Group& group = *operation.group;
   if (operation.function_threw && !error) {
     operation.function_threw = false;
-    fail(group, Error(ANELLO_ERR_STATE, text("operation '", operation.custom->name, "' of the caller's own threw an exception on ",
-                                             job_->describe(rank_)), rank_), true);
+    const std::string what = text("operation '", operation.custom->name, "' of the caller's own threw an exception on ");
+    fail(group, Error(ANELLO_ERR_STATE, what + job_->describe(rank_), rank_), true);
     return;
   }
   if (!error) operation.staged.deliver();
@@ -459,112 +459,6 @@ void Context::watch_descriptor(Route& way, bool add) {
   way.interest = interest.events;
   interest.data.ptr = &way;
   ::epoll_ctl(epoll_.get(), add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &interest);
-}
-
-// ---- Frames kept ----
-
-EarlyFrame* Context::keep(const transport::FrameHeader& header, int source) {
-  EarlyFrame* frame = nullptr;
-  if (free_frames_.empty()) {
-    frame = new EarlyFrame;
-  } else {
-    frame = free_frames_.back();
-    free_frames_.pop_back();
-    free_frame_bytes_ -= frame->payload.capacity();
-  }
-  frame->header = header;
-  frame->filled = 0;
-  frame->source = source;
-  frame->next = nullptr;
-  frame->payload.resize(header.bytes);
-  return frame;
-}
-
-void Context::drop(EarlyFrame* frame) {
-  constexpr std::size_t kKeep = 4 * 1024 * 1024;
-  if (free_frame_bytes_ + frame->payload.capacity() > kKeep) {
-    delete frame;
-    return;
-  }
-  free_frame_bytes_ += frame->payload.capacity();
-  free_frames_.push_back(frame);
-}
-
-void Context::drop_all(EarlyFrames& frames) {
-  while (EarlyFrame* frame = frames.pop()) drop(frame);
-}
-
-void Context::consumed(Flow& flow, std::size_t bytes) {
-  flow.owed += bytes + kFrameCost;
-  if (flow.owes_much()) want_to_send(flow);
-}
-
-void Context::consumed_small(Flow& flow, std::size_t bytes) {
-  flow.small_owed += bytes + kFrameCost;
-  if (flow.owes_much()) want_to_send(flow);
-}
-
-void Context::stray(EarlyFrame* frame) {
-  // The communicator may have been created while the frame arrived.
-  if (Group* group = find_group(frame->header.communicator)) {
-    strays_.push(frame);
-    stray_bytes_ += frame->header.bytes + kFrameCost;
-    deliver_strays(*group);
-    return;
-  }
-  // The peers keep within their credit for each communicator that they have made and this rank is about to make. More
-  // than this is a peer that does not.
-  if (stray_bytes_ + frame->header.bytes + kFrameCost > kMaxStrayBytes) {
-    log::warn(rank_, "dropped a frame of ", job_->describe(frame->source), " for a communicator that is not known here");
-    drop(frame);
-    return;
-  }
-  strays_.push(frame);
-  stray_bytes_ += frame->header.bytes + kFrameCost;
-}
-
-void Context::deliver_strays(Group& group) {
-  for (EarlyFrame* frame = strays_.front(); frame != nullptr;) {
-    EarlyFrame* const next = EarlyFrames::after(frame);
-    if (frame->header.communicator == group.id) {
-      strays_.remove(frame);
-      stray_bytes_ -= frame->header.bytes + kFrameCost;
-      const int peer = group.rank_of_world(frame->source);
-      const auto kind = static_cast<FrameKind>(frame->header.kind);
-      if (peer < 0 || group.error) {
-        drop(frame);
-      } else {
-        Flow& flow = group.flows[std::size_t(peer)];
-        if (kind == FrameKind::step) {
-          arrived_early(flow, frame);
-        } else if (kind == FrameKind::eager) {
-          on_eager(flow, frame);
-        } else {
-          on_note(flow, frame->header);
-          drop(frame);
-        }
-      }
-    }
-    frame = next;
-  }
-}
-
-void Context::arrived_early(Flow& flow, EarlyFrame* frame) {
-  Operation* operation = flow.group->find(frame->header.sequence);
-  if (flow.group->is_of_another_call(operation, frame->header)) {
-    suspect(*flow.group, frame->header.sequence);
-    drop(frame);
-    return;
-  }
-  if (operation != nullptr && operation->state == Operation::State::active) {
-    for (RunLane& lane : operation->run.lanes) {
-      if (lane.flow != &flow) continue;
-      lane.early.push(frame);
-      resume_early(lane);
-      return;
-    }
-  }
-  flow.early.push(frame);
 }
 
 }  // namespace anello::executor

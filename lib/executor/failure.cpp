@@ -113,15 +113,13 @@ void Context::check_deadlines() {
   std::vector<Operation*> under_way;
   for (auto& [id, group] : groups_) {
     if (group->window.front() != nullptr) under_way.push_back(group->window.front());
-    const auto add = [&](const OperationFifo& list) {
-      for (Operation* each = list.front(); each != nullptr; each = OperationFifo::after(each)) under_way.push_back(each);
-    };
-    add(group->receives);
-    add(group->matched);
+    const auto add = [&](Operation& each) { under_way.push_back(&each); };
+    group->receives.each(add);
+    group->matched.each(add);
     for (const Flow& flow : group->flows) {
-      add(flow.announcing);
-      add(flow.announced);
-      add(flow.granted);
+      flow.announcing.each(add);
+      flow.announced.each(add);
+      flow.granted.each(add);
     }
   }
   for (Operation* each : under_way) {
@@ -218,14 +216,13 @@ void Context::check_gone() {
       std::string how;
       if (peer == group->rank || !gone_for(*group, peer, how)) continue;
       const Operation* held_up = nullptr;
-      for (const Operation* each = group->window.front(); each != nullptr; each = OperationFifo::after(const_cast<Operation*>(each))) {
-        if (needs(*each, peer)) held_up = each;
-      }
-      for (const OperationFifo* list : {&group->receives, &group->probes, &group->matched, &group->flows[std::size_t(peer)].announcing,
-                                        &group->flows[std::size_t(peer)].announced, &group->flows[std::size_t(peer)].granted}) {
-        for (const Operation* each = list->front(); each != nullptr; each = OperationFifo::after(const_cast<Operation*>(each))) {
-          if (needs(*each, peer)) held_up = each;
-        }
+      const auto look = [&](const Operation& each) {
+        if (needs(each, peer)) held_up = &each;
+      };
+      Flow& flow = group->flows[std::size_t(peer)];
+      for (const OperationFifo* list : {&group->window, &group->receives, &group->probes, &group->matched, &flow.announcing,
+                                        &flow.announced, &flow.granted}) {
+        list->each(look);
       }
       if (held_up == nullptr) continue;
       const int world = group->ranks[std::size_t(peer)];

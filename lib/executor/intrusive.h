@@ -38,6 +38,11 @@ class Fifo {
     return false;
   }
   static T* after(T* item) { return item->*Next; }
+  // visit may not change the list.
+  template <class Visit>
+  void each(Visit&& visit) const {
+    for (T* at = head_; at != nullptr; at = at->*Next) visit(*at);
+  }
 
  private:
   T* head_ = nullptr;

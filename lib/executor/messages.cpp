@@ -153,8 +153,9 @@ void Context::grant(Flow& flow, std::uint32_t sender_number, std::uint32_t recei
 bool Context::known_type(Flow& flow, const transport::FrameHeader& header) {
   if (dtype_bytes(long_dtype(header.flags)) != 0) return true;
   const int world = flow.group->ranks[std::size_t(flow.peer)];
-  fail(*flow.group, Error(ANELLO_ERR_CORRUPT, text(job_->describe(world), " sent a message of no data type (", header.flags, ")"),
-                          world), true);
+  fail(*flow.group,
+       Error(ANELLO_ERR_CORRUPT, text(job_->describe(world), " sent a message of no data type (", header.flags, ")"), world),
+       true);
   return false;
 }
 
