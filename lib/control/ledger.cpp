@@ -46,7 +46,7 @@ std::uint64_t digest_of(const CallRecord& record) {
 
 std::uint64_t named_algorithm(std::string_view name) {
   std::uint64_t number = 0;
-  std::memcpy(&number, name.data(), std::min(name.size(), sizeof number));
+  if (!name.empty()) std::memcpy(&number, name.data(), std::min(name.size(), sizeof number));
   return number;
 }
 

@@ -39,7 +39,7 @@ void do_local(Operation& operation, const Step& step) {
     case Kind::copy:
       if (wide) {
         reducer->widen(into, from, count);
-      } else if (into != from) {
+      } else if (into != from && count > 0) {
         std::memcpy(into, from, count * operation.element_bytes);
       }
       break;
@@ -232,7 +232,7 @@ void apply(RunLane& lane, const std::byte* data, std::size_t bytes) {
   }
   std::byte* into = operation.at(step.into) + done * operation.element_bytes;
   if (step.kind == Kind::recv) {
-    std::memcpy(into, data, bytes);
+    if (bytes > 0) std::memcpy(into, data, bytes);
     return;
   }
   const std::byte* from = operation.at(step.from) + done * operation.element_bytes;
