@@ -1,7 +1,8 @@
 #include "transports/arena.h"
 
+#include "base/bell.h"
+
 #include <fcntl.h>
-#include <unistd.h>
 
 namespace anello::transport {
 
@@ -20,9 +21,7 @@ bool Arena::commit_board(int board) const {
 
 void Arena::ring_bell(int rank) const {
   if (inbox(rank).sleeping.exchange(0, std::memory_order_acq_rel) == 0) return;
-  const std::uint64_t one = 1;
-  // The descriptor is nonblocking and its counter cannot overflow in practice; a full counter is awake anyway.
-  [[maybe_unused]] const ssize_t written = ::write(wake_[rank], &one, sizeof one);
+  anello::ring(wake_[rank]);
 }
 
 }  // namespace anello::transport

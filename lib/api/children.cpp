@@ -34,13 +34,8 @@ struct Asked {
   anello_request_t* request = nullptr;
 };
 
-// A refused one takes its place in the order, as every collective does.
 void refuse_unless(bool right, Communicator& communicator, const Asked& asked, const std::string& why) {
-  if (right) return;
-  anello_call_t call = ANELLO_CALL_INITIALIZER;
-  call.kind = ANELLO_ALLGATHER;
-  communicator.refuse(call, ANELLO_ERR_ARGUMENT, asked.record_kind);
-  throw Error(ANELLO_ERR_ARGUMENT, text(asked.name, ": ", why));
+  if (!right) refuse_collective(communicator, asked.record_kind, text(asked.name, ": ", why));
 }
 
 anello_result_t split(anello_comm_t comm, const std::shared_ptr<Communicator>& parent, const Asked& asked) {

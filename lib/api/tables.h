@@ -88,6 +88,14 @@ inline void refuse_here() {
   }
 }
 
+// Throws for a call that is made of collectives (control/ledger.h has its kind) and takes its place in their order all the same.
+[[noreturn]] inline void refuse_collective(Communicator& communicator, int record_kind, const std::string& why) {
+  anello_call_t call = ANELLO_CALL_INITIALIZER;
+  call.kind = ANELLO_ALLGATHER;
+  communicator.refuse(call, ANELLO_ERR_ARGUMENT, record_kind);
+  throw Error(ANELLO_ERR_ARGUMENT, why);
+}
+
 // Runs body(communicator) with the communicator kept alive, or fails with the reason.
 template <class Body>
 anello_result_t with(anello_comm_t comm, Body&& body) noexcept {

@@ -18,14 +18,6 @@ Windows& windows() {
 
 std::uintptr_t number(anello_window_t window) { return reinterpret_cast<std::uintptr_t>(window); }
 
-// A refused one takes its place in the order, as every collective does.
-[[noreturn]] void refuse(Communicator& communicator, int record_kind, const std::string& why) {
-  anello_call_t call = ANELLO_CALL_INITIALIZER;
-  call.kind = ANELLO_ALLGATHER;
-  communicator.refuse(call, ANELLO_ERR_ARGUMENT, record_kind);
-  throw Error(ANELLO_ERR_ARGUMENT, why);
-}
-
 }  // namespace
 
 extern "C" {
@@ -34,7 +26,7 @@ anello_result_t anello_window_create(size_t bytes, anello_comm_t comm, void** ba
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
     refuse_in_group("anello_window_create");
     if (base == nullptr || window == nullptr) {
-      refuse(*communicator, control::kWindowCreateCall,
+      refuse_collective(*communicator, control::kWindowCreateCall,
              text("anello_window_create: ", base == nullptr ? "base" : "window", " is NULL"));
     }
     auto made = Window::create(communicator, nullptr, bytes);
@@ -48,7 +40,7 @@ anello_result_t anello_window_register(void* base, size_t bytes, anello_comm_t c
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
     refuse_in_group("anello_window_register");
     if ((base == nullptr && bytes > 0) || window == nullptr) {
-      refuse(*communicator, control::kWindowCreateCall,
+      refuse_collective(*communicator, control::kWindowCreateCall,
              text("anello_window_register: ", window == nullptr ? "window" : "base", " is NULL"));
     }
     *window = reinterpret_cast<anello_window_t>(windows().add(Window::create(communicator, base, bytes)));

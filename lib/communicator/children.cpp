@@ -68,7 +68,6 @@ std::shared_ptr<Communicator> Communicator::child(std::uint64_t id, std::vector<
 
 Split Communicator::prepare_split(Seat seat) {
   Split split;
-  split.rank = rank();
   split.number = children_++;
   split.choices.resize(std::size_t(size()));
   // Who will be the first of a colour, nobody knows yet. The board has as many users as there may be, so that it is nobody
@@ -94,7 +93,7 @@ std::unique_ptr<Split> Communicator::post_split(Seat seat, int record_kind) {
 // A split that has failed keeps the boards reserved: others may have finished it, and use one.
 std::shared_ptr<Communicator> Communicator::finish_split(Split& split) {
   const std::vector<Split::Choice>& choices = split.choices;
-  const Split::Choice own = choices[std::size_t(split.rank)];
+  const Split::Choice own = choices[std::size_t(rank())];
   std::vector<int> chosen;  // ranks of this communicator, in the order of the new one
   for (int peer = 0; peer < size(); ++peer) {
     if (own.color != ANELLO_UNDEFINED && choices[std::size_t(peer)].color == own.color) chosen.push_back(peer);
@@ -108,7 +107,7 @@ std::shared_ptr<Communicator> Communicator::finish_split(Split& split) {
   const bool has_board = ranks.size() > 1 && share_arena(context_->job(), ranks);
   if (own.board >= 0) {
     std::atomic<std::uint32_t>& users = context_->job().arena().header().board_users[own.board];
-    const bool used = has_board && chosen[0] == split.rank;
+    const bool used = has_board && chosen[0] == rank();
     users.fetch_sub(static_cast<std::uint32_t>(size() - (used ? int(ranks.size()) : 0)), std::memory_order_acq_rel);
   }
   if (chosen.empty()) return nullptr;
@@ -118,12 +117,9 @@ std::shared_ptr<Communicator> Communicator::finish_split(Split& split) {
 }
 
 int Communicator::color_of_host() const {
-  const std::vector<control::Member>& members = context_->job().members();
-  const std::string& host = members[std::size_t(context_->rank())].host;
-  for (int peer = 0; peer < size(); ++peer) {
-    if (members[std::size_t(group_->ranks[std::size_t(peer)])].host == host) return peer;
-  }
-  return rank();
+  int lowest = 0;
+  while (member(lowest).host != member(rank()).host) ++lowest;
+  return lowest;
 }
 
 // ---- Groups ----

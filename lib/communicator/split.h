@@ -18,7 +18,6 @@ struct Split {
     std::int32_t board;  // that this rank has reserved, for the case that it becomes the first of its colour; -1: none
   };
   std::vector<Choice> choices;  // by rank, complete once the allgather is
-  int rank = 0;
   std::uint32_t number = 0;     // of this split among all of its communicator's
   executor::Operation* operation = nullptr;  // the allgather, where it was posted
 

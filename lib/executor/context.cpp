@@ -1,5 +1,6 @@
 #include "executor/context.h"
 
+#include "base/bell.h"
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/log.h"
@@ -14,20 +15,6 @@
 #include <unistd.h>
 
 namespace anello::executor {
-namespace {
-
-void ring(int descriptor) {
-  const std::uint64_t one = 1;
-  // A counter that cannot take it is full, and wakes whoever reads it all the same.
-  [[maybe_unused]] const ssize_t written = ::write(descriptor, &one, sizeof one);
-}
-
-void silence(int descriptor) {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t taken = ::read(descriptor, &count, sizeof count);
-}
-
-}  // namespace
 
 Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us)
     : job_(std::move(job)),

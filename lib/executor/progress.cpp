@@ -1,4 +1,5 @@
 // Context: moving what can move, and waiting for what cannot.
+#include "base/bell.h"
 #include "base/clock.h"
 #include "executor/context.h"
 #include "executor/run.h"
@@ -242,8 +243,7 @@ void Context::doze(Lock& held, Operation* watched, bool first) {
   if (const transport::Arena& arena = job_->arena()) {
     arena.inbox(arena.index()).sleeping.store(0, std::memory_order_relaxed);
   }
-  std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t taken = ::read(job_->wake_descriptor(), &count, sizeof count);
+  silence(job_->wake_descriptor());
   tick(watched);
 }
 
@@ -273,8 +273,7 @@ void Context::run_in_background() {
   watched_ = false;
   if (driving_ || closing_) return;  // who drives has seen it, or will
   const kernels::DefaultFloats floats;
-  std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t taken = ::read(job_->wake_descriptor(), &count, sizeof count);
+  silence(job_->wake_descriptor());
   while (progress()) {
   }
   if (unfinished_ > 0) watch_in_background();

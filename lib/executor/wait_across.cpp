@@ -1,11 +1,12 @@
 #include "executor/wait_across.h"
 
+#include "base/bell.h"
+
 #include <algorithm>
 
 #include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace anello::executor {
 namespace {
@@ -30,9 +31,7 @@ class Bell {
   void sleep(int milliseconds) {
     for (Context* context : contexts_) context->leave_to_background();
     pollfd interest{descriptor_.get(), POLLIN, 0};
-    if (::poll(&interest, 1, milliseconds) <= 0) return;
-    std::uint64_t count = 0;
-    [[maybe_unused]] const ssize_t taken = ::read(descriptor_.get(), &count, sizeof count);
+    if (::poll(&interest, 1, milliseconds) > 0) silence(descriptor_.get());
   }
 
  private:

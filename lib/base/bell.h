@@ -1,0 +1,20 @@
+#pragma once
+// An eventfd, nonblocking, by which one thread or process wakes another.
+#include <cstdint>
+
+#include <unistd.h>
+
+namespace anello {
+
+// A counter that cannot take it is full, and wakes whoever reads it all the same.
+inline void ring(int eventfd) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(eventfd, &one, sizeof one);
+}
+
+inline void silence(int eventfd) {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t taken = ::read(eventfd, &count, sizeof count);
+}
+
+}  // namespace anello
