@@ -525,6 +525,10 @@ ANELLO_API anello_result_t anello_isend(const void *buffer, size_t count, anello
                                         anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_irecv(void *buffer, size_t count, anello_dtype_t dtype, int source, int tag,
                                         anello_comm_t comm, anello_request_t *request);
+/* One request for both: complete when the receive and the send are, with the receive's status. */
+ANELLO_API anello_result_t anello_isendrecv(const void *sendbuf, size_t sendcount, int dest, int sendtag, void *recvbuf,
+                                            size_t recvcount, int source, int recvtag, anello_dtype_t dtype,
+                                            anello_comm_t comm, anello_request_t *request);
 
 /* wait returns the operation's result and sets *request to ANELLO_REQUEST_NULL. test does not block: *done says
  * whether it completed; only then is the request consumed and the operation's result returned. A null request
@@ -613,6 +617,9 @@ ANELLO_API anello_result_t anello_send_init(const void *buffer, size_t count, an
                                             anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_recv_init(void *buffer, size_t count, anello_dtype_t dtype, int source, int tag,
                                             anello_comm_t comm, anello_request_t *request);
+ANELLO_API anello_result_t anello_sendrecv_init(const void *sendbuf, size_t sendcount, int dest, int sendtag,
+                                                void *recvbuf, size_t recvcount, int source, int recvtag,
+                                                anello_dtype_t dtype, anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_start(anello_request_t *request);
 ANELLO_API anello_result_t anello_start_all(size_t count, anello_request_t *requests);
 /* Gives an inactive persistent request back and sets it to ANELLO_REQUEST_NULL; null is ANELLO_OK. */

@@ -33,7 +33,7 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
       throw refused;
     }
     if (const Error first = communicator->first_error()) return failed(comm, first, {call.kind, -1, Label(call.label)});
-    *request = request_of(post_call(comm, communicator, call));
+    *request = request_of(post_call(comm, communicator, call), communicator, comm);
     return ANELLO_OK;
   });
 }

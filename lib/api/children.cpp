@@ -51,9 +51,9 @@ anello_result_t split(anello_comm_t comm, const std::shared_ptr<Communicator>& p
   }
   auto posted = parent->post_split(asked.seat, asked.record_kind);
   executor::Operation* const operation = posted->operation;
-  Pending pending{operation, parent, comm};
+  Pending pending{{{}, Posted(operation)}, parent, comm};
   pending.making = std::make_shared<OfSplit>(parent, std::move(posted), asked.result);
-  const auto request = reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
+  const anello_request_t request = request_of(std::move(pending));
   if (group != nullptr) {
     group->add(request, nullptr);
   } else {

@@ -15,40 +15,40 @@ void check_array(std::size_t count, const anello_request_t* requests_array) {
   if (count > 0 && requests_array == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "requests is NULL");
 }
 
-anello_result_t result_of(executor::Operation* operation, const Pending& pending, anello_status_t* status) {
+anello_result_t result_of(Posted& posted, const Pending& pending, anello_status_t* status) {
+  executor::Operation* const operation = posted.operation.load(std::memory_order_relaxed);
   const Error error = operation->error;
   const anello_status_t came = operation->status;
   const bool message = is_message(operation->kind);
   const FailedCall call{operation->kind, message ? -1 : std::int64_t(operation->sequence), operation->label};
   if (status != nullptr && has_status(operation->kind)) *status = came;
   pending.communicator->context().release(operation);
-  if (pending.reported) pending.reported->completed(error, came);
-  if (pending.persistent && pending.persistent->reported) {
-    const auto reported = std::move(pending.persistent->reported);
-    reported->completed(error, came);
-  }
-  if (error) return failed(pending.comm, error, call);
-  if (pending.making != nullptr) pending.making->finish();
-  return ANELLO_OK;
+  if (posted.reported) posted.reported->completed(error, came);
+  return error ? failed(pending.comm, error, call) : ANELLO_OK;
+}
+
+anello_result_t result_of(Work work, const Pending& pending, anello_status_t* status) {
+  if (work.awaited() == nullptr) return ANELLO_OK;
+  const anello_result_t result = result_of(work.call, pending, status);
+  const anello_result_t sent = work.is_pair() ? result_of(work.send, pending, nullptr) : ANELLO_OK;
+  if (result == ANELLO_OK && pending.making != nullptr) pending.making->finish();
+  return sent == ANELLO_OK ? result : sent;
 }
 
 // Consumes a request whose operation is done; a persistent one is inactive afterwards.
 anello_result_t consume(anello_request_t* request, anello_status_t* status) {
   {
     const Requests::Use use(requests(), number(*request));
-    if (use && use->persistent) {
-      executor::Operation* const operation = use->persistent->active.exchange(nullptr);
-      return operation == nullptr ? ANELLO_OK : result_of(operation, *use, status);
-    }
+    if (use && use->persistent) return result_of(use->persistent->work.take(), *use, status);
   }
-  const auto pending = requests().remove(number(*request), [](const Pending&) {});
+  auto pending = requests().remove(number(*request), [](const Pending&) {});
   if (!pending) throw Error(ANELLO_ERR_STATE, "the request was completed by another thread");
   *request = ANELLO_REQUEST_NULL;
   if (Making* const alone = pending->alone()) {
     alone->finish();
     return ANELLO_OK;
   }
-  return result_of(pending->once, *pending, status);
+  return result_of(pending->once.take(), *pending, status);
 }
 
 anello_status_t* at(anello_status_t* statuses, std::size_t i) { return statuses == nullptr ? nullptr : statuses + i; }
@@ -93,6 +93,7 @@ anello_result_t anello_wait(anello_request_t* request, anello_status_t* status) 
         alone->wait();
       } else {
         held.context()->wait(*held.operation());
+        if (held.is_pair()) held.context()->wait(*held.operation());
       }
     }
     return consume(request, status);

@@ -122,7 +122,7 @@ anello_result_t anello_comm_icreate(const anello_config_t* config, anello_comm_t
     const KeptConfig kept(complete(config));
     Pending pending;
     pending.making = make_in_background([kept] { return Communicator::create(kept.get()); }, comm);
-    *request = reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
+    *request = request_of(std::move(pending));
     return ANELLO_OK;
   });
 }

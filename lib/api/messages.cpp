@@ -1,5 +1,5 @@
-// Messages beyond send and recv: both at once, and probes. The handle of a message that a probe took out keeps its
-// communicator's memory, not its membership.
+// Probes, and messages that they took out. The handle of such a message keeps its communicator's memory, not its
+// membership.
 #include "api/arguments.h"
 #include "api/call_group.h"
 #include "api/call_of.h"
@@ -82,7 +82,7 @@ anello_result_t receive(const char* name, void* buffer, std::size_t count, anell
     auto claimed = messages().remove(handle, [](const Claimed&) {});
     if (!claimed) throw Error(ANELLO_ERR_STATE, "the message was received by another thread");
     *message = ANELLO_MESSAGE_NULL;
-    *request = request_of(post_call(claimed->comm, claimed->communicator, call, claimed->claim));
+    *request = request_of(post_call(claimed->comm, claimed->communicator, call, claimed->claim), claimed->communicator, claimed->comm);
     return ANELLO_OK;
   });
 }
@@ -90,34 +90,6 @@ anello_result_t receive(const char* name, void* buffer, std::size_t count, anell
 }  // namespace
 
 extern "C" {
-
-anello_result_t anello_sendrecv(const void* sendbuf, size_t sendcount, int dest, int sendtag, void* recvbuf,
-                                size_t recvcount, int source, int recvtag, anello_dtype_t dtype, anello_comm_t comm,
-                                anello_status_t* status) {
-  const anello_call_t receive = call_of(ANELLO_RECV, nullptr, recvbuf, recvcount, dtype, ANELLO_SUM, source, recvtag);
-  const anello_call_t send = call_of(ANELLO_SEND, sendbuf, nullptr, sendcount, dtype, ANELLO_SUM, dest, sendtag);
-  anello_request_t receiving = ANELLO_REQUEST_NULL;
-  const anello_result_t posted = with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
-    require_valid(receive, *communicator);
-    require_valid(send, *communicator);
-    if (source != ANELLO_RANK_NULL && dest != ANELLO_RANK_NULL &&
-        overlap(sendbuf, sendcount * dtype_bytes(dtype), recvbuf, recvcount * dtype_bytes(dtype))) {
-      throw Error(ANELLO_ERR_ARGUMENT, "anello_sendrecv: sendbuf and recvbuf overlap");
-    }
-    receiving = request_of(post_call(comm, communicator, receive));
-    if (CallGroup* const group = CallGroup::current()) {
-      group->add(receiving, status);
-      receiving = ANELLO_REQUEST_NULL;
-      group->add(request_of(post_call(comm, communicator, send)), nullptr);
-      return ANELLO_OK;
-    }
-    return run_call(comm, communicator, send, nullptr);
-  });
-  if (receiving == ANELLO_REQUEST_NULL) return posted;
-  // A send that failed has failed the communicator, and the receive with it: it ends at once.
-  const anello_result_t received = anello_wait(&receiving, status);
-  return posted != ANELLO_OK ? posted : received;
-}
 
 anello_result_t anello_probe(int source, int tag, anello_comm_t comm, anello_status_t* status) {
   return probe("anello_probe", source, tag, comm, true, nullptr, false, nullptr, status);

@@ -1,6 +1,7 @@
 // Requests that do the same call again and again: made once, started and completed any number of times.
 #include "api/arguments.h"
 #include "api/call_of.h"
+#include "api/sendrecv.h"
 #include "api/tables.h"
 #include "base/kind.h"
 #include "base/label.h"
@@ -55,7 +56,7 @@ anello_result_t init(anello_comm_t comm, const anello_call_t& call, anello_reque
     persistent->call = call;
     keep_parts(*persistent, communicator->rank(), communicator->size());
     keep_strings(*persistent);
-    *request = request_of({nullptr, communicator, comm, std::move(persistent)});
+    *request = request_of({{}, communicator, comm, std::move(persistent)});
     return ANELLO_OK;
   });
 }
@@ -67,7 +68,7 @@ anello_result_t with_persistent(const char* name, anello_request_t request, Body
     refuse_here();
     const Requests::Use use(requests(), number(request));
     if (!use || !use->persistent) throw Error(ANELLO_ERR_STATE, text(name, ": the request is no persistent one"));
-    if (use->operation() != nullptr) throw Error(ANELLO_ERR_STATE, text(name, ": the request is active"));
+    if (use->work().awaited() != nullptr) throw Error(ANELLO_ERR_STATE, text(name, ": the request is active"));
     return body(*use);
   });
 }
@@ -88,9 +89,12 @@ anello_result_t anello_start(anello_request_t* request) {
   if (request == nullptr) return failed(ANELLO_COMM_NULL, Error(ANELLO_ERR_ARGUMENT, "anello_start: request is NULL"));
   return with_persistent("anello_start", *request, [](const Pending& pending) -> anello_result_t {
     if (const Error first = pending.communicator->first_error()) return failed(pending.comm, first);
-    Pending begun = post_call(pending.comm, pending.communicator, pending.persistent->call);
-    pending.persistent->reported = std::move(begun.reported);
-    pending.persistent->active.store(begun.once, std::memory_order_release);
+    Persistent& what = *pending.persistent;
+    if (what.send) {
+      what.work = post_both(pending.comm, pending.communicator, {*what.send, what.call});
+    } else {
+      what.work.call = post_call(pending.comm, pending.communicator, what.call);
+    }
     return ANELLO_OK;
   });
 }

@@ -13,14 +13,20 @@ bool is_idle(anello_request_t request) { return Held(request).idle(); }
 bool test_one(anello_request_t request) {
   const Held held(request);
   if (Making* const alone = held.alone()) return alone->done();
-  return held.operation() == nullptr || held.context()->test(*held.operation());
+  executor::Operation* const operation = held.operation();
+  if (operation == nullptr) return true;
+  return held.context()->test(*operation) && (!held.is_pair() || held.context()->test(*held.operation()));
 }
 
-bool wait_for_one(std::size_t count, const anello_request_t* array) {
+namespace {
+
+enum class Waited { nothing, for_an_operation, for_a_request };
+
+Waited wait_once(std::size_t count, const anello_request_t* array) {
   std::vector<executor::Awaited> awaited;
   std::vector<executor::Operation*> operations;
   std::vector<std::size_t> alone;
-  bool one_context = true;
+  bool one_context = true, pairs = false;
   for (std::size_t i = 0; i < count; ++i) {
     const Held held(array[i]);
     if (held.idle()) continue;
@@ -29,17 +35,31 @@ bool wait_for_one(std::size_t count, const anello_request_t* array) {
       continue;
     }
     if (!awaited.empty() && awaited[0].context != held.context()) one_context = false;
-    awaited.push_back({held.context(), held.operation()});
-    operations.push_back(held.operation());
+    executor::Operation* const operation = held.operation();
+    if (held.is_pair()) pairs = true;
+    awaited.push_back({held.context(), operation});
+    operations.push_back(operation);
   }
-  if (awaited.empty() && alone.empty()) return false;
+  if (awaited.empty() && alone.empty()) return Waited::nothing;
+  const Waited waited = pairs ? Waited::for_an_operation : Waited::for_a_request;
   if (one_context && alone.empty()) {
     awaited[0].context->wait_any(operations.data(), operations.size());
-    return true;
+    return waited;
   }
   const auto any_made = [&] { return std::any_of(alone.begin(), alone.end(), [&](std::size_t i) { return test_one(array[i]); }); };
   executor::wait_across(awaited, alone.empty() ? std::function<bool()>() : any_made);
-  return true;
+  return waited;
+}
+
+}  // namespace
+
+bool wait_for_one(std::size_t count, const anello_request_t* array) {
+  while (true) {
+    const Waited waited = wait_once(count, array);
+    if (waited != Waited::for_an_operation) return waited != Waited::nothing;
+    // One operation of a pair may have ended, and what is waited for next is the other.
+    if (std::any_of(array, array + count, [](anello_request_t each) { return !is_idle(each) && test_one(each); })) return true;
+  }
 }
 
 void wait_for_all(std::size_t count, const anello_request_t* array) {

@@ -4,7 +4,7 @@
 
 namespace anello::api {
 
-// The operation of a request, kept alive while the object lives; null for the null request. Throws for a bad handle.
+// What a request waits for, kept alive while the object lives. Throws for a bad handle.
 class Held {
  public:
   explicit Held(anello_request_t request) : use_(requests(), number(request)) {
@@ -12,7 +12,9 @@ class Held {
       throw Error(ANELLO_ERR_STATE, "the request was completed before, or never was one");
     }
   }
-  executor::Operation* operation() const { return use_ ? use_->operation() : nullptr; }
+  // One operation, which is done only when all of the request's are; null for the null request.
+  executor::Operation* operation() const { return use_ ? use_->work().awaited() : nullptr; }
+  bool is_pair() const { return use_ && use_->work().is_pair(); }
   Making* alone() const { return use_ ? use_->alone() : nullptr; }
   executor::Context* context() const { return use_ ? &use_->communicator->context() : nullptr; }
   // There is nothing to wait for: a null request, or a persistent one that is not active.

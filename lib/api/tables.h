@@ -1,16 +1,16 @@
 #pragma once
 // The process's communicators and requests by handle.
 #include "api/handle_table.h"
-#include "api/hooks.h"
 #include "api/last_error.h"
+#include "api/posted.h"
 #include "base/unique_fd.h"
 #include "communicator/communicator.h"
 
 #include <anello/anello.h>
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,26 +21,23 @@ struct Persistent {
   anello_call_t call;
   std::vector<std::size_t> parts[4];  // what call's counts and displacements point to
   std::string algorithm, label;       // and its strings
-  std::atomic<executor::Operation*> active{nullptr};  // null: not started, or complete
-  std::unique_ptr<ReportedCall> reported;  // of the active operation
+  std::optional<anello_call_t> send;  // of a sendrecv, whose receive is `call`
+  Work work;                          // none: not started, or complete
 };
 
 class Making;
 
 struct Pending {
-  executor::Operation* once = nullptr;  // of a request that is no persistent one; null where there is but `making`
+  Work once;  // of a request that is no persistent one; none where there is but `making`
   // Keeps what the operation lives in, also after anello_comm_destroy.
   std::shared_ptr<Communicator> communicator;
   anello_comm_t comm = ANELLO_COMM_NULL;
   std::shared_ptr<Persistent> persistent = nullptr;
-  std::unique_ptr<ReportedCall> reported = nullptr;  // of once
   std::shared_ptr<Making> making = nullptr;
 
-  executor::Operation* operation() const {
-    return persistent ? persistent->active.load(std::memory_order_acquire) : once;
-  }
+  Work& work() { return persistent ? persistent->work : once; }
   // Made by a thread of its own, without an operation.
-  Making* alone() const { return once == nullptr ? making.get() : nullptr; }
+  Making* alone() { return once.awaited() == nullptr ? making.get() : nullptr; }
 };
 
 using Communicators = HandleTable<std::shared_ptr<Communicator>>;
@@ -53,11 +50,11 @@ inline std::uintptr_t number(anello_comm_t comm) { return reinterpret_cast<std::
 inline std::uintptr_t number(anello_request_t request) { return reinterpret_cast<std::uintptr_t>(request); }
 
 // Posts a checked call, for a request.
-inline Pending post_call(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const anello_call_t& call,
-                         std::uint32_t claim = 0) {
+inline Posted post_call(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const anello_call_t& call,
+                        std::uint32_t claim = 0) {
   auto reported = report(comm, communicator, call, false);
   try {
-    return {communicator->post(call, claim), communicator, comm, nullptr, std::move(reported)};
+    return Posted(communicator->post(call, claim), std::move(reported));
   } catch (...) {
     if (reported) reported->completed(caught(), {-1, -1, 0});
     throw;
@@ -66,6 +63,9 @@ inline Pending post_call(anello_comm_t comm, const std::shared_ptr<Communicator>
 
 inline anello_request_t request_of(Pending pending) {
   return reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
+}
+inline anello_request_t request_of(Posted call, const std::shared_ptr<Communicator>& communicator, anello_comm_t comm) {
+  return request_of({{{}, std::move(call)}, communicator, comm});
 }
 
 // Makes a checked call from start to end.

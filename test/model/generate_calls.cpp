@@ -210,6 +210,7 @@ void Generator::shift(Step& step) {
     step.messages.push_back({int(from), to[from], random_.below(4), count(step, 2)});
     step.receives.push_back({false, step.messages.back().tag, room(step.messages.back().count), step.messages.size() - 1});
   }
+  for (Role& role : step.roles) role.form = static_cast<Form>(random_.below(3));
 }
 
 }  // namespace anello::model

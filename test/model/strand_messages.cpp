@@ -1,5 +1,6 @@
 #include "model/strand_player.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -128,21 +129,49 @@ void StrandPlayer::take_from_any(const Step& step, const Role& role, anello_comm
   }
 }
 
+namespace {
+
+// The send and the receive at once, to the end.
+anello_result_t exchange(const Role& role, const anello_call_t& send, const anello_call_t& receive, anello_comm_t comm,
+                         anello_status_t* status) {
+  anello_request_t request = ANELLO_REQUEST_NULL;
+  const auto made_by = [&](auto* function, auto* last) {
+    return function(send.sendbuf, send.count, send.peer, send.tag, receive.recvbuf, receive.count, receive.peer, receive.tag,
+                    send.dtype, comm, last);
+  };
+  if (role.form == Form::blocking) {
+    if (role.grouped) anello_group_begin();
+    const anello_result_t result = made_by(anello_sendrecv, status);
+    return role.grouped ? std::max(result, anello_group_end()) : result;
+  }
+  if (role.form == Form::nonblocking) {
+    const anello_result_t posted = made_by(anello_isendrecv, &request);
+    return posted == ANELLO_OK ? anello_wait(&request, status) : posted;
+  }
+  anello_result_t result = made_by(anello_sendrecv_init, &request);
+  if (result == ANELLO_OK) result = anello_start(&request);
+  int done = 0;
+  while (result == ANELLO_OK && done == 0) result = anello_test(&request, &done, status);
+  return std::max(result, anello_request_free(&request));
+}
+
+}  // namespace
+
 void StrandPlayer::shift(const Step& step, int rank, anello_comm_t comm) {
   std::unique_ptr<Part> out, in;
-  int dest = ANELLO_RANK_NULL, source = ANELLO_RANK_NULL;
   for (std::size_t m = 0; m < step.messages.size(); ++m) {
-    if (step.messages[m].from == rank) out = Part::of_send(step, m), dest = step.messages[m].to;
-    if (step.messages[m].to == rank) in = Part::of_receive(step, m), source = step.messages[m].from;
+    if (step.messages[m].from == rank) out = Part::of_send(step, m);
+    if (step.messages[m].to == rank) in = Part::of_receive(step, m);
   }
   if (out != nullptr) out->fill(0);
   if (in != nullptr) in->fill(0);
   anello_call_t send = ANELLO_CALL_INITIALIZER, receive = ANELLO_CALL_INITIALIZER;
+  send.peer = receive.peer = ANELLO_RANK_NULL;
+  send.dtype = step.dtype;
   if (out != nullptr) send = out->call();
   if (in != nullptr) receive = in->call();
   anello_status_t status = kNoStatus;
-  need_ok(anello_sendrecv(send.sendbuf, send.count, dest, send.tag, receive.recvbuf, receive.count, source, receive.tag,
-                          step.dtype, comm, &status), "sendrecv", comm);
+  need_ok(exchange(step.roles[std::size_t(rank)], send, receive, comm, &status), "sendrecv", comm);
   seen(status);
   if (out != nullptr) out->check(kNoStatus);
   if (in != nullptr) return in->check(status);

@@ -1,0 +1,105 @@
+#include "api/sendrecv.h"
+
+#include "api/arguments.h"
+#include "api/call_group.h"
+#include "api/call_of.h"
+
+using namespace anello;
+using namespace anello::api;
+
+namespace anello::api {
+
+void require_valid(const SendReceive& both, const Communicator& communicator) {
+  const anello_call_t& send = both.send;
+  const anello_call_t& receive = both.receive;
+  if (const Error refused = check(receive, communicator)) throw refused;
+  if (const Error refused = check(send, communicator)) throw refused;
+  const std::size_t element = dtype_bytes(send.dtype);
+  if (receive.peer != ANELLO_RANK_NULL && send.peer != ANELLO_RANK_NULL &&
+      overlap(send.sendbuf, send.count * element, receive.recvbuf, receive.count * element)) {
+    throw Error(ANELLO_ERR_ARGUMENT, "anello_sendrecv: sendbuf and recvbuf overlap");
+  }
+}
+
+Work post_both(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const SendReceive& both) {
+  Work work;
+  work.call = post_call(comm, communicator, both.receive);
+  try {
+    work.send = post_call(comm, communicator, both.send);
+  } catch (...) {
+    // A send is refused where the communicator has failed, and the receive with it: it ends at once.
+    executor::Operation& receive = *work.call.operation;
+    communicator->context().wait(receive);
+    if (work.call.reported) work.call.reported->completed(receive.error, receive.status);
+    communicator->context().release(&receive);
+    throw;
+  }
+  return work;
+}
+
+namespace {
+
+SendReceive both_of(const void* sendbuf, std::size_t sendcount, int dest, int sendtag, void* recvbuf, std::size_t recvcount,
+                    int source, int recvtag, anello_dtype_t dtype) {
+  return {call_of(ANELLO_SEND, sendbuf, nullptr, sendcount, dtype, ANELLO_SUM, dest, sendtag),
+          call_of(ANELLO_RECV, nullptr, recvbuf, recvcount, dtype, ANELLO_SUM, source, recvtag)};
+}
+
+// The receive is posted, the send made from start to end.
+anello_result_t run_both(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const SendReceive& both,
+                         anello_status_t* status) {
+  anello_request_t receiving = request_of(post_call(comm, communicator, both.receive), communicator, comm);
+  const anello_result_t sent = run_call(comm, communicator, both.send, nullptr);
+  // A send that failed has failed the communicator, and the receive with it: it ends at once.
+  const anello_result_t received = anello_wait(&receiving, status);
+  return sent != ANELLO_OK ? sent : received;
+}
+
+}  // namespace
+}  // namespace anello::api
+
+extern "C" {
+
+anello_result_t anello_sendrecv(const void* sendbuf, size_t sendcount, int dest, int sendtag, void* recvbuf,
+                                size_t recvcount, int source, int recvtag, anello_dtype_t dtype, anello_comm_t comm,
+                                anello_status_t* status) {
+  const SendReceive both = both_of(sendbuf, sendcount, dest, sendtag, recvbuf, recvcount, source, recvtag, dtype);
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
+    require_valid(both, *communicator);
+    if (CallGroup* const group = CallGroup::current()) {
+      group->add(request_of({post_both(comm, communicator, both), communicator, comm}), status);
+      return ANELLO_OK;
+    }
+    return run_both(comm, communicator, both, status);
+  });
+}
+
+anello_result_t anello_isendrecv(const void* sendbuf, size_t sendcount, int dest, int sendtag, void* recvbuf,
+                                 size_t recvcount, int source, int recvtag, anello_dtype_t dtype, anello_comm_t comm,
+                                 anello_request_t* request) {
+  const SendReceive both = both_of(sendbuf, sendcount, dest, sendtag, recvbuf, recvcount, source, recvtag, dtype);
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
+    require_valid(both, *communicator);
+    if (request == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "anello_isendrecv: request is NULL");
+    if (const Error first = communicator->first_error()) return failed(comm, first, {ANELLO_SEND, -1, Label()});
+    *request = request_of({post_both(comm, communicator, both), communicator, comm});
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_sendrecv_init(const void* sendbuf, size_t sendcount, int dest, int sendtag, void* recvbuf,
+                                     size_t recvcount, int source, int recvtag, anello_dtype_t dtype, anello_comm_t comm,
+                                     anello_request_t* request) {
+  const SendReceive both = both_of(sendbuf, sendcount, dest, sendtag, recvbuf, recvcount, source, recvtag, dtype);
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
+    require_valid(both, *communicator);
+    if (request == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "anello_sendrecv_init: request is NULL");
+    auto persistent = std::make_shared<Persistent>();
+    persistent->call = both.receive;
+    persistent->send = both.send;
+    *request = request_of({{}, communicator, comm, std::move(persistent)});
+    return ANELLO_OK;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,17 @@
+#pragma once
+// A send and a receive at once.
+#include "api/tables.h"
+
+namespace anello::api {
+
+struct SendReceive {
+  anello_call_t send;
+  anello_call_t receive;
+};
+
+// Throws what is wrong with it.
+void require_valid(const SendReceive& both, const Communicator& communicator);
+// Both under way, or an Error thrown and neither.
+Work post_both(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const SendReceive& both);
+
+}  // namespace anello::api
