@@ -24,6 +24,57 @@ struct Pack<Float16> : Float32Pack {
   }
 };
 
+template <>
+struct Pack<BFloat16> : Float32Pack {
+  static __m256 load(const void* from) {
+    const __m128i words = _mm_loadu_si128(static_cast<const __m128i*>(from));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16));
+  }
+  static void store(void* into, __m256 values) {
+    const __m256i words = _mm256_srli_epi32(rounded(canonical(values)), 16);
+    const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    _mm_storeu_si128(static_cast<__m128i*>(into), packed);
+  }
+
+  // Two vectors of float32 from sixteen words, of the even ones and of the odd ones, spare unpacking and packing.
+  struct Pairs {
+    static constexpr std::size_t kLanes = 32;
+    template <anello_op_t op>
+    static void reduce(void* into, const void* left, const void* right) {
+      prefetch(left);
+      prefetch(right);
+      const auto i = static_cast<__m256i*>(into);
+      const auto l = static_cast<const __m256i*>(left), r = static_cast<const __m256i*>(right);
+      _mm256_storeu_si256(i, combined<op>(_mm256_loadu_si256(l), _mm256_loadu_si256(r)));
+      _mm256_storeu_si256(i + 1, combined<op>(_mm256_loadu_si256(l + 1), _mm256_loadu_si256(r + 1)));
+    }
+
+   private:
+    static __m256 evens(__m256i words) { return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16)); }
+    static __m256 odds(__m256i words) {
+      return _mm256_castsi256_ps(_mm256_blend_epi16(_mm256_setzero_si256(), words, 0xaa));
+    }
+    template <anello_op_t op>
+    static __m256i combined(__m256i left, __m256i right) {
+      const __m256i even = rounded(combine_loosely<op>(evens(left), evens(right)));
+      const __m256i odd = rounded(combine_loosely<op>(odds(left), odds(right)));
+      const __m256i words = _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
+      // A NaN of bfloat16 operands has no bits that rounding could carry.
+      const __m256i magnitudes = _mm256_and_si256(words, _mm256_set1_epi16(0x7fff));
+      const __m256i nan = _mm256_cmpgt_epi16(magnitudes, _mm256_set1_epi16(Format<BFloat16>::infinity));
+      return _mm256_blendv_epi8(words, _mm256_set1_epi16(Format<BFloat16>::nan), nan);
+    }
+  };
+
+ private:
+  // In the upper half the nearest, to even between two; not of a NaN with bits in the lower half.
+  static __m256i rounded(__m256 values) {
+    const __m256i bits = _mm256_castps_si256(values);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+  }
+};
+
 using Words = std::int32_t __attribute__((vector_size(32)));
 
 __m128i packed(__m256i words) {

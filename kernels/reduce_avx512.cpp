@@ -26,6 +26,51 @@ struct Pack<Float16> : Float32Pack {
   }
 };
 
+template <>
+struct Pack<BFloat16> : Float32Pack {
+  static __m512 load(const void* from) {
+    const __m256i words = _mm256_loadu_si256(static_cast<const __m256i*>(from));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(words), 16));
+  }
+  static void store(void* into, __m512 values) {
+    const __m512i words = _mm512_srli_epi32(rounded(canonical(values)), 16);
+    _mm256_storeu_si256(static_cast<__m256i*>(into), _mm512_cvtepi32_epi16(words));
+  }
+
+  // Two vectors of float32 from 32 words, of the even ones and of the odd ones, spare unpacking and packing.
+  struct Pairs {
+    static constexpr std::size_t kLanes = 32;
+    template <anello_op_t op>
+    static void reduce(void* into, const void* left, const void* right) {
+      prefetch(left);
+      prefetch(right);
+      const __m512i l = _mm512_loadu_si512(left), r = _mm512_loadu_si512(right);
+      const __m512i even = rounded(combine_loosely<op>(evens(l), evens(r)));
+      const __m512i odd = rounded(combine_loosely<op>(odds(l), odds(r)));
+      const __m512i words = _mm512_mask_blend_epi16(kOdd, _mm512_srli_epi32(even, 16), odd);
+      // A NaN of bfloat16 operands has no bits that rounding could carry.
+      const __m512i magnitudes = _mm512_and_si512(words, _mm512_set1_epi16(0x7fff));
+      const __mmask32 nan = _mm512_cmpgt_epi16_mask(magnitudes, _mm512_set1_epi16(Format<BFloat16>::infinity));
+      _mm512_storeu_si512(into, _mm512_mask_blend_epi16(nan, words, _mm512_set1_epi16(Format<BFloat16>::nan)));
+    }
+
+   private:
+    static constexpr __mmask32 kOdd = 0xaaaaaaaa;
+    static __m512 evens(__m512i words) { return _mm512_castsi512_ps(_mm512_slli_epi32(words, 16)); }
+    static __m512 odds(__m512i words) {
+      return _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+    }
+  };
+
+ private:
+  // In the upper half the nearest, to even between two; not of a NaN with bits in the lower half.
+  static __m512i rounded(__m512 values) {
+    const __m512i bits = _mm512_castps_si512(values);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    return _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+  }
+};
+
 using Words = std::int32_t __attribute__((vector_size(64)));
 
 void store_bytes(void* into, __m512 signs, Words magnitudes, std::int32_t nan) {
