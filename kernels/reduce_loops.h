@@ -98,7 +98,7 @@ struct Kernels {
     walk<typename PairsOf<Pack>::type, Pack>(
         count,
         [=](auto pack, std::size_t k) {
-          if constexpr (requires { pack.template reduce<op>(i, l, r); }) {
+          if constexpr (std::is_same_v<decltype(pack), typename PairsOf<Pack>::type>) {
             pack.template reduce<op>(i + k, l + k, r + k);
           } else {
             pack.store(i + k, combine_loosely<op>(pack.load(l + k), pack.load(r + k)));
