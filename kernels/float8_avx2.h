@@ -1,5 +1,6 @@
 #pragma once
-// The 8-bit floats at AVX2. Alone they go through float32; sums and products of two through float16, 32 at a time.
+// The 8-bit floats at AVX2. Alone they go through float32, as does the sum of two E4M3, 32 at a time; other sums and
+// products of two go through float16.
 #include "kernels/pack_avx2.h"
 
 namespace anello::kernels {
@@ -23,13 +24,13 @@ __m128i eight_bytes(const void* from) { return _mm_loadl_epi64(static_cast<const
 
 __m256i bytes_of(int byte) { return _mm256_set1_epi8(static_cast<char>(byte)); }
 
-// 32 float16, in the order that unpacking and packing within halves of a vector makes.
-struct Halves {
+// 32 words, in the order that unpacking and packing within halves of a vector makes.
+struct Words16 {
   __m256i low, high;
 };
 
 // Each byte above a byte of zeros.
-Halves upper_bytes(__m256i bytes) {
+Words16 upper_bytes(__m256i bytes) {
   const __m256i zero = _mm256_setzero_si256();
   return {_mm256_unpacklo_epi8(zero, bytes), _mm256_unpackhi_epi8(zero, bytes)};
 }
@@ -39,7 +40,7 @@ Halves upper_bytes(__m256i bytes) {
 // bring the larger one near a tie, and a product has twice its factors' bits, 8 at most. Where the spacing stays, near
 // zero, ties are no products of such factors. (The test of all pairs says so, too.)
 template <anello_op_t op>
-Halves combined_halves(Halves left, Halves right, float factor) {
+Words16 combined_halves(Words16 left, Words16 right, float factor) {
   const auto eight = [&](__m128i l, __m128i r) {
     __m256 l_floats = _mm256_cvtph_ps(l);
     if constexpr (op == ANELLO_PROD) l_floats *= _mm256_set1_ps(factor);
@@ -53,7 +54,7 @@ Halves combined_halves(Halves left, Halves right, float factor) {
 }
 
 // The upper byte of each word, 1 more where the lower one is beyond the middle, or there and the upper one odd.
-__m256i rounded_bytes(Halves words) {
+__m256i rounded_bytes(Words16 words) {
   const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
   const __m256i low = _mm256_shuffle_epi8(words.low, order), high = _mm256_shuffle_epi8(words.high, order);
   const __m256i lower = _mm256_unpacklo_epi64(low, high), upper = _mm256_unpackhi_epi64(low, high);
@@ -85,10 +86,10 @@ struct Pack<Float8E5M2> : Float32Pack {
   };
 };
 
-// As a float16 its exponent, smaller by 8, makes 2^-8 of the number.
 template <>
 struct Pack<Float8E4M3> : Float32Pack {
-  // NaN has all bits set, so that 1 more carries into the exponent's highest, which is what makes a float16 of it NaN.
+  // As a float16 its exponent, smaller by 8, makes 2^-8 of the number. NaN has all bits set, so that 1 more carries into
+  // the exponent's highest, which is what makes a float16 of it NaN.
   static __m256 load(const void* from) {
     const __m128i words = _mm_slli_epi16(_mm_cvtepi8_epi16(eight_bytes(from)), 7);
     const __m128i half = _mm_and_si128(words, _mm_set1_epi16(static_cast<short>(0xbf80)));
@@ -100,27 +101,48 @@ struct Pack<Float8E4M3> : Float32Pack {
     store_bytes(into, values, magnitude_e4m3<__m256, Words>(values), kNan8E4M3);
   }
 
-  // The result's float16 is 2^-8 of it as well, so its upper bits are the E4M3's. A NaN counts as 480 on the way.
   struct Pairs : LinePairs<Float8E4M3, Pairs> {
     template <anello_op_t op>
     static __m256i combined(__m256i left, __m256i right) {
-      const Halves halves = combined_halves<op>(scaled_halves(left), scaled_halves(right), 0x1p8f);
-      const __m256i bytes = rounded_bytes({without_sign(halves.low), without_sign(halves.high)});
-      const __m256i nan = bytes_of(kNan8E4M3);
-      const __m256i numbers = _mm256_min_epu8(_mm256_or_si256(bytes, nans(left, right)), nan);
-      // Saturated, a negative word becomes the sign alone.
-      const __m256i signs = _mm256_and_si256(_mm256_packs_epi16(halves.low, halves.high), bytes_of(0x80));
-      return _mm256_or_si256(numbers, _mm256_andnot_si256(_mm256_cmpeq_epi8(numbers, nan), signs));
+      if constexpr (op == ANELLO_PROD) {
+        const Words16 halves = combined_halves<op>(spread<1>(left), spread<1>(right), 0x1p8f);
+        const Words16 magnitudes = {_mm256_slli_epi16(halves.low, 1), _mm256_slli_epi16(halves.high, 1)};
+        return finished(magnitudes, halves, left, right);
+      } else {
+        const Words16 l = spread<4>(left), r = spread<4>(right);
+        const Alternate low = combined_floats<op>(floats_above(l.low), floats_above(r.low));
+        const Alternate high = combined_floats<op>(floats_above(l.high), floats_above(r.high));
+        return finished({magnitudes(low), magnitudes(high)}, {signed_words(low), signed_words(high)}, left, right);
+      }
     }
 
    private:
-    static Halves scaled_halves(__m256i bytes) {
-      const Halves words = upper_bytes(bytes);
-      const __m256i copied_sign = _mm256_set1_epi16(0x4000);
-      return {_mm256_andnot_si256(copied_sign, _mm256_srai_epi16(words.low, 1)),
-              _mm256_andnot_si256(copied_sign, _mm256_srai_epi16(words.high, 1))};
+    // Each byte as the upper one of a word, but for the sign lower by bits. By 1 it is a float16, 2^-8 of the number. By 4
+    // it is the upper half of a float32, 2^-120 of the number, and so are sums: the denormals of both have one spacing.
+    // (They slow down products, not sums.) A NaN counts as 480.
+    template <int bits>
+    static Words16 spread(__m256i bytes) {
+      const Words16 words = upper_bytes(bytes);
+      const __m256i copied_sign = _mm256_set1_epi16(0x7fff & ~(0x7fff >> bits));
+      return {_mm256_andnot_si256(copied_sign, _mm256_srai_epi16(words.low, bits)),
+              _mm256_andnot_si256(copied_sign, _mm256_srai_epi16(words.high, bits))};
     }
-    static __m256i without_sign(__m256i halves) { return _mm256_add_epi16(halves, halves); }
+    // Of a sum its E4M3 and 8 of the 20 bits that are too many. They tell how to round: where there are others as well, the
+    // smaller operand is too small to bring the larger one near a tie.
+    static __m256i magnitudes(Alternate sums) {
+      return interleaved(_mm256_srli_epi32(_mm256_castps_si256(sums.even), 12),
+                         _mm256_slli_epi32(_mm256_castps_si256(sums.odd), 4));
+    }
+    static __m256i signed_words(Alternate sums) {
+      return upper_halves(_mm256_castps_si256(sums.even), _mm256_castps_si256(sums.odd));
+    }
+    static __m256i finished(Words16 magnitudes, Words16 signed_words, __m256i left, __m256i right) {
+      const __m256i nan = bytes_of(kNan8E4M3);
+      const __m256i numbers = _mm256_min_epu8(_mm256_or_si256(rounded_bytes(magnitudes), nans(left, right)), nan);
+      // Saturated, a negative word becomes the sign alone.
+      const __m256i signs = _mm256_and_si256(_mm256_packs_epi16(signed_words.low, signed_words.high), bytes_of(0x80));
+      return _mm256_or_si256(numbers, _mm256_andnot_si256(_mm256_cmpeq_epi8(numbers, nan), signs));
+    }
     static __m256i nans(__m256i left, __m256i right) {
       const __m256i sign = bytes_of(0x80);
       const __m256i larger = _mm256_max_epu8(_mm256_or_si256(left, sign), _mm256_or_si256(right, sign));

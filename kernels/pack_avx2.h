@@ -16,6 +16,22 @@ struct Float32Pack {
   static void store_floats(void* into, __m256 values) { _mm256_storeu_ps(static_cast<float*>(into), values); }
 };
 
+// Sixteen words as the upper halves of float32, the even ones and the odd ones apart, which spares unpacking and packing.
+struct Alternate {
+  __m256 even, odd;
+};
+Alternate floats_above(__m256i words) {
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(words, 16)),
+          _mm256_castsi256_ps(_mm256_blend_epi16(_mm256_setzero_si256(), words, 0xaa))};
+}
+template <anello_op_t op>
+Alternate combined_floats(Alternate left, Alternate right) {
+  return {combine_loosely<op>(left.even, right.even), combine_loosely<op>(left.odd, right.odd)};
+}
+// Of even's words of 32 bits the lower halves, of odd's the upper ones.
+__m256i interleaved(__m256i even, __m256i odd) { return _mm256_blend_epi16(even, odd, 0xaa); }
+__m256i upper_halves(__m256i even, __m256i odd) { return interleaved(_mm256_srli_epi32(even, 16), odd); }
+
 // 64 bytes of each operand, which Vectors::combined takes by 32.
 template <class T, class Vectors>
 struct LinePairs {

@@ -26,23 +26,15 @@ struct Pack<BFloat16> : Float32Pack {
     _mm_storeu_si128(static_cast<__m128i*>(into), packed);
   }
 
-  // Two vectors of float32 from sixteen words, of the even ones and of the odd ones, spare unpacking and packing.
   struct Pairs : LinePairs<BFloat16, Pairs> {
     template <anello_op_t op>
     static __m256i combined(__m256i left, __m256i right) {
-      const __m256i even = rounded(combine_loosely<op>(evens(left), evens(right)));
-      const __m256i odd = rounded(combine_loosely<op>(odds(left), odds(right)));
-      const __m256i words = _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
+      const Alternate floats = combined_floats<op>(floats_above(left), floats_above(right));
+      const __m256i words = upper_halves(rounded(floats.even), rounded(floats.odd));
       // A NaN of bfloat16 operands has no bits that rounding could carry.
       const __m256i magnitudes = _mm256_and_si256(words, _mm256_set1_epi16(0x7fff));
       const __m256i nan = _mm256_cmpgt_epi16(magnitudes, _mm256_set1_epi16(Format<BFloat16>::infinity));
       return _mm256_blendv_epi8(words, _mm256_set1_epi16(Format<BFloat16>::nan), nan);
-    }
-
-   private:
-    static __m256 evens(__m256i words) { return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16)); }
-    static __m256 odds(__m256i words) {
-      return _mm256_castsi256_ps(_mm256_blend_epi16(_mm256_setzero_si256(), words, 0xaa));
     }
   };
 
