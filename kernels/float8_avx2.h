@@ -25,12 +25,12 @@ __m128i eight_bytes(const void* from) { return _mm_loadl_epi64(static_cast<const
 __m256i bytes_of(int byte) { return _mm256_set1_epi8(static_cast<char>(byte)); }
 
 // 32 words, in the order that unpacking and packing within halves of a vector makes.
-struct Words16 {
+struct Unpacked {
   __m256i low, high;
 };
 
 // Each byte above a byte of zeros.
-Words16 upper_bytes(__m256i bytes) {
+Unpacked upper_bytes(__m256i bytes) {
   const __m256i zero = _mm256_setzero_si256();
   return {_mm256_unpacklo_epi8(zero, bytes), _mm256_unpackhi_epi8(zero, bytes)};
 }
@@ -40,7 +40,7 @@ Words16 upper_bytes(__m256i bytes) {
 // bring the larger one near a tie, and a product has twice its factors' bits, 8 at most. Where the spacing stays, near
 // zero, ties are no products of such factors. (The test of all pairs says so, too.)
 template <anello_op_t op>
-Words16 combined_halves(Words16 left, Words16 right, float factor) {
+Unpacked combined_halves(Unpacked left, Unpacked right, float factor) {
   const auto eight = [&](__m128i l, __m128i r) {
     __m256 l_floats = _mm256_cvtph_ps(l);
     if constexpr (op == ANELLO_PROD) l_floats *= _mm256_set1_ps(factor);
@@ -54,7 +54,7 @@ Words16 combined_halves(Words16 left, Words16 right, float factor) {
 }
 
 // The upper byte of each word, 1 more where the lower one is beyond the middle, or there and the upper one odd.
-__m256i rounded_bytes(Words16 words) {
+__m256i rounded_bytes(Unpacked words) {
   const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
   const __m256i low = _mm256_shuffle_epi8(words.low, order), high = _mm256_shuffle_epi8(words.high, order);
   const __m256i lower = _mm256_unpacklo_epi64(low, high), upper = _mm256_unpackhi_epi64(low, high);
@@ -105,11 +105,11 @@ struct Pack<Float8E4M3> : Float32Pack {
     template <anello_op_t op>
     static __m256i combined(__m256i left, __m256i right) {
       if constexpr (op == ANELLO_PROD) {
-        const Words16 halves = combined_halves<op>(spread<1>(left), spread<1>(right), 0x1p8f);
-        const Words16 magnitudes = {_mm256_slli_epi16(halves.low, 1), _mm256_slli_epi16(halves.high, 1)};
+        const Unpacked halves = combined_halves<op>(spread<1>(left), spread<1>(right), 0x1p8f);
+        const Unpacked magnitudes = {_mm256_slli_epi16(halves.low, 1), _mm256_slli_epi16(halves.high, 1)};
         return finished(magnitudes, halves, left, right);
       } else {
-        const Words16 l = spread<4>(left), r = spread<4>(right);
+        const Unpacked l = spread<4>(left), r = spread<4>(right);
         const Alternate low = combined_floats<op>(floats_above(l.low), floats_above(r.low));
         const Alternate high = combined_floats<op>(floats_above(l.high), floats_above(r.high));
         return finished({magnitudes(low), magnitudes(high)}, {signed_words(low), signed_words(high)}, left, right);
@@ -121,8 +121,8 @@ struct Pack<Float8E4M3> : Float32Pack {
     // it is the upper half of a float32, 2^-120 of the number, and so are sums: the denormals of both have one spacing.
     // (They slow down products, not sums.) A NaN counts as 480.
     template <int bits>
-    static Words16 spread(__m256i bytes) {
-      const Words16 words = upper_bytes(bytes);
+    static Unpacked spread(__m256i bytes) {
+      const Unpacked words = upper_bytes(bytes);
       const __m256i copied_sign = _mm256_set1_epi16(0x7fff & ~(0x7fff >> bits));
       return {_mm256_andnot_si256(copied_sign, _mm256_srai_epi16(words.low, bits)),
               _mm256_andnot_si256(copied_sign, _mm256_srai_epi16(words.high, bits))};
@@ -136,7 +136,7 @@ struct Pack<Float8E4M3> : Float32Pack {
     static __m256i signed_words(Alternate sums) {
       return upper_halves(_mm256_castps_si256(sums.even), _mm256_castps_si256(sums.odd));
     }
-    static __m256i finished(Words16 magnitudes, Words16 signed_words, __m256i left, __m256i right) {
+    static __m256i finished(Unpacked magnitudes, Unpacked signed_words, __m256i left, __m256i right) {
       const __m256i nan = bytes_of(kNan8E4M3);
       const __m256i numbers = _mm256_min_epu8(_mm256_or_si256(rounded_bytes(magnitudes), nans(left, right)), nan);
       // Saturated, a negative word becomes the sign alone.

@@ -27,23 +27,15 @@ struct Pack<BFloat16> : Float32Pack {
     _mm256_storeu_si256(static_cast<__m256i*>(into), _mm512_cvtepi32_epi16(words));
   }
 
-  // Two vectors of float32 from 32 words, of the even ones and of the odd ones, spare unpacking and packing.
   struct Pairs : LinePairs<BFloat16, Pairs> {
     template <anello_op_t op>
     static __m512i combined(__m512i left, __m512i right) {
-      const __m512i even = rounded(combine_loosely<op>(evens(left), evens(right)));
-      const __m512i odd = rounded(combine_loosely<op>(odds(left), odds(right)));
-      const __m512i words = _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(even, 16), odd);
+      const Alternate floats = combined_floats<op>(floats_above(left), floats_above(right));
+      const __m512i words = upper_halves(rounded(floats.even), rounded(floats.odd));
       // A NaN of bfloat16 operands has no bits that rounding could carry.
       const __m512i magnitudes = _mm512_and_si512(words, _mm512_set1_epi16(0x7fff));
       const __mmask32 nan = _mm512_cmpgt_epi16_mask(magnitudes, _mm512_set1_epi16(Format<BFloat16>::infinity));
       return _mm512_mask_blend_epi16(nan, words, _mm512_set1_epi16(Format<BFloat16>::nan));
-    }
-
-   private:
-    static __m512 evens(__m512i words) { return _mm512_castsi512_ps(_mm512_slli_epi32(words, 16)); }
-    static __m512 odds(__m512i words) {
-      return _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
     }
   };
 
