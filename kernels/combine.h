@@ -117,9 +117,9 @@ ANELLO_INLINE T narrowed(A value) {
 template <anello_op_t op>
 ANELLO_INLINE std::uint32_t combine_pair(std::uint32_t left, std::uint32_t right) {
   BFloat16 low, high;
-  round_to(low, combine<op>(__builtin_bit_cast(float, left << 16), __builtin_bit_cast(float, right << 16)));
-  round_to(high, combine<op>(__builtin_bit_cast(float, left & 0xffff0000u),
-                             __builtin_bit_cast(float, right & 0xffff0000u)));
+  round_to(low, combine_loosely<op>(__builtin_bit_cast(float, left << 16), __builtin_bit_cast(float, right << 16)));
+  round_to(high, combine_loosely<op>(__builtin_bit_cast(float, left & 0xffff0000u),
+                                     __builtin_bit_cast(float, right & 0xffff0000u)));
   return low.bits | std::uint32_t{high.bits} << 16;
 }
 

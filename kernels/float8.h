@@ -42,11 +42,11 @@ ANELLO_INLINE Words nearest8(Words magnitude) {
 
 inline constexpr std::int32_t kNan8E4M3 = 0x7f, kNan8E5M2 = 0x7e;
 
-// Of a value that stands for 2^scale of it. Past the end, where the next number would be 480, and from NaN: NaN.
-template <class Floats, class Words, int scale = 0>
+// Past the end, where the next number would be 480, and from NaN: NaN.
+template <class Floats, class Words>
 ANELLO_INLINE Words magnitude_e4m3(Floats value) {
-  constexpr auto kNext = __builtin_bit_cast(std::int32_t, 480.0f) - (scale << 23);
-  return nearest8<3, 7 + scale, kNext, Floats, Words>(__builtin_bit_cast(Words, value) & 0x7fffffff);
+  constexpr auto kNext = __builtin_bit_cast(std::int32_t, 480.0f);
+  return nearest8<3, 7, kNext, Floats, Words>(__builtin_bit_cast(Words, value) & 0x7fffffff);
 }
 
 // Past the end, where the next number would be 65536: infinity.

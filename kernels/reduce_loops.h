@@ -1,7 +1,7 @@
 #pragma once
 // The loops of every reduction, compiled once per instruction-set level by reduce_<level>.cpp. The compiler vectorises
 // them; what it cannot (GCC 12: conversions of 16- and 8-bit floats) a level brings as Pack<T>: kLanes elements of T at
-// a time as one vector of float32, and the whole reduce where it knows a shorter one (Pack<T>::Pairs with lanes of its own).
+// a time as one vector of float32, and the whole reduce where it knows a shorter one (Pack<T>::Pairs, with lanes of its own).
 //
 // Everything here is in an unnamed namespace and calls nothing inline from outside but the forced-inline conversions:
 // the linker keeps one copy of an ordinary inline function, and that could be the one for another processor.
@@ -22,13 +22,26 @@ struct NoPack {
   static constexpr std::size_t kLanes = 0;
 };
 
-// wide(pack, i) for whole packs, then element(i) for the rest. The two give the same bits.
-template <class Pack, class Wide, class Element>
-[[gnu::always_inline]] inline void walk(std::size_t count, Wide wide, Element element) {
-  std::size_t i = 0;
+// A Pack's reduce that computes much calls it once for 64 bytes of an operand: its instructions leave too little room in
+// the processor's window for the misses of the next lines. From farther ahead, lines are gone again when they are needed.
+[[gnu::always_inline]] inline void prefetch(const void* operand) {
+  __builtin_prefetch(static_cast<const char*>(operand) + 384);
+}
+
+// wide(pack, i) for whole packs, from i on; up to which element that was.
+template <class Pack, class Wide>
+[[gnu::always_inline]] inline std::size_t walk_packs(std::size_t i, std::size_t count, Wide wide) {
   if constexpr (Pack::kLanes != 0) {
     for (; count - i >= Pack::kLanes; i += Pack::kLanes) wide(Pack{}, i);
   }
+  return i;
+}
+
+// By the Packs in their order, each as often as it fits, then element(i) for the rest. All give the same bits.
+template <class... Packs, class Wide, class Element>
+[[gnu::always_inline]] inline void walk(std::size_t count, Wide wide, Element element) {
+  std::size_t i = 0;
+  ((i = walk_packs<Packs>(i, count, wide)), ...);
   // Ranges are equal or disjoint: no iteration reads what another wrote.
 #pragma GCC ivdep
   for (; i < count; ++i) element(i);
@@ -37,7 +50,7 @@ template <class Pack, class Wide, class Element>
 // What brings the reduce of two operands.
 template <class Pack>
 struct PairsOf {
-  using type = Pack;
+  using type = NoPack<void>;
 };
 template <class Pack>
   requires requires { typename Pack::Pairs; }
@@ -68,7 +81,7 @@ struct Kernels {
     const auto i = static_cast<Elements<T>>(into);
     const auto l = static_cast<ConstElements<T>>(left);
     const auto r = static_cast<ConstElements<T>>(right);
-    if constexpr (kAccumulates && std::is_same_v<T, BFloat16>) {
+    if constexpr (kAccumulates && std::is_same_v<T, BFloat16> && Pack::kLanes == 0) {
       const auto pairs = static_cast<Elements<std::uint32_t>>(into);
       const auto left_pairs = static_cast<ConstElements<std::uint32_t>>(left);
       const auto right_pairs = static_cast<ConstElements<std::uint32_t>>(right);
@@ -82,10 +95,10 @@ struct Kernels {
       i[last].set(narrowed<T>(combine<op>(widened<A>(l[last].get()), widened<A>(r[last].get()))));
       return;
     }
-    walk<typename PairsOf<Pack>::type>(
+    walk<typename PairsOf<Pack>::type, Pack>(
         count,
         [=](auto pack, std::size_t k) {
-          if constexpr (requires { pack.template reduce<op>(i, l, r); }) {
+          if constexpr (std::is_same_v<decltype(pack), typename PairsOf<Pack>::type>) {
             pack.template reduce<op>(i + k, l + k, r + k);
           } else {
             pack.store(i + k, combine_loosely<op>(pack.load(l + k), pack.load(r + k)));
