@@ -4,16 +4,13 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace anello::schedule {
 namespace {
 
 bool reads_into(const Step& step) { return step.kind == Kind::reduce; }
-bool has_into(const Step& step) { return step.kind != Kind::send; }
-bool has_from(const Step& step) { return step.kind != Kind::recv; }
-bool has_peer(const Step& step) {
-  return step.kind == Kind::send || step.kind == Kind::recv || step.kind == Kind::recv_reduce;
-}
+std::size_t end(const Slice& slice) { return slice.offset + slice.count; }
 
 }  // namespace
 
@@ -23,10 +20,8 @@ Builder::Builder(std::string algorithm, const Call& call, const Topology& topolo
 }
 
 Slice Builder::resolve(Slice slice) const {
-  if (slice.buffer != Buffer::input || !input_in_output(call_, rank_)) return slice;
-  slice.buffer = Buffer::output;
-  slice.offset += input_offset(call_, rank_);
-  return slice;
+  if (slice.owner == rank_) slice.owner = kOwn;
+  return slice.owner == kOwn ? schedule::resolve(slice, call_, rank_) : slice;
 }
 
 void Builder::send(int peer, Slice from) { add(Kind::send, peer, Slice{}, from, Order::plain); }
@@ -40,12 +35,14 @@ void Builder::copy(Slice into, Slice from) {
 }
 void Builder::finish(Slice into, Slice from) { add(Kind::finish, -1, into, from, Order::plain); }
 void Builder::exchange(Slice into, Slice from) { add(Kind::exchange, -1, into, from, Order::plain); }
+void Builder::fold(Slice into, Slice from) { add(Kind::fold, -1, into, from, Order::plain); }
+void Builder::meet() { add(Kind::meet, -1, Slice{}, Slice{}, Order::plain); }
 
 void Builder::add(Kind kind, int peer, Slice into, Slice from, Order order) {
   const Step step{kind, order == Order::reversed, peer, resolve(into), resolve(from)};
-  const std::size_t count = has_into(step) ? step.into.count : step.from.count;
-  const bool says_count = is_between_pairs(call_.collective) && has_peer(step);
-  if (count == 0 && kind != Kind::exchange && !says_count) return;
+  const std::size_t count = has_into(kind) ? step.into.count : step.from.count;
+  const bool says_count = is_between_pairs(call_.collective) && has_peer(kind);
+  if (count == 0 && kind != Kind::exchange && kind != Kind::meet && !says_count) return;
   check(step);
 
   const auto index = static_cast<std::uint32_t>(schedule_.steps.size());
@@ -54,45 +51,87 @@ void Builder::add(Kind kind, int peer, Slice into, Slice from, Order order) {
   if (kind == Kind::send) lane(peer).sends.push_back(index);
   if (kind == Kind::recv || kind == Kind::recv_reduce) lane(peer).receives.push_back(index);
   for (const Slice* slice : {&step.into, &step.from}) {
-    const std::size_t end = slice->offset + slice->count;
-    if (slice->buffer == Buffer::scratch) schedule_.scratch = std::max(schedule_.scratch, end);
-    if (slice->buffer == Buffer::accumulator) schedule_.accumulator = std::max(schedule_.accumulator, end);
+    if (slice->buffer == Buffer::scratch) schedule_.scratch = std::max(schedule_.scratch, end(*slice));
+    if (slice->buffer == Buffer::accumulator) schedule_.accumulator = std::max(schedule_.accumulator, end(*slice));
   }
 }
 
 void Builder::check(const Step& step) const {
-  const auto wrong = [&](const char* what) {
+  const auto wrong = [&](std::string_view what) {
     throw Error(ANELLO_ERR_INTERNAL, text("algorithm ", schedule_.algorithm, ", rank ", rank_, " of ", size_, ", step ",
                                           schedule_.steps.size(), ": ", what));
   };
-  if (has_peer(step) && (step.peer < 0 || step.peer >= size_ || step.peer == rank_)) wrong("no such peer");
-  if (has_into(step) && step.into.buffer == Buffer::input) wrong("the input is not to be written");
+  if (has_peer(step.kind) && (step.peer < 0 || step.peer >= size_ || step.peer == rank_)) wrong("no such peer");
+  if (has_into(step.kind) && step.into.buffer == Buffer::input) wrong("the input is not to be written");
   if (step.kind == Kind::send && step.from.buffer == Buffer::accumulator) wrong("an accumulator is never sent");
-  if (has_into(step) && has_from(step) && step.kind != Kind::exchange && step.into.count != step.from.count)
+  if (step.kind == Kind::fold && step.from.owner != kEach) wrong("a fold is of all ranks' slices");
+  if (has_into(step.kind) && has_from(step.kind) && step.kind != Kind::exchange && step.into.count != step.from.count)
     wrong("slices of different counts");
   for (const Slice* slice : {&step.into, &step.from})
-    if (slice->buffer == Buffer::input || slice->buffer == Buffer::output)
-      if (slice->offset + slice->count > extent(slice->buffer, call_, size_, rank_)) wrong("a slice past its buffer");
+    if (const std::string what = problem(*slice, slice == &step.into, step.kind); !what.empty()) wrong(what);
+}
+
+std::string Builder::problem(const Slice& slice, bool is_into, Kind kind) const {
+  const bool of_caller = slice.buffer == Buffer::input || slice.buffer == Buffer::output;
+  if (slice.owner == kOwn)
+    return of_caller && end(slice) > extent(slice.buffer, call_, size_, rank_) ? "a slice past its buffer" : "";
+  if (slice.owner < kEach || slice.owner >= size_) return "a slice of no such rank";
+  if (!of_caller) return "a peer's private buffer";
+  if (kind != Kind::fold && (kind != Kind::copy || slice.owner == kEach)) return "a peer's slice in a step that takes none";
+  if (call_.reach < (is_into ? Reach::store : Reach::read)) return "a peer's buffer out of reach";
+  for (int r = 0; r < size_; ++r) {
+    if (slice.owner != kEach && slice.owner != r) continue;
+    const bool given = slice.buffer == Buffer::input;
+    if (end(slice) > (given ? input_count(call_, size_, r) : result_count(call_, size_, r)))
+      return "a slice past a peer's buffer";
+  }
+  return "";
+}
+
+// visit(map, begin, end) for each place whose order with other steps counts.
+template <class Visit>
+void Builder::for_each_place(const Slice& slice, Visit&& visit) {
+  if (slice.count == 0) return;
+  const Slice mine = slice.owner == kEach ? resolve({slice.buffer, slice.offset, slice.count}) : slice;
+  // Nobody writes the input: its readers need no record.
+  if (mine.owner == kOwn && mine.buffer != Buffer::input)
+    visit(accesses_[static_cast<int>(mine.buffer)], mine.offset, end(mine));
+  if (slice.owner == kOwn) return;
+  // A peer may be in place: what is written to its output may be its input.
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_ || (slice.owner != kEach && slice.owner != r)) continue;
+    const std::size_t begin = slice.offset + (slice.buffer == Buffer::input ? input_offset(call_, r) : 0);
+    visit(peers_[r], begin, begin + slice.count);
+  }
 }
 
 void Builder::depend(const Step& step) {
   const auto index = static_cast<std::uint32_t>(schedule_.steps.size());
-  const auto map = [&](const Slice& slice) -> AccessMap& { return accesses_[static_cast<int>(slice.buffer)]; };
-  const auto end = [](const Slice& slice) { return slice.offset + slice.count; };
-  // Nobody writes the input: its readers need no record.
-  const bool from_counts = has_from(step) && step.from.buffer != Buffer::input && step.from.count > 0;
-  const bool into_counts = has_into(step) && step.into.count > 0;
-
+  if (step.kind == Kind::meet) return depend_on_everything();
   earlier_.clear();
-  if (from_counts) map(step.from).before_read(step.from.offset, end(step.from), earlier_);
-  if (into_counts && reads_into(step)) map(step.into).before_read(step.into.offset, end(step.into), earlier_);
-  if (into_counts) map(step.into).before_write(step.into.offset, end(step.into), earlier_);
-  if (from_counts) map(step.from).read(step.from.offset, end(step.from), index);
-  if (into_counts) map(step.into).write(step.into.offset, end(step.into), index);
+  if (met_ != UINT32_MAX) earlier_.push_back(met_);
+  const Slice from = has_from(step.kind) ? step.from : Slice{};
+  const Slice into = has_into(step.kind) ? step.into : Slice{};
+  for_each_place(from, [&](AccessMap& map, std::size_t a, std::size_t b) { map.before_read(a, b, earlier_); });
+  for_each_place(into, [&](AccessMap& map, std::size_t a, std::size_t b) {
+    if (reads_into(step)) map.before_read(a, b, earlier_);
+    map.before_write(a, b, earlier_);
+  });
+  for_each_place(from, [&](AccessMap& map, std::size_t a, std::size_t b) { map.read(a, b, index); });
+  for_each_place(into, [&](AccessMap& map, std::size_t a, std::size_t b) { map.write(a, b, index); });
 
   std::sort(earlier_.begin(), earlier_.end());
   earlier_.erase(std::unique(earlier_.begin(), earlier_.end()), earlier_.end());
   for (const std::uint32_t earlier : earlier_) edges_.emplace_back(earlier, index);
+}
+
+// What came before the last meet is done by then, and what comes after this one finds everything done.
+void Builder::depend_on_everything() {
+  const auto index = static_cast<std::uint32_t>(schedule_.steps.size());
+  for (std::uint32_t s = met_ == UINT32_MAX ? 0 : met_; s < index; ++s) edges_.emplace_back(s, index);
+  for (AccessMap& map : accesses_) map = {};
+  peers_.clear();
+  met_ = index;
 }
 
 Lane& Builder::lane(int peer) {

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,9 @@ namespace anello::schedule {
 
 inline Slice input(Part part) { return {Buffer::input, part.offset, part.count}; }
 inline Slice output(Part part) { return {Buffer::output, part.offset, part.count}; }
+// The same of a peer, or of kEach.
+inline Slice input_of(int owner, Part part) { return {Buffer::input, part.offset, part.count, owner}; }
+inline Slice output_of(int owner, Part part) { return {Buffer::output, part.offset, part.count, owner}; }
 
 // Which operand stands on the left: the arriving one (recv_reduce) or from (reduce) where reversed.
 enum class Order : bool { plain, reversed };
@@ -35,8 +39,11 @@ class Builder {
   void copy(Slice into, Slice from);  // onto itself: nothing
   void finish(Slice into, Slice from);
   void exchange(Slice into, Slice from);  // kept with zero elements, too: it still synchronises
+  void fold(Slice into, Slice from);      // from: owner kEach
+  void meet();
 
-  // Where the slice lies for this call: itself, or for an input in place the output that holds it.
+  // Where the slice lies for this call: itself, or for an input in place the output that holds it. A peer's stays as it
+  // is: only the peer knows whether it is in place.
   Slice resolve(Slice slice) const;
 
   // Steps that an algorithm got wrong (a slice past its buffer, a peer that is not there, a write to the input) throw
@@ -46,14 +53,20 @@ class Builder {
  private:
   void add(Kind kind, int peer, Slice into, Slice from, Order order);
   void check(const Step& step) const;
+  std::string problem(const Slice& slice, bool is_into, Kind kind) const;  // "": none
   void depend(const Step& step);
+  void depend_on_everything();
+  template <class Visit>
+  void for_each_place(const Slice& slice, Visit&& visit);
   Lane& lane(int peer);
 
   Call call_;
   int size_;
   int rank_;
   Schedule schedule_;
-  AccessMap accesses_[4];  // by Buffer
+  AccessMap accesses_[4];          // by Buffer
+  std::map<int, AccessMap> peers_;  // by owner: its output, and its input as it would lie there in place
+  std::uint32_t met_ = UINT32_MAX;  // the last meet
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;  // (earlier, later), grouped by rising later
   std::vector<std::uint32_t> earlier_;                          // of the step being added
 };

@@ -4,6 +4,7 @@
 #include <deque>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 namespace anello::schedule {
 namespace {
@@ -75,7 +76,7 @@ class Machine {
       list_send(rank, lane_of(rank, what.peer));
     else if (what.peer >= 0)
       list_receive(rank, lane_of(rank, what.peer));
-    else if (what.kind == Kind::exchange)
+    else if (what.kind == Kind::exchange || what.kind == Kind::meet)
       post(rank, step);
     else
       list(at(rank).ready_s[step], rank, step);
@@ -100,11 +101,19 @@ class Machine {
     posts_.push_back({at(rank).ready_s[step], 0, rank, step});
     posted_s_ = std::max(posted_s_, at(rank).ready_s[step]);
     if (posts_.size() < schedules_.size()) return;
-    for (const Item& item : posts_) {
+    const double met_s = posted_s_ + cost_.latency_s + cost_.message_s;
+    posted_s_ = 0;
+    for (const Item& item : std::exchange(posts_, {})) {  // the last of which may be ready for the next
       const Step& what = schedule(item.rank).steps[item.step];
-      done(item, item.at_s, posted_s_ + cost_.latency_s + cost_.message_s +
-                                bytes(what.into) * size_ * std::max(cost_.reduce_byte_s, cost_.copy_byte_s));
+      const double read_s = what.kind == Kind::meet ? 0 : bytes(what.into) * size_ * std::max(cost_.reduce_byte_s, cost_.copy_byte_s);
+      done(item, item.at_s, met_s + read_s);
     }
+  }
+  // The first line of a peer's memory takes as long as a message; then all that is loaded and stored counts.
+  double peers_memory_s(const Step& what) const {
+    const int loads = what.from.owner == kEach ? size_ : 1;
+    const int stores = what.into.owner == kEach ? size_ : 1;
+    return cost_.message_s + bytes(what.into) * (loads + stores) * cost_.memory_byte_s;
   }
 
   void run(const Item& item) {
@@ -115,6 +124,7 @@ class Machine {
     double work_s = 0;
     if (what.kind == Kind::recv_reduce || what.kind == Kind::reduce) work_s = bytes(what.into) * cost_.reduce_byte_s;
     if (what.kind == Kind::copy || what.kind == Kind::finish) work_s = bytes(what.into) * cost_.copy_byte_s;
+    if (touches_peers(what)) work_s = peers_memory_s(what);
     if (what.kind != Kind::recv) rank.processor_free_s = begin_s + work_s;
     const double end_s = what.kind == Kind::recv ? item.at_s : begin_s + work_s;
     if (what.peer >= 0) {
@@ -178,6 +188,7 @@ Cost typical_cost(bool network) {
   cost.byte_s = network ? 1 / 3.1e9 : 1 / 8e9;
   cost.reduce_byte_s = 1 / 8e9;
   cost.copy_byte_s = 1 / 10e9;
+  cost.memory_byte_s = 1 / 20e9;  // a copy loads and stores each byte
   return cost;
 }
 

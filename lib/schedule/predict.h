@@ -13,6 +13,7 @@ struct Cost {
   double byte_s = 0;     // that each byte does
   double reduce_byte_s = 0;
   double copy_byte_s = 0;
+  double memory_byte_s = 0;  // that a byte is loaded from or stored into memory where peers' buffers are in reach
 };
 
 // Rough figures of shared memory, and of a network of 25 Gbit/s.

@@ -50,6 +50,10 @@ std::string cell(const Step& step) {
     case Kind::send: return text("> ", step.peer, "  ", describe(step.from));
     case Kind::recv: return text("< ", step.peer, "  ", describe(step.into));
     case Kind::recv_reduce: return text("+ ", step.peer, "  ", describe(step.into));
+    case Kind::meet: return name(step.kind);
+    case Kind::copy:
+      if (step.from.owner >= 0) return text("= ", step.from.owner, "  ", describe(step.into));
+      [[fallthrough]];
     default: return text(name(step.kind), " ", describe(step.into));
   }
 }
@@ -65,12 +69,15 @@ const char* name(Kind kind) {
     case Kind::copy: return "copy";
     case Kind::finish: return "finish";
     case Kind::exchange: return "exchange";
+    case Kind::fold: return "fold";
+    case Kind::meet: return "meet";
   }
   return "unknown";
 }
 
 std::string describe(const Slice& slice) {
-  return text(short_name(slice.buffer), "[", slice.offset, "..", slice.offset + slice.count, ")");
+  const std::string whose = slice.owner == kOwn ? "" : slice.owner == kEach ? "all ranks' " : text("rank ", slice.owner, "'s ");
+  return text(whose, short_name(slice.buffer), "[", slice.offset, "..", slice.offset + slice.count, ")");
 }
 
 std::string describe(const Step& step) {
@@ -85,6 +92,8 @@ std::string describe(const Step& step) {
     case Kind::copy: return text("copy ", into, " = ", from);
     case Kind::finish: return text("finish ", into, " = finished ", from);
     case Kind::exchange: return text("exchange ", into, " = all ranks' ", from);
+    case Kind::fold: return text("fold ", into, " = ", from);
+    case Kind::meet: return "meet";
   }
   return "unknown";
 }

@@ -31,6 +31,14 @@ struct Varying {
   std::vector<std::size_t> receive_at;
 };
 
+// What all ranks can do with all ranks' buffers of a call, once each has announced its own. Who has announced has entered
+// the call: where it is not `none`, no step runs before all have.
+enum class Reach : std::uint8_t {
+  none,
+  read,   // load: a peer's slice may be `from` of copy and fold
+  store,  // and store: also their `into`
+};
+
 // What all ranks know to be equal about a call.
 struct Call {
   Collective collective = Collective::barrier;
@@ -47,6 +55,7 @@ struct Call {
   // Of the forms with varying parts, whose count is that of all parts if all ranks know it, else 0. This rank's own,
   // compared by address: choose() does not look.
   std::shared_ptr<const Varying> varying;
+  Reach reach = Reach::none;
   std::string_view algorithm;  // that the call itself asks for, as the catalog spells it; "": none
   bool operator==(const Call&) const = default;
 };

@@ -103,6 +103,13 @@ std::size_t input_offset(const Call& call, int rank) {
   return own_part ? static_cast<std::size_t>(rank) * call.count : 0;
 }
 
+Slice resolve(Slice slice, const Call& call, int rank) {
+  if (slice.buffer != Buffer::input || !input_in_output(call, rank)) return slice;
+  slice.buffer = Buffer::output;
+  slice.offset += input_offset(call, rank);
+  return slice;
+}
+
 std::size_t extent(Buffer buffer, const Call& call, int size, int rank) {
   const bool inside = input_in_output(call, rank);
   const std::size_t given = input_count(call, size, rank);

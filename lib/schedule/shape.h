@@ -32,6 +32,9 @@ bool input_in_output(const Call& call, int rank);
 // Where it lies there.
 std::size_t input_offset(const Call& call, int rank);
 
+// Where a rank's own slice lies for its call: itself, or for an input in place the output that holds it.
+Slice resolve(Slice slice, const Call& call, int rank);
+
 // Elements of the caller's buffer; 0 where the rank has none of its own or may not touch it.
 std::size_t extent(Buffer buffer, const Call& call, int size, int rank);
 

@@ -1,7 +1,8 @@
 #pragma once
 // Executes the schedules of all ranks on symbols instead of numbers, in a random order that honours exactly what the
-// executor honours: a step runs when the steps it waits for are done; the messages of a lane keep program order. What
-// may happen late happens late in some interleaving, so a dependency that is missing shows as a wrong result.
+// executor honours: a step runs when the steps it waits for are done; the messages of a lane keep program order; nobody
+// leaves a meet before all have come. What may happen late happens late in some interleaving, so a dependency that is
+// missing shows as a wrong result. What ranks do to each other's buffers is checked for all interleavings: races.h.
 //
 // Each element is a hash of the expression that it stands for (a leaf per rank and element, an operation that does not
 // commute) and the ranks that are in it, so "the right sum" and "the same bits everywhere" are both checked.
@@ -25,8 +26,8 @@ struct Interleaving {
 };
 
 struct Traffic {
-  std::size_t sent = 0;  // elements
-  std::size_t received = 0;
+  std::size_t sent = 0;      // elements, in messages or stored into peers' buffers
+  std::size_t received = 0;  // or loaded from there
   std::size_t messages = 0;  // sent
 };
 
@@ -41,7 +42,7 @@ struct Outcome {
 Outcome simulate(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules,
                  const Interleaving& interleaving = {});
 
-// The same of each rank's own call: those with varying parts.
+// The same of each rank's own call: those with varying parts, or in place on some ranks only.
 Outcome simulate(const std::vector<Call>& calls, const Topology& topology, const std::vector<Schedule>& schedules,
                  const Interleaving& interleaving = {});
 

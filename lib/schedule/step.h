@@ -1,6 +1,6 @@
 #pragma once
 // The four words of every schedule: a *block* is one rank's share of a call, a *chunk* a piece of a block, a *slice*
-// any range of one of this rank's buffers, a *step* one action on slices. Slices are counted in elements; nothing here
+// any range of one rank's buffers, a *step* one action on slices. Slices are counted in elements; nothing here
 // knows a type, an address or a clock.
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +14,15 @@ enum class Buffer : std::uint8_t {
   accumulator,  // elements of the type's accumulator (float32 for 16-bit floats), Schedule::accumulator of them
 };
 
+// Whose buffer a slice is of, where it is no peer's, named by its rank.
+inline constexpr int kOwn = -1;
+inline constexpr int kEach = -2;  // every rank's: as `from` all of them, as `into` the same result in all of them
+
 struct Slice {
   Buffer buffer = Buffer::output;
   std::size_t offset = 0;
   std::size_t count = 0;
+  int owner = kOwn;  // another only for input and output, in calls whose Reach allows it
   bool operator==(const Slice&) const = default;
 };
 
@@ -29,6 +34,8 @@ enum class Kind : std::uint8_t {
   copy,         // into = from
   finish,       // into = from divided by the number of ranks where the operation is AVG, rounded to the call's type
   exchange,     // into = all ranks' from, folded in rank order and finished (reductions), or gathered in rank order
+  fold,         // into = every rank's from, folded in rank order and finished; into may be every rank's
+  meet,         // what comes before it on any rank is done before anything that comes behind it on any rank begins
 };
 // Types: an accumulator slice as `into` takes elements of the call's type and widens them (recv, copy), or adds them
 // to what it holds (recv_reduce, reduce, never reversed, with from == into for recv_reduce). What leaves an
@@ -38,8 +45,14 @@ struct Step {
   Kind kind = Kind::copy;
   bool reversed = false;
   int peer = -1;  // communicator rank; send, recv, recv_reduce
-  Slice into;     // unused: send
-  Slice from;     // unused: recv
+  Slice into;     // unused: send, meet
+  Slice from;     // unused: recv, meet
 };
+
+inline bool has_peer(Kind kind) { return kind == Kind::send || kind == Kind::recv || kind == Kind::recv_reduce; }
+inline bool has_into(Kind kind) { return kind != Kind::send && kind != Kind::meet; }
+inline bool has_from(Kind kind) { return kind != Kind::recv && kind != Kind::meet; }
+// Loads from, or stores into, another rank's buffer.
+inline bool touches_peers(const Step& step) { return step.into.owner != kOwn || step.from.owner != kOwn; }
 
 }  // namespace anello::schedule

@@ -103,6 +103,7 @@ class Drawing {
   // accumulator or the output of a reduce_scatter begins at 0 on every rank.
   std::optional<Slice> position(std::size_t r, std::size_t s) const {
     const Step& what = step(r, s);
+    if (what.kind == Kind::meet) return std::nullopt;
     if (const auto sent = arriving_[r].find(s); sent != arriving_[r].end())
       if (const auto placed = in_vector(sent->second.first, sent->second.second)) return placed;
     if (what.kind != Kind::recv)
@@ -111,6 +112,7 @@ class Drawing {
     return std::nullopt;
   }
   std::optional<Slice> in_vector(std::size_t r, Slice slice) const {
+    if (slice.owner >= 0) r = static_cast<std::size_t>(slice.owner);
     if (call_.collective == Collective::barrier || call_.count == 0) return std::nullopt;
     if (slice.buffer != Buffer::output && slice.buffer != Buffer::input) return std::nullopt;
     const bool gathers = call_.collective == Collective::allgather || call_.collective == Collective::gather;
@@ -137,10 +139,12 @@ class Drawing {
     const std::string where = placed ? range(*placed) : "token";
     switch (step(r, s).kind) {
       case Kind::recv_reduce: return "+ " + where;
-      case Kind::reduce: return "fold " + where;
-      case Kind::copy: return "copy " + where;
+      case Kind::reduce:
+      case Kind::fold: return "fold " + where;
+      case Kind::copy: return touches_peers(step(r, s)) ? "= " + where : "copy " + where;
       case Kind::finish: return "fin " + where;
       case Kind::exchange: return "exchange";
+      case Kind::meet: return "meet";
       case Kind::send:
       case Kind::recv: break;
     }
@@ -204,14 +208,24 @@ class Drawing {
          << "<path d='M" << x2 + 6 << ' ' << y2 << " l-8 -4 l0 8 z' stroke='none'/></g>\n";
   }
 
-  // What an exchange has in place of arrows: one board that all ranks write to and read.
+  // The steps that all ranks are in together.
+  static bool joins(const Step& what) { return what.kind == Kind::exchange || what.kind == Kind::meet; }
+  std::vector<std::size_t> joint_steps(std::size_t r) const {
+    std::vector<std::size_t> result;
+    for (std::size_t s = 0; s < schedules_[r].steps.size(); ++s)
+      if (joins(step(r, s))) result.push_back(s);
+    return result;
+  }
+  // What they have in place of arrows: one board that all ranks write to and read.
   void board() {
-    for (std::size_t s = 0; s < schedules_.front().steps.size(); ++s) {
-      if (step(0, s).kind != Kind::exchange) continue;
-      const Spot& spot = spots_[0][s];
+    const std::size_t last = schedules_.size() - 1;
+    const std::vector<std::size_t> of_first = joint_steps(0);
+    const std::vector<std::size_t> of_last = joint_steps(last);
+    for (std::size_t k = 0; k < of_first.size(); ++k) {
+      const Spot& spot = spots_[0][of_first[k]];
       const double top = box_middle(0, spot);
       out_ << "<rect x='" << box_left(spot) + kBox / 2 - 7 << "' y='" << top << "' width='14' height='"
-           << box_middle(schedules_.size() - 1, spot) - top << "' fill='" << colour(0, s, 80, 50) << "'/>\n";
+           << box_middle(last, spots_[last][of_last[k]]) - top << "' fill='" << colour(0, of_first[k], 80, 50) << "'/>\n";
     }
   }
 
@@ -220,8 +234,8 @@ class Drawing {
       const Step& what = step(r, s);
       if (what.kind == Kind::send) continue;
       const Spot& spot = spots_[r][s];
-      const bool solid = what.kind == Kind::recv || what.kind == Kind::copy || what.kind == Kind::exchange;
-      const bool dashed = what.peer < 0 && what.kind != Kind::exchange;
+      const bool solid = what.kind == Kind::recv || what.kind == Kind::copy || joins(what);
+      const bool dashed = what.peer < 0 && !joins(what) && !touches_peers(what);
       const std::string edge = colour(r, s, 42);
       const double y = box_middle(r, spot);
       out_ << "<rect x='" << box_left(spot) << "' y='" << y - kBoxHeight / 2 << "' width='" << kBox << "' height='"
@@ -242,8 +256,8 @@ class Drawing {
       words(x + 25, y, 12, "#4b5563", what);
       x += advance;
     };
-    entry("hsl(212,70%,92%)", "none", "arrives and is reduced", 180);
-    entry("hsl(212,58%,42%)", "none", "arrives as it is", 140);
+    entry("hsl(212,70%,92%)", "none", "arrives, is reduced: +, fold", 190);
+    entry("hsl(212,58%,42%)", "none", "arrives as it is", 130);
     entry("#ffffff", "4 2", "local: copy, fold, finish", 190);
     words(x, y, 12, "#4b5563", "colour: place in the vector");
   }

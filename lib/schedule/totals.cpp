@@ -23,18 +23,39 @@ void add_exchange(Totals& totals, const Call& call, int size, int rank, const St
   totals.reduced += into * static_cast<std::size_t>(folds);
 }
 
+// Of how many other ranks' buffers a slice is.
+std::size_t peers(const Slice& slice, int size, int rank) {
+  if (slice.owner == kEach) return static_cast<std::size_t>(size - 1);
+  return slice.owner == kOwn || slice.owner == rank ? 0 : 1;
+}
+
+void add_peers(Totals& totals, int size, int rank, const Step& step) {
+  totals.sent += step.into.count * peers(step.into, size, rank);
+  totals.received += step.from.count * peers(step.from, size, rank);
+}
+
 }  // namespace
 
 Totals totals(const Call& call, int size, int rank, const Schedule& schedule) {
   Totals totals;
   for (const Step& step : schedule.steps) {
     switch (step.kind) {
+      case Kind::meet: break;
+      case Kind::fold:
+        add_peers(totals, size, rank, step);
+        totals.reduced += step.into.count * static_cast<std::size_t>(size - 1);
+        break;
       case Kind::exchange: add_exchange(totals, call, size, rank, step); break;
       case Kind::send: break;  // below
       case Kind::recv: break;
       case Kind::recv_reduce:
       case Kind::reduce: totals.reduced += step.into.count; break;
       case Kind::copy:
+        if (touches_peers(step)) {
+          add_peers(totals, size, rank, step);
+          break;
+        }
+        [[fallthrough]];
       case Kind::finish: totals.copied += step.into.count; break;
     }
   }

@@ -15,8 +15,8 @@ struct PeerTotals {
 };
 
 struct Totals {
-  std::size_t sent = 0;      // in messages, or written once onto the board for all to read
-  std::size_t received = 0;  // in messages, or read from others' lines of the board
+  std::size_t sent = 0;      // in messages, written once onto the board for all to read, or stored into peers' buffers
+  std::size_t received = 0;  // in messages, or read from others' lines of the board or from their buffers
   std::size_t reduced = 0;   // combined with what is there already
   std::size_t copied = 0;    // within this rank, where divided at the end too
   std::size_t messages = 0;  // sent

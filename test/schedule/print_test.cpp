@@ -28,6 +28,12 @@ TEST_CASE("a step reads as a sentence with its operands in order") {
   CHECK(describe(Step{Kind::recv_reduce, true, 1, out, in}) == "recv_reduce out[0..4) = rank 1 + in[4..8)");
   CHECK(describe(Step{Kind::reduce, false, -1, out, in}) == "reduce out[0..4) = out[0..4) + in[4..8)");
   CHECK(describe(Step{Kind::reduce, true, -1, out, in}) == "reduce out[0..4) = in[4..8) + out[0..4)");
+  const Slice theirs{Buffer::input, 4, 4, 2};
+  const Slice everywhere{Buffer::output, 0, 4, kEach};
+  CHECK(describe(Step{Kind::copy, false, -1, out, theirs}) == "copy out[0..4) = rank 2's in[4..8)");
+  CHECK(describe(Step{Kind::fold, false, -1, everywhere, {Buffer::input, 0, 4, kEach}}) ==
+        "fold all ranks' out[0..4) = all ranks' in[0..4)");
+  CHECK(describe(Step{Kind::meet, false, -1, {}, {}}) == "meet");
 }
 
 TEST_CASE("the ring's grid is the one in the books") {

@@ -98,7 +98,10 @@ void print_verdict(const Verdict& verdict, const Call& call) {
 
 json to_json(const schedule::Slice& slice) {
   static const char* const buffers[] = {"input", "output", "scratch", "accumulator"};
-  return {{"buffer", buffers[static_cast<int>(slice.buffer)]}, {"offset", slice.offset}, {"count", slice.count}};
+  json all = {{"buffer", buffers[static_cast<int>(slice.buffer)]}, {"offset", slice.offset}, {"count", slice.count}};
+  if (slice.owner == schedule::kEach) all["owner"] = "each";
+  if (slice.owner >= 0) all["owner"] = slice.owner;
+  return all;
 }
 
 json to_json(const Schedule& schedule) {
@@ -106,8 +109,8 @@ json to_json(const Schedule& schedule) {
   for (const schedule::Step& step : schedule.steps) {
     json each = {{"kind", schedule::name(step.kind)}, {"after", json::array()}};
     if (step.peer >= 0) each["peer"] = step.peer;
-    if (step.kind != schedule::Kind::send) each["into"] = to_json(step.into);
-    if (step.kind != schedule::Kind::recv) each["from"] = to_json(step.from);
+    if (schedule::has_into(step.kind)) each["into"] = to_json(step.into);
+    if (schedule::has_from(step.kind)) each["from"] = to_json(step.from);
     if (step.reversed) each["reversed"] = true;
     steps.push_back(each);
   }
@@ -212,7 +215,7 @@ int show(const Request& request, const View& view) {
   if (view.name == "table" || (view.name.empty() && wide && !quiet))
     std::cout << schedule::table(schedules);
   else if (view.name == "grid" || !quiet)
-    std::cout << schedule::grid(call, topology, schedules) << "\n> sends to, < gets from, + gets from and reduces\n";
+    std::cout << schedule::grid(call, topology, schedules) << "\n> sends to, < gets from, + gets from and reduces, = reads the memory of\n";
   if (view.simulate) print_verdict(verdict, call);
   if (!view.svg_file.empty()) std::cout << "drawn to " << view.svg_file << '\n';
   return status;
