@@ -31,6 +31,16 @@ Schedule pairwise_scan(const Call& call, const Topology& topology, int rank, std
 // alltoall.cpp: parts change places between ranks 1, 2, 3, .. apart.
 Schedule pairwise_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
+// peers_memory.cpp: every rank loads what it needs from where it lies in the peers' buffers; with stores the results of a
+// reduction go to where they belong.
+Schedule direct_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule attach_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule direct_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule direct_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule direct_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule direct_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule direct_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
 // chain.cpp: from rank to rank, chunk by chunk: each link carries the vector once.
 Schedule chain_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule chain_scan(const Call& call, const Topology& topology, int rank, std::size_t chunk);

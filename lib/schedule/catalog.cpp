@@ -34,12 +34,24 @@ bool on_board(const Call& call, const Topology& topology) {
          largest_input(call, topology.size) * call.element_bytes <= topology.board_bytes;
 }
 
+// Over peers' memory; meets are on the board.
+bool reads_peers(const Call& call, const Topology& topology) {
+  return moves_data(call, topology) && topology.board && call.reach >= Reach::read;
+}
+bool stores_to_peers(const Call& call, const Topology& topology) {
+  return reads_peers(call, topology) && call.reach >= Reach::store;
+}
+
 }  // namespace
 
 const std::vector<Algorithm>& catalog() {
   using enum Collective;
   static const std::vector<Algorithm> rows = {
       {"exchange", allreduce, on_board, exchange, "every rank folds all payloads on the board"},
+      {"direct", allreduce, stores_to_peers, direct_allreduce,
+       "each block's owner folds all inputs in place and stores the result into all outputs", true},
+      {"attach", allreduce, reads_peers, attach_allreduce,
+       "each block's owner folds all inputs in place; all read the results from the owners", true},
       {"ring", allreduce, partials_travel, ring_allreduce, "scatter-reduce, then allgather, around a ring",
        true},
       {"pairwise", allreduce, moves_data, pairwise_allreduce, "each block's owner gets all inputs, hands out the result",
@@ -49,16 +61,19 @@ const std::vector<Algorithm>& catalog() {
       {"dissemination", allreduce, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", allreduce, one_rank, alone, "one rank: a copy"},
 
+      {"direct", broadcast, reads_peers, direct_broadcast, "every rank reads the root's buffer"},
       {"tree", broadcast, several_ranks, tree_broadcast, "down a binomial tree, chunk by chunk"},
       {"alone", broadcast, one_rank, alone, "one rank: nothing"},
 
       {"exchange", allgather, on_board, exchange, "every rank reads all payloads on the board"},
+      {"direct", allgather, reads_peers, direct_allgather, "every rank reads all inputs where they lie"},
       {"ring", allgather, moves_data, ring_allgather, "blocks go around a ring"},
       {"pairwise", allgather, moves_data, pairwise_allgather, "each rank sends its block to every other"},
       {"dissemination", allgather, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", allgather, one_rank, alone, "one rank: a copy"},
 
       {"exchange", reduce_scatter, on_board, exchange, "every rank folds its part of all payloads on the board"},
+      {"direct", reduce_scatter, reads_peers, direct_reduce_scatter, "every rank folds its part of all inputs where they lie"},
       {"ring", reduce_scatter, partials_travel, ring_reduce_scatter, "partial sums go around a ring to their owners"},
       {"pairwise", reduce_scatter, moves_data, pairwise_reduce_scatter, "each block's owner gets all inputs of it"},
       {"dissemination", reduce_scatter, tokens_only, dissemination, "no data: only the synchronisation"},
@@ -69,6 +84,8 @@ const std::vector<Algorithm>& catalog() {
       {"alone", barrier, one_rank, alone, "one rank: nothing"},
 
       {"exchange", reduce, on_board, exchange, "the root folds all payloads on the board"},
+      {"direct", reduce, stores_to_peers, direct_reduce,
+       "each block's owner folds all inputs in place and stores the result at the root", true},
       {"chain", reduce, partials_travel, chain_reduce, "partial sums go from rank to rank to the root, chunk by chunk"},
       {"pairwise", reduce, moves_data, pairwise_reduce, "each block's owner gets all inputs, hands the result to the root",
        true},
@@ -89,6 +106,7 @@ const std::vector<Algorithm>& catalog() {
       {"alone", scatter, one_rank, alone, "one rank: a copy"},
 
       {"exchange", alltoall, on_board, exchange, "every rank reads its part of all payloads on the board"},
+      {"direct", alltoall, reads_peers, direct_alltoall, "every rank reads its parts where they lie"},
       {"pairwise", alltoall, moves_data, pairwise_alltoall, "parts change places between ranks 1, 2, 3, .. apart"},
       {"dissemination", alltoall, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", alltoall, one_rank, alone, "one rank: a copy"},

@@ -36,6 +36,9 @@ struct Wish {
 
 // Never fails for a valid call: a wish that does not fit is passed over. The call's own comes first.
 Choice choose(const Call& call, const Topology& topology, const Wish& wish = {});
+// Whether, could ranks reach each other's buffers, choose() would take an algorithm that needs it: then all announce
+// theirs, whatever they can in truth. Equal on all ranks: call.reach and call.in_place do not matter.
+bool profits_from_reach(Call call, const Topology& topology, const Wish& wish = {});
 // "ring, pairwise, doubling": those that can do this call.
 std::string names_that_fit(const Call& call, const Topology& topology);
 // "" when wish names only algorithms that exist, else what is wrong and what there is.

@@ -68,7 +68,14 @@ bool holds(const Rule& rule, const Call& call, const Topology& topology) {
   const std::size_t bytes = payload_bytes(call, topology);
   return rule.collective == call.collective &&
          (rule.where == Where::anywhere || (rule.where == Where::network) == topology.network) &&
-         bytes <= rule.up_to_bytes && bytes <= rule.up_to_bytes_total / static_cast<std::size_t>(topology.size);
+         call.reach >= rule.reach && bytes >= rule.from_bytes && bytes <= rule.up_to_bytes &&
+         bytes <= rule.up_to_bytes_total / static_cast<std::size_t>(topology.size);
+}
+
+// Whether the row would do this call if ranks had this reach.
+bool could_reach(Call call, Reach reach, const Topology& topology, const Algorithm& row) {
+  call.reach = reach;
+  return row.fits(call, topology);
 }
 
 std::string collective_names() {
@@ -89,9 +96,12 @@ std::string names_for(Collective collective) {
 const std::vector<Rule>& rules() {
   using enum Collective;
   using enum Where;
+  using enum Reach;
   static const std::vector<Rule> table = {
-      // collective    where     bytes     of all     algorithm        chunk
+      // collective    where     bytes     of all     algorithm        chunk      reach  from bytes
       {allreduce,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {allreduce,      memory,   kAny,     kAny,      "direct",        64 * kKiB, store, kKiB + 1},
+      {allreduce,      memory,   kAny,     kAny,      "attach",        64 * kKiB, read,  512 * kKiB},
       {allreduce,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {allreduce,      anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
@@ -102,16 +112,19 @@ const std::vector<Rule>& rules() {
       {allreduce,      network,  kAny,     kAny,      "pairwise",      128 * kKiB},
 
       {broadcast,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {broadcast,      memory,   kAny,     kAny,      "direct",        64 * kKiB, read, kKiB + 1},
       {broadcast,      memory,   kAny,     kAny,      "tree",          64 * kKiB},
       {broadcast,      network,  kAny,     kAny,      "tree",          128 * kKiB},
 
       {allgather,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {allgather,      memory,   kAny,     kAny,      "direct",        64 * kKiB, read, kKiB + 1},
       {allgather,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allgather,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {allgather,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {allgather,      network,  kAny,     kAny,      "ring",          128 * kKiB},
 
       {reduce_scatter, anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {reduce_scatter, memory,   kAny,     kAny,      "direct",        64 * kKiB, read, kKiB + 1},
       {reduce_scatter, anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {reduce_scatter, anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {reduce_scatter, anywhere, 64 * kKiB, kAny,     "pairwise",      64 * kKiB},
@@ -125,6 +138,7 @@ const std::vector<Rule>& rules() {
       {barrier,        anywhere, kAny,     kAny,      "dissemination", 64 * kKiB},
 
       {reduce,         anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {reduce,         memory,   kAny,     kAny,      "direct",        64 * kKiB, store, kKiB + 1},
       {reduce,         anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {reduce,         anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {reduce,         anywhere, 64 * kKiB, kAny,     "tree",          64 * kKiB},
@@ -146,6 +160,7 @@ const std::vector<Rule>& rules() {
       {scatter,        anywhere, kAny,     kAny,      "direct",        64 * kKiB},
 
       {alltoall,       anywhere, kAny,     kAny,      "alone",         256 * kKiB},
+      {alltoall,       memory,   kAny,     kAny,      "direct",        256 * kKiB, read, kKiB + 1},
       {alltoall,       anywhere, 8 * kKiB, 64 * kKiB, "exchange",      256 * kKiB},
       {alltoall,       anywhere, 0,        kAny,      "dissemination", 256 * kKiB},
       {alltoall,       anywhere, kAny,     kAny,      "pairwise",      256 * kKiB},
@@ -192,7 +207,9 @@ Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
       decision.choice.algorithm = row;
       decision.why = text(wanted, who, ". ");
     } else if (row != nullptr) {
-      decision.why = text(wanted, who, ", but does not fit this call. ");
+      const bool reach_is_all = could_reach(call, Reach::store, topology, *row);
+      decision.why = text(wanted, who, ", but does not fit ",
+                          reach_is_all ? "where ranks cannot reach each other's buffers. " : "this call. ");
     } else {  // a pair that names another collective's algorithm
       decision.why = text(wanted, who, ", but ", name(call.collective), " has no such algorithm. ");
     }
@@ -208,6 +225,9 @@ Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
       decision.rule = &rule;
       decision.why += text("Rule ", &rule - rules().data() + 1, " of ", rules().size(), " is the first that holds and fits: ",
                            row->name, ", ", row->what, ". ");
+      if (rule.reach != Reach::none)
+        decision.why += text("It needs ranks to ", rule.reach == Reach::store ? "load and store" : "load",
+                             " each other's buffers, which they can. ");
     }
     break;
   }
@@ -217,6 +237,14 @@ Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
 
 Choice choose(const Call& call, const Topology& topology, const Wish& wish) {
   return decide(call, topology, wish).choice;
+}
+
+bool profits_from_reach(Call call, const Topology& topology, const Wish& wish) {
+  for (const Reach reach : {Reach::read, Reach::store}) {
+    call.reach = reach;
+    if (!could_reach(call, Reach::none, topology, *choose(call, topology, wish).algorithm)) return true;
+  }
+  return false;
 }
 
 std::string names_that_fit(const Call& call, const Topology& topology) {

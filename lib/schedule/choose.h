@@ -23,6 +23,8 @@ struct Rule {
   std::size_t up_to_bytes_total;  // of all ranks' payloads
   std::string_view algorithm;
   std::size_t chunk_bytes;
+  Reach reach = Reach::none;   // at least this much
+  std::size_t from_bytes = 0;  // of one rank's payload
 };
 
 const std::vector<Rule>& rules();

@@ -9,6 +9,12 @@ int wrap(int value, int size) {
   return rest < 0 ? rest + size : rest;
 }
 
+Part aligned_block(std::size_t count, int blocks, std::size_t unit, int index) {
+  const Part units = Split((count + unit - 1) / unit, blocks, 1).block(index);
+  const std::size_t begin = std::min(units.offset * unit, count);
+  return {begin, std::min((units.offset + units.count) * unit, count) - begin};
+}
+
 Split::Split(std::size_t count, int blocks, std::size_t chunk)
     : blocks_(blocks),
       base_(count / static_cast<std::size_t>(blocks)),

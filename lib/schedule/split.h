@@ -14,6 +14,10 @@ struct Part {
 // value modulo size, never negative: ring positions may run below zero or past the end.
 int wrap(int value, int size);
 
+// Block index of `blocks` that begin at multiples of `unit` elements; the last ones of a short vector are empty.
+// Requires: unit >= 1, 0 <= index < blocks.
+Part aligned_block(std::size_t count, int blocks, std::size_t unit, int index);
+
 class Split {
  public:
   // Requires: blocks >= 1, chunk >= 1. Blocks differ by at most one element, the longer ones come first.

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 using namespace anello::schedule;
 
 namespace {
@@ -96,13 +98,79 @@ TEST_CASE("a wish is followed where it fits and passed over where not") {
   CHECK(choose(large, network(4), {"", 4096}).chunk == 1024);
 }
 
+TEST_CASE("where ranks reach each other's buffers, rules that need it come first, and say so") {
+  const auto reaching = [](Collective collective, std::size_t count, Reach reach) {
+    Call call = floats(collective, count);
+    call.reach = reach;
+    return call;
+  };
+  constexpr std::size_t kLarge = 1 << 20;
+  CHECK(chosen(reaching(Collective::allreduce, 256, Reach::store), meeting(4)) == "exchange");
+  CHECK(chosen(reaching(Collective::allreduce, 257, Reach::store), meeting(4)) == "direct");
+  CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::store), meeting(4)) == "direct");
+  CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::read), meeting(4)) == "attach");
+  CHECK(chosen(reaching(Collective::allreduce, 1 << 15, Reach::read), meeting(4)) == "ring");
+  CHECK(chosen(reaching(Collective::reduce, kLarge, Reach::read), meeting(4)) == "chain");
+  CHECK(chosen(reaching(Collective::reduce, kLarge, Reach::store), meeting(4)) == "direct");
+  for (const Collective collective :
+       {Collective::broadcast, Collective::allgather, Collective::reduce_scatter, Collective::alltoall}) {
+    CHECK(chosen(reaching(collective, kLarge, Reach::read), meeting(4)) == "direct");
+    CHECK(chosen(reaching(collective, kLarge, Reach::store), meeting(4)) == "direct");
+    CHECK(chosen(reaching(collective, kLarge, Reach::none), meeting(4)) != "direct");
+    CHECK(chosen(reaching(collective, kLarge, Reach::store), network(4)) != "direct");
+    CHECK(chosen(reaching(collective, kLarge, Reach::store), meeting(1)) == "alone");
+  }
+  Call sums = reaching(Collective::allreduce, kLarge, Reach::store);
+  sums.accumulate = sums.invariant = sums.finish = true;
+  CHECK(chosen(sums, meeting(4)) == "direct");
+  const std::string why = decide(sums, meeting(4)).why;
+  CHECK(why.find("It needs ranks to load and store each other's buffers") != std::string::npos);
+
+  const Call apart = reaching(Collective::allreduce, kLarge, Reach::none);
+  CHECK(chosen(apart, meeting(4), {"direct", 0}) == "ring");
+  CHECK(decide(apart, meeting(4), {"direct", 0}).why.find("does not fit where ranks cannot reach") != std::string::npos);
+  CHECK(chosen(reaching(Collective::allreduce, 8, Reach::store), meeting(4), {"direct", 0}) == "direct");
+  CHECK(chosen(reaching(Collective::gather, kLarge, Reach::none), network(4), {"direct", 0}) == "direct");  // by messages
+}
+
+TEST_CASE("buffers are announced exactly where an algorithm would use it") {
+  for (const Collective collective : kCollectives)
+    for (Call call : calls(collective, 4))
+      for (const std::size_t count : {call.count, std::size_t{1000}, std::size_t{1} << 20})
+        for (const Topology& topology : {meeting(4), network(4), meeting(1)})
+          for (const Wish& wish : {Wish{}, Wish{"direct", 0}, Wish{"ring,tree,pairwise", 0}, Wish{"allreduce:attach", 0}})
+            for (const Reach reach : {Reach::none, Reach::store}) {
+              if (collective != Collective::barrier) call.count = count;
+              call.reach = reach;
+              call.root = std::min(call.root, topology.size - 1);
+              INFO(describe(call) << " " << wish.algorithm);
+              bool uses = false;
+              for (const Reach possible : {Reach::read, Reach::store}) {
+                Call reaching = call;
+                reaching.reach = possible;
+                for (int rank = 0; rank < topology.size && reaching.count < 2000; ++rank) {
+                  const Choice choice = choose(reaching, topology, wish);
+                  for (const Step& step : choice.algorithm->make(reaching, topology, rank, choice.chunk).steps)
+                    uses = uses || step.kind == Kind::meet;
+                }
+              }
+              if (call.count < 2000) REQUIRE(profits_from_reach(call, topology, wish) == uses);
+              Call other = call;
+              other.in_place = !call.in_place;
+              REQUIRE(profits_from_reach(call, topology, wish) == profits_from_reach(other, topology, wish));
+            }
+  CHECK(profits_from_reach(floats(Collective::allreduce, 1 << 20), meeting(2)));
+  CHECK_FALSE(profits_from_reach(floats(Collective::allreduce, 1), meeting(2)));
+  CHECK_FALSE(profits_from_reach(floats(Collective::allreduce, 1 << 20), network(2)));
+}
+
 TEST_CASE("why_not names what is wrong with a wish and what there is") {
   CHECK(why_not({"", 0}) == "");
   CHECK(why_not({"ring", 0}) == "");
   CHECK(why_not({"allreduce:ring,broadcast:tree", 0}) == "");
   CHECK(why_not({"rign", 0}).find("'rign'") != std::string::npos);
   CHECK(why_not({"rign", 0}).find("doubling") != std::string::npos);
-  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has tree") != std::string::npos);
+  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has direct, tree") != std::string::npos);
   CHECK(why_not({"allredcue:ring", 0}).find("'allredcue' is no collective") != std::string::npos);
   CHECK(why_not({"ring,", 0}) == "");
 }

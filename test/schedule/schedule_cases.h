@@ -27,6 +27,15 @@ inline Topology meeting(int size) {
   return topology;
 }
 
+// Whether the algorithm does this call; call.reach becomes what it needs for that.
+inline bool fits_within_reach(const Algorithm& algorithm, Call& call, const Topology& topology) {
+  for (const Reach reach : {Reach::none, Reach::read, Reach::store}) {
+    call.reach = reach;
+    if (algorithm.fits(call, topology)) return true;
+  }
+  return false;
+}
+
 inline std::string describe(const Call& call) {
   return text(name(call.collective), " of ", call.count, call.in_place ? " in place" : "", call.finish ? " avg" : "",
               call.accumulate ? " accumulate" : "", call.invariant ? " invariant" : "", " root ", call.root);
