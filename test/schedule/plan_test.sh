@@ -30,12 +30,18 @@ says 'drawn to' allreduce -r 4 -c 16 -a ring --svg "$directory/ring.svg"
 grep -q '</svg>' "$directory/ring.svg" || fail 'the drawing is not complete'
 says 'first that holds and fits: ring' explain allreduce -r 8 -c 1048576 --network
 says 'does not fit' explain allreduce -r 8 -c 1048576 --algorithm ring --invariant
+says 'fold all ranks' allreduce -r 4 -c 64 --reach store -a direct --view table
+says 'simulated: right' alltoall -r 5 -c 100 --reach read -a direct --in-place --simulate
+says '"owner": "each"' allreduce -r 4 -c 64 --reach read -a attach --json
+says 'holds and fits: direct' explain allreduce -r 8 -c 1048576 --reach store
+says 'where ranks cannot reach' explain allreduce -r 8 -c 1048576 -a direct
 says 'dissemination' --list
 says '"predicted_seconds"' allgather -r 3 -c 5 --json --simulate
 says 'Examples:' --help
 refuses "there is no algorithm 'rign'" allreduce -a rign
 refuses 'there is no rank 4' broadcast -r 4 --root 4
 refuses 'name a collective'
+refuses 'leave out --network' allreduce --network --reach read
 refuses 'too many elements' allgather -r 64 -c 1000000 --simulate
 refuses 'cannot write' allreduce --svg "$directory/no/such/place.svg"
 echo 'anello-plan: all as expected'

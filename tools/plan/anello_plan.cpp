@@ -36,6 +36,7 @@ const char* const kExamples = R"(Examples:
   anello-plan allreduce -r 4 -c 16 -a ring --svg ring.svg         the same as a drawing
   anello-plan allreduce -r 17 -c 1009 -a doubling --simulate      run on symbols in random orders, check, predict
   anello-plan explain allreduce -r 8 --count 1048576 --network    which line of the table decides, and why
+  anello-plan allreduce -r 4 --reach store -a direct --simulate   over memory that ranks load from and store into
   anello-plan --list                                              the algorithms
 )";
 
@@ -163,13 +164,16 @@ int explain(const Request& request) {
   std::cout << decision.choice.algorithm->name << ", chunks of " << decision.choice.chunk << " elements (" << chunk_bytes
             << " bytes)\n"
             << decision.why << "\n\n";
-  std::printf("%-6s %-9s %12s %12s  %-14s %10s\n", "rule", "where", "up to", "of all", "algorithm", "chunk");
+  std::printf("%-6s %-9s %-6s %8s %12s %12s  %-14s %10s\n", "rule", "where", "reach", "from", "up to", "of all", "algorithm",
+              "chunk");
   static const char* const places[] = {"anywhere", "memory", "network"};
+  static const char* const reaches[] = {"any", "read", "store"};
   const auto bound = [](std::size_t bytes) { return bytes == SIZE_MAX ? std::string("any") : text(bytes); };
   for (const schedule::Rule& rule : schedule::rules()) {
     if (rule.collective != request.call().collective) continue;
-    std::printf("%-4td %s %-9s %12s %12s  %-14s %10zu\n", &rule - schedule::rules().data() + 1,
+    std::printf("%-4td %s %-9s %-6s %8zu %12s %12s  %-14s %10zu\n", &rule - schedule::rules().data() + 1,
                 &rule == decision.rule ? "*" : " ", places[static_cast<int>(rule.where)],
+                reaches[static_cast<int>(rule.reach)], rule.from_bytes,
                 bound(rule.up_to_bytes).c_str(), bound(rule.up_to_bytes_total).c_str(),
                 std::string(rule.algorithm).c_str(), rule.chunk_bytes);
   }

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <map>
+
 namespace anello::plan {
 
 using schedule::Collective;
@@ -22,6 +24,7 @@ schedule::Call Request::call() const {
   call.finish = average && reduces && !schedule::is_prefix(call.collective);
   call.accumulate = accumulate && reduces;
   call.invariant = invariant && reduces;
+  call.reach = reach;
   return call;
 }
 
@@ -59,6 +62,10 @@ void add_options(CLI::App& app, Request& request) {
   app.add_flag("--oversubscribed", request.oversubscribed, "more ranks than processors")->group(place);
   app.add_option("--board-bytes", request.board_bytes, "largest payload on the shared board; 0: no board")
       ->capture_default_str()->group(place);
+  static const std::map<std::string, schedule::Reach> reaches = {
+      {"none", schedule::Reach::none}, {"read", schedule::Reach::read}, {"store", schedule::Reach::store}};
+  app.add_option("--reach", request.reach, "what ranks can do with each other's buffers: none, read, store")
+      ->transform(CLI::CheckedTransformer(reaches))->default_str("none")->group(place);
   const auto plan = "The plan";
   app.add_option("-a,--algorithm", request.algorithm, "as ANELLO_ALGORITHM; default: what the table chooses")
       ->group(plan);
@@ -71,6 +78,8 @@ std::string why_not(const Request& request) {
   if (request.collective.empty()) return "name a collective, for instance: anello-plan allreduce --ranks 4 --count 16";
   if (request.root < 0 || request.root >= request.ranks)
     return text("there is no rank ", request.root, " among ", request.ranks, "; --root takes 0 to ", request.ranks - 1);
+  if (request.reach != schedule::Reach::none && request.network)
+    return "--reach is of ranks that meet in memory: leave out --network";
   constexpr std::size_t kMostElements = std::size_t{1} << 40;
   if (request.count > kMostElements) return text("--count takes at most ", kMostElements);
   return schedule::why_not(request.wish());

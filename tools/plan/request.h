@@ -26,6 +26,7 @@ struct Request {
   bool network = false;
   bool oversubscribed = false;
   std::size_t board_bytes = 16 * 1024;  // as the arena has it
+  schedule::Reach reach = schedule::Reach::none;
 
   std::string algorithm;
   std::size_t chunk = 0;        // elements
