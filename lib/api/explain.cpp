@@ -46,6 +46,8 @@ json of_rule(const schedule::Rule* rule) {
   return {{"number", rule - schedule::rules().data() + 1},
           {"algorithm", rule->algorithm},
           {"where", places[static_cast<int>(rule->where)]},
+          {"reach", schedule::name(rule->reach)},
+          {"from_bytes", rule->from_bytes},
           {"up_to_bytes", bound(rule->up_to_bytes)},
           {"up_to_bytes_total", bound(rule->up_to_bytes_total)}};
 }

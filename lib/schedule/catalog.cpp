@@ -165,4 +165,13 @@ const char* name(Collective collective) {
   return "unknown";
 }
 
+const char* name(Reach reach) {
+  switch (reach) {
+    case Reach::none: return "none";
+    case Reach::read: return "read";
+    case Reach::store: return "store";
+  }
+  return "unknown";
+}
+
 }  // namespace anello::schedule

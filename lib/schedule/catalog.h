@@ -45,5 +45,6 @@ std::string names_that_fit(const Call& call, const Topology& topology);
 std::string why_not(const Wish& wish);
 
 const char* name(Collective collective);
+const char* name(Reach reach);
 
 }  // namespace anello::schedule

@@ -23,7 +23,7 @@ struct Rule {
   std::size_t up_to_bytes_total;  // of all ranks' payloads
   std::string_view algorithm;
   std::size_t chunk_bytes;
-  Reach reach = Reach::none;   // at least this much
+  Reach reach = Reach::none;   // what ranks must be able to do with each other's buffers, at least
   std::size_t from_bytes = 0;  // of one rank's payload
 };
 

@@ -62,12 +62,7 @@ class Machine {
   const Schedule& schedule(int rank) const { return schedules_[static_cast<std::size_t>(rank)]; }
   Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   double bytes(const Slice& slice) const { return static_cast<double>(slice.count * call_.element_bytes); }
-  std::size_t lane_of(int rank, int peer) const {
-    const auto& lanes = schedule(rank).lanes;
-    return static_cast<std::size_t>(
-        std::lower_bound(lanes.begin(), lanes.end(), peer, [](const Lane& l, int p) { return l.peer < p; }) -
-        lanes.begin());
-  }
+  std::size_t lane_of(int rank, int peer) const { return lane_to(schedule(rank), peer); }
   void list(double at_s, int rank, std::uint32_t step) { items_.push({at_s, order_++, rank, step}); }
 
   void ready(int rank, std::uint32_t step) {
@@ -103,10 +98,10 @@ class Machine {
     if (posts_.size() < schedules_.size()) return;
     const double met_s = posted_s_ + cost_.latency_s + cost_.message_s;
     posted_s_ = 0;
-    for (const Item& item : std::exchange(posts_, {})) {  // the last of which may be ready for the next
+    const double byte_s = size_ * std::max(cost_.reduce_byte_s, cost_.copy_byte_s);
+    for (const Item& item : std::exchange(posts_, {})) {  // what follows the first may be the next of these
       const Step& what = schedule(item.rank).steps[item.step];
-      const double read_s = what.kind == Kind::meet ? 0 : bytes(what.into) * size_ * std::max(cost_.reduce_byte_s, cost_.copy_byte_s);
-      done(item, item.at_s, met_s + read_s);
+      done(item, item.at_s, met_s + (what.kind == Kind::meet ? 0 : bytes(what.into) * byte_s));
     }
   }
   // The first line of a peer's memory takes as long as a message; then all that is loaded and stored counts.

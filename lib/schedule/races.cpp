@@ -71,7 +71,8 @@ class Races {
     for (std::size_t s = own.steps.size(); s-- > 0;)
       for (std::uint32_t f = own.follower_begin[s]; f < own.follower_begin[s + 1]; ++f) {
         const std::uint32_t follower = own.followers[f];
-        result[s].before = std::min({result[s].before, result[follower].before, number[follower] > 0 ? number[follower] : SIZE_MAX});
+        const std::size_t before = number[follower] > 0 ? number[follower] : result[follower].before;
+        result[s].before = std::min(result[s].before, before);
       }
     meets_.push_back(meets);
     return result;
@@ -95,15 +96,16 @@ class Races {
 
   void check(int owner, const Access& access) {
     if (access.when.before == SIZE_MAX)
-      problem_ = text(where(access.rank, access.step), " touches a buffer that rank ", owner, " may have taken back: no meet follows");
+      problem_ = text(where(access.rank, access.step), " touches a buffer that rank ", owner,
+                      " may have taken back: no meet follows");
     for (const Access& other : at(owner)) {
       const bool overlap = other.slice.buffer == access.slice.buffer &&
                            other.slice.offset < access.slice.offset + access.slice.count &&
                            access.slice.offset < other.slice.offset + other.slice.count;
       const bool apart = access.when.before <= other.when.after || other.when.before <= access.when.after;
       if (other.rank == access.rank || !(other.writes || access.writes) || !overlap || apart) continue;
-      problem_ = text(where(access.rank, access.step), " and ", where(other.rank, other.step), " both touch rank ", owner, "'s ",
-                      describe(other.slice), ": no meet keeps them apart");
+      problem_ = text(where(access.rank, access.step), " and ", where(other.rank, other.step), " both touch rank ", owner,
+                      "'s ", describe(other.slice), ": no meet keeps them apart");
     }
   }
 

@@ -3,6 +3,7 @@
 // executor, simulated by simulate.h, printed by print.h, cached by the communicator.
 #include "schedule/step.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -87,5 +88,12 @@ struct Schedule {
   std::size_t scratch = 0;                    // elements of each private buffer
   std::size_t accumulator = 0;
 };
+
+// Which of its lanes leads to peer; lanes.size(): none.
+inline std::size_t lane_to(const Schedule& schedule, int peer) {
+  const auto& lanes = schedule.lanes;
+  const auto at = std::lower_bound(lanes.begin(), lanes.end(), peer, [](const Lane& l, int p) { return l.peer < p; });
+  return static_cast<std::size_t>((at != lanes.end() && at->peer != peer ? lanes.end() : at) - lanes.begin());
+}
 
 }  // namespace anello::schedule

@@ -25,7 +25,11 @@ class Simulation {
  public:
   Simulation(const std::vector<Call>& calls, const Topology& topology, const std::vector<Schedule>& schedules,
              const Interleaving& interleaving)
-      : calls_(calls, topology.size), call_(calls_.shared()), size_(topology.size), schedules_(schedules), interleaving_(interleaving) {}
+      : calls_(calls, topology.size),
+        call_(calls_.shared()),
+        size_(topology.size),
+        schedules_(schedules),
+        interleaving_(interleaving) {}
 
   Outcome run() {
     if (schedules_.size() != static_cast<std::size_t>(size_)) {
@@ -104,7 +108,10 @@ class Simulation {
         memory(r, inside ? Buffer::output : Buffer::input)[offset + i] = leaf(r, i);
       at(r).waits = schedule(r).waits;
       if (tokens()) at(r).knowledge.assign(schedule(r).steps.size(), Knowledge(schedules_.size() / 64 + 1));
-      for (const Lane& lane : schedule(r).lanes) at(r).lanes.push_back({0, 0, false, false, lane_to(schedule(lane.peer), r), {}});
+      for (const Lane& lane : schedule(r).lanes) {
+        at(r).lanes.emplace_back();
+        at(r).lanes.back().back = lane_to(schedule(lane.peer), r);
+      }
     }
   }
 
@@ -247,7 +254,8 @@ class Simulation {
   }
   void finish(int rank, std::uint32_t step, std::vector<Symbol>& elements) {
     for (Symbol& element : elements) {
-      if (element.inputs != static_cast<std::uint32_t>(size_) && !is_prefix(call_.collective)) wrong(where(rank, step), " finishes a partial result");
+      if (element.inputs != static_cast<std::uint32_t>(size_) && !is_prefix(call_.collective))
+        wrong(where(rank, step), " finishes a partial result");
       if (element.finished) wrong(where(rank, step), " finishes twice");
       if (call_.finish) element = finished(element);
     }

@@ -256,8 +256,8 @@ class Drawing {
       words(x + 25, y, 12, "#4b5563", what);
       x += advance;
     };
-    entry("hsl(212,70%,92%)", "none", "arrives, is reduced: +, fold", 190);
-    entry("hsl(212,58%,42%)", "none", "arrives as it is", 130);
+    entry("hsl(212,70%,92%)", "none", "arrives and is reduced", 180);
+    entry("hsl(212,58%,42%)", "none", "arrives as it is", 140);
     entry("#ffffff", "4 2", "local: copy, fold, finish", 190);
     words(x, y, 12, "#4b5563", "colour: place in the vector");
   }

@@ -3,8 +3,6 @@
 #include "base/text.h"
 #include "schedule/print.h"
 
-#include <algorithm>
-
 namespace anello::schedule {
 namespace {
 
@@ -85,12 +83,6 @@ class Inspection {
 
 std::string why_malformed(const Calls& calls, const std::vector<Schedule>& schedules) {
   return Inspection(calls, schedules).run();
-}
-
-std::size_t lane_to(const Schedule& schedule, int peer) {
-  const auto& lanes = schedule.lanes;
-  const auto at = std::lower_bound(lanes.begin(), lanes.end(), peer, [](const Lane& l, int p) { return l.peer < p; });
-  return static_cast<std::size_t>((at != lanes.end() && at->peer != peer ? lanes.end() : at) - lanes.begin());
 }
 
 }  // namespace anello::schedule

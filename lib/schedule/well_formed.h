@@ -11,7 +11,4 @@ namespace anello::schedule {
 // "" where they are, else the first thing that is not.
 std::string why_malformed(const Calls& calls, const std::vector<Schedule>& schedules);
 
-// rank's lane to peer; past the end where it has none.
-std::size_t lane_to(const Schedule& schedule, int peer);
-
 }  // namespace anello::schedule

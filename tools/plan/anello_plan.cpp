@@ -167,13 +167,12 @@ int explain(const Request& request) {
   std::printf("%-6s %-9s %-6s %8s %12s %12s  %-14s %10s\n", "rule", "where", "reach", "from", "up to", "of all", "algorithm",
               "chunk");
   static const char* const places[] = {"anywhere", "memory", "network"};
-  static const char* const reaches[] = {"any", "read", "store"};
   const auto bound = [](std::size_t bytes) { return bytes == SIZE_MAX ? std::string("any") : text(bytes); };
   for (const schedule::Rule& rule : schedule::rules()) {
     if (rule.collective != request.call().collective) continue;
     std::printf("%-4td %s %-9s %-6s %8zu %12s %12s  %-14s %10zu\n", &rule - schedule::rules().data() + 1,
                 &rule == decision.rule ? "*" : " ", places[static_cast<int>(rule.where)],
-                reaches[static_cast<int>(rule.reach)], rule.from_bytes,
+                schedule::name(rule.reach), rule.from_bytes,
                 bound(rule.up_to_bytes).c_str(), bound(rule.up_to_bytes_total).c_str(),
                 std::string(rule.algorithm).c_str(), rule.chunk_bytes);
   }
@@ -219,7 +218,8 @@ int show(const Request& request, const View& view) {
   if (view.name == "table" || (view.name.empty() && wide && !quiet))
     std::cout << schedule::table(schedules);
   else if (view.name == "grid" || !quiet)
-    std::cout << schedule::grid(call, topology, schedules) << "\n> sends to, < gets from, + gets from and reduces, = reads the memory of\n";
+    std::cout << schedule::grid(call, topology, schedules)
+              << "\n> sends to, < gets from, + gets from and reduces, = reads the memory of\n";
   if (view.simulate) print_verdict(verdict, call);
   if (!view.svg_file.empty()) std::cout << "drawn to " << view.svg_file << '\n';
   return status;

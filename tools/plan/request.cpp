@@ -62,8 +62,9 @@ void add_options(CLI::App& app, Request& request) {
   app.add_flag("--oversubscribed", request.oversubscribed, "more ranks than processors")->group(place);
   app.add_option("--board-bytes", request.board_bytes, "largest payload on the shared board; 0: no board")
       ->capture_default_str()->group(place);
-  static const std::map<std::string, schedule::Reach> reaches = {
-      {"none", schedule::Reach::none}, {"read", schedule::Reach::read}, {"store", schedule::Reach::store}};
+  std::map<std::string, schedule::Reach> reaches;
+  for (const schedule::Reach each : {schedule::Reach::none, schedule::Reach::read, schedule::Reach::store})
+    reaches[schedule::name(each)] = each;
   app.add_option("--reach", request.reach, "what ranks can do with each other's buffers: none, read, store")
       ->transform(CLI::CheckedTransformer(reaches))->default_str("none")->group(place);
   const auto plan = "The plan";
