@@ -98,10 +98,11 @@ const std::vector<Rule>& rules() {
   using enum Where;
   using enum Reach;
   static const std::vector<Rule> table = {
-      // collective    where     bytes     of all     algorithm        chunk      reach  from bytes
+      // collective    where     bytes     of all     algorithm        chunk       reach, from bytes
+      // Over peers' memory the executor cuts, and looks whether the call still lives, every 256 KiB.
       {allreduce,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {allreduce,      memory,   kAny,     kAny,      "direct",        64 * kKiB, store, kKiB + 1},
-      {allreduce,      memory,   kAny,     kAny,      "attach",        64 * kKiB, read,  512 * kKiB},
+      {allreduce,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
+      {allreduce,      memory,   kAny,     kAny,      "attach",        256 * kKiB, read, 512 * kKiB},
       {allreduce,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {allreduce,      anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
@@ -112,19 +113,19 @@ const std::vector<Rule>& rules() {
       {allreduce,      network,  kAny,     kAny,      "pairwise",      128 * kKiB},
 
       {broadcast,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {broadcast,      memory,   kAny,     kAny,      "direct",        64 * kKiB, read, kKiB + 1},
+      {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, read, kKiB + 1},
       {broadcast,      memory,   kAny,     kAny,      "tree",          64 * kKiB},
       {broadcast,      network,  kAny,     kAny,      "tree",          128 * kKiB},
 
       {allgather,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {allgather,      memory,   kAny,     kAny,      "direct",        64 * kKiB, read, kKiB + 1},
+      {allgather,      memory,   kAny,     kAny,      "direct",        256 * kKiB, read, kKiB + 1},
       {allgather,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allgather,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {allgather,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {allgather,      network,  kAny,     kAny,      "ring",          128 * kKiB},
 
       {reduce_scatter, anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {reduce_scatter, memory,   kAny,     kAny,      "direct",        64 * kKiB, read, kKiB + 1},
+      {reduce_scatter, memory,   kAny,     kAny,      "direct",        256 * kKiB, read, kKiB + 1},
       {reduce_scatter, anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {reduce_scatter, anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {reduce_scatter, anywhere, 64 * kKiB, kAny,     "pairwise",      64 * kKiB},
@@ -138,7 +139,7 @@ const std::vector<Rule>& rules() {
       {barrier,        anywhere, kAny,     kAny,      "dissemination", 64 * kKiB},
 
       {reduce,         anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {reduce,         memory,   kAny,     kAny,      "direct",        64 * kKiB, store, kKiB + 1},
+      {reduce,         memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
       {reduce,         anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {reduce,         anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {reduce,         anywhere, 64 * kKiB, kAny,     "tree",          64 * kKiB},

@@ -2,6 +2,7 @@
 #include "schedule/print.h"
 #include "schedule/simulate.h"
 #include "schedule/svg.h"
+#include "schedule/totals.h"
 #include "schedule_cases.h"
 
 #include <catch2/catch.hpp>
@@ -105,4 +106,37 @@ TEST_CASE("the prediction is what a ring costs on paper") {
   const std::vector<Schedule> chunked = make_all(*find(Collective::allreduce, "ring"), call, topology, 10);
   // The sender's port is never idle for long: reducing and latency hide behind the next chunks.
   CHECK(predict(call, topology, chunked, cost).seconds < 6 * (10 * 7.0) + 30);
+}
+
+TEST_CASE("the prediction over peers' memory is what the bytes cost on paper") {
+  // 4 ranks, 4 blocks of 128 bytes.
+  Call call = a_call(Collective::allreduce, 512);
+  call.reach = Reach::store;
+  const Topology topology = meeting(4);
+  Cost cost;
+  cost.latency_s = 7;
+  cost.message_s = 2;
+  cost.memory_byte_s = 0.5;
+  const auto seconds = [&](const char* name) {
+    return predict(call, topology, make_all(*find(Collective::allreduce, name), call, topology, 1), cost).seconds;
+  };
+  const double meet = 7 + 2;
+  CHECK(seconds("direct") == Approx(2 + 8 * 128 * 0.5 + meet));
+  CHECK(seconds("attach") == Approx(2 + 5 * 128 * 0.5 + meet + 3 * (2 + 2 * 128 * 0.5) + meet));
+}
+
+TEST_CASE("totals count what is loaded from and stored into peers' buffers") {
+  Call call = a_call(Collective::allreduce, 512);
+  call.reach = Reach::store;
+  const auto of = [&](const char* name) {
+    const Algorithm& algorithm = *find(Collective::allreduce, name);
+    return totals(call, 4, 1, algorithm.make(call, meeting(4), 1, 1));
+  };
+  CHECK(of("direct").received == 3 * 128);
+  CHECK(of("direct").sent == 3 * 128);
+  CHECK(of("direct").reduced == 3 * 128);
+  CHECK(of("attach").received == 2 * 3 * 128);
+  CHECK(of("attach").sent == 0);
+  CHECK(of("attach").copied == 0);
+  CHECK(of("attach").messages == 0);
 }

@@ -57,3 +57,25 @@ TEST_CASE("block numbers run around in both directions") {
   CHECK(wrap(-9, 4) == 3);
   CHECK(wrap(8, 4) == 0);
 }
+
+TEST_CASE("aligned blocks cover a vector once, begin at multiples of the unit, and differ by at most one") {
+  for (const std::size_t unit : {1u, 4u, 16u})
+    for (const int blocks : {1, 2, 3, 8})
+      for (const std::size_t count : {0u, 1u, 15u, 16u, 17u, 64u, 127u, 128u, 129u, 1000u}) {
+        INFO(count << " in " << blocks << " by " << unit);
+        std::size_t next = 0;
+        const std::size_t longest = aligned_block(count, blocks, unit, 0).count;
+        for (int b = 0; b < blocks; ++b) {
+          const Part block = aligned_block(count, blocks, unit, b);
+          REQUIRE(block.offset == next);
+          if (block.count > 0) {
+            REQUIRE(block.offset % unit == 0);
+            REQUIRE(block.count <= longest);
+          }
+          // The last block with something in it may end before its unit does.
+          if (next + block.count < count) REQUIRE(block.count + unit >= longest);
+          next += block.count;
+        }
+        REQUIRE(next == count);
+      }
+}
