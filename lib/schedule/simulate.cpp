@@ -1,8 +1,10 @@
 #include "schedule/simulate.h"
 
 #include "base/text.h"
+#include "schedule/arithmetic.h"
 #include "schedule/calls.h"
 #include "schedule/expected.h"
+#include "schedule/knowledge.h"
 #include "schedule/print.h"
 #include "schedule/races.h"
 #include "schedule/symbol.h"
@@ -14,12 +16,6 @@
 
 namespace anello::schedule {
 namespace {
-
-using Knowledge = std::vector<std::uint64_t>;  // a bit a rank: has entered the call
-
-void learn(Knowledge& into, const Knowledge& from) {
-  for (std::size_t w = 0; w < into.size(); ++w) into[w] |= from[w];
-}
 
 class Simulation {
  public:
@@ -107,7 +103,7 @@ class Simulation {
       for (std::size_t i = 0; i < input_count(calls_.of(r), size_, r); ++i)
         memory(r, inside ? Buffer::output : Buffer::input)[offset + i] = leaf(r, i);
       at(r).waits = schedule(r).waits;
-      if (tokens()) at(r).knowledge.assign(schedule(r).steps.size(), Knowledge(schedules_.size() / 64 + 1));
+      if (tokens()) at(r).knowledge.assign(schedule(r).steps.size(), Knowledge(schedules_.size()));
       for (const Lane& lane : schedule(r).lanes) {
         at(r).lanes.emplace_back();
         at(r).lanes.back().back = lane_to(schedule(lane.peer), r);
@@ -118,13 +114,9 @@ class Simulation {
   void start() {
     for (int r = 0; r < size_; ++r)
       for (std::uint32_t s = 0; s < schedule(r).steps.size(); ++s) {
-        if (tokens()) know(r, s, r);
+        if (tokens()) at(r).knowledge[s].learn(r);
         if (at(r).waits[s] == 0) ready(r, s);
       }
-  }
-  void know(int rank, std::uint32_t step, int of) {
-    const auto bit = static_cast<std::size_t>(of);
-    at(rank).knowledge[step][bit / 64] |= std::uint64_t{1} << (bit % 64);
   }
 
   // Whatever this made possible goes to events_.
@@ -185,7 +177,7 @@ class Simulation {
     const std::uint32_t step = step_of(event);
     const Step& what = schedule(event.rank).steps[step];
     switch (event.what) {
-      case What::local: local(event.rank, step, what); return complete(event.rank, step);
+      case What::local: compute(event.rank, step, what); return complete(event.rank, step);
       case What::post: return post(event.rank, step, what);
       case What::gather: gather(event.rank, what); return complete(event.rank, step);
       case What::arrive: return wait_for_all({What::leave, event.rank, step});
@@ -214,56 +206,18 @@ class Simulation {
       if (owner != rank) outcome_.traffic[static_cast<std::size_t>(rank)].sent += there.count;
     });
   }
-  std::vector<Symbol> folded(int rank, std::uint32_t step, const std::vector<Symbol>& left,
-                             const std::vector<Symbol>& right) {
-    std::vector<Symbol> result(left.size());
-    const bool rounds = call_.accumulate && schedule(rank).steps[step].into.buffer != Buffer::accumulator;
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      result[i] = combine(left[i], right[i]);
-      if (left[i].finished || right[i].finished) wrong(where(rank, step), " reduces what was finished");
-      if (rounds && size_ > 2) wrong(where(rank, step), " rounds a partial result");
-    }
-    return result;
-  }
-
-  void local(int rank, std::uint32_t step, const Step& what) {
-    std::vector<Symbol> from = read(rank, step, what.from);
-    if (what.kind == Kind::reduce) {
-      const std::vector<Symbol> into = read(rank, step, what.into);
-      from = what.reversed ? folded(rank, step, from, into) : folded(rank, step, into, from);
-    } else if (what.kind == Kind::fold) {
-      from = all_folded(rank, step, from);
-    } else if (what.kind == Kind::finish) {
-      finish(rank, step, from);
-    } else if (what.from.buffer == Buffer::accumulator && what.into.buffer != Buffer::accumulator) {
-      wrong(where(rank, step), " takes an accumulator without finishing it");
-    }
-    write(rank, what.into, from);
-  }
-  // In rank order, from all ranks' slices one after the other; nothing is rounded on the way.
-  std::vector<Symbol> all_folded(int rank, std::uint32_t step, const std::vector<Symbol>& all) {
-    const std::size_t count = all.size() / schedules_.size();
-    std::vector<Symbol> result(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].finished) wrong(where(rank, step), " reduces what was finished");
-      if (i >= count) result[i % count] = combine(result[i % count], all[i]);
-    }
-    if (call_.finish)
-      for (Symbol& element : result) element = finished(element);
-    return result;
-  }
-  void finish(int rank, std::uint32_t step, std::vector<Symbol>& elements) {
-    for (Symbol& element : elements) {
-      if (element.inputs != static_cast<std::uint32_t>(size_) && !is_prefix(call_.collective))
-        wrong(where(rank, step), " finishes a partial result");
-      if (element.finished) wrong(where(rank, step), " finishes twice");
-      if (call_.finish) element = finished(element);
-    }
+  // The step's result, of what it reads and, with recv_reduce, what arrived.
+  void compute(int rank, std::uint32_t step, const Step& what, const std::vector<Symbol>& arrived = {}) {
+    const std::vector<Symbol> from = read(rank, step, what.from);
+    const std::vector<Symbol> other = what.kind == Kind::reduce ? read(rank, step, what.into) : arrived;
+    std::string problem;
+    write(rank, what.into, arithmetic_.result(what, from, other, problem));
+    if (!problem.empty()) wrong(where(rank, step), " ", problem);
   }
 
   void send(int rank, std::uint32_t l, std::uint32_t step, const Step& what) {
     LaneState& state = at(rank).lanes[l];
-    Message message{read(rank, step, what.from), {}};
+    Message message{read(rank, step, what.from), Knowledge{}};
     if (tokens()) message.knowledge = at(rank).knowledge[step];
     outcome_.traffic[static_cast<std::size_t>(rank)].sent += what.from.count;
     ++outcome_.traffic[static_cast<std::size_t>(rank)].messages;
@@ -278,13 +232,11 @@ class Simulation {
     LaneState& state = at(rank).lanes[l];
     Message message = std::move(state.arriving.front());
     state.arriving.pop_front();
-    if (what.kind == Kind::recv_reduce) {
-      const std::vector<Symbol> from = read(rank, step, what.from);
-      message.elements =
-          what.reversed ? folded(rank, step, message.elements, from) : folded(rank, step, from, message.elements);
-    }
-    write(rank, what.into, message.elements);
-    if (tokens()) learn(at(rank).knowledge[step], message.knowledge);
+    if (what.kind == Kind::recv_reduce)
+      compute(rank, step, what, message.elements);
+    else
+      write(rank, what.into, message.elements);
+    if (tokens()) at(rank).knowledge[step].learn(message.knowledge);
     outcome_.traffic[static_cast<std::size_t>(rank)].received += what.into.count;
     ++state.received;
     state.receive_listed = false;
@@ -304,7 +256,7 @@ class Simulation {
     events_.insert(events_.end(), waiting_.begin(), waiting_.end());
     if (tokens())
       for (const Event& event : waiting_)
-        for (int r = 0; r < size_; ++r) know(event.rank, event.index, r);
+        for (int r = 0; r < size_; ++r) at(event.rank).knowledge[event.index].learn(r);
     waiting_.clear();
   }
   void gather(int rank, const Step& what) {
@@ -323,7 +275,7 @@ class Simulation {
     ++at(rank).done;
     for (std::uint32_t f = own.follower_begin[step]; f < own.follower_begin[step + 1]; ++f) {
       const std::uint32_t follower = own.followers[f];
-      if (tokens()) learn(at(rank).knowledge[follower], at(rank).knowledge[step]);
+      if (tokens()) at(rank).knowledge[follower].learn(at(rank).knowledge[step]);
       if (--at(rank).waits[follower] == 0) ready(rank, follower);
     }
   }
@@ -347,12 +299,11 @@ class Simulation {
     return text("rank ", rank, " never ends");
   }
   void check_knowledge(int rank) {
-    Knowledge all(schedules_.size() / 64 + 1);
-    all[static_cast<std::size_t>(rank) / 64] |= std::uint64_t{1} << (static_cast<std::size_t>(rank) % 64);
-    for (const Knowledge& knowledge : at(rank).knowledge) learn(all, knowledge);
+    Knowledge all(schedules_.size());
+    all.learn(rank);
+    for (const Knowledge& knowledge : at(rank).knowledge) all.learn(knowledge);
     for (int r = 0; r < size_; ++r) {
-      const bool known = (all[static_cast<std::size_t>(r) / 64] >> (static_cast<std::size_t>(r) % 64) & 1) != 0;
-      if (!known && (call_.collective != Collective::broadcast || r == call_.root))
+      if (!all.has(r) && (call_.collective != Collective::broadcast || r == call_.root))
         return wrong("rank ", rank, " leaves before rank ", r, " has come");
     }
   }
@@ -367,6 +318,7 @@ class Simulation {
   std::vector<Event> events_;  // what can happen now
   std::vector<Event> waiting_;  // for the last rank to post or arrive
   std::uint64_t random_ = 0;
+  const Arithmetic arithmetic_{call_, size_};
 };
 
 }  // namespace
