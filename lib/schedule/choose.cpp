@@ -99,7 +99,7 @@ const std::vector<Rule>& rules() {
   using enum Reach;
   static const std::vector<Rule> table = {
       // collective    where     bytes     of all     algorithm        chunk       reach, from bytes
-      // Over peers' memory the executor cuts, and looks whether the call still lives, every 256 KiB.
+      // Over peers' memory the executor cuts, every 256 KiB; larger chunks are what ranks in place set aside at a time.
       {allreduce,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       {allreduce,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
       {allreduce,      memory,   kAny,     kAny,      "attach",        256 * kKiB, read, 512 * kKiB},
@@ -125,7 +125,7 @@ const std::vector<Rule>& rules() {
       {allgather,      network,  kAny,     kAny,      "ring",          128 * kKiB},
 
       {reduce_scatter, anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {reduce_scatter, memory,   kAny,     kAny,      "direct",        256 * kKiB, read, kKiB + 1},
+      {reduce_scatter, memory,   kAny,     kAny,      "direct",        4 * kMiB, read, kKiB + 1},
       {reduce_scatter, anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {reduce_scatter, anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {reduce_scatter, anywhere, 64 * kKiB, kAny,     "pairwise",      64 * kKiB},
@@ -161,7 +161,7 @@ const std::vector<Rule>& rules() {
       {scatter,        anywhere, kAny,     kAny,      "direct",        64 * kKiB},
 
       {alltoall,       anywhere, kAny,     kAny,      "alone",         256 * kKiB},
-      {alltoall,       memory,   kAny,     kAny,      "direct",        256 * kKiB, read, kKiB + 1},
+      {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, read, kKiB + 1},
       {alltoall,       anywhere, 8 * kKiB, 64 * kKiB, "exchange",      256 * kKiB},
       {alltoall,       anywhere, 0,        kAny,      "dissemination", 256 * kKiB},
       {alltoall,       anywhere, kAny,     kAny,      "pairwise",      256 * kKiB},

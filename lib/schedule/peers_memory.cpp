@@ -19,6 +19,20 @@ Part own_block(const Call& call, int size, int rank) {
 // P parts of call.count elements.
 Part part_of(const Call& call, int rank) { return {static_cast<std::size_t>(rank) * call.count, call.count}; }
 
+// A part of every vector, whose results take the place of inputs where ranks are in place: those set a chunk aside, meet
+// when all have loaded what they need of it, and put it in its place. Who need not set aside loads all at once, and meets
+// as often.
+template <class Load, class Place>
+void in_rounds(Builder& steps, std::size_t count, std::size_t chunk, bool aside, Load&& load, Place&& place) {
+  const Split split(count, 1, chunk);
+  if (!aside) load(Part{0, count});
+  for (std::size_t c = 0; c < split.chunks(); ++c) {
+    if (aside) load(split.chunk(0, c));
+    steps.meet();
+    if (aside) place(split.chunk(0, c));
+  }
+}
+
 }  // namespace
 
 // 2 P of the vector's bytes move, the fewest: each element is loaded from P inputs and stored into P outputs while it is
@@ -54,15 +68,15 @@ Schedule direct_reduce(const Call& call, const Topology& topology, int rank, std
   return std::move(steps).build();
 }
 
-Schedule direct_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t) {
+Schedule direct_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("direct", call, topology, rank);
-  const Part result{0, call.count};
+  const std::size_t first = part_of(call, rank).offset;
   // In place the result takes the place of block 0 of the inputs, which rank 0 folds, perhaps later.
   const bool aside = call.in_place && rank != 0;
-  const Slice folded = aside ? Slice{Buffer::scratch, 0, call.count} : output(result);
-  steps.fold(folded, input_of(kEach, part_of(call, rank)));
-  steps.meet();
-  if (aside) steps.copy(output(result), folded);
+  in_rounds(steps, call.count, chunk, aside, [&](Part part) {
+    const Slice folded = aside ? Slice{Buffer::scratch, 0, part.count} : output(part);
+    steps.fold(folded, input_of(kEach, {first + part.offset, part.count}));
+  }, [&](Part part) { steps.copy(output(part), {Buffer::scratch, 0, part.count}); });
   return std::move(steps).build();
 }
 
@@ -85,19 +99,23 @@ Schedule direct_broadcast(const Call& call, const Topology& topology, int rank, 
   return std::move(steps).build();
 }
 
-Schedule direct_alltoall(const Call& call, const Topology& topology, int rank, std::size_t) {
+Schedule direct_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const int size = topology.size;
   Builder steps("direct", call, topology, rank);
   // In place the parts that arrive take the place of those that others still need.
-  const Buffer results = call.in_place ? Buffer::scratch : Buffer::output;
-  const auto arrived = [&](int d) {
-    const Part part = part_of(call, call.in_place ? d - 1 : wrap(rank + d, topology.size));
-    return Slice{results, part.offset, part.count};
+  const auto there = [&](int d, Part part) {
+    return output({part_of(call, wrap(rank + d, size)).offset + part.offset, part.count});
   };
-  for (int d = 1; d < topology.size; ++d)
-    steps.copy(arrived(d), input_of(wrap(rank + d, topology.size), part_of(call, rank)));
-  steps.meet();
-  if (call.in_place)
-    for (int d = 1; d < topology.size; ++d) steps.copy(output(part_of(call, wrap(rank + d, topology.size))), arrived(d));
+  const auto set_aside = [&](int d, Part part) {
+    return Slice{Buffer::scratch, static_cast<std::size_t>(d - 1) * part.count, part.count};
+  };
+  in_rounds(steps, call.count, chunk, call.in_place, [&](Part part) {
+    for (int d = 1; d < size; ++d)
+      steps.copy(call.in_place ? set_aside(d, part) : there(d, part),
+                 input_of(wrap(rank + d, size), {part_of(call, rank).offset + part.offset, part.count}));
+  }, [&](Part part) {
+    for (int d = 1; d < size; ++d) steps.copy(there(d, part), set_aside(d, part));
+  });
   steps.copy(output(part_of(call, rank)), input(part_of(call, rank)));
   return std::move(steps).build();
 }
