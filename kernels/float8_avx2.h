@@ -35,10 +35,10 @@ Unpacked upper_bytes(__m256i bytes) {
   return {_mm256_unpacklo_epi8(zero, bytes), _mm256_unpackhi_epi8(zero, bytes)};
 }
 
-// Of float16, float32 and back. What comes back is rounded twice in all, to float16 and then to 8 bits, which is as good
-// as once for a sum or product of two: where a sum has more bits than a float16, the smaller operand is too small to
-// bring the larger one near a tie, and a product has twice its factors' bits, 8 at most. Where the spacing stays, near
-// zero, ties are no products of such factors. (The test of all pairs says so, too.)
+// Of float16, float32 and back. What comes back is rounded twice in all, to float16 and then to 8 bits, which is as
+// good as once for a sum or product of two: where a sum has more bits than a float16, the smaller operand is too small
+// to bring the larger one near a tie, and a product has twice its factors' bits, 8 at most. Where the spacing stays,
+// near zero, ties are no products of such factors. (The test of all pairs says so, too.)
 template <anello_op_t op>
 Unpacked combined_halves(Unpacked left, Unpacked right, float factor) {
   const auto eight = [&](__m128i l, __m128i r) {
@@ -55,7 +55,8 @@ Unpacked combined_halves(Unpacked left, Unpacked right, float factor) {
 
 // The upper byte of each word, 1 more where the lower one is beyond the middle, or there and the upper one odd.
 __m256i rounded_bytes(Unpacked words) {
-  const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
+  const __m128i even_first = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+  const __m256i order = _mm256_broadcastsi128_si256(even_first);
   const __m256i low = _mm256_shuffle_epi8(words.low, order), high = _mm256_shuffle_epi8(words.high, order);
   const __m256i lower = _mm256_unpacklo_epi64(low, high), upper = _mm256_unpackhi_epi64(low, high);
   // 0x7e, or 0x7f where odd: with it a lower byte that goes up saturates.
@@ -88,8 +89,8 @@ struct Pack<Float8E5M2> : Float32Pack {
 
 template <>
 struct Pack<Float8E4M3> : Float32Pack {
-  // As a float16 its exponent, smaller by 8, makes 2^-8 of the number. NaN has all bits set, so that 1 more carries into
-  // the exponent's highest, which is what makes a float16 of it NaN.
+  // As a float16 its exponent, smaller by 8, makes 2^-8 of the number. NaN has all bits set, so that 1 more carries
+  // into the exponent's highest, which is what makes a float16 of it NaN.
   static __m256 load(const void* from) {
     const __m128i words = _mm_slli_epi16(_mm_cvtepi8_epi16(eight_bytes(from)), 7);
     const __m128i half = _mm_and_si128(words, _mm_set1_epi16(static_cast<short>(0xbf80)));
@@ -117,9 +118,9 @@ struct Pack<Float8E4M3> : Float32Pack {
     }
 
    private:
-    // Each byte as the upper one of a word, but for the sign lower by bits. By 1 it is a float16, 2^-8 of the number. By 4
-    // it is the upper half of a float32, 2^-120 of the number, and so are sums: the denormals of both have one spacing.
-    // (They slow down products, not sums.) A NaN counts as 480.
+    // Each byte as the upper one of a word, but for the sign lower by bits. By 1 it is a float16, 2^-8 of the number.
+    // By 4 it is the upper half of a float32, 2^-120 of the number, and so are sums: the denormals of both have one
+    // spacing. (They slow down products, not sums.) A NaN counts as 480.
     template <int bits>
     static Unpacked spread(__m256i bytes) {
       const Unpacked words = upper_bytes(bytes);
@@ -127,8 +128,8 @@ struct Pack<Float8E4M3> : Float32Pack {
       return {_mm256_andnot_si256(copied_sign, _mm256_srai_epi16(words.low, bits)),
               _mm256_andnot_si256(copied_sign, _mm256_srai_epi16(words.high, bits))};
     }
-    // Of a sum its E4M3 and 8 of the 20 bits that are too many. They tell how to round: where there are others as well, the
-    // smaller operand is too small to bring the larger one near a tie.
+    // Of a sum its E4M3 and 8 of the 20 bits that are too many. They tell how to round: where there are others as well,
+    // the smaller operand is too small to bring the larger one near a tie. (All pairs are tested.)
     static __m256i magnitudes(Alternate sums) {
       return interleaved(_mm256_srli_epi32(_mm256_castps_si256(sums.even), 12),
                          _mm256_slli_epi32(_mm256_castps_si256(sums.odd), 4));

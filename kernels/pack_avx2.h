@@ -16,7 +16,7 @@ struct Float32Pack {
   static void store_floats(void* into, __m256 values) { _mm256_storeu_ps(static_cast<float*>(into), values); }
 };
 
-// Sixteen words as the upper halves of float32, the even ones and the odd ones apart, which spares unpacking and packing.
+// 16 words as the upper halves of float32, the even ones and the odd ones apart, which spares unpacking and packing.
 struct Alternate {
   __m256 even, odd;
 };
