@@ -1,40 +1,17 @@
 #include "transports/extent.h"
 
-#include "base/available_memory.h"
 #include "base/unique_fd.h"
+#include "transports/backing.h"
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 namespace anello::transport {
 namespace {
-
-constexpr std::size_t kPage = 4096;
-
-// Backs a range with pages, which are then nobody else's. A memfd has no limit of its own: the kernel would rather kill
-// processes than say no, so that this does, in pieces, because others may be doing the same.
-bool commit(int file, std::uint64_t offset, std::size_t bytes) {
-  constexpr std::size_t kPiece = std::size_t{64} << 20, kReserve = std::size_t{256} << 20;
-  for (std::size_t done = 0; done < bytes;) {
-    const std::size_t piece = std::min(kPiece, bytes - done);
-    const bool had = (bytes < kPiece || available_memory() > piece + kReserve) &&
-                     ::fallocate(file, 0, static_cast<off_t>(offset + done), static_cast<off_t>(piece)) == 0;
-    if (!had) {
-      ::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));
-      return false;
-    }
-    done += piece;
-  }
-  return true;
-}
-
-std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 // What this process has mapped, to be found by address.
 struct Mapped {
@@ -80,9 +57,8 @@ Extent::Extent(const Arena& arena, std::uint64_t offset, std::size_t bytes)
 Extent Extent::allocate(const Arena& arena, std::size_t bytes) {
   if (!arena || arena.file() < 0 || bytes == 0 || bytes > SIZE_MAX / 4) return {};
   const std::size_t room = whole_pages(bytes);
-  if (available_memory() < room) return {};
   const std::uint64_t at = arena.layout().bytes() + arena.header().extents.fetch_add(room, std::memory_order_relaxed);
-  if (!commit(arena.file(), at, room)) return {};
+  if (!back_with_pages(arena.file(), at, room)) return {};
   return {arena, at, bytes};
 }
 
@@ -130,8 +106,7 @@ ExtentMapping Extent::map() const {
 
 void Extent::give_back() const {
   if (offset_ == 0) return;
-  ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_),
-              static_cast<off_t>(whole_pages(bytes_)));
+  give_pages_back(fd_, offset_, whole_pages(bytes_));
 }
 
 }  // namespace anello::transport

@@ -19,14 +19,13 @@ const char* memory_name(Memory memory) {
   return "unknown";
 }
 
-Buffer::Buffer(std::size_t bytes, Memory memory, anello_comm_t comm) : room_(bytes + 3 * kPage) {
+Buffer::Buffer(std::size_t bytes, Memory memory, anello_comm_t comm) : room_(bytes + 3 * kPage), memory_(memory) {
   void* base = nullptr;
   if (memory == Memory::mapped) {
-    check(anello_window_create(room_, comm, &base, &window_), "anello_window_create", comm);
+    check(anello_mem_alloc(room_, &base), "anello_mem_alloc", ANELLO_COMM_NULL);
   } else {
     base = mmap(nullptr, room_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) throw std::bad_alloc();
-    own_ = static_cast<unsigned char*>(base);
   }
   base_ = static_cast<unsigned char*>(base);
   if (memory == Memory::registered) {
@@ -37,7 +36,11 @@ Buffer::Buffer(std::size_t bytes, Memory memory, anello_comm_t comm) : room_(byt
 
 Buffer::~Buffer() {
   anello_window_free(&window_);  // what fails here has failed before
-  if (own_ != nullptr) munmap(own_, room_);
+  if (memory_ == Memory::mapped) {
+    anello_mem_free(base_);
+  } else {
+    munmap(base_, room_);
+  }
 }
 
 void Buffer::guard(std::size_t bytes) {

@@ -7,14 +7,14 @@
 
 namespace perf {
 
-// malloc'ed: of this process alone. mapped: of a window, which all ranks of the host reach. registered: of this process, made
-// known to all as a window.
+// malloc'ed: of this process alone. mapped: of anello_mem_alloc, which all ranks of the host reach. registered: of this
+// process, made known to all as a window.
 enum class Memory { allocated, mapped, registered };
 const char* memory_name(Memory memory);  // as on the command line
 
 class Buffer {
  public:
-  // Collective over comm but for allocated memory. Throws Failure, std::bad_alloc.
+  // Collective over comm for registered memory. Throws Failure, std::bad_alloc.
   Buffer(std::size_t bytes, Memory memory, anello_comm_t comm);
   ~Buffer();  // likewise
   Buffer(const Buffer&) = delete;
@@ -32,7 +32,7 @@ class Buffer {
   static constexpr unsigned char kMark = 0xa5;
 
   const std::size_t room_;
-  unsigned char* own_ = nullptr;  // mapped here; null: the window's
+  const Memory memory_;
   anello_window_t window_ = ANELLO_WINDOW_NULL;
   unsigned char* base_ = nullptr;
   std::size_t guarded_ = 0;

@@ -625,6 +625,30 @@ ANELLO_API anello_result_t anello_start_all(size_t count, anello_request_t *requ
 /* Gives an inactive persistent request back and sets it to ANELLO_REQUEST_NULL; null is ANELLO_OK. */
 ANELLO_API anello_result_t anello_request_free(anello_request_t *request);
 
+/* ---- Memory ----------------------------------------------------------------------------------------------- */
+
+/* Zeroed memory, on a page boundary, that ranks of this host map into their own address space when they first meet it as
+ * the buffer of a collective call: then each loads what it needs from where it lies and stores results where they belong,
+ * without a copy in between. As fit as any other memory for everything else; a part of it, at any offset, is a buffer like
+ * the whole. It is there at once: where the machine, or the process's group, has no such amount left, the result is
+ * ANELLO_ERR_RESOURCE, and no process is killed later. Independent of communicators; any thread. A forked child may use it,
+ * and shares it with its parent.
+ * mem_free: NULL is ANELLO_OK. Not while a call that uses it is under way. Memory that was not freed ends with the process. */
+ANELLO_API anello_result_t anello_mem_alloc(size_t bytes, void **pointer);
+ANELLO_API anello_result_t anello_mem_free(void *pointer);
+
+#define ANELLO_MEM_HUGE_PAGES 1u /* asks the kernel for transparent ones: a wish */
+
+typedef struct anello_mem_options {
+  size_t size;    /* sizeof(anello_mem_options_t) */
+  unsigned flags; /* ANELLO_MEM_.. or 0 */
+  int numa_node;  /* that its pages shall lie on; -1: as they come */
+} anello_mem_options_t;
+#define ANELLO_MEM_OPTIONS_INITIALIZER {sizeof(anello_mem_options_t), 0, -1}
+
+/* The same with wishes. A NUMA node that is not there is ANELLO_ERR_ARGUMENT. */
+ANELLO_API anello_result_t anello_mem_alloc_with(size_t bytes, const anello_mem_options_t *options, void **pointer);
+
 /* ---- Windows ---------------------------------------------------------------------------------------------- */
 
 /* Collective: memory of each rank, bytes of it (each its own number, 0 too), zeroed, at *base, aligned to a page, that ranks

@@ -12,6 +12,7 @@
 #include "communicator/reduction.h"
 #include "communicator/varying.h"
 #include "executor/run.h"
+#include "schedule/shape.h"
 #include "transports/registry.h"
 
 #include <algorithm>
@@ -142,16 +143,25 @@ const char* Communicator::transport_to(int peer) const {
 
 // ---- Calls ----
 
-std::shared_ptr<const executor::Plan> Communicator::plan(const schedule::Call& call) {
+std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call& call) {
   // Counts seldom come again: such a plan is made for its call and kept nowhere.
   const bool kept = call.varying == nullptr;
   std::unique_lock held(plans_mutex_, std::defer_lock);
   if (kept) held.lock();
   if (auto known = kept ? plans_.find(call) : nullptr) return known;
-  const schedule::Choice choice = schedule::choose(call, topology_, wish_);
-  auto made = executor::Plan::of(choice.algorithm->make(call, topology_, rank(), choice.chunk));
-  log::debug(context_->rank(), schedule::name(call.collective), "(count ", call.count, "): ", choice.algorithm->name,
-             ", chunks of ", choice.chunk * call.element_bytes, " bytes, ", made->schedule.steps.size(), " steps");
+  auto made = std::make_shared<executor::Plans>();
+  const bool announces = schedule::profits_from_reach(call, topology_, wish_);
+  for (const schedule::Reach reach : {schedule::Reach::none, schedule::Reach::store}) {
+    if (reach != schedule::Reach::none && !announces) continue;
+    schedule::Call reaching = call;
+    reaching.reach = reach;
+    const schedule::Choice choice = schedule::choose(reaching, topology_, wish_);
+    auto plan = executor::Plan::of(choice.algorithm->make(reaching, topology_, rank(), choice.chunk));
+    log::debug(context_->rank(), schedule::name(call.collective), "(count ", call.count, "): ", choice.algorithm->name,
+               reach == schedule::Reach::none ? "" : " where ranks reach each other's buffers", ", chunks of ",
+               choice.chunk * call.element_bytes, " bytes, ", plan->schedule.steps.size(), " steps");
+    made->by_reach[std::size_t(reach)] = std::move(plan);
+  }
   if (kept) plans_.keep(call, made);
   return made;
 }
@@ -176,7 +186,9 @@ schedule::Call Communicator::planned(const anello_call_t& call, bool in_place, c
 }
 
 Error Communicator::why_not_algorithm(const anello_call_t& call) const {
-  const schedule::Call asked = planned(call, false, reduction_of(call));
+  schedule::Call asked = planned(call, false, reduction_of(call));
+  // Whether ranks reach each other's buffers is found out later: one that needs it is passed over where they do not.
+  asked.reach = schedule::Reach::store;
   const schedule::Algorithm* const row = schedule::find(asked.collective, asked.algorithm);
   if (row != nullptr && row->fits(asked, topology_)) return {};
   return {ANELLO_ERR_ARGUMENT,
@@ -206,7 +218,9 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   schedule::Call asked = planned(call, in_place, reduction);
   operation.count = asked.count;
   if (kind_is_varying(call.kind)) asked.varying = varying_of(call, rank(), size(), in_place);
-  operation.plan = plan(asked);
+  operation.plans = plans(asked);
+  operation.plan = operation.plans->at(schedule::Reach::none);
+  if (operation.announces()) expose(operation, asked);
 
   record.kind = call.kind;
   record.dtype = operation.dtype;
@@ -218,6 +232,15 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   if (kind_is_varying(call.kind) && !kind_has_root(call.kind)) {
     record.root = static_cast<std::int32_t>(counts_digest(call, size()));
   }
+}
+
+// Where this rank's buffers are, for a call whose ranks say so.
+void Communicator::expose(Operation& operation, const schedule::Call& call) const {
+  const std::size_t element = operation.element_bytes;
+  const bool inside = schedule::input_in_output(call, rank());
+  operation.own_input = inside ? operation.output + schedule::input_offset(call, rank()) * element : operation.input;
+  operation.input_bytes = schedule::input_count(call, size(), rank()) * element;
+  operation.output_bytes = schedule::extent(schedule::Buffer::output, call, size(), rank()) * element;
 }
 
 Communicator::Outlook Communicator::outlook(const anello_call_t& call) {
@@ -286,7 +309,7 @@ bool Communicator::prepare_small(const anello_call_t& call, bool in_place, int r
     context_->release_locked(operation);
     throw;
   }
-  if (!operation->plan->is_exchange) {
+  if (!operation->plan->is_exchange || operation->announces()) {
     context_->release_locked(operation);
     return false;
   }

@@ -92,7 +92,8 @@ class Communicator {
 
   void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
   schedule::Call planned(const anello_call_t& call, bool in_place, const Reduction& reduction) const;
-  std::shared_ptr<const executor::Plan> plan(const schedule::Call& call);
+  std::shared_ptr<const executor::Plans> plans(const schedule::Call& call);
+  void expose(executor::Operation& operation, const schedule::Call& call) const;
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool exchange(const anello_call_t& call, int record_kind, executor::Operation** under_way);
   bool is_like_last_small(const anello_call_t& call, bool in_place, int record_kind) const;

@@ -21,7 +21,7 @@ Explanation Communicator::explain(const anello_call_t& call) {
   const schedule::Choice& choice = found.decision.choice;
   {
     const std::lock_guard held(plans_mutex_);
-    found.plan = plans_.find(found.call);
+    if (const auto known = plans_.find(found.call)) found.plan = known->at(schedule::Reach::none);
   }
   found.cached = found.plan != nullptr;
   if (!found.cached) found.plan = executor::Plan::of(choice.algorithm->make(found.call, topology_, rank(), choice.chunk));

@@ -13,15 +13,15 @@ namespace anello {
 class PlanCache {
  public:
   // nullptr: not there.
-  std::shared_ptr<const executor::Plan> find(const schedule::Call& call);
-  void keep(const schedule::Call& call, std::shared_ptr<const executor::Plan> plan);
+  std::shared_ptr<const executor::Plans> find(const schedule::Call& call);
+  void keep(const schedule::Call& call, std::shared_ptr<const executor::Plans> plans);
 
  private:
   static constexpr std::size_t kMaxPlans = 128;
   static constexpr std::size_t kMaxSteps = 500'000;
   struct Entry {
     schedule::Call call;
-    std::shared_ptr<const executor::Plan> plan;
+    std::shared_ptr<const executor::Plans> plans;
     std::uint64_t used = 0;
   };
   std::vector<Entry> entries_;

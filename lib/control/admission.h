@@ -19,11 +19,11 @@
 
 namespace anello::control {
 
-inline constexpr std::uint32_t kWireVersion = 3;
+inline constexpr std::uint32_t kWireVersion = 4;
 inline constexpr std::uint32_t kFeatures = 0;
 using JobId = std::array<std::byte, 16>;
 
-enum class Purpose : std::uint32_t { rendezvous = 1, arena = 2, control = 3, lane = 4 };
+enum class Purpose : std::uint32_t { rendezvous = 1, arena = 2, control = 3, lane = 4, region = 5 };
 
 struct Greeting {
   char magic[8];

@@ -10,7 +10,7 @@ constexpr std::int64_t kGoodbyeMs = 1'500;
 
 Agent::Agent(Service& service, int rank, int size, std::int64_t timeout_ms)
     : service_(service), rank_(rank), size_(size), timeout_ms_(timeout_ms), standing_(static_cast<std::size_t>(size)),
-      tree_(*this), lanes_(*this), calls_(*this) {}
+      tree_(*this), lanes_(*this), regions_(*this), calls_(*this) {}
 
 Address Agent::open_listener() {
   listener_ = service_.door().unix_listener();
@@ -35,6 +35,7 @@ void Agent::enter(Visitor visitor) {
       break;
     case Purpose::control: tree_.adopt(visitor.from, std::move(visitor.stream)); break;
     case Purpose::lane: lanes_.adopt(visitor.from, std::move(visitor.stream)); break;
+    case Purpose::region: regions_.adopt(visitor.from, std::move(visitor.stream)); break;
     case Purpose::rendezvous: break;
   }
 }

@@ -10,6 +10,7 @@
 #include "control/local_group.h"
 #include "control/mailbox.h"
 #include "control/peer.h"
+#include "control/region_passing.h"
 
 #include <functional>
 #include <memory>
@@ -40,6 +41,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   Mailbox& mailbox() { return mailbox_; }
   ControlTree& tree() { return tree_; }
   Lanes& lanes() { return lanes_; }
+  RegionPassing& regions() { return regions_; }
   CallComparison& calls() { return calls_; }
 
   // -- Creation ------------------------------------------------------------------------------------------------
@@ -94,6 +96,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   std::shared_ptr<DeathWatch> watch_;
   ControlTree tree_;
   Lanes lanes_;
+  RegionPassing regions_;
   CallComparison calls_;
   bool leaving_ = false;
   int goodbye_to_ = -1;  // the parent that has been told and has not answered

@@ -44,10 +44,12 @@ struct Event {
     lost,    // peer is dead or unreachable; error says how it is known
     left,    // peer's job object is gone, orderly: nothing more will be sent by it than it already has
     failed,  // communicator has failed on some rank; error is the cause, for all of its ranks
+    region,  // fd is of the memory of peer that was asked for, or there is none and error says why
   };
   Kind kind = Kind::lost;
   int peer = -1;  // world rank
   std::uint64_t communicator = 0;
+  std::uint64_t region = 0;
   UniqueFd fd;
   Error error;
 };
@@ -73,6 +75,12 @@ class Job {
   // Asks for a connected socket to peer; answered by Event::lane, or Event::lost after the job's deadline. A second
   // request for the same peer before the answer does nothing. Both ends get exactly one lane, whoever asked.
   virtual void request_lane(int peer) = 0;
+
+  // Asks for the memory behind a region that a rank of this host has made (transports/region.h); answered by
+  // Event::region within 10 s. Returns at once.
+  virtual void request_region(int peer, std::uint64_t region) = 0;
+  // Whether the rank's process has ended, as far as can be seen at once.
+  virtual bool process_ended(int rank) const { return false; }
 
   // Makes a communicator known under its id: ranks[i] is the world rank of its rank i. Its ledger is read by the
   // service thread when others ask. Until remove_communicator returns the ledger must live.

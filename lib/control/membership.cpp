@@ -6,6 +6,8 @@
 
 #include <future>
 
+#include <poll.h>
+
 namespace anello::control {
 namespace {
 
@@ -52,6 +54,18 @@ class Membership final : public Job {
 
   void request_lane(int peer) override {
     post([agent = agent_, peer] { agent->lanes().request(peer); });
+  }
+  void request_region(int peer, std::uint64_t region) override {
+    post([agent = agent_, peer, region] { agent->regions().request(peer, region); });
+  }
+  bool process_ended(int rank) const override {
+    if (!group_) return false;
+    for (const Death& death : group_->deaths()) {
+      if (death.process != members_[std::size_t(rank)].process) continue;
+      pollfd interest{death.descriptor.get(), POLLIN, 0};
+      return ::poll(&interest, 1, 0) > 0;
+    }
+    return false;
   }
   void add_communicator(std::uint64_t id, std::vector<int> ranks, const Ledger* ledger) override {
     agent_->calls().add(id, std::move(ranks), ledger);
@@ -106,6 +120,7 @@ class LoneMembership final : public Job {
   std::vector<Event> take_events() override { return mailbox_.take(); }
   // There is nobody to reach, to ask or to tell.
   void request_lane(int) override {}
+  void request_region(int, std::uint64_t) override {}
   void add_communicator(std::uint64_t, std::vector<int>, const Ledger*) override {}
   void remove_communicator(std::uint64_t) override {}
   void compare_calls(std::uint64_t, std::uint32_t) override {}

@@ -9,6 +9,36 @@ using transport::BoardLine;
 Board::Board(const transport::Arena& arena, int index, std::vector<int> local, int rank, std::uint32_t first_number)
     : arena_(&arena), index_(index), rank_(rank), number_(first_number), local_(std::move(local)) {
   for (const int member : local_) slots_.push_back(&arena.board(index, member));
+  // What an earlier communicator on the same board left. Others look only once this rank has announced something.
+  own().touching.store(0, std::memory_order_relaxed);
+  own().stopped.store(0, std::memory_order_relaxed);
+}
+
+bool Board::begin_touching(std::uint32_t sequence) {
+  // Either this store is seen by who stops, or his by this rank.
+  own().touching.store(name_of(sequence), std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (may_touch(sequence)) return true;
+  end_touching();
+  return false;
+}
+
+bool Board::may_touch(std::uint32_t sequence) const {
+  for (const transport::BoardSlots* slots : slots_) {
+    if (slots->touch.stopped.load(std::memory_order_acquire) == name_of(sequence)) return false;
+  }
+  return true;
+}
+
+void Board::end_touching() { own().touching.store(0, std::memory_order_release); }
+
+void Board::stop(std::uint32_t sequence) {
+  own().stopped.store(name_of(sequence), std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+bool Board::is_touching(int rank, std::uint32_t sequence) const {
+  return slots_[std::size_t(rank)]->touch.touching.load(std::memory_order_acquire) == name_of(sequence);
 }
 
 void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest) {

@@ -36,7 +36,20 @@ class Board {
   // Leaves the exchange: the next may be published.
   void finish() { ++number_; }
 
+  // Peers' memory. Between begin_touching and end_touching this rank may be at the buffers that the others have announced
+  // for the operation. False, and it may not: one of them has ended it with an error. Asked again between pieces.
+  bool begin_touching(std::uint32_t sequence);
+  bool may_touch(std::uint32_t sequence) const;
+  void end_touching();
+  // The other side: from now on nobody begins; is_touching tells who has not ended yet.
+  void stop(std::uint32_t sequence);
+  bool is_touching(int rank, std::uint32_t sequence) const;
+
  private:
+  // Never 0, which stands for no operation.
+  static std::uint64_t name_of(std::uint32_t sequence) { return std::uint64_t{sequence} + 1; }
+  transport::BoardTouch& own() const { return slots_[std::size_t(rank_)]->touch; }
+
   const transport::Arena* arena_ = nullptr;
   int index_ = -1;
   int rank_ = -1;

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "executor/fold.h"
+#include "executor/peer_work.h"
 #include "executor/run.h"
 
 #include <algorithm>
@@ -82,6 +83,10 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
     for (Flow& flow : group->flows) {
       const int world = group->ranks[std::size_t(flow.peer)];
       if (world != rank_) flow.route = &route(world);
+    }
+    group->by_address = group->size() > 1;
+    for (int peer = 0; peer < group->size(); ++peer) {
+      if (peer != group->rank && !is_thread(*group, peer)) group->by_address = false;
     }
     deliver_strays(*group);
     const auto failed = failed_early_.find(id);
@@ -187,7 +192,12 @@ Operation* Context::acquire_locked(Group& group) {
   operation->state = Operation::State::idle;
   operation->error = Error();
   operation->status = {-1, -1, 0};
+  operation->board_use = BoardUse::none;
   operation->published = false;
+  operation->plans.reset();
+  operation->peer_work.step = PeerWork::kNoStep;
+  operation->peer_work.next.clear();
+  operation->exposed = false;
   operation->bytes = 0;
   operation->moved = 0;
   operation->claims = false;
@@ -210,6 +220,7 @@ void Context::release(Operation* operation) {
 
 void Context::release_locked(Operation* operation) {
   operation->plan.reset();
+  operation->plans.reset();
   operation->custom.reset();
   operation->group = nullptr;
   operation->state = Operation::State::idle;
@@ -309,7 +320,7 @@ Context::Exchanged Context::exchange_now(Operation& operation, control::CallReco
     const Board::Seen seen = group.board.look(operation.digest);
     if (seen == Board::Seen::complete) {
       const kernels::DefaultFloats floats;
-      fold(group, operation);
+      fold_lines(group, operation);
       group.board.finish();
       ++group.movement;
       return Exchanged::complete;
@@ -336,6 +347,17 @@ void Context::activate(Group& group) {
   }
 }
 
+// Gives an operation that has come into the window its schedule, or what it needs to choose one.
+void Context::start(Operation& operation) {
+  Group& group = *operation.group;
+  ++group.active;
+  if (!operation.announces()) return begin(operation);
+  operation.state = Operation::State::entering;
+  operation.run.lanes.clear();  // of an earlier call: nothing can be received yet
+  group.on_board.push(&operation);
+  use_board(operation, BoardUse::announce);
+}
+
 void Context::finish(Operation& operation, const Error& error) {
   Group& group = *operation.group;
   if (operation.function_threw && !error) {
@@ -345,6 +367,9 @@ void Context::finish(Operation& operation, const Error& error) {
     return;
   }
   if (!error) operation.staged.deliver();
+  if (group.on_board.front() == &operation) group.on_board.pop();
+  std::string aftermath;
+  if (std::exchange(operation.exposed, false) && error) aftermath = keep_peers_out(operation);
   if (operation.state == Operation::State::active && !is_message(operation.kind)) {
     const bool oldest = group.is_oldest(operation);
     group.window.remove(&operation);
@@ -358,8 +383,13 @@ void Context::finish(Operation& operation, const Error& error) {
     }
   }
   operation.state = Operation::State::done;
-  operation.error = error;
+  operation.error = aftermath.empty() ? error : Error(error.code(), error.text() + aftermath, error.peer());
   operation.run.ready.clear();
+  if (operation.announces()) {
+    for (std::vector<Operation*>* list : {&working_, &mapping_}) {
+      list->erase(std::remove(list->begin(), list->end(), &operation), list->end());
+    }
+  }
   --unfinished_;
   operation.done.store(true, std::memory_order_release);
   for (const int descriptor : told_) ring(descriptor);
@@ -368,26 +398,18 @@ void Context::finish(Operation& operation, const Error& error) {
   if (!error && !group.window.empty() && !group.error) activate(group);
 }
 
-void Context::poll_exchange(Group& group) {
-  while (Operation* operation = group.exchanges.front()) {
-    const schedule::Step& step = operation->plan->schedule.steps[0];
-    const std::size_t bytes = step.from.count * operation->element_bytes;
-    if (!operation->published) {
-      operation->published = true;
-      group.board.publish(operation->at(step.from), bytes, operation->digest);
-    }
-    const Board::Seen seen = group.board.look(operation->digest);
-    if (seen != Board::Seen::complete) {
-      if (seen == Board::Seen::mismatch) suspect(group, operation->sequence);
-      if (std::find(exchanging_.begin(), exchanging_.end(), &group) == exchanging_.end()) exchanging_.push_back(&group);
-      return;
-    }
-    fold(group, *operation);
-    group.board.finish();
-    group.exchanges.pop();
-    step_done(*operation, 0);
-  }
-  exchanging_.erase(std::remove(exchanging_.begin(), exchanging_.end(), &group), exchanging_.end());
+bool Context::work(Operation& operation) {
+  // So much in one go, before others get their turn.
+  constexpr std::size_t kTurnBytes = 1024 * 1024;
+  std::uint32_t step = 0;
+  const Worked worked = work_at_peers(operation, kTurnBytes, &step);
+  const PeerWork& left = operation.peer_work;
+  const bool over = left.step == PeerWork::kNoStep && left.next.empty();
+  const auto listed = std::find(working_.begin(), working_.end(), &operation);
+  if (over && listed != working_.end()) working_.erase(listed);
+  if (!over && listed == working_.end()) working_.push_back(&operation);
+  if (worked == Worked::step) step_done(operation, step);
+  return worked != Worked::nothing;
 }
 
 // ---- Routes ----

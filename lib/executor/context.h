@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "control/job.h"
 #include "executor/group.h"
+#include "executor/region_cache.h"
 #include "executor/route.h"
 #include "executor/waiting.h"
 #include "transports/transport.h"
@@ -84,7 +85,9 @@ class Context {
   Route& route(int world);
   void want_to_send(Flow& flow);
   void finish(Operation& operation, const Error& error = {});
-  void poll_exchange(Group& group);
+  void use_board(Operation& operation, BoardUse use);
+  // Goes on with a step at peers' buffers. True: something was done.
+  bool work(Operation& operation);
   // Ranks seem to have made different calls: the service threads compare their records.
   void suspect(Group& group, std::uint32_t sequence);
   // First error of the group: ends all its operations. tell: the other ranks do not know yet.
@@ -130,6 +133,18 @@ class Context {
   void activate();
   void activate(Group& group);
   void enter(Operation& operation, control::CallRecord& record, std::uint64_t digest);
+  void start(Operation& operation);
+
+  // The board (entering.cpp)
+  void poll_board(Group& group);
+  void publish_line(Operation& operation);
+  void lines_came(Operation& operation, BoardUse use);
+  void all_announced(Operation& operation);
+  void map_announced(Operation& operation);
+  bool has_mapped(const Operation& operation, int rank);
+  bool reaches_by_address(const Operation& operation, int rank) const;
+  bool is_thread(const Group& group, int peer) const;
+  void take_schedule(Operation& operation, schedule::Reach reach);
 
   template <class Done>
   void wait_until(Lock& lock, Done&& done, Operation* watched);
@@ -187,7 +202,10 @@ class Context {
   std::vector<Route*> suspects_;                // broken, without word from control yet
   std::unordered_map<std::uint64_t, Group*> groups_;
   Group* last_group_ = nullptr;
-  std::vector<Group*> exchanging_;              // groups with an exchange under way
+  std::vector<Group*> on_boards_;               // groups that wait for lines of others
+  std::vector<Operation*> mapping_;             // entering, until what was announced is mapped
+  std::vector<Operation*> working_;             // with steps at peers' buffers
+  RegionCache regions_;
   std::unordered_set<std::uint64_t> retired_;   // communicators destroyed here
   std::unordered_map<std::uint64_t, Error> failed_early_;  // failed before they were created here
   EarlyFrames strays_;

@@ -59,7 +59,7 @@ std::string Context::waits_for(const Operation& operation) const {
     add("a message from ", operation.peer);
   } else if (operation.state == Operation::State::queued) {
     return "earlier operations of this communicator";
-  } else if (operation.plan != nullptr && operation.plan->is_exchange) {
+  } else if (operation.board_use != BoardUse::none && operation.published) {
     for (int peer = 0; peer < group.size(); ++peer) {
       if (!group.board.has_come(peer)) add("", peer);
     }
@@ -257,9 +257,9 @@ void Context::end_all(Group& group, const Error& error) {
     }
     drop_all(flow.early);
   }
-  while (group.exchanges.pop() != nullptr) {
+  while (group.on_board.pop() != nullptr) {
   }
-  exchanging_.erase(std::remove(exchanging_.begin(), exchanging_.end(), &group), exchanging_.end());
+  on_boards_.erase(std::remove(on_boards_.begin(), on_boards_.end(), &group), on_boards_.end());
   for (OperationFifo* list : {&group.receives, &group.probes, &group.matched}) {
     while (Operation* operation = list->pop()) finish(*operation, error);
   }

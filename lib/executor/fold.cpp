@@ -43,7 +43,7 @@ void reduce_lines(Operation& operation, std::byte* into, int last, int size, Lin
 
 }  // namespace
 
-void fold(const Group& group, Operation& operation) {
+void fold_lines(const Group& group, Operation& operation) {
   const schedule::Step& step = operation.plan->schedule.steps[0];
   if (step.into.count == 0) return;
   std::byte* const into = operation.at(step.into);

@@ -5,6 +5,6 @@ namespace anello::executor {
 
 // What an exchange step makes of the board's lines, all of which have come: this rank's result. Reductions go in rank
 // order with one rounding.
-void fold(const Group& group, Operation& operation);
+void fold_lines(const Group& group, Operation& operation);
 
 }  // namespace anello::executor

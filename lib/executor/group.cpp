@@ -19,7 +19,7 @@ Group::Group(Context& context_, std::uint64_t id_, std::vector<int> ranks_, int 
 
 int Group::rank_of_world(int world) const {
   // Most communicators are the whole job in order.
-  if (world < size() && ranks[std::size_t(world)] == world) return world;
+  if (world >= 0 && world < size() && ranks[std::size_t(world)] == world) return world;
   for (int peer = 0; peer < size(); ++peer) {
     if (ranks[std::size_t(peer)] == world) return peer;
   }

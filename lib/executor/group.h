@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -80,7 +81,11 @@ class Group {
   std::uint64_t chain = 0;  // digest of all calls so far
   OperationFifo window;     // collectives in order: the first kWindow at most are active, the others queued
   int active = 0;
-  Fifo<Operation, &Operation::next_exchange> exchanges;  // only the first is on the board
+  Fifo<Operation, &Operation::next_on_board> on_board;  // in the order of sequences; only the first uses it
+  // By rank: regions that it has announced, and whether all ranks have mapped them. Alike on all ranks.
+  std::vector<std::unordered_map<std::uint64_t, bool>> settled;
+  bool polling_board = false;
+  bool by_address = false;  // all ranks are threads that have each other's pointers
   std::uint64_t movement = 0;  // of any collective
   std::uint64_t movement_at_look = ~std::uint64_t{0};  // when peers that are gone were last looked for
 

@@ -6,6 +6,7 @@
 #include "base/label.h"
 #include "executor/frame.h"
 #include "executor/intrusive.h"
+#include "executor/peer_buffers.h"
 #include "executor/plan.h"
 #include "executor/user_function.h"
 #include "kernels/reduce.h"
@@ -74,8 +75,31 @@ struct Staged {
   }
 };
 
+// What an operation does on its communicator's board next.
+enum class BoardUse : std::uint8_t {
+  none,
+  exchange,  // its only step
+  announce,  // this rank's buffers
+  settle,    // whether this rank has mapped what was announced
+  meet,      // a step of its schedule
+};
+
+// Steps at peers' buffers, done a piece at a time.
+struct PeerWork {
+  static constexpr std::uint32_t kNoStep = ~std::uint32_t{0};
+  std::uint32_t step = kNoStep;     // under way
+  std::size_t done = 0;             // elements of it
+  std::vector<std::uint32_t> next;  // ready, not begun
+};
+
 struct Operation {
-  enum class State : std::uint8_t { idle, queued, active, done };
+  enum class State : std::uint8_t {
+    idle,
+    queued,    // waits for its place in the window
+    entering,  // its ranks announce their buffers
+    active,
+    done
+  };
 
   Group* group = nullptr;
   State state = State::idle;
@@ -104,7 +128,24 @@ struct Operation {
   std::uint64_t digest = 0;
   std::shared_ptr<const Plan> plan;
   Run run;
-  bool published = false;  // an exchange: this rank's line is on the board
+
+  // On the board
+  BoardUse board_use = BoardUse::none;
+  bool published = false;       // this rank's line for it is there
+  std::uint32_t meet_step = 0;
+
+  // Calls that may go over peers' memory: the announcements choose `plan` of these.
+  std::shared_ptr<const Plans> plans;
+  const std::byte* own_input = nullptr;  // where it really is; null: this rank has none
+  std::size_t input_bytes = 0;
+  std::size_t output_bytes = 0;
+  std::vector<Announced> announced;      // by rank
+  std::vector<PeerBuffers> buffers;      // by rank, where the chosen schedule needs them
+  PeerWork peer_work;
+  bool settled = false;                  // all ranks are known to have mapped all of it
+  bool exposed = false;                  // peers may be at this rank's buffers
+
+  bool announces() const { return plans != nullptr && plans->announces(); }
 
   // Messages
   std::uint32_t number = 0;    // this side's name for it
@@ -119,7 +160,7 @@ struct Operation {
   std::int64_t asked_ns = 0;   // when its deadline had passed and the others were asked where they are
   std::int64_t last_progress_ns = 0;  // 0: nobody has looked at the clock for it yet
   Operation* next = nullptr;   // in the one list it is in: window, message queues, free list
-  Operation* next_exchange = nullptr;
+  Operation* next_on_board = nullptr;
 
   // Of a receive or probe: whether it is for such a message.
   bool matches(int source, int of_tag) const {
@@ -138,6 +179,7 @@ struct Operation {
 
   std::byte* at(const schedule::Slice& slice) {
     using schedule::Buffer;
+    if (slice.owner >= 0) return at_peer(slice, slice.owner);
     switch (slice.buffer) {
       case Buffer::input: return const_cast<std::byte*>(input) + slice.offset * element_bytes;
       case Buffer::output: return output + slice.offset * element_bytes;
@@ -146,7 +188,14 @@ struct Operation {
     }
     return nullptr;
   }
+  std::byte* at_peer(const schedule::Slice& slice, int owner) const;
 };
+
+// A slice of one rank's caller's buffers.
+inline std::byte* Operation::at_peer(const schedule::Slice& slice, int owner) const {
+  const PeerBuffers& its = buffers[std::size_t(owner)];
+  return (slice.buffer == schedule::Buffer::input ? its.input : its.output) + slice.offset * element_bytes;
+}
 
 using OperationFifo = Fifo<Operation, &Operation::next>;
 

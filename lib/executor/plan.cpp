@@ -1,5 +1,7 @@
 #include "executor/plan.h"
 
+#include <algorithm>
+
 namespace anello::executor {
 
 std::shared_ptr<const Plan> Plan::of(schedule::Schedule schedule) {
@@ -13,6 +15,14 @@ std::shared_ptr<const Plan> Plan::of(schedule::Schedule schedule) {
     if (schedule.waits[step] == 0) plan->roots.push_back(step);
   }
   plan->is_exchange = schedule.steps.size() == 1 && schedule.steps[0].kind == schedule::Kind::exchange;
+  for (const schedule::Step& step : schedule.steps) {
+    plan->meets = plan->meets || step.kind == schedule::Kind::meet;
+    for (const schedule::Slice* slice : {&step.into, &step.from}) {
+      if (slice->owner == schedule::kOwn || slice->count == 0) continue;
+      std::size_t& most = slice->buffer == schedule::Buffer::input ? plan->peer_input : plan->peer_output;
+      most = std::max(most, slice->offset + slice->count);
+    }
+  }
   plan->schedule = std::move(schedule);
   return plan;
 }

@@ -39,12 +39,17 @@ bool Context::progress() {
     moved |= way.heard;
     moved |= way.push();
   }
-  for (std::size_t i = 0; i < exchanging_.size();) {
-    Group* group = exchanging_[i];
+  for (std::size_t i = 0; i < on_boards_.size();) {
+    Group* group = on_boards_[i];
     const std::uint64_t before = group->movement;
-    poll_exchange(*group);
+    poll_board(*group);
     moved |= group->movement != before;
-    if (i < exchanging_.size() && exchanging_[i] == group) ++i;
+    if (i < on_boards_.size() && on_boards_[i] == group) ++i;
+  }
+  for (std::size_t i = 0; i < working_.size();) {
+    Operation* operation = working_[i];
+    moved |= work(*operation);
+    if (i < working_.size() && working_[i] == operation) ++i;
   }
   return moved;
 }
@@ -98,6 +103,12 @@ bool Context::handle_events() {
           left_ns_[std::size_t(event.peer)] = now_ns();
         }
         any_gone_ = true;
+        break;
+      case control::Event::Kind::region:
+        regions_.answered(event.region, std::move(event.fd));
+        for (Operation* waiting : std::vector<Operation*>(mapping_)) {
+          if (waiting->state == Operation::State::entering) map_announced(*waiting);
+        }
         break;
       case control::Event::Kind::failed:
         if (Group* group = find_group(event.communicator)) {

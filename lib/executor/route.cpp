@@ -21,6 +21,11 @@ FrameHeader header_of(FrameKind kind, const Group& group) {
 
 }  // namespace
 
+// A frame may be half here.
+Route::~Route() {
+  if (arriving_.frame != nullptr) context_.drop(arriving_.frame);
+}
+
 void Route::open(std::unique_ptr<transport::Endpoint> endpoint) {
   endpoint_ = std::move(endpoint);
   state_ = State::open;

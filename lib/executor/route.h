@@ -17,6 +17,10 @@ class Route {
 
   Route(Context& context, int peer, int local_peer) : context_(context), peer_(peer), local_peer_(local_peer) {}
 
+  ~Route();
+  Route(const Route&) = delete;
+  Route& operator=(const Route&) = delete;
+
   int peer() const { return peer_; }  // world rank
   int local_peer() const { return local_peer_; }
   State state() const { return state_; }

@@ -3,6 +3,7 @@
 #include "base/kind.h"
 #include "base/text.h"
 #include "executor/context.h"
+#include "executor/peer_work.h"
 #include "executor/route.h"
 
 #include <cstring>
@@ -82,11 +83,22 @@ void start_ready(Operation& operation) {
         break;
       }
       case Kind::exchange:
-        operation.group->exchanges.push(&operation);
-        operation.group->context.poll_exchange(*operation.group);
+        if (!operation.announces()) operation.group->on_board.push(&operation);  // else it is there
+        operation.group->context.use_board(operation, BoardUse::exchange);
+        if (operation.state != Operation::State::active) return;
+        break;
+      case Kind::meet:
+        operation.meet_step = index;
+        operation.group->context.use_board(operation, BoardUse::meet);
         if (operation.state != Operation::State::active) return;
         break;
       default:
+        if (is_at_peers(step)) {
+          operation.peer_work.next.push_back(index);
+          operation.group->context.work(operation);
+          if (operation.state != Operation::State::active) return;
+          break;
+        }
         do_local(operation, step);
         step_done(operation, index);
         if (operation.state != Operation::State::active) return;
@@ -97,13 +109,12 @@ void start_ready(Operation& operation) {
 
 }  // namespace
 
-void start(Operation& operation) {
+void begin(Operation& operation) {
   Group& group = *operation.group;
   const Plan& plan = *operation.plan;
   const schedule::Schedule& schedule = plan.schedule;
   Run& run = operation.run;
   operation.state = Operation::State::active;
-  ++group.active;
   run.waits.assign(schedule.waits.begin(), schedule.waits.end());
   run.unfinished = static_cast<std::uint32_t>(schedule.steps.size());
   if (run.scratch.size() < schedule.scratch * operation.element_bytes) {
@@ -292,13 +303,11 @@ bool lacks(const RunLane& lane) {
 
 bool needs(const Operation& operation, int peer) {
   if (is_message(operation.kind)) return operation.peer == peer;
+  if (operation.board_use != BoardUse::none && operation.published) return !operation.group->board.has_come(peer);
   // What is queued is looked at once it is under way: all it needs may have come already.
   if (operation.state != Operation::State::active) return false;
   for (const RunLane& lane : operation.run.lanes) {
     if (lane.plan->peer == peer && lacks(lane)) return true;
-  }
-  if (operation.plan->is_exchange) {
-    return operation.group->exchanges.front() == &operation && !operation.group->board.has_come(peer);
   }
   return false;
 }

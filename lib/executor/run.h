@@ -8,8 +8,8 @@
 
 namespace anello::executor {
 
-// Enters an operation: from now on its messages move. Kept frames that came before it are used.
-void start(Operation& operation);
+// Runs an operation's schedule: from now on its messages move. Kept frames that came before it are used.
+void begin(Operation& operation);
 // A step is done; starts what waited for it, and ends the operation with its last step.
 void step_done(Operation& operation, std::uint32_t step);
 

@@ -19,6 +19,11 @@ Builder::Builder(std::string algorithm, const Call& call, const Topology& topolo
   schedule_.algorithm = std::move(algorithm);
 }
 
+void Builder::touches_peers(bool inputs, bool outputs) {
+  schedule_.peers_inputs = inputs;
+  schedule_.peers_outputs = outputs;
+}
+
 Slice Builder::resolve(Slice slice) const {
   if (slice.owner == rank_) slice.owner = kOwn;
   return slice.owner == kOwn ? schedule::resolve(slice, call_, rank_) : slice;

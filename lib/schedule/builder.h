@@ -32,6 +32,9 @@ class Builder {
  public:
   Builder(std::string algorithm, const Call& call, const Topology& topology, int rank);
 
+  // Of an algorithm over peers' memory: which of their buffers it touches, on whatever rank.
+  void touches_peers(bool inputs, bool outputs);
+
   void send(int peer, Slice from);
   void recv(int peer, Slice into);
   void recv_reduce(int peer, Slice into, Slice from, Order order = Order::plain);

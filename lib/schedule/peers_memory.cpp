@@ -39,6 +39,7 @@ void in_rounds(Builder& steps, std::size_t count, std::size_t chunk, bool aside,
 // in a register.
 Schedule direct_allreduce(const Call& call, const Topology& topology, int rank, std::size_t) {
   Builder steps("direct", call, topology, rank);
+  steps.touches_peers(true, true);
   const Part own = own_block(call, topology.size, rank);
   steps.fold(output_of(kEach, own), input_of(kEach, own));
   steps.meet();
@@ -47,6 +48,7 @@ Schedule direct_allreduce(const Call& call, const Topology& topology, int rank, 
 
 Schedule attach_allreduce(const Call& call, const Topology& topology, int rank, std::size_t) {
   Builder steps("attach", call, topology, rank);
+  steps.touches_peers(true, true);
   const Part own = own_block(call, topology.size, rank);
   steps.fold(output(own), input_of(kEach, own));
   steps.meet();
@@ -62,6 +64,7 @@ Schedule attach_allreduce(const Call& call, const Topology& topology, int rank, 
 
 Schedule direct_reduce(const Call& call, const Topology& topology, int rank, std::size_t) {
   Builder steps("direct", call, topology, rank);
+  steps.touches_peers(true, true);
   const Part own = own_block(call, topology.size, rank);
   steps.fold(output_of(call.root, own), input_of(kEach, own));
   steps.meet();
@@ -70,6 +73,7 @@ Schedule direct_reduce(const Call& call, const Topology& topology, int rank, std
 
 Schedule direct_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("direct", call, topology, rank);
+  steps.touches_peers(true, false);
   const std::size_t first = part_of(call, rank).offset;
   // In place the result takes the place of block 0 of the inputs, which rank 0 folds, perhaps later.
   const bool aside = call.in_place && rank != 0;
@@ -82,6 +86,7 @@ Schedule direct_reduce_scatter(const Call& call, const Topology& topology, int r
 
 Schedule direct_allgather(const Call& call, const Topology& topology, int rank, std::size_t) {
   Builder steps("direct", call, topology, rank);
+  steps.touches_peers(true, false);
   for (int d = 1; d < topology.size; ++d) {
     const int peer = wrap(rank + d, topology.size);
     steps.copy(output(part_of(call, peer)), input_of(peer, {0, call.count}));
@@ -93,6 +98,7 @@ Schedule direct_allgather(const Call& call, const Topology& topology, int rank, 
 
 Schedule direct_broadcast(const Call& call, const Topology& topology, int rank, std::size_t) {
   Builder steps("direct", call, topology, rank);
+  steps.touches_peers(false, true);
   const Part all{0, call.count};
   steps.copy(output(all), output_of(call.root, all));  // the root's: onto itself
   steps.meet();
@@ -102,6 +108,7 @@ Schedule direct_broadcast(const Call& call, const Topology& topology, int rank, 
 Schedule direct_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const int size = topology.size;
   Builder steps("direct", call, topology, rank);
+  steps.touches_peers(true, false);
   // In place the parts that arrive take the place of those that others still need.
   const auto there = [&](int d, Part part) {
     return output({part_of(call, wrap(rank + d, size)).offset + part.offset, part.count});

@@ -39,6 +39,7 @@ enum class Reach : std::uint8_t {
   read,   // load: a peer's slice may be `from` of copy and fold
   store,  // and store: also their `into`
 };
+inline constexpr int kReaches = 3;
 
 // What all ranks know to be equal about a call.
 struct Call {
@@ -85,6 +86,9 @@ struct Schedule {
   std::vector<std::uint32_t> followers;       // of step s: followers[follower_begin[s] .. follower_begin[s + 1])
   std::vector<std::uint32_t> follower_begin;  // steps.size() + 1 entries
   std::vector<Lane> lanes;                    // by rising peer
+  // What the algorithm touches of peers on any rank: alike on all, also on those that touch nothing.
+  bool peers_inputs = false;
+  bool peers_outputs = false;
   std::size_t scratch = 0;                    // elements of each private buffer
   std::size_t accumulator = 0;
 };

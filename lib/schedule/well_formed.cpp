@@ -11,6 +11,9 @@ class Inspection {
   Inspection(const Calls& calls, const std::vector<Schedule>& schedules) : calls_(calls), schedules_(schedules) {}
 
   std::string run() {
+    for (const Schedule& each : schedules_)
+      if (each.peers_inputs != schedules_[0].peers_inputs || each.peers_outputs != schedules_[0].peers_outputs)
+        return "ranks disagree on which of their buffers are touched";
     for (int r = 0; r < calls_.size(); ++r) {
       for (std::uint32_t s = 0; s < schedule(r).steps.size(); ++s)
         if (const std::string what = problem(r, schedule(r).steps[s]); !what.empty())
@@ -47,6 +50,8 @@ class Inspection {
       if (slice.owner < kEach || slice.owner >= calls_.size()) return "names a rank that is not there";
       if (slice.buffer != Buffer::input && slice.buffer != Buffer::output) return "touches a peer's private buffer";
       if (step.kind != Kind::fold && (step.kind != Kind::copy || each)) return "cannot touch peers' buffers";
+      const bool said = slice.buffer == Buffer::input ? schedule(rank).peers_inputs : schedule(rank).peers_outputs;
+      if (!said) return "touches a peer's buffer of a kind that its algorithm does not name";
       if (calls_.shared().reach < (&slice == &step.into ? Reach::store : Reach::read)) return "is out of reach";
     }
     std::string what;

@@ -75,6 +75,7 @@ void tell_events() {
         say("failed " + std::to_string(event.communicator) + " " + result_name(event.error.code()) + " " +
             event.error.text());
         break;
+      case Event::Kind::region: break;
     }
   }
 }

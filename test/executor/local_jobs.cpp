@@ -1,6 +1,7 @@
 #include "executor/local_jobs.h"
 
 #include "base/text.h"
+#include "transports/region.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -93,6 +94,16 @@ class LocalJob final : public control::Job {
       event.fd = UniqueFd(end);
       state_->tell(to, std::move(event));
     }
+  }
+
+  // All are of one process, whose regions need no passing.
+  void request_region(int peer, std::uint64_t region) override {
+    control::Event event;
+    event.kind = control::Event::Kind::region;
+    event.peer = peer;
+    event.region = region;
+    event.fd = transport::region_descriptor(region);
+    add_event(std::move(event));
   }
 
   void add_communicator(std::uint64_t id, std::vector<int> ranks, const control::Ledger* ledger) override {

@@ -5,7 +5,7 @@
 namespace anello::model {
 
 const std::vector<std::string> Cut::kFeatures{"threads", "rounds", "nonblocking", "in_place",
-                                              "shifts",  "sleeps", "probes",      "groups"};
+                                              "shifts",  "sleeps", "probes",      "groups", "mapped"};
 
 std::vector<std::string> Cut::arguments() const {
   std::vector<std::string> result;
@@ -43,6 +43,7 @@ void cut_features(Step& step, const std::set<std::string>& without) {
     }
     if (without.count("in_place") != 0) role.in_place = false;
     if (without.count("shifts") != 0) role.input_shift = role.output_shift = 0;
+    if (without.count("mapped") != 0) role.mapped = false;
     if (without.count("sleeps") != 0) role.sleep_us = 0;
     if (without.count("probes") != 0) role.taking = Taking::recv;
     if (without.count("groups") != 0) role.grouped = false;

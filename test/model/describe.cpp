@@ -44,6 +44,7 @@ std::string roles(const Step& step) {
                step.action != Action::error) {
       out << " " << name(role.form) << (role.form == Form::blocking && role.grouped ? " in a group" : "");
       if (step.action == Action::collective && role.in_place) out << (role.own_address ? " in place by address" : " in place");
+      if (role.mapped) out << " mapped";
       if (role.input_shift != 0 || role.output_shift != 0) out << " +" << role.input_shift << "/+" << role.output_shift;
       if (!step.receives.empty() && role.taking != Taking::recv) out << " " << name(role.taking);
     }

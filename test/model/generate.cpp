@@ -72,7 +72,10 @@ Step Generator::step() {
   step.comm = random_.of(open_);
   step.seed = random_();
   step.roles.resize(size_of(step));
+  // All, some or none: a schedule over peers' memory needs all.
+  const int mapped = random_.below(4);
   for (Role& role : step.roles) {
+    role.mapped = mapped == 0 || (mapped == 1 && random_.one_in(2));
     role.input_shift = random_.one_in(2) ? 0 : random_.below(16);
     role.output_shift = random_.one_in(2) ? 0 : random_.below(16);
     role.sleep_us = random_.percent(4) ? random_.below(2000) : 0;

@@ -18,7 +18,7 @@ def run(*words, environment=None):
 
 class Injected(unittest.TestCase):
     def found(self, bug, transport, most_steps):
-        ended = run("--transport", transport, "--bug", bug, "--programs", "300", "--shrink", "15", "--timeout", "5000")
+        ended = run("--transport", transport, "--bug", bug, "--programs", "300", "--shrink", "45", "--timeout", "5000")
         self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
         smallest = ended.stdout.split("smallest found")[1]
         steps = re.findall(r"^  step ", smallest, re.M)

@@ -8,18 +8,23 @@ namespace anello::model {
 
 class Memory {
  public:
-  Memory(std::size_t bytes, int shift) : bytes_(bytes), shift_(std::size_t(shift)), all_(bytes + 2 * kMargin + 16) {
-    reset();
-  }
+  // mapped: of anello_mem_alloc, where others of the host reach it.
+  Memory(std::size_t bytes, int shift, bool mapped = false);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
   void reset() {
-    for (std::size_t i = 0; i < all_.size(); ++i) all_[i] = static_cast<unsigned char>(0xa5 + 7 * i);
+    for (std::size_t i = 0; i < size_; ++i) all_[i] = static_cast<unsigned char>(0xa5 + 7 * i);
   }
-  unsigned char* data() { return all_.data() + begin(); }
+  unsigned char* data() { return all_ + begin(); }
   std::size_t bytes() const { return bytes_; }
-  // All of it, the margins too, as the caller's own copy.
-  const Bytes& image() const { return all_; }
+  // All of it, the margins too.
+  const unsigned char* all() const { return all_; }
+  std::size_t size() const { return size_; }
+  Bytes image() const { return Bytes(all_, all_ + size_); }
   std::size_t begin() const {
-    // On 16 bytes, then shifted; the vector's memory is aligned itself.
+    // On 16 bytes, then shifted; memory is aligned itself.
     return kMargin + shift_;
   }
 
@@ -27,7 +32,10 @@ class Memory {
   static constexpr std::size_t kMargin = 64;
   std::size_t bytes_;
   std::size_t shift_;
-  Bytes all_;
+  std::size_t size_;
+  Bytes own_;
+  void* region_ = nullptr;
+  unsigned char* all_ = nullptr;
 };
 
 // Byte of the buffer where the two differ first, counted from its begin; bytes [skip, skip_end) of it may.
@@ -36,17 +44,17 @@ struct Difference {
   std::ptrdiff_t at = 0;
 };
 inline Difference difference(const Memory& got, const Bytes& expected, std::size_t skip, std::size_t skip_end) {
-  const Bytes& image = got.image();
+  const unsigned char* const image = got.all();
   const auto compare = [&](std::size_t from, std::size_t to) -> Difference {
-    if (from >= to || std::memcmp(image.data() + from, expected.data() + from, to - from) == 0) return {};
+    if (from >= to || std::memcmp(image + from, expected.data() + from, to - from) == 0) return {};
     for (std::size_t i = from; i < to; ++i) {
       if (image[i] != expected[i]) return {true, std::ptrdiff_t(i) - std::ptrdiff_t(got.begin())};
     }
     return {};
   };
-  if (skip >= skip_end) return compare(0, image.size());
+  if (skip >= skip_end) return compare(0, got.size());
   const Difference before = compare(0, got.begin() + skip);
-  return before.any ? before : compare(got.begin() + skip_end, image.size());
+  return before.any ? before : compare(got.begin() + skip_end, got.size());
 }
 
 }  // namespace anello::model

@@ -75,8 +75,8 @@ void Part::came(std::size_t message) {
 void Part::place_buffers() {
   const Role& role = step_.roles[std::size_t(rank_)];
   Random random(mix(step_.seed, 500 + std::uint64_t(rank_)));
-  input_ = std::make_unique<Memory>(shape_.input * element_, role.input_shift);
-  output_ = std::make_unique<Memory>(shape_.output * element_, role.output_shift);
+  input_ = std::make_unique<Memory>(shape_.input * element_, role.input_shift, role.mapped);
+  output_ = std::make_unique<Memory>(shape_.output * element_, role.output_shift, role.mapped);
   call_.dtype = step_.dtype;
   call_.op = step_.own_op == OwnOp::none ? step_.op : handle_of(step_.own_op);
   call_.count = step_.count;

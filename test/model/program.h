@@ -46,6 +46,7 @@ struct Role {
   bool own_address = false;  // in place by giving the output's address, not the marker
   int input_shift = 0;       // bytes past alignment
   int output_shift = 0;
+  bool mapped = false;       // its buffers are of anello_mem_alloc
   int sleep_us = 0;          // before it posts
   bool grouped = false;      // blocking, between group_begin and group_end
   Taking taking = Taking::recv;

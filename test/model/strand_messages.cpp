@@ -65,7 +65,8 @@ void StrandPlayer::burst(const Step& step, int rank, anello_comm_t comm) {
 }
 
 void StrandPlayer::send_all(const Step& step, int rank, const Role& role, anello_comm_t comm) {
-  std::size_t buffered = 0;
+  // Sends of an earlier burst that nobody has received may fill all that a receiver keeps.
+  std::size_t buffered = pending_.empty() ? 0 : kBuffered;
   for (std::size_t m = 0; m < step.messages.size(); ++m) {
     if (step.messages[m].from != rank) continue;
     const std::size_t bytes = step.messages[m].count * anello_dtype_size(step.dtype);

@@ -43,6 +43,7 @@ std::string problem_of(const Call& call, int size, Say&& say) {
   std::vector<Schedule> schedules;
   for (int rank = 0; rank < size; ++rank) {
     Builder steps("test", call, meeting(size), rank);
+    steps.touches_peers(true, true);
     say(steps, rank);
     schedules.push_back(std::move(steps).build());
   }
@@ -138,6 +139,7 @@ TEST_CASE("a meet that is left out is found, and so is one too many") {
             for (int rank = 0; rank < size; ++rank) {
               // The same steps said again, but for that meet.
               Builder steps("test", calls[static_cast<std::size_t>(rank)], meeting(size), rank);
+              steps.touches_peers(true, true);
               int met = 0;
               const bool here = at < 0 || at == rank;
               for (const Step& step : right[static_cast<std::size_t>(rank)].steps) {
@@ -246,6 +248,16 @@ TEST_CASE("a race is found whatever order of events shows, and said in words") {
   CHECK(contains(problem_of(call, 2, told), "no meet keeps them apart"));
   const auto left = [](Builder& steps, int) { steps.fold(output({0, 2}), input_of(kEach, {0, 2})); };
   CHECK(contains(problem_of(call, 2, left), "may have taken back"));
+}
+
+TEST_CASE("what an algorithm touches of its peers must be said, alike on all ranks") {
+  const Call call = reaching(Collective::allreduce, 100, Reach::store);
+  std::vector<Schedule> all = make_all(*find(Collective::allreduce, "direct"), call, meeting(3), 100);
+  REQUIRE(simulate(call, meeting(3), all).problem == "");
+  all[1].peers_outputs = false;
+  CHECK(contains(simulate(call, meeting(3), all).problem, "ranks disagree on which of their buffers"));
+  all[0].peers_outputs = all[2].peers_outputs = false;
+  CHECK(contains(simulate(call, meeting(3), all).problem, "of a kind that its algorithm does not name"));
 }
 
 TEST_CASE("a fold over peers' memory of what was folded, or not finished, is found") {

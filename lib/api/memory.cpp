@@ -1,0 +1,49 @@
+// Memory that ranks of a host share.
+#include "api/tables.h"
+#include "base/text.h"
+#include "transports/region.h"
+
+#include <anello/anello.h>
+
+using namespace anello;
+using namespace anello::api;
+
+namespace {
+
+anello_result_t allocate(const char* name, std::size_t bytes, const anello_mem_options_t& options, void** pointer) {
+  return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
+    refuse_here();
+    if (pointer == nullptr) throw Error(ANELLO_ERR_ARGUMENT, text(name, ": pointer is NULL"));
+    if (bytes == 0) throw Error(ANELLO_ERR_ARGUMENT, text(name, ": bytes is 0"));
+    constexpr unsigned kKnown = ANELLO_MEM_HUGE_PAGES;
+    if ((options.flags & ~kKnown) != 0) throw Error(ANELLO_ERR_ARGUMENT, text(name, ": flags ", options.flags, " has an unknown one"));
+    *pointer = transport::make_region(bytes, {(options.flags & ANELLO_MEM_HUGE_PAGES) != 0, options.numa_node});
+    return ANELLO_OK;
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+anello_result_t anello_mem_alloc(size_t bytes, void** pointer) {
+  return allocate("anello_mem_alloc", bytes, ANELLO_MEM_OPTIONS_INITIALIZER, pointer);
+}
+
+anello_result_t anello_mem_alloc_with(size_t bytes, const anello_mem_options_t* options, void** pointer) {
+  if (options == nullptr || options->size != sizeof *options) {
+    return failed(ANELLO_COMM_NULL, Error(ANELLO_ERR_ARGUMENT,
+                                          "anello_mem_alloc_with: options is NULL or its size is not sizeof(anello_mem_options_t)"));
+  }
+  return allocate("anello_mem_alloc_with", bytes, *options, pointer);
+}
+
+anello_result_t anello_mem_free(void* pointer) {
+  return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
+    refuse_here();
+    if (pointer == nullptr || transport::free_region(pointer)) return ANELLO_OK;
+    throw Error(ANELLO_ERR_ARGUMENT, "anello_mem_free: the pointer is none of anello_mem_alloc, or was freed before");
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,234 @@
+// Context: what operations do on their communicator's board, one after the other, and how those that may go over peers'
+// memory come to their schedule.
+#include "base/text.h"
+#include "control/transport_kind.h"
+#include "executor/context.h"
+#include "executor/fold.h"
+#include "executor/run.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace anello::executor {
+namespace {
+
+using schedule::Reach;
+
+// Of one rank's regions, per communicator.
+constexpr std::size_t kMostSettled = 1024;
+
+// Of a settle line: bit i is set where this rank has not mapped what rank i announced.
+using Unmapped = std::array<std::uint64_t, transport::kMaxLocalRanks / 64>;
+static_assert(sizeof(Unmapped) <= transport::kInlineBytes);
+
+// Both buffers of what a rank has announced, as far as some schedule goes to them.
+template <class Visit>
+void each_buffer(const Operation& operation, std::size_t rank, Visit&& visit) {
+  bool inputs = false, outputs = false;
+  for (const auto& plan : operation.plans->by_reach) {
+    inputs = inputs || (plan != nullptr && plan->schedule.peers_inputs);
+    outputs = outputs || (plan != nullptr && plan->schedule.peers_outputs);
+  }
+  const Announced& said = operation.announced[rank];
+  if (inputs && said.input.address != 0) visit(said.input);
+  if (outputs && said.output.address != 0) visit(said.output);
+}
+
+// No line is taken for one of another use. That of an exchange goes without an operation, too (exchange_now).
+std::uint64_t line_digest(const Operation& operation) {
+  const bool alone = operation.board_use == BoardUse::exchange;
+  return operation.digest + (alone ? 0 : static_cast<std::uint64_t>(operation.board_use));
+}
+
+}  // namespace
+
+bool Context::is_thread(const Group& group, int peer) const {
+  const std::uint32_t bit = job_->members()[std::size_t(group.ranks[std::size_t(peer)])].transport;
+  for (const control::TransportKind& kind : control::transport_kinds()) {
+    if (kind.bit == bit) return kind.joins == control::Joins::process;
+  }
+  return false;
+}
+
+void Context::use_board(Operation& operation, BoardUse use) {
+  operation.board_use = use;
+  poll_board(*operation.group);
+}
+
+void Context::poll_board(Group& group) {
+  if (group.polling_board) return;  // from within: the loop below goes on
+  group.polling_board = true;
+  Operation* operation;
+  while ((operation = group.on_board.front()) != nullptr && operation->board_use != BoardUse::none) {
+    if (!operation->published) {
+      operation->published = true;
+      publish_line(*operation);
+    }
+    const Board::Seen seen = group.board.look(line_digest(*operation));
+    if (seen != Board::Seen::complete) {
+      if (seen == Board::Seen::mismatch) suspect(group, operation->sequence);
+      if (std::find(on_boards_.begin(), on_boards_.end(), &group) == on_boards_.end()) on_boards_.push_back(&group);
+      group.polling_board = false;
+      return;
+    }
+    operation->published = false;
+    ++group.movement;
+    lines_came(*operation, std::exchange(operation->board_use, BoardUse::none));
+  }
+  group.polling_board = false;
+  on_boards_.erase(std::remove(on_boards_.begin(), on_boards_.end(), &group), on_boards_.end());
+}
+
+void Context::publish_line(Operation& operation) {
+  Group& group = *operation.group;
+  const std::uint64_t digest = line_digest(operation);
+  switch (operation.board_use) {
+    case BoardUse::exchange: {
+      const schedule::Step& step = operation.plan->schedule.steps[0];
+      return group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, digest);
+    }
+    case BoardUse::announce: {
+      const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {
+        if (address == nullptr || bytes == 0) return {};
+        const transport::RegionSpot spot = regions_.own(address, bytes);
+        return {reinterpret_cast<std::uintptr_t>(address), spot.region, spot.offset};
+      };
+      const Announced own{said(operation.own_input, operation.input_bytes), said(operation.output, operation.output_bytes)};
+      return group.board.publish(reinterpret_cast<const std::byte*>(&own), sizeof own, digest);
+    }
+    case BoardUse::settle: {
+      Unmapped unmapped{};
+      for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
+        if (!has_mapped(operation, int(rank))) unmapped[rank / 64] |= std::uint64_t{1} << (rank % 64);
+      }
+      return group.board.publish(reinterpret_cast<const std::byte*>(unmapped.data()), sizeof unmapped, digest);
+    }
+    case BoardUse::meet: return group.board.publish(nullptr, 0, digest);
+    case BoardUse::none: return;
+  }
+}
+
+void Context::lines_came(Operation& operation, BoardUse use) {
+  Group& group = *operation.group;
+  switch (use) {
+    case BoardUse::exchange:
+      fold_lines(group, operation);
+      group.board.finish();
+      return step_done(operation, 0);
+    case BoardUse::announce:
+      operation.announced.resize(std::size_t(group.size()));
+      for (int rank = 0; rank < group.size(); ++rank) {
+        std::memcpy(&operation.announced[std::size_t(rank)], group.board.payload(rank, sizeof(Announced)), sizeof(Announced));
+      }
+      group.board.finish();
+      return all_announced(operation);
+    case BoardUse::settle: {
+      Unmapped unmapped{};
+      for (int rank = 0; rank < group.size(); ++rank) {
+        Unmapped its;
+        std::memcpy(its.data(), group.board.payload(rank, sizeof its), sizeof its);
+        for (std::size_t word = 0; word < its.size(); ++word) unmapped[word] |= its[word];
+      }
+      group.board.finish();
+      for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
+        const bool mapped = (unmapped[rank / 64] >> (rank % 64) & 1) == 0;
+        each_buffer(operation, rank, [&](const AnnouncedBuffer& said) { group.settled[rank].emplace(said.region, mapped); });
+      }
+      return all_announced(operation);
+    }
+    case BoardUse::meet:
+      group.board.finish();
+      return step_done(operation, operation.meet_step);
+    case BoardUse::none: return;
+  }
+}
+
+// All ranks find the same here: they have the same lines, and had the same before.
+void Context::all_announced(Operation& operation) {
+  Group& group = *operation.group;
+  if (group.by_address) return take_schedule(operation, Reach::store);
+  bool settled = true, mapped = true;
+  group.settled.resize(operation.announced.size());
+  for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
+    // Alike on all ranks as well. What is still in use is settled anew.
+    if (group.settled[rank].size() > kMostSettled) group.settled[rank].clear();
+    each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
+      if (said.region == 0) {
+        mapped = false;
+        return;
+      }
+      const auto known = group.settled[rank].find(said.region);
+      settled = settled && known != group.settled[rank].end();
+      mapped = mapped && (known == group.settled[rank].end() || known->second);
+    });
+  }
+  if (!mapped) return take_schedule(operation, Reach::none);
+  operation.settled = settled;
+  map_announced(operation);
+}
+
+// Goes on once all that was announced is mapped here, or has turned out not to be had.
+void Context::map_announced(Operation& operation) {
+  bool waits = false;
+  for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
+    if (reaches_by_address(operation, int(rank))) continue;
+    each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
+      const int world = operation.group->ranks[rank];
+      waits = regions_.look_up(*job_, world, said.region) == RegionCache::State::asked || waits;
+    });
+  }
+  const auto listed = std::find(mapping_.begin(), mapping_.end(), &operation);
+  if (waits) {
+    if (listed == mapping_.end()) mapping_.push_back(&operation);
+    return;
+  }
+  if (listed != mapping_.end()) mapping_.erase(listed);
+  if (operation.settled) return take_schedule(operation, Reach::store);
+  use_board(operation, BoardUse::settle);
+}
+
+bool Context::reaches_by_address(const Operation& operation, int rank) const {
+  const Group& group = *operation.group;
+  return rank == group.rank || group.by_address || is_thread(group, rank);
+}
+
+bool Context::has_mapped(const Operation& operation, int rank) {
+  if (reaches_by_address(operation, rank)) return true;
+  bool mapped = true;
+  each_buffer(operation, std::size_t(rank), [&](const AnnouncedBuffer& said) {
+    const int world = operation.group->ranks[std::size_t(rank)];
+    mapped = regions_.look_up(*job_, world, said.region) == RegionCache::State::mapped && mapped;
+  });
+  return mapped;
+}
+
+void Context::take_schedule(Operation& operation, Reach reach) {
+  Group& group = *operation.group;
+  operation.plan = operation.plans->at(reach);
+  const Plan& plan = *operation.plan;
+  operation.exposed = plan.schedule.peers_inputs || plan.schedule.peers_outputs;
+  operation.buffers.assign(operation.exposed ? std::size_t(group.size()) : 0, {});
+  for (std::size_t rank = 0; rank < operation.buffers.size(); ++rank) {
+    const auto place = [&](const AnnouncedBuffer& said, std::size_t elements) -> std::byte* {
+      if (said.address == 0 || elements == 0) return nullptr;
+      if (reaches_by_address(operation, int(rank))) return reinterpret_cast<std::byte*>(said.address);
+      return regions_.at(said.region, said.offset, elements * operation.element_bytes);
+    };
+    const Announced& said = operation.announced[rank];
+    operation.buffers[rank] = {place(said.input, plan.peer_input), place(said.output, plan.peer_output)};
+    const bool lacks = (said.input.address != 0 && plan.peer_input > 0 && operation.buffers[rank].input == nullptr) ||
+                       (said.output.address != 0 && plan.peer_output > 0 && operation.buffers[rank].output == nullptr);
+    if (lacks) {
+      const int world = group.ranks[rank];
+      return fail(group, Error(ANELLO_ERR_RESOURCE,
+                               text("the buffer that ", job_->describe(world), " announced cannot be mapped any more"), world),
+                  true);
+    }
+  }
+  // Who has no more to do there gives the board to the next one; else it keeps its turn, as on all other ranks.
+  if (!plan.meets && !plan.is_exchange) group.on_board.remove(&operation);
+  begin(operation);
+}
+
+}  // namespace anello::executor

@@ -1,0 +1,31 @@
+#pragma once
+// Calls whose ranks may load and store each other's buffers. On entry each rank says on the board where its own are; from
+// the same lines all ranks find the same Reach, and by that the same schedule. Regions that not all are known to have mapped
+// are settled first: each rank tries, and a second round of lines tells whether all could.
+#include "transports/arena.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace anello::executor {
+
+// What a rank says of one buffer.
+struct AnnouncedBuffer {
+  std::uint64_t address = 0;  // in its own process; 0: it has none
+  std::uint64_t region = 0;   // 0: in none
+  std::uint64_t offset = 0;   // there
+};
+
+struct Announced {
+  AnnouncedBuffer input;
+  AnnouncedBuffer output;
+};
+static_assert(sizeof(Announced) == transport::kInlineBytes, "it travels in the line itself");
+
+// A peer's buffers in this process's address space.
+struct PeerBuffers {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
+}  // namespace anello::executor

@@ -1,0 +1,69 @@
+#include "executor/region_cache.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "control/job.h"
+
+#include <algorithm>
+
+namespace anello::executor {
+
+transport::RegionSpot RegionCache::own(const void* address, std::size_t bytes) {
+  const std::uint64_t version = transport::regions_version();
+  for (const Known& known : known_) {
+    if (known.address == address && known.bytes >= bytes && known.version == version) return known.spot;
+  }
+  const transport::RegionSpot spot = transport::find_region(address, bytes);
+  known_[next_known_++ % known_.size()] = {address, bytes, version, spot};
+  return spot;
+}
+
+RegionCache::State RegionCache::look_up(control::Job& job, int peer, std::uint64_t region) {
+  if (const auto known = entries_.find(region); known != entries_.end()) {
+    known->second.used = ++clock_;
+    return known->second.state;
+  }
+  make_room();
+  Entry& entry = entries_[region];
+  entry.used = ++clock_;
+  // Another rank of this process may have it.
+  entry.mapping = transport::RegionMapping::find(region);
+  if (entry.mapping) {
+    entry.state = State::mapped;
+  } else {
+    job.request_region(peer, region);
+  }
+  return entry.state;
+}
+
+void RegionCache::answered(std::uint64_t region, UniqueFd memory) {
+  const auto found = entries_.find(region);
+  if (found == entries_.end() || found->second.state != State::asked) return;
+  found->second.state = State::refused;
+  if (!memory) return;
+  try {
+    found->second.mapping = transport::RegionMapping::of(region, std::move(memory));
+    found->second.state = State::mapped;
+  } catch (const Error& error) {
+    log::info(-1, "memory of another process is not used: ", error.text());
+  }
+}
+
+std::byte* RegionCache::at(std::uint64_t region, std::size_t offset, std::size_t bytes) {
+  const auto found = entries_.find(region);
+  if (found == entries_.end() || !found->second.mapping) return nullptr;
+  const transport::RegionMapping& mapping = *found->second.mapping;
+  if (offset > mapping.bytes() || bytes > mapping.bytes() - offset) return nullptr;
+  return mapping.data() + offset;
+}
+
+void RegionCache::make_room() {
+  if (entries_.size() < kMost) return;
+  const auto oldest = std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
+    return (a.second.state == State::asked) < (b.second.state == State::asked) ||
+           ((a.second.state == State::asked) == (b.second.state == State::asked) && a.second.used < b.second.used);
+  });
+  if (oldest->second.state != State::asked) entries_.erase(oldest);
+}
+
+}  // namespace anello::executor

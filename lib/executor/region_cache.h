@@ -1,0 +1,55 @@
+#pragma once
+// The regions of peers that this rank has mapped, or has been refused. A descriptor is asked for once, of the rank that
+// announced it, and the mapping kept while it is used now and then. Requires the context's lock.
+#include "base/unique_fd.h"
+#include "transports/region.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+namespace anello::control {
+class Job;
+}
+
+namespace anello::executor {
+
+class RegionCache {
+ public:
+  enum class State : std::uint8_t { asked, mapped, refused };
+
+  // Where a buffer of this rank's lies, as find_region has it, without its lock for one that was asked about lately.
+  transport::RegionSpot own(const void* address, std::size_t bytes);
+
+  // What is known of it; the first time it is asked for.
+  State look_up(control::Job& job, int peer, std::uint64_t region);
+  // Event::region. memory empty: there is none.
+  void answered(std::uint64_t region, UniqueFd memory);
+  // Where it has its byte `offset`, with `bytes` more behind it; nullptr: not mapped, or shorter.
+  std::byte* at(std::uint64_t region, std::size_t offset, std::size_t bytes);
+
+ private:
+  // Beyond that many, one that was not used for the longest time is unmapped. Those of all calls under way are fewer.
+  static constexpr std::size_t kMost = 8192;
+  struct Entry {
+    State state = State::asked;
+    std::shared_ptr<transport::RegionMapping> mapping;
+    std::uint64_t used = 0;
+  };
+  void make_room();
+
+  struct Known {
+    const void* address = nullptr;
+    std::size_t bytes = 0;
+    std::uint64_t version = 0;
+    transport::RegionSpot spot;
+  };
+  std::array<Known, 4> known_;
+  std::size_t next_known_ = 0;
+  std::unordered_map<std::uint64_t, Entry> entries_;
+  std::uint64_t clock_ = 0;
+};
+
+}  // namespace anello::executor
