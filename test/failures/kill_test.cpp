@@ -28,25 +28,25 @@ const Work kWorks[] = {{"allreduce", 2},         {"allreduce", 5'000},   {"allre
                        {"broadcast", 1'000'000}, {"allgather", 300'000}, {"reduce_scatter_block", 300'000},
                        {"barrier", 0},           {"messages", 50'000}};
 
-anello_result_t messages(Rank& me, std::vector<float>& input, std::vector<float>& output, std::size_t count,
-                         anello_comm_t comm) {
+anello_result_t messages(Rank& me, const float* input, float* output, std::size_t count, anello_comm_t comm) {
   anello_request_t requests[2] = {};
   const int right = (me.rank() + 1) % me.size(), left = (me.rank() + me.size() - 1) % me.size();
-  anello_result_t result = anello_irecv(output.data(), count, ANELLO_FLOAT32, left, 7, comm, &requests[0]);
-  if (result == ANELLO_OK) result = anello_isend(input.data(), count, ANELLO_FLOAT32, right, 7, comm, &requests[1]);
+  anello_result_t result = anello_irecv(output, count, ANELLO_FLOAT32, left, 7, comm, &requests[0]);
+  if (result == ANELLO_OK) result = anello_isend(input, count, ANELLO_FLOAT32, right, 7, comm, &requests[1]);
   const anello_result_t waited = anello_wait_all(2, requests, nullptr);
   return result != ANELLO_OK ? result : waited;
 }
 
-anello_result_t once(Rank& me, const std::string& kind, std::size_t count, std::vector<float>& input,
-                     std::vector<float>& output, anello_comm_t comm) {
-  if (kind == "allreduce")
-    return anello_allreduce(input.data(), output.data(), count, ANELLO_FLOAT32, ANELLO_SUM, comm);
-  if (kind == "broadcast") return anello_broadcast(output.data(), count, ANELLO_FLOAT32, me.number("root", 0), comm);
-  if (kind == "allgather") return anello_allgather(input.data(), output.data(), count, ANELLO_FLOAT32, comm);
+anello_result_t once(Rank& me, const std::string& kind, std::size_t count, const Memory& in, const Memory& out,
+                     anello_comm_t comm) {
+  const float* const input = in.as<float>();
+  float* const output = out.as<float>();
+  if (kind == "allreduce") return anello_allreduce(input, output, count, ANELLO_FLOAT32, ANELLO_SUM, comm);
+  if (kind == "broadcast") return anello_broadcast(output, count, ANELLO_FLOAT32, me.number("root", 0), comm);
+  if (kind == "allgather") return anello_allgather(input, output, count, ANELLO_FLOAT32, comm);
   if (kind == "barrier") return anello_barrier(comm);
   if (kind == "messages") return messages(me, input, output, count, comm);
-  return anello_reduce_scatter_block(input.data(), output.data(), count, ANELLO_FLOAT32, ANELLO_SUM, comm);
+  return anello_reduce_scatter_block(input, output, count, ANELLO_FLOAT32, ANELLO_SUM, comm);
 }
 
 // Holds what its parent held until the judge lets go of standard input.
@@ -64,31 +64,35 @@ const Role killed("killed", [](Rank& me) {
   if (me.number("forks", -1) == me.rank()) leave_child_behind();
   const std::string kind = me.setting("kind");
   const auto count = static_cast<std::size_t>(me.number("count", 0));
-  std::vector<float> input(count * std::size_t(me.size()) + 1, 1.0f), output(input.size());
+  const bool mapped = me.number("mapped", 0) != 0;
+  const Memory input((count * std::size_t(me.size()) + 1) * sizeof(float), mapped), output(input.bytes(), mapped);
+  std::fill_n(input.as<float>(), input.bytes() / sizeof(float), 1.0f);
+  std::fill_n(output.as<float>(), output.bytes() / sizeof(float), 0.0f);
   me.check(once(me, kind, count, input, output, comm), "the first " + kind, comm);
   me.say("running");
   anello_result_t result = ANELLO_OK;
   while (result == ANELLO_OK) result = once(me, kind, count, input, output, comm);
   const std::int64_t time = now_ns();
-  Canary::fill(input.data(), input.size() * sizeof(float));
-  Canary::fill(output.data(), output.size() * sizeof(float));
+  Canary::fill(input.as<void>(), input.bytes());
+  Canary::fill(output.as<void>(), output.bytes());
   me.say_at(time, "failed ", anello_result_name(result), " ", anello_last_error(comm));
   sleep_ms(kCanaryMs);
-  me.say("input ", Canary::look(input.data(), input.size() * sizeof(float)));
-  me.say("output ", Canary::look(output.data(), output.size() * sizeof(float)));
+  me.say("input ", Canary::look(input.as<void>(), input.bytes()));
+  me.say("output ", Canary::look(output.as<void>(), output.bytes()));
   me.report("again", once(me, kind, count, input, output, comm), comm);
   me.report("destroyed", anello_comm_destroy(comm), comm);
 });
 
-void kill_one(const std::string& transport, const Work& work, bool forks, std::mt19937_64& random,
+void kill_one(const std::string& transport, const Work& work, bool forks, bool mapped, std::mt19937_64& random,
               std::vector<std::int64_t>& times_us) {
   const int ranks = 2 + int(random() % 3);
   const int victim = int(random() % std::uint64_t(ranks));
   const std::int64_t moment_us = std::int64_t(random() % 40'000);
   const int root = int(random() % std::uint64_t(ranks));
-  INFO(transport << ", " << work.kind << " of " << work.count << ", " << ranks << " ranks, root " << root << ", rank "
+  INFO(transport << (mapped ? ", mapped memory, " : ", ") << work.kind << " of " << work.count << ", " << ranks << " ranks, root " << root << ", rank "
                  << victim << (forks ? " (with a child)" : "") << " killed after " << moment_us << " us");
   Settings settings{{"kind", work.kind}, {"count", std::to_string(work.count)}, {"root", std::to_string(root)}};
+  if (mapped) settings["mapped"] = "1";
   if (forks) settings["forks"] = std::to_string(victim);
   Ranks job(ranks, "killed", transport, settings);
   job.expect_all("running");
@@ -117,7 +121,7 @@ void kill_one(const std::string& transport, const Work& work, bool forks, std::m
   CHECK(WTERMSIG(job.wait(victim)) == SIGKILL);
 }
 
-void kill_many(const std::string& transport) {
+void kill_many(const std::string& transport, bool mapped = false) {
   const auto seed = std::uint64_t(knob("FAILURE_SEED", now_ns()));
   const auto kills = std::size_t(knob("FAILURE_KILLS", 16));
   std::cout << transport << ": FAILURE_SEED=" << seed << " FAILURE_KILLS=" << kills << std::endl;
@@ -125,7 +129,7 @@ void kill_many(const std::string& transport) {
   std::mt19937_64 random(seed);
   std::vector<std::int64_t> times_us;
   for (std::size_t i = 0; i < kills; ++i) {
-    kill_one(transport, kWorks[i % std::size(kWorks)], i / std::size(kWorks) % 2 == 1, random, times_us);
+    kill_one(transport, kWorks[i % std::size(kWorks)], i / std::size(kWorks) % 2 == 1, mapped, random, times_us);
   }
   std::sort(times_us.begin(), times_us.end());
   std::cout << transport << ": " << times_us.size() << " survivors heard of " << kills << " deaths after "
@@ -136,5 +140,9 @@ void kill_many(const std::string& transport) {
 }  // namespace
 
 TEST_CASE("a rank that is killed is named to every survivor within a second, over shared memory") { kill_many("shm"); }
+
+TEST_CASE("a rank that is killed is named to every survivor within a second, over memory that all have mapped") {
+  kill_many("shm", true);
+}
 
 TEST_CASE("a rank that is killed is named to every survivor within a second, over TCP") { kill_many("tcp"); }

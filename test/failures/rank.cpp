@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <iostream>
 #include <map>
 
 #include <signal.h>
@@ -100,6 +101,23 @@ int Role::play(const std::string& name) {
   found->second(rank);
   rank.say("done");
   return 0;
+}
+
+Memory::Memory(std::size_t bytes, bool mapped) : bytes_(bytes), mapped_(mapped) {
+  if (!mapped) {
+    memory_ = std::malloc(bytes);
+  } else if (anello_mem_alloc(bytes, &memory_) != ANELLO_OK) {
+    std::cerr << anello_last_error(ANELLO_COMM_NULL) << std::endl;
+  }
+  if (memory_ == nullptr) std::_Exit(1);
+}
+
+Memory::~Memory() {
+  if (mapped_) {
+    anello_mem_free(memory_);
+  } else {
+    std::free(memory_);
+  }
 }
 
 void Canary::fill(void* memory, std::size_t bytes) { std::memset(memory, kCanary, bytes); }

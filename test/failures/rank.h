@@ -58,6 +58,25 @@ class Role {
   static int play(const std::string& name);
 };
 
+// A buffer, of this process alone or of anello_mem_alloc. Ends the process where there is none.
+class Memory {
+ public:
+  Memory(std::size_t bytes, bool mapped);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(memory_);
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void* memory_ = nullptr;
+  std::size_t bytes_;
+  bool mapped_;
+};
+
 // Buffers whose contents say whether anybody has stored into them.
 class Canary {
  public:
