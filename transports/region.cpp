@@ -102,6 +102,7 @@ std::map<const std::byte*, Region>::iterator holder(const void* address, std::si
 
 std::byte* make_region(std::size_t bytes, const RegionWish& wish) {
   if (bytes == 0 || bytes > SIZE_MAX / 4) throw Error(ANELLO_ERR_ARGUMENT, text("memory of ", bytes, " bytes"));
+  watch_forks();
   Region region;
   region.bytes = whole_pages(bytes);
   region.wish = wish;
