@@ -117,7 +117,7 @@ Error Communicator::destroy() {
   Error first;
   std::call_once(destroyed_, [&] {
     first = context_->remove_group(*group_);
-    if (small_.operation != nullptr) context_->release(std::exchange(small_.operation, nullptr));
+    if (last_.operation != nullptr) context_->release(std::exchange(last_.operation, nullptr));
     give_back_board();
   });
   return first;
@@ -237,8 +237,8 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
 // Where this rank's buffers are, for a call whose ranks say so.
 void Communicator::expose(Operation& operation, const schedule::Call& call) const {
   const std::size_t element = operation.element_bytes;
-  const bool inside = schedule::input_in_output(call, rank());
-  operation.own_input = inside ? operation.output + schedule::input_offset(call, rank()) * element : operation.input;
+  operation.input_inside = schedule::input_in_output(call, rank());
+  operation.input_at = operation.input_inside ? schedule::input_offset(call, rank()) * element : 0;
   operation.input_bytes = schedule::input_count(call, size(), rank()) * element;
   operation.output_bytes = schedule::extent(schedule::Buffer::output, call, size(), rank()) * element;
 }
@@ -292,56 +292,58 @@ std::optional<Communicator::Probed> Communicator::probe(const anello_call_t& cal
   return Probed{operation.status, operation.claim};
 }
 
-bool Communicator::is_like_last_small(const anello_call_t& call, bool in_place, int record_kind) const {
-  const anello_call_t& last = small_.call;
-  return small_.operation != nullptr && call.kind == last.kind && call.count == last.count && call.dtype == last.dtype &&
-         call.op == last.op && call.peer == last.peer && call.timeout_ms == last.timeout_ms &&
-         record_kind == small_.record_kind && in_place == small_.in_place;
+bool Communicator::is_like_last(const anello_call_t& call, bool in_place, int record_kind) const {
+  const anello_call_t& last = last_.call;
+  return call.kind == last.kind && call.count == last.count && call.dtype == last.dtype && call.op == last.op &&
+         call.peer == last.peer && call.timeout_ms == last.timeout_ms && record_kind == last_.record_kind &&
+         in_place == last_.in_place && last_.known;
 }
 
-bool Communicator::prepare_small(const anello_call_t& call, bool in_place, int record_kind) {
-  if (small_.operation == nullptr) small_.operation = context_->acquire_locked(*group_);
-  Operation* const operation = std::exchange(small_.operation, nullptr);
+// Makes `last_` of this call.
+void Communicator::prepare_last(const anello_call_t& call, bool in_place, int record_kind) {
+  if (last_.operation == nullptr) last_.operation = context_->acquire_locked(*group_);
+  Operation* const operation = std::exchange(last_.operation, nullptr);
   try {
-    small_ = {nullptr, call, in_place, record_kind, {}, 0};
-    prepare(*operation, call, small_.record);
+    last_ = {nullptr, call, in_place, record_kind, {}, 0, false};
+    prepare(*operation, call, last_.record);
   } catch (...) {
     context_->release_locked(operation);
     throw;
   }
-  if (!operation->plan->is_exchange || operation->announces()) {
+  last_.known = true;
+  if (!operation->plan->is_exchange && !operation->announces()) {
     context_->release_locked(operation);
-    return false;
+    return;
   }
-  if (record_kind >= 0) small_.record.kind = record_kind;
-  small_.digest = control::digest_of(small_.record);
-  small_.operation = operation;
-  return true;
+  if (record_kind >= 0) last_.record.kind = record_kind;
+  last_.digest = control::digest_of(last_.record);
+  last_.operation = operation;
 }
 
-// A small call on a board, from start to end under one hold of the lock. True: it is complete, without error.
-// Otherwise *under_way is the operation if it was entered, and null if nothing has happened.
+// A call that may need nothing but the board, from start to end under one hold of the lock. True: it is complete, without
+// error. Otherwise *under_way is the operation if it was entered, and null if nothing has happened.
 bool Communicator::exchange(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
-  if (!topology_.board || call.count > topology_.board_bytes) return false;
-  if (is_message(call.kind) || kind_is_varying(call.kind) || call.algorithm != nullptr) return false;
-  if (is_custom_op(call.op)) return false;
+  if (!topology_.board || is_message(call.kind) || kind_is_varying(call.kind)) return false;
+  if (call.algorithm != nullptr || is_custom_op(call.op)) return false;
   const auto held = context_->try_lock();
   if (!held || group_->error) return false;
   const bool in_place = is_in_place(call, rank());
-  if (!is_like_last_small(call, in_place, record_kind) && !prepare_small(call, in_place, record_kind)) return false;
-  Operation& operation = *small_.operation;
+  if (!is_like_last(call, in_place, record_kind)) prepare_last(call, in_place, record_kind);
+  if (last_.operation == nullptr) return false;
+  Operation& operation = *last_.operation;
   set_buffers(operation, call, in_place);
   if (call.label != nullptr || !operation.label.empty()) {
     operation.label.set(call.label);
-    small_.record.set_label(operation.label);
+    last_.record.set_label(operation.label);
   }
-  switch (context_->exchange_now(operation, small_.record, small_.digest)) {
-    case executor::Context::Exchanged::complete: return true;
-    case executor::Context::Exchanged::under_way: *under_way = std::exchange(small_.operation, nullptr); return false;
-    case executor::Context::Exchanged::not_begun: return false;
+  const auto done = operation.announces() ? context_->announce_now(operation, last_.record, last_.digest)
+                                          : context_->exchange_now(operation, last_.record, last_.digest);
+  if (done == executor::Context::Exchanged::under_way) {
+    *under_way = std::exchange(last_.operation, nullptr);
+    last_.known = false;  // to be prepared anew
   }
-  return false;
+  return done == executor::Context::Exchanged::complete;
 }
 
 Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind, std::int64_t* sequence) {

@@ -96,8 +96,8 @@ class Communicator {
   void expose(executor::Operation& operation, const schedule::Call& call) const;
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool exchange(const anello_call_t& call, int record_kind, executor::Operation** under_way);
-  bool is_like_last_small(const anello_call_t& call, bool in_place, int record_kind) const;
-  bool prepare_small(const anello_call_t& call, bool in_place, int record_kind);
+  bool is_like_last(const anello_call_t& call, bool in_place, int record_kind) const;
+  void prepare_last(const anello_call_t& call, bool in_place, int record_kind);
   int allocate_board(int users);
   void give_back_board();
   Split prepare_split(Seat seat);
@@ -114,16 +114,17 @@ class Communicator {
   int local_size_ = 1;
   std::mutex plans_mutex_;
   PlanCache plans_;
-  // The last small call, prepared: one like it brings other buffers and nothing else. Guarded by the context's lock.
-  struct Small {
-    executor::Operation* operation = nullptr;  // null: none
+  // The last call, prepared: one like it brings other buffers and nothing else. Guarded by the context's lock.
+  struct Last {
+    executor::Operation* operation = nullptr;  // null: none, or it needs more than the board
     anello_call_t call;
     bool in_place;
     int record_kind;
     control::CallRecord record;
     std::uint64_t digest;
+    bool known;  // the call is of use, also without an operation
   };
-  Small small_{};
+  Last last_{};
   std::atomic<std::uint32_t> children_{0};  // splits so far, equal on all ranks
   std::atomic<std::uint32_t> groups_{0};    // that this rank was the first of
   std::once_flag destroyed_;

@@ -181,6 +181,27 @@ std::unique_lock<std::mutex> Context::try_lock() {
   return held.owns_lock() ? std::move(held) : Lock();
 }
 
+namespace {
+
+// Back to where it was before it was entered.
+void renew(Operation& operation) {
+  operation.done.store(false, std::memory_order_relaxed);
+  operation.state = Operation::State::idle;
+  operation.error = Error();
+  operation.status = {-1, -1, 0};
+  operation.board_use = BoardUse::none;
+  operation.published = false;
+  operation.peer_work.step = PeerWork::kNoStep;
+  operation.peer_work.next.clear();
+  operation.exposed = false;
+  operation.sequence = operation.group->next_sequence;  // what it is told as where it never enters
+  operation.movement = 0;
+  operation.last_progress_ns = 0;
+  operation.asked_ns = 0;
+}
+
+}  // namespace
+
 Operation* Context::acquire_locked(Group& group) {
   Operation* operation = free_operations_.pop();
   if (operation == nullptr) {
@@ -188,24 +209,12 @@ Operation* Context::acquire_locked(Group& group) {
     operation = operations_.back().get();
   }
   operation->group = &group;
-  operation->done.store(false, std::memory_order_relaxed);
-  operation->state = Operation::State::idle;
-  operation->error = Error();
-  operation->status = {-1, -1, 0};
-  operation->board_use = BoardUse::none;
-  operation->published = false;
-  operation->plans.reset();
-  operation->peer_work.step = PeerWork::kNoStep;
-  operation->peer_work.next.clear();
-  operation->exposed = false;
   operation->bytes = 0;
   operation->moved = 0;
   operation->claims = false;
   operation->claim = 0;
-  operation->sequence = group.next_sequence;  // what it is told as where it never enters
-  operation->movement = 0;
-  operation->last_progress_ns = 0;
-  operation->asked_ns = 0;
+  operation->plans.reset();
+  renew(*operation);
   operation->reducer = nullptr;
   operation->custom.reset();
   operation->function_threw = false;
@@ -336,6 +345,24 @@ Context::Exchanged Context::exchange_now(Operation& operation, control::CallReco
   group.window.push(&operation);
   activate(group);
   return Exchanged::under_way;
+}
+
+Context::Exchanged Context::announce_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
+  Group& group = *operation.group;
+  if (!group.idle() || group.error || unfinished_ > 0 || job_->news.load(std::memory_order_relaxed)) return Exchanged::not_begun;
+  const kernels::DefaultFloats floats;
+  enter(operation, record, digest);
+  ++unfinished_;
+  operation.state = Operation::State::queued;
+  group.window.push(&operation);
+  activate(group);
+  for (int turn = 0; turn <= budget_.spins && operation.board_use != BoardUse::none; ++turn) {
+    pause_processor();
+    poll_board(group);
+  }
+  if (!operation.done.load(std::memory_order_relaxed) || operation.error) return Exchanged::under_way;
+  renew(operation);
+  return Exchanged::complete;
 }
 
 void Context::activate(Group& group) {

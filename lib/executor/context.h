@@ -51,6 +51,9 @@ class Context {
   // communicator is idle and the others come at once. digest: of the record as it is (control/ledger.h).
   enum class Exchanged { complete, under_way, not_begun };
   Exchanged exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
+  // The same for one whose ranks announce their buffers, as far as it needs nothing but the board. complete: it may be
+  // entered again as it is.
+  Exchanged announce_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // The lock if nobody has it and nobody drives; else empty.
   std::unique_lock<std::mutex> try_lock();
   Operation* acquire_locked(Group& group);

@@ -96,7 +96,7 @@ void Context::publish_line(Operation& operation) {
       };
       // From here on: who comes late finds these lines, and may begin although this rank has given up.
       operation.exposed = true;
-      const Announced own{said(operation.own_input, operation.input_bytes), said(operation.output, operation.output_bytes)};
+      const Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
       return group.board.publish(reinterpret_cast<const std::byte*>(&own), sizeof own, digest);
     }
     case BoardUse::settle: {

@@ -136,7 +136,8 @@ struct Operation {
 
   // Calls that may go over peers' memory: the announcements choose `plan` of these.
   std::shared_ptr<const Plans> plans;
-  const std::byte* own_input = nullptr;  // where it really is; null: this rank has none
+  bool input_inside = false;             // in the output, from there on:
+  std::size_t input_at = 0;              // bytes
   std::size_t input_bytes = 0;
   std::size_t output_bytes = 0;
   std::vector<Announced> announced;      // by rank
@@ -145,6 +146,8 @@ struct Operation {
   bool settled = false;                  // all ranks are known to have mapped all of it
   bool exposed = false;                  // peers may be at this rank's buffers
 
+  // Where this rank's input really is.
+  const std::byte* own_input() const { return input_inside ? output + input_at : input; }
   bool announces() const { return plans != nullptr && plans->announces(); }
 
   // Messages

@@ -129,7 +129,7 @@ std::string keep_peers_out(Operation& operation) {
   if (late.empty()) return {};
   // In whatever state its processor is stopped, it finds the old pages when it goes on, and nobody else does.
   bool moved = true;
-  for (const void* buffer : {static_cast<const void*>(operation.output), static_cast<const void*>(operation.own_input)}) {
+  for (const void* buffer : {static_cast<const void*>(operation.output), static_cast<const void*>(operation.own_input())}) {
     if (buffer != nullptr) moved = transport::move_region(buffer) && moved;
   }
   return text("; ", late, " was stopped in the middle of the call",
