@@ -42,11 +42,6 @@ UniqueFd copy_of(int fd) {
   return copy;
 }
 
-void check_user(const Stream& stream) {
-  const PeerProcess peer = peer_process(stream.descriptor());
-  if (!peer.known || peer.uid != ::geteuid()) throw Error(ANELLO_ERR_AUTH, "it belongs to another user");
-}
-
 Task<> pass(std::shared_ptr<Stream> stream, std::vector<int> descriptors) {
   for (std::size_t i = 0; i < descriptors.size(); i += kMaxPassed) {
     const std::span<const int> batch(descriptors.data() + i, std::min(kMaxPassed, descriptors.size() - i));
@@ -102,7 +97,7 @@ void GatheringLeader::enter(Visitor visitor) {
 Task<> GatheringLeader::receive(std::shared_ptr<GatheringLeader> self, Visitor visitor) {
   const std::shared_ptr<Stream> stream = visitor.stream;
   const int from = visitor.from;
-  check_user(*stream);
+  require_same_user(stream->descriptor());
   Guest guest;
   guest.stream = stream;
   {
@@ -160,7 +155,7 @@ Task<std::shared_ptr<Stream>> arrive(std::shared_ptr<Agent> agent, int leader, A
   std::vector<Address> ways{address};
   Call call = agent->call_to(leader, Purpose::arena, std::move(ways), deadline);
   std::shared_ptr<Stream> stream = co_await dial(agent->service().io(), std::move(call));
-  check_user(*stream);
+  require_same_user(stream->descriptor());
   co_await stream->write(raw(process));
   std::vector<int> own{agent->mailbox().wake_descriptor()};
   co_await pass(stream, std::move(own));

@@ -1,5 +1,7 @@
 #include "control/descriptor_passing.h"
 
+#include "base/error.h"
+
 #include <cerrno>
 #include <cstring>
 
@@ -74,6 +76,11 @@ PeerProcess peer_process(int unix_socket) {
   socklen_t length = sizeof credentials;
   if (::getsockopt(unix_socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return {};
   return {credentials.pid, credentials.uid, true};
+}
+
+void require_same_user(int unix_socket) {
+  const PeerProcess peer = peer_process(unix_socket);
+  if (!peer.known || peer.uid != ::geteuid()) throw Error(ANELLO_ERR_AUTH, "it belongs to another user");
 }
 
 UniqueFd peer_death_descriptor(int unix_socket) {

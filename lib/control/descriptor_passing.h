@@ -26,6 +26,8 @@ struct PeerProcess {
   bool known = false;
 };
 PeerProcess peer_process(int unix_socket);
+// Memory is lent to the same user's processes alone, whatever they have proved. Throws Error.
+void require_same_user(int unix_socket);
 
 // Becomes readable when the process at the other end of the Unix socket ends. Empty where the kernel has none.
 UniqueFd peer_death_descriptor(int unix_socket);

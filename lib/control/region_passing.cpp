@@ -6,19 +6,11 @@
 #include "control/descriptor_passing.h"
 #include "transports/region.h"
 
-#include <unistd.h>
-
 namespace anello::control {
 namespace {
 
 constexpr std::byte kHere{'y'}, kGone{'n'};
 constexpr std::int64_t kAnswerMs = 10'000;
-
-// Its memory is to be mapped, or lent: by the same user's processes alone, whatever they have proved.
-void check_user(const Stream& stream) {
-  const PeerProcess peer = peer_process(stream.descriptor());
-  if (!peer.known || peer.uid != ::geteuid()) throw Error(ANELLO_ERR_AUTH, "it belongs to another user");
-}
 
 }  // namespace
 
@@ -38,7 +30,7 @@ Task<> RegionPassing::fetch(std::shared_ptr<Agent> agent, int peer, std::uint64_
     Call call = agent->call_to(peer, Purpose::region, {address}, deadline);
     call.wanted = [agent, peer] { return !agent->leaving() && agent->here(peer); };
     const std::shared_ptr<Stream> stream = co_await dial(agent->service().io(), std::move(call));
-    check_user(*stream);
+    require_same_user(stream->descriptor());
     const TimeLimit limit(stream, kAnswerMs);
     co_await stream->write(std::as_bytes(std::span(&region, 1)));
     std::vector<UniqueFd> passed;
@@ -59,7 +51,7 @@ void RegionPassing::adopt(int from, std::shared_ptr<Stream> stream) {
 
 Task<> RegionPassing::serve(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Stream> stream) {
   const TimeLimit limit(stream, kAnswerMs);
-  check_user(*stream);
+  require_same_user(stream->descriptor());
   std::uint64_t region = 0;
   co_await stream->read(std::as_writable_bytes(std::span(&region, 1)));
   const UniqueFd memory = transport::region_descriptor(region);

@@ -80,10 +80,6 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
 
 }  // namespace
 
-bool is_at_peers(const Step& step) {
-  return step.kind == Kind::fold || step.into.owner != schedule::kOwn || step.from.owner != schedule::kOwn;
-}
-
 Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* finished) {
   PeerWork& work = operation.peer_work;
   Board& board = operation.group->board;

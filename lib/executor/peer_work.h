@@ -9,8 +9,6 @@
 
 namespace anello::executor {
 
-bool is_at_peers(const schedule::Step& step);
-
 enum class Worked { nothing, piece, step };
 // Up to about so many bytes of what is ready. step: *done is complete, and to be told so (step_done). nothing: there is nothing
 // to do, or some rank has ended the operation with an error and may not be touched any more: its word is on the way.

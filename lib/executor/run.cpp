@@ -93,7 +93,7 @@ void start_ready(Operation& operation) {
         if (operation.state != Operation::State::active) return;
         break;
       default:
-        if (is_at_peers(step)) {
+        if (schedule::touches_peers(step)) {
           operation.peer_work.next.push_back(index);
           operation.group->context.work(operation);
           if (operation.state != Operation::State::active) return;
