@@ -151,14 +151,20 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
   if (auto known = kept ? plans_.find(call) : nullptr) return known;
   auto made = std::make_shared<executor::Plans>();
   const bool announces = schedule::profits_from_reach(call, topology_, wish_);
-  for (const schedule::Reach reach : {schedule::Reach::none, schedule::Reach::store}) {
+  const schedule::Choice plain = schedule::choose(call, topology_, wish_);
+  for (const schedule::Reach reach : {schedule::Reach::none, schedule::Reach::read, schedule::Reach::store}) {
     if (reach != schedule::Reach::none && !announces) continue;
     schedule::Call reaching = call;
     reaching.reach = reach;
     const schedule::Choice choice = schedule::choose(reaching, topology_, wish_);
+    if (reach != schedule::Reach::none && choice == plain) {
+      made->by_reach[std::size_t(reach)] = made->at(schedule::Reach::none);
+      continue;
+    }
     auto plan = executor::Plan::of(choice.algorithm->make(reaching, topology_, rank(), choice.chunk));
     log::debug(context_->rank(), schedule::name(call.collective), "(count ", call.count, "): ", choice.algorithm->name,
-               reach == schedule::Reach::none ? "" : " where ranks reach each other's buffers", ", chunks of ",
+               reach == schedule::Reach::none ? "" : " where ranks reach each other's buffers (",
+               reach == schedule::Reach::none ? "" : schedule::name(reach), reach == schedule::Reach::none ? "" : ")", ", chunks of ",
                choice.chunk * call.element_bytes, " bytes, ", plan->schedule.steps.size(), " steps");
     made->by_reach[std::size_t(reach)] = std::move(plan);
   }

@@ -24,7 +24,8 @@ struct Plan {
   static std::shared_ptr<const Plan> of(schedule::Schedule schedule);
 };
 
-// Of one call: by what ranks turn out to reach of each other's buffers. Where only the first is there, none announces any.
+// Of one call: by what ranks turn out to reach of each other's buffers; the same one where that changes nothing. Where only
+// the first is there, none announces any.
 struct Plans {
   std::shared_ptr<const Plan> by_reach[schedule::kReaches];
 

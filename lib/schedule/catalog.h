@@ -26,6 +26,7 @@ const Algorithm* find(Collective collective, std::string_view name);  // nullptr
 struct Choice {
   const Algorithm* algorithm = nullptr;
   std::size_t chunk = 1;  // elements
+  bool operator==(const Choice&) const = default;
 };
 
 // What ANELLO_ALGORITHM and ANELLO_CHUNK_BYTES (rank 0's) ask for.
