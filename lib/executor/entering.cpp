@@ -43,14 +43,30 @@ static_assert(sizeof(Lacking) <= transport::kBoardBytes);
 // Both buffers of what a rank has announced, as far as some schedule goes to them.
 template <class Visit>
 void each_buffer(const Operation& operation, std::size_t rank, Visit&& visit) {
-  bool inputs = false, outputs = false;
-  for (const auto& plan : operation.plans->by_reach) {
-    inputs = inputs || (plan != nullptr && plan->schedule.peers_inputs);
-    outputs = outputs || (plan != nullptr && plan->schedule.peers_outputs);
-  }
   const Announced& said = operation.announced[rank];
-  if (inputs && said.input.address != 0) visit(said.input);
-  if (outputs && said.output.address != 0) visit(said.output);
+  if (operation.plans->peers_inputs && said.input.address != 0) visit(said.input);
+  if (operation.plans->peers_outputs && said.output.address != 0) visit(said.output);
+}
+
+// Whether this rank's line, in the place of an announcement, is its payload. No payload is as short as an announcement.
+bool may_publish_payload(const Operation& operation) {
+  if (operation.group->by_address || !operation.plans->may_exchange_at_once()) return false;
+  const schedule::Step& step = operation.plans->at(Reach::none)->schedule.steps[0];
+  return step.from.count * operation.element_bytes > sizeof(Announced);
+}
+bool publishes_payload(const Operation& operation, const Announced& own) {
+  const auto lacks = [](bool matters, const AnnouncedBuffer& buffer) { return matters && buffer.address != 0 && buffer.region == 0; };
+  return may_publish_payload(operation) &&
+         (lacks(operation.plans->peers_inputs, own.input) || lacks(operation.plans->peers_outputs, own.output));
+}
+// How many ranks have done so.
+int published_payloads(const Operation& operation) {
+  if (!may_publish_payload(operation)) return 0;
+  int payloads = 0;
+  for (int rank = 0; rank < operation.group->size(); ++rank) {
+    payloads += operation.group->board.payload_bytes(rank) != sizeof(Announced) ? 1 : 0;
+  }
+  return payloads;
 }
 
 // No line is taken for one of another use. That of an exchange goes without an operation, too (exchange_now).
@@ -112,9 +128,14 @@ void Context::publish_line(Operation& operation) {
         const transport::RegionSpot spot = regions_.own(address, bytes);
         return {reinterpret_cast<std::uintptr_t>(address), spot.region, spot.offset};
       };
+      const Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
+      if (publishes_payload(operation, own)) {
+        const schedule::Step& step = operation.plans->at(Reach::none)->schedule.steps[0];
+        operation.plan = operation.plans->at(Reach::none);
+        return group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, digest);
+      }
       // From here on: who comes late finds these lines, and may begin although this rank has given up.
       operation.exposed = true;
-      const Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
       return group.board.publish(reinterpret_cast<const std::byte*>(&own), sizeof own, digest);
     }
     case BoardUse::settle: {
@@ -138,6 +159,16 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       group.board.finish();
       return step_done(operation, 0);
     case BoardUse::announce:
+      if (const int payloads = published_payloads(operation); payloads > 0) {
+        operation.plan = operation.plans->at(Reach::none);
+        const bool all = payloads == group.size();
+        if (all) fold_lines(group, operation);
+        group.board.finish();
+        if (!all) return take_schedule(operation, Reach::none);
+        ++group.reached[std::size_t(Reach::none)];
+        operation.state = Operation::State::active;
+        return finish(operation);
+      }
       operation.announced.resize(std::size_t(group.size()));
       for (int rank = 0; rank < group.size(); ++rank) {
         std::memcpy(&operation.announced[std::size_t(rank)], group.board.payload(rank, sizeof(Announced)), sizeof(Announced));
