@@ -105,6 +105,7 @@ const std::vector<Rule>& rules() {
       {allreduce,      memory,   kAny,     kAny,      "attach",        256 * kKiB, read, 512 * kKiB},
       {allreduce,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
+      {allreduce,      memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 8 * kKiB},
       {allreduce,      anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
       {allreduce,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {allreduce,      network,  16 * kMiB, kAny,     "ring",          128 * kKiB},
@@ -219,12 +220,16 @@ Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
       decision.why = text(wanted, who, ", but ", name(call.collective), " has no such algorithm. ");
     }
   }
+  // Also under a wish for an algorithm the chunk is the table's for this place and size: that of a rule for it, if there is one.
+  const Algorithm* const wished_for = decision.choice.algorithm;
+  std::size_t first_chunk = 0;
   for (const Rule& rule : rules()) {
     if (!holds(rule, call, topology)) continue;
     const Algorithm* row = find(call.collective, rule.algorithm);
     if (!row->fits(call, topology)) continue;
-    // Also under a wish for an algorithm: the chunk is the table's for this place and size.
-    if (chunk_bytes == 0) chunk_bytes = rule.chunk_bytes * (topology.oversubscribed ? kOversubscribedFactor : 1);
+    if (first_chunk == 0) first_chunk = rule.chunk_bytes;
+    if (wished_for != nullptr && row != wished_for) continue;
+    first_chunk = rule.chunk_bytes;
     if (decision.choice.algorithm == nullptr) {
       decision.choice.algorithm = row;
       decision.rule = &rule;
@@ -236,6 +241,7 @@ Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
     }
     break;
   }
+  if (chunk_bytes == 0) chunk_bytes = first_chunk * (topology.oversubscribed ? kOversubscribedFactor : 1);
   decision.choice.chunk = chunk_for(call, topology, *decision.choice.algorithm, chunk_bytes);
   return decision;
 }
