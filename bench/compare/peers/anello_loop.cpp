@@ -1,11 +1,12 @@
 // The loop over Anello's public C API. A row that says shm or tcp is refused if the data would go another way.
+// --setting mapped: buffers of anello_mem_alloc, which ranks of a host reach; else of malloc.
 #include <anello/anello.h>
 
 #include "loop.h"
 
 class Anello final {
  public:
-  explicit Anello(const compare::Options& options) {
+  explicit Anello(const compare::Options& options) : mapped_(options.setting == "mapped") {
     require(anello_comm_create(nullptr, &comm_));
     require(anello_comm_rank(comm_, &rank_));
     require(anello_comm_size(comm_, &size_));
@@ -29,6 +30,17 @@ class Anello final {
            " (" + anello_commit() + ")";
   }
 
+  void* allocate(size_t bytes) {
+    void* memory = nullptr;
+    if (!mapped_) return compare::malloced(bytes);
+    require(anello_mem_alloc(bytes, &memory));
+    return memory;
+  }
+  void deallocate(void* memory) {
+    if (mapped_) anello_mem_free(memory);
+    else std::free(memory);
+  }
+
   void prepare(float* data, size_t count) {
     data_ = data;
     count_ = count;
@@ -44,6 +56,7 @@ class Anello final {
       throw std::runtime_error(std::string(anello_result_name(result)) + ": " + anello_last_error(comm_));
   }
 
+  const bool mapped_;
   anello_comm_t comm_ = ANELLO_COMM_NULL;
   int rank_ = 0;
   int size_ = 0;

@@ -1,0 +1,47 @@
+"""What is measured in which order: cells, each a setting with a number of ranks in a round, all sizes."""
+
+import dataclasses
+import random
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+SIZES = (4, 64, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, GIB)
+SIZES_OF_MANY = (8, KIB, 64 * KIB, 256 * KIB, MIB, 16 * MIB, 64 * MIB, 256 * MIB)
+QUICK_SIZES = (8, 4 * KIB, 64 * KIB, MIB, 16 * MIB)
+QUICK_SIZES_OF_MANY = (8, 64 * KIB, MIB)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    round: int
+    setting: object  # settings.Setting
+    ranks: int
+    sizes: tuple
+    operation: str = "allreduce"
+    arguments: tuple = ()  # of the loop
+
+
+def sizes_for(options, ranks):
+    if options.sizes:
+        return options.sizes
+    if options.quick:
+        return QUICK_SIZES if ranks == 2 else QUICK_SIZES_OF_MANY
+    return SIZES if ranks == 2 else SIZES_OF_MANY
+
+
+def cells(options, chosen, memory):
+    """Every setting once a round, in an order of its own for each. Returns (cells, sizes that need too much memory)."""
+    planned, too_large = [], set()
+    for number in range(options.rounds):
+        of_round = []
+        for ranks in options.ranks:
+            # A buffer, and up to as much scratch within the library, with a quarter left for everybody else.
+            sizes = [size for size in sizes_for(options, ranks) if 2 * size * ranks <= 0.75 * memory]
+            too_large |= set(sizes_for(options, ranks)) - set(sizes)
+            for setting in chosen:
+                taken = tuple(size for size in sizes if setting.takes(size, ranks))
+                if taken:
+                    of_round.append(Cell(number, setting, ranks, taken))
+        random.Random(options.seed * 1000 + number).shuffle(of_round)
+        planned += of_round
+    return planned, sorted(too_large)
