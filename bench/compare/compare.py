@@ -38,7 +38,7 @@ def parse():
     parser.add_argument("--ranks", default="2,4,8", help="list, default 2,4,8")
     parser.add_argument("--sizes", help="list in bytes, KiB or MiB; default 4 B to 1 GiB at 2 ranks, fewer at more")
     parser.add_argument("--transports", default="shm,tcp", help="default shm,tcp")
-    parser.add_argument("--libraries", default=",".join(libraries.LIBRARIES), help="default all")
+    parser.add_argument("--libraries", default=",".join(libraries.LIBRARIES), help="default all; \"ceilings\" are what is no library")
     parser.add_argument("--rounds", type=int, help="default 5, with --quick 3")
     parser.add_argument("--seed", type=int, default=1, help="of the order within a round")
     parser.add_argument("--repeats", type=int, help="of a disturbed sample, at most; default 2, with --quick 1")
@@ -55,7 +55,8 @@ def parse():
     options.ranks = [int(item) for item in options.ranks.split(",")]
     options.sizes = sorted({byte_count(item) for item in options.sizes.split(",")}) if options.sizes else []
     options.transports = options.transports.split(",")
-    options.libraries = options.libraries.split(",")
+    options.libraries = [name for item in options.libraries.split(",")
+                         for name in (libraries.CEILINGS if item == "ceilings" else (item,))]
     options.rounds = options.rounds or (3 if options.quick else 5)
     options.repeats = options.repeats if options.repeats is not None else (1 if options.quick else 2)
     options.minutes = options.minutes or (9 if options.quick else None)

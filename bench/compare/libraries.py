@@ -29,6 +29,15 @@ LIBRARIES = {
     "Intel MPI": Library("", "mpiexec.hydra", wheel=wheels.WHEELS["Intel MPI"]),
     "oneCCL": Library("", wheel=wheels.WHEELS["oneCCL"]),
     "PyTorch gloo": Library("", wheel=wheels.WHEELS["PyTorch gloo"]),
+    # Not libraries: what the machine allows.
+    "private": Library("ceilings", limit=True),
+    "direct": Library("ceilings", limit=True),
+    "line": Library("ceilings", limit=True),
+    "copy": Library("ceilings", limit=True),
+    "one way": Library("ceilings", limit=True),
+    "one way (reno)": Library("ceilings", limit=True),
+    "duplex": Library("ceilings", limit=True),
+    "duplex (reno)": Library("ceilings", limit=True),
 }
 OWN = ("Anello", "Anello mapped")
 CEILINGS = tuple(name for name, library in LIBRARIES.items() if library.limit)

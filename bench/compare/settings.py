@@ -62,6 +62,14 @@ ONECCL = (("CCL_ATL_TRANSPORT", "ofi"), ("CCL_WORKER_OFFLOAD", "0"), ("CCL_LOG_L
 RELEASE_GATHER = (("MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM", "release_gather"),
                   ("MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE", "65536"), ("MPIR_CVAR_COLLECTIVE_FALLBACK", "silent"))
 
+
+
+def ceiling(name, way, transport="shm", most_ranks=2, **rest):
+    # Rewriting a buffer means nothing to those that only move bytes; their figure counts for both.
+    variants = () if name in ("private", "direct") else ("--variants", "untouched")
+    return Setting(name, way, transport, loop=("--setting", way, *variants), most_ranks=most_ranks, **rest)
+
+
 SETTINGS = [
     Setting("Anello", "default", "shm", (("ANELLO_TRANSPORT", "shm"),)),
     Setting("Anello", "default", "tcp", (("ANELLO_TRANSPORT", "tcp"),)),
@@ -107,4 +115,19 @@ SETTINGS = [
                                                                  ("I_MPI_COLL_INTRANODE", "pt2pt"))),
     Setting("oneCCL", "ofi, calling thread", "tcp", ONECCL + OFI_TCP),
     Setting("PyTorch gloo", "all_reduce", "tcp", (("GLOO_SOCKET_IFNAME", "lo"),)),
+    ceiling("private", "oneline", largest=60),
+    ceiling("private", "oneshot", largest=MIB),
+    ceiling("private", "staged-16", smallest=16 * KIB, largest=4 * MIB),
+    ceiling("private", "staged-64", smallest=64 * KIB),
+    ceiling("private", "staged-256", smallest=MIB),
+    ceiling("private", "attach", smallest=64 * KIB),
+    ceiling("direct", "direct"),
+    ceiling("line", "line", largest=KIB),
+    ceiling("copy", "copy", smallest=256 * KIB, most_ranks=64),
+    ceiling("one way", "one-way/system", "tcp", largest=64 * KIB),
+    ceiling("one way (reno)", "one-way/reno", "tcp", largest=64 * KIB),
+    ceiling("duplex", "duplex/system:64", "tcp", smallest=256 * KIB, quick=False),
+    ceiling("duplex", "duplex/system:256", "tcp", smallest=256 * KIB),
+    ceiling("duplex (reno)", "duplex/reno:256", "tcp", smallest=256 * KIB),
+    ceiling("duplex (reno)", "duplex/reno:1024", "tcp", smallest=256 * KIB, quick=False),
 ]

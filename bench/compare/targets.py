@@ -63,5 +63,5 @@ def _tcp(ranks, size, processors):
         return Goal()
     # Anello chooses reno between addresses of one host, where it may.
     if size <= 64 * KIB:
-        return Goal(0.75, ("one way, reno", "one way"), 1.3) if size <= 8 else Goal(0.75)
-    return Goal(0.75 if size <= 4 * MIB else 0.6, ("duplex, reno", "duplex"), 1.15 if size <= 4 * MIB else 1.25)
+        return Goal(0.75, ("one way (reno)", "one way"), 1.3) if size <= 8 else Goal(0.75)
+    return Goal(0.75 if size <= 4 * MIB else 0.6, ("duplex (reno)", "duplex"), 1.15 if size <= 4 * MIB else 1.25)
