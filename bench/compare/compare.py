@@ -13,6 +13,7 @@ import libraries
 import machine
 import measure
 import plan
+import plots
 import settings
 import table
 import wheels
@@ -45,6 +46,7 @@ def parse():
     parser.add_argument("--minutes", type=float,
                         help="once the first round is complete, stop when this is over; with --quick 9")
     parser.add_argument("--out", help="JSON file of all rows; rows already there are not measured again")
+    parser.add_argument("--report-only", action="store_true", help="measure nothing: all rows of --out, of whatever build")
     parser.add_argument("--markdown", help="file for the tables with command, machine, date and versions")
     parser.add_argument("--targets", action="store_true", help="exit with 1 where a stated target is missed")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), type=os.path.abspath, help="build directory, default build")
@@ -121,7 +123,7 @@ def main():
     options = parse()
     if options.install:
         install(options)
-    if not options.no_build:
+    if not options.no_build and not options.report_only:
         build(options)
     left_out = {library: libraries.missing(library, options.build) for library in options.libraries}
     chosen = [setting for setting in settings.SETTINGS
@@ -130,7 +132,7 @@ def main():
     cells, too_large = plan.cells(options, chosen, machine.available_memory())
     begin = time.monotonic()
     run = measure.Run(options)
-    rows = run.all(cells)
+    rows = run.stored_rows() if options.report_only else run.all(cells)
     if not rows:
         sys.exit("compare: nothing was measured: " + "; ".join([*run.failed.values(), *left_out.values()]))
     notes = [f"Left out: {library}: {why}" for library, why in left_out.items() if why]
@@ -139,6 +141,9 @@ def main():
     notes += [f"Failed: {key}, {ranks} ranks: {why}" for (key, ranks), why in run.failed.items()]
     made = table.verdicts(table.figures(rows), machine.processors())
     report(options, made, time.monotonic() - begin, rows, notes)
+    if options.plots:
+        facts = f"{machine.text()}; {datetime.date.today().isoformat()}"
+        print(plots.write(table.figures(rows), made, options.plots, facts, options.build) or f"Plots: {options.plots}")
     missed = table.missed(made)
     if options.targets:
         print("\n".join(f"Target missed: {text}" for text in missed) or "All targets met.")

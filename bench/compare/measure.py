@@ -90,6 +90,9 @@ class Run:
                 break
         return list(best.values())
 
+    def stored_rows(self):
+        return [row for rows in self.stored["rows"].values() for row in rows]
+
     def all(self, cells):
         rows = []
         for index, cell in enumerate(cells):
