@@ -36,8 +36,10 @@ def parse():
         ratios within a round. ~: other processes disturbed all rows of a library; fastest batches are then compared.
         ?: the same, and the processors lay differently, so that ratios mean little. Every result is verified.""")
     parser.add_argument("--quick", action="store_true", help="3 rounds, short windows, few sizes, only the usually best settings: under 10 minutes")
-    parser.add_argument("--ranks", default="2,4,8", help="list, default 2,4,8")
+    parser.add_argument("--ranks", help="list, default 2,4,8; with --collectives 2,4")
     parser.add_argument("--sizes", help="list in bytes, KiB or MiB; default 4 B to 1 GiB at 2 ranks, fewer at more")
+    parser.add_argument("--operations", help="list, default allreduce: " + ", ".join(plan.COLLECTIVES))
+    parser.add_argument("--collectives", action="store_true", help="all but allreduce, against the MPI peers; 2 and 4 ranks")
     parser.add_argument("--transports", default="shm,tcp", help="default shm,tcp")
     parser.add_argument("--libraries", default=",".join(libraries.LIBRARIES), help="default all; \"ceilings\" are what is no library")
     parser.add_argument("--rounds", type=int, help="default 5, with --quick 3")
@@ -54,7 +56,10 @@ def parse():
     parser.add_argument("--install", action="store_true", help="install missing peers: Debian packages, and wheels below the build folder")
     parser.add_argument("--plots", help="folder for plots of time and ratios as SVG")
     options = parser.parse_args()
-    options.ranks = [int(item) for item in options.ranks.split(",")]
+    options.ranks = [int(item) for item in (options.ranks or ("2,4" if options.collectives else "2,4,8")).split(",")]
+    options.operations = list(plan.COLLECTIVES) if options.collectives else (options.operations or "allreduce").split(",")
+    if set(options.operations) - {"allreduce", *plan.COLLECTIVES}:
+        parser.error("operations are allreduce, " + ", ".join(plan.COLLECTIVES))
     options.sizes = sorted({byte_count(item) for item in options.sizes.split(",")}) if options.sizes else []
     options.transports = options.transports.split(",")
     options.libraries = [name for item in options.libraries.split(",")

@@ -40,6 +40,7 @@ LIBRARIES = {
     "duplex (reno)": Library("ceilings", limit=True),
 }
 OWN = ("Anello", "Anello mapped")
+COMPLETE = (*OWN, "Open MPI", "MPICH", "Open MPI 5", "MPICH 5", "Intel MPI")  # their loops know every operation
 CEILINGS = tuple(name for name, library in LIBRARIES.items() if library.limit)
 PEER_NAMES = tuple(name for name in LIBRARIES if name not in OWN + CEILINGS)
 

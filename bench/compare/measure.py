@@ -32,7 +32,7 @@ class Run:
         self.options = options
         self.window = 0.06 if options.quick else 0.3
         self.stored = {"rows": {}, "failures": {}}  # rows: by cell
-        self.failed = {}  # (setting key, ranks): why; not tried again in this run
+        self.failed = {}  # (setting and operation, ranks): why; not tried again in this run
         self.usual = None  # see table.usual_line
         self.seen = []
         self.begin = time.monotonic()
@@ -44,6 +44,9 @@ class Run:
     def key(self, cell):
         return "|".join([str(cell.round), cell.setting.key, str(cell.ranks), cell.operation,
                          ",".join(map(str, cell.sizes)), str(self.window), digest(cell.setting, self.options.build)])
+
+    def failing(self, cell):
+        return f"{cell.setting.key}, {cell.operation}", cell.ranks
 
     def save(self):
         if not self.options.out:
@@ -64,6 +67,7 @@ class Run:
 
     def measure(self, cell, share):
         setting, ranks, sizes = cell.setting, cell.ranks, list(cell.sizes)
+        failing = self.failing(cell)
         best = {}
         for _ in range(1 + self.options.repeats):
             arguments = ["--window", str(self.window), "--operation", cell.operation, *cell.arguments]
@@ -75,7 +79,7 @@ class Run:
                 rows = job.run(setting, ranks, sizes, self.options.build, limit, arguments)
             except job.JobFailed as failure:
                 rows = failure.rows
-                self.failed[(setting.key, ranks)] = str(failure)
+                self.failed[failing] = str(failure)
             for row in rows:
                 row.update(library=setting.library, setting=setting.name, transport=setting.transport,
                            round=cell.round)
@@ -86,7 +90,7 @@ class Run:
                 if case not in best or table.loudness(row, self.usual) < table.loudness(best[case], self.usual):
                     best[case] = row
             sizes = sorted({case[0] for case, row in best.items() if table.loudness(row, self.usual) > 0})
-            if not sizes or (setting.key, ranks) in self.failed or self.behind(share):
+            if not sizes or failing in self.failed or self.behind(share):
                 break
         return list(best.values())
 
@@ -99,9 +103,9 @@ class Run:
             if cell.round > 0 and self.behind(1):
                 self.cut = f"the time was over in round {cell.round + 1} of {self.options.rounds}"
                 break
-            key, failing = self.key(cell), (cell.setting.key, cell.ranks)
+            key, failing = self.key(cell), self.failing(cell)
             if key not in self.stored["rows"] and failing not in self.failed:
-                progress(f"[{index + 1}/{len(cells)}] round {cell.round + 1}: {cell.setting.key}, {cell.ranks} ranks"
+                progress(f"[{index + 1}/{len(cells)}] round {cell.round + 1}: {cell.setting.key}, {cell.operation}, {cell.ranks} ranks"
                          f" ({time.monotonic() - self.begin:.0f} s)")
                 measured = self.measure(cell, (index + 1) / len(cells))
                 if failing not in self.failed:

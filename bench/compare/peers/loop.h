@@ -8,6 +8,7 @@
 //   void allreduce()                         sums the prepared buffer in place
 //   void release()                           after the last call on the buffer
 //   void* allocate(size_t bytes), void deallocate(void*)   if its buffers are to be memory of its own
+//   void operate(Operation, const float* in, float* out, size_t count)   if it does other collectives: see collectives.h
 //   void check()                             if it forms no sums (a ceiling): throws where what it moved did not arrive
 // and main() is `return compare::run<Library>(argc, argv);`.
 //
@@ -27,6 +28,7 @@
 #include <sstream>
 #include <vector>
 
+#include "collectives.h"
 #include "memory.h"
 #include "meeting.h"
 #include "options.h"
@@ -143,6 +145,21 @@ class Loop final {
 };
 
 template <typename Library>
+void measure_all(const Options& options, Library& library, Meeting& meeting, size_t processors) {
+  constexpr bool kOperates =
+      requires { library.operate(Operation::kBarrier, static_cast<const float*>(nullptr), nullptr, size_t{}); };
+  if (options.operation == "allreduce") {
+    Loop<Library> loop(options, library, meeting, processors);
+    for (const size_t bytes : options.sizes) loop.measure(bytes);
+  } else if constexpr (kOperates) {
+    Collectives<Library> loop(options, library, meeting, processors);
+    for (const size_t bytes : options.sizes) loop.measure(bytes);
+  } else {
+    throw std::runtime_error("this loop does nothing but all-reduce");
+  }
+}
+
+template <typename Library>
 int run(int argc, char** argv) {
   try {
     const Options options = parse(argc, argv);
@@ -153,8 +170,7 @@ int run(int argc, char** argv) {
     Library library(options);
     Meeting meeting(options.meeting, library.rank(), library.size(), options.limit);
     try {
-      Loop<Library> loop(options, library, meeting, processors.size());
-      for (const size_t bytes : options.sizes) loop.measure(bytes);
+      measure_all(options, library, meeting, processors.size());
     } catch (...) {
       meeting.fail();
       throw;
