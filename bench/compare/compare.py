@@ -113,7 +113,8 @@ def report(options, made, seconds, rows, notes):
     shown = table.verdict_tables(results, made) + table.library_tables(results)
     facts = [f"Command: bench/compare/compare {shlex.join(sys.argv[1:])}", f"Machine: {machine.text()}",
              f"Date: {datetime.datetime.now().astimezone().isoformat(timespec='minutes')}, {seconds:.0f} s",
-             "Versions: " + "; ".join(sorted({row["version"] for row in rows})),
+             "Versions: " + "; ".join(sorted({row["version"] for row in rows
+                                        if row["library"] not in libraries.CEILINGS})),
              f"{len(rows)} rows, all results verified; {loud} disturbed"
              + (f"; a cache line between the processors: {usual:.0f} ns" if usual else "")]
     print("\n\n".join(table.as_text(*item) for item in shown), end="\n\n")

@@ -13,6 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 OWN_COLOURS = {"Anello": "#c0392b", "Anello mapped": "#e67e22"}
 PEER_COLOURS = ["#1f77b4", "#2ca02c", "#9467bd", "#17becf", "#8c564b", "#e377c2", "#bcbd22", "#525252"]
 MARKERS = "osD^vPX*"
+CEILING_STYLES = ["--", ":", "-.", (0, (6, 1, 1, 1, 1, 1))]
 ROWS = (("time", "microseconds a call"), ("peer", "time over the best peer's"), ("ceiling", "time over the ceiling"))
 
 
@@ -28,12 +29,14 @@ def plain(value, _=None):
 
 
 def draw_times(axes, panel, given, colours):
-    for name, points in sorted(panel["time"].items(), key=lambda item: item[0] in given["own"]):
+    order = [*given["own"], *sorted(colours), *given["ceilings"]]
+    for name, points in sorted(panel["time"].items(), key=lambda item: order.index(item[0])):
         sizes, times = zip(*sorted(points))
         if name in given["own"]:
             axes.plot(sizes, times, color=OWN_COLOURS[name], linewidth=2.4, marker="o", markersize=4, label=name, zorder=5)
         elif name in given["ceilings"]:
-            axes.plot(sizes, times, color="#888888", linewidth=1, linestyle=("--", ":", "-.")[len(name) % 3],
+            style = CEILING_STYLES[given["ceilings"].index(name) % len(CEILING_STYLES)]
+            axes.plot(sizes, times, color="#777777", linewidth=1.1, linestyle=style, marker="x" if len(sizes) == 1 else "",
                       label=f"ceiling: {name}", zorder=1)
         else:
             colour, marker = colours[name]
@@ -52,8 +55,6 @@ def draw_ratios(axes, panel, what):
                       alpha=0.6, label=f"target, {own}")
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_formatter(FuncFormatter(plain))
-    low, high = axes.get_ylim()
-    axes.set_ylim(min(low, 0.5), max(high, 2))
 
 
 def draw(page, given, folder, kind):
@@ -85,6 +86,10 @@ def draw(page, given, folder, kind):
                 axes.set_ylabel(label, fontsize=9)
             if column == len(page["panels"]) - 1:
                 axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
+    for row, (what, _) in enumerate(rows):
+        if what != "time":  # all columns share it
+            ratios = [ratio for panel in page["panels"] for points in panel[what].values() for _, ratio in points]
+            grid[row][0].set_ylim(min(0.5, min(ratios) / 1.15), max(2, max(ratios) * 1.15))
     figure.suptitle(page["title"], fontsize=12)
     figure.supxlabel(given["facts"], fontsize=7, color="#666666")
     figure.savefig(os.path.join(folder, f"{page['name']}.{kind}"), dpi=110)

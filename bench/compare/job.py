@@ -70,7 +70,7 @@ def _end(processes, meeting, ranks):
                 pass
 
 
-def run(setting, ranks, sizes, build, limit, loop_arguments=()):
+def run(setting, ranks, sizes, build, limit, loop_arguments=(), commands=libraries.commands):
     """The rows that the loop reported, one a size and variant. Raises JobFailed with the end of its output."""
     directory = _temporary_directory()
     try:
@@ -86,7 +86,7 @@ def run(setting, ranks, sizes, build, limit, loop_arguments=()):
         timed_out = False
         with open(os.path.join(directory, "output"), "w+b") as output:
             try:
-                for command, environment in libraries.commands(setting, ranks, build, arguments):
+                for command, environment in commands(setting, ranks, build, arguments):
                     processes.append(subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
                                                       stdout=output, stderr=subprocess.STDOUT))
                 deadline = time.monotonic() + limit

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import shutil
 
+import machine
 import wheels
 
 PEERS = wheels.PEERS
@@ -93,7 +94,7 @@ def _mca(**values):
 
 def _open_mpi(start, setting, ranks, program):
     passed = [word for name, _ in setting.environment for word in ("-x", name)]
-    oversubscribed = int(ranks > len(os.sched_getaffinity(0)))
+    oversubscribed = int(ranks > machine.processors())
     if setting.library == "Open MPI":
         placement = ["--oversubscribe", *_mca(rmaps_base_inherit=1)]
     else:
@@ -115,6 +116,9 @@ def commands(setting, ranks, build, loop_arguments):
     if name.startswith("Open MPI"):
         return [(_open_mpi(start, setting, ranks, program), environment)]
     if name.startswith("MPICH"):
+        if ranks > machine.processors():
+            # It spins through a time slice otherwise; with more polls between them these short sleeps make it slower again.
+            environment.update(MPIR_CVAR_CH4_PROGRESS_THROTTLE="1", MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT="1")
         return [([start, "-bind-to", "none", *setting.arguments, "-n", str(ranks), *program], environment)]
     if library.wheel:
         folder = wheels.root(library.wheel, build)
@@ -122,7 +126,7 @@ def commands(setting, ranks, build, loop_arguments):
         if name == "Intel MPI":
             environment["I_MPI_PIN"] = "0"
             # Its shared memory spins through a time slice unless told that ranks share processors.
-            environment["I_MPI_THREAD_YIELD"] = "2" if ranks > len(os.sched_getaffinity(0)) else "0"
+            environment["I_MPI_THREAD_YIELD"] = "2" if ranks > machine.processors() else "0"
             return [([start, *setting.arguments, "-n", str(ranks), *program], environment)]
         environment["LD_LIBRARY_PATH"] = os.path.join(folder, "lib")  # oneCCL loads libfabric by name
         if name == "PyTorch gloo":

@@ -127,7 +127,15 @@ SETTINGS = [
     ceiling("one way", "one-way/system", "tcp", largest=64 * KIB),
     ceiling("one way (reno)", "one-way/reno", "tcp", largest=64 * KIB),
     ceiling("duplex", "duplex/system:64", "tcp", smallest=256 * KIB, quick=False),
+    ceiling("duplex", "duplex/system:64:4096", "tcp", smallest=256 * KIB),
     ceiling("duplex", "duplex/system:256", "tcp", smallest=256 * KIB),
     ceiling("duplex (reno)", "duplex/reno:256", "tcp", smallest=256 * KIB),
     ceiling("duplex (reno)", "duplex/reno:1024", "tcp", smallest=256 * KIB, quick=False),
+]
+
+# Between hosts, for link.py, which adds where the network is.
+LINK_SETTINGS = [
+    Setting("Anello", "default", "tcp", (("ANELLO_TRANSPORT", "tcp"),)),
+    Setting("Open MPI", "tcp", "tcp", KEEP_SCRATCH, mca(pml="ob1", btl="self,tcp")),
+    *(Setting("Gloo", name, "tcp", loop=("--setting", name)) for name in ("ring", "bcube", "ring_chunked", "halving_doubling")),
 ]

@@ -25,6 +25,8 @@ class Mpi final {
     std::string line(text, static_cast<size_t>(length));
     line.resize(std::min(line.find_first_of(",\n"), line.size()));
     std::replace_if(line.begin(), line.end(), [](char c) { return c == '\t' || c == '"' || c == '\\'; }, ' ');
+    const auto both_blank = [](char a, char b) { return a == ' ' && b == ' '; };
+    line.erase(std::unique(line.begin(), line.end(), both_blank), line.end());
     return line;
   }
 

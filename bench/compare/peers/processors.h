@@ -11,8 +11,11 @@
 
 namespace compare {
 
-// The number of this rank on its host as the launchers say it; known before the library has joined anything.
+// The number of this rank on its host as the launchers say it; known before the library has joined anything. Where one
+// machine plays several hosts, COMPARE_RANK_FROM names the variable to take instead.
 inline int launched_rank() {
+  if (const char* from = std::getenv("COMPARE_RANK_FROM"))
+    if (const char* value = std::getenv(from)) return std::atoi(value);
   for (const char* name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_RANK", "RANK"})
     if (const char* value = std::getenv(name)) return std::atoi(value);
   return 0;

@@ -1,5 +1,5 @@
-// Ceilings of TCP over loopback, between two ranks that spin on sockets that do not block. --setting WAY/NAME[:CHUNK_KIB]: the
-// congestion control, "system" for the system's. See README.md, "Ceilings".
+// Ceilings of TCP over loopback, between two ranks that spin on sockets that do not block. --setting
+// WAY/CONTROL[:CHUNK_KIB[:BUFFER_KIB]], the congestion control, "system" for the system's; buffers grow by themselves without a size. See README.md, "Ceilings".
 #pragma once
 
 #include <arpa/inet.h>
@@ -24,7 +24,9 @@ class TcpCeiling : public Ceiling {
     const size_t slash = options.setting.find('/');
     const size_t colon = options.setting.find(':');
     control_ = options.setting.substr(slash + 1, std::min(colon, options.setting.size()) - slash - 1);
+    const size_t second = options.setting.rfind(':');
     if (colon != std::string::npos) chunk_ = std::stoul(options.setting.substr(colon + 1)) * 1024;
+    if (second != colon) buffer_ = std::stoi(options.setting.substr(second + 1)) * 1024;
     connect_both(options);
   }
   ~TcpCeiling() { close(fd_); }
@@ -87,12 +89,17 @@ class TcpCeiling : public Ceiling {
   void configure(int fd) const {
     const int one = 1;
     require(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0, "TCP_NODELAY");
+    if (buffer_ > 0)
+      require(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer_, sizeof buffer_) == 0 &&
+                  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer_, sizeof buffer_) == 0,
+              "SO_SNDBUF");
     if (control_ == "system") return;
     require(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control_.c_str(), static_cast<socklen_t>(control_.size())) == 0,
             "TCP_CONGESTION");
   }
 
   std::string control_;
+  int buffer_ = 0;
   int fd_ = -1;
 };
 
