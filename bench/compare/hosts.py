@@ -7,7 +7,8 @@ import socket
 import struct
 import subprocess
 
-BURST = "32kb"
+# A quarter of it leaves the link idle while the machine wakes up to send the next: a plain connection then reaches 80 %, not 95 %.
+BURST = "128kb"
 LATENCY = "20ms"  # of the queue in front of the link, when it is full
 _SIOCETHTOOL = 0x8946
 _OFFLOADS = (("tso", 0x1E), ("gso", 0x23), ("gro", 0x2B))  # ETHTOOL_GTSO and so on

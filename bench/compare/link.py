@@ -23,6 +23,8 @@ KIB, MIB = 1 << 10, 1 << 20
 SIZES = (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)
 LINK_BYTES = 125e6  # a second; 1gbit
 
+BATCH = 0.05  # seconds: much longer than the burst that a link takes at once
+
 
 def goal(size):
     """Least share of the link; None where the best peer is the measure."""
@@ -115,7 +117,8 @@ def measure(hosts, options, chosen, failures):
                 limit = int(20 + sum(12 * share(hosts.count, size, 1e6) * 20 for size in options.sizes))
                 try:
                     found = job.run(setting, hosts.count, options.sizes, options.build, min(limit, options.limit),
-                                    ["--window", str(options.window), "--variants", "untouched"], launcher.commands)
+                                    ["--window", str(options.window), "--variants", "untouched", "--batch", str(BATCH)],
+                                    launcher.commands)
                 except job.JobFailed as failure:
                     found = failure.rows
                     failures[setting.key] = str(failure)
