@@ -35,13 +35,15 @@ def parse():
         buffer before each call (that time is subtracted). Medians over rounds of each library's best setting, and of
         ratios within a round. ~: other processes disturbed all rows of a library; fastest batches are then compared.
         ?: the same, and the processors lay differently, so that ratios mean little. Every result is verified.""")
-    parser.add_argument("--quick", action="store_true", help="3 rounds, short windows, few sizes, only the usually best settings: under 10 minutes")
+    parser.add_argument("--quick", action="store_true",
+                        help="3 rounds, short windows, few sizes, only the usually best settings: under 10 minutes")
     parser.add_argument("--ranks", help="list, default 2,4,8; with --collectives 2,4")
     parser.add_argument("--sizes", help="list in bytes, KiB or MiB; default 4 B to 1 GiB at 2 ranks, fewer at more")
     parser.add_argument("--operations", help="list, default allreduce: " + ", ".join(plan.COLLECTIVES))
     parser.add_argument("--collectives", action="store_true", help="all but allreduce, against the MPI peers; 2 and 4 ranks")
     parser.add_argument("--transports", default="shm,tcp", help="default shm,tcp")
-    parser.add_argument("--libraries", default=",".join(libraries.LIBRARIES), help="default all; \"ceilings\" are what is no library")
+    parser.add_argument("--libraries", default=",".join(libraries.LIBRARIES),
+                        help="default all; \"ceilings\" are what is no library")
     parser.add_argument("--rounds", type=int, help="default 5, with --quick 3")
     parser.add_argument("--seed", type=int, default=1, help="of the order within a round")
     parser.add_argument("--repeats", type=int, help="of a disturbed sample, at most; default 2, with --quick 1")
@@ -51,9 +53,11 @@ def parse():
     parser.add_argument("--report-only", action="store_true", help="measure nothing: all rows of --out, of whatever build")
     parser.add_argument("--markdown", help="file for the tables with command, machine, date and versions")
     parser.add_argument("--targets", action="store_true", help="exit with 1 where a stated target is missed")
-    parser.add_argument("--build", default=os.path.join(ROOT, "build"), type=os.path.abspath, help="build directory, default build")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"), type=os.path.abspath,
+                        help="build directory, default build")
     parser.add_argument("--no-build", action="store_true", help="do not bring the build up to date first")
-    parser.add_argument("--install", action="store_true", help="install missing peers: Debian packages, and wheels below the build folder")
+    parser.add_argument("--install", action="store_true",
+                        help="install missing peers: Debian packages, and wheels below the build folder")
     parser.add_argument("--plots", help="folder for plots of time and ratios as SVG")
     options = parser.parse_args()
     options.ranks = [int(item) for item in (options.ranks or ("2,4" if options.collectives else "2,4,8")).split(",")]

@@ -7,7 +7,8 @@ import socket
 import struct
 import subprocess
 
-# A quarter of it leaves the link idle while the machine wakes up to send the next: a plain connection then reaches 80 %, not 95 %.
+# A quarter of it leaves the link idle while the machine wakes up to send the next: a plain connection then reaches 80 %
+# of the link, not 95.
 BURST = "128kb"
 LATENCY = "20ms"  # of the queue in front of the link, when it is full
 _SIOCETHTOOL = 0x8946

@@ -105,8 +105,8 @@ class Run:
                 break
             key, failing = self.key(cell), self.failing(cell)
             if key not in self.stored["rows"] and failing not in self.failed:
-                progress(f"[{index + 1}/{len(cells)}] round {cell.round + 1}: {cell.setting.key}, {cell.operation}, {cell.ranks} ranks"
-                         f" ({time.monotonic() - self.begin:.0f} s)")
+                progress(f"[{index + 1}/{len(cells)}] round {cell.round + 1}: {cell.setting.key}, {cell.operation}, "
+                         f"{cell.ranks} ranks ({time.monotonic() - self.begin:.0f} s)")
                 measured = self.measure(cell, (index + 1) / len(cells))
                 if failing not in self.failed:
                     self.stored["rows"][key] = measured

@@ -18,7 +18,8 @@ def curves(results, verdicts):
     """One dictionary for each (operation, ranks, transport), of what draw.py reads."""
     made = []
     for group in sorted({case[:3] for case in results}):
-        page = {"name": "-".join(map(str, group)), "title": table.title(*group).removesuffix(", microseconds a call"), "panels": []}
+        title = table.title(*group).removesuffix(", microseconds a call")
+        page = {"name": "-".join(map(str, group)), "title": title, "panels": []}
         for dirty in sorted({case[4] for case in results if case[:3] == group}):
             cases = [case for case in sorted(results) if case[:3] == group and case[4] == dirty]
             panel = {"name": "dirty" if dirty else "untouched", "time": {}, "peer": {}, "ceiling": {}, "goals": {}}

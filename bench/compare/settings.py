@@ -104,6 +104,8 @@ SETTINGS = [
     Setting("Intel MPI", "shm", "shm", KEEP_SCRATCH + (("I_MPI_FABRICS", "shm"),)),
     Setting("Intel MPI", "shm, no frames", "shm", KEEP_SCRATCH + (("I_MPI_FABRICS", "shm"),
                                                                    ("I_MPI_SHM_FRAME_THRESHOLD", "-1"))),
+    Setting("Intel MPI", "shm, heap shared", "shm", KEEP_SCRATCH + (("I_MPI_FABRICS", "shm"), ("I_MPI_SHM_HEAP", "1")),
+            smallest=64 * KIB, quick=False),
     Setting("oneCCL", "ofi, calling thread", "shm", ONECCL + (("CCL_ATL_SHM", "1"),)),
     Setting("oneCCL", "ofi, nreduce", "shm", ONECCL + (("CCL_ATL_SHM", "1"), ("CCL_ALLREDUCE", "nreduce")), quick=False),
     Setting("Open MPI 5", "tcp", "tcp", KEEP_SCRATCH, BTL_TCP),

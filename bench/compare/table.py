@@ -96,7 +96,7 @@ def figures(rows):
 def ratio(own, other, extra=0.0):
     """Median over rounds of own's time over the other's, and its mark. Fastest batches where either has no quiet rows."""
     if own.mark or other.mark:
-        return own.floor / (other.floor + extra), max(own.mark, other.mark, key="~?".find)
+        return own.floor / (other.floor + extra), max(own.mark, other.mark, key=("", "~", "?").index)
     both = own.rounds.keys() & other.rounds.keys()
     if not both:
         return own.micros / (other.micros + extra), ""
@@ -107,12 +107,8 @@ def best_peer(found):
     return min((name for name in PEER_NAMES if name in found), key=lambda name: found[name].micros, default=None)
 
 
-def best_ceiling(found, goal):
-    """The ceiling that the goal names; else the least there is, for plots and for cases without a goal."""
-    for name in goal.ceilings:
-        if name in found:
-            return name
-    return None
+def named_ceiling(found, goal):
+    return next((name for name in goal.ceilings if name in found), None)
 
 
 @dataclasses.dataclass
@@ -126,15 +122,13 @@ class Verdict:
     peer_ratio: tuple = None  # ratio, mark
     ceiling: str = None
     ceiling_ratio: tuple = None
+    within: float = None  # time over ceiling and what may be added to it
 
     def peer_met(self):
         return None if self.goal.peer is None or not self.peer_ratio else self.peer_ratio[0] <= self.goal.peer
 
     def ceiling_met(self):
-        """The time within factor * ceiling + extra; the ratio itself is shown without the extra."""
         return None if self.goal.ceiling is None or not self.ceiling_ratio else self.within <= self.goal.ceiling
-
-    within: float = None
 
     def met(self):
         """None where nothing was asked or could be told. Where the two disagree, the ceiling decides."""
@@ -151,7 +145,7 @@ def verdicts(results, processors):
             if own not in found:
                 continue
             goal = targets.goal(operation, ranks, transport, own, size, dirty, processors)
-            verdict = Verdict(case, own, goal, found[own], best_peer(found), None, best_ceiling(found, goal))
+            verdict = Verdict(case, own, goal, found[own], best_peer(found), None, named_ceiling(found, goal))
             if verdict.peer:
                 verdict.peer_ratio = ratio(found[own], found[verdict.peer])
             if verdict.ceiling:

@@ -3,8 +3,8 @@
 // alltoall send.
 //
 // A library takes part with `void operate(Operation, const float* in, float* out, size_t count)`, count the elements of the
-// shorter side (of one rank's part). The root is rank 0. sendrecv is one way between ranks 2k and 2k+1, who take turns in sending:
-// operate is given the sender's `in`, or null where it receives.
+// shorter side (of one rank's part). The root is rank 0. sendrecv is one way between ranks 2k and 2k+1, who take turns in
+// sending: operate is given the sender's `in`, or null where it receives.
 //
 // Each batch begins with other values than the one before, and ends with a comparison of all of the result: what a
 // batch's last call left undone shows, whatever an earlier batch had written there.

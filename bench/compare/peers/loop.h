@@ -129,7 +129,7 @@ class Loop final {
   void series(bool dirty) {
     rewrite_ = 1e9;
     const size_t bytes = count_ * sizeof(float);
-    const double least = kSums ? static_cast<double>(bytes) * (meeting_.size() - 1) : 0;
+    const double least = kSums ? 2.0 * static_cast<double>(bytes) * (meeting_.size() - 1) : 0;
     series_.measure(bytes, dirty, kSums ? most_calls_ : 200, least, [&](int calls) { return run_batch(dirty, calls); });
   }
 

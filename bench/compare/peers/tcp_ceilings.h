@@ -1,5 +1,6 @@
 // Ceilings of TCP over loopback, between two ranks that spin on sockets that do not block. --setting
-// WAY/CONTROL[:CHUNK_KIB[:BUFFER_KIB]], the congestion control, "system" for the system's; buffers grow by themselves without a size. See README.md, "Ceilings".
+// WAY/CONTROL[:CHUNK_KIB[:BUFFER_KIB]], the congestion control, "system" for the system's; without a size, buffers grow by
+// themselves. See README.md, "Ceilings".
 #pragma once
 
 #include <arpa/inet.h>
