@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import job
 import libraries
 import machine
 import measure
@@ -131,6 +132,7 @@ def report(options, made, seconds, rows, notes):
 
 def main():
     options = parse()
+    job.leave_on_terminate()
     if options.install:
         install(options)
     if not options.no_build and not options.report_only:

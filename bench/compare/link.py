@@ -179,6 +179,7 @@ def parse():
 
 def main():
     options = parse()
+    job.leave_on_terminate()
     begin = time.monotonic()
     left_out = {name: why for name in ("Anello", "Open MPI", "Gloo") if (why := libraries.missing(name, options.build))}
     chosen = [setting for setting in settings.LINK_SETTINGS if setting.library not in left_out]
