@@ -128,6 +128,9 @@ def commands(setting, ranks, build, loop_arguments):
             # Its shared memory spins through a time slice unless told that ranks share processors.
             environment["I_MPI_THREAD_YIELD"] = "2" if ranks > machine.processors() else "0"
             return [([start, *setting.arguments, "-n", str(ranks), *program], environment)]
+        if name == "oneCCL" and ranks > machine.processors():
+            # The calling thread never yields, the worker does when told.
+            environment.update(CCL_WORKER_OFFLOAD="1", CCL_YIELD="sched_yield")
         environment["LD_LIBRARY_PATH"] = os.path.join(folder, "lib")  # oneCCL loads libfabric by name
         if name == "PyTorch gloo":
             program = [wheels.python(library.wheel, build), os.path.join(PEERS, "torch_gloo_loop.py"), *program]

@@ -57,7 +57,7 @@ BTL_TCP = mca(pml="ob1", btl="self,tcp", btl_tcp_if_include="lo")
 UCX_TCP_ANY = (("UCX_TLS", "self,tcp"),)
 SM = mca(pml="ob1", btl="self,sm")
 OFI_TCP = (("FI_PROVIDER", "tcp"), ("FI_TCP_IFACE", "lo"))
-# Its worker thread would share the rank's processor.
+# Its worker thread would share the rank's processor; libraries.py gives it one where ranks share processors anyway.
 ONECCL = (("CCL_ATL_TRANSPORT", "ofi"), ("CCL_WORKER_OFFLOAD", "0"), ("CCL_LOG_LEVEL", "error"))
 RELEASE_GATHER = (("MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM", "release_gather"),
                   ("MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE", "65536"), ("MPIR_CVAR_COLLECTIVE_FALLBACK", "silent"))
@@ -106,7 +106,7 @@ SETTINGS = [
                                                                    ("I_MPI_SHM_FRAME_THRESHOLD", "-1"))),
     Setting("Intel MPI", "shm, heap shared", "shm", KEEP_SCRATCH + (("I_MPI_FABRICS", "shm"), ("I_MPI_SHM_HEAP", "1")),
             smallest=64 * KIB, quick=False),
-    Setting("oneCCL", "ofi, calling thread", "shm", ONECCL + (("CCL_ATL_SHM", "1"),)),
+    Setting("oneCCL", "ofi", "shm", ONECCL + (("CCL_ATL_SHM", "1"),)),
     Setting("oneCCL", "ofi, nreduce", "shm", ONECCL + (("CCL_ATL_SHM", "1"), ("CCL_ALLREDUCE", "nreduce")), quick=False),
     Setting("Open MPI 5", "tcp", "tcp", KEEP_SCRATCH, BTL_TCP),
     Setting("Open MPI 5", "ucx", "tcp", KEEP_SCRATCH + UCX_TCP_ANY, UCX, quick=False),
@@ -115,7 +115,7 @@ SETTINGS = [
     # Without the last, small calls go through shared memory whatever the fabric is.
     Setting("Intel MPI", "ofi", "tcp", KEEP_SCRATCH + OFI_TCP + (("I_MPI_FABRICS", "ofi"),
                                                                  ("I_MPI_COLL_INTRANODE", "pt2pt"))),
-    Setting("oneCCL", "ofi, calling thread", "tcp", ONECCL + OFI_TCP),
+    Setting("oneCCL", "ofi", "tcp", ONECCL + OFI_TCP),
     Setting("PyTorch gloo", "all_reduce", "tcp", (("GLOO_SOCKET_IFNAME", "lo"),)),
     ceiling("private", "oneline", largest=60),
     ceiling("private", "oneshot", largest=MIB),
