@@ -133,7 +133,8 @@ def run(setting, ranks, sizes, build, limit, loop_arguments=(), commands=librari
         if failed or timed_out:
             _sweep(begin)
             reason = f"no end after {limit} s" if timed_out else f"exit code {failed[0]}"
-            raise JobFailed(f"{reason}: {text[-600:]}", _rows(out))
+            words = " ".join(re.sub(r"[=-]{4,}", " ", text).split())  # without the rules that launchers draw
+            raise JobFailed(f"{reason}: {words[-400:]}", _rows(out))
         return _rows(out)
     finally:
         shutil.rmtree(directory, ignore_errors=True)

@@ -53,7 +53,7 @@ UCX_TCP = (("UCX_TLS", "self,tcp"), ("UCX_NET_DEVICES", "lo"))
 NO_SHM = (("MPIR_CVAR_NOLOCAL", "1"),)  # MPICH then treats ranks of one host as remote: all goes through UCX.
 VADER = mca(pml="ob1", btl="self,vader")
 BTL_TCP = mca(pml="ob1", btl="self,tcp", btl_tcp_if_include="lo")
-# UCX 1.19 finds no way between ranks over "lo"; over an address of this host packets do not leave it either.
+# UCX 1.20 finds no way between ranks over "lo"; over an address of this host packets do not leave it either.
 UCX_TCP_ANY = (("UCX_TLS", "self,tcp"),)
 SM = mca(pml="ob1", btl="self,sm")
 OFI_TCP = (("FI_PROVIDER", "tcp"), ("FI_TCP_IFACE", "lo"))
