@@ -107,7 +107,9 @@ def build(options):
     wanted = [os.path.relpath(path, os.path.abspath(options.build)) for target in json.loads(listed.stdout)
               if target["name"] == "anellorun" or os.path.join("bench", "compare") in target["defined_in"]
               for path in target["filename"]]
-    subprocess.run(["ninja", "-C", options.build, "--quiet", *wanted], check=True)
+    done = subprocess.run(["ninja", "-C", options.build, "--quiet", *wanted], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"compare: {options.build} does not build:\n{done.stdout}")
 
 
 def report(options, made, seconds, rows, notes):

@@ -11,6 +11,8 @@ from libraries import CEILINGS, OWN, PEER_NAMES
 # seconds at a time (one core, two cores near each other, two cores far from each other).
 QUIET = 0.15
 PLACE = 1.5
+# Of the time of the best setting that has undisturbed rows: a setting without any that was faster than this is taken for better.
+QUIET_SETTING = 0.8
 
 def size_text(size):
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
@@ -65,9 +67,11 @@ def _figure(settings, usual):
             quiet[setting] = by_round
     there = [(row["min_us"], setting) for setting, rows in settings.items() for row in rows if placed(row, usual)]
     floor, of_floor = min(there or [(row["min_us"], setting) for setting, rows in settings.items() for row in rows])
-    if not quiet:
+    micros, best = min(((statistics.median(by_round.values()), setting) for setting, by_round in quiet.items()),
+                       default=(float("inf"), None))
+    # A quiet row of a poor setting says nothing of the library where the good one was always disturbed.
+    if floor < QUIET_SETTING * micros and of_floor not in quiet:
         return Figure(floor, floor, "~" if there else "?", of_floor, {})
-    micros, best = min((statistics.median(by_round.values()), setting) for setting, by_round in quiet.items())
     return Figure(micros, floor, "", best, quiet[best])
 
 

@@ -44,6 +44,13 @@ class CompareTable(unittest.TestCase):
         verdict = self.verdict(rows)
         self.assertEqual(verdict.peer_ratio, (0.5, "~"))
 
+    def test_a_quiet_row_of_a_poor_setting_does_not_stand_for_the_library(self):
+        rows = [row("MPICH", 50, setting="poor"), row("MPICH", 9, setting="good", others=1.0, least=4)]
+        figure = table.figures(rows)[case()]["MPICH"]
+        self.assertEqual((figure.micros, figure.setting, figure.mark), (4, "good", "~"))
+        rows[0]["median_us"] = 4.5  # as good as the other's fastest
+        self.assertEqual(table.figures(rows)[case()]["MPICH"].setting, "poor")
+
     def test_a_row_of_another_placement_of_the_processors_is_marked(self):
         rows = [row("Anello", 4, number) for number in range(3)] + [row("MPICH", 9, line=200.0)]
         self.assertEqual(self.verdict(rows).peer_ratio[1], "?")
