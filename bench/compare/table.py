@@ -11,7 +11,7 @@ from libraries import CEILINGS, OWN, PEER_NAMES
 # seconds at a time (one core, two cores near each other, two cores far from each other).
 QUIET = 0.15
 PLACE = 1.5
-# Of the time of the best setting that has undisturbed rows: a setting without any that was faster than this is taken for better.
+# Of the time of the best setting that has undisturbed rows: a setting without any that was faster is taken for better.
 QUIET_SETTING = 0.8
 
 def size_text(size):
