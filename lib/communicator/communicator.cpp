@@ -91,6 +91,11 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint
     local.push_back(member.local_index);
   }
   topology_.size = static_cast<int>(ranks.size());
+  std::map<std::uint64_t, int> machines;
+  for (const int world : ranks) {
+    const auto host = machines.try_emplace(members[std::size_t(world)].machine, int(machines.size())).first;
+    topology_.host_of.push_back(host->second);
+  }
   topology_.board = board >= 0;
   topology_.board_bytes = board >= 0 ? executor::Board::capacity() : 0;
   topology_.network = board < 0 && topology_.size > 1;

@@ -1,6 +1,7 @@
 #include "schedule/catalog.h"
 
 #include "schedule/algorithms.h"
+#include "schedule/hosts.h"
 #include "schedule/shape.h"
 
 namespace anello::schedule {
@@ -22,6 +23,10 @@ bool tokens_only(const Call& call, const Topology& topology) { return topology.s
 bool partials_travel(const Call& call, const Topology& topology) {
   return moves_data(call, topology) && !call.invariant &&
          (!call.accumulate || (topology.size == 2 && !call.finish));
+}
+
+bool partials_travel_between_hosts(const Call& call, const Topology& topology) {
+  return partials_travel(call, topology) && is_nested(topology);
 }
 
 // What travels are results: formed in rank order, rounded where somebody else gets them as well.
@@ -54,9 +59,13 @@ const std::vector<Algorithm>& catalog() {
        "each block's owner folds all inputs in place; all read the results from the owners", true},
       {"ring", allreduce, partials_travel, ring_allreduce, "scatter-reduce, then allgather, around a ring",
        true},
+      {"hierarchical", allreduce, partials_travel_between_hosts, hierarchical_allreduce,
+       "folds inside each host, then a ring across hosts for each local rank, then inside each host again", true},
       {"pairwise", allreduce, moves_data, pairwise_allreduce, "each block's owner gets all inputs, hands out the result",
        true},
       {"doubling", allreduce, partials_travel, doubling_allreduce, "whole vectors between ranks 1, 2, 4, .. apart"},
+      {"leaders", allreduce, partials_travel_between_hosts, leaders_allreduce,
+       "one rank of each host folds its host's vectors; those go between hosts by doubling"},
       {"tree", allreduce, partials_travel, tree_allreduce, "up a binomial tree to rank 0, and down again"},
       {"dissemination", allreduce, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", allreduce, one_rank, alone, "one rank: a copy"},

@@ -69,6 +69,8 @@ struct Topology {
   std::size_t board_bytes = 0;     // largest payload of one rank on it
   bool network = false;            // some pair of ranks meets over a network transport
   bool oversubscribed = false;     // more ranks than processors on some host
+  std::vector<int> host_of;        // by rank: which ranks meet in memory, hosts numbered by their lowest rank; empty where
+                                   // all ranks do, or no two. hosts.h
   bool operator==(const Topology&) const = default;
 };
 

@@ -37,6 +37,7 @@ const char* const kExamples = R"(Examples:
   anello-plan allreduce -r 17 -c 1009 -a doubling --simulate      run on symbols in random orders, check, predict
   anello-plan explain allreduce -r 8 --count 1048576 --network    which line of the table decides, and why
   anello-plan allreduce -r 4 --reach store -a direct --simulate   over memory that ranks load from and store into
+  anello-plan allreduce --per-host 4,4,3 -c 100000 --simulate     ranks on three hosts; --round-robin numbers them in turn
   anello-plan --list                                              the algorithms
 )";
 
