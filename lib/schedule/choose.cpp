@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "schedule/shape.h"
+#include "schedule/tuning.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -68,8 +69,13 @@ bool holds(const Rule& rule, const Call& call, const Topology& topology) {
   const std::size_t bytes = payload_bytes(call, topology);
   return rule.collective == call.collective &&
          (rule.where == Where::anywhere || (rule.where == Where::network) == topology.network) &&
-         call.reach >= rule.reach && bytes >= rule.from_bytes && bytes <= rule.up_to_bytes &&
+         topology.size >= rule.from_ranks && topology.size <= rule.up_to_ranks && call.reach >= rule.reach && bytes >= rule.from_bytes && bytes <= rule.up_to_bytes &&
          bytes <= rule.up_to_bytes_total / static_cast<std::size_t>(topology.size);
+}
+
+std::string name_of(const Rule& rule, const Wish& wish) {
+  if (rule.line > 0) return text("Line ", rule.line, " of ", wish.tuning->from);
+  return text("Rule ", &rule - rules().data() + 1, " of ", rules().size());
 }
 
 // Whether the row would do this call if ranks had this reach.
@@ -217,22 +223,28 @@ Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
       decision.why = text(wanted, who, ", but ", name(call.collective), " has no such algorithm. ");
     }
   }
-  for (const Rule& rule : rules()) {
-    if (!holds(rule, call, topology)) continue;
+  // Also under a wish for an algorithm: the chunk is the table's for this place and size.
+  const auto take = [&](const Rule& rule) {
+    if (!holds(rule, call, topology)) return;
     const Algorithm* row = find(call.collective, rule.algorithm);
-    if (!row->fits(call, topology)) continue;
-    // Also under a wish for an algorithm: the chunk is the table's for this place and size.
-    if (chunk_bytes == 0) chunk_bytes = rule.chunk_bytes * (topology.oversubscribed ? kOversubscribedFactor : 1);
-    if (decision.choice.algorithm == nullptr) {
-      decision.choice.algorithm = row;
-      decision.rule = &rule;
-      decision.why += text("Rule ", &rule - rules().data() + 1, " of ", rules().size(), " is the first that holds and fits: ",
-                           row->name, ", ", row->what, ". ");
-      if (rule.reach != Reach::none)
-        decision.why += text("It needs ranks to ", rule.reach == Reach::store ? "load and store" : "load",
-                             " each other's buffers, which they can. ");
+    if (!row->fits(call, topology)) return;
+    // A measured table's was found with as many ranks.
+    const bool crowded = topology.oversubscribed && rule.line == 0;
+    if (chunk_bytes == 0) chunk_bytes = rule.chunk_bytes * (crowded ? kOversubscribedFactor : 1);
+    if (decision.choice.algorithm != nullptr) return;
+    decision.choice.algorithm = row;
+    decision.rule = &rule;
+    decision.why += text(name_of(rule, wish), " is the first that holds and fits: ", row->name, ", ", row->what, ". ");
+    if (rule.reach != Reach::none)
+      decision.why += text("It needs ranks to ", rule.reach == Reach::store ? "load and store" : "load",
+                           " each other's buffers, which they can. ");
+  };
+  for (const std::vector<Rule>* table : {wish.tuning ? &wish.tuning->rules : nullptr, &rules()}) {
+    if (table == nullptr) continue;
+    for (const Rule& rule : *table) {
+      take(rule);
+      if (decision.choice.algorithm != nullptr && chunk_bytes != 0) break;
     }
-    break;
   }
   decision.choice.chunk = chunk_for(call, topology, *decision.choice.algorithm, chunk_bytes);
   return decision;

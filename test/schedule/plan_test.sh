@@ -40,6 +40,10 @@ says 'holds and fits: leaders' explain allreduce --per-host 4,4,3 -c 100
 says 'holds and fits: ring' explain allreduce --per-host 1,1,1 -c 1048576
 says 'simulated: right' allreduce --per-host 3,1,2 --round-robin -c 1000 --simulate
 says 'does not fit this call' explain allreduce --per-host 4,4 -c 1048576 -a hierarchical --accumulate
+printf 'anello-tuning 1\nmachine any\nallreduce memory none 8 0 any pairwise auto\n' >"$directory/tuning"
+says 'Line 3 of' explain allreduce -r 8 -c 1048576 --tuning "$directory/tuning"
+echo 'allreduce memory' >>"$directory/tuning"
+refuses 'line 4: it has 2 fields in place of 8' explain allreduce --tuning "$directory/tuning"
 says 'dissemination' --list
 says '"predicted_seconds"' allgather -r 3 -c 5 --json --simulate
 says 'Examples:' --help

@@ -1,10 +1,14 @@
 #include "request.h"
 
+#include "base/error.h"
 #include "base/text.h"
 #include "schedule/shape.h"
+#include "schedule/tuning.h"
 
 #include <CLI/CLI.hpp>
 
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -58,6 +62,16 @@ schedule::Topology Request::topology() const {
   return topology;
 }
 
+schedule::Wish Request::wish() const {
+  schedule::Wish wish{algorithm, chunk_bytes};
+  if (tuning.empty()) return wish;
+  std::ifstream file(tuning);
+  const std::string lines{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw Error(ANELLO_ERR_ARGUMENT, "cannot read " + tuning);
+  wish.tuning = std::make_shared<schedule::Tuning>(schedule::parse_tuning(lines, tuning));
+  return wish;
+}
+
 void add_options(CLI::App& app, Request& request) {
   std::vector<std::string> names;
   for (const Collective each : schedule::kCollectives)
@@ -94,6 +108,8 @@ void add_options(CLI::App& app, Request& request) {
   const auto plan = "The plan";
   app.add_option("-a,--algorithm", request.algorithm, "as ANELLO_ALGORITHM; default: what the table chooses")
       ->group(plan);
+  app.add_option("--tuning", request.tuning, "as ANELLO_TUNING: a table that anello-tune has written, of any machine")
+      ->check(CLI::ExistingFile)->group(plan);
   app.add_option("--chunk", request.chunk, "elements of a chunk; default: what the table chooses")->group(plan);
   app.add_option("--chunk-bytes", request.chunk_bytes, "as ANELLO_CHUNK_BYTES")->group(plan);
   app.add_flag("--json", request.json, "print JSON");

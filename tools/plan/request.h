@@ -32,13 +32,15 @@ struct Request {
   schedule::Reach reach = schedule::Reach::none;
 
   std::string algorithm;
+  std::string tuning;           // a file
   std::size_t chunk = 0;        // elements
   std::size_t chunk_bytes = 0;  // as ANELLO_CHUNK_BYTES
   bool json = false;
 
   schedule::Call call() const;
   schedule::Topology topology() const;
-  schedule::Wish wish() const { return {algorithm, chunk_bytes}; }
+  // Throws Error for a table that cannot be read.
+  schedule::Wish wish() const;
   schedule::Cost cost() const { return schedule::typical_cost(topology().network); }
 };
 
