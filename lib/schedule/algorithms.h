@@ -20,6 +20,8 @@ Schedule ring_allgather(const Call& call, const Topology& topology, int rank, st
 
 // hierarchical.cpp: inside each host, then in a ring of hosts for each local rank: 2(H-1)/H of the bytes leave a host.
 Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule hierarchical_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule hierarchical_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // pairwise.cpp: every owner gets all inputs of its block: the ring's bytes, one hop a part, no partial sum travels.
 Schedule pairwise_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);

@@ -29,6 +29,10 @@ bool partials_travel_between_hosts(const Call& call, const Topology& topology) {
   return partials_travel(call, topology) && is_nested(topology);
 }
 
+bool moves_between_hosts(const Call& call, const Topology& topology) {
+  return moves_data(call, topology) && is_nested(topology);
+}
+
 // What travels are results: formed in rank order, rounded where somebody else gets them as well.
 bool results_travel(const Call& call, const Topology& topology) {
   return moves_data(call, topology) && (!call.accumulate || topology.size == 2);
@@ -71,11 +75,15 @@ const std::vector<Algorithm>& catalog() {
       {"alone", allreduce, one_rank, alone, "one rank: a copy"},
 
       {"direct", broadcast, reads_peers, direct_broadcast, "every rank reads the root's buffer"},
+      {"hierarchical", broadcast, moves_between_hosts, hierarchical_broadcast,
+       "from host to host by a chain for each local rank, and on inside each host", true},
       {"tree", broadcast, several_ranks, tree_broadcast, "down a binomial tree, chunk by chunk"},
       {"alone", broadcast, one_rank, alone, "one rank: nothing"},
 
       {"exchange", allgather, on_board, exchange, "every rank reads all payloads on the board"},
       {"direct", allgather, reads_peers, direct_allgather, "every rank reads all inputs where they lie"},
+      {"hierarchical", allgather, moves_between_hosts, hierarchical_allgather,
+       "a ring across hosts for each local rank; what it brings goes on inside each host"},
       {"ring", allgather, moves_data, ring_allgather, "blocks go around a ring"},
       {"pairwise", allgather, moves_data, pairwise_allgather, "each rank sends its block to every other"},
       {"dissemination", allgather, tokens_only, dissemination, "no data: only the synchronisation"},

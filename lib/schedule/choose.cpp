@@ -122,6 +122,7 @@ const std::vector<Rule>& rules() {
 
       {broadcast,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, read, kKiB + 1},
+      {broadcast,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 64 * kKiB},
       {broadcast,      memory,   kAny,     kAny,      "tree",          64 * kKiB},
       {broadcast,      network,  kAny,     kAny,      "tree",          128 * kKiB},
 
@@ -129,6 +130,7 @@ const std::vector<Rule>& rules() {
       {allgather,      memory,   kAny,     kAny,      "direct",        256 * kKiB, read, kKiB + 1},
       {allgather,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allgather,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
+      {allgather,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
       {allgather,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {allgather,      network,  kAny,     kAny,      "ring",          128 * kKiB},
 

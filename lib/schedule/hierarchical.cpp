@@ -3,8 +3,6 @@
 #include "schedule/hosts.h"
 #include "schedule/waves.h"
 
-#include <algorithm>
-
 namespace anello::schedule {
 
 // The vector is cut into columns, as many as the largest host has ranks. On every host each column has an owner; owners of
@@ -48,11 +46,7 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
   const Hosts hosts(topology);
   const Columns columns(hosts, call, chunk);
   const int host = hosts.of(rank);
-  const std::vector<int>& locals = hosts.ranks(host);
-  const auto others = static_cast<int>(locals.size()) - 1;
-  const int self = static_cast<int>(std::lower_bound(locals.begin(), locals.end(), rank) - locals.begin());
-  // The local rank d places on: all talk to different ones at a time.
-  const auto local = [&](int d) { return locals[static_cast<std::size_t>(wrap(self + d, others + 1))]; };
+  const Locals locals(hosts, rank);
   Builder steps("hierarchical", call, topology, rank);
 
   const auto each_column_of = [&](int owner, auto&& visit) {
@@ -60,12 +54,12 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
       if (columns.owner(column, host) == owner) visit(column);
   };
   const auto fold_in_host = [&](int block, std::size_t c) {
-    for (int d = 1; d <= others; ++d)
-      each_column_of(local(d), [&](int column) { steps.send(local(d), input(columns.chunk(column, block, c))); });
-    for (int d = 1; d <= others; ++d)
+    for (int d = 1; d <= locals.others(); ++d)
+      each_column_of(locals.at(d), [&](int column) { steps.send(locals.at(d), input(columns.chunk(column, block, c))); });
+    for (int d = 1; d <= locals.others(); ++d)
       each_column_of(rank, [&](int column) {
         const Part part = columns.chunk(column, block, c);
-        steps.recv_reduce(local(-d), output(part), d == 1 ? input(part) : output(part));
+        steps.recv_reduce(locals.at(-d), output(part), d == 1 ? input(part) : output(part));
       });
   };
   const auto ring_step = [&](int i, std::size_t c) {
@@ -75,7 +69,7 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
       const int next = columns.owner(column, wrap(host + 1, hosts.count()));
       const int prev = columns.owner(column, wrap(host - 1, hosts.count()));
       // What a rank alone on its host has not folded is still where the caller put it.
-      const auto sum = [&](Part part) { return others > 0 ? output(part) : input(part); };
+      const auto sum = [&](Part part) { return locals.others() > 0 ? output(part) : input(part); };
       steps.send(next, i == 0 ? sum(going) : output(going));
       if (i + 1 >= hosts.count()) return steps.recv(prev, output(coming));
       steps.recv_reduce(prev, output(coming), sum(coming), Order::reversed);
@@ -83,9 +77,9 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
     });
   };
   const auto hand_out = [&](int block, std::size_t c) {
-    for (int d = 1; d <= others; ++d) {
-      each_column_of(rank, [&](int column) { steps.send(local(d), output(columns.chunk(column, block, c))); });
-      each_column_of(local(-d), [&](int column) { steps.recv(local(-d), output(columns.chunk(column, block, c))); });
+    for (int d = 1; d <= locals.others(); ++d) {
+      each_column_of(rank, [&](int column) { steps.send(locals.at(d), output(columns.chunk(column, block, c))); });
+      each_column_of(locals.at(-d), [&](int column) { steps.recv(locals.at(-d), output(columns.chunk(column, block, c))); });
     }
   };
   in_waves(2 * hosts.count(), columns.chunks(), [&](int stage, std::size_t c) {
@@ -94,6 +88,75 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
     // The step before this stage's brought it: by now it is there, and the next step is on its way.
     if (stage >= hosts.count()) hand_out(host - stage + 1, c);
   });
+  return std::move(steps).build();
+}
+
+// Ranks with one index on their hosts form a ring; where a host has fewer, one of its ranks is in several. Each rank hands its
+// own part, and all that the ring brings, to the others of its host.
+Schedule hierarchical_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const Hosts hosts(topology);
+  const int host = hosts.of(rank);
+  const Locals locals(hosts, rank);
+  const Split split(call.count * static_cast<std::size_t>(topology.size), topology.size, chunk);
+  Builder steps("hierarchical", call, topology, rank);
+
+  const auto in_ring = [&](int index, int of_host) {
+    const std::vector<int>& ranks = hosts.ranks(wrap(of_host, hosts.count()));
+    return ranks[static_cast<std::size_t>(index) % ranks.size()];
+  };
+  // The rank of that host whose part goes round ring `index`; a host with fewer ranks has none for the last rings.
+  const auto part_of = [&](int index, int of_host, std::size_t c) {
+    const std::vector<int>& ranks = hosts.ranks(wrap(of_host, hosts.count()));
+    if (static_cast<std::size_t>(index) >= ranks.size()) return Part{};
+    return split.chunk(ranks[static_cast<std::size_t>(index)], c);
+  };
+  const auto each_ring_of = [&](int member, auto&& visit) {
+    for (int index = 0; index < hosts.most(); ++index)
+      if (in_ring(index, host) == member) visit(index);
+  };
+  const auto what = [&](Part part, bool own) {
+    return own ? input({part.offset % call.count, part.count}) : output(part);
+  };
+  in_waves(hosts.count(), split.chunks(), [&](int stage, std::size_t c) {
+    if (stage > 0)
+      each_ring_of(rank, [&](int index) {
+        steps.send(in_ring(index, host + 1), what(part_of(index, host - stage + 1, c), stage == 1));
+        steps.recv(in_ring(index, host - 1), output(part_of(index, host - stage, c)));
+      });
+    for (int d = 1; d <= locals.others(); ++d) {
+      each_ring_of(rank, [&](int index) { steps.send(locals.at(d), what(part_of(index, host - stage, c), stage == 0)); });
+      each_ring_of(locals.at(-d), [&](int index) { steps.recv(locals.at(-d), output(part_of(index, host - stage, c))); });
+    }
+  });
+  steps.copy(output(split.block(rank)), input({0, call.count}));
+  return std::move(steps).build();
+}
+
+// The root gives each column's first owner its column, chunk by chunk; it goes from host to host, along a chain of its owners,
+// and in each host from the owner to all.
+Schedule hierarchical_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const Hosts hosts(topology);
+  const int host = hosts.of(rank);
+  const int first = hosts.of(call.root);
+  const int last = wrap(first - 1, hosts.count());
+  const Locals locals(hosts, rank);
+  const Columns columns(hosts, call, chunk);
+  Builder steps("hierarchical", call, topology, rank);
+
+  for (std::size_t c = 0; c < columns.chunks(); ++c)
+    for (int column = 0; column < columns.count(); ++column)
+      for (int block = 0; block < hosts.count(); ++block) {
+        const Slice slice = output(columns.chunk(column, block, c));
+        const int owner = columns.owner(column, host);
+        // On its own host the root has it all: the owner gets it there, and so do the others.
+        const int source = host == first ? call.root : columns.owner(column, wrap(host - 1, hosts.count()));
+        if (rank == owner && rank != call.root) steps.recv(source, slice);
+        if (rank == call.root && rank != owner) steps.send(owner, slice);
+        if (rank == owner && host != last) steps.send(columns.owner(column, wrap(host + 1, hosts.count())), slice);
+        for (int d = 1; d <= locals.others() && rank == owner; ++d)
+          if (locals.at(d) != call.root) steps.send(locals.at(d), slice);
+        if (rank != owner && rank != call.root) steps.recv(owner, slice);
+      }
   return std::move(steps).build();
 }
 

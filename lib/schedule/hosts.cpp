@@ -1,5 +1,7 @@
 #include "schedule/hosts.h"
 
+#include "schedule/split.h"
+
 #include <algorithm>
 
 namespace anello::schedule {
@@ -18,6 +20,12 @@ int Hosts::most() const {
   for (const std::vector<int>& ranks : ranks_) most = std::max(most, ranks.size());
   return static_cast<int>(most);
 }
+
+Locals::Locals(const Hosts& hosts, int rank)
+    : ranks_(hosts.ranks(hosts.of(rank))),
+      self_(static_cast<int>(std::lower_bound(ranks_.begin(), ranks_.end(), rank) - ranks_.begin())) {}
+
+int Locals::at(int d) const { return ranks_[static_cast<std::size_t>(wrap(self_ + d, others() + 1))]; }
 
 bool is_nested(const Topology& topology) {
   const auto last = std::max_element(topology.host_of.begin(), topology.host_of.end());

@@ -23,6 +23,21 @@ class Hosts {
   std::vector<std::vector<int>> ranks_;
 };
 
+// A rank among those of its host.
+class Locals {
+ public:
+  Locals(const Hosts& hosts, int rank);
+
+  // Beside it.
+  int others() const { return static_cast<int>(ranks_.size()) - 1; }
+  // The rank d places on, around the host: where all begin with d = 1, they talk to different ones.
+  int at(int d) const;
+
+ private:
+  const std::vector<int>& ranks_;
+  int self_;
+};
+
 // Several hosts, one of them at least with several ranks.
 bool is_nested(const Topology& topology);
 

@@ -33,6 +33,10 @@ class Check {
         }
       }
     }
+    for (const std::size_t count : {std::size_t(1), std::size_t(23), std::size_t(70'001)}) {
+      for (const bool in_place : {false, true}) gathered(count, in_place);
+      for (int root = 0; root < me_.size; ++root) passed_on(count, root);
+    }
     half_precision();
     chosen(16, "leaders");
     chosen(100'000, "hierarchical");
@@ -65,6 +69,38 @@ class Check {
       if (out[i] == expected) continue;
       me_.report.wrong("rank ", me_.rank, " by '", algorithm, "', element ", i, " of ", count, " is ", out[i], ", not ", expected);
       return;
+    }
+  }
+  void collective(anello_call_t call, const void* in, void* out, std::size_t count) {
+    call.dtype = ANELLO_INT32;
+    call.sendbuf = in;
+    call.recvbuf = out;
+    call.count = count;
+    call.algorithm = "hierarchical";
+    me_.ok(anello_post(me_.comm, &call, nullptr), "hierarchical");
+  }
+  void gathered(std::size_t count, bool in_place) {
+    anello_call_t call = ANELLO_CALL_INITIALIZER;
+    call.kind = ANELLO_ALLGATHER;
+    std::vector<std::int32_t> in(count), out(count * std::size_t(me_.size), -1);
+    for (std::size_t i = 0; i < count; ++i) in[i] = me_.rank * 100'000 + std::int32_t(i);
+    if (in_place) std::copy(in.begin(), in.end(), out.begin() + std::ptrdiff_t(count) * me_.rank);
+    collective(call, in_place ? ANELLO_IN_PLACE : in.data(), out.data(), count);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (out[i] == std::int32_t(i / count) * 100'000 + std::int32_t(i % count)) continue;
+      return me_.report.wrong("rank ", me_.rank, ", allgather of ", count, ": element ", i, " is ", out[i]);
+    }
+  }
+  void passed_on(std::size_t count, int root) {
+    anello_call_t call = ANELLO_CALL_INITIALIZER;
+    call.kind = ANELLO_BROADCAST;
+    call.peer = root;
+    std::vector<std::int32_t> data(count, -1);
+    for (std::size_t i = 0; i < count && me_.rank == root; ++i) data[i] = root + std::int32_t(i);
+    collective(call, data.data(), data.data(), count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (data[i] == root + std::int32_t(i)) continue;
+      return me_.report.wrong("rank ", me_.rank, ", broadcast of ", count, " from ", root, ": element ", i, " is ", data[i]);
     }
   }
   // Of floats whose sum depends on the order, and near what it should be.

@@ -79,6 +79,9 @@ TEST_CASE("over hosts of several ranks the algorithms that know them are preferr
     CHECK(chosen(sums, topology) == "pairwise");
     CHECK(decide(sums, topology, {"hierarchical", 0}).why.find("does not fit this call") != std::string::npos);
     CHECK(chosen(floats(Collective::allreduce, 0), topology) == "dissemination");
+    CHECK(chosen(floats(Collective::broadcast, 1 << 14), topology) == "hierarchical");
+    CHECK(chosen(floats(Collective::broadcast, 1 << 13), topology) == "tree");
+    CHECK(chosen(floats(Collective::allgather, 1), topology) == "hierarchical");
   }
   CHECK(chosen(floats(Collective::allreduce, 1 << 20), in_blocks({1, 1, 1})) == "ring");
   CHECK(chosen(floats(Collective::allreduce, 1 << 20), in_blocks({1, 1, 1}), {"hierarchical", 0}) == "ring");

@@ -3,6 +3,7 @@
 
 #include "schedule/choose.h"
 #include "schedule/simulate.h"
+#include "schedule/split.h"
 #include "schedule/totals.h"
 #include "schedule_cases.h"
 
@@ -120,6 +121,29 @@ TEST_CASE("hierarchical: on hosts of equal size every rank sends and receives as
       for (const PeerTotals& peer : totals(call, topology.size, rank, schedules[static_cast<std::size_t>(rank)]).peers)
         if (hosts.of(peer.peer) != hosts.of(rank)) out += peer.sent;
       CHECK(out == 2 * 2 * 10);  // 2(H-1) times a block of its column's 3
+    }
+  }
+}
+
+TEST_CASE("hierarchical: a broadcast crosses each host once, an allgather brings each host what it has not") {
+  for (const Topology& topology : placements()) {
+    const Hosts hosts(topology);
+    const auto made = [&](const Call& call) {
+      return crossing(call, topology, make_all(*find(call.collective, "hierarchical"), call, topology, 3));
+    };
+    INFO(describe(topology));
+    Call broadcast = a_call(Collective::broadcast, 100);
+    broadcast.root = topology.size / 2;
+    Crossing passed = made(broadcast);
+    Crossing gathered = made(a_call(Collective::allgather, 7));
+    const int first = hosts.of(broadcast.root);
+    for (int host = 0; host < hosts.count(); ++host) {
+      const int next = wrap(host + 1, hosts.count());
+      const auto others = [&](int of) { return static_cast<std::size_t>(topology.size) - hosts.ranks(of).size(); };
+      CHECK(passed.in[host] == (host == first ? 0u : 100u));
+      CHECK(passed.out[host] == (next == first ? 0u : 100u));
+      CHECK(gathered.in[host] == others(host) * 7);
+      CHECK(gathered.out[host] == others(next) * 7);
     }
   }
 }
