@@ -17,6 +17,13 @@ inline constexpr int kMaxBoards = 512;
 // What a local rank tells all others without a message.
 enum class RankState : std::uint32_t { unborn = 0, alive = 1, left = 2, failed = 3 };
 
+// A random number in a rank's process, and where it lies there: who reads it back (process_memory.h) may read the rest.
+struct alignas(kLine) Sample {
+  std::uint64_t process;
+  std::uint64_t address;
+  std::uint64_t number;  // 0: none yet
+};
+
 struct alignas(2 * kLine) Inbox {
   // 1: this rank is about to wait on its descriptors only. Who publishes something for it (a ring's tail or freed
   // room, a board line) afterwards exchanges it to 0 and, if it was 1, writes its wake-up descriptor.
@@ -24,6 +31,7 @@ struct alignas(2 * kLine) Inbox {
   std::atomic<RankState> state;
   // Bit i: local rank i has sent its first frame here (lanes are opened on first use, by the sender alone).
   alignas(kLine) std::atomic<std::uint64_t> first_use[kMaxLocalRanks / 64];
+  Sample sample;  // written before `state`
 };
 
 // A rank's part of a board: two slots, used in turn. One cache line carries up to kInlineBytes of payload together

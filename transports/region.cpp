@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "transports/backing.h"
+#include "transports/private_memory.h"
 
 #include <atomic>
 #include <cerrno>
@@ -26,6 +27,7 @@ struct Region {
   UniqueFd memory;
   std::size_t bytes = 0;  // of whole pages
   RegionWish wish;
+  bool registered = false;  // the caller's own memory
 };
 
 // Leaked: memory may be freed up to the last static destructor.
@@ -133,7 +135,7 @@ bool free_region(void* base) {
   {
     const std::lock_guard held(all.mutex);
     const auto found = all.made.find(static_cast<const std::byte*>(base));
-    if (found == all.made.end()) return false;
+    if (found == all.made.end() || found->second.registered) return false;
     region = std::move(found->second);
     all.made.erase(found);
     all.version.fetch_add(1, std::memory_order_release);
@@ -142,6 +144,80 @@ bool free_region(void* base) {
   if (!in_forked_child()) give_pages_back(region.memory.get(), 0, region.bytes);
   ::munmap(base, region.bytes);
   return true;
+}
+
+namespace {
+
+// Pages with the same contents take the place of those at `place`, by a mapping that has them elsewhere.
+void exchange_pages(std::byte* place, std::byte* copy, std::size_t bytes) {
+  std::memcpy(copy, place, bytes);
+  if (::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED) {
+    const int cause = errno;
+    ::munmap(copy, bytes);
+    throw Error(ANELLO_ERR_RESOURCE, text("exchanging the pages of ", bytes, " bytes: ", system_text("mremap", cause)));
+  }
+}
+
+bool overlaps(const std::map<const std::byte*, Region>& made, const std::byte* begin, std::size_t bytes) {
+  const auto after = made.lower_bound(begin + bytes);
+  if (after == made.begin()) return false;
+  const auto& [base, before] = *std::prev(after);
+  return base + before.bytes > begin;
+}
+
+}  // namespace
+
+void register_region(void* address, std::size_t bytes) {
+  auto* const place = static_cast<std::byte*>(address);
+  if (reinterpret_cast<std::uintptr_t>(place) % kPage != 0 || bytes % kPage != 0) {
+    throw Error(ANELLO_ERR_ARGUMENT, text("address and bytes (", bytes, ") must be multiples of the page size, ", kPage,
+                                          ": take memory of aligned_alloc(", kPage, ", ..) or mmap"));
+  }
+  watch_forks();
+  Table& all = table();
+  const std::lock_guard held(all.mutex);
+  if (overlaps(all.made, place, bytes)) {
+    throw Error(ANELLO_ERR_ARGUMENT, "some of the memory is of anello_mem_alloc, or registered already");
+  }
+  if (const std::string why = why_not_private(place, bytes); !why.empty()) {
+    throw Error(ANELLO_ERR_ARGUMENT, text("the memory cannot be registered: ", why));
+  }
+  Region region;
+  region.bytes = bytes;
+  region.identity = fresh_identity();
+  region.registered = true;
+  region.memory = sealed_memory(bytes);
+  if (!back_with_pages(region.memory.get(), 0, bytes)) {
+    throw Error(ANELLO_ERR_RESOURCE, text("the machine or this process's group has no ", bytes, " bytes of memory left"));
+  }
+  std::byte* const copy = attach(region.memory.get(), bytes, {}, nullptr);
+  if (copy == nullptr) throw Error(ANELLO_ERR_RESOURCE, text("no room for ", bytes, " bytes: ", system_text("mmap", errno)));
+  populate(copy, bytes);
+  const auto listed = all.made.emplace(place, std::move(region)).first;
+  try {
+    exchange_pages(place, copy, bytes);
+  } catch (...) {
+    all.made.erase(listed);
+    throw;
+  }
+  all.version.fetch_add(1, std::memory_order_release);
+}
+
+void deregister_region(void* address) {
+  auto* const place = static_cast<std::byte*>(address);
+  Table& all = table();
+  const std::lock_guard held(all.mutex);
+  const auto found = all.made.find(place);
+  if (found == all.made.end() || !found->second.registered) {
+    throw Error(ANELLO_ERR_ARGUMENT, "no registered memory begins at this address");
+  }
+  const Region& region = found->second;
+  void* const copy = ::mmap(nullptr, region.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) throw Error(ANELLO_ERR_RESOURCE, text("no room for ", region.bytes, " bytes: ", system_text("mmap", errno)));
+  exchange_pages(place, static_cast<std::byte*>(copy), region.bytes);
+  if (!in_forked_child()) give_pages_back(region.memory.get(), 0, region.bytes);
+  all.made.erase(found);
+  all.version.fetch_add(1, std::memory_order_release);
 }
 
 RegionSpot find_region(const void* address, std::size_t bytes) {

@@ -24,8 +24,12 @@ struct RegionWish {
 
 // Zeroed, on a page boundary. Throws Error.
 std::byte* make_region(std::size_t bytes, const RegionWish& wish = {});
-// Takes its pages from all who have it mapped. False: no region of this process begins there.
+// Takes its pages from all who have it mapped. False: no region that was made here begins there.
 bool free_region(void* base);
+
+// Makes a region of memory that the caller has, by exchanging its pages; and gives it private pages again. Throw Error.
+void register_region(void* address, std::size_t bytes);
+void deregister_region(void* address);
 
 // Which region of this process's own holds the whole range.
 RegionSpot find_region(const void* address, std::size_t bytes);

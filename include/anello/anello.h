@@ -649,6 +649,18 @@ typedef struct anello_mem_options {
 /* The same with wishes. A NUMA node that is not there is ANELLO_ERR_ARGUMENT. */
 ANELLO_API anello_result_t anello_mem_alloc_with(size_t bytes, const anello_mem_options_t *options, void **pointer);
 
+/* Makes of the caller's own memory such as anello_mem_alloc gives: its pages are exchanged for ones that ranks of this host can
+ * map, with the same contents at the same addresses. Costs a copy. address and bytes are multiples of the page size
+ * (aligned_alloc, mmap); the memory is this process's alone and may be written: heap or anonymous mapping, but no file's, no
+ * stack, nothing registered or of anello_mem_alloc; else ANELLO_ERR_ARGUMENT says which. No other thread uses it meanwhile, and
+ * no device or kernel interface that has pinned its pages does so later (CUDA, RDMA, io_uring). A process forked from then on
+ * shares it with its parent. ANELLO_ERR_RESOURCE: no memory for the copy; nothing has changed. */
+ANELLO_API anello_result_t anello_register(void *address, size_t bytes);
+/* Gives the memory pages of its own again. address is the registered one's begin. Before the memory is freed or unmapped
+ * (peers would go on with pages that are no longer there, and results be wrong), and not while a call that uses it is under
+ * way. NULL is ANELLO_OK. */
+ANELLO_API anello_result_t anello_deregister(void *address);
+
 /* ---- Windows ---------------------------------------------------------------------------------------------- */
 
 /* Collective: memory of each rank, bytes of it (each its own number, 0 too), zeroed, at *base, aligned to a page, that ranks
@@ -720,7 +732,10 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
  *   bytes {sent, received, reduced, copied}: of this rank. Over the board sent is written once for all to read
  *   peers: [{rank, transport, sent, received, messages}] that messages go to or come from
  *   expected_seconds: a rough guess for comparing; null where only others know their counts, and of very large plans
- *   cached: the plan is there already, since a call like it was made */
+ *   cached: the plan is there already, since a call like it was made
+ *   by_reach {none, read, store}: the algorithm that is taken where ranks turn out to reach each other's buffers not at all, by
+ *     reading each other's processes, or by loading and storing; all that was said above is of "none"
+ *   reached {none, read, store}: of the communicator's calls so far whose ranks looked for it, how many turned out so */
 ANELLO_API anello_result_t anello_explain(anello_comm_t comm, const anello_call_t *call, char *json, size_t capacity,
                                           size_t *length);
 

@@ -22,6 +22,13 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
     return result;
   }
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
+    if (blocking && !hooks_are_set.load(std::memory_order_relaxed)) {
+      Error error;
+      std::int64_t sequence = -1;
+      if (communicator->repeat(call, &error, &sequence)) {
+        return error ? failed(comm, error, {call.kind, sequence, {}}) : ANELLO_OK;
+      }
+    }
     if (const Error refused = check(call, *communicator)) {
       communicator->refuse(call, refused.code());
       return failed(comm, refused, {call.kind, -1, Label(call.label)});

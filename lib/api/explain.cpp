@@ -54,6 +54,13 @@ json of_rule(const schedule::Rule* rule) {
           {"up_to_bytes_total", bound(rule->up_to_bytes_total)}};
 }
 
+template <class Values>
+json by_reach(const Values& values) {
+  json out;
+  for (std::size_t reach = 0; reach < values.size(); ++reach) out[schedule::name(schedule::Reach(reach))] = values[reach];
+  return out;
+}
+
 json of_collective(const anello_call_t& call, Communicator& communicator) {
   const Explanation found = communicator.explain(call);
   const std::size_t element = found.call.element_bytes;
@@ -89,7 +96,9 @@ json of_collective(const anello_call_t& call, Communicator& communicator) {
             {"copied", totals.copied * element}}},
           {"peers", peers},
           {"expected_seconds", found.seconds ? json(*found.seconds) : json(nullptr)},
-          {"cached", found.cached}};
+          {"cached", found.cached},
+          {"by_reach", by_reach(found.by_reach)},
+          {"reached", by_reach(found.reached)}};
 }
 
 std::string explained(const anello_call_t& call, Communicator& communicator) {

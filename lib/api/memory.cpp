@@ -46,4 +46,22 @@ anello_result_t anello_mem_free(void* pointer) {
   });
 }
 
+anello_result_t anello_register(void* address, size_t bytes) {
+  return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
+    refuse_here();
+    if (address == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "anello_register: address is NULL");
+    if (bytes == 0) throw Error(ANELLO_ERR_ARGUMENT, "anello_register: bytes is 0");
+    transport::register_region(address, bytes);
+    return ANELLO_OK;
+  });
+}
+
+anello_result_t anello_deregister(void* address) {
+  return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
+    refuse_here();
+    if (address != nullptr) transport::deregister_region(address);
+    return ANELLO_OK;
+  });
+}
+
 }  // extern "C"

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "control/descriptor_passing.h"
 #include "control/host.h"
+#include "transports/process_memory.h"
 
 #include <algorithm>
 #include <bit>
@@ -84,7 +85,9 @@ Task<> hand_over(std::shared_ptr<Stream> stream, std::shared_ptr<LocalGroup> gro
 }
 
 ArenaSeat sit(std::shared_ptr<LocalGroup> group, int index) {
-  group->arena(index).inbox(index).state.store(transport::RankState::alive, std::memory_order_release);
+  transport::Inbox& inbox = group->arena(index).inbox(index);
+  inbox.sample = transport::own_sample();
+  inbox.state.store(transport::RankState::alive, std::memory_order_release);
   return {std::move(group), index};
 }
 

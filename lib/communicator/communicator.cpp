@@ -65,6 +65,12 @@ void set_buffers(Operation& operation, const anello_call_t& call, bool in_place)
   operation.input = inside ? operation.output : static_cast<const std::byte*>(call.sendbuf);
 }
 
+// Calls that differ have other marks, nearly always.
+std::uintptr_t mark_of(const anello_call_t& call) {
+  return reinterpret_cast<std::uintptr_t>(call.sendbuf) * 3 + reinterpret_cast<std::uintptr_t>(call.recvbuf) + (call.count << 20) +
+         static_cast<std::uintptr_t>(call.kind);
+}
+
 }  // namespace
 
 std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config) {
@@ -177,16 +183,22 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
   if (auto known = kept ? plans_.find(call) : nullptr) return known;
   auto made = std::make_shared<executor::Plans>();
   const bool announces = schedule::profits_from_reach(call, topology_, wish_);
-  for (const schedule::Reach reach : {schedule::Reach::none, schedule::Reach::store}) {
+  const schedule::Choice plain = schedule::choose(call, topology_, wish_);
+  for (const schedule::Reach reach : {schedule::Reach::none, schedule::Reach::read, schedule::Reach::store}) {
     if (reach != schedule::Reach::none && !announces) continue;
     schedule::Call reaching = call;
     reaching.reach = reach;
     const schedule::Choice choice = schedule::choose(reaching, topology_, wish_);
+    if (reach != schedule::Reach::none && choice == plain) {
+      made->add(reach, made->at(schedule::Reach::none));
+      continue;
+    }
     auto plan = executor::Plan::of(choice.algorithm->make(reaching, topology_, rank(), choice.chunk));
     log::debug(context_->rank(), schedule::name(call.collective), "(count ", call.count, "): ", choice.algorithm->name,
-               reach == schedule::Reach::none ? "" : " where ranks reach each other's buffers", ", chunks of ",
+               reach == schedule::Reach::none ? "" : " where ranks reach each other's buffers (",
+               reach == schedule::Reach::none ? "" : schedule::name(reach), reach == schedule::Reach::none ? "" : ")", ", chunks of ",
                choice.chunk * call.element_bytes, " bytes, ", plan->schedule.steps.size(), " steps");
-    made->by_reach[std::size_t(reach)] = std::move(plan);
+    made->add(reach, std::move(plan));
   }
   if (kept) plans_.keep(call, made);
   return made;
@@ -359,27 +371,63 @@ bool Communicator::exchange(const anello_call_t& call, int record_kind, Operatio
   if (last_.operation == nullptr) return false;
   Operation& operation = *last_.operation;
   set_buffers(operation, call, in_place);
+  last_.call.sendbuf = call.sendbuf;
+  last_.call.recvbuf = call.recvbuf;
+  last_mark_.store(mark_of(call), std::memory_order_relaxed);
   if (call.label != nullptr || !operation.label.empty()) {
     operation.label.set(call.label);
     last_.record.set_label(operation.label);
   }
+  return exchange_last(under_way) == executor::Context::Exchanged::complete;
+}
+
+executor::Context::Exchanged Communicator::exchange_last(Operation** under_way) {
+  Operation& operation = *last_.operation;
   const auto done = operation.announces() ? context_->announce_now(operation, last_.record, last_.digest)
                                           : context_->exchange_now(operation, last_.record, last_.digest);
   if (done == executor::Context::Exchanged::under_way) {
     *under_way = std::exchange(last_.operation, nullptr);
     last_.known = false;  // to be prepared anew
   }
-  return done == executor::Context::Exchanged::complete;
+  return done;
+}
+
+bool Communicator::is_last(const anello_call_t& call) const {
+  const anello_call_t& last = last_.call;
+  return call.kind == last.kind && call.dtype == last.dtype && call.op == last.op && call.peer == last.peer &&
+         call.sendbuf == last.sendbuf && call.recvbuf == last.recvbuf && call.count == last.count &&
+         call.timeout_ms == last.timeout_ms && call.algorithm == nullptr && call.label == nullptr && last_.record_kind < 0 &&
+         last_.operation->label.empty();
+}
+
+bool Communicator::repeat(const anello_call_t& call, Error* error, std::int64_t* sequence) {
+  if (last_mark_.load(std::memory_order_relaxed) != mark_of(call)) return false;
+  Operation* under_way = nullptr;
+  {
+    const auto held = context_->try_lock();
+    if (!held || last_.operation == nullptr || !is_last(call) || group_->error) return false;
+    switch (exchange_last(&under_way)) {
+      case executor::Context::Exchanged::complete: return true;
+      case executor::Context::Exchanged::not_begun: return false;
+      case executor::Context::Exchanged::under_way: break;
+    }
+  }
+  *error = wait_for(under_way, nullptr, sequence);
+  return true;
 }
 
 Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind, std::int64_t* sequence) {
   Operation* operation = nullptr;
   if (exchange(call, record_kind, &operation)) return {};
   if (operation == nullptr) operation = start(call, record_kind);
+  return wait_for(operation, status, sequence);
+}
+
+Error Communicator::wait_for(Operation* operation, anello_status_t* status, std::int64_t* sequence) {
   context_->wait(*operation);
   Error error = operation->error;
-  if (error && sequence != nullptr && !is_message(call.kind)) *sequence = operation->sequence;
-  if (status != nullptr && has_status(call.kind)) *status = operation->status;
+  if (error && sequence != nullptr && !is_message(operation->kind)) *sequence = operation->sequence;
+  if (status != nullptr && has_status(operation->kind)) *status = operation->status;
   context_->release(operation);
   return error;
 }

@@ -53,6 +53,9 @@ class Communicator {
   executor::Operation* post(const anello_call_t& call, std::uint32_t claim = 0);
   // A blocking call from start to end. sequence: that of a collective that failed.
   Error run(const anello_call_t& call, anello_status_t* status, int record_kind = -1, std::int64_t* sequence = nullptr);
+  // A blocking collective that is the last one again, buffers too: what was checked then holds, and all that it needs is
+  // there. False: it is not, and nothing has happened.
+  bool repeat(const anello_call_t& call, Error* error, std::int64_t* sequence);
   // What a checked probe finds; nothing: there is no message now (only where it does not wait). Throws Error.
   struct Probed {
     anello_status_t status;
@@ -96,6 +99,9 @@ class Communicator {
   void expose(executor::Operation& operation, const schedule::Call& call) const;
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool exchange(const anello_call_t& call, int record_kind, executor::Operation** under_way);
+  executor::Context::Exchanged exchange_last(executor::Operation** under_way);
+  Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
+  bool is_last(const anello_call_t& call) const;
   bool is_like_last(const anello_call_t& call, bool in_place, int record_kind) const;
   void prepare_last(const anello_call_t& call, bool in_place, int record_kind);
   int allocate_board(int users);
@@ -125,6 +131,7 @@ class Communicator {
     bool known;  // the call is of use, also without an operation
   };
   Last last_{};
+  std::atomic<std::uintptr_t> last_mark_{0};  // of its call: whether a look at it, under the lock, is worth while
   std::atomic<std::uint32_t> children_{0};  // splits so far, equal on all ranks
   std::atomic<std::uint32_t> groups_{0};    // that this rank was the first of
   std::once_flag destroyed_;

@@ -9,6 +9,8 @@
 #include "schedule/simulate.h"
 #include "schedule/split.h"
 
+#include <algorithm>
+
 namespace anello {
 
 Explanation Communicator::explain(const anello_call_t& call) {
@@ -25,6 +27,15 @@ Explanation Communicator::explain(const anello_call_t& call) {
   }
   found.cached = found.plan != nullptr;
   if (!found.cached) found.plan = executor::Plan::of(choice.algorithm->make(found.call, topology_, rank(), choice.chunk));
+  for (std::size_t reach = 0; reach < schedule::kReaches; ++reach) {
+    schedule::Call reaching = found.call;
+    reaching.reach = schedule::Reach(reach);
+    found.by_reach[reach] = schedule::choose(reaching, topology_, wish_).algorithm->name.data();  // of a literal
+  }
+  {
+    const auto held = context_->lock();
+    std::copy(std::begin(group_->reached), std::end(group_->reached), found.reached.begin());
+  }
   found.totals = schedule::totals(found.call, size(), rank(), found.plan->schedule);
   found.chunks = schedule::Split(found.call.count, choice.algorithm->cuts_blocks ? size() : 1, choice.chunk).chunks();
   // Ranks' schedules are of about one size. Beyond this it would take longer than many a call.

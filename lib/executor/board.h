@@ -31,8 +31,9 @@ class Board {
   int awaited() const { return missing_ < int(slots_.size()) ? missing_ : -1; }
   bool has_come(int rank) const;
 
-  // Payload of a rank in the complete exchange.
+  // Payload of a rank in the complete exchange, and how much it is.
   const std::byte* payload(int rank, std::size_t bytes) const;
+  std::size_t payload_bytes(int rank) const { return slots_[std::size_t(rank)]->line[number_ & 1].bytes; }
   // Leaves the exchange: the next may be published.
   void finish() { ++number_; }
 

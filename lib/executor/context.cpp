@@ -41,6 +41,7 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carrier
   routes_.resize(std::size_t(job_->size()));
   gone_.resize(std::size_t(job_->size()), Gone::no);
   left_ns_.resize(gone_.size(), 0);
+  readable_.resize(gone_.size(), Readable::untried);
 }
 
 Context::~Context() {
@@ -430,6 +431,7 @@ bool Context::work(Operation& operation) {
   constexpr std::size_t kTurnBytes = 1024 * 1024;
   std::uint32_t step = 0;
   const Worked worked = work_at_peers(operation, kTurnBytes, &step);
+  if (operation.state != Operation::State::active) return true;  // it has failed
   const PeerWork& left = operation.peer_work;
   const bool over = left.step == PeerWork::kNoStep && left.next.empty();
   const auto listed = std::find(working_.begin(), working_.end(), &operation);

@@ -89,6 +89,8 @@ class Context {
   void want_to_send(Flow& flow);
   void finish(Operation& operation, const Error& error = {});
   void use_board(Operation& operation, BoardUse use);
+  // Whether the peer is a thread of this process that has its pointers.
+  bool is_thread(const Group& group, int peer) const;
   // Goes on with a step at peers' buffers. True: something was done.
   bool work(Operation& operation);
   // Ranks seem to have made different calls: the service threads compare their records.
@@ -145,8 +147,8 @@ class Context {
   void all_announced(Operation& operation);
   void map_announced(Operation& operation);
   bool has_mapped(const Operation& operation, int rank);
+  bool can_read(const Operation& operation, int rank);
   bool reaches_by_address(const Operation& operation, int rank) const;
-  bool is_thread(const Group& group, int peer) const;
   void take_schedule(Operation& operation, schedule::Reach reach);
 
   template <class Done>
@@ -209,6 +211,8 @@ class Context {
   std::vector<Operation*> mapping_;             // entering, until what was announced is mapped
   std::vector<Operation*> working_;             // with steps at peers' buffers
   RegionCache regions_;
+  enum class Readable : std::uint8_t { untried, yes, no };
+  std::vector<Readable> readable_;              // by world rank: its process's memory
   std::unordered_set<std::uint64_t> retired_;   // communicators destroyed here
   std::unordered_map<std::uint64_t, Error> failed_early_;  // failed before they were created here
   EarlyFrames strays_;

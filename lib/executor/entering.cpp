@@ -1,10 +1,12 @@
 // Context: what operations do on their communicator's board, one after the other, and how those that may go over peers'
 // memory come to their schedule.
+#include "base/log.h"
 #include "base/text.h"
 #include "control/transport_kind.h"
 #include "executor/context.h"
 #include "executor/fold.h"
 #include "executor/run.h"
+#include "transports/process_memory.h"
 
 #include <algorithm>
 #include <array>
@@ -18,21 +20,53 @@ using schedule::Reach;
 // Of one rank's regions, per communicator.
 constexpr std::size_t kMostSettled = 1024;
 
-// Of a settle line: bit i is set where this rank has not mapped what rank i announced.
-using Unmapped = std::array<std::uint64_t, transport::kMaxLocalRanks / 64>;
-static_assert(sizeof(Unmapped) <= transport::kInlineBytes);
+// Under this a rank's process is settled, beside the regions that it announced.
+constexpr std::uint64_t kProcess = 0;
+
+// A settle line: bit i is set where this rank has not mapped what rank i announced, or cannot read its process.
+struct Lacking {
+  using Ranks = std::array<std::uint64_t, transport::kMaxLocalRanks / 64>;
+  Ranks mapping{};
+  Ranks reading{};
+
+  static void add(Ranks& ranks, std::size_t rank) { ranks[rank / 64] |= std::uint64_t{1} << (rank % 64); }
+  static bool has(const Ranks& ranks, std::size_t rank) { return (ranks[rank / 64] >> (rank % 64) & 1) != 0; }
+  void join(const Lacking& other) {
+    for (std::size_t word = 0; word < mapping.size(); ++word) {
+      mapping[word] |= other.mapping[word];
+      reading[word] |= other.reading[word];
+    }
+  }
+};
+static_assert(sizeof(Lacking) <= transport::kBoardBytes);
 
 // Both buffers of what a rank has announced, as far as some schedule goes to them.
 template <class Visit>
 void each_buffer(const Operation& operation, std::size_t rank, Visit&& visit) {
-  bool inputs = false, outputs = false;
-  for (const auto& plan : operation.plans->by_reach) {
-    inputs = inputs || (plan != nullptr && plan->schedule.peers_inputs);
-    outputs = outputs || (plan != nullptr && plan->schedule.peers_outputs);
-  }
   const Announced& said = operation.announced[rank];
-  if (inputs && said.input.address != 0) visit(said.input);
-  if (outputs && said.output.address != 0) visit(said.output);
+  if (operation.plans->peers_inputs && said.input.address != 0) visit(said.input);
+  if (operation.plans->peers_outputs && said.output.address != 0) visit(said.output);
+}
+
+// Whether this rank's line, in the place of an announcement, is its payload. No payload is as short as an announcement.
+bool may_publish_payload(const Operation& operation) {
+  if (operation.group->by_address || !operation.plans->may_exchange_at_once()) return false;
+  const schedule::Step& step = operation.plans->at(Reach::none)->schedule.steps[0];
+  return step.from.count * operation.element_bytes > sizeof(Announced);
+}
+bool publishes_payload(const Operation& operation, const Announced& own) {
+  const auto lacks = [](bool matters, const AnnouncedBuffer& buffer) { return matters && buffer.address != 0 && buffer.region == 0; };
+  return may_publish_payload(operation) &&
+         (lacks(operation.plans->peers_inputs, own.input) || lacks(operation.plans->peers_outputs, own.output));
+}
+// How many ranks have done so.
+int published_payloads(const Operation& operation) {
+  if (!may_publish_payload(operation)) return 0;
+  int payloads = 0;
+  for (int rank = 0; rank < operation.group->size(); ++rank) {
+    payloads += operation.group->board.payload_bytes(rank) != sizeof(Announced) ? 1 : 0;
+  }
+  return payloads;
 }
 
 // No line is taken for one of another use. That of an exchange goes without an operation, too (exchange_now).
@@ -94,17 +128,23 @@ void Context::publish_line(Operation& operation) {
         const transport::RegionSpot spot = regions_.own(address, bytes);
         return {reinterpret_cast<std::uintptr_t>(address), spot.region, spot.offset};
       };
+      const Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
+      if (publishes_payload(operation, own)) {
+        const schedule::Step& step = operation.plans->at(Reach::none)->schedule.steps[0];
+        operation.plan = operation.plans->at(Reach::none);
+        return group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, digest);
+      }
       // From here on: who comes late finds these lines, and may begin although this rank has given up.
       operation.exposed = true;
-      const Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
       return group.board.publish(reinterpret_cast<const std::byte*>(&own), sizeof own, digest);
     }
     case BoardUse::settle: {
-      Unmapped unmapped{};
+      Lacking lacking;
       for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
-        if (!has_mapped(operation, int(rank))) unmapped[rank / 64] |= std::uint64_t{1} << (rank % 64);
+        if (!has_mapped(operation, int(rank))) Lacking::add(lacking.mapping, rank);
+        if (!can_read(operation, int(rank))) Lacking::add(lacking.reading, rank);
       }
-      return group.board.publish(reinterpret_cast<const std::byte*>(unmapped.data()), sizeof unmapped, digest);
+      return group.board.publish(reinterpret_cast<const std::byte*>(&lacking), sizeof lacking, digest);
     }
     case BoardUse::meet: return group.board.publish(nullptr, 0, digest);
     case BoardUse::none: return;
@@ -119,6 +159,16 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       group.board.finish();
       return step_done(operation, 0);
     case BoardUse::announce:
+      if (const int payloads = published_payloads(operation); payloads > 0) {
+        operation.plan = operation.plans->at(Reach::none);
+        const bool all = payloads == group.size();
+        if (all) fold_lines(group, operation);
+        group.board.finish();
+        if (!all) return take_schedule(operation, Reach::none);
+        ++group.reached[std::size_t(Reach::none)];
+        operation.state = Operation::State::active;
+        return finish(operation);
+      }
       operation.announced.resize(std::size_t(group.size()));
       for (int rank = 0; rank < group.size(); ++rank) {
         std::memcpy(&operation.announced[std::size_t(rank)], group.board.payload(rank, sizeof(Announced)), sizeof(Announced));
@@ -126,16 +176,18 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       group.board.finish();
       return all_announced(operation);
     case BoardUse::settle: {
-      Unmapped unmapped{};
+      Lacking lacking;
       for (int rank = 0; rank < group.size(); ++rank) {
-        Unmapped its;
-        std::memcpy(its.data(), group.board.payload(rank, sizeof its), sizeof its);
-        for (std::size_t word = 0; word < its.size(); ++word) unmapped[word] |= its[word];
+        Lacking its;
+        std::memcpy(&its, group.board.payload(rank, sizeof its), sizeof its);
+        lacking.join(its);
       }
       group.board.finish();
       for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
-        const bool mapped = (unmapped[rank / 64] >> (rank % 64) & 1) == 0;
-        each_buffer(operation, rank, [&](const AnnouncedBuffer& said) { group.settled[rank].emplace(said.region, mapped); });
+        group.settled[rank].emplace(kProcess, !Lacking::has(lacking.reading, rank));
+        each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
+          if (said.region != 0) group.settled[rank].emplace(said.region, !Lacking::has(lacking.mapping, rank));
+        });
       }
       return all_announced(operation);
     }
@@ -150,22 +202,26 @@ void Context::lines_came(Operation& operation, BoardUse use) {
 void Context::all_announced(Operation& operation) {
   Group& group = *operation.group;
   if (group.by_address) return take_schedule(operation, Reach::store);
-  bool settled = true, mapped = true;
+  Reach reach = Reach::store;
+  bool settled = true;
   group.settled.resize(operation.announced.size());
   for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
     // Alike on all ranks as well. What is still in use is settled anew.
     if (group.settled[rank].size() > kMostSettled) group.settled[rank].clear();
+    const auto& known = group.settled[rank];
+    // What is not known yet may be so.
+    const auto allows = [&](std::uint64_t what) {
+      const auto found = known.find(what);
+      settled = settled && found != known.end();
+      return found == known.end() || found->second;
+    };
     each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
-      if (said.region == 0) {
-        mapped = false;
-        return;
-      }
-      const auto known = group.settled[rank].find(said.region);
-      settled = settled && known != group.settled[rank].end();
-      mapped = mapped && (known == group.settled[rank].end() || known->second);
+      if (said.region != 0 && allows(said.region)) return;
+      reach = std::min(reach, allows(kProcess) ? Reach::read : Reach::none);
     });
   }
-  if (!mapped) return take_schedule(operation, Reach::none);
+  if (operation.plans->at(reach) == operation.plans->at(Reach::none)) return take_schedule(operation, Reach::none);
+  operation.reach = reach;
   operation.settled = settled;
   map_announced(operation);
 }
@@ -176,6 +232,7 @@ void Context::map_announced(Operation& operation) {
   for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
     if (reaches_by_address(operation, int(rank))) continue;
     each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
+      if (said.region == 0) return;
       const int world = operation.group->ranks[rank];
       waits = regions_.look_up(*job_, world, said.region) == RegionCache::State::asked || waits;
     });
@@ -186,7 +243,7 @@ void Context::map_announced(Operation& operation) {
     return;
   }
   if (listed != mapping_.end()) mapping_.erase(listed);
-  if (operation.settled) return take_schedule(operation, Reach::store);
+  if (operation.settled) return take_schedule(operation, operation.reach);
   use_board(operation, BoardUse::settle);
 }
 
@@ -199,28 +256,46 @@ bool Context::has_mapped(const Operation& operation, int rank) {
   if (reaches_by_address(operation, rank)) return true;
   bool mapped = true;
   each_buffer(operation, std::size_t(rank), [&](const AnnouncedBuffer& said) {
+    if (said.region == 0) return;
     const int world = operation.group->ranks[std::size_t(rank)];
     mapped = regions_.look_up(*job_, world, said.region) == RegionCache::State::mapped && mapped;
   });
   return mapped;
 }
 
+bool Context::can_read(const Operation& operation, int rank) {
+  if (reaches_by_address(operation, rank)) return true;
+  const int world = operation.group->ranks[std::size_t(rank)];
+  Readable& known = readable_[std::size_t(world)];
+  if (known == Readable::untried) {
+    const transport::Sample& sample = job_->arena().inbox(job_->members()[std::size_t(world)].local_index).sample;
+    known = transport::can_read(sample) ? Readable::yes : Readable::no;
+    if (known == Readable::no) log::info(rank_, "the memory of ", job_->describe(world), " cannot be read (", std::strerror(errno), ")");
+  }
+  return known == Readable::yes;
+}
+
 void Context::take_schedule(Operation& operation, Reach reach) {
   Group& group = *operation.group;
   operation.plan = operation.plans->at(reach);
+  ++group.reached[std::size_t(reach)];
   const Plan& plan = *operation.plan;
   operation.exposed = plan.schedule.peers_inputs || plan.schedule.peers_outputs;
   operation.buffers.assign(operation.exposed ? std::size_t(group.size()) : 0, {});
   for (std::size_t rank = 0; rank < operation.buffers.size(); ++rank) {
-    const auto place = [&](const AnnouncedBuffer& said, std::size_t elements) -> std::byte* {
-      if (said.address == 0 || elements == 0) return nullptr;
-      if (reaches_by_address(operation, int(rank))) return reinterpret_cast<std::byte*>(said.address);
-      return regions_.at(said.region, said.offset, elements * operation.element_bytes);
+    const auto place = [&](const AnnouncedBuffer& said, std::size_t elements) -> PeerBuffer {
+      if (said.address == 0 || elements == 0) return {};
+      auto* const address = reinterpret_cast<std::byte*>(said.address);
+      if (reaches_by_address(operation, int(rank))) return {address, 0};
+      if (reach == Reach::store || (said.region != 0 && group.settled[rank].at(said.region))) {
+        return {regions_.at(said.region, said.offset, elements * operation.element_bytes), 0};
+      }
+      return {address, job_->arena().inbox(job_->members()[std::size_t(group.ranks[rank])].local_index).sample.process};
     };
     const Announced& said = operation.announced[rank];
     operation.buffers[rank] = {place(said.input, plan.peer_input), place(said.output, plan.peer_output)};
-    const bool lacks = (said.input.address != 0 && plan.peer_input > 0 && operation.buffers[rank].input == nullptr) ||
-                       (said.output.address != 0 && plan.peer_output > 0 && operation.buffers[rank].output == nullptr);
+    const bool lacks = (said.input.address != 0 && plan.peer_input > 0 && operation.buffers[rank].input.at == nullptr) ||
+                       (said.output.address != 0 && plan.peer_output > 0 && operation.buffers[rank].output.at == nullptr);
     if (lacks) {
       const int world = group.ranks[rank];
       return fail(group, Error(ANELLO_ERR_RESOURCE,

@@ -82,8 +82,10 @@ class Group {
   OperationFifo window;     // collectives in order: the first kWindow at most are active, the others queued
   int active = 0;
   Fifo<Operation, &Operation::next_on_board> on_board;  // in the order of sequences; only the first uses it
-  // By rank: regions that it has announced, and whether all ranks have mapped them. Alike on all ranks.
+  // By rank: regions that it has announced, and whether all ranks have mapped them; under 0, whether all can read its
+  // process. Alike on all ranks.
   std::vector<std::unordered_map<std::uint64_t, bool>> settled;
+  std::uint64_t reached[schedule::kReaches] = {};  // collectives whose ranks announced buffers, by what they turned out to reach
   bool polling_board = false;
   bool by_address = false;  // all ranks are threads that have each other's pointers
   std::uint64_t movement = 0;  // of any collective

@@ -143,7 +143,8 @@ struct Operation {
   std::vector<Announced> announced;      // by rank
   std::vector<PeerBuffers> buffers;      // by rank, where the chosen schedule needs them
   PeerWork peer_work;
-  bool settled = false;                  // all ranks are known to have mapped all of it
+  schedule::Reach reach = schedule::Reach::none;  // by the announcements
+  bool settled = false;                  // all ranks are known to have it
   bool exposed = false;                  // peers may be at this rank's buffers
 
   // Where this rank's input really is.
@@ -191,14 +192,15 @@ struct Operation {
     }
     return nullptr;
   }
-  std::byte* at_peer(const schedule::Slice& slice, int owner) const;
+  const PeerBuffer& buffer_of(const schedule::Slice& slice, int owner) const {
+    const PeerBuffers& its = buffers[std::size_t(owner)];
+    return slice.buffer == schedule::Buffer::input ? its.input : its.output;
+  }
+  // A slice of one rank's caller's buffers: its address here, or in the process that buffer_of names.
+  std::byte* at_peer(const schedule::Slice& slice, int owner) const {
+    return buffer_of(slice, owner).at + slice.offset * element_bytes;
+  }
 };
-
-// A slice of one rank's caller's buffers.
-inline std::byte* Operation::at_peer(const schedule::Slice& slice, int owner) const {
-  const PeerBuffers& its = buffers[std::size_t(owner)];
-  return (slice.buffer == schedule::Buffer::input ? its.input : its.output) + slice.offset * element_bytes;
-}
 
 using OperationFifo = Fifo<Operation, &Operation::next>;
 

@@ -1,7 +1,8 @@
 #pragma once
 // Calls whose ranks may load and store each other's buffers. On entry each rank says on the board where its own are; from
-// the same lines all ranks find the same Reach, and by that the same schedule. Regions that not all are known to have mapped
-// are settled first: each rank tries, and a second round of lines tells whether all could.
+// the same lines all ranks find the same Reach, and by that the same schedule. Regions that not all are known to have mapped,
+// and processes whose memory not all are known to be able to read, are settled first: each rank tries, and a second round of
+// lines tells whether all could.
 #include "transports/arena.h"
 
 #include <cstddef>
@@ -22,10 +23,15 @@ struct Announced {
 };
 static_assert(sizeof(Announced) == transport::kInlineBytes, "it travels in the line itself");
 
-// A peer's buffers in this process's address space.
+// A peer's buffer: in this process's address space, or in its own, to be read by system call.
+struct PeerBuffer {
+  std::byte* at = nullptr;
+  std::uint64_t process = 0;  // 0: this one's
+};
+
 struct PeerBuffers {
-  std::byte* input = nullptr;
-  std::byte* output = nullptr;
+  PeerBuffer input;
+  PeerBuffer output;
 };
 
 }  // namespace anello::executor

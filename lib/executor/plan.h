@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace anello::executor {
@@ -24,12 +25,28 @@ struct Plan {
   static std::shared_ptr<const Plan> of(schedule::Schedule schedule);
 };
 
-// Of one call: by what ranks turn out to reach of each other's buffers. Where only the first is there, none announces any.
+// Of one call: by what ranks turn out to reach of each other's buffers; the same one where that changes nothing. Where only
+// the first is there, none announces any.
 struct Plans {
   std::shared_ptr<const Plan> by_reach[schedule::kReaches];
+  // Which of ranks' buffers some of them goes to: the ones that matter of what is announced.
+  bool peers_inputs = false;
+  bool peers_outputs = false;
+
+  void add(schedule::Reach reach, std::shared_ptr<const Plan> plan) {
+    peers_inputs = peers_inputs || plan->schedule.peers_inputs;
+    peers_outputs = peers_outputs || plan->schedule.peers_outputs;
+    by_reach[std::size_t(reach)] = std::move(plan);
+  }
 
   const std::shared_ptr<const Plan>& at(schedule::Reach reach) const { return by_reach[std::size_t(reach)]; }
   bool announces() const { return at(schedule::Reach::store) != nullptr; }
+  // Whether all is lost for peers' memory where one rank's buffers are in no region, and the call is then an exchange: such a
+  // rank says so by publishing its payload at once, and if all do that was the exchange.
+  bool may_exchange_at_once() const {
+    const auto& plain = at(schedule::Reach::none);
+    return plain->is_exchange && at(schedule::Reach::read) == plain;
+  }
 };
 
 }  // namespace anello::executor

@@ -27,6 +27,7 @@ const Algorithm* find(Collective collective, std::string_view name);  // nullptr
 struct Choice {
   const Algorithm* algorithm = nullptr;
   std::size_t chunk = 1;  // elements
+  bool operator==(const Choice&) const = default;
 };
 
 struct Tuning;

@@ -121,13 +121,15 @@ const std::vector<Rule>& rules() {
       {allreduce,      network,  kAny,     kAny,      "pairwise",      128 * kKiB},
 
       {broadcast,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, read, kKiB + 1},
+      {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
+      {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, read, 512 * kKiB},
       {broadcast,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 64 * kKiB},
       {broadcast,      memory,   kAny,     kAny,      "tree",          64 * kKiB},
       {broadcast,      network,  kAny,     kAny,      "tree",          128 * kKiB},
 
       {allgather,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {allgather,      memory,   kAny,     kAny,      "direct",        256 * kKiB, read, kKiB + 1},
+      {allgather,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
+      {allgather,      memory,   kAny,     kAny,      "direct",        256 * kKiB, read, 512 * kKiB},
       {allgather,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allgather,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {allgather,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
@@ -135,7 +137,8 @@ const std::vector<Rule>& rules() {
       {allgather,      network,  kAny,     kAny,      "ring",          128 * kKiB},
 
       {reduce_scatter, anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {reduce_scatter, memory,   kAny,     kAny,      "direct",        4 * kMiB, read, kKiB + 1},
+      {reduce_scatter, memory,   kAny,     kAny,      "direct",        4 * kMiB, store, kKiB + 1},
+      {reduce_scatter, memory,   kAny,     kAny,      "direct",        4 * kMiB, read, 512 * kKiB},
       {reduce_scatter, anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {reduce_scatter, anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {reduce_scatter, anywhere, 64 * kKiB, kAny,     "pairwise",      64 * kKiB},
@@ -171,7 +174,8 @@ const std::vector<Rule>& rules() {
       {scatter,        anywhere, kAny,     kAny,      "direct",        64 * kKiB},
 
       {alltoall,       anywhere, kAny,     kAny,      "alone",         256 * kKiB},
-      {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, read, kKiB + 1},
+      {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, store, kKiB + 1},
+      {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, read, 512 * kKiB},
       {alltoall,       anywhere, 8 * kKiB, 64 * kKiB, "exchange",      256 * kKiB},
       {alltoall,       anywhere, 0,        kAny,      "dissemination", 256 * kKiB},
       {alltoall,       anywhere, kAny,     kAny,      "pairwise",      256 * kKiB},

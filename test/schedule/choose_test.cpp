@@ -193,7 +193,7 @@ TEST_CASE("why_not names what is wrong with a wish and what there is") {
   CHECK(why_not({"allreduce:ring,broadcast:tree", 0}) == "");
   CHECK(why_not({"rign", 0}).find("'rign'") != std::string::npos);
   CHECK(why_not({"rign", 0}).find("doubling") != std::string::npos);
-  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has direct, tree") != std::string::npos);
+  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has direct, hierarchical, tree") != std::string::npos);
   CHECK(why_not({"allredcue:ring", 0}).find("'allredcue' is no collective") != std::string::npos);
   CHECK(why_not({"ring,", 0}) == "");
 }

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -131,4 +132,92 @@ TEST_CASE("a forked child shares the memory and does not take it away") {
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
   CHECK(made.base[1] == std::byte{9});
+}
+
+namespace {
+
+struct Pages {
+  explicit Pages(std::size_t size) : bytes(size), at(static_cast<std::byte*>(std::aligned_alloc(4096, size))) {
+    for (std::size_t i = 0; i < size; ++i) at[i] = std::byte(i % 251);
+  }
+  ~Pages() { std::free(at); }
+  bool intact(std::size_t from = 0) const {
+    for (std::size_t i = from; i < bytes; ++i) {
+      if (at[i] != std::byte(i % 251)) return false;
+    }
+    return true;
+  }
+  const std::size_t bytes;
+  std::byte* const at;
+};
+
+std::string why_refused(void* address, std::size_t bytes) {
+  try {
+    register_region(address, bytes);
+  } catch (const Error& error) {
+    CHECK(error.code() == ANELLO_ERR_ARGUMENT);
+    return error.text();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("the caller's own memory becomes a region with its contents, and its own again") {
+  const Pages own(40 * 4096);
+  for (int round = 0; round < 2; ++round) {
+    register_region(own.at, own.bytes);
+    CHECK(own.intact());
+    CHECK(find_region(own.at + 5, 100).offset == 5);
+    const auto mapping = map_again(own.at);
+    REQUIRE(mapping->bytes() == own.bytes);
+    CHECK(std::memcmp(mapping->data(), own.at, own.bytes) == 0);
+    mapping->data()[4097] = std::byte{99};
+    CHECK(own.at[4097] == std::byte{99});
+    CHECK_FALSE(free_region(own.at));
+
+    deregister_region(own.at);
+    CHECK(find_region(own.at, 1).region == 0);
+    CHECK(own.at[4097] == std::byte{99});
+    CHECK(own.intact(4098));
+    own.at[4097] = std::byte(4097 % 251);
+    CHECK(own.intact());
+    mapping->data()[0] = std::byte{99};  // the old pages, which nobody has
+    CHECK(own.intact());
+  }
+}
+
+TEST_CASE("what cannot be registered is told with the reason, and stays as it is") {
+  const Pages own(8 * 4096);
+  CHECK_THAT(why_refused(own.at + 64, 4096), Catch::Matchers::Contains("multiples of the page size"));
+  CHECK_THAT(why_refused(own.at, 5000), Catch::Matchers::Contains("multiples of the page size"));
+  CHECK_THROWS_AS(deregister_region(own.at), Error);
+
+  register_region(own.at + 4096, 2 * 4096);
+  CHECK_THAT(why_refused(own.at, 2 * 4096), Catch::Matchers::Contains("registered already"));
+  CHECK_THAT(why_refused(own.at + 2 * 4096, 4 * 4096), Catch::Matchers::Contains("registered already"));
+  CHECK_THAT(why_refused(own.at, 8 * 4096), Catch::Matchers::Contains("registered already"));
+  CHECK(why_refused(own.at + 3 * 4096, 4096).empty());
+  CHECK_THROWS_AS(deregister_region(own.at + 2 * 4096), Error);  // not where it begins
+  deregister_region(own.at + 3 * 4096);
+  deregister_region(own.at + 4096);
+
+  const Made made(4096);
+  CHECK_THAT(why_refused(made.base, 4096), Catch::Matchers::Contains("anello_mem_alloc"));
+  CHECK_THROWS_AS(deregister_region(made.base), Error);
+
+  auto* const shared = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(shared != MAP_FAILED);
+  CHECK_THAT(why_refused(shared, 4096), Catch::Matchers::Contains("shared"));
+  ::munmap(shared, 4096);
+  auto* const hole = static_cast<std::byte*>(::mmap(nullptr, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  REQUIRE(hole != MAP_FAILED);
+  ::mprotect(hole + 4096, 4096, PROT_READ);
+  CHECK_THAT(why_refused(hole, 3 * 4096), Catch::Matchers::Contains("may not be read and written"));
+  ::munmap(hole + 4096, 4096);
+  CHECK_THAT(why_refused(hole, 3 * 4096), Catch::Matchers::Contains("not mapped"));
+  ::munmap(hole, 3 * 4096);
+  alignas(4096) std::byte local[2 * 4096];
+  CHECK_THAT(why_refused(local, 2 * 4096), Catch::Matchers::Contains("stack"));
+  CHECK(own.intact());
 }

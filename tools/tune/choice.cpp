@@ -134,9 +134,12 @@ std::string library_at(const Job& job, const std::string& collective, const Segm
   for (const Measured& each : sizes) {
     if (each.bytes < segment.from || each.bytes > segment.up_to) continue;
     schedule::Call call = call_of(collective, each.bytes, job.ranks);
-    call.reach = job.shared ? job.reach() : schedule::Reach::none;
-    const std::string name(schedule::choose(call, job.topology()).algorithm->name);
-    if (names.find(name) == std::string::npos) names += text(names.empty() ? "" : ", ", name);
+    // Whether ranks can read memory of malloc is not known here.
+    for (const schedule::Reach reach : {job.shared ? job.reach() : schedule::Reach::none, job.reach()}) {
+      call.reach = reach;
+      const std::string name(schedule::choose(call, job.topology()).algorithm->name);
+      if (names.find(name) == std::string::npos) names += text(names.empty() ? "" : " or ", name);
+    }
   }
   return names;
 }

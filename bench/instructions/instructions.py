@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Instructions of one all-reduce between two ranks over shared memory, as callgrind counts them on rank 0.
+
+They do not depend on what else the machine does, so a change of the small path shows here when no clock would tell.
+Rank 1 runs beside as it is and is there first. Each call is counted by itself, and the one with the fewest is shown: in
+that one nothing is waiting, but for the answer to what the call itself says (4 KiB, mapped). counts.json keeps the figures
+of the last change that was meant; --check fails where a figure is more than 10 % above, --keep writes them anew.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+KEPT = os.path.join(HERE, "counts.json")
+CASES = [(8, "malloc"), (8, "mapped"), (4096, "malloc"), (4096, "mapped")]
+WARM, CALLS = 50, 200
+MOST = 1.1
+
+
+def counted(program, size, memory):
+    """Instructions inside anello_allreduce, of each call after the first ones."""
+    environment = dict(os.environ, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="29671", ANELLO_TRANSPORT="shm",
+                       ANELLO_JOB=f"instructions-{os.getpid()}", ANELLO_SPIN_US="5000000")
+    with tempfile.TemporaryDirectory() as folder:
+        shared = os.path.join(folder, "arrived")
+        with open(shared, "wb") as file:
+            file.write(bytes(8))
+        words = [program, str(size), str(WARM + CALLS), memory, shared]
+        peer = subprocess.Popen(words, env=dict(environment, RANK="1", LOCAL_RANK="1"))
+        try:
+            # Before each call what the one before it came to is written out.
+            done = subprocess.run(["valgrind", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=anello_allreduce",
+                                   "--dump-before=anello_allreduce", f"--callgrind-out-file={folder}/call", *words],
+                                  env=dict(environment, RANK="0", LOCAL_RANK="0"), stderr=subprocess.PIPE, timeout=300, check=False)
+            if peer.wait(timeout=60) != 0 or done.returncode != 0:
+                raise RuntimeError(f"a rank failed: {done.stderr.decode()[-1000:]}")
+        finally:
+            if peer.poll() is None:
+                peer.kill()
+                peer.wait()
+        calls = []
+        for number in range(WARM + 2, WARM + CALLS + 1):
+            with open(os.path.join(folder, f"call.{number}"), encoding="utf-8") as file:
+                calls += [int(total) for total in re.findall(r"^(?:totals|summary): (\d+)", file.read(), re.MULTILINE)[-1:]]
+    if len(calls) < CALLS // 2:
+        raise RuntimeError(f"callgrind wrote of {len(calls)} calls only")
+    return sorted(calls)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--check", action="store_true", help="exit code 1 where a figure is above the kept one")
+    parser.add_argument("--keep", action="store_true", help="write counts.json")
+    options = parser.parse_args()
+    if shutil.which("valgrind") is None:
+        print("SKIPPED: valgrind is not installed (apt-get install valgrind)")
+        return 77
+    program = os.path.join(options.build, "bench", "instructions_loop")
+    kept = json.load(open(KEPT, encoding="utf-8")) if os.path.exists(KEPT) else {}
+    now, worse = {}, []
+    print("   bytes  memory  instructions    kept")
+    for size, memory in CASES:
+        name = f"{size} {memory}"
+        calls = counted(program, size, memory)
+        now[name] = calls[0]
+        before = kept.get(name)
+        if before is None or now[name] > MOST * before:
+            worse.append(name)
+        print(f"{size:8}  {memory:6}  {now[name]:12}  {before if before is not None else '-':>6}", flush=True)
+    if options.keep:
+        with open(KEPT, "w", encoding="utf-8") as file:
+            json.dump(now, file, indent=2)
+            file.write("\n")
+    elif options.check and worse:
+        print("above what was kept: " + ", ".join(worse))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+        sys.exit(f"instructions: {error}")

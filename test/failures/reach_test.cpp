@@ -1,0 +1,208 @@
+// What ranks find they can do with each other's buffers, step by step down: load and store them, read them by system call,
+// or neither. Whatever it is, results are right.
+#include <catch2/catch.hpp>
+
+#include "failures/judge.h"
+#include "failures/rank.h"
+
+#include <cstddef>
+#include <cstdlib>
+#include <numeric>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace failures;
+
+namespace {
+
+// ---- What stands in the way, made by a rank for itself ----
+
+// As containers' filters do.
+bool forbid_reading() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{static_cast<unsigned short>(std::size(program)), program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// Process numbers, mounts with a /dev/shm, and System V memory of its own, as in a container of a pod. Goes on in a child,
+// which is process 1 there; this process stays to tell how that ends.
+bool move_into_container() {
+  if (::unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC) != 0) return false;
+  ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+  if (::mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64k") != 0) return false;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return true;
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 9);
+}
+
+// ---- The ranks ----
+
+struct Reached {
+  unsigned long long none, read, store;
+};
+
+Reached reached(Rank& me, anello_comm_t comm) {
+  anello_call_t call = ANELLO_CALL_INITIALIZER;
+  call.kind = ANELLO_ALLREDUCE;
+  call.dtype = ANELLO_FLOAT32;
+  call.count = 1;
+  char json[4096];
+  std::size_t length = 0;
+  me.check(anello_explain(comm, &call, json, sizeof json, &length), "explain", comm);
+  const std::string text(json);
+  const auto number = [&](const char* name) {
+    const std::size_t at = text.find(name, text.find("\"reached\"")) + std::string(name).size();
+    return std::strtoull(text.c_str() + at, nullptr, 10);
+  };
+  return {number("\"none\":"), number("\"read\":"), number("\"store\":")};
+}
+
+// Element i of rank r's input is r + i mod 1009: exact in float32 for every number of ranks here.
+void one_call(Rank& me, anello_comm_t comm, anello_kind_t kind, float* in, float* out, std::size_t count) {
+  const auto size = std::size_t(me.size()), rank = std::size_t(me.rank());
+  const auto value = [](std::size_t of, std::size_t i) { return float(of + i % 1009); };
+  const bool parts = kind == ANELLO_ALLGATHER;  // count of each
+  for (std::size_t i = 0; i < count; ++i) in[i] = value(rank, i);
+  if (kind == ANELLO_BROADCAST) {
+    me.check(anello_broadcast(in, count, ANELLO_FLOAT32, 1, comm), "broadcast", comm);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!me.check(in[i] == value(1, i), "broadcast of rank 1's, element " + std::to_string(i))) return;
+    }
+    return;
+  }
+  if (kind == ANELLO_ALLREDUCE) me.check(anello_allreduce(in, out, count, ANELLO_FLOAT32, ANELLO_SUM, comm), "allreduce", comm);
+  if (parts) me.check(anello_allgather(in, out, count, ANELLO_FLOAT32, comm), "allgather", comm);
+  for (std::size_t i = 0; i < count * (parts ? size : 1); ++i) {
+    float expected = parts ? value(i / count, i % count) : 0;
+    for (std::size_t r = 0; r < size && !parts; ++r) expected += value(r, i);
+    if (!me.check(out[i] == expected, std::string(parts ? "allgather" : "allreduce") + ", element " + std::to_string(i))) return;
+  }
+}
+
+// Calls with buffers of all kinds: who has mapped memory is a bit mask that every rank takes from the number of the round.
+const Role reaching("reaching", [](Rank& me) {
+  const std::string obstacle = me.setting("obstacle", "none");
+  if (obstacle == "filter" && !forbid_reading()) return me.say("cannot");
+  if (obstacle == "container" && !move_into_container()) return me.say("cannot");
+  me.say("can");
+  const anello_comm_t comm = me.create();
+  const std::size_t count = 300'001;
+  for (int round = 0; round < 1 << me.size(); ++round) {
+    const bool mapped = (round >> me.rank() & 1) != 0;
+    const std::size_t offset = std::size_t(13 * me.rank() + round);  // elements; others are at others
+    const Memory in((count + offset) * sizeof(float), mapped);
+    const Memory out((count * std::size_t(me.size()) + offset) * sizeof(float), mapped);
+    for (const anello_kind_t kind : {ANELLO_ALLREDUCE, ANELLO_BROADCAST, ANELLO_ALLGATHER}) {
+      one_call(me, comm, kind, in.as<float>() + offset, out.as<float>() + offset, count);
+    }
+  }
+  const Reached calls = reached(me, comm);
+  me.say("reached ", calls.none, " ", calls.read, " ", calls.store);
+  me.check(anello_comm_destroy(comm), "destroy");
+});
+
+// Memory of many kinds in turn at what may be the same addresses: allocated, freed, registered, given back.
+const Role changing("changing", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  const std::size_t count = 200'000, bytes = (count * sizeof(float) + 4095) / 4096 * 4096;
+  auto* const own = static_cast<float*>(std::aligned_alloc(4096, bytes));
+  auto* const result = static_cast<float*>(std::aligned_alloc(4096, bytes));
+  for (int round = 0; round < 6; ++round) {
+    // Not on the same rank in each round.
+    const bool registers = (round + me.rank()) % 3 != 0;
+    if (registers) {
+      me.check(anello_register(own, bytes), "register");
+      me.check(anello_register(result, bytes), "register");
+    }
+    one_call(me, comm, ANELLO_ALLREDUCE, own, result, count);
+    one_call(me, comm, ANELLO_BROADCAST, own, result, count);
+    if (registers) {
+      me.check(anello_deregister(own), "deregister");
+      me.check(anello_deregister(result), "deregister");
+    }
+    const Memory in(bytes, true), out(bytes, true);
+    one_call(me, comm, ANELLO_ALLREDUCE, in.as<float>(), out.as<float>(), count);
+    one_call(me, comm, ANELLO_ALLREDUCE, own, result, count);
+  }
+  // All at once, so that the last round is known to go over mapped memory.
+  me.check(anello_register(own, bytes), "register");
+  me.check(anello_register(result, bytes), "register");
+  const auto before = reached(me, comm).store;
+  one_call(me, comm, ANELLO_ALLREDUCE, own, result, count);
+  me.say("stored ", reached(me, comm).store - before);
+  me.check(anello_deregister(own), "deregister");
+  me.check(anello_deregister(result), "deregister");
+  std::free(own);
+  std::free(result);
+  me.check(anello_comm_destroy(comm), "destroy");
+});
+
+// What every rank says it reached; empty where the obstacle cannot be made here.
+std::vector<std::string> reached_with(const char* obstacle, int ranks = 3) {
+  INFO("obstacle: " << obstacle);
+  Ranks job(ranks, "reaching", "shm", {{"obstacle", obstacle}, {"ANELLO_ALGORITHM", "allreduce:attach,broadcast:direct,allgather:direct"}});
+  std::vector<std::string> said;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (job.next(rank).text == "cannot") return {};
+  }
+  for (int rank = 0; rank < ranks; ++rank) said.push_back(job.expect(rank, "reached").text);
+  job.finish();
+  return said;
+}
+
+}  // namespace
+
+TEST_CASE("mapped on some ranks, read on others, at different offsets: all right, all agreed") {
+  const auto said = reached_with("none");
+  REQUIRE(said.size() == 3);
+  for (const std::string& each : said) CHECK(each == said[0]);
+  // 8 rounds of 3 calls, of which one round is mapped everywhere.
+  if (said[0] == "reached 21 0 3") {
+    WARN("SKIPPED: the kernel does not let processes read each other");
+    return;
+  }
+  CHECK(said[0] == "reached 0 21 3");
+}
+
+TEST_CASE("where reading is forbidden what is not mapped goes through staging") {
+  const auto said = reached_with("filter");
+  if (said.empty()) {
+    WARN("SKIPPED: this kernel has no filters of system calls");
+    return;
+  }
+  for (const std::string& each : said) CHECK(each == "reached 21 0 3");
+}
+
+TEST_CASE("in containers with process numbers of their own, memory is mapped all the same, and the rest is staged") {
+  const auto said = reached_with("container");
+  if (said.empty()) {
+    WARN("SKIPPED: needs the right to make namespaces");
+    return;
+  }
+  for (const std::string& each : said) CHECK(each == "reached 21 0 3");
+}
+
+TEST_CASE("memory that is registered, given back, freed and allocated anew between calls") {
+  for (const char* algorithm : {"attach", "direct"}) {
+    Ranks job(3, "changing", "shm", {{"ANELLO_ALGORITHM", algorithm}});
+    for (int rank = 0; rank < 3; ++rank) CHECK(job.expect(rank, "stored").text == "stored 1");
+    job.finish();
+  }
+}

@@ -1,0 +1,19 @@
+#pragma once
+// The memory of another process of this host, read by system call (cross-memory attach). Whether the kernel allows it hangs
+// on users, Yama's ptrace_scope, filters of system calls and namespaces of process numbers; only trying tells, and only a
+// number read back tells that it was the right process.
+#include "transports/arena.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace anello::transport {
+
+// Of this process, for others to try.
+Sample own_sample();
+// Tries it.
+bool can_read(const Sample& sample);
+// All of it. Returns 0, or what kept it from being read (an errno).
+int read_process(std::uint64_t process, std::uint64_t address, std::byte* into, std::size_t bytes);
+
+}  // namespace anello::transport
