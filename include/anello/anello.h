@@ -723,9 +723,9 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
  *   peer, tag, bytes {sent, received}, transport, protocol: "eager" (sent at once) or "announced" (when the receive is posted)
  * of a collective
  *   count, dtype, op, element_bytes (of an element on its way), in_place, root (null where there is none)
- *   algorithm; why: a sentence; rule: that line of the library's table {number, algorithm, where, reach (what
- *     ranks must be able to do with each other's buffers: "none", "read" or "store"), from_bytes, up_to_bytes,
- *     up_to_bytes_total}, null where another wish decided
+ *   algorithm; why: a sentence; rule: that line of the library's table {number, measured (true: of the table that
+ *     ANELLO_TUNING names), algorithm, where, reach (what ranks must be able to do with each other's buffers: "none", "read" or
+ *     "store"), from_bytes, up_to_bytes, up_to_bytes_total}, null where another wish decided
  *   board: all ranks exchange their payloads over a page in shared memory, in one step and without messages
  *   chunk_bytes; chunks: of each rank's block, or of the vector where that is not cut into blocks
  *   steps, messages (sent)

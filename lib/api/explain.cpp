@@ -43,7 +43,9 @@ json of_rule(const schedule::Rule* rule) {
   if (rule == nullptr) return nullptr;
   static const char* const places[] = {"anywhere", "memory", "network"};
   const auto bound = [](std::size_t bytes) { return bytes == SIZE_MAX ? json(nullptr) : json(bytes); };
-  return {{"number", rule - schedule::rules().data() + 1},
+  const bool measured = rule->line > 0;
+  return {{"number", measured ? rule->line : int(rule - schedule::rules().data() + 1)},
+          {"measured", measured},
           {"algorithm", rule->algorithm},
           {"where", places[static_cast<int>(rule->where)]},
           {"reach", schedule::name(rule->reach)},

@@ -6,6 +6,7 @@
 #include "bootstrap/launcher.h"
 #include "bootstrap/rendezvous.h"
 #include "bootstrap/rendezvous_root.h"
+#include "bootstrap/tuning_file.h"
 #include "bootstrap/unique_id.h"
 #include "control/host.h"
 #include "control/membership.h"
@@ -47,9 +48,12 @@ std::uint32_t transports_from(const char* asked) {
   return transports;
 }
 
-Shared settings_of_this_rank() {
+// Of another rank than 0 nobody asks for its table.
+Shared settings_of(int rank) {
   const Config& config = Config::get();
-  return {config.algorithm, config.chunk_bytes, config.first_sequence, config.invariant};
+  TuningFile tuning;
+  if (rank == 0) tuning = find_tuning(config, [](const char* name) { return secure_getenv(name); });
+  return {config.algorithm, config.chunk_bytes, config.first_sequence, config.invariant, std::move(tuning)};
 }
 
 void check_environment() {
@@ -112,7 +116,7 @@ std::unique_ptr<Job> join_at(const Meeting& meeting, const Wish& wish) {
   self.reach = host.reach;
   self.transports = wish.transports;
   self.unix_address = on_service(hold, [agent] { return agent->open_listener(); });
-  auto rendezvous = std::make_shared<Rendezvous>(agent, meeting, std::move(self), settings_of_this_rank(),
+  auto rendezvous = std::make_shared<Rendezvous>(agent, meeting, std::move(self), settings_of(wish.rank),
                                                  Config::get().interface, wish.deadline);
   auto met = std::make_shared<std::promise<void>>();
   std::future<void> done = met->get_future();
@@ -207,7 +211,7 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
   wish.timeout_ms = config.timeout_ms > 0 ? config.timeout_ms : std::max<std::int64_t>(Config::get().timeout_ms, 1);
   wish.transports = transports_from(config.transports);
   wish.deadline = Deadline::in_ms(wish.timeout_ms);
-  if (wish.size == 1) return make_lone_membership(settings_of_this_rank());
+  if (wish.size == 1) return make_lone_membership(settings_of(0));
   if (config.unique_id != nullptr) {
     try {
       return join_at(decode_id(*config.unique_id), wish);

@@ -61,7 +61,7 @@ bool Communicator::share_arena(const control::Job& job, const std::vector<int>& 
 }
 
 std::shared_ptr<Communicator> Communicator::child(std::uint64_t id, std::vector<int> ranks, int board) {
-  return std::shared_ptr<Communicator>(new Communicator(context_, id, std::move(ranks), board, timeout_ms_));
+  return std::shared_ptr<Communicator>(new Communicator(context_, wish_, id, std::move(ranks), board, timeout_ms_));
 }
 
 // ---- Split ----

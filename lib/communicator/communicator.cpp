@@ -13,6 +13,7 @@
 #include "communicator/varying.h"
 #include "executor/run.h"
 #include "schedule/shape.h"
+#include "schedule/tuning.h"
 #include "transports/registry.h"
 
 #include <algorithm>
@@ -33,6 +34,27 @@ constexpr std::uint64_t kWholeJob = 1;
 std::uint32_t first_exchange(std::int64_t first_sequence) {
   const auto number = static_cast<std::uint32_t>(first_sequence + 1);
   return number == 0 ? 1 : number;
+}
+
+// All ranks read the same of rank 0's and so find the same, errors too. Throws Error.
+schedule::Wish wish_of(const control::Shared& shared, int rank) {
+  schedule::Wish wish{shared.algorithm, static_cast<std::size_t>(std::max<std::int64_t>(0, shared.chunk_bytes))};
+  const control::TuningFile& file = shared.tuning;
+  static_assert(control::TuningFile::kMostBytes <= schedule::kMostTuningBytes);
+  if (!file.problem.empty())
+    throw Error(ANELLO_ERR_ARGUMENT, text("the tuning table ", file.path, " of rank 0 cannot be read: ", file.problem,
+                                          "; ANELLO_TUNING=none does without"));
+  if (file.path.empty()) return wish;
+  auto tuning = std::make_shared<schedule::Tuning>(schedule::parse_tuning(file.text, file.path));
+  if (tuning->machine != file.machine) {
+    if (rank == 0)
+      log::warn(rank, "the tuning table ", file.path, " was measured on another machine (", tuning->machine, "; this is ",
+                file.machine, ") and is not used; anello-tune makes one for this machine");
+    return wish;
+  }
+  if (rank == 0) log::info(rank, "choices as ", file.path, " has them, ", tuning->rules.size(), " rules");
+  wish.tuning = std::move(tuning);
+  return wish;
 }
 
 // Where what goes in stands, and what comes out.
@@ -58,6 +80,7 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
     throw Error(ANELLO_ERR_ARGUMENT, text("ANELLO_ALGORITHM=", environment.algorithm, ": ", wrong));
   }
   std::unique_ptr<control::Job> job = bootstrap::join(config);
+  schedule::Wish wish = wish_of(job->shared(), job->rank());
   std::vector<executor::Context::Carrier> carriers;
   std::uint32_t wanted = 0;
   for (const control::Member& member : job->members()) wanted |= member.transport;
@@ -71,17 +94,15 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   const std::int64_t timeout_ms = config.timeout_ms > 0 ? config.timeout_ms : environment.timeout_ms;
   auto context = std::make_shared<executor::Context>(std::move(job), std::move(carriers), environment.spin_us);
   return std::shared_ptr<Communicator>(
-      new Communicator(std::move(context), kWholeJob, std::move(ranks), board, timeout_ms));
+      new Communicator(std::move(context), std::move(wish), kWholeJob, std::move(ranks), board, timeout_ms));
 }
 
-Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint64_t id, std::vector<int> ranks,
-                           int board, std::int64_t timeout_ms)
-    : context_(std::move(context)), timeout_ms_(timeout_ms), board_(board) {
+Communicator::Communicator(std::shared_ptr<executor::Context> context, schedule::Wish wish, std::uint64_t id,
+                           std::vector<int> ranks, int board, std::int64_t timeout_ms)
+    : context_(std::move(context)), timeout_ms_(timeout_ms), board_(board), wish_(std::move(wish)) {
   control::Job& job = context_->job();
   const std::vector<control::Member>& members = job.members();
   const control::Member& self = members[std::size_t(job.rank())];
-  wish_.algorithm = job.shared().algorithm;
-  wish_.chunk_bytes = static_cast<std::size_t>(std::max<std::int64_t>(0, job.shared().chunk_bytes));
   local_size_ = 0;
   std::map<std::string, int> ranks_on;
   std::map<std::string, control::Processors> processors_of;
@@ -97,6 +118,11 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, std::uint
     local.push_back(member.local_index);
   }
   topology_.size = static_cast<int>(ranks.size());
+  std::map<std::uint64_t, int> machines;
+  for (const int world : ranks) {
+    const auto host = machines.try_emplace(members[std::size_t(world)].machine, int(machines.size())).first;
+    topology_.host_of.push_back(host->second);
+  }
   topology_.board = board >= 0;
   topology_.board_bytes = board >= 0 ? executor::Board::capacity() : 0;
   topology_.network = board < 0 && topology_.size > 1;

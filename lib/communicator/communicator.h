@@ -90,8 +90,8 @@ class Communicator {
   const control::Member& member(int rank) const;
 
  private:
-  Communicator(std::shared_ptr<executor::Context> context, std::uint64_t id, std::vector<int> ranks, int board,
-               std::int64_t timeout_ms);
+  Communicator(std::shared_ptr<executor::Context> context, schedule::Wish wish, std::uint64_t id, std::vector<int> ranks,
+               int board, std::int64_t timeout_ms);
 
   void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
   schedule::Call planned(const anello_call_t& call, bool in_place, const Reduction& reduction) const;

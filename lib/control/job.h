@@ -19,12 +19,22 @@
 
 namespace anello::control {
 
+// A table of measured choices, as rank 0 found it. What it says is not control's business.
+struct TuningFile {
+  static constexpr std::size_t kMostBytes = 32 * 1024;
+  std::string path;     // empty: there is none
+  std::string text;
+  std::string machine;  // that rank 0 runs on
+  std::string problem;  // why it cannot be read
+};
+
 // Settings that must be equal on all ranks: rank 0's are used by all.
 struct Shared {
   std::string algorithm;
   std::int64_t chunk_bytes = 0;
   std::int64_t first_sequence = 0;
   bool invariant = false;
+  TuningFile tuning;
 };
 
 struct Member {

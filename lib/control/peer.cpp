@@ -75,6 +75,8 @@ Peer take_peer(Reader& reader) {
 void put_shared(Writer& writer, const Shared& shared) {
   writer.put_text(shared.algorithm).put(shared.chunk_bytes).put(shared.first_sequence);
   writer.put<std::uint8_t>(shared.invariant ? 1 : 0);
+  const TuningFile& tuning = shared.tuning;
+  writer.put_text(tuning.path).put_long_text(tuning.text).put_text(tuning.machine).put_text(tuning.problem);
 }
 
 Shared take_shared(Reader& reader) {
@@ -83,6 +85,10 @@ Shared take_shared(Reader& reader) {
   shared.chunk_bytes = reader.take<std::int64_t>();
   shared.first_sequence = reader.take<std::int64_t>();
   shared.invariant = reader.take_in<std::uint8_t>(0, 1) != 0;
+  shared.tuning.path = reader.take_text();
+  shared.tuning.text = reader.take_long_text(TuningFile::kMostBytes);
+  shared.tuning.machine = reader.take_text();
+  shared.tuning.problem = reader.take_text();
   return shared;
 }
 

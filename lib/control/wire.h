@@ -39,6 +39,12 @@ class Writer {
     body_.append(text);
     return *this;
   }
+  // Requires: no longer than the reader's bound.
+  Writer& put_long_text(std::string_view text) {
+    put(static_cast<std::uint32_t>(text.size()));
+    body_.append(text);
+    return *this;
+  }
   Writer& put_bytes(std::span<const std::byte> bytes) {
     body_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return *this;
@@ -71,6 +77,10 @@ class Reader {
   }
   std::string take_text() {
     const std::size_t size = take_in<std::uint16_t>(0, kMaxText);
+    return {take_raw(size), size};
+  }
+  std::string take_long_text(std::size_t most) {
+    const std::size_t size = take_in<std::uint32_t>(0, static_cast<std::uint32_t>(most));
     return {take_raw(size), size};
   }
   void take_bytes(std::span<std::byte> into) { std::memcpy(into.data(), take_raw(into.size()), into.size()); }

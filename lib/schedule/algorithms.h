@@ -18,6 +18,11 @@ Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, st
 Schedule ring_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule ring_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
+// hierarchical.cpp: inside each host, then in a ring of hosts for each local rank: 2(H-1)/H of the bytes leave a host.
+Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule hierarchical_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule hierarchical_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
 // pairwise.cpp: every owner gets all inputs of its block: the ring's bytes, one hop a part, no partial sum travels.
 Schedule pairwise_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule pairwise_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
@@ -65,6 +70,9 @@ Schedule doubling_allreduce(const Call& call, const Topology& topology, int rank
 // doubling_scan.cpp: sums of 1, 2, 4, .. ranks go up as many ranks.
 Schedule doubling_scan(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule doubling_exscan(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
+// leaders.cpp: a host's vectors to one of its ranks, those by doubling: one rank of each host uses the network.
+Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // tree.cpp: binomial tree. The broadcast's buffer is the output on every rank, the root's too.
 Schedule tree_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);

@@ -1,6 +1,7 @@
 #include "schedule/catalog.h"
 
 #include "schedule/algorithms.h"
+#include "schedule/hosts.h"
 #include "schedule/shape.h"
 
 namespace anello::schedule {
@@ -22,6 +23,14 @@ bool tokens_only(const Call& call, const Topology& topology) { return topology.s
 bool partials_travel(const Call& call, const Topology& topology) {
   return moves_data(call, topology) && !call.invariant &&
          (!call.accumulate || (topology.size == 2 && !call.finish));
+}
+
+bool partials_travel_between_hosts(const Call& call, const Topology& topology) {
+  return partials_travel(call, topology) && is_nested(topology);
+}
+
+bool moves_between_hosts(const Call& call, const Topology& topology) {
+  return moves_data(call, topology) && is_nested(topology);
 }
 
 // What travels are results: formed in rank order, rounded where somebody else gets them as well.
@@ -62,21 +71,29 @@ const std::vector<Algorithm>& catalog() {
        "what other owners fold is copied to staging memory, and so are results"},
       {"ring", allreduce, partials_travel, ring_allreduce, "scatter-reduce, then allgather, around a ring",
        true},
+      {"hierarchical", allreduce, partials_travel_between_hosts, hierarchical_allreduce,
+       "folds inside each host, then a ring across hosts for each local rank, then inside each host again", true},
       {"pairwise", allreduce, moves_data, pairwise_allreduce, "each block's owner gets all inputs, hands out the result",
        true},
       {"doubling", allreduce, partials_travel, doubling_allreduce, "whole vectors between ranks 1, 2, 4, .. apart"},
+      {"leaders", allreduce, partials_travel_between_hosts, leaders_allreduce,
+       "one rank of each host folds its host's vectors; those go between hosts by doubling"},
       {"tree", allreduce, partials_travel, tree_allreduce, "up a binomial tree to rank 0, and down again"},
       {"dissemination", allreduce, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", allreduce, one_rank, alone, "one rank: a copy"},
 
       {"direct", broadcast, reads_peers, direct_broadcast, "every rank reads the root's buffer"},
       {"staged", broadcast, stages, staged_broadcast, "the root copies to staging memory, all others from it"},
+      {"hierarchical", broadcast, moves_between_hosts, hierarchical_broadcast,
+       "from host to host by a chain for each local rank, and on inside each host", true},
       {"tree", broadcast, several_ranks, tree_broadcast, "down a binomial tree, chunk by chunk"},
       {"alone", broadcast, one_rank, alone, "one rank: nothing"},
 
       {"exchange", allgather, on_board, exchange, "every rank reads all payloads on the board"},
       {"direct", allgather, reads_peers, direct_allgather, "every rank reads all inputs where they lie"},
       {"staged", allgather, stages, staged_allgather, "every rank copies to staging memory and from all others'"},
+      {"hierarchical", allgather, moves_between_hosts, hierarchical_allgather,
+       "a ring across hosts for each local rank; what it brings goes on inside each host"},
       {"ring", allgather, moves_data, ring_allgather, "blocks go around a ring"},
       {"pairwise", allgather, moves_data, pairwise_allgather, "each rank sends its block to every other"},
       {"dissemination", allgather, tokens_only, dissemination, "no data: only the synchronisation"},

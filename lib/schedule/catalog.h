@@ -3,6 +3,7 @@
 #include "schedule/schedule.h"
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,10 +30,13 @@ struct Choice {
   bool operator==(const Choice&) const = default;
 };
 
-// What ANELLO_ALGORITHM and ANELLO_CHUNK_BYTES (rank 0's) ask for.
+struct Tuning;
+
+// What ANELLO_ALGORITHM, ANELLO_CHUNK_BYTES and ANELLO_TUNING (rank 0's) ask for.
 struct Wish {
   std::string algorithm;        // "ring" or "allreduce:ring,broadcast:tree"; "" for none
   std::size_t chunk_bytes = 0;  // 0 for none
+  std::shared_ptr<const Tuning> tuning = nullptr;  // its rules come before those of the library
 };
 
 // Never fails for a valid call: a wish that does not fit is passed over. The call's own comes first.

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "schedule/shape.h"
+#include "schedule/tuning.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -68,8 +69,13 @@ bool holds(const Rule& rule, const Call& call, const Topology& topology) {
   const std::size_t bytes = payload_bytes(call, topology);
   return rule.collective == call.collective &&
          (rule.where == Where::anywhere || (rule.where == Where::network) == topology.network) &&
-         call.reach >= rule.reach && bytes >= rule.from_bytes && bytes <= rule.up_to_bytes &&
+         topology.size >= rule.from_ranks && topology.size <= rule.up_to_ranks && call.reach >= rule.reach && bytes >= rule.from_bytes && bytes <= rule.up_to_bytes &&
          bytes <= rule.up_to_bytes_total / static_cast<std::size_t>(topology.size);
+}
+
+std::string name_of(const Rule& rule, const Wish& wish) {
+  if (rule.line > 0) return text("Line ", rule.line, " of ", wish.tuning->from);
+  return text("Rule ", &rule - rules().data() + 1, " of ", rules().size());
 }
 
 // Whether the row would do this call if ranks had this reach.
@@ -106,7 +112,9 @@ const std::vector<Rule>& rules() {
       {allreduce,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {allreduce,      memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 8 * kKiB},
+      {allreduce,      network,  16 * kKiB, kAny,     "leaders",       64 * kKiB},
       {allreduce,      anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
+      {allreduce,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
       {allreduce,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {allreduce,      network,  16 * kMiB, kAny,     "ring",          128 * kKiB},
       {allreduce,      network,  kAny,     kAny,      "ring",          256 * kKiB},
@@ -116,6 +124,7 @@ const std::vector<Rule>& rules() {
       {broadcast,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
       {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, read, 512 * kKiB},
+      {broadcast,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 64 * kKiB},
       {broadcast,      memory,   kAny,     kAny,      "tree",          64 * kKiB},
       {broadcast,      network,  kAny,     kAny,      "tree",          128 * kKiB},
 
@@ -124,6 +133,7 @@ const std::vector<Rule>& rules() {
       {allgather,      memory,   kAny,     kAny,      "direct",        256 * kKiB, read, 512 * kKiB},
       {allgather,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allgather,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
+      {allgather,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
       {allgather,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {allgather,      network,  kAny,     kAny,      "ring",          128 * kKiB},
 
@@ -221,27 +231,30 @@ Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
     }
   }
   // Also under a wish for an algorithm the chunk is the table's for this place and size: that of a rule for it, if there is one.
-  const Algorithm* const wished_for = decision.choice.algorithm;
-  std::size_t first_chunk = 0;
-  for (const Rule& rule : rules()) {
-    if (!holds(rule, call, topology)) continue;
+  std::size_t table_chunk = 0;
+  bool own_rule = false;  // that chunk is of one for the algorithm
+  const auto take = [&](const Rule& rule) {
+    if (own_rule || !holds(rule, call, topology)) return;
     const Algorithm* row = find(call.collective, rule.algorithm);
-    if (!row->fits(call, topology)) continue;
-    if (first_chunk == 0) first_chunk = rule.chunk_bytes;
-    if (wished_for != nullptr && row != wished_for) continue;
-    first_chunk = rule.chunk_bytes;
-    if (decision.choice.algorithm == nullptr) {
-      decision.choice.algorithm = row;
-      decision.rule = &rule;
-      decision.why += text("Rule ", &rule - rules().data() + 1, " of ", rules().size(), " is the first that holds and fits: ",
-                           row->name, ", ", row->what, ". ");
-      if (rule.reach != Reach::none)
-        decision.why += text("It needs ranks to ", rule.reach == Reach::store ? "load and store" : "load",
-                             " each other's buffers, which they can. ");
-    }
-    break;
+    if (!row->fits(call, topology)) return;
+    // A measured table's was found with as many ranks.
+    const bool crowded = topology.oversubscribed && rule.line == 0;
+    const bool decides = decision.choice.algorithm == nullptr;
+    own_rule = (decides || row == decision.choice.algorithm) && rule.chunk_bytes > 0;  // 0: the library's
+    if (table_chunk == 0 || own_rule) table_chunk = rule.chunk_bytes * (crowded ? kOversubscribedFactor : 1);
+    if (!decides) return;
+    decision.choice.algorithm = row;
+    decision.rule = &rule;
+    decision.why += text(name_of(rule, wish), " is the first that holds and fits: ", row->name, ", ", row->what, ". ");
+    if (rule.reach != Reach::none)
+      decision.why += text("It needs ranks to ", rule.reach == Reach::store ? "load and store" : "load",
+                           " each other's buffers, which they can. ");
+  };
+  for (const std::vector<Rule>* table : {wish.tuning ? &wish.tuning->rules : nullptr, &rules()}) {
+    if (table == nullptr) continue;
+    for (const Rule& rule : *table) take(rule);
   }
-  if (chunk_bytes == 0) chunk_bytes = first_chunk * (topology.oversubscribed ? kOversubscribedFactor : 1);
+  if (chunk_bytes == 0) chunk_bytes = table_chunk;
   decision.choice.chunk = chunk_for(call, topology, *decision.choice.algorithm, chunk_bytes);
   return decision;
 }

@@ -2,6 +2,7 @@
 // The table behind choose(), for those who want to see why: anello-plan explain, tests.
 #include "schedule/catalog.h"
 
+#include <climits>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -21,17 +22,20 @@ struct Rule {
   Where where;
   std::size_t up_to_bytes;        // of one rank's payload
   std::size_t up_to_bytes_total;  // of all ranks' payloads
-  std::string_view algorithm;
-  std::size_t chunk_bytes;
+  std::string_view algorithm;  // of the catalog
+  std::size_t chunk_bytes;     // of a measured table's also 0: as the next rule that holds has it
   Reach reach = Reach::none;   // what ranks must be able to do with each other's buffers, at least
   std::size_t from_bytes = 0;  // of one rank's payload
+  int from_ranks = 1;
+  int up_to_ranks = INT_MAX;
+  int line = 0;  // of a measured table (tuning.h)
 };
 
 const std::vector<Rule>& rules();
 
 struct Decision {
   Choice choice;
-  const Rule* rule = nullptr;  // nullptr: the wish decided
+  const Rule* rule = nullptr;  // of rules(), or of the wish's table; nullptr: the wish for an algorithm decided
   std::string why;             // a sentence or two for people
 };
 

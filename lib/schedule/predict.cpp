@@ -1,5 +1,7 @@
 #include "schedule/predict.h"
 
+#include "schedule/hosts.h"
+
 #include <algorithm>
 #include <deque>
 #include <queue>
@@ -20,7 +22,9 @@ struct Item {
 class Machine {
  public:
   Machine(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules, const Cost& cost)
-      : call_(call), size_(topology.size), schedules_(schedules), cost_(cost), ranks_(schedules.size()) {}
+      : call_(call), size_(topology.size), schedules_(schedules), cost_(cost), ranks_(schedules.size()), hosts_(topology) {
+    links_.resize(static_cast<std::size_t>(hosts_.count()));
+  }
 
   Prediction run() {
     for (int r = 0; r < size_; ++r) {
@@ -50,12 +54,15 @@ class Machine {
     bool send_listed = false;
     bool receive_listed = false;
   };
+  struct Link {
+    double out_free_s = 0;
+    double in_free_s = 0;
+  };
   struct Rank {
     std::vector<std::uint32_t> waits;
     std::vector<double> ready_s;
     std::vector<LaneState> lanes;
-    double out_free_s = 0;
-    double in_free_s = 0;
+    Link port;
     double processor_free_s = 0;
   };
 
@@ -136,16 +143,23 @@ class Machine {
   void send(const Item& item, const Step& what) {
     Rank& from = at(item.rank);
     Rank& to = at(what.peer);
-    const double begin_s = std::max({item.at_s, from.out_free_s, to.in_free_s});
+    const bool together = hosts_.of(item.rank) == hosts_.of(what.peer);
+    const Passage& passage = together && hosts_.count() > 1 ? cost_.inside : cost_;
+    Link& out = links_[static_cast<std::size_t>(hosts_.of(item.rank))];
+    Link& in = links_[static_cast<std::size_t>(hosts_.of(what.peer))];
+    double begin_s = std::max({item.at_s, from.port.out_free_s, to.port.in_free_s});
+    if (!together) begin_s = std::max({begin_s, out.out_free_s, in.in_free_s});
     // Ports are given out in order of time: come back when they are free.
     if (begin_s > item.at_s) return list(begin_s, item.rank, item.step);
-    const double end_s = begin_s + cost_.message_s + bytes(what.from) * cost_.byte_s;
-    from.out_free_s = to.in_free_s = end_s;
+    const double bytes_s = bytes(what.from) * passage.byte_s;
+    const double end_s = begin_s + passage.message_s + bytes_s;
+    from.port.out_free_s = to.port.in_free_s = end_s;
+    if (!together) out.out_free_s = in.in_free_s = begin_s + bytes_s;
     const std::size_t l = lane_of(item.rank, what.peer);
     const std::size_t back = lane_of(what.peer, item.rank);
     from.lanes[l].send_listed = false;
     ++from.lanes[l].sent;
-    to.lanes[back].arrivals_s.push_back(end_s + cost_.latency_s);
+    to.lanes[back].arrivals_s.push_back(end_s + passage.latency_s);
     list_receive(what.peer, back);
     list_send(item.rank, l);
     done(item, begin_s, end_s);
@@ -167,6 +181,8 @@ class Machine {
   const std::vector<Schedule>& schedules_;
   const Cost& cost_;
   std::vector<Rank> ranks_;
+  const Hosts hosts_;
+  std::vector<Link> links_;  // of each host to the others
   std::priority_queue<Item, std::vector<Item>, std::greater<>> items_;
   std::vector<Item> posts_;
   double posted_s_ = 0;
@@ -177,10 +193,11 @@ class Machine {
 }  // namespace
 
 Cost typical_cost(bool network) {
+  constexpr Passage kMemory{0.3e-6, 0.1e-6, 1 / 8e9};
+  constexpr Passage kNetwork{12e-6, 2e-6, 1 / 3.1e9};
   Cost cost;
-  cost.latency_s = network ? 12e-6 : 0.3e-6;
-  cost.message_s = network ? 2e-6 : 0.1e-6;
-  cost.byte_s = network ? 1 / 3.1e9 : 1 / 8e9;
+  static_cast<Passage&>(cost) = network ? kNetwork : kMemory;
+  cost.inside = kMemory;
   cost.reduce_byte_s = 1 / 8e9;
   cost.copy_byte_s = 1 / 10e9;
   cost.memory_byte_s = 1 / 20e9;  // a copy loads and stores each byte

@@ -1,5 +1,6 @@
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
+#include "schedule/waves.h"
 
 namespace anello::schedule {
 
@@ -13,27 +14,6 @@ namespace anello::schedule {
 //   step 3   sends 0, gets 2   sends 1, gets 0   sends 2, gets 1
 //
 // A block goes in chunks. A chunk that was reduced is ready to go on while the next one of its block still arrives.
-
-namespace {
-
-// Chunks by which a step runs ahead of the next one: enough for the neighbour's answer, little enough for a cache.
-constexpr std::size_t kLead = 4;
-
-// Calls step(i, chunk) for all i below `steps`. Steps of one chunk follow each other kLead chunks apart, not after all
-// chunks of the step before: what was reduced leaves, and what was sent is overwritten, while it is still in the cache,
-// and both directions are busy throughout.
-template <class Step>
-void in_waves(int steps, std::size_t chunks, Step&& step) {
-  if (steps == 0) return;
-  const std::size_t waves = chunks + static_cast<std::size_t>(steps - 1) * kLead;
-  for (std::size_t wave = 0; wave < waves; ++wave)
-    for (int i = 0; i < steps; ++i) {
-      const std::size_t behind = static_cast<std::size_t>(i) * kLead;
-      if (wave >= behind && wave - behind < chunks) step(i, wave - behind);
-    }
-}
-
-}  // namespace
 
 Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const int size = topology.size;

@@ -70,6 +70,8 @@ struct Topology {
   std::size_t staging_bytes = 0;   // of each rank, where all load what any has stored there; 0: there is none
   bool network = false;            // some pair of ranks meets over a network transport
   bool oversubscribed = false;     // more ranks than processors on some host
+  std::vector<int> host_of;        // by rank: which ranks meet in memory, hosts numbered by their lowest rank; empty where
+                                   // all ranks do, or no two. hosts.h
   bool operator==(const Topology&) const = default;
 };
 

@@ -58,6 +58,26 @@ TEST_CASE("a body that is cut anywhere is refused, and so is one that is too lon
   CHECK_THROWS_AS(more.end(), Error);
 }
 
+TEST_CASE("rank 0's settings travel with a table of the greatest length, and no longer one is taken") {
+  Shared shared{"ring", 4096, 7, true, {"/the/table", std::string(TuningFile::kMostBytes, 't'), "a machine", "none"}};
+  Writer writer;
+  put_shared(writer, shared);
+  const Frame frame = writer.frame(1);
+  CHECK(frame.body.size() < kMaxBody);
+  Reader reader(frame.body);
+  const Shared taken = take_shared(reader);
+  reader.end();
+  CHECK((taken.algorithm == "ring" && taken.chunk_bytes == 4096 && taken.first_sequence == 7 && taken.invariant));
+  CHECK((taken.tuning.path == "/the/table" && taken.tuning.machine == "a machine" && taken.tuning.problem == "none"));
+  CHECK(taken.tuning.text == shared.tuning.text);
+  shared.tuning.text += "t";
+  Writer longer;
+  put_shared(longer, shared);
+  const Frame refused = longer.frame(1);
+  Reader of_refused(refused.body);
+  CHECK_THROWS_AS(take_shared(of_refused), Error);
+}
+
 TEST_CASE("random and damaged bodies are read or refused, never more") {
   std::mt19937 random(1);
   Writer writer;

@@ -76,6 +76,29 @@ TEST_CASE("the table's first guesses") {
   CHECK(choose(floats(Collective::allreduce, 1 << 28), network(4)).chunk == 65552);  // at most 1024 a block, aligned
 }
 
+TEST_CASE("over hosts of several ranks the algorithms that know them are preferred, where partial sums may travel") {
+  for (const Topology& topology : {in_blocks({4, 4, 3}), round_robin(8, 2)}) {
+    CHECK(chosen(floats(Collective::allreduce, 2), topology) == "leaders");
+    CHECK(chosen(floats(Collective::allreduce, 4096), topology) == "leaders");
+    CHECK(chosen(floats(Collective::allreduce, 4097), topology) == "hierarchical");
+    CHECK(chosen(floats(Collective::allreduce, 1 << 20), topology) == "hierarchical");
+    CHECK(choose(floats(Collective::allreduce, 1 << 28), topology).chunk * 1024 >= (1u << 28) / topology.size);
+    Call sums = floats(Collective::allreduce, 1 << 20);
+    sums.accumulate = true;
+    CHECK(chosen(sums, topology) == "pairwise");
+    CHECK(decide(sums, topology, {"hierarchical", 0}).why.find("does not fit this call") != std::string::npos);
+    CHECK(chosen(floats(Collective::allreduce, 0), topology) == "dissemination");
+    CHECK(chosen(floats(Collective::broadcast, 1 << 14), topology) == "hierarchical");
+    CHECK(chosen(floats(Collective::broadcast, 1 << 13), topology) == "tree");
+    CHECK(chosen(floats(Collective::allgather, 1), topology) == "hierarchical");
+  }
+  CHECK(chosen(floats(Collective::allreduce, 1 << 20), in_blocks({1, 1, 1})) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 20), in_blocks({1, 1, 1}), {"hierarchical", 0}) == "ring");
+  Topology together = meeting(4);
+  together.host_of = {0, 0, 0, 0};
+  CHECK(chosen(floats(Collective::allreduce, 1 << 20), together) == "staged");
+}
+
 TEST_CASE("16-bit sums and invariant calls go to algorithms where no partial sum travels") {
   Call call = floats(Collective::allreduce, 1 << 20);
   call.element_bytes = 2;
@@ -179,7 +202,7 @@ TEST_CASE("why_not names what is wrong with a wish and what there is") {
   CHECK(why_not({"allreduce:ring,broadcast:tree", 0}) == "");
   CHECK(why_not({"rign", 0}).find("'rign'") != std::string::npos);
   CHECK(why_not({"rign", 0}).find("doubling") != std::string::npos);
-  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has direct, staged, tree") != std::string::npos);
+  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has direct, staged, hierarchical, tree") != std::string::npos);
   CHECK(why_not({"allredcue:ring", 0}).find("'allredcue' is no collective") != std::string::npos);
   CHECK(why_not({"ring,", 0}) == "");
 }

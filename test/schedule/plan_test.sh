@@ -35,6 +35,15 @@ says 'simulated: right' alltoall -r 5 -c 100 --reach read -a direct --in-place -
 says '"owner": "each"' allreduce -r 4 -c 64 --reach read -a attach --json
 says 'holds and fits: direct' explain allreduce -r 8 -c 1048576 --reach store
 says 'where ranks cannot reach' explain allreduce -r 8 -c 1048576 -a direct
+says 'holds and fits: hierarchical' explain allreduce --per-host 4,4,3 -c 1048576
+says 'holds and fits: leaders' explain allreduce --per-host 4,4,3 -c 100
+says 'holds and fits: ring' explain allreduce --per-host 1,1,1 -c 1048576
+says 'simulated: right' allreduce --per-host 3,1,2 --round-robin -c 1000 --simulate
+says 'does not fit this call' explain allreduce --per-host 4,4 -c 1048576 -a hierarchical --accumulate
+printf 'anello-tuning 1\nmachine any\nallreduce memory none 8 0 any pairwise auto\n' >"$directory/tuning"
+says 'Line 3 of' explain allreduce -r 8 -c 1048576 --tuning "$directory/tuning"
+echo 'allreduce memory' >>"$directory/tuning"
+refuses 'line 4: it has 2 fields in place of 8' explain allreduce --tuning "$directory/tuning"
 says 'dissemination' --list
 says '"predicted_seconds"' allgather -r 3 -c 5 --json --simulate
 says 'Examples:' --help
@@ -42,6 +51,8 @@ refuses "there is no algorithm 'rign'" allreduce -a rign
 refuses 'there is no rank 4' broadcast -r 4 --root 4
 refuses 'name a collective'
 refuses 'leave out --network' allreduce --network --reach read
+refuses 'needs several hosts' allreduce --round-robin --per-host 4
+refuses 'leave out --network' allreduce --per-host 2,2 --reach read
 refuses 'too many elements' allgather -r 64 -c 1000000 --simulate
 refuses 'cannot write' allreduce --svg "$directory/no/such/place.svg"
 echo 'anello-plan: all as expected'

@@ -6,6 +6,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace anello::schedule {
@@ -26,6 +27,28 @@ inline Topology meeting(int size) {
   topology.board_bytes = 1 << 20;
   topology.staging_bytes = 600;  // of elements of a byte: several rounds
   return topology;
+}
+
+// Rank r on host host_of[r], numbered by their lowest ranks; no board.
+inline Topology on_hosts(std::vector<int> host_of) {
+  Topology topology;
+  topology.size = static_cast<int>(host_of.size());
+  topology.network = true;
+  topology.host_of = std::move(host_of);
+  return topology;
+}
+// One after the other: {2, 3} is 0 0 1 1 1.
+inline Topology in_blocks(const std::vector<int>& ranks_on) {
+  std::vector<int> host_of;
+  for (std::size_t host = 0; host < ranks_on.size(); ++host)
+    host_of.insert(host_of.end(), static_cast<std::size_t>(ranks_on[host]), static_cast<int>(host));
+  return on_hosts(std::move(host_of));
+}
+// 0 1 2 0 1 2 0: also uneven where size is no multiple.
+inline Topology round_robin(int size, int hosts) {
+  std::vector<int> host_of;
+  for (int rank = 0; rank < size; ++rank) host_of.push_back(rank % hosts);
+  return on_hosts(std::move(host_of));
 }
 
 // Whether the algorithm does this call; call.reach becomes what it needs for that.

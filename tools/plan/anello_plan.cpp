@@ -37,6 +37,7 @@ const char* const kExamples = R"(Examples:
   anello-plan allreduce -r 17 -c 1009 -a doubling --simulate      run on symbols in random orders, check, predict
   anello-plan explain allreduce -r 8 --count 1048576 --network    which line of the table decides, and why
   anello-plan allreduce -r 4 --reach store -a direct --simulate   over memory that ranks load from and store into
+  anello-plan allreduce --per-host 4,4,3 -c 100000 --simulate     ranks on three hosts; --round-robin numbers them in turn
   anello-plan --list                                              the algorithms
 )";
 
@@ -129,8 +130,9 @@ json to_json(const Verdict& verdict) {
           {"traffic_elements", traffic},      {"predicted_seconds", verdict.seconds}};
 }
 
-Decision decide(const Request& request) {
-  Decision decision = schedule::decide(request.call(), request.topology(), request.wish());
+// The wish has the table that the decision's rule is of.
+Decision decide(const Request& request, const schedule::Wish& wish) {
+  Decision decision = schedule::decide(request.call(), request.topology(), wish);
   if (request.chunk > 0) decision.choice.chunk = request.chunk;
   return decision;
 }
@@ -149,7 +151,8 @@ int list(bool as_json) {
 }
 
 int explain(const Request& request) {
-  const Decision decision = decide(request);
+  const schedule::Wish wish = request.wish();
+  const Decision decision = decide(request, wish);
   const std::size_t chunk_bytes = decision.choice.chunk * request.call().element_bytes;
   if (request.json) {
     std::cout << json{{"collective", request.collective},
@@ -167,6 +170,8 @@ int explain(const Request& request) {
   std::printf("%-6s %-9s %-6s %8s %12s %12s  %-14s %10s\n", "rule", "where", "reach", "from", "up to", "of all", "algorithm",
               "chunk");
   static const char* const places[] = {"anywhere", "memory", "network"};
+  if (decision.rule != nullptr && decision.rule->line > 0)
+    std::cout << "The library's own rules, for comparison:\n";
   const auto bound = [](std::size_t bytes) { return bytes == SIZE_MAX ? std::string("any") : text(bytes); };
   for (const schedule::Rule& rule : schedule::rules()) {
     if (rule.collective != request.call().collective) continue;
@@ -182,7 +187,8 @@ int explain(const Request& request) {
 int show(const Request& request, const View& view) {
   const Call call = request.call();
   const Topology topology = request.topology();
-  const Decision decision = decide(request);
+  const schedule::Wish wish = request.wish();
+  const Decision decision = decide(request, wish);
   const std::vector<Schedule> schedules =
       schedule::make_all(*decision.choice.algorithm, call, topology, decision.choice.chunk);
   std::size_t steps = 0;

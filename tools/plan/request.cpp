@@ -1,11 +1,16 @@
 #include "request.h"
 
+#include "base/error.h"
 #include "base/text.h"
 #include "schedule/shape.h"
+#include "schedule/tuning.h"
 
 #include <CLI/CLI.hpp>
 
+#include <fstream>
+#include <iterator>
 #include <map>
+#include <numeric>
 
 namespace anello::plan {
 
@@ -28,14 +33,43 @@ schedule::Call Request::call() const {
   return call;
 }
 
+namespace {
+
+// The host of each rank: in blocks, or in turn for as long as a host has room.
+std::vector<int> placed(std::vector<int> room, bool round_robin) {
+  std::vector<int> host_of;
+  const int ranks = std::accumulate(room.begin(), room.end(), 0);
+  for (std::size_t host = 0; static_cast<int>(host_of.size()) < ranks;) {
+    if (room[host] > 0) {
+      --room[host];
+      host_of.push_back(static_cast<int>(host));
+    }
+    if (round_robin || room[host] == 0) host = (host + 1) % room.size();
+  }
+  return host_of;
+}
+
+}  // namespace
+
 schedule::Topology Request::topology() const {
   schedule::Topology topology;
-  topology.size = ranks;
-  topology.network = network;
-  topology.board = !network && board_bytes > 0;
+  topology.size = per_host.empty() ? ranks : std::accumulate(per_host.begin(), per_host.end(), 0);
+  topology.network = network || per_host.size() > 1;
+  if (!per_host.empty()) topology.host_of = placed(per_host, round_robin);
+  topology.board = !topology.network && board_bytes > 0;
   topology.board_bytes = topology.board ? board_bytes : 0;
   topology.oversubscribed = oversubscribed;
   return topology;
+}
+
+schedule::Wish Request::wish() const {
+  schedule::Wish wish{algorithm, chunk_bytes};
+  if (tuning.empty()) return wish;
+  std::ifstream file(tuning);
+  const std::string lines{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw Error(ANELLO_ERR_ARGUMENT, "cannot read " + tuning);
+  wish.tuning = std::make_shared<schedule::Tuning>(schedule::parse_tuning(lines, tuning));
+  return wish;
 }
 
 void add_options(CLI::App& app, Request& request) {
@@ -59,6 +93,10 @@ void add_options(CLI::App& app, Request& request) {
   app.add_option("-r,--ranks", request.ranks, "how many")->capture_default_str()->check(CLI::Range(1, 4096))
       ->group(place);
   app.add_flag("--network", request.network, "some of them meet over a network (no board)")->group(place);
+  app.add_option("--per-host", request.per_host, "ranks on each host, as 4,4,3; in place of --ranks and --network")
+      ->delimiter(',')->check(CLI::Range(1, 4096))->group(place);
+  app.add_flag("--round-robin", request.round_robin, "they are numbered over the hosts in turn, not a host at a time")
+      ->group(place);
   app.add_flag("--oversubscribed", request.oversubscribed, "more ranks than processors")->group(place);
   app.add_option("--board-bytes", request.board_bytes, "largest payload on the shared board; 0: no board")
       ->capture_default_str()->group(place);
@@ -70,6 +108,8 @@ void add_options(CLI::App& app, Request& request) {
   const auto plan = "The plan";
   app.add_option("-a,--algorithm", request.algorithm, "as ANELLO_ALGORITHM; default: what the table chooses")
       ->group(plan);
+  app.add_option("--tuning", request.tuning, "as ANELLO_TUNING: a table that anello-tune has written, of any machine")
+      ->check(CLI::ExistingFile)->group(plan);
   app.add_option("--chunk", request.chunk, "elements of a chunk; default: what the table chooses")->group(plan);
   app.add_option("--chunk-bytes", request.chunk_bytes, "as ANELLO_CHUNK_BYTES")->group(plan);
   app.add_flag("--json", request.json, "print JSON");
@@ -77,10 +117,13 @@ void add_options(CLI::App& app, Request& request) {
 
 std::string why_not(const Request& request) {
   if (request.collective.empty()) return "name a collective, for instance: anello-plan allreduce --ranks 4 --count 16";
-  if (request.root < 0 || request.root >= request.ranks)
-    return text("there is no rank ", request.root, " among ", request.ranks, "; --root takes 0 to ", request.ranks - 1);
-  if (request.reach != schedule::Reach::none && request.network)
-    return "--reach is of ranks that meet in memory: leave out --network";
+  const schedule::Topology topology = request.topology();
+  if (topology.size > 4096) return text("--per-host comes to ", topology.size, " ranks; at most 4096 can be simulated");
+  if (request.root < 0 || request.root >= topology.size)
+    return text("there is no rank ", request.root, " among ", topology.size, "; --root takes 0 to ", topology.size - 1);
+  if (request.reach != schedule::Reach::none && topology.network)
+    return "--reach is of ranks that meet in memory: leave out --network, and --per-host with several";
+  if (request.round_robin && request.per_host.size() < 2) return "--round-robin needs several hosts: --per-host 4,4";
   constexpr std::size_t kMostElements = std::size_t{1} << 40;
   if (request.count > kMostElements) return text("--count takes at most ", kMostElements);
   return schedule::why_not(request.wish());

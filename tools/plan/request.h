@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -24,19 +25,23 @@ struct Request {
 
   int ranks = 4;
   bool network = false;
+  std::vector<int> per_host;  // ranks on each host; empty: one host, or one for each rank
+  bool round_robin = false;
   bool oversubscribed = false;
   std::size_t board_bytes = 16 * 1024;  // as the arena has it
   schedule::Reach reach = schedule::Reach::none;
 
   std::string algorithm;
+  std::string tuning;           // a file
   std::size_t chunk = 0;        // elements
   std::size_t chunk_bytes = 0;  // as ANELLO_CHUNK_BYTES
   bool json = false;
 
   schedule::Call call() const;
   schedule::Topology topology() const;
-  schedule::Wish wish() const { return {algorithm, chunk_bytes}; }
-  schedule::Cost cost() const { return schedule::typical_cost(network); }
+  // Throws Error for a table that cannot be read.
+  schedule::Wish wish() const;
+  schedule::Cost cost() const { return schedule::typical_cost(topology().network); }
 };
 
 // Options that say what the call is and where; request must outlive app.

@@ -1,0 +1,35 @@
+#include "schedule/hosts.h"
+
+#include "schedule/split.h"
+
+#include <algorithm>
+
+namespace anello::schedule {
+
+Hosts::Hosts(const Topology& topology) : host_of_(topology.host_of) {
+  host_of_.resize(static_cast<std::size_t>(topology.size), 0);
+  // Known to none: as one where they meet in memory, each by itself where they do not.
+  if (topology.host_of.empty() && topology.network)
+    for (int rank = 0; rank < topology.size; ++rank) host_of_[static_cast<std::size_t>(rank)] = rank;
+  ranks_.resize(static_cast<std::size_t>(*std::max_element(host_of_.begin(), host_of_.end())) + 1);
+  for (int rank = 0; rank < topology.size; ++rank) ranks_[static_cast<std::size_t>(of(rank))].push_back(rank);
+}
+
+int Hosts::most() const {
+  std::size_t most = 0;
+  for (const std::vector<int>& ranks : ranks_) most = std::max(most, ranks.size());
+  return static_cast<int>(most);
+}
+
+Locals::Locals(const Hosts& hosts, int rank)
+    : ranks_(hosts.ranks(hosts.of(rank))),
+      self_(static_cast<int>(std::lower_bound(ranks_.begin(), ranks_.end(), rank) - ranks_.begin())) {}
+
+int Locals::at(int d) const { return ranks_[static_cast<std::size_t>(wrap(self_ + d, others() + 1))]; }
+
+bool is_nested(const Topology& topology) {
+  const auto last = std::max_element(topology.host_of.begin(), topology.host_of.end());
+  return last != topology.host_of.end() && *last > 0 && *last + 1 < topology.size;
+}
+
+}  // namespace anello::schedule

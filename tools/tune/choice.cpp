@@ -1,0 +1,228 @@
+#include "tune/choice.h"
+
+#include "base/text.h"
+#include "schedule/shape.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+#include <tuple>
+
+namespace anello::tune {
+namespace {
+
+// A way must save as much to be taken in place of the library's, and do so in as many of the rounds.
+constexpr double kWorthIt = 0.92;
+constexpr double kOfRounds = 0.75;
+// So much slower than the best is as good.
+constexpr double kAlike = 1.05;
+
+const Way kLibrary{};
+
+bool is_steady(const std::vector<double>& times, const std::vector<double>& library) {
+  const std::size_t rounds = std::min(times.size(), library.size());
+  std::size_t faster = 0;
+  for (std::size_t i = 0; i < rounds; ++i) faster += times[i] < library[i] ? 1 : 0;
+  return double(faster) >= kOfRounds * double(rounds);
+}
+
+// What the library does there as it is: whatever the times say, no other way. In memory that ranks may be able to read, both
+// that it would do must be that.
+bool is_the_librarys(const Job& job, const Measured& measured, const Way& way) {
+  if (way == kLibrary || way.chunk_bytes != 0) return way == kLibrary;
+  schedule::Call call = call_of(measured.collective, measured.bytes, job.ranks);
+  for (const schedule::Reach reach : {job.shared ? job.reach() : schedule::Reach::none, job.reach()}) {
+    call.reach = reach;
+    if (schedule::choose(call, job.topology()).algorithm->name != way.algorithm) return false;
+  }
+  return true;
+}
+
+// By what each way does to the library's time, those that are worth it and the library's own.
+std::map<Way, double> worthy(const Job& job, const Measured& measured) {
+  const std::vector<double>& library = measured.times.at(kLibrary);
+  std::map<Way, double> found{{kLibrary, 1.0}};
+  for (const auto& [way, times] : measured.times) {
+    const double by = ratio(times, library);
+    if (!is_the_librarys(job, measured, way) && by <= kWorthIt && is_steady(times, library)) found[way] = by;
+  }
+  return found;
+}
+
+std::pair<Way, double> best_of(const std::map<Way, double>& ways, const Way& before) {
+  const auto best = std::min_element(ways.begin(), ways.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto kept = ways.find(before);
+  if (kept != ways.end() && kept->second <= best->second * kAlike) return *kept;
+  return *best;
+}
+
+std::size_t between(std::size_t below, std::size_t above) {
+  return std::size_t(std::sqrt(double(below)) * std::sqrt(double(above)));
+}
+
+struct Ranks {
+  int from;
+  int up_to;
+};
+
+Ranks near(int ranks, const std::set<int>& measured) {
+  const auto at = measured.find(ranks);
+  Ranks found{ranks, ranks};
+  if (at != measured.begin()) found.from = (*std::prev(at) + ranks + 1) / 2;
+  if (std::next(at) != measured.end())
+    found.up_to = (ranks + *std::next(at) + 1) / 2 - 1;
+  else
+    found.up_to = ranks + (ranks - found.from);
+  return found;
+}
+
+schedule::Rule rule_for(const Job& job, const schedule::Call& call, Ranks ranks, const Segment& segment, const Way& way) {
+  schedule::Rule rule{};
+  rule.collective = call.collective;
+  rule.where = job.network ? schedule::Where::network : schedule::Where::memory;
+  rule.up_to_bytes_total = SIZE_MAX;
+  rule.from_bytes = segment.from;
+  rule.up_to_bytes = segment.up_to;
+  rule.from_ranks = ranks.from;
+  rule.up_to_ranks = ranks.up_to;
+  const schedule::Algorithm* const row = schedule::find(call.collective, way.algorithm);
+  rule.algorithm = row->name;
+  rule.chunk_bytes = way.chunk_bytes;
+  // Memory of anello_mem_alloc is what ranks store into; other memory what they can read at most.
+  schedule::Call apart = call;
+  rule.reach = job.shared ? schedule::Reach::store
+               : row->fits(apart, job.topology()) ? schedule::Reach::none
+                                                  : schedule::Reach::read;
+  return rule;
+}
+
+std::string remark_on(const Segment& segment, const std::string& library) {
+  char range[64];
+  std::snprintf(range, sizeof range, segment.most - segment.least < 0.01 ? "%.2f" : "%.2f to %.2f", segment.least, segment.most);
+  return text(range, " of the time by ", library);
+}
+
+// What the library would do at each of the measured sizes, told apart where it differs: for calls in memory that all
+// ranks store into, which lines for any memory would take along.
+void keep_library(std::vector<Line>& into, const Job& job, const Segment& segment, const std::string& collective, Ranks ranks,
+                  const std::vector<Measured>& sizes) {
+  Segment piece = segment;
+  std::string_view last;
+  std::size_t before = 0;
+  const auto end_piece = [&](std::size_t at) {
+    piece.up_to = at;
+    if (!last.empty() && piece.from <= piece.up_to)
+      into.push_back({rule_for(job, call_of(collective, before, job.ranks), ranks, piece, {std::string(last), 0}), ""});
+    piece.from = at == SIZE_MAX ? at : at + 1;
+  };
+  for (const Measured& each : sizes) {
+    if (each.bytes < segment.from || each.bytes > segment.up_to) continue;
+    schedule::Call call = call_of(collective, each.bytes, job.ranks);
+    call.reach = job.reach();
+    const std::string_view now = schedule::choose(call, job.topology()).algorithm->name;
+    if (!last.empty() && now != last) end_piece(between(before, each.bytes));
+    last = now;
+    before = each.bytes;
+  }
+  end_piece(segment.up_to);
+}
+
+std::string library_at(const Job& job, const std::string& collective, const Segment& segment,
+                       const std::vector<Measured>& sizes) {
+  std::string names;
+  for (const Measured& each : sizes) {
+    if (each.bytes < segment.from || each.bytes > segment.up_to) continue;
+    schedule::Call call = call_of(collective, each.bytes, job.ranks);
+    // Whether ranks can read memory of malloc is not known here.
+    for (const schedule::Reach reach : {job.shared ? job.reach() : schedule::Reach::none, job.reach()}) {
+      call.reach = reach;
+      const std::string name(schedule::choose(call, job.topology()).algorithm->name);
+      if (names.find(name) == std::string::npos) names += text(names.empty() ? "" : " or ", name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  const std::size_t middle = values.size() / 2;
+  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(middle), values.end());
+  return values[middle];
+}
+
+double ratio(const std::vector<double>& times, const std::vector<double>& others) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(times.size(), others.size()); ++i) ratios.push_back(times[i] / others[i]);
+  return median(std::move(ratios));
+}
+
+std::vector<Segment> segments(const Job& job, const std::vector<Measured>& sizes) {
+  std::vector<Segment> found;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto [way, by] = best_of(worthy(job, sizes[i]), found.empty() ? kLibrary : found.back().way);
+    if (found.empty() || found.back().way != way) {
+      const std::size_t edge = i == 0 ? 0 : between(sizes[i - 1].bytes, sizes[i].bytes);
+      if (!found.empty()) found.back().up_to = edge;
+      found.push_back({edge + 1, SIZE_MAX, way, by, by});
+    }
+    found.back().least = std::min(found.back().least, by);
+    found.back().most = std::max(found.back().most, by);
+  }
+  return found;
+}
+
+std::vector<Line> lines(const std::vector<Result>& results) {
+  struct Group {
+    const Job* job;
+    std::string collective;
+    std::vector<Measured> sizes;
+    std::vector<Segment> segments;
+  };
+  std::vector<Group> groups;
+  std::set<int> ranks;
+  for (const Result& result : results) {
+    ranks.insert(result.job.ranks);
+    for (const Measured& each : result.measured) {
+      const bool starts = groups.empty() || groups.back().job != &result.job || groups.back().collective != each.collective;
+      if (starts) groups.push_back({&result.job, each.collective, {}, {}});
+      groups.back().sizes.push_back(each);
+    }
+  }
+  const auto changes = [](const Group& group) {
+    return std::any_of(group.segments.begin(), group.segments.end(), [](const Segment& s) { return s.way != kLibrary; });
+  };
+  for (Group& group : groups) group.segments = segments(*group.job, group.sizes);
+  // A line for memory that ranks store into comes before one for any memory, which would hold there as well.
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
+    return std::tuple(a.collective, a.job->network, a.job->ranks, !a.job->shared) <
+           std::tuple(b.collective, b.job->network, b.job->ranks, !b.job->shared);
+  });
+  std::vector<Line> all;
+  for (const Group& group : groups) {
+    const bool spelled_out = group.job->shared && std::any_of(groups.begin(), groups.end(), [&](const Group& other) {
+      return other.collective == group.collective && other.job->ranks == group.job->ranks && !other.job->network &&
+             !other.job->shared && changes(other);
+    });
+    const Ranks near_these = near(group.job->ranks, ranks);
+    for (const Segment& segment : group.segments) {
+      if (segment.way != kLibrary) {
+        const schedule::Call call = call_of(group.collective, segment.from, group.job->ranks);
+        all.push_back({rule_for(*group.job, call, near_these, segment, segment.way),
+                       remark_on(segment, library_at(*group.job, group.collective, segment, group.sizes))});
+      } else if (spelled_out) {
+        keep_library(all, *group.job, segment, group.collective, near_these, group.sizes);
+      }
+    }
+  }
+  return all;
+}
+
+std::string table_of(const std::vector<Line>& lines, const std::string& machine, const std::string& remark) {
+  std::string all = print(schedule::Tuning{machine, {}, ""}) + "# " + remark + "\n";
+  for (const Line& line : lines) all += print(line.rule) + (line.remark.empty() ? "" : "   # " + line.remark) + "\n";
+  return all;
+}
+
+}  // namespace anello::tune

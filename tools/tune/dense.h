@@ -1,0 +1,28 @@
+#pragma once
+// Whether the library's choice leaves cliffs: at no size should a call be slower than at the next larger one, or than another
+// way of doing it.
+#include "tune/job.h"
+
+#include <string>
+#include <vector>
+
+namespace anello::tune {
+
+inline constexpr double kTolerance = 1.10;
+
+struct Verdict {
+  std::size_t bytes = 0;
+  double us = 0;             // the library's, median
+  double over_next = 0;      // its time over that of the next larger size; 0: there is none
+  Way best;                  // the fastest way
+  double best_us = 0;
+  double over_best = 1;      // the library's time over that of the fastest way
+  bool is_right() const { return over_next <= kTolerance && over_best <= kTolerance; }
+};
+
+// Of one collective's measurements by rising size.
+std::vector<Verdict> verdicts(const std::vector<Measured>& sizes);
+// For people, a line each.
+std::string print(const std::vector<Verdict>& verdicts);
+
+}  // namespace anello::tune

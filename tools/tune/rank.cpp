@@ -1,0 +1,262 @@
+// One rank of a job. A communicator for each way, made with a table that leaves it no choice, so that each is measured on
+// the path that a program would get; ways take turns, size by size, round by round. All ranks learn the slowest rank's time
+// of each measurement and decide alike what comes next.
+#include "base/error.h"
+#include "base/machine.h"
+#include "base/text.h"
+#include "schedule/shape.h"
+#include "schedule/tuning.h"
+#include "tune/job.h"
+#include "tune/wire.h"
+
+#include <anello/anello.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <stdexcept>
+
+namespace anello::tune {
+namespace {
+
+// A measurement lasts about as long, in calls without a pause.
+constexpr double kSampleUs = 1000;
+constexpr int kMostCalls = 300;
+// What takes as many times longer than the best in the first look is not looked at again.
+constexpr double kHopeless = 3;
+// What takes less is looked at twice before it is given up.
+constexpr double kShortUs = 20'000;
+// Payloads that are measured however long it takes.
+constexpr std::size_t kAlwaysBytes = 64 * 1024;
+
+void require(anello_result_t result, anello_comm_t comm) {
+  if (result != ANELLO_OK) throw std::runtime_error(anello_last_error(comm));
+}
+
+double now_us() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::micro>(now).count();
+}
+
+anello_kind_t kind_of(schedule::Collective collective) {
+  using enum schedule::Collective;
+  switch (collective) {
+    case allreduce: return ANELLO_ALLREDUCE;
+    case broadcast: return ANELLO_BROADCAST;
+    case allgather: return ANELLO_ALLGATHER;
+    case reduce_scatter: return ANELLO_REDUCE_SCATTER_BLOCK;
+    case reduce: return ANELLO_REDUCE;
+    case gather: return ANELLO_GATHER;
+    case scatter: return ANELLO_SCATTER;
+    case alltoall: return ANELLO_ALLTOALL;
+    case scan: return ANELLO_SCAN;
+    case exscan: return ANELLO_EXSCAN;
+    default: return ANELLO_BARRIER;
+  }
+}
+
+// No rank returns before all have come.
+bool synchronises(schedule::Collective collective) {
+  using enum schedule::Collective;
+  return collective == allreduce || collective == allgather || collective == reduce_scatter || collective == alltoall ||
+         collective == barrier;
+}
+
+class Memory {
+ public:
+  Memory(std::size_t bytes, bool shared) : shared_(shared) {
+    if (shared)
+      require(anello_mem_alloc(bytes, &at_), ANELLO_COMM_NULL);
+    else if ((at_ = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)) == nullptr)
+      throw std::runtime_error(text("no memory for ", bytes, " bytes"));
+    std::memset(at_, 0, bytes);
+  }
+  ~Memory() {
+    if (shared_)
+      anello_mem_free(at_);
+    else
+      std::free(at_);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  void* get() const { return at_; }
+
+ private:
+  bool shared_;
+  void* at_ = nullptr;
+};
+
+class Bench {
+ public:
+  explicit Bench(Job job) : job_(std::move(job)) {
+    require(anello_comm_create(nullptr, &control_), ANELLO_COMM_NULL);
+    require(anello_comm_rank(control_, &rank_), control_);
+    std::size_t in = 0, out = 0;
+    for (const std::string& collective : job_.collectives)
+      for (const std::size_t size : job_.sizes) {
+        const schedule::Call call = call_of(collective, size, job_.ranks);
+        in = std::max(in, schedule::largest_input(call, job_.ranks) * call.element_bytes);
+        out = std::max(out, schedule::extent(schedule::Buffer::output, call, job_.ranks, 0) * call.element_bytes);
+      }
+    input_ = std::make_unique<Memory>(in + 64, job_.shared);
+    output_ = std::make_unique<Memory>(out + 64, job_.shared);
+  }
+
+  void run() {
+    const double share_us = job_.seconds * 1e6 / double(job_.collectives.size());
+    for (std::size_t i = 0; i < job_.collectives.size(); ++i) measure(job_.collectives[i], share_us * double(i + 1));
+    for (const auto& [way, comm] : comms_) anello_comm_destroy(comm);
+    anello_comm_destroy(control_);
+  }
+
+ private:
+  struct Entry {
+    schedule::Call call;
+    std::map<Way, int> calls;  // of one measurement
+    Measured measured;
+    double round_us = 0;  // about what a round of it takes
+  };
+
+  // As many rounds as there is time for until end_us, and at least the least number: of fewer sizes where that takes too long,
+  // the largest ones first.
+  void measure(const std::string& collective, double end_us) {
+    const double begin_us = wall_us_;
+    std::vector<Entry> entries;
+    double round_us = 0;
+    for (const std::size_t size : job_.sizes) {
+      Entry entry = first_look(collective, size);
+      round_us += entry.round_us;
+      const bool too_long = wall_us_ + round_us * job_.rounds > end_us || wall_us_ - begin_us > (end_us - begin_us) / 2;
+      if (too_long && size > kAlwaysBytes && job_.seconds > 0) break;
+      entries.push_back(std::move(entry));
+    }
+    for (int round = 0;; ++round) {
+      const double round_began_us = wall_us_;
+      for (Entry& entry : entries) take_turns(entry);
+      const bool next_is_too_long = wall_us_ + (wall_us_ - round_began_us) > end_us;
+      if (round + 1 >= job_.rounds && next_is_too_long) break;
+    }
+    if (rank_ != 0) return;
+    for (const Entry& entry : entries) std::cout << as_json(entry.measured) << std::endl;
+  }
+
+  // Which ways are worth measuring, and how often.
+  Entry first_look(const std::string& collective, std::size_t size) {
+    Entry entry{call_of(collective, size, job_.ranks), {}, {collective, 0, {}}, 0};
+    entry.measured.bytes = schedule::largest_input(entry.call, job_.ranks) * entry.call.element_bytes;
+    std::map<Way, double> first;
+    double best = HUGE_VAL;
+    for (const Way& way : ways_for(job_, entry.call)) {
+      // Other chunks do not save what is beyond help.
+      if (const auto base = first.find({way.algorithm, 0}); base != first.end() && base->second > kHopeless * best) continue;
+      time(way, entry.call, 1);  // makes the plan, meets the pages
+      first[way] = time(way, entry.call, 1);
+      if (first[way] < kShortUs) first[way] = std::min(first[way], time(way, entry.call, 1));
+      best = std::min(best, first[way]);
+    }
+    for (const auto& [way, us] : first) {
+      if (us > kHopeless * best && !way.algorithm.empty()) continue;
+      const int calls = entry.calls[way] = std::clamp(int(kSampleUs / us), 1, kMostCalls);
+      entry.round_us += us * (calls + 1);
+    }
+    return entry;
+  }
+
+  // One round. In another order each time, the same on all ranks: who comes next finds the caches as the one before left
+  // them, and does not count its first call.
+  void take_turns(Entry& entry) {
+    std::vector<std::pair<Way, int>> turns(entry.calls.begin(), entry.calls.end());
+    std::shuffle(turns.begin(), turns.end(), order_);
+    for (const auto& [way, calls] : turns) {
+      time(way, entry.call, 1);
+      entry.measured.times[way].push_back(time(way, entry.call, calls));
+    }
+  }
+
+  // Of one call, by the slowest rank's clock; equal on all ranks.
+  double time(const Way& way, const schedule::Call& what, int calls) {
+    const anello_comm_t comm = comm_for(way);
+    anello_call_t call = ANELLO_CALL_INITIALIZER;
+    call.kind = kind_of(what.collective);
+    call.dtype = ANELLO_FLOAT32;
+    call.sendbuf = input_->get();
+    call.recvbuf = output_->get();
+    call.count = what.count;
+    require(anello_barrier(control_), control_);
+    const double begin = now_us();
+    for (int i = 0; i < calls; ++i) {
+      require(anello_post(comm, &call, nullptr), comm);
+      // Else ranks that have nothing to wait for would be calls ahead, and what counted would be how many fit in between.
+      if (!synchronises(what.collective)) require(anello_barrier(control_), control_);
+    }
+    const double end = now_us();
+    double us[] = {(end - begin) / calls, end - begin_us_};
+    require(anello_allreduce(ANELLO_IN_PLACE, us, 2, ANELLO_FLOAT64, ANELLO_MAX, control_), control_);
+    wall_us_ = us[1];
+    return us[0];
+  }
+
+  anello_comm_t comm_for(const Way& way) {
+    const auto known = comms_.find(way);
+    if (known != comms_.end()) return known->second;
+    if (rank_ == 0) write_table(way);
+    anello_comm_t comm = ANELLO_COMM_NULL;
+    require(anello_comm_create(nullptr, &comm), ANELLO_COMM_NULL);
+    return comms_[way] = comm;
+  }
+  // Where rank 0 finds it when the communicator is made.
+  void write_table(const Way& way) {
+    schedule::Tuning table{machine_name(), {}, ""};
+    // Ranks ask each other what they can reach where any rule has a use for it, and the answer takes time: so it must be
+    // here as it will be with the table that comes of this. Memory of malloc is nothing to store into.
+    for (schedule::Rule rule : schedule::rules()) {
+      if (job_.shared || rule.reach == schedule::Reach::none) continue;
+      rule.reach = schedule::Reach::store;
+      table.rules.push_back(rule);
+    }
+    for (const schedule::Algorithm& row : schedule::catalog()) {
+      if (row.name != way.algorithm) continue;
+      schedule::Rule rule{};
+      rule.collective = row.collective;
+      rule.where = schedule::Where::anywhere;
+      rule.up_to_bytes = SIZE_MAX;
+      rule.algorithm = row.name;
+      rule.chunk_bytes = way.chunk_bytes;
+      table.rules.push_back(rule);
+    }
+    std::ofstream file(std::getenv("ANELLO_TUNING"));
+    file << (way.algorithm.empty() && !job_.table.empty() ? job_.table : print(table));
+    file.close();
+    if (!file) throw std::runtime_error(text("cannot write ", std::getenv("ANELLO_TUNING")));
+  }
+
+  Job job_;
+  int rank_ = 0;
+  anello_comm_t control_ = ANELLO_COMM_NULL;
+  std::mt19937 order_{1};
+  const double begin_us_ = now_us();
+  double wall_us_ = 0;  // since the job began, by the slowest rank's clock: equal on all ranks
+  std::map<Way, anello_comm_t> comms_;
+  std::unique_ptr<Memory> input_;
+  std::unique_ptr<Memory> output_;
+};
+
+}  // namespace
+
+int be_a_rank(const std::string& job) {
+  // The table of the first communicator: none yet.
+  if (const char* const rank = std::getenv("RANK"); rank != nullptr && std::strcmp(rank, "0") == 0)
+    std::ofstream(std::getenv("ANELLO_TUNING")) << print(schedule::Tuning{machine_name(), {}, ""});
+  Bench(job_from(job)).run();
+  return 0;
+}
+
+}  // namespace anello::tune
