@@ -81,22 +81,25 @@ def parse():
 
 
 def install(options):
+    """{library: why it cannot be had from PyPI}"""
+    refused = {}
     for name in options.libraries:
         wheel = libraries.LIBRARIES[name].wheel
         if wheel and (why := wheels.install(wheel, options.build)):
-            print(f"compare: {name} cannot be had from PyPI: {why}", file=sys.stderr)
+            refused[name] = f"cannot be had from PyPI: {why}"
     if options.plots and (why := wheels.install(wheels.PLOTTING, options.build)):
         print(f"compare: matplotlib cannot be had from PyPI, so there will be no plots: {why}", file=sys.stderr)
     packages = [word for name in options.libraries if libraries.missing(name, options.build)
                 for word in libraries.LIBRARIES[name].packages.split()]
     if not packages:
-        return
+        return refused
     sudo = [] if os.geteuid() == 0 else ["sudo"]
     subprocess.run([*sudo, "apt-get", "install", "-y", "--no-install-recommends", *packages], check=True)
     if os.path.isdir(options.build):
         # What an earlier configuration did not find is remembered otherwise.
         subprocess.run(["meson", "configure", options.build, "--clearcache"], check=True)
         subprocess.run(["meson", "setup", "--reconfigure", options.build], check=True, stdout=subprocess.DEVNULL)
+    return refused
 
 
 def build(options):
@@ -135,11 +138,10 @@ def report(options, made, seconds, rows, notes):
 def main():
     options = parse()
     job.leave_on_terminate()
-    if options.install:
-        install(options)
+    refused = install(options) if options.install else {}
     if not options.no_build and not options.report_only:
         build(options)
-    left_out = {library: libraries.missing(library, options.build) for library in options.libraries}
+    left_out = {library: refused.get(library) or libraries.missing(library, options.build) for library in options.libraries}
     chosen = [setting for setting in settings.SETTINGS
               if setting.library in options.libraries and not left_out[setting.library]
               and setting.transport in options.transports and (setting.quick or not options.quick)]
