@@ -8,6 +8,7 @@
 #include "executor/region_cache.h"
 #include "executor/route.h"
 #include "executor/waiting.h"
+#include "transports/piece_copy.h"
 #include "transports/transport.h"
 
 #include <atomic>
@@ -91,6 +92,7 @@ class Context {
   void use_board(Operation& operation, BoardUse use);
   // Whether the peer is a thread of this process that has its pointers.
   bool is_thread(const Group& group, int peer) const;
+  transport::PieceCopy& copies_to_peers() { return copies_; }
   // Goes on with a step at peers' buffers. True: something was done.
   bool work(Operation& operation);
   // Ranks seem to have made different calls: the service threads compare their records.
@@ -218,6 +220,7 @@ class Context {
   std::vector<Operation*> mapping_;             // entering, until what was announced is mapped
   std::vector<Operation*> working_;             // with steps at peers' buffers
   RegionCache regions_;
+  transport::PieceCopy copies_;                 // into what other ranks load
   enum class Readable : std::uint8_t { untried, yes, no };
   std::vector<Readable> readable_;              // by world rank: its process's memory
   std::unordered_set<std::uint64_t> retired_;   // communicators destroyed here

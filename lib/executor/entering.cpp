@@ -304,7 +304,10 @@ void Context::take_schedule(Operation& operation, Reach reach) {
     if (group.staging.state == Staging::State::none) return set_up_staging(operation);
     if (group.staging.state == Staging::State::failed) operation.plan = operation.plans->unstaged;
   }
-  operation.staging = group.staging.at.data();
+  if (const std::size_t staged = operation.plan->schedule.staging * operation.element_bytes; staged > 0) {
+    operation.staging = group.staging.at.data();
+    operation.staging_from = group.staging.take(staged);
+  }
   ++group.reached[std::size_t(reach)];
   const Plan& plan = *operation.plan;
   operation.exposed = plan.schedule.peers_inputs || plan.schedule.peers_outputs;

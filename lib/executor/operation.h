@@ -148,7 +148,8 @@ struct Operation {
   schedule::Reach reach = schedule::Reach::none;  // by the announcements
   bool settled = false;                  // all ranks are known to have it
   bool sets_up_staging = false;          // with that reach, before it begins
-  std::byte* const* staging = nullptr;   // by rank, where the chosen schedule needs it
+  std::byte* const* staging = nullptr;   // by rank, where the chosen schedule needs it,
+  std::size_t staging_from = 0;          // and the byte of it that is its first
   bool exposed = false;                  // peers may be at this rank's buffers
 
   // Where this rank's input really is.
@@ -198,7 +199,7 @@ struct Operation {
     }
     return nullptr;
   }
-  std::byte* at_staging(int owner, std::size_t offset) const { return staging[owner] + offset * element_bytes; }
+  std::byte* at_staging(int owner, std::size_t offset) const { return staging[owner] + staging_from + offset * element_bytes; }
   int own_rank() const;
   const PeerBuffer& buffer_of(const schedule::Slice& slice, int owner) const {
     const PeerBuffers& its = buffers[std::size_t(owner)];

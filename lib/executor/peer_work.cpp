@@ -131,7 +131,7 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
     fold_block(operation, dest, n, [&](int rank, std::byte* landing) { return operand_of(operation, operands, rank, landing); });
     if (!everywhere) continue;
     for (int rank = 0; rank < operation.group->size(); ++rank) {
-      if (rank != me) std::memcpy(operation.at_peer(into, rank), dest, n * element);
+      if (rank != me) operation.group->context.copies_to_peers().copy(operation.at_peer(into, rank), dest, n * element);
     }
   }
 }

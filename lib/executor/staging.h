@@ -5,6 +5,7 @@
 #include "executor/peer_buffers.h"
 #include "transports/region.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,8 +13,12 @@
 
 namespace anello::executor {
 
-// Of each rank. In the caches of all ranks that share them, for as many as machines have processors.
-inline constexpr std::size_t kStagingBytes = 1024 * 1024;
+// Of each rank: all together in the larger caches, and more than the smaller ones hold, so that what comes round again has
+// left those of who loaded it.
+inline std::size_t staging_bytes(int ranks) {
+  constexpr std::size_t kMiB = 1024 * 1024, kTogether = 8 * kMiB;
+  return std::clamp(kTogether / static_cast<std::size_t>(ranks) / kMiB * kMiB, kMiB, 4 * kMiB);
+}
 
 struct Staging {
   enum class State : std::uint8_t { none, ready, failed };  // alike on all ranks
@@ -30,7 +35,18 @@ struct Staging {
     at.clear();
   }
 
+  // Where this many bytes are taken for the next call, the same on all ranks.
+  std::size_t take(std::size_t wanted) {
+    constexpr std::size_t kLine = 64;
+    const std::size_t whole = (wanted + kLine - 1) / kLine * kLine;
+    const std::size_t from = next + whole <= bytes ? next : 0;
+    next = from + whole;
+    return from;
+  }
+
   State state = State::none;
+  std::size_t bytes = 0;  // of each rank
+  std::size_t next = 0;   // free from there on
   std::byte* own = nullptr;
   std::vector<AnnouncedBuffer> places;                              // by rank, as they said
   std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // of those in other processes

@@ -1,7 +1,7 @@
 #pragma once
 // The sending end of a ring. Called by the sending rank only, one thread at a time. The position that it reads from
 // the receiver is bounded before use: a mad neighbour makes it corrupt(), never an access outside the ring.
-#include "transports/shm/piece_copy.h"
+#include "transports/piece_copy.h"
 #include "transports/shm/ring.h"
 
 namespace anello::transport {

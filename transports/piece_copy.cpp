@@ -1,4 +1,4 @@
-#include "transports/shm/piece_copy.h"
+#include "transports/piece_copy.h"
 
 #include "base/clock.h"
 
@@ -10,6 +10,8 @@
 
 namespace anello::transport {
 namespace {
+
+constexpr std::size_t kPieceBytes = 64 * 1024;
 
 #if defined(__SSE2__)
 
@@ -42,6 +44,11 @@ void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
 }  // namespace
 
 void PieceCopy::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  for (; bytes > kPieceBytes; to += kPieceBytes, from += kPieceBytes, bytes -= kPieceBytes) copy_piece(to, from, kPieceBytes);
+  copy_piece(to, from, bytes);
+}
+
+void PieceCopy::copy_piece(std::byte* to, const std::byte* from, std::size_t bytes) {
 #if defined(__SSE2__)
   const bool aligned = reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
   if (bytes >= kWorthwhile && aligned) {

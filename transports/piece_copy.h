@@ -1,6 +1,6 @@
 #pragma once
-// Copies a payload into a ring, in the way that suits where the two processors stand just now. Where they share a cache,
-// an ordinary copy leaves the bytes where the reader finds them soonest. Where they do not (and a virtual machine moves
+// Copies a payload to where another processor will load it, in the way that suits where the two stand just now. Where they
+// share a cache, an ordinary copy leaves the bytes where the reader finds them soonest. Where they do not (and a virtual machine moves
 // its processors between the two cases from second to second), every line of an ordinary copy is first fetched from the
 // reader's cache, and then by the reader from this one's: 10 to 20 times slower than past the caches, through memory.
 // So the ordinary way is timed now and then, and given up for a while when it is slow.
@@ -14,6 +14,7 @@ class PieceCopy {
   void copy(std::byte* to, const std::byte* from, std::size_t bytes);
 
  private:
+  void copy_piece(std::byte* to, const std::byte* from, std::size_t bytes);
   int streamed_left_ = 0;   // pieces to copy past the caches before the ordinary way is tried again
   unsigned pieces_ = 0;
 };
