@@ -2,9 +2,16 @@
 #include "schedule/tuning.h"
 #include "tune/choice.h"
 #include "tune/dense.h"
+#include "tune/others.h"
 #include "tune/wire.h"
 
 #include <catch2/catch.hpp>
+
+#include <csignal>
+#include <ctime>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace anello;
 using namespace anello::tune;
@@ -115,6 +122,28 @@ TEST_CASE("a size is wrong where the next one, or another way, takes less by mor
   CHECK((!found[1].is_right() && found[1].over_next == Approx(12 / 10.5)));
   CHECK((found[2].is_right() && found[3].is_right() && found[3].over_next == 0 && found[3].best == kLibrary));
   CHECK_THAT(print(found), Catch::Contains("SLOWER THAN THE NEXT SIZE") && Catch::Contains("SLOWER THAN THE BEST WAY"));
+}
+
+TEST_CASE("other programs' share of the processors is told, and what they did not take is not") {
+  const auto burn = [](double seconds) {
+    const std::clock_t end = std::clock() + std::clock_t(seconds * CLOCKS_PER_SEC);
+    while (std::clock() < end) {
+    }
+  };
+  const Others others;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    burn(0.5);
+    ::pause();  // its time is not this process's until it has been waited for
+    ::_exit(0);
+  }
+  burn(0.5);
+  const double with_child = others.share();
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  const double without = others.share();
+  CHECK(with_child > without);
+  CHECK((without >= 0 && with_child <= 1));
 }
 
 TEST_CASE("jobs and what is measured travel as they are") {
