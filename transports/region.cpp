@@ -129,22 +129,35 @@ std::byte* make_region(std::size_t bytes, const RegionWish& wish) {
   return base;
 }
 
-bool free_region(void* base) {
+namespace {
+
+// Out of the table and this process. Without a descriptor: no such region was made here.
+Region take_out(void* base) {
   Table& all = table();
   Region region;
   {
     const std::lock_guard held(all.mutex);
     const auto found = all.made.find(static_cast<const std::byte*>(base));
-    if (found == all.made.end() || found->second.registered) return false;
+    if (found == all.made.end() || found->second.registered) return region;
     region = std::move(found->second);
     all.made.erase(found);
     all.version.fetch_add(1, std::memory_order_release);
   }
-  // A forked child has the mapping, and the pages are its parent's.
-  if (!in_forked_child()) give_pages_back(region.memory.get(), 0, region.bytes);
   ::munmap(base, region.bytes);
+  return region;
+}
+
+}  // namespace
+
+bool free_region(void* base) {
+  const Region region = take_out(base);
+  if (!region.memory) return false;
+  // A forked child had the mapping, but the pages are its parent's.
+  if (!in_forked_child()) give_pages_back(region.memory.get(), 0, region.bytes);
   return true;
 }
+
+void leave_region(void* base) { take_out(base); }
 
 namespace {
 

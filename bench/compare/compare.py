@@ -2,11 +2,8 @@
 
 import argparse
 import datetime
-import hashlib
 import json
 import os
-import platform
-import random
 import shlex
 import subprocess
 import sys
@@ -14,10 +11,15 @@ import time
 
 import job
 import libraries
+import machine
+import measure
+import plan
+import plots
+import settings
 import table
+import wheels
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SIZES = "8,4KiB,256KiB,16MiB,256MiB"
 
 
 def byte_count(text):
@@ -31,44 +33,62 @@ def byte_count(text):
 def parse():
     parser = argparse.ArgumentParser(prog="bench/compare/compare", description=__doc__, epilog="""
         untouched: the calls of a batch follow each other on the buffer as it is; dirty: every rank rewrites its
-        buffer before each call (that time is subtracted). Medians over rounds of each library's best setting. ~: other
-        processes disturbed all rows of some library; the figures are then the fastest batches. ?: the same, and the
-        processors lay differently, so that ratios mean little. Every result is verified.""")
-    parser.add_argument("--quick", action="store_true", help="3 rounds, short windows, only the usually best settings")
-    parser.add_argument("--ranks", default="2", help="list, default 2")
-    parser.add_argument("--sizes", default=SIZES, help=f"list in bytes, KiB or MiB, default {SIZES}")
+        buffer before each call (that time is subtracted). Medians over rounds of each library's best setting, and of
+        ratios within a round. ~: other processes disturbed all rows of a library; fastest batches are then compared.
+        ?: the same, and the processors lay differently, so that ratios mean little. Every result is verified.""")
+    parser.add_argument("--quick", action="store_true",
+                        help="3 rounds, short windows, few sizes, only the usually best settings: under 10 minutes")
+    parser.add_argument("--ranks", help="list, default 2,4,8; with --collectives 2,4")
+    parser.add_argument("--sizes", help="list in bytes, KiB or MiB; default 4 B to 1 GiB at 2 ranks, fewer at more")
+    parser.add_argument("--operations", help="list, default allreduce: " + ", ".join(plan.COLLECTIVES))
+    parser.add_argument("--collectives", action="store_true", help="all but allreduce, against the MPI peers; 2 and 4 ranks")
     parser.add_argument("--transports", default="shm,tcp", help="default shm,tcp")
-    parser.add_argument("--libraries", default=",".join(libraries.PROGRAMS), help="default all")
+    parser.add_argument("--libraries", default=",".join(libraries.LIBRARIES),
+                        help="default all; \"ceilings\" are what is no library")
     parser.add_argument("--rounds", type=int, help="default 5, with --quick 3")
     parser.add_argument("--seed", type=int, default=1, help="of the order within a round")
     parser.add_argument("--repeats", type=int, help="of a disturbed sample, at most; default 2, with --quick 1")
     parser.add_argument("--minutes", type=float,
-                        help="once the first round is complete, stop when this is over; with --quick 2.7")
+                        help="once the first round is complete, stop when this is over; with --quick 9")
     parser.add_argument("--out", help="JSON file of all rows; rows already there are not measured again")
+    parser.add_argument("--report-only", action="store_true", help="measure nothing: all rows of --out, of whatever build")
     parser.add_argument("--markdown", help="file for the tables with command, machine, date and versions")
     parser.add_argument("--targets", action="store_true", help="exit with 1 where a stated target is missed")
-    parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="build directory, default build")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"), type=os.path.abspath,
+                        help="build directory, default build")
     parser.add_argument("--no-build", action="store_true", help="do not bring the build up to date first")
-    parser.add_argument("--install", action="store_true", help="install the Debian packages of missing peers")
+    parser.add_argument("--install", action="store_true",
+                        help="install missing peers: Debian packages, and wheels below the build folder")
+    parser.add_argument("--plots", help="folder for plots of time and ratios as SVG")
     options = parser.parse_args()
-    options.ranks = [int(item) for item in options.ranks.split(",")]
-    options.sizes = sorted({byte_count(item) for item in options.sizes.split(",")})
+    options.ranks = [int(item) for item in (options.ranks or ("2,4" if options.collectives else "2,4,8")).split(",")]
+    options.operations = list(plan.COLLECTIVES) if options.collectives else (options.operations or "allreduce").split(",")
+    if set(options.operations) - {"allreduce", *plan.COLLECTIVES}:
+        parser.error("operations are allreduce, " + ", ".join(plan.COLLECTIVES))
+    options.sizes = sorted({byte_count(item) for item in options.sizes.split(",")}) if options.sizes else []
     options.transports = options.transports.split(",")
-    options.libraries = options.libraries.split(",")
+    options.libraries = [name for item in options.libraries.split(",")
+                         for name in (libraries.CEILINGS if item == "ceilings" else (item,))]
     options.rounds = options.rounds or (3 if options.quick else 5)
     options.repeats = options.repeats if options.repeats is not None else (1 if options.quick else 2)
-    options.minutes = options.minutes or (2.7 if options.quick else None)
-    unknown = [item for item in options.libraries if item not in libraries.PROGRAMS]
+    options.minutes = options.minutes or (9 if options.quick else None)
+    unknown = [item for item in options.libraries if item not in libraries.LIBRARIES]
     if unknown or min(options.ranks) < 2 or max(options.ranks) > 64 or set(options.transports) - {"shm", "tcp"}:
-        parser.error("libraries are " + ", ".join(libraries.PROGRAMS) + "; ranks 2 to 64; transports shm and tcp")
+        parser.error("libraries are " + ", ".join(libraries.LIBRARIES) + "; ranks 2 to 64; transports shm and tcp")
     if any(size % 4 or not 4 <= size < 1 << 33 for size in options.sizes):
         parser.error("sizes are multiples of 4 below 8 GiB")
     return options
 
 
 def install(options):
-    packages = [word for library in options.libraries if libraries.missing(library, options.build)
-                for word in libraries.PROGRAMS[library][2].split()]
+    for name in options.libraries:
+        wheel = libraries.LIBRARIES[name].wheel
+        if wheel and (why := wheels.install(wheel, options.build)):
+            print(f"compare: {name} cannot be had from PyPI: {why}", file=sys.stderr)
+    if options.plots and (why := wheels.install(wheels.PLOTTING, options.build)):
+        print(f"compare: matplotlib cannot be had from PyPI, so there will be no plots: {why}", file=sys.stderr)
+    packages = [word for name in options.libraries if libraries.missing(name, options.build)
+                for word in libraries.LIBRARIES[name].packages.split()]
     if not packages:
         return
     sudo = [] if os.geteuid() == 0 else ["sudo"]
@@ -82,206 +102,67 @@ def install(options):
 def build(options):
     if not os.path.isfile(os.path.join(options.build, "build.ninja")):
         subprocess.run(["meson", "setup", options.build, ROOT], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["ninja", "-C", options.build, "--quiet"], check=True)
+    # Not the whole build: what is measured, and what starts it.
+    listed = subprocess.run(["meson", "introspect", options.build, "--targets"], stdout=subprocess.PIPE, check=True)
+    wanted = [os.path.relpath(path, os.path.abspath(options.build)) for target in json.loads(listed.stdout)
+              if target["name"] == "anellorun" or os.path.join("bench", "compare") in target["defined_in"]
+              for path in target["filename"]]
+    done = subprocess.run(["ninja", "-C", options.build, "--quiet", *wanted], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"compare: {options.build} does not build:\n{done.stdout}")
 
 
-def available_memory():
-    with open("/proc/meminfo", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return 1 << 40
-
-
-def digest(setting, build_directory):
-    """Rows of another build of a loop, or of Anello, are not taken over from an earlier run."""
-    total = hashlib.sha256(repr(setting).encode())
-    paths = [libraries.loop_program(setting.library, build_directory)]
-    if setting.library == "Anello":
-        paths += [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(build_directory, "lib"))
-                  for name in sorted(names) if name.startswith("libanello.so.")]
-    for path in paths:
-        with open(path, "rb") as file:
-            total.update(file.read())
-    return total.hexdigest()[:12]
-
-
-def others_now():
-    """Processors that are in use while this process only looks."""
-    def used():
-        with open("/proc/stat", encoding="ascii") as file:
-            fields = [int(word) for word in file.readline().split()[1:9]]
-        return fields[0] + fields[1] + fields[2] + fields[7]
-    before, begin = used(), time.monotonic()
-    time.sleep(0.2)
-    return (used() - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - begin)
-
-
-class Run:
-    """Measures the plan, cell by cell: a cell is a setting with a number of ranks in a round, all sizes."""
-
-    def __init__(self, options):
-        self.options = options
-        self.window = 0.08 if options.quick else 0.3
-        self.stored = {"rows": {}, "failures": {}}  # rows: by cell
-        self.failed = {}  # (setting key, ranks): why; not tried again in this run
-        self.usual = None  # see table.usual_line
-        self.seen = []
-        self.begin = time.monotonic()
-        self.cut = ""
-        if options.out and os.path.exists(options.out):
-            with open(options.out, encoding="utf-8") as file:
-                self.stored = json.load(file)
-
-    def plan(self, settings):
-        cells = []
-        for number in range(self.options.rounds):
-            of_round = []
-            for setting in settings:
-                for ranks in self.options.ranks:
-                    sizes = [size for size in self.options.sizes if setting.takes(size, ranks)]
-                    if sizes:
-                        of_round.append((number, setting, ranks, sizes))
-            random.Random(self.options.seed * 1000 + number).shuffle(of_round)
-            cells += of_round
-        return cells
-
-    def key(self, cell):
-        number, setting, ranks, sizes = cell
-        return "|".join([str(number), setting.key, str(ranks), ",".join(map(str, sizes)), str(self.window),
-                         digest(setting, self.options.build)])
-
-    def save(self):
-        if not self.options.out:
-            return
-        with open(self.options.out + ".new", "w", encoding="utf-8") as file:
-            json.dump(self.stored, file)
-        os.replace(self.options.out + ".new", self.options.out)
-
-    def behind(self, share):
-        """Whether the time that --minutes allows for this share of the cells is over."""
-        return self.options.minutes is not None and time.monotonic() - self.begin > 60 * self.options.minutes * share
-
-    def settle(self):
-        """Waits, within reason, until other processes leave the processors alone."""
-        patience = time.monotonic() + (1 if self.options.quick else 10)
-        while others_now() > table.QUIET and time.monotonic() < patience:
-            pass
-
-    def measure(self, cell, share):
-        _, setting, ranks, sizes = cell
-        best = {}
-        for _ in range(1 + self.options.repeats):
-            arguments = ["--window", str(self.window)]
-            if self.usual:
-                arguments += ["--line", f"{self.usual:.1f}"]
-            self.settle()
-            limit = int(20 + 60 * ranks * sum(sizes) / (1 << 30))
-            try:
-                rows = job.run(setting, ranks, sizes, self.options.build, limit, arguments)
-            except job.JobFailed as failure:
-                rows = failure.rows
-                self.failed[(setting.key, ranks)] = str(failure)
-            for row in rows:
-                row.update(library=setting.library, setting=setting.name, transport=setting.transport)
-            self.seen += rows
-            self.usual = table.usual_line(self.seen)
-            for row in rows:
-                case = (row["bytes"], row["dirty"])
-                if case not in best or table.loudness(row, self.usual) < table.loudness(best[case], self.usual):
-                    best[case] = row
-            sizes = sorted({case[0] for case, row in best.items() if table.loudness(row, self.usual) > 0})
-            if not sizes or (setting.key, ranks) in self.failed or self.behind(share):
-                break
-        return list(best.values())
-
-    def all(self, settings):
-        cells = self.plan(settings)
-        rows = []
-        for index, cell in enumerate(cells):
-            number, setting, ranks, _ = cell
-            if number > 0 and self.behind(1):
-                self.cut = f"the time was over in round {number + 1} of {self.options.rounds}"
-                break
-            key = self.key(cell)
-            if key not in self.stored["rows"] and (setting.key, ranks) not in self.failed:
-                progress(f"[{index + 1}/{len(cells)}] round {number + 1}: {setting.key}, {ranks} ranks"
-                         f" ({time.monotonic() - self.begin:.0f} s)")
-                measured = self.measure(cell, (index + 1) / len(cells))
-                if (setting.key, ranks) not in self.failed:
-                    self.stored["rows"][key] = measured
-                    self.save()
-                else:
-                    rows += measured
-            rows += self.stored["rows"].get(key, [])
-        progress("")
-        return rows
-
-
-def progress(text):
-    if sys.stderr.isatty():
-        print(f"\r{text:<100}", end="" if text else "\r", file=sys.stderr, flush=True)
-    elif text:
-        print(text, file=sys.stderr, flush=True)
-
-
-def machine():
-    model = "unknown processor"
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        for line in file:
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
-    congestion = "/proc/sys/net/ipv4/tcp_congestion_control"
-    control = open(congestion, encoding="ascii").read().strip() if os.path.exists(congestion) else "unknown"
-    return (f"{model}, {len(os.sched_getaffinity(0))} processors, Linux {platform.release()}, "
-            f"TCP congestion control {control}")
+def report(options, made, seconds, rows, notes):
+    """The tables, and what one must know to judge them, on standard output and as Markdown."""
+    usual = table.usual_line(rows)
+    loud = sum(table.loudness(row, usual) > 0 for row in rows)
+    results = table.figures(rows)
+    shown = table.verdict_tables(results, made) + table.library_tables(results)
+    facts = [f"Command: bench/compare/compare {shlex.join(sys.argv[1:])}", f"Machine: {machine.text()}",
+             f"Date: {datetime.datetime.now().astimezone().isoformat(timespec='minutes')}, {seconds:.0f} s",
+             "Versions: " + "; ".join(sorted({row["version"] for row in rows
+                                        if row["library"] not in libraries.CEILINGS})),
+             f"{len(rows)} rows, all results verified; {loud} disturbed"
+             + (f"; a cache line between the processors: {usual:.0f} ns" if usual else "")]
+    print("\n\n".join(table.as_text(*item) for item in shown), end="\n\n")
+    print("\n".join(facts + notes))
+    if options.markdown:
+        with open(options.markdown, "w", encoding="utf-8") as file:
+            file.write("\n\n".join(table.as_markdown(*item) for item in shown))
+            file.write("\n\n" + "\n".join(f"- {text}" for text in facts + notes) + "\n")
 
 
 def main():
     options = parse()
+    job.leave_on_terminate()
     if options.install:
         install(options)
-    if not options.no_build:
+    if not options.no_build and not options.report_only:
         build(options)
     left_out = {library: libraries.missing(library, options.build) for library in options.libraries}
-    settings = [setting for setting in libraries.SETTINGS
-                if setting.library in options.libraries and not left_out[setting.library]
-                and setting.transport in options.transports and (setting.quick or not options.quick)]
-    memory = available_memory()
-    # A buffer, and up to as much scratch within the library, with a quarter left for everybody else.
-    too_large = [size for size in options.sizes if 2 * size * max(options.ranks) > 0.75 * memory]
-    options.sizes = [size for size in options.sizes if size not in too_large]
-
+    chosen = [setting for setting in settings.SETTINGS
+              if setting.library in options.libraries and not left_out[setting.library]
+              and setting.transport in options.transports and (setting.quick or not options.quick)]
+    cells, too_large = plan.cells(options, chosen, machine.available_memory())
     begin = time.monotonic()
-    run = Run(options)
-    rows = run.all(settings)
-    processors = len(os.sched_getaffinity(0))
-    made = table.tables(table.figures(rows), processors)
+    run = measure.Run(options)
+    rows = run.stored_rows() if options.report_only else run.all(cells)
+    if not rows:
+        sys.exit("compare: nothing was measured: " + "; ".join([*run.failed.values(), *left_out.values()]))
     notes = [f"Left out: {library}: {why}" for library, why in left_out.items() if why]
     notes += [f"Left out: {table.size_text(size)}: needs more memory than is free" for size in too_large]
     notes += [f"Cut short: {run.cut}"] if run.cut else []
     notes += [f"Failed: {key}, {ranks} ranks: {why}" for (key, ranks), why in run.failed.items()]
-    versions = sorted({row["version"] for row in rows})
-    usual = table.usual_line(rows)
-    loud = sum(table.loudness(row, usual) > 0 for row in rows)
-    facts = [f"Command: bench/compare/compare {shlex.join(sys.argv[1:])}", f"Machine: {machine()}",
-             f"Date: {datetime.datetime.now().astimezone().isoformat(timespec='minutes')}, "
-             f"{time.monotonic() - begin:.0f} s", "Versions: " + "; ".join(versions),
-             f"{len(rows)} rows, all results verified; {loud} disturbed"
-             + (f"; a cache line between the processors: {usual:.0f} ns" if usual else "")]
-    for title, header, lines, _ in made:
-        print(table.as_text(title, header, lines), end="\n\n")
-    print("\n".join(facts + notes))
-    missed = [text for *_, misses in made for text in misses]
+    made = table.verdicts(table.figures(rows), machine.processors())
+    report(options, made, time.monotonic() - begin, rows, notes)
+    if options.plots:
+        facts = f"{machine.text()}; {datetime.date.today().isoformat()}"
+        print(plots.write(table.figures(rows), made, options.plots, facts, options.build) or f"Plots: {options.plots}")
+    missed = table.missed(made)
     if options.targets:
         print("\n".join(f"Target missed: {text}" for text in missed) or "All targets met.")
-    if options.markdown:
-        with open(options.markdown, "w", encoding="utf-8") as file:
-            file.write("\n\n".join(table.as_markdown(title, header, lines) for title, header, lines, _ in made))
-            file.write("\n\n" + "\n".join(f"- {text}" for text in facts + notes) + "\n")
-    anello_failed = any(key.startswith("Anello/") for key, _ in run.failed)
-    return 1 if anello_failed or not rows or (options.targets and missed) else 0
+    own_failed = any(key.split("/")[0] in libraries.OWN for key, _ in run.failed)
+    return 1 if own_failed or (options.targets and missed) else 0
 
 
 if __name__ == "__main__":

@@ -1,17 +1,22 @@
 """One run of one setting: starts the ranks, bounds their time, ends what is left by process id, reads the rows."""
 
+import glob
 import json
 import os
+import re
 import shutil
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
 import libraries
 
 MEETING_BYTES = 32768  # at least sizeof(Page) in peers/meeting.h
+# Of MPICH, Open MPI, Intel MPI, and libfabric (oneCCL).
+_SEGMENT = re.compile(r"mpich_shm_|sm_segment\.|vader_segment\.|Intel_MPI_|\d+:\d+:\d+$")
 RANK_STRIDE = 128
 PID_OFFSET = 8
 
@@ -22,6 +27,11 @@ class JobFailed(Exception):
     def __init__(self, reason, rows):
         super().__init__(reason)
         self.rows = rows
+
+
+def leave_on_terminate():
+    """So that ranks are ended and temporary things removed also where a run is terminated, not only interrupted."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def _rows(path):
@@ -70,8 +80,27 @@ def _end(processes, meeting, ranks):
                 pass
 
 
-def run(setting, ranks, sizes, build, limit, loop_arguments=()):
+def _sweep(begin):
+    """Removes what libraries that were ended left in shared memory since begin: by their names, and used by nobody."""
+    left = [os.path.join("/dev/shm", name) for name in os.listdir("/dev/shm") if _SEGMENT.match(name)]
+    left = [path for path in left if os.path.exists(path) and os.stat(path).st_ctime >= begin]
+    if not left:
+        return
+    used = ""
+    for maps in glob.glob("/proc/[0-9]*/maps"):
+        try:
+            with open(maps, encoding="utf-8", errors="replace") as file:
+                used += file.read()
+        except OSError:
+            pass  # ended meanwhile
+    for path in left:
+        if f"{path}\n" not in used:
+            os.unlink(path)
+
+
+def run(setting, ranks, sizes, build, limit, loop_arguments=(), commands=libraries.commands):
     """The rows that the loop reported, one a size and variant. Raises JobFailed with the end of its output."""
+    begin = time.time()
     directory = _temporary_directory()
     try:
         meeting = os.path.join(directory, "meeting")
@@ -86,7 +115,7 @@ def run(setting, ranks, sizes, build, limit, loop_arguments=()):
         timed_out = False
         with open(os.path.join(directory, "output"), "w+b") as output:
             try:
-                for command, environment in libraries.commands(setting, ranks, build, arguments):
+                for command, environment in commands(setting, ranks, build, arguments):
                     processes.append(subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
                                                       stdout=output, stderr=subprocess.STDOUT))
                 deadline = time.monotonic() + limit
@@ -102,8 +131,10 @@ def run(setting, ranks, sizes, build, limit, loop_arguments=()):
             text = output.read().decode(errors="replace").strip()
         failed = [process.returncode for process in processes if process.returncode != 0]
         if failed or timed_out:
+            _sweep(begin)
             reason = f"no end after {limit} s" if timed_out else f"exit code {failed[0]}"
-            raise JobFailed(f"{reason}: {text[-600:]}", _rows(out))
+            words = " ".join(re.sub(r"[=-]{4,}", " ", text).split())  # without the rules that launchers draw
+            raise JobFailed(f"{reason}: {words[-400:]}", _rows(out))
         return _rows(out)
     finally:
         shutil.rmtree(directory, ignore_errors=True)

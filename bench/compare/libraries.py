@@ -1,145 +1,142 @@
-"""The libraries that are compared and their settings: how each is started over each transport.
-
-Every setting below was tried on this benchmark (2 virtual processors, Linux 6.18, Debian 12: Open MPI 4.1.4, MPICH
-4.0.2 with UCX 1.13.1, Gloo of May 2022); README.md has what was found. A library may have several settings, since
-none is best at all sizes; the table reports the best of them at each size, as a patient user would configure it.
-All ranks are pinned by the loop itself, rank r to processor r modulo their number, so launchers do not bind.
-"""
+"""The libraries that are compared: what their loops are, and the command that starts one."""
 
 import dataclasses
 import os
 import shutil
 
+import machine
+import wheels
+
+PEERS = wheels.PEERS
+
 
 @dataclasses.dataclass(frozen=True)
-class Setting:
-    library: str
-    name: str  # unique within library and transport
-    transport: str  # "shm" or "tcp"
-    environment: tuple = ()  # (name, value) pairs
-    arguments: tuple = ()  # of the launcher
-    loop: tuple = ()  # of the loop
-    smallest: int = 0  # sizes outside these bounds, in bytes, are left to other settings: known not to be best
-    largest: int = 1 << 62
-    most_ranks: int = 64  # more ranks than this are left out: known to crawl
-    quick: bool = True  # part of --quick
-
-    @property
-    def key(self):
-        return f"{self.library}/{self.name}/{self.transport}"
-
-    def takes(self, size, ranks):
-        return self.smallest <= size <= self.largest and ranks <= self.most_ranks
+class Library:
+    program: str  # of the loop: a target of Meson, or "" for that of the wheel
+    launcher: str = ""  # "" where ranks are started as they are
+    packages: str = ""  # of Debian, that the loop and its launcher come from
+    wheel: wheels.Wheel = None
+    limit: bool = False  # a ceiling: no library
 
 
-# Programs, and the Debian packages that the loop and its launcher come from.
-PROGRAMS = {
-    "Anello": ("anello_loop", "anellorun", ""),
-    "Open MPI": ("openmpi_loop", "mpirun.openmpi", "libopenmpi-dev openmpi-bin"),
-    "MPICH": ("mpich_loop", "mpiexec.hydra", "libmpich-dev mpich"),
-    "Gloo": ("gloo_loop", "", "libgloo-dev"),
+LIBRARIES = {
+    "Anello": Library("anello_loop", "anellorun"),
+    "Anello mapped": Library("anello_loop", "anellorun"),
+    "Open MPI": Library("openmpi_loop", "mpirun.openmpi", "libopenmpi-dev openmpi-bin"),
+    "MPICH": Library("mpich_loop", "mpiexec.hydra", "libmpich-dev mpich"),
+    "Gloo": Library("gloo_loop", packages="libgloo-dev"),
+    "Open MPI 5": Library("", "mpirun", wheel=wheels.WHEELS["Open MPI 5"]),
+    "MPICH 5": Library("", "mpiexec", wheel=wheels.WHEELS["MPICH 5"]),
+    "Intel MPI": Library("", "mpiexec.hydra", wheel=wheels.WHEELS["Intel MPI"]),
+    "oneCCL": Library("", wheel=wheels.WHEELS["oneCCL"]),
+    "PyTorch gloo": Library("", wheel=wheels.WHEELS["PyTorch gloo"]),
+    # Not libraries: what the machine allows.
+    "private": Library("ceilings", limit=True),
+    "direct": Library("ceilings", limit=True),
+    "line": Library("ceilings", limit=True),
+    "copy": Library("ceilings", limit=True),
+    "one way": Library("ceilings", limit=True),
+    "one way (reno)": Library("ceilings", limit=True),
+    "duplex": Library("ceilings", limit=True),
+    "duplex (reno)": Library("ceilings", limit=True),
 }
-
-KIB = 1024
-MIB = 1024 * KIB
-
-# Requests of 32 MiB and more then stay on the heap instead of being mapped, and faulted in, anew at each call. Open
-# MPI and MPICH allocate scratch per call.
-KEEP_SCRATCH = (("MALLOC_MMAP_THRESHOLD_", "4294967296"), ("MALLOC_TRIM_THRESHOLD_", "4294967296"),
-                ("MALLOC_TOP_PAD_", "16777216"))
+OWN = ("Anello", "Anello mapped")
+COMPLETE = (*OWN, "Open MPI", "MPICH", "Open MPI 5", "MPICH 5", "Intel MPI")  # their loops know every operation
+CEILINGS = tuple(name for name, library in LIBRARIES.items() if library.limit)
+PEER_NAMES = tuple(name for name in LIBRARIES if name not in OWN + CEILINGS)
 
 
-def mca(**values):
-    words = []
-    for name, value in values.items():
-        words += ["--mca", name, str(value)]
-    return tuple(words)
-
-
-# Open MPI refuses UCX on machines without its favourite adapters unless told otherwise.
-UCX = mca(pml="ucx", opal_common_ucx_tls="any", opal_common_ucx_devices="any")
-
-UCX_SHM = (("UCX_TLS", "self,sysv,posix,cma"),)
-UCX_TCP = (("UCX_TLS", "self,tcp"), ("UCX_NET_DEVICES", "lo"))
-NO_SHM = (("MPIR_CVAR_NOLOCAL", "1"),)  # MPICH then treats ranks of one host as remote: all goes through UCX.
-VADER = mca(pml="ob1", btl="self,vader")
-BTL_TCP = mca(pml="ob1", btl="self,tcp", btl_tcp_if_include="lo")
-RELEASE_GATHER = (("MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM", "release_gather"),
-                  ("MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE", "65536"), ("MPIR_CVAR_COLLECTIVE_FALLBACK", "silent"))
-
-SETTINGS = [
-    Setting("Anello", "default", "shm", (("ANELLO_TRANSPORT", "shm"),)),
-    Setting("Anello", "default", "tcp", (("ANELLO_TRANSPORT", "tcp"),)),
-    Setting("Open MPI", "vader", "shm", (), VADER, largest=16 * MIB),
-    Setting("Open MPI", "vader, kept scratch", "shm", KEEP_SCRATCH, VADER, smallest=4 * MIB),
-    Setting("Open MPI", "ucx, kept scratch", "shm", KEEP_SCRATCH + UCX_SHM, UCX, quick=False),
-    Setting("MPICH", "default", "shm", quick=False),
-    Setting("MPICH", "release-gather", "shm", RELEASE_GATHER, largest=64 * MIB,
-            most_ranks=2),
-    Setting("MPICH", "posix, kept scratch", "shm", KEEP_SCRATCH + UCX_SHM, quick=False),
-    Setting("MPICH", "ucx, kept scratch", "shm", KEEP_SCRATCH + UCX_SHM + NO_SHM),
-    Setting("Open MPI", "tcp", "tcp", (), BTL_TCP, largest=16 * MIB),
-    Setting("Open MPI", "tcp, kept scratch", "tcp", KEEP_SCRATCH, BTL_TCP, smallest=16 * MIB, quick=False),
-    Setting("Open MPI", "ucx, kept scratch", "tcp", KEEP_SCRATCH + UCX_TCP, UCX),
-    Setting("MPICH", "ucx, kept scratch", "tcp", KEEP_SCRATCH + UCX_TCP + NO_SHM),
-    Setting("Gloo", "ring", "tcp", loop=("--setting", "ring"), quick=False),
-    Setting("Gloo", "bcube", "tcp", loop=("--setting", "bcube"), quick=False),
-    Setting("Gloo", "ring_chunked", "tcp", loop=("--setting", "ring_chunked"), smallest=4 * MIB),
-    Setting("Gloo", "halving_doubling", "tcp", loop=("--setting", "halving_doubling")),
-    # Polling in the calling thread is Gloo's fastest way for small messages; with large ones it hung. Up to 64 KiB it
-    # was seen to work.
-    Setting("Gloo", "halving_doubling+sync", "tcp", loop=("--setting", "halving_doubling+sync"), largest=64 * KIB,
-            most_ranks=2),
-]
-
-
-def launcher(library, build):
+def launcher(name, build):
     """The path of the launcher; None if it is missing, "" if the library needs none."""
-    name = PROGRAMS[library][1]
-    if not name:
+    library = LIBRARIES[name]
+    if not library.launcher:
         return ""
-    if library == "Anello":
-        for path in (os.path.join(build, "tools", name), os.path.join(build, "tools", name, name)):
+    if library.wheel:
+        path = os.path.join(wheels.root(library.wheel, build), "bin", library.launcher)
+        return path if os.path.isfile(path) else None
+    if name in OWN:
+        for path in (os.path.join(build, "tools", library.launcher),
+                     os.path.join(build, "tools", library.launcher, library.launcher)):
             if os.path.isfile(path):
                 return path
         return None
-    return shutil.which(name)
+    return shutil.which(library.launcher)
 
 
-def loop_program(library, build):
-    path = os.path.join(build, "bench", "compare", PROGRAMS[library][0])
+def loop_program(name, build):
+    library = LIBRARIES[name]
+    if library.wheel:
+        path = wheels.program(library.wheel, build)
+    else:
+        path = os.path.join(build, "bench", "compare", library.program)
     return path if os.path.isfile(path) else None
 
 
-def missing(library, build):
+def missing(name, build):
     """Why the library cannot be run, or "" where it can."""
-    package = PROGRAMS[library][2]
-    hint = f"apt-get install {package}, then configure again" if package else "build it first (tools/quickstart)"
-    if loop_program(library, build) is None:
-        return f"no {PROGRAMS[library][0]} in {build}: {hint}"
-    if launcher(library, build) is None:
-        return f"no {PROGRAMS[library][1]}: {hint}"
+    library = LIBRARIES[name]
+    if library.wheel:
+        why = wheels.compile_loop(library.wheel, build)
+        if why:
+            return why
+    hint = f"apt-get install {library.packages}, then configure again" if library.packages else \
+        "build it first (tools/quickstart)"
+    if loop_program(name, build) is None:
+        return f"no {library.program} in {build}: {hint}"
+    if launcher(name, build) is None:
+        return f"no {library.launcher}: {hint}"
     return ""
+
+
+def _mca(**values):
+    return [word for name, value in values.items() for word in ("--mca", name, str(value))]
+
+
+def _open_mpi(start, setting, ranks, program):
+    passed = [word for name, _ in setting.environment for word in ("-x", name)]
+    oversubscribed = int(ranks > machine.processors())
+    if setting.library == "Open MPI":
+        placement = ["--oversubscribe", *_mca(rmaps_base_inherit=1)]
+    else:
+        placement = ["--map-by", ":OVERSUBSCRIBE"]
+    return [start, "--allow-run-as-root", "--bind-to", "none", *placement, *_mca(mpi_yield_when_idle=oversubscribed),
+            *passed, *setting.arguments, "-np", str(ranks), *program]
 
 
 def commands(setting, ranks, build, loop_arguments):
     """[(command, environment)], one per process to start."""
-    program = [loop_program(setting.library, build), *loop_arguments, "--transport", setting.transport, *setting.loop]
-    start = launcher(setting.library, build)
+    name = setting.library
+    library = LIBRARIES[name]
+    program = [loop_program(name, build), *loop_arguments, "--transport", setting.transport, *setting.loop]
+    start = launcher(name, build)
     environment = dict(os.environ)
     environment.update(dict(setting.environment))
-    if setting.library == "Anello":
+    if name in OWN:
         return [([start, "-np", str(ranks), "--bind-to", "none", *setting.arguments, *program], environment)]
-    if setting.library == "Open MPI":
-        passed = [word for name, _ in setting.environment for word in ("-x", name)]
-        oversubscribed = ranks > len(os.sched_getaffinity(0))
-        common = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
-                  *mca(mpi_yield_when_idle=int(oversubscribed), rmaps_base_inherit=1)]
-        return [([start, *common, *passed, *setting.arguments, "-np", str(ranks), *program], environment)]
-    if setting.library == "MPICH":
+    if name.startswith("Open MPI"):
+        return [(_open_mpi(start, setting, ranks, program), environment)]
+    if name.startswith("MPICH"):
+        if ranks > machine.processors():
+            # It spins through a time slice otherwise; with more polls between them these short sleeps make it slower again.
+            environment.update(MPIR_CVAR_CH4_PROGRESS_THROTTLE="1", MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT="1")
         return [([start, "-bind-to", "none", *setting.arguments, "-n", str(ranks), *program], environment)]
+    if library.wheel:
+        folder = wheels.root(library.wheel, build)
+        environment.update(FI_PROVIDER_PATH=os.path.join(folder, "lib"), I_MPI_ROOT=folder)
+        if name == "Intel MPI":
+            environment["I_MPI_PIN"] = "0"
+            # Its shared memory spins through a time slice unless told that ranks share processors.
+            environment["I_MPI_THREAD_YIELD"] = "2" if ranks > machine.processors() else "0"
+            return [([start, *setting.arguments, "-n", str(ranks), *program], environment)]
+        if name == "oneCCL" and ranks > machine.processors():
+            # The calling thread never yields, the worker does when told.
+            environment.update(CCL_WORKER_OFFLOAD="1", CCL_YIELD="sched_yield")
+        environment["LD_LIBRARY_PATH"] = os.path.join(folder, "lib")  # oneCCL loads libfabric by name
+        if name == "PyTorch gloo":
+            program = [wheels.python(library.wheel, build), os.path.join(PEERS, "torch_gloo_loop.py"), *program]
     each = []
     for rank in range(ranks):
-        own = dict(environment, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks))
+        own = dict(environment, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks), CCL_PROCESS_LAUNCHER="none",
+                   CCL_LOCAL_RANK=str(rank), CCL_LOCAL_SIZE=str(ranks))
         each.append((program, own))
     return each

@@ -1,19 +1,18 @@
 """From rows to figures: medians, ratios, targets, as aligned text or as Markdown."""
 
+import dataclasses
 import statistics
+
+import targets
+from libraries import CEILINGS, OWN, PEER_NAMES
 
 # A row is disturbed if other processes used more than this many processors, or if the time that a cache line takes
 # between the ranks' processors differed by more than this factor from the usual: virtual processors change places for
 # seconds at a time (one core, two cores near each other, two cores far from each other).
 QUIET = 0.15
 PLACE = 1.5
-
-PEERS = ("Open MPI", "MPICH", "Gloo")
-
-# Of the first release: time of Anello over the best peer's, at most.
-TARGETS_OF_TWO = {8: 2.0, 4096: 2.0, 262144: 2.0, 16777216: 2.0, 268435456: 1.0}
-TARGET_OF_EIGHT = 1.0
-
+# Of the time of the best setting that has undisturbed rows: a setting without any that was faster is taken for better.
+QUIET_SETTING = 0.8
 
 def size_text(size):
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
@@ -46,90 +45,191 @@ def placed(row, usual):
     return not usual or all(line == 0 or usual / PLACE < line < usual * PLACE for line in row["line_ns"])
 
 
+@dataclasses.dataclass
 class Figure:
-    """What a library reached in one case, with its best setting. mark: "" for undisturbed rows, "~" for the
-    fastest batches of rows that others disturbed, "?" where the placement of the processors differs as well."""
-
-    def __init__(self, micros, setting, mark):
-        self.micros, self.setting, self.mark = micros, setting, mark
+    """What a library reached in one case, with its best setting."""
+    micros: float  # median over the undisturbed rows; where there are none, the floor
+    floor: float  # the fastest batch of any row of the usual placement
+    mark: str  # "", "~" where others disturbed all rows, "?" where the placement of the processors differs as well
+    setting: str
+    rounds: dict  # round: microseconds, of undisturbed rows
 
     def text(self):
         return time_text(self.micros) + self.mark
 
 
-def figures(rows):
-    """{(ranks, transport, bytes, dirty): {library: Figure}}. rows: as the loop wrote them, and setting names.
+def _figure(settings, usual):
+    """settings: {name: rows} of one library in one case."""
+    quiet = {}
+    for setting, rows in settings.items():
+        by_round = {row["round"]: row["median_us"] for row in rows if loudness(row, usual) == 0}
+        if by_round:
+            quiet[setting] = by_round
+    there = [(row["min_us"], setting) for setting, rows in settings.items() for row in rows if placed(row, usual)]
+    floor, of_floor = min(there or [(row["min_us"], setting) for setting, rows in settings.items() for row in rows])
+    micros, best = min(((statistics.median(by_round.values()), setting) for setting, by_round in quiet.items()),
+                       default=(float("inf"), None))
+    # A quiet row of a poor setting says nothing of the library where the good one was always disturbed.
+    if floor < QUIET_SETTING * micros and of_floor not in quiet:
+        return Figure(floor, floor, "~" if there else "?", of_floor, {})
+    return Figure(micros, floor, "", best, quiet[best])
 
-    Medians over the undisturbed rows. Where a library has none, every library's figure of that case is the fastest
-    batch it had in any row of the usual placement: a batch often fits between what others do, and medians of noise do
-    not compare. Where a library has none of those either, any row counts, and ratios mean little.
+
+def figures(rows):
+    """{(operation, ranks, transport, bytes, dirty): {library: Figure}}. rows: as measure.py gives them.
+
+    Where others disturbed all rows of a library, its figure is the fastest batch it had in any row of the usual placement:
+    a batch often fits between what others do, and medians of noise do not compare.
     """
     usual = usual_line(rows)
     cases = {}
     for row in rows:
-        case = (row["ranks"], row["transport"], row["bytes"], row["dirty"])
+        case = (row["operation"], row["ranks"], row["transport"], row["bytes"], row["dirty"])
         settings = cases.setdefault(case, {}).setdefault(row["library"], {})
         settings.setdefault(row["setting"], []).append(row)
-    result = {}
-    for case, libraries in cases.items():
-        quiet = {library: {setting: calm for setting, measured in settings.items()
-                           if (calm := [row["median_us"] for row in measured if loudness(row, usual) == 0])}
-                 for library, settings in libraries.items()}
-        loud = not all(quiet.values())
-        there = all(any(placed(row, usual) for measured in settings.values() for row in measured)
-                    for settings in libraries.values())
-        result[case] = {}
-        for library, settings in libraries.items():
-            if loud:
-                floors = [(row["min_us"], setting) for setting, measured in settings.items() for row in measured
-                          if placed(row, usual) or not there]
-                micros, best = min(floors)
-                result[case][library] = Figure(micros, best, "~" if there else "?")
-            else:
-                medians = [(statistics.median(calm), setting) for setting, calm in quiet[library].items()]
-                micros, best = min(medians)
-                result[case][library] = Figure(micros, best, "")
-    return result
-
-
-def target(ranks, size, processors):
-    if ranks == 2:
-        return TARGETS_OF_TWO.get(size)
-    return TARGET_OF_EIGHT if ranks == 8 and processors == 2 else None
-
-
-def tables(results, processors):
-    """[(title, header, lines, missed)], one for each number of ranks and transport."""
-    made = []
-    for ranks, transport in sorted({case[:2] for case in results}, key=lambda pair: (pair[0], pair[1])):
-        peers = [peer for peer in PEERS if any(peer in found for case, found in results.items()
-                                               if case[:2] == (ranks, transport))]
-        header = ["bytes", "buffer", "Anello", *peers, *(f"/{peer}" for peer in peers), "best peer", "/best", "target"]
-        lines, missed = [], []
-        for case in sorted(case for case in results if case[:2] == (ranks, transport)):
-            found = results[case]
-            own = found.get("Anello")
-            best = min((peer for peer in peers if peer in found), key=lambda peer: found[peer].micros, default=None)
-            goal = target(ranks, case[2], processors)
-            line = [size_text(case[2]), "dirty" if case[3] else "untouched", own.text() if own else "-"]
-            line += [found[peer].text() if peer in found else "-" for peer in peers]
-            line += [f"{own.micros / found[peer].micros:.2f}" if own and peer in found else "-" for peer in peers]
-            line.append(f"{best} ({found[best].setting})" if best else "-")
-            ratio = own.micros / found[best].micros if own and best else None
-            line.append(f"{ratio:.2f}" if ratio is not None else "-")
-            verdict = "" if ratio is None or goal is None else " ok" if ratio <= goal else " MISSED"
-            line.append("" if goal is None else f"<= {goal:.1f}{verdict}")
-            if goal is not None and (ratio is None or ratio > goal):
-                missed.append(f"{ranks} ranks, {transport}, {line[0]}, {line[1]}: "
-                              + ("no figure" if ratio is None else f"{ratio:.2f}, at most {goal:.1f}"))
-            lines.append(line)
-        made.append((f"{ranks} ranks, {transport}: float32 sum in place, microseconds a call", header, lines, missed))
+    made = {case: {library: _figure(settings, usual) for library, settings in found.items()}
+            for case, found in cases.items()}
+    for case, found in made.items():
+        untouched = made.get((*case[:4], False), {})
+        for name in CEILINGS:
+            if name in untouched:
+                found.setdefault(name, untouched[name])  # measured once, for both
     return made
+
+
+def ratio(own, other, extra=0.0):
+    """Median over rounds of own's time over the other's, and its mark. Fastest batches where either has no quiet rows."""
+    if own.mark or other.mark:
+        return own.floor / (other.floor + extra), max(own.mark, other.mark, key=("", "~", "?").index)
+    both = own.rounds.keys() & other.rounds.keys()
+    if not both:
+        return own.micros / (other.micros + extra), ""
+    return statistics.median(own.rounds[number] / (other.rounds[number] + extra) for number in both), ""
+
+
+def best_peer(found):
+    return min((name for name in PEER_NAMES if name in found), key=lambda name: found[name].micros, default=None)
+
+
+def named_ceiling(found, goal):
+    return next((name for name in goal.ceilings if name in found), None)
+
+
+@dataclasses.dataclass
+class Verdict:
+    """One case of Anello's, against the best peer and the ceiling."""
+    case: tuple
+    own: str
+    goal: targets.Goal
+    figure: Figure
+    peer: str = None
+    peer_ratio: tuple = None  # ratio, mark
+    ceiling: str = None
+    ceiling_ratio: tuple = None
+    within: float = None  # time over ceiling and what may be added to it
+
+    def peer_met(self):
+        return None if self.goal.peer is None or not self.peer_ratio else self.peer_ratio[0] <= self.goal.peer
+
+    def ceiling_met(self):
+        return None if self.goal.ceiling is None or not self.ceiling_ratio else self.within <= self.goal.ceiling
+
+    def met(self):
+        """None where nothing was asked or could be told. Where the two disagree, the ceiling decides."""
+        by_ceiling = self.ceiling_met()
+        return by_ceiling if by_ceiling is not None else self.peer_met()
+
+
+def verdicts(results, processors):
+    made = []
+    for case in sorted(results):
+        operation, ranks, transport, size, dirty = case
+        found = results[case]
+        for own in OWN:
+            if own not in found:
+                continue
+            goal = targets.goal(operation, ranks, transport, own, size, dirty, processors)
+            verdict = Verdict(case, own, goal, found[own], best_peer(found), None, named_ceiling(found, goal))
+            if verdict.peer:
+                verdict.peer_ratio = ratio(found[own], found[verdict.peer])
+            if verdict.ceiling:
+                verdict.ceiling_ratio = ratio(found[own], found[verdict.ceiling])
+                extra = goal.extra_us / goal.ceiling
+                verdict.within = ratio(found[own], found[verdict.ceiling], extra)[0]
+            made.append(verdict)
+    return made
+
+
+def _judged(value, limit, met, extra=0.0):
+    if value is None:
+        return ["-", ""]
+    plus = f" + {1000 * extra:.0f} ns" if extra else ""
+    return [f"{value[0]:.2f}{value[1]}", "" if limit is None else f"<= {limit:g}{plus} {'ok' if met else 'MISSED'}"]
+
+
+def _groups(results):
+    return sorted({case[:3] for case in results})
+
+
+def title(operation, ranks, transport):
+    what = "all-reduce in place, float32 sum" if operation == "allreduce" else operation
+    return f"{what}, {ranks} ranks, {transport}, microseconds a call"
+
+
+HEADER = ["bytes", "buffer", "memory", "Anello", "best peer", "", "/peer", "target", "ceiling", "", "/ceiling", "target"]
+WORDS = {1, 2, 5, 7, 9, 11}  # columns of text
+
+
+def verdict_tables(results, made):
+    """[(title, header, lines)]: Anello against the best peer and the ceiling."""
+    tables = []
+    for group in _groups(results):
+        lines = []
+        for verdict in (item for item in made if item.case[:3] == group):
+            found, goal = results[verdict.case], verdict.goal
+            peer, ceiling = verdict.peer, verdict.ceiling
+            lines.append([
+                size_text(verdict.case[3]), "dirty" if verdict.case[4] else "untouched",
+                "mapped" if verdict.own == "Anello mapped" else "malloc", verdict.figure.text(),
+                found[peer].text() if peer else "-", f"{peer} ({found[peer].setting})" if peer else "",
+                *_judged(verdict.peer_ratio, goal.peer, verdict.peer_met()),
+                found[ceiling].text() if ceiling else "-", f"{ceiling} ({found[ceiling].setting})" if ceiling else "",
+                *_judged(verdict.ceiling_ratio, goal.ceiling, verdict.ceiling_met(), goal.extra_us)])
+        if lines:
+            tables.append((title(*group), HEADER, lines))
+    return tables
+
+
+def library_tables(results):
+    """[(title, header, lines)]: the time of everything that was measured."""
+    tables = []
+    for group in _groups(results):
+        cases = [case for case in sorted(results) if case[:3] == group]
+        names = [name for name in (*OWN, *PEER_NAMES, *CEILINGS) if any(name in results[case] for case in cases)]
+        lines = [[size_text(case[3]), "dirty" if case[4] else "untouched",
+                  *(results[case][name].text() if name in results[case] else "-" for name in names)] for case in cases]
+        tables.append((title(*group) + ", everything measured", ["bytes", "buffer", *names], lines))
+    return tables
+
+
+def missed(made):
+    """Lines about the goals that were not met."""
+    lines = []
+    for verdict in made:
+        if verdict.met() is not False:
+            continue
+        _, ranks, transport, size, dirty = verdict.case
+        what = f"{verdict.peer_ratio[0]:.2f} of {verdict.peer}, at most {verdict.goal.peer:g}" if verdict.peer_ratio else ""
+        if verdict.ceiling_met() is False:
+            what = f"{verdict.ceiling_ratio[0]:.2f} of the ceiling {verdict.ceiling}, at most {verdict.goal.ceiling:g}"
+        lines.append(f"{verdict.case[0]}, {ranks} ranks, {transport}, {size_text(size)}, "
+                     f"{'dirty' if dirty else 'untouched'}, {verdict.own}: {what}")
+    return lines
 
 
 def as_text(title, header, lines):
     widths = [max(len(line[i]) for line in [header, *lines]) for i in range(len(header))]
-    left = {1, len(header) - 3, len(header) - 1}
+    left = WORDS if header is HEADER else {1}
     rows = ["  ".join(cell.ljust(widths[i]) if i in left else cell.rjust(widths[i]) for i, cell in enumerate(line))
             for line in [header, *lines]]
     return "\n".join([title, *(row.rstrip() for row in rows)])

@@ -141,6 +141,7 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, schedule:
   }
   group_ = context_->add_group(id, std::move(ranks), std::move(lines),
                                static_cast<std::uint32_t>(job.shared().first_sequence));
+  topology_.staging_bytes = board >= 0 && !group_->by_address ? executor::kStagingBytes : 0;
 }
 
 Communicator::~Communicator() { destroy(); }
@@ -182,8 +183,12 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
   if (kept) held.lock();
   if (auto known = kept ? plans_.find(call) : nullptr) return known;
   auto made = std::make_shared<executor::Plans>();
-  const bool announces = schedule::profits_from_reach(call, topology_, wish_);
   const schedule::Choice plain = schedule::choose(call, topology_, wish_);
+  // Who meets takes turns on the board, as who announces does.
+  const auto make_plan = [&](const schedule::Call& made_for, const schedule::Topology& topology, const schedule::Choice& choice) {
+    return executor::Plan::of(choice.algorithm->make(made_for, topology, rank(), choice.chunk));
+  };
+  bool announces = schedule::profits_from_reach(call, topology_, wish_);
   for (const schedule::Reach reach : {schedule::Reach::none, schedule::Reach::read, schedule::Reach::store}) {
     if (reach != schedule::Reach::none && !announces) continue;
     schedule::Call reaching = call;
@@ -193,7 +198,13 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
       made->add(reach, made->at(schedule::Reach::none));
       continue;
     }
-    auto plan = executor::Plan::of(choice.algorithm->make(reaching, topology_, rank(), choice.chunk));
+    auto plan = make_plan(reaching, topology_, choice);
+    announces = announces || plan->meets;
+    if (plan->schedule.staging > 0 && made->unstaged == nullptr) {
+      schedule::Topology without = topology_;
+      without.staging_bytes = 0;
+      made->unstaged = make_plan(call, without, schedule::choose(call, without, wish_));
+    }
     log::debug(context_->rank(), schedule::name(call.collective), "(count ", call.count, "): ", choice.algorithm->name,
                reach == schedule::Reach::none ? "" : " where ranks reach each other's buffers (",
                reach == schedule::Reach::none ? "" : schedule::name(reach), reach == schedule::Reach::none ? "" : ")", ", chunks of ",

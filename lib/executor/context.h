@@ -150,6 +150,13 @@ class Context {
   bool can_read(const Operation& operation, int rank);
   bool reaches_by_address(const Operation& operation, int rank) const;
   void take_schedule(Operation& operation, schedule::Reach reach);
+  // Staging memory (staging.cpp)
+  void set_up_staging(Operation& operation);
+  AnnouncedBuffer own_staging(Group& group);
+  void staging_announced(Operation& operation);
+  void map_staging(Operation& operation);
+  bool has_mapped_staging(const Operation& operation);
+  void staging_settled(Operation& operation, bool everywhere);
 
   template <class Done>
   void wait_until(Lock& lock, Done&& done, Operation* watched);

@@ -147,6 +147,14 @@ void Context::publish_line(Operation& operation) {
       return group.board.publish(reinterpret_cast<const std::byte*>(&lacking), sizeof lacking, digest);
     }
     case BoardUse::meet: return group.board.publish(nullptr, 0, digest);
+    case BoardUse::stage: {
+      const AnnouncedBuffer own = own_staging(group);
+      return group.board.publish(reinterpret_cast<const std::byte*>(&own), sizeof own, digest);
+    }
+    case BoardUse::staged: {
+      const std::byte mapped{has_mapped_staging(operation)};
+      return group.board.publish(&mapped, sizeof mapped, digest);
+    }
     case BoardUse::none: return;
   }
 }
@@ -190,6 +198,19 @@ void Context::lines_came(Operation& operation, BoardUse use) {
         });
       }
       return all_announced(operation);
+    }
+    case BoardUse::stage:
+      group.staging.places.resize(std::size_t(group.size()));
+      for (int rank = 0; rank < group.size(); ++rank) {
+        std::memcpy(&group.staging.places[std::size_t(rank)], group.board.payload(rank, sizeof(AnnouncedBuffer)), sizeof(AnnouncedBuffer));
+      }
+      group.board.finish();
+      return staging_announced(operation);
+    case BoardUse::staged: {
+      bool everywhere = true;
+      for (int rank = 0; rank < group.size(); ++rank) everywhere = *group.board.payload(rank, 1) != std::byte{0} && everywhere;
+      group.board.finish();
+      return staging_settled(operation, everywhere);
     }
     case BoardUse::meet:
       group.board.finish();
@@ -278,6 +299,12 @@ bool Context::can_read(const Operation& operation, int rank) {
 void Context::take_schedule(Operation& operation, Reach reach) {
   Group& group = *operation.group;
   operation.plan = operation.plans->at(reach);
+  if (operation.plan->schedule.staging > 0) {
+    operation.reach = reach;
+    if (group.staging.state == Staging::State::none) return set_up_staging(operation);
+    if (group.staging.state == Staging::State::failed) operation.plan = operation.plans->unstaged;
+  }
+  operation.staging = group.staging.at.data();
   ++group.reached[std::size_t(reach)];
   const Plan& plan = *operation.plan;
   operation.exposed = plan.schedule.peers_inputs || plan.schedule.peers_outputs;

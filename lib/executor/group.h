@@ -5,6 +5,7 @@
 #include "control/ledger.h"
 #include "executor/board.h"
 #include "executor/operation.h"
+#include "executor/staging.h"
 
 #include <cstdint>
 #include <deque>
@@ -86,6 +87,7 @@ class Group {
   // process. Alike on all ranks.
   std::vector<std::unordered_map<std::uint64_t, bool>> settled;
   std::uint64_t reached[schedule::kReaches] = {};  // collectives whose ranks announced buffers, by what they turned out to reach
+  Staging staging;
   bool polling_board = false;
   bool by_address = false;  // all ranks are threads that have each other's pointers
   std::uint64_t movement = 0;  // of any collective
@@ -118,5 +120,7 @@ class Group {
   }
   bool is_oldest(const Operation& operation) const { return window.front() == &operation; }
 };
+
+inline int Operation::own_rank() const { return group->rank; }
 
 }  // namespace anello::executor

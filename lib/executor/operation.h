@@ -82,6 +82,8 @@ enum class BoardUse : std::uint8_t {
   announce,  // this rank's buffers
   settle,    // whether this rank has mapped what was announced
   meet,      // a step of its schedule
+  stage,     // where this rank's staging memory is
+  staged,    // whether this rank has mapped all of it
 };
 
 // Steps at peers' buffers, done a piece at a time.
@@ -145,6 +147,8 @@ struct Operation {
   PeerWork peer_work;
   schedule::Reach reach = schedule::Reach::none;  // by the announcements
   bool settled = false;                  // all ranks are known to have it
+  bool sets_up_staging = false;          // with that reach, before it begins
+  std::byte* const* staging = nullptr;   // by rank, where the chosen schedule needs it
   bool exposed = false;                  // peers may be at this rank's buffers
 
   // Where this rank's input really is.
@@ -183,15 +187,19 @@ struct Operation {
 
   std::byte* at(const schedule::Slice& slice) {
     using schedule::Buffer;
-    if (slice.owner >= 0) return at_peer(slice, slice.owner);
+    if (slice.owner >= 0) return slice.buffer == Buffer::staging ? at_staging(slice.owner, slice.offset) : at_peer(slice, slice.owner);
+    if (slice.buffer == Buffer::staging) return at_staging(own_rank(), slice.offset);
     switch (slice.buffer) {
       case Buffer::input: return const_cast<std::byte*>(input) + slice.offset * element_bytes;
       case Buffer::output: return output + slice.offset * element_bytes;
       case Buffer::scratch: return run.scratch.data() + slice.offset * element_bytes;
       case Buffer::accumulator: return run.accumulator.data() + slice.offset * reducer->accumulator_bytes;
+      case Buffer::staging: break;
     }
     return nullptr;
   }
+  std::byte* at_staging(int owner, std::size_t offset) const { return staging[owner] + offset * element_bytes; }
+  int own_rank() const;
   const PeerBuffer& buffer_of(const schedule::Slice& slice, int owner) const {
     const PeerBuffers& its = buffers[std::size_t(owner)];
     return slice.buffer == schedule::Buffer::input ? its.input : its.output;

@@ -56,15 +56,16 @@ const std::byte* operand_of(Operation& operation, const schedule::Slice& slice, 
 // Elements of an operand at a time: what is folded stays in the cache with all that it is made of.
 std::size_t block_of(const Operation& operation, const Step& step) {
   bool reads = false;
-  for (int rank = 0; rank < operation.group->size(); ++rank) reads = reads || operation.buffer_of(step.from, rank).process != 0;
+  for (int rank = 0; rank < operation.group->size() && step.kind == Kind::fold; ++rank) reads = reads || operation.buffer_of(step.from, rank).process != 0;
   return std::max<std::size_t>((reads ? kReadBlockBytes : kBlockBytes) / operation.element_bytes, 1);
 }
 
 // dest = ranks' slices in their order. The operands may be anywhere, one of them at dest itself: partial results stay in
 // memory of their own until all operands have been read.
-void fold_block(Operation& operation, std::byte* dest, const schedule::Slice& from) {
+// place(rank, landing): where its operand can be loaded from, perhaps read to there.
+template <class Place>
+void fold_block(Operation& operation, std::byte* dest, std::size_t count, Place&& place) {
   const kernels::Reducer* const reducer = operation.reducer;
-  const std::size_t count = from.count;
   const int ranks = operation.group->size();
   const bool divides = reducer != nullptr && reducer->finishes;
   const bool at_once = ranks == 2 && !(divides && reducer->accumulates);
@@ -76,7 +77,7 @@ void fold_block(Operation& operation, std::byte* dest, const schedule::Slice& fr
   std::vector<std::byte>& memory = operation.run.accumulator;
   const std::size_t bytes = 2 * landing + (at_once ? 0 : count * (wide ? reducer->accumulator_bytes : operation.element_bytes));
   if (memory.size() < bytes) memory.resize(bytes);
-  const auto operand = [&](int rank) { return operand_of(operation, from, rank, memory.data() + std::size_t(rank % 2) * landing); };
+  const auto operand = [&](int rank) { return place(rank, memory.data() + std::size_t(rank % 2) * landing); };
   std::byte* const partial = memory.data() + 2 * landing;
 
   if (at_once) {
@@ -103,7 +104,8 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
   if (step.kind == Kind::copy) {
     const schedule::Slice part = part_of(step.from, from, count);
     std::byte* const into = operation.at(part_of(step.into, from, count));
-    if (part.owner != schedule::kOwn && operation.buffer_of(part, part.owner).process != 0) {
+    const bool staged = part.buffer == schedule::Buffer::staging;
+    if (part.owner != schedule::kOwn && !staged && operation.buffer_of(part, part.owner).process != 0) {
       read_peer(operation, part, part.owner, into);
     } else {
       std::memcpy(into, operation.at(part), count * element);
@@ -118,7 +120,15 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
     schedule::Slice into = part_of(step.into, from + done, n);
     // An own slice of scratch has no owner's address; every rank's is of the caller's buffers.
     std::byte* const dest = everywhere ? operation.at_peer(into, me) : operation.at(into);
-    fold_block(operation, dest, part_of(step.from, from + done, n));
+    const schedule::Slice operands = part_of(step.from, from + done, n);
+    if (step.kind == Kind::fold_staged) {
+      const std::size_t staged = step.staged + from + done;
+      fold_block(operation, dest, n, [&](int rank, std::byte*) -> const std::byte* {
+        return rank == me ? operation.at(operands) : operation.at_staging(rank, staged);
+      });
+      continue;
+    }
+    fold_block(operation, dest, n, [&](int rank, std::byte* landing) { return operand_of(operation, operands, rank, landing); });
     if (!everywhere) continue;
     for (int rank = 0; rank < operation.group->size(); ++rank) {
       if (rank != me) std::memcpy(operation.at_peer(into, rank), dest, n * element);
@@ -148,12 +158,14 @@ Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* fin
     work.next.pop_back();
     work.done = 0;
   }
-  if (!board.begin_touching(operation.sequence)) return Worked::nothing;
+  // What is staged is no caller's.
+  const bool exposes = operation.exposed;
+  if (exposes && !board.begin_touching(operation.sequence)) return Worked::nothing;
   const Step& step = operation.plan->schedule.steps[work.step];
   const std::size_t piece = std::max<std::size_t>(kPieceBytes / operation.element_bytes, 1);
   try {
     for (std::size_t moved = 0; moved < bytes && work.done < step.into.count; moved += piece * operation.element_bytes) {
-      if (moved > 0 && !board.may_touch(operation.sequence)) break;
+      if (exposes && moved > 0 && !board.may_touch(operation.sequence)) break;
       const std::size_t count = std::min(piece, step.into.count - work.done);
       do_piece(operation, step, work.done, count);
       work.done += count;

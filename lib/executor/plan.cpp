@@ -18,7 +18,7 @@ std::shared_ptr<const Plan> Plan::of(schedule::Schedule schedule) {
   for (const schedule::Step& step : schedule.steps) {
     plan->meets = plan->meets || step.kind == schedule::Kind::meet;
     for (const schedule::Slice* slice : {&step.into, &step.from}) {
-      if (slice->owner == schedule::kOwn || slice->count == 0) continue;
+      if (slice->owner == schedule::kOwn || slice->count == 0 || slice->buffer == schedule::Buffer::staging) continue;
       std::size_t& most = slice->buffer == schedule::Buffer::input ? plan->peer_input : plan->peer_output;
       most = std::max(most, slice->offset + slice->count);
     }

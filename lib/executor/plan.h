@@ -29,6 +29,8 @@ struct Plan {
 // the first is there, none announces any.
 struct Plans {
   std::shared_ptr<const Plan> by_reach[schedule::kReaches];
+  // In the place of one that needs staging memory, where that is not to be had.
+  std::shared_ptr<const Plan> unstaged;
   // Which of ranks' buffers some of them goes to: the ones that matter of what is announced.
   bool peers_inputs = false;
   bool peers_outputs = false;

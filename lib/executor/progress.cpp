@@ -107,7 +107,12 @@ bool Context::handle_events() {
       case control::Event::Kind::region:
         regions_.answered(event.region, std::move(event.fd));
         for (Operation* waiting : std::vector<Operation*>(mapping_)) {
-          if (waiting->state == Operation::State::entering) map_announced(*waiting);
+          if (waiting->state != Operation::State::entering) continue;
+          if (waiting->sets_up_staging) {
+            map_staging(*waiting);
+          } else {
+            map_announced(*waiting);
+          }
         }
         break;
       case control::Event::Kind::failed:

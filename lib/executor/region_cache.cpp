@@ -57,6 +57,11 @@ std::byte* RegionCache::at(std::uint64_t region, std::size_t offset, std::size_t
   return mapping.data() + offset;
 }
 
+std::shared_ptr<transport::RegionMapping> RegionCache::mapping(std::uint64_t region) const {
+  const auto found = entries_.find(region);
+  return found == entries_.end() ? nullptr : found->second.mapping;
+}
+
 void RegionCache::make_room() {
   if (entries_.size() < kMost) return;
   const auto oldest = std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {

@@ -27,6 +27,8 @@ class RegionCache {
   State look_up(control::Job& job, int peer, std::uint64_t region);
   // Event::region. memory empty: there is none.
   void answered(std::uint64_t region, UniqueFd memory);
+  // Empty: it is not mapped.
+  std::shared_ptr<transport::RegionMapping> mapping(std::uint64_t region) const;
   // Where it has its byte `offset`, with `bytes` more behind it; nullptr: not mapped, or shorter.
   std::byte* at(std::uint64_t region, std::size_t offset, std::size_t bytes);
 

@@ -45,6 +45,12 @@ Schedule direct_reduce_scatter(const Call& call, const Topology& topology, int r
 Schedule direct_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule direct_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule direct_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule staged_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule staged_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule staged_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule staged_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule staged_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // chain.cpp: from rank to rank, chunk by chunk: each link carries the vector once.
 Schedule chain_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);

@@ -12,7 +12,8 @@ std::vector<Symbol> Arithmetic::result(const Step& step, std::vector<Symbol> fro
       const bool from_is_left = (step.kind == Kind::reduce) == step.reversed;
       return from_is_left ? combined(step, from, other, problem) : combined(step, other, from, problem);
     }
-    case Kind::fold: return folded(from, problem);
+    case Kind::fold:
+    case Kind::fold_staged: return folded(from, problem);
     case Kind::finish: finish(from, problem); break;
     default:
       if (step.from.buffer == Buffer::accumulator && step.into.buffer != Buffer::accumulator)

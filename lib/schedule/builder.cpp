@@ -15,7 +15,7 @@ std::size_t end(const Slice& slice) { return slice.offset + slice.count; }
 }  // namespace
 
 Builder::Builder(std::string algorithm, const Call& call, const Topology& topology, int rank)
-    : call_(call), size_(topology.size), rank_(rank) {
+    : call_(call), size_(topology.size), rank_(rank), staging_(topology.staging_bytes / call.element_bytes) {
   schedule_.algorithm = std::move(algorithm);
 }
 
@@ -41,10 +41,13 @@ void Builder::copy(Slice into, Slice from) {
 void Builder::finish(Slice into, Slice from) { add(Kind::finish, -1, into, from, Order::plain); }
 void Builder::exchange(Slice into, Slice from) { add(Kind::exchange, -1, into, from, Order::plain); }
 void Builder::fold(Slice into, Slice from) { add(Kind::fold, -1, into, from, Order::plain); }
+void Builder::fold_staged(Slice into, Slice from, std::size_t staged) {
+  add(Kind::fold_staged, -1, into, from, Order::plain, staged);
+}
 void Builder::meet() { add(Kind::meet, -1, Slice{}, Slice{}, Order::plain); }
 
-void Builder::add(Kind kind, int peer, Slice into, Slice from, Order order) {
-  const Step step{kind, order == Order::reversed, peer, resolve(into), resolve(from)};
+void Builder::add(Kind kind, int peer, Slice into, Slice from, Order order, std::size_t staged) {
+  const Step step{kind, order == Order::reversed, peer, resolve(into), resolve(from), staged};
   const std::size_t count = has_into(kind) ? step.into.count : step.from.count;
   const bool says_count = is_between_pairs(call_.collective) && has_peer(kind);
   if (count == 0 && kind != Kind::exchange && kind != Kind::meet && !says_count) return;
@@ -58,7 +61,9 @@ void Builder::add(Kind kind, int peer, Slice into, Slice from, Order order) {
   for (const Slice* slice : {&step.into, &step.from}) {
     if (slice->buffer == Buffer::scratch) schedule_.scratch = std::max(schedule_.scratch, end(*slice));
     if (slice->buffer == Buffer::accumulator) schedule_.accumulator = std::max(schedule_.accumulator, end(*slice));
+    if (slice->buffer == Buffer::staging) schedule_.staging = std::max(schedule_.staging, end(*slice));
   }
+  if (kind == Kind::fold_staged) schedule_.staging = std::max(schedule_.staging, staged + count);
 }
 
 void Builder::check(const Step& step) const {
@@ -70,6 +75,7 @@ void Builder::check(const Step& step) const {
   if (has_into(step.kind) && step.into.buffer == Buffer::input) wrong("the input is not to be written");
   if (step.kind == Kind::send && step.from.buffer == Buffer::accumulator) wrong("an accumulator is never sent");
   if (step.kind == Kind::fold && step.from.owner != kEach) wrong("a fold is of all ranks' slices");
+  if (step.kind == Kind::fold_staged && step.staged + step.into.count > staging_) wrong("a slice past the staging memory");
   if (has_into(step.kind) && has_from(step.kind) && step.kind != Kind::exchange && step.into.count != step.from.count)
     wrong("slices of different counts");
   for (const Slice* slice : {&step.into, &step.from})
@@ -78,6 +84,12 @@ void Builder::check(const Step& step) const {
 
 std::string Builder::problem(const Slice& slice, bool is_into, Kind kind) const {
   const bool of_caller = slice.buffer == Buffer::input || slice.buffer == Buffer::output;
+  if (slice.buffer == Buffer::staging) {
+    if (end(slice) > staging_) return "a slice past the staging memory";
+    if (slice.owner != kOwn && (kind != Kind::copy || is_into || slice.owner < 0 || slice.owner >= size_))
+      return "a peer's staging in a step that takes none";
+    return "";
+  }
   if (slice.owner == kOwn)
     return of_caller && end(slice) > extent(slice.buffer, call_, size_, rank_) ? "a slice past its buffer" : "";
   if (slice.owner < kEach || slice.owner >= size_) return "a slice of no such rank";
@@ -101,7 +113,8 @@ void Builder::for_each_place(const Slice& slice, Visit&& visit) {
   // Nobody writes the input: its readers need no record.
   if (mine.owner == kOwn && mine.buffer != Buffer::input)
     visit(accesses_[static_cast<int>(mine.buffer)], mine.offset, end(mine));
-  if (slice.owner == kOwn) return;
+  // What peers have in their staging only meets say.
+  if (slice.owner == kOwn || slice.buffer == Buffer::staging) return;
   // A peer may be in place: what is written to its output may be its input.
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || (slice.owner != kEach && slice.owner != r)) continue;

@@ -24,6 +24,8 @@ inline Slice output(Part part) { return {Buffer::output, part.offset, part.count
 // The same of a peer, or of kEach.
 inline Slice input_of(int owner, Part part) { return {Buffer::input, part.offset, part.count, owner}; }
 inline Slice output_of(int owner, Part part) { return {Buffer::output, part.offset, part.count, owner}; }
+inline Slice staging(Part part) { return {Buffer::staging, part.offset, part.count}; }
+inline Slice staging_of(int owner, Part part) { return {Buffer::staging, part.offset, part.count, owner}; }
 
 // Which operand stands on the left: the arriving one (recv_reduce) or from (reduce) where reversed.
 enum class Order : bool { plain, reversed };
@@ -43,6 +45,7 @@ class Builder {
   void finish(Slice into, Slice from);
   void exchange(Slice into, Slice from);  // kept with zero elements, too: it still synchronises
   void fold(Slice into, Slice from);      // from: owner kEach
+  void fold_staged(Slice into, Slice from, std::size_t staged);
   void meet();
 
   // Where the slice lies for this call: itself, or for an input in place the output that holds it. A peer's stays as it
@@ -54,7 +57,7 @@ class Builder {
   Schedule build() &&;
 
  private:
-  void add(Kind kind, int peer, Slice into, Slice from, Order order);
+  void add(Kind kind, int peer, Slice into, Slice from, Order order, std::size_t staged = 0);
   void check(const Step& step) const;
   std::string problem(const Slice& slice, bool is_into, Kind kind) const;  // "": none
   void depend(const Step& step);
@@ -66,8 +69,9 @@ class Builder {
   Call call_;
   int size_;
   int rank_;
+  std::size_t staging_;  // elements, at most
   Schedule schedule_;
-  AccessMap accesses_[4];          // by Buffer
+  AccessMap accesses_[kBuffers];   // by Buffer
   std::map<int, AccessMap> peers_;  // by owner: its output, and its input as it would lie there in place
   std::uint32_t met_ = UINT32_MAX;  // the last meet
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;  // (earlier, later), grouped by rising later

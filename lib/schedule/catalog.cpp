@@ -51,6 +51,12 @@ bool stores_to_peers(const Call& call, const Topology& topology) {
   return reads_peers(call, topology) && call.reach >= Reach::store;
 }
 
+// Every rank's part of either half of the staging memory is an element at least.
+bool stages(const Call& call, const Topology& topology) {
+  const std::size_t parts = 2 * static_cast<std::size_t>(topology.size);
+  return moves_data(call, topology) && topology.board && call.element_bytes <= topology.staging_bytes / parts;
+}
+
 }  // namespace
 
 const std::vector<Algorithm>& catalog() {
@@ -61,6 +67,8 @@ const std::vector<Algorithm>& catalog() {
        "each block's owner folds all inputs in place and stores the result into all outputs", true},
       {"attach", allreduce, reads_peers, attach_allreduce,
        "each block's owner folds all inputs in place; all read the results from the owners", true},
+      {"staged", allreduce, stages, staged_allreduce,
+       "what other owners fold is copied to staging memory, and so are results"},
       {"ring", allreduce, partials_travel, ring_allreduce, "scatter-reduce, then allgather, around a ring",
        true},
       {"hierarchical", allreduce, partials_travel_between_hosts, hierarchical_allreduce,
@@ -75,6 +83,7 @@ const std::vector<Algorithm>& catalog() {
       {"alone", allreduce, one_rank, alone, "one rank: a copy"},
 
       {"direct", broadcast, reads_peers, direct_broadcast, "every rank reads the root's buffer"},
+      {"staged", broadcast, stages, staged_broadcast, "the root copies to staging memory, all others from it"},
       {"hierarchical", broadcast, moves_between_hosts, hierarchical_broadcast,
        "from host to host by a chain for each local rank, and on inside each host", true},
       {"tree", broadcast, several_ranks, tree_broadcast, "down a binomial tree, chunk by chunk"},
@@ -82,6 +91,7 @@ const std::vector<Algorithm>& catalog() {
 
       {"exchange", allgather, on_board, exchange, "every rank reads all payloads on the board"},
       {"direct", allgather, reads_peers, direct_allgather, "every rank reads all inputs where they lie"},
+      {"staged", allgather, stages, staged_allgather, "every rank copies to staging memory and from all others'"},
       {"hierarchical", allgather, moves_between_hosts, hierarchical_allgather,
        "a ring across hosts for each local rank; what it brings goes on inside each host"},
       {"ring", allgather, moves_data, ring_allgather, "blocks go around a ring"},
@@ -91,6 +101,7 @@ const std::vector<Algorithm>& catalog() {
 
       {"exchange", reduce_scatter, on_board, exchange, "every rank folds its part of all payloads on the board"},
       {"direct", reduce_scatter, reads_peers, direct_reduce_scatter, "every rank folds its part of all inputs where they lie"},
+      {"staged", reduce_scatter, stages, staged_reduce_scatter, "every rank folds its part of what all have copied to staging memory"},
       {"ring", reduce_scatter, partials_travel, ring_reduce_scatter, "partial sums go around a ring to their owners"},
       {"pairwise", reduce_scatter, moves_data, pairwise_reduce_scatter, "each block's owner gets all inputs of it"},
       {"dissemination", reduce_scatter, tokens_only, dissemination, "no data: only the synchronisation"},
@@ -103,6 +114,8 @@ const std::vector<Algorithm>& catalog() {
       {"exchange", reduce, on_board, exchange, "the root folds all payloads on the board"},
       {"direct", reduce, stores_to_peers, direct_reduce,
        "each block's owner folds all inputs in place and stores the result at the root", true},
+      {"staged", reduce, stages, staged_reduce,
+       "what other owners fold is copied to staging memory, from where the root takes the results"},
       {"chain", reduce, partials_travel, chain_reduce, "partial sums go from rank to rank to the root, chunk by chunk"},
       {"pairwise", reduce, moves_data, pairwise_reduce, "each block's owner gets all inputs, hands the result to the root",
        true},
@@ -124,6 +137,7 @@ const std::vector<Algorithm>& catalog() {
 
       {"exchange", alltoall, on_board, exchange, "every rank reads its part of all payloads on the board"},
       {"direct", alltoall, reads_peers, direct_alltoall, "every rank reads its parts where they lie"},
+      {"staged", alltoall, stages, staged_alltoall, "every rank copies to staging memory and takes its parts from all others'"},
       {"pairwise", alltoall, moves_data, pairwise_alltoall, "parts change places between ranks 1, 2, 3, .. apart"},
       {"dissemination", alltoall, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", alltoall, one_rank, alone, "one rank: a copy"},

@@ -115,6 +115,7 @@ const std::vector<Rule>& rules() {
       {allreduce,      memory,   kAny,     kAny,      "attach",        256 * kKiB, read, 512 * kKiB},
       {allreduce,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
+      {allreduce,      memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 8 * kKiB},
       {allreduce,      network,  16 * kKiB, kAny,     "leaders",       64 * kKiB},
       {allreduce,      anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
       {allreduce,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
@@ -233,15 +234,19 @@ Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
       decision.why = text(wanted, who, ", but ", name(call.collective), " has no such algorithm. ");
     }
   }
-  // Also under a wish for an algorithm: the chunk is the table's for this place and size.
+  // Also under a wish for an algorithm the chunk is the table's for this place and size: that of a rule for it, if there is one.
+  std::size_t table_chunk = 0;
+  bool own_rule = false;  // that chunk is of one for the algorithm
   const auto take = [&](const Rule& rule) {
-    if (!holds(rule, call, topology)) return;
+    if (own_rule || !holds(rule, call, topology)) return;
     const Algorithm* row = find(call.collective, rule.algorithm);
     if (!row->fits(call, topology)) return;
     // A measured table's was found with as many ranks.
     const bool crowded = topology.oversubscribed && rule.line == 0;
-    if (chunk_bytes == 0) chunk_bytes = rule.chunk_bytes * (crowded ? kOversubscribedFactor : 1);
-    if (decision.choice.algorithm != nullptr) return;
+    const bool decides = decision.choice.algorithm == nullptr;
+    own_rule = (decides || row == decision.choice.algorithm) && rule.chunk_bytes > 0;  // 0: the library's
+    if (table_chunk == 0 || own_rule) table_chunk = rule.chunk_bytes * (crowded ? kOversubscribedFactor : 1);
+    if (!decides) return;
     decision.choice.algorithm = row;
     decision.rule = &rule;
     decision.why += text(name_of(rule, wish), " is the first that holds and fits: ", row->name, ", ", row->what, ". ");
@@ -251,11 +256,9 @@ Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
   };
   for (const std::vector<Rule>* table : {wish.tuning ? &wish.tuning->rules : nullptr, &rules()}) {
     if (table == nullptr) continue;
-    for (const Rule& rule : *table) {
-      take(rule);
-      if (decision.choice.algorithm != nullptr && chunk_bytes != 0) break;
-    }
+    for (const Rule& rule : *table) take(rule);
   }
+  if (chunk_bytes == 0) chunk_bytes = table_chunk;
   decision.choice.chunk = chunk_for(call, topology, *decision.choice.algorithm, chunk_bytes);
   return decision;
 }

@@ -18,6 +18,7 @@ const char* short_name(Buffer buffer) {
     case Buffer::output: return "out";
     case Buffer::scratch: return "scratch";
     case Buffer::accumulator: return "acc";
+    case Buffer::staging: return "staging";
   }
   return "?";
 }
@@ -70,6 +71,7 @@ const char* name(Kind kind) {
     case Kind::finish: return "finish";
     case Kind::exchange: return "exchange";
     case Kind::fold: return "fold";
+    case Kind::fold_staged: return "fold_staged";
     case Kind::meet: return "meet";
   }
   return "unknown";
@@ -93,6 +95,8 @@ std::string describe(const Step& step) {
     case Kind::finish: return text("finish ", into, " = finished ", from);
     case Kind::exchange: return text("exchange ", into, " = all ranks' ", from);
     case Kind::fold: return text("fold ", into, " = ", from);
+    case Kind::fold_staged:
+      return text("fold_staged ", into, " = ", from, " and all others' ", describe(Slice{Buffer::staging, step.staged, step.into.count}));
     case Kind::meet: return "meet";
   }
   return "unknown";
@@ -105,6 +109,7 @@ std::string table(const std::vector<Schedule>& schedules) {
     out << "rank " << r << ": " << schedule.steps.size() << " steps";
     if (schedule.scratch > 0) out << ", " << schedule.scratch << " elements of scratch";
     if (schedule.accumulator > 0) out << ", " << schedule.accumulator << " accumulators";
+    if (schedule.staging > 0) out << ", " << schedule.staging << " elements of staging";
     out << '\n';
     const std::vector<std::string> waits = waits_for(schedule);
     std::vector<std::string> lines;

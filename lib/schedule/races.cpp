@@ -84,18 +84,21 @@ class Races {
       for (std::uint32_t s = 0; s < schedule(r).steps.size(); ++s) {
         const Step& step = schedule(r).steps[s];
         if (has_from(step.kind)) add(r, s, step.from, false);
+        for (int peer = 0; peer < calls_.size() && step.kind == Kind::fold_staged; ++peer)
+          if (peer != r) add(r, s, {Buffer::staging, step.staged, step.into.count, peer}, false);
         if (has_into(step.kind)) add(r, s, step.into, true);
       }
   }
   void add(int rank, std::uint32_t step, const Slice& slice, bool writes) {
-    if (slice.count == 0 || (slice.buffer != Buffer::input && slice.buffer != Buffer::output)) return;
+    if (slice.count == 0 || slice.buffer == Buffer::scratch || slice.buffer == Buffer::accumulator) return;
     calls_.for_each_owner(rank, slice, [&](int owner, const Slice& there) {
       at(owner).push_back({rank, step, there, writes, between_[static_cast<std::size_t>(rank)][step]});
     });
   }
 
   void check(int owner, const Access& access) {
-    if (access.when.before == SIZE_MAX)
+    // Staging is nobody's to take back, and the next call begins with a meet.
+    if (access.when.before == SIZE_MAX && access.slice.buffer != Buffer::staging)
       problem_ = text(where(access.rank, access.step), " touches a buffer that rank ", owner,
                       " may have taken back: no meet follows");
     for (const Access& other : at(owner)) {

@@ -67,6 +67,7 @@ struct Topology {
   int size = 1;
   bool board = false;              // all ranks share a board (threads or shared memory)
   std::size_t board_bytes = 0;     // largest payload of one rank on it
+  std::size_t staging_bytes = 0;   // of each rank, where all load what any has stored there; 0: there is none
   bool network = false;            // some pair of ranks meets over a network transport
   bool oversubscribed = false;     // more ranks than processors on some host
   std::vector<int> host_of;        // by rank: which ranks meet in memory, hosts numbered by their lowest rank; empty where
@@ -93,6 +94,7 @@ struct Schedule {
   bool peers_outputs = false;
   std::size_t scratch = 0;                    // elements of each private buffer
   std::size_t accumulator = 0;
+  std::size_t staging = 0;
 };
 
 // Which of its lanes leads to peer; lanes.size(): none.

@@ -62,7 +62,7 @@ class Simulation {
     std::deque<Message> arriving;
   };
   struct Rank {
-    std::vector<Symbol> buffers[4];
+    std::vector<Symbol> buffers[kBuffers];
     std::vector<std::uint32_t> waits;
     std::vector<Knowledge> knowledge;  // by step; empty unless tokens()
     std::vector<LaneState> lanes;
@@ -96,6 +96,7 @@ class Simulation {
         memory(r, buffer).resize(extent(buffer, calls_.of(r), size_, r));
       memory(r, Buffer::scratch).resize(schedule(r).scratch);
       memory(r, Buffer::accumulator).resize(schedule(r).accumulator);
+      memory(r, Buffer::staging).resize(schedule(r).staging);
       if (tokens())
         for (Symbol& token : memory(r, Buffer::scratch)) token.written = true;
       const bool inside = input_in_output(calls_.of(r), r);
@@ -199,6 +200,16 @@ class Simulation {
       if (!element.written) wrong(where(rank, step), " reads what was never written");
     return elements;
   }
+  // Of all ranks in their order, this one's where its input is.
+  std::vector<Symbol> read_staged(int rank, std::uint32_t step, const Step& what) {
+    std::vector<Symbol> all;
+    for (int r = 0; r < size_; ++r) {
+      const Slice there{Buffer::staging, what.staged, what.into.count, r};
+      const std::vector<Symbol> its = read(rank, step, r == rank ? what.from : there);
+      all.insert(all.end(), its.begin(), its.end());
+    }
+    return all;
+  }
   void write(int rank, const Slice& slice, const std::vector<Symbol>& elements) {
     calls_.for_each_owner(rank, slice, [&](int owner, const Slice& there) {
       std::copy(elements.begin(), elements.end(),
@@ -208,7 +219,7 @@ class Simulation {
   }
   // The step's result, of what it reads and, with recv_reduce, what arrived.
   void compute(int rank, std::uint32_t step, const Step& what, const std::vector<Symbol>& arrived = {}) {
-    const std::vector<Symbol> from = read(rank, step, what.from);
+    const std::vector<Symbol> from = what.kind == Kind::fold_staged ? read_staged(rank, step, what) : read(rank, step, what.from);
     const std::vector<Symbol> other = what.kind == Kind::reduce ? read(rank, step, what.into) : arrived;
     std::string problem;
     write(rank, what.into, arithmetic_.result(what, from, other, problem));

@@ -12,7 +12,9 @@ enum class Buffer : std::uint8_t {
   output,       // the caller's recvbuf
   scratch,      // elements of the call's type, Schedule::scratch of them, private to one run
   accumulator,  // elements of the type's accumulator (float32 for 16-bit floats), Schedule::accumulator of them
+  staging,      // elements of the call's type, Schedule::staging of them: stored by their own rank, loaded by all of the host
 };
+inline constexpr int kBuffers = 5;
 
 // Whose buffer a slice is of, where it is no peer's, named by its rank.
 inline constexpr int kOwn = -1;
@@ -22,7 +24,7 @@ struct Slice {
   Buffer buffer = Buffer::output;
   std::size_t offset = 0;
   std::size_t count = 0;
-  int owner = kOwn;  // another only for input and output, in calls whose Reach allows it
+  int owner = kOwn;  // another only for input and output, in calls whose Reach allows it, and to load from staging
   bool operator==(const Slice&) const = default;
 };
 
@@ -35,6 +37,7 @@ enum class Kind : std::uint8_t {
   finish,       // into = from divided by the number of ranks where the operation is AVG, rounded to the call's type
   exchange,     // into = all ranks' from, folded in rank order and finished (reductions), or gathered in rank order
   fold,         // into = every rank's from, folded in rank order and finished; into may be every rank's
+  fold_staged,  // into = this rank's from and, of every other rank, its staging at `staged`: folded in rank order, finished
   meet,         // what comes before it on any rank is done before anything that comes behind it on any rank begins
 };
 // Types: an accumulator slice as `into` takes elements of the call's type and widens them (recv, copy), or adds them
@@ -47,12 +50,15 @@ struct Step {
   int peer = -1;  // communicator rank; send, recv, recv_reduce
   Slice into;     // unused: send, meet
   Slice from;     // unused: recv, meet
+  std::size_t staged = 0;  // fold_staged
 };
 
 inline bool has_peer(Kind kind) { return kind == Kind::send || kind == Kind::recv || kind == Kind::recv_reduce; }
 inline bool has_into(Kind kind) { return kind != Kind::send && kind != Kind::meet; }
 inline bool has_from(Kind kind) { return kind != Kind::recv && kind != Kind::meet; }
-// Loads from, or stores into, another rank's buffer.
-inline bool touches_peers(const Step& step) { return step.into.owner != kOwn || step.from.owner != kOwn; }
+// Loads from, or stores into, another rank's memory.
+inline bool touches_peers(const Step& step) {
+  return step.into.owner != kOwn || step.from.owner != kOwn || step.kind == Kind::fold_staged;
+}
 
 }  // namespace anello::schedule

@@ -140,7 +140,8 @@ class Drawing {
     switch (step(r, s).kind) {
       case Kind::recv_reduce: return "+ " + where;
       case Kind::reduce:
-      case Kind::fold: return "fold " + where;
+      case Kind::fold:
+      case Kind::fold_staged: return "fold " + where;
       case Kind::copy: return touches_peers(step(r, s)) ? "= " + where : "copy " + where;
       case Kind::finish: return "fin " + where;
       case Kind::exchange: return "exchange";

@@ -45,12 +45,17 @@ Totals totals(const Call& call, int size, int rank, const Schedule& schedule) {
         add_peers(totals, size, rank, step);
         totals.reduced += step.into.count * static_cast<std::size_t>(size - 1);
         break;
+      case Kind::fold_staged:
+        totals.received += step.into.count * static_cast<std::size_t>(size - 1);
+        totals.reduced += step.into.count * static_cast<std::size_t>(size - 1);
+        break;
       case Kind::exchange: add_exchange(totals, call, size, rank, step); break;
       case Kind::send: break;  // below
       case Kind::recv: break;
       case Kind::recv_reduce:
       case Kind::reduce: totals.reduced += step.into.count; break;
       case Kind::copy:
+        if (step.into.buffer == Buffer::staging) totals.sent += step.into.count;
         if (touches_peers(step)) {
           add_peers(totals, size, rank, step);
           break;

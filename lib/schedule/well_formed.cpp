@@ -30,6 +30,7 @@ class Inspection {
   std::size_t elements(int rank, Buffer buffer) const {
     if (buffer == Buffer::scratch) return schedule(rank).scratch;
     if (buffer == Buffer::accumulator) return schedule(rank).accumulator;
+    if (buffer == Buffer::staging) return schedule(rank).staging;
     return extent(buffer, calls_.of(rank), calls_.size(), rank);
   }
 
@@ -40,12 +41,17 @@ class Inspection {
     if (has_into(step.kind) && step.into.buffer == Buffer::input && step.into.count > 0) return "writes the input";
     if (step.kind == Kind::send && step.from.buffer == Buffer::accumulator) return "sends an accumulator";
     if (step.kind == Kind::fold && step.from.owner != kEach) return "is not of all ranks' slices";
+    for (int r = 0; r < calls_.size() && step.kind == Kind::fold_staged; ++r)
+      if (r != rank && step.staged + step.into.count > schedule(r).staging) return "goes past the end of a peer's staging";
     if (step.kind == Kind::exchange && step.from.count != input_count(calls_.shared(), calls_.size(), rank))
       return "posts another count than the call's";
     return "";
   }
   std::string problem(int rank, const Step& step, const Slice& slice) const {
-    if (slice.owner != kOwn) {
+    if (slice.owner != kOwn && slice.buffer == Buffer::staging) {
+      if (slice.owner < 0 || slice.owner >= calls_.size()) return "names a rank that is not there";
+      if (step.kind != Kind::copy || &slice == &step.into) return "cannot touch peers' staging";
+    } else if (slice.owner != kOwn) {
       const bool each = slice.owner == kEach;
       if (slice.owner < kEach || slice.owner >= calls_.size()) return "names a rank that is not there";
       if (slice.buffer != Buffer::input && slice.buffer != Buffer::output) return "touches a peer's private buffer";

@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -154,6 +155,27 @@ const Role changing("changing", [](Rank& me) {
   me.check(anello_comm_destroy(comm), "destroy");
 });
 
+// One rank can open no descriptor any more when staging memory is wanted: all send messages instead, and go on doing so.
+const Role unstaged("unstaged", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  const std::size_t count = 300'001;
+  const Memory in(count * sizeof(float), false), out(count * std::size_t(me.size()) * sizeof(float), false);
+  one_call(me, comm, ANELLO_ALLREDUCE, in.as<float>(), out.as<float>(), 1);
+  rlimit whole{};
+  ::getrlimit(RLIMIT_NOFILE, &whole);
+  if (me.rank() == 1) {
+    const rlimit none{0, whole.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  for (int round = 0; round < 3; ++round) {
+    one_call(me, comm, ANELLO_ALLREDUCE, in.as<float>(), out.as<float>(), count);
+    one_call(me, comm, ANELLO_ALLGATHER, in.as<float>(), out.as<float>(), count);
+    // It stays as it was decided.
+    ::setrlimit(RLIMIT_NOFILE, &whole);
+  }
+  me.check(anello_comm_destroy(comm), "destroy");
+});
+
 // What every rank says it reached; empty where the obstacle cannot be made here.
 std::vector<std::string> reached_with(const char* obstacle, int ranks = 3) {
   INFO("obstacle: " << obstacle);
@@ -205,4 +227,9 @@ TEST_CASE("memory that is registered, given back, freed and allocated anew betwe
     for (int rank = 0; rank < 3; ++rank) CHECK(job.expect(rank, "stored").text == "stored 1");
     job.finish();
   }
+}
+
+TEST_CASE("where one rank has no staging memory all send messages") {
+  Ranks job(3, "unstaged", "shm", {{"ANELLO_ALGORITHM", "staged"}});
+  job.finish();
 }

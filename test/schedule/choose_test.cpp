@@ -22,6 +22,12 @@ Topology network(int size) {
   return topology;
 }
 
+Topology unstaged(int size) {
+  Topology topology = meeting(size);
+  topology.staging_bytes = 0;
+  return topology;
+}
+
 std::string_view chosen(const Call& call, const Topology& topology, const Wish& wish = {}) {
   return choose(call, topology, wish).algorithm->name;
 }
@@ -52,9 +58,11 @@ TEST_CASE("choose always finds a row that fits, and a chunk that bounds the plan
 TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::allreduce, 2), meeting(4)) == "exchange");
   CHECK(chosen(floats(Collective::allreduce, 2048), meeting(8)) == "exchange");
-  CHECK(chosen(floats(Collective::allreduce, 2048), meeting(9)) == "doubling");
+  CHECK(chosen(floats(Collective::allreduce, 2048), meeting(9)) == "staged");
+  CHECK(chosen(floats(Collective::allreduce, 2048), unstaged(9)) == "doubling");
   CHECK(chosen(floats(Collective::allreduce, 2), network(4)) == "doubling");
-  CHECK(chosen(floats(Collective::allreduce, 1 << 20), meeting(4)) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 20), meeting(4)) == "staged");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 20), unstaged(4)) == "ring");
   CHECK(chosen(floats(Collective::allreduce, 1 << 20), network(4)) == "ring");
   CHECK(chosen(floats(Collective::allreduce, 0), network(4)) == "dissemination");
   CHECK(chosen(floats(Collective::allreduce, 0), meeting(4)) == "exchange");
@@ -62,7 +70,8 @@ TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::barrier, 0), meeting(4)) == "exchange");
   CHECK(chosen(floats(Collective::barrier, 0), network(4)) == "dissemination");
   CHECK(chosen(floats(Collective::allreduce, 5), meeting(1)) == "alone");
-  CHECK(choose(floats(Collective::allreduce, 1 << 20), meeting(4)).chunk == 16 * 1024);
+  CHECK(choose(floats(Collective::allreduce, 1 << 20), unstaged(4)).chunk == 16 * 1024);
+  CHECK(choose(floats(Collective::allreduce, 1 << 20), meeting(4), {"ring", 0}).chunk == 16 * 1024);  // the ring's own rule
   CHECK(choose(floats(Collective::allreduce, 1 << 20), network(4)).chunk == 32 * 1024);
   CHECK(choose(floats(Collective::allreduce, 1 << 28), network(4)).chunk == 65552);  // at most 1024 a block, aligned
 }
@@ -87,7 +96,7 @@ TEST_CASE("over hosts of several ranks the algorithms that know them are preferr
   CHECK(chosen(floats(Collective::allreduce, 1 << 20), in_blocks({1, 1, 1}), {"hierarchical", 0}) == "ring");
   Topology together = meeting(4);
   together.host_of = {0, 0, 0, 0};
-  CHECK(chosen(floats(Collective::allreduce, 1 << 20), together) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 20), together) == "staged");
 }
 
 TEST_CASE("16-bit sums and invariant calls go to algorithms where no partial sum travels") {
@@ -111,7 +120,7 @@ TEST_CASE("a wish is followed where it fits and passed over where not") {
   CHECK(chosen(large, network(4), {"allreduce:doubling,broadcast:tree", 0}) == "doubling");
   CHECK(chosen(large, network(4), {"pairwise,allreduce:doubling", 0}) == "doubling");
   CHECK(chosen(large, network(4), {"broadcast:tree", 0}) == "ring");
-  CHECK(chosen(large, meeting(4), {"exchange", 0}) == "ring");  // the board is too small
+  CHECK(chosen(large, unstaged(4), {"exchange", 0}) == "ring");  // the board is too small
   CHECK(chosen(floats(Collective::broadcast, 9), network(4), {"ring", 0}) == "tree");
   CHECK(chosen(large, network(4), {"nonsense", 0}) == "ring");
   Call invariant = large;
@@ -132,7 +141,7 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
   CHECK(chosen(reaching(Collective::allreduce, 257, Reach::store), meeting(4)) == "direct");
   CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::store), meeting(4)) == "direct");
   CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::read), meeting(4)) == "attach");
-  CHECK(chosen(reaching(Collective::allreduce, 1 << 15, Reach::read), meeting(4)) == "ring");
+  CHECK(chosen(reaching(Collective::allreduce, 1 << 15, Reach::read), unstaged(4)) == "ring");
   CHECK(chosen(reaching(Collective::reduce, kLarge, Reach::read), meeting(4)) == "chain");
   CHECK(chosen(reaching(Collective::reduce, kLarge, Reach::store), meeting(4)) == "direct");
   for (const Collective collective :
@@ -150,8 +159,8 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
   CHECK(why.find("It needs ranks to load and store each other's buffers") != std::string::npos);
 
   const Call apart = reaching(Collective::allreduce, kLarge, Reach::none);
-  CHECK(chosen(apart, meeting(4), {"direct", 0}) == "ring");
-  CHECK(decide(apart, meeting(4), {"direct", 0}).why.find("does not fit where ranks cannot reach") != std::string::npos);
+  CHECK(chosen(apart, unstaged(4), {"direct", 0}) == "ring");
+  CHECK(decide(apart, unstaged(4), {"direct", 0}).why.find("does not fit where ranks cannot reach") != std::string::npos);
   CHECK(chosen(reaching(Collective::allreduce, 8, Reach::store), meeting(4), {"direct", 0}) == "direct");
   CHECK(chosen(reaching(Collective::gather, kLarge, Reach::none), network(4), {"direct", 0}) == "direct");  // by messages
 }
@@ -193,7 +202,7 @@ TEST_CASE("why_not names what is wrong with a wish and what there is") {
   CHECK(why_not({"allreduce:ring,broadcast:tree", 0}) == "");
   CHECK(why_not({"rign", 0}).find("'rign'") != std::string::npos);
   CHECK(why_not({"rign", 0}).find("doubling") != std::string::npos);
-  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has direct, hierarchical, tree") != std::string::npos);
+  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has direct, staged, hierarchical, tree") != std::string::npos);
   CHECK(why_not({"allredcue:ring", 0}).find("'allredcue' is no collective") != std::string::npos);
   CHECK(why_not({"ring,", 0}) == "");
 }
@@ -203,9 +212,10 @@ TEST_CASE("what the call itself asks for comes before the wish, and the names of
   call.algorithm = "tree";
   CHECK(chosen(call, meeting(4), {"ring", 0}) == "tree");
   CHECK(decide(call, meeting(4), {"ring", 0}).why == "tree was asked for by the call. ");
-  CHECK(names_that_fit(call, meeting(4)) == "ring, pairwise, doubling, tree");
+  CHECK(names_that_fit(call, meeting(4)) == "staged, ring, pairwise, doubling, tree");
   call.accumulate = true;
-  CHECK(names_that_fit(call, meeting(4)) == "pairwise");
+  CHECK(names_that_fit(call, meeting(4)) == "staged, pairwise");
+  CHECK(names_that_fit(call, unstaged(4)) == "pairwise");
   CHECK(names_that_fit(floats(Collective::barrier, 0), network(2)) == "dissemination");
 }
 

@@ -146,6 +146,9 @@ bool harms(const Case& c, const std::vector<Schedule>& faulty, std::size_t rank,
 // A meet holds all that comes before and behind it, also what touches this rank's buffers alone and need not wait.
 bool own_work_at_a_meet(const Step& earlier, const Step& later) {
   if (earlier.kind == Kind::meet && later.kind == Kind::meet) return false;
+  // What is loaded from staging may be loaded until its place is stored into anew, which need not be behind the next meet.
+  const bool loads_staging = earlier.from.buffer == Buffer::staging || earlier.kind == Kind::fold_staged;
+  if (later.kind == Kind::meet && loads_staging) return true;
   return (earlier.kind == Kind::meet && !touches_peers(later)) || (later.kind == Kind::meet && !touches_peers(earlier));
 }
 

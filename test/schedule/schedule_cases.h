@@ -25,6 +25,7 @@ inline Topology meeting(int size) {
   topology.size = size;
   topology.board = true;
   topology.board_bytes = 1 << 20;
+  topology.staging_bytes = 600;  // of elements of a byte: several rounds
   return topology;
 }
 

@@ -71,7 +71,7 @@ TEST_CASE("an invariant call gives one result whatever the algorithm and the chu
           digests.insert(outcome.digest);
         }
     }
-    CHECK(fitting == (collective == Collective::allreduce ? 4 : 3));  // pairwise, exchange, direct, attach
+    CHECK(fitting == (collective == Collective::allreduce ? 5 : 4));  // pairwise, exchange, staged, direct, attach
     CHECK(digests.size() == 1);
   }
 }

@@ -87,7 +87,7 @@ TEST_CASE("its rules come before the library's, for as many ranks and bytes as t
   CHECK(chosen(1024, 5).choice.algorithm->name == "exchange");
   CHECK(chosen(1025, 4).choice.algorithm->name == "tree");
   CHECK(chosen(1 << 20, 4).choice.chunk == 32768 / 4);
-  CHECK(chosen(1 << 20, 3).choice.algorithm->name == "ring");
+  CHECK(chosen(1 << 20, 3).choice.algorithm->name == "staged");
   CHECK(chosen(1024, 4).rule->line == 3);
   CHECK_THAT(chosen(1025, 4).why, Catch::Contains("Line 4 of /the/table is the first that holds and fits: tree"));
   // The chunk that it leaves open is the next rule's.
@@ -98,10 +98,10 @@ TEST_CASE("its rules come before the library's, for as many ranks and bytes as t
 }
 
 TEST_CASE("what does not fit is passed over, and what was asked for comes first") {
-  CHECK(choose(floats(1 << 20), meeting(4), with("allreduce anywhere none any 0 any exchange auto")).algorithm->name == "ring");
+  CHECK(choose(floats(1 << 20), meeting(4), with("allreduce anywhere none any 0 any exchange auto")).algorithm->name == "staged");
   Call sums = floats(1 << 20);
   sums.accumulate = true;
-  CHECK(choose(sums, meeting(4), with("allreduce anywhere none any 0 any tree auto")).algorithm->name == "pairwise");
+  CHECK(choose(sums, meeting(4), with("allreduce anywhere none any 0 any tree auto")).algorithm->name == "staged");
   const Wish both = with("allreduce anywhere none any 0 any tree 4096", "doubling");
   CHECK(choose(floats(1 << 16), meeting(4), both).algorithm->name == "doubling");
   CHECK(decide(floats(1 << 16), meeting(4), both).rule == nullptr);

@@ -88,21 +88,21 @@ class Tuning(unittest.TestCase):
     def test_another_ranks_table_does_not_count(self):
         path = self.write("table", table_of(TREE, machine=self.machine))
         told, _ = self.run_ranks(TUNING_1=path, TUNING_2=path)
-        self.assertEqual([each["algorithm"] for each in told], ["ring"] * 3)
+        self.assertEqual([each["algorithm"] for each in told], ["staged"] * 3)
         self.assertEqual([each["rule"]["measured"] for each in told], [False] * 3)
 
     def test_a_table_at_its_usual_place_is_found_and_can_be_left_out(self):
         path = self.write("anello/tuning", table_of(TREE, machine=self.machine))
         self.assert_tree(self.run_ranks()[0], path)
         told, _ = self.run_ranks(ANELLO_TUNING="none")
-        self.assertEqual([each["algorithm"] for each in told], ["ring"] * 3)
+        self.assertEqual([each["algorithm"] for each in told], ["staged"] * 3)
         home = self.write("home/.config/anello/tuning", table_of(TREE, machine=self.machine))
         self.assert_tree(self.run_ranks(XDG_CONFIG_HOME="", HOME=f"{self.directory.name}/home")[0], home)
 
     def test_a_table_of_another_machine_is_not_used_and_told_of(self):
         path = self.write("table", table_of(TREE, machine="an abacus, 10 processors"))
         told, log = self.run_ranks(ANELLO_TUNING=path)
-        self.assertEqual([each["algorithm"] for each in told], ["ring"] * 3)
+        self.assertEqual([each["algorithm"] for each in told], ["staged"] * 3)
         self.assertEqual(log.count("was measured on another machine (an abacus, 10 processors; this is"), 1, log)
 
     def test_a_bad_line_is_an_error_on_all_ranks_that_names_it(self):

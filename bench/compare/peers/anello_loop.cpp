@@ -1,11 +1,12 @@
 // The loop over Anello's public C API. A row that says shm or tcp is refused if the data would go another way.
+// --setting mapped: buffers of anello_mem_alloc, which ranks of a host reach; else of malloc.
 #include <anello/anello.h>
 
 #include "loop.h"
 
 class Anello final {
  public:
-  explicit Anello(const compare::Options& options) {
+  explicit Anello(const compare::Options& options) : mapped_(options.setting == "mapped") {
     require(anello_comm_create(nullptr, &comm_));
     require(anello_comm_rank(comm_, &rank_));
     require(anello_comm_size(comm_, &size_));
@@ -29,6 +30,17 @@ class Anello final {
            " (" + anello_commit() + ")";
   }
 
+  void* allocate(size_t bytes) {
+    void* memory = nullptr;
+    if (!mapped_) return compare::malloced(bytes);
+    require(anello_mem_alloc(bytes, &memory));
+    return memory;
+  }
+  void deallocate(void* memory) {
+    if (mapped_) anello_mem_free(memory);
+    else std::free(memory);
+  }
+
   void prepare(float* data, size_t count) {
     data_ = data;
     count_ = count;
@@ -38,12 +50,35 @@ class Anello final {
     require(anello_allreduce(ANELLO_IN_PLACE, data_, count_, ANELLO_FLOAT32, ANELLO_SUM, comm_));
   }
 
+  void operate(compare::Operation operation, const float* in, float* out, size_t count) {
+    using compare::Operation;
+    constexpr anello_dtype_t kFloat = ANELLO_FLOAT32;
+    switch (operation) {
+      case Operation::kAllgather:
+        return require(anello_allgather(in, out, count, kFloat, comm_));
+      case Operation::kReduceScatter:
+        return require(anello_reduce_scatter_block(in, out, count, kFloat, ANELLO_SUM, comm_));
+      case Operation::kBroadcast:
+        return require(anello_broadcast(out, count, kFloat, 0, comm_));
+      case Operation::kAlltoall:
+        return require(anello_alltoall(in, out, count, kFloat, comm_));
+      case Operation::kReduce:
+        return require(anello_reduce(in, out, count, kFloat, ANELLO_SUM, 0, comm_));
+      case Operation::kBarrier:
+        return require(anello_barrier(comm_));
+      case Operation::kSendrecv:
+        return require(in != nullptr ? anello_send(in, count, kFloat, rank_ ^ 1, 0, comm_)
+                                     : anello_recv(out, count, kFloat, rank_ ^ 1, 0, comm_, nullptr));
+    }
+  }
+
  private:
   void require(anello_result_t result) {
     if (result != ANELLO_OK)
       throw std::runtime_error(std::string(anello_result_name(result)) + ": " + anello_last_error(comm_));
   }
 
+  const bool mapped_;
   anello_comm_t comm_ = ANELLO_COMM_NULL;
   int rank_ = 0;
   int size_ = 0;

@@ -24,7 +24,8 @@ class Gloo final {
     algorithm_.resize(std::min(plus, algorithm_.size()));
     if (sync && !older()) throw std::runtime_error("+sync needs one of Gloo's older algorithms");
     gloo::transport::tcp::attr attributes;
-    attributes.iface = "lo";
+    const char* interface = std::getenv("COMPARE_INTERFACE");
+    attributes.iface = interface != nullptr ? interface : "lo";
     context_ = std::make_shared<gloo::rendezvous::Context>(std::atoi(rank), std::atoi(size));
     context_->setTimeout(std::chrono::seconds(60));
     gloo::rendezvous::FileStore store(options.directory);

@@ -7,6 +7,9 @@
 //   void prepare(float* data, size_t count)  collective, before the calls on a buffer; data outlives them
 //   void allreduce()                         sums the prepared buffer in place
 //   void release()                           after the last call on the buffer
+//   void* allocate(size_t bytes), void deallocate(void*)   if its buffers are to be memory of its own
+//   void operate(Operation, const float* in, float* out, size_t count)   if it does other collectives: see collectives.h
+//   void check()                             if it forms no sums (a ceiling): throws where what it moved did not arrive
 // and main() is `return compare::run<Library>(argc, argv);`.
 //
 // untouched: calls back to back on the buffer as the call before left it. Values grow by the number of ranks a call,
@@ -19,110 +22,27 @@
 // of ranks is a power of two (always when dirty) values are exact and the comparison is for equality.
 #pragma once
 
-#include <sys/prctl.h>
-
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <memory>
 #include <sstream>
 #include <vector>
 
+#include "collectives.h"
+#include "memory.h"
 #include "meeting.h"
+#include "options.h"
+#include "processors.h"
+#include "series.h"
 
 namespace compare {
-
-struct Options {
-  std::string meeting;     // --meeting FILE: see meeting.h
-  std::string out;         // --out FILE: rank 0 appends a JSON line a measurement
-  std::string directory;   // --directory DIR: for the library's own rendezvous files
-  std::string setting;     // --setting TEXT: whatever the library makes of it
-  std::string transport;   // --transport shm|tcp
-  std::vector<size_t> sizes;
-  double window = 0.15;    // --window SECONDS: for one size and variant
-  double batch = 0.002;    // --batch SECONDS: a batch is at least this long, where values allow it
-  double limit = 120;      // --limit SECONDS: for the whole process
-  double line_ns = 0;      // --line NS: waits, up to 2 s in all, until a cache line takes about this long
-  bool pin = true;         // --pin 0|1: rank r to processor r modulo their number
-  bool untouched = true;   // --variants untouched,dirty
-  bool dirty = true;
-};
-
-inline Options parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    const std::string value = argv[i + 1];
-    if (name == "--meeting") options.meeting = value;
-    else if (name == "--out") options.out = value;
-    else if (name == "--directory") options.directory = value;
-    else if (name == "--setting") options.setting = value;
-    else if (name == "--transport") options.transport = value;
-    else if (name == "--window") options.window = std::stod(value);
-    else if (name == "--batch") options.batch = std::stod(value);
-    else if (name == "--limit") options.limit = std::stod(value);
-    else if (name == "--line") options.line_ns = std::stod(value);
-    else if (name == "--pin") options.pin = value == "1";
-    else if (name == "--variants") {
-      options.untouched = value.find("untouched") != std::string::npos;
-      options.dirty = value.find("dirty") != std::string::npos;
-    } else if (name == "--sizes") {
-      std::istringstream list(value);
-      for (std::string size; std::getline(list, size, ',');) options.sizes.push_back(std::stoull(size));
-    } else {
-      throw std::runtime_error("unknown option " + name);
-    }
-  }
-  if (argc % 2 == 0) throw std::runtime_error("options come in pairs: --name value");
-  if (options.meeting.empty() || options.out.empty() || options.sizes.empty())
-    throw std::runtime_error("--meeting, --out and --sizes are needed; bench/compare/compare gives them");
-  return options;
-}
-
-// The number of this rank on its host as the launchers say it; known before the library has joined anything.
-inline int launched_rank() {
-  for (const char* name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_RANK", "RANK"})
-    if (const char* value = std::getenv(name)) return std::atoi(value);
-  return 0;
-}
-
-inline std::vector<int> allowed_processors() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  sched_getaffinity(0, sizeof allowed, &allowed);
-  std::vector<int> processors;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &allowed)) processors.push_back(cpu);
-  return processors;
-}
-
-// Threads that a library makes later inherit the processor.
-inline void pin_to(int cpu) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  sched_setaffinity(0, sizeof one, &one);
-}
-
-// Seconds of processor time that the whole machine has used or that its host took away. Interrupts are left out:
-// they are the loop's own packets.
-inline double machine_cpu_seconds() {
-  std::ifstream stat("/proc/stat");
-  std::string cpu;
-  double user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;
-  stat >> cpu >> user >> nice >> system >> idle >> iowait >> irq >> softirq >> steal;
-  return (user + nice + system + steal) / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
 
 template <typename Library>
 class Loop final {
  public:
   Loop(const Options& options, Library& library, Meeting& meeting, size_t processors)
-      : options_(options), library_(library), meeting_(meeting), processors_(processors) {
+      : options_(options), library_(library), meeting_(meeting),
+        series_(options, meeting, processors, library.version()) {
     const int n = meeting.size();
     int scale = 1;
     while (scale < n * n) scale *= 2;
@@ -133,15 +53,9 @@ class Loop final {
 
   void measure(size_t bytes) {
     const size_t count = std::max<size_t>(1, bytes / sizeof(float));
-    constexpr size_t kHugePage = size_t{2} << 20;
-    const size_t alignment = bytes >= kHugePage ? kHugePage : 4096;
-    const size_t room = (count * sizeof(float) + alignment - 1) / alignment * alignment;
-    const std::unique_ptr<float, decltype(&std::free)> buffer(
-        static_cast<float*>(std::aligned_alloc(alignment, room)), &std::free);
-    if (!buffer) throw std::runtime_error("out of memory");
-    data_ = buffer.get();
+    const Memory<Library> memory(library_, count * sizeof(float));
+    data_ = memory.floats();
     count_ = count;
-    std::memset(data_, 0, room);
     library_.prepare(data_, count_);
     if (options_.untouched) series(false);
     if (options_.dirty) series(true);
@@ -152,12 +66,8 @@ class Loop final {
   // Values 1..1021 over and over: neither a shift by a power of two nor swapped blocks go unseen.
   static constexpr size_t kPeriod = 1021;
 
-  // Virtual processors change places for seconds at a time, and what is measured changes with them. The line's time is
-  // the same on every rank, so all go on waiting together.
-  bool usual(double line) const {
-    constexpr double kFactor = 1.5;
-    return line < options_.line_ns * kFactor && line * kFactor > options_.line_ns;
-  }
+  // A ceiling that moves bytes without adding them up cannot be held to the sums.
+  static constexpr bool kSums = !requires(Library& library) { library.check(); };
 
   void scale(float factor) {
     float* const data = data_;
@@ -195,13 +105,15 @@ class Loop final {
     library_.allreduce();  // Untimed: the buffer is hot in its writer's cache, and ranks leave the barrier apart.
     const double t0 = now_seconds();
     for (int call = 0; call < calls; ++call) {
-      if (dirty) scale(weight_);
+      if (dirty) scale(kSums ? weight_ : 1.0f);  // Where nothing adds up, weights would end in denormal numbers.
       library_.allreduce();
     }
     double seconds = now_seconds() - t0;
     const int n = meeting_.size();
     const bool exact = dirty || (n & (n - 1)) == 0;
-    verify(dirty ? 1.0 : static_cast<double>(start) * std::pow(n, calls), exact ? 0 : 1e-6 * (calls + 1));
+    const double factor = dirty ? 1.0 : static_cast<double>(start) * std::pow(n, calls);
+    if constexpr (kSums) verify(factor, exact ? 0 : 1e-6 * (calls + 1));
+    else library_.check();
     seconds = meeting_.gather(seconds).largest;
     if (dirty) {
       volatile float one = 1.0f;
@@ -216,67 +128,36 @@ class Loop final {
 
   void series(bool dirty) {
     rewrite_ = 1e9;
-    const bool own_cores = options_.pin && static_cast<size_t>(meeting_.size()) <= processors_;
-    double line_before = meeting_.line_ns(own_cores);
-    while (options_.line_ns > 0 && line_before > 0 && !usual(line_before) && patience_ > 0) {
-      usleep(20000);
-      patience_ -= 0.02;
-      line_before = meeting_.line_ns(own_cores);
-    }
-    // The first batch connects and warms up; then batches grow until they are long enough.
-    double seconds = run_batch(dirty, 1);
-    int calls = seconds < options_.window ? 2 : 1;
-    for (int attempt = 0; attempt < 2 && seconds < options_.window; ++attempt)
-      seconds = std::min(seconds, run_batch(dirty, calls));
-    while (calls < most_calls_ && seconds * calls < options_.batch) {
-      calls = std::min(most_calls_, calls * 4);
-      seconds = run_batch(dirty, calls);
-    }
-    const double machine = machine_cpu_seconds();
-    const double own = meeting_.gather(now_seconds(CLOCK_PROCESS_CPUTIME_ID)).sum;
-    const double begin = now_seconds();
-    std::vector<double> times;
-    do {
-      times.push_back(run_batch(dirty, calls));
-    } while (meeting_.decided(now_seconds() - begin < options_.window) > 0);
-    const double elapsed = now_seconds() - begin;
-    const double own_used = meeting_.gather(now_seconds(CLOCK_PROCESS_CPUTIME_ID)).sum - own;
-    const double others = (machine_cpu_seconds() - machine - own_used) / elapsed;
-    const double line_after = meeting_.line_ns(own_cores);
-    if (meeting_.rank() == 0)
-      report(dirty, calls, times, std::max(0.0, others), own_used / elapsed, line_before, line_after);
-  }
-
-  void report(bool dirty, int calls, std::vector<double> times, double others, double own, double line_before,
-              double line_after) const {
-    std::FILE* out = std::fopen(options_.out.c_str(), "ae");
-    if (out == nullptr) throw std::runtime_error("cannot write " + options_.out);
-    std::fprintf(out, "{\"bytes\": %zu, \"dirty\": %s, \"ranks\": %d, \"calls\": %d, \"others\": %.3f, \"own\": %.3f, ",
-                 count_ * sizeof(float), dirty ? "true" : "false", meeting_.size(), calls, others, own);
-    std::fprintf(out, "\"line_ns\": [%.1f, %.1f], \"verified\": true, \"batches\": %zu, \"batch_us\": [", line_before,
-                 line_after, times.size());
-    const size_t stride = (times.size() + 63) / 64;
-    for (size_t i = 0; i < times.size(); i += stride)
-      std::fprintf(out, "%s%.4f", i == 0 ? "" : ", ", times[i] * 1e6);
-    std::sort(times.begin(), times.end());
-    const size_t half = times.size() / 2;
-    const double median = times.size() % 2 == 1 ? times[half] : (times[half - 1] + times[half]) / 2;
-    std::fprintf(out, "], \"min_us\": %.4f, \"median_us\": %.4f, \"p90_us\": %.4f, \"version\": \"%s\"}\n",
-                 times.front() * 1e6, median * 1e6, times[times.size() * 9 / 10] * 1e6, library_.version().c_str());
-    std::fclose(out);
+    const size_t bytes = count_ * sizeof(float);
+    const double least = kSums ? 2.0 * static_cast<double>(bytes) * (meeting_.size() - 1) : 0;
+    series_.measure(bytes, dirty, kSums ? most_calls_ : 200, least, [&](int calls) { return run_batch(dirty, calls); });
   }
 
   const Options& options_;
   Library& library_;
   Meeting& meeting_;
-  const size_t processors_;
-  double rewrite_ = 0;   // seconds of multiplying the buffer once
-  double patience_ = 2;  // seconds that may still be spent waiting for the placement asked for
+  Series series_;
+  double rewrite_ = 0;  // seconds of multiplying the buffer once
   float weight_;
   int most_calls_;
   float* data_ = nullptr;
   size_t count_ = 0;
 };
+
+template <typename Library>
+void measure_all(const Options& options, Library& library, Meeting& meeting, size_t processors) {
+  constexpr bool kOperates =
+      requires { library.operate(Operation::kBarrier, static_cast<const float*>(nullptr), nullptr, size_t{}); };
+  if (options.operation == "allreduce") {
+    Loop<Library> loop(options, library, meeting, processors);
+    for (const size_t bytes : options.sizes) loop.measure(bytes);
+  } else if constexpr (kOperates) {
+    Collectives<Library> loop(options, library, meeting, processors);
+    for (const size_t bytes : options.sizes) loop.measure(bytes);
+  } else {
+    throw std::runtime_error("this loop does nothing but all-reduce");
+  }
+}
 
 template <typename Library>
 int run(int argc, char** argv) {
@@ -289,8 +170,7 @@ int run(int argc, char** argv) {
     Library library(options);
     Meeting meeting(options.meeting, library.rank(), library.size(), options.limit);
     try {
-      Loop<Library> loop(options, library, meeting, processors.size());
-      for (const size_t bytes : options.sizes) loop.measure(bytes);
+      measure_all(options, library, meeting, processors.size());
     } catch (...) {
       meeting.fail();
       throw;

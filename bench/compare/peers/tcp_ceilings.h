@@ -1,0 +1,143 @@
+// Ceilings of TCP over loopback, between two ranks that spin on sockets that do not block. --setting
+// WAY/CONTROL[:CHUNK_KIB[:BUFFER_KIB]], the congestion control, "system" for the system's; without a size, buffers grow by
+// themselves. See README.md, "Ceilings".
+#pragma once
+
+#include <arpa/inet.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "ceiling.h"
+
+namespace compare {
+
+class TcpCeiling : public Ceiling {
+ public:
+  explicit TcpCeiling(const Options& options) : Ceiling(options) {
+    only_two();
+    const size_t slash = options.setting.find('/');
+    const size_t colon = options.setting.find(':');
+    control_ = options.setting.substr(slash + 1, std::min(colon, options.setting.size()) - slash - 1);
+    const size_t second = options.setting.rfind(':');
+    if (colon != std::string::npos) chunk_ = std::stoul(options.setting.substr(colon + 1)) * 1024;
+    if (second != colon) buffer_ = std::stoi(options.setting.substr(second + 1)) * 1024;
+    connect_both(options);
+  }
+  ~TcpCeiling() { close(fd_); }
+  TcpCeiling(const TcpCeiling&) = delete;
+  TcpCeiling& operator=(const TcpCeiling&) = delete;
+
+ protected:
+  // Bytes that could be sent now, at most a chunk.
+  size_t send_some(const char* data, size_t bytes) {
+    return progress(::send(fd_, data, std::min(bytes, chunk_), MSG_DONTWAIT | MSG_NOSIGNAL), "send");
+  }
+  size_t receive_some(char* data, size_t bytes) {
+    return progress(::recv(fd_, data, std::min(bytes, chunk_), MSG_DONTWAIT), "recv");
+  }
+
+  size_t chunk_ = size_t{1} << 20;
+
+ private:
+  static size_t progress(ssize_t moved, const char* what) {
+    if (moved > 0) return static_cast<size_t>(moved);
+    if (moved < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+    throw std::runtime_error(std::string(what) + ": " + (moved == 0 ? "the peer has gone" : std::strerror(errno)));
+  }
+
+  static void require(bool good, const char* what) {
+    if (!good) throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
+  }
+
+  void connect_both(const Options& options) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    require(fd_ >= 0, "socket");
+    configure(fd_);
+    const std::string path = options.directory + "/port";
+    if (rank_ == 0) {
+      require(bind(fd_, reinterpret_cast<sockaddr*>(&address), length) == 0 && listen(fd_, 1) == 0 &&
+                  getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length) == 0,
+              "listen");
+      std::ofstream(path + ".new") << ntohs(address.sin_port) << '\n';
+      std::rename((path + ".new").c_str(), path.c_str());
+      const int connection = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+      require(connection >= 0, "accept");
+      close(fd_);
+      fd_ = connection;
+      configure(fd_);
+    } else {
+      int port = 0;
+      for (const double end = now_seconds() + options.limit; port == 0; usleep(1000)) {
+        if (now_seconds() > end) throw std::runtime_error("rank 0 gives no port");
+        std::ifstream(path) >> port;
+      }
+      address.sin_port = htons(static_cast<uint16_t>(port));
+      require(connect(fd_, reinterpret_cast<sockaddr*>(&address), length) == 0, "connect");
+    }
+  }
+
+  void configure(int fd) const {
+    const int one = 1;
+    require(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0, "TCP_NODELAY");
+    if (buffer_ > 0)
+      require(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer_, sizeof buffer_) == 0 &&
+                  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer_, sizeof buffer_) == 0,
+              "SO_SNDBUF");
+    if (control_ == "system") return;
+    require(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control_.c_str(), static_cast<socklen_t>(control_.size())) == 0,
+            "TCP_CONGESTION");
+  }
+
+  std::string control_;
+  int buffer_ = 0;
+  int fd_ = -1;
+};
+
+// Ranks take turns in sending the buffer: a call is one way.
+class OneWay final : public TcpCeiling {
+ public:
+  explicit OneWay(const Options& options) : TcpCeiling(options) {}
+  void allreduce() {
+    ++call_;
+    char* const data = reinterpret_cast<char*>(data_);
+    const size_t bytes = count_ * sizeof(float);
+    const bool sends = static_cast<int>(call_ % 2) == rank_;
+    for (size_t done = 0; done < bytes;)
+      done += sends ? send_some(data + done, bytes - done) : receive_some(data + done, bytes - done);
+  }
+  void check() const {}  // A byte that does not arrive is waited for.
+
+ private:
+  unsigned call_ = 0;
+};
+
+// Both send the buffer at once. What arrives goes to a block that stays in cache: less than any library can do.
+class Duplex final : public TcpCeiling {
+ public:
+  explicit Duplex(const Options& options) : TcpCeiling(options), block_(chunk_) {}
+  void allreduce() {
+    const char* const data = reinterpret_cast<const char*>(data_);
+    const size_t bytes = count_ * sizeof(float);
+    for (size_t sent = 0, received = 0; sent < bytes || received < bytes;) {
+      if (sent < bytes) sent += send_some(data + sent, bytes - sent);
+      if (received < bytes) received += receive_some(block_.data(), bytes - received);
+    }
+  }
+  void check() const {}
+
+ private:
+  std::vector<char> block_;
+};
+
+}  // namespace compare

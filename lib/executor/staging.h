@@ -1,0 +1,40 @@
+#pragma once
+// A communicator's staging memory: a region of each rank, which stores into its own and loads from all. Made when the first
+// call wants it; whether all ranks could have and map all of it they tell each other on the board. Kept until the
+// communicator goes; who still loads from it then keeps the pages.
+#include "executor/peer_buffers.h"
+#include "transports/region.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace anello::executor {
+
+// Of each rank. In the caches of all ranks that share them, for as many as machines have processors.
+inline constexpr std::size_t kStagingBytes = 1024 * 1024;
+
+struct Staging {
+  enum class State : std::uint8_t { none, ready, failed };  // alike on all ranks
+
+  Staging() = default;
+  ~Staging() { give_up(); }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  void give_up() {
+    if (own != nullptr) transport::leave_region(own);
+    own = nullptr;
+    mappings.clear();
+    at.clear();
+  }
+
+  State state = State::none;
+  std::byte* own = nullptr;
+  std::vector<AnnouncedBuffer> places;                              // by rank, as they said
+  std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // of those in other processes
+  std::vector<std::byte*> at;                                       // by rank
+};
+
+}  // namespace anello::executor

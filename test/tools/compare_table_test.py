@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""What bench/compare makes of its rows: best settings, disturbed rows, ratios within rounds, targets. Argument: repository."""
+
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(ROOT / "bench" / "compare"))
+sys.dont_write_bytecode = True
+import plan  # noqa: E402
+import table  # noqa: E402
+import targets  # noqa: E402
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def row(library, micros, number=0, setting="a", size=4 * KIB, dirty=False, others=0.0, line=40.0, least=None, ranks=2):
+    return {"operation": "allreduce", "ranks": ranks, "transport": "shm", "bytes": size, "dirty": dirty, "library": library,
+            "setting": setting, "round": number, "others": others, "line_ns": [line, line], "median_us": micros,
+            "min_us": micros * 0.9 if least is None else least}
+
+
+def case(size=4 * KIB, dirty=False, ranks=2):
+    return ("allreduce", ranks, "shm", size, dirty)
+
+
+class CompareTable(unittest.TestCase):
+    def verdict(self, rows, own="Anello"):
+        results = table.figures(rows)
+        return next(item for item in table.verdicts(results, 2) if item.own == own)
+
+    def test_the_best_setting_of_a_library_counts(self):
+        rows = [row("Anello", 1), row("MPICH", 9, setting="slow"), row("MPICH", 3, setting="fast")]
+        figure = table.figures(rows)[case()]["MPICH"]
+        self.assertEqual((figure.micros, figure.setting, figure.mark), (3, "fast", ""))
+
+    def test_a_row_that_others_disturbed_does_not_count_beside_quiet_ones(self):
+        rows = [row("MPICH", 3, 0), row("MPICH", 50, 1, others=1.0)]
+        self.assertEqual(table.figures(rows)[case()]["MPICH"].micros, 3)
+
+    def test_without_quiet_rows_fastest_batches_are_compared_and_marked(self):
+        rows = [row("Anello", 4, least=2), row("MPICH", 9, others=1.0, least=4)]
+        verdict = self.verdict(rows)
+        self.assertEqual(verdict.peer_ratio, (0.5, "~"))
+
+    def test_a_quiet_row_of_a_poor_setting_does_not_stand_for_the_library(self):
+        rows = [row("MPICH", 50, setting="poor"), row("MPICH", 9, setting="good", others=1.0, least=4)]
+        figure = table.figures(rows)[case()]["MPICH"]
+        self.assertEqual((figure.micros, figure.setting, figure.mark), (4, "good", "~"))
+        rows[0]["median_us"] = 4.5  # as good as the other's fastest
+        self.assertEqual(table.figures(rows)[case()]["MPICH"].setting, "poor")
+
+    def test_a_row_of_another_placement_of_the_processors_is_marked(self):
+        rows = [row("Anello", 4, number) for number in range(3)] + [row("MPICH", 9, line=200.0)]
+        self.assertEqual(self.verdict(rows).peer_ratio[1], "?")
+
+    def test_ratios_are_medians_of_those_within_a_round(self):
+        # The machine was twice as slow in round 2: medians of times alone would say 1.
+        rows = [row("Anello", 1, 0), row("MPICH", 2, 0), row("Anello", 2, 1), row("MPICH", 4, 1), row("Anello", 9, 2),
+                row("MPICH", 1, 2)]
+        self.assertEqual(self.verdict(rows).peer_ratio, (0.5, ""))
+
+    def test_the_fastest_peer_is_the_best_and_neither_anello_nor_a_ceiling_is_a_peer(self):
+        rows = [row("Anello", 2), row("Anello mapped", 1), row("private", 0.5), row("MPICH", 4), row("Intel MPI", 3)]
+        self.assertEqual(self.verdict(rows).peer, "Intel MPI")
+
+    def test_where_peer_and_ceiling_disagree_the_ceiling_decides(self):
+        near = self.verdict([row("Anello", 1.1), row("private", 1), row("MPICH", 1.1)])
+        self.assertEqual((near.peer_met(), near.ceiling_met(), near.met()), (False, True, True))
+        far = self.verdict([row("Anello", 2), row("private", 1), row("MPICH", 10)])
+        self.assertEqual((far.peer_met(), far.ceiling_met(), far.met()), (True, False, False))
+        self.assertEqual(len(table.missed([near, far])), 1)
+
+    def test_small_calls_may_take_60_ns_more_than_their_share_of_the_ceiling(self):
+        self.assertTrue(self.verdict([row("Anello", 0.179, size=8), row("private", 0.1, size=8)]).ceiling_met())
+        self.assertFalse(self.verdict([row("Anello", 0.181, size=8), row("private", 0.1, size=8)]).ceiling_met())
+
+    def test_a_ceiling_that_knows_no_rewriting_counts_for_rewritten_buffers_too(self):
+        rows = [row("Anello mapped", 4, size=MIB, dirty=True, ranks=4), row("Anello mapped", 3, size=MIB, ranks=4),
+                row("copy", 2, size=MIB, ranks=4)]
+        verdicts = table.verdicts(table.figures(rows), 2)
+        self.assertEqual([(item.case[4], item.ceiling_ratio[0]) for item in verdicts], [(False, 1.5), (True, 2.0)])
+        self.assertEqual([item.ceiling_met() for item in verdicts], [True, False])
+
+    def test_nothing_is_promised_where_no_target_is_stated(self):
+        self.assertEqual(targets.goal("allreduce", 3, "shm", "Anello", 8, False, 2), targets.Goal())
+        self.assertIsNone(targets.goal("allreduce", 8, "tcp", "Anello", 256 * MIB, False, 2).peer)
+
+    def test_tables_hold_every_case_and_say_what_was_missed(self):
+        rows = [row("Anello", 2), row("private", 1), row("MPICH", 1)]
+        (title, header, lines), = table.verdict_tables(table.figures(rows), table.verdicts(table.figures(rows), 2))
+        self.assertIn("2 ranks", title)
+        self.assertEqual(len(lines[0]), len(header))
+        self.assertIn("<= 0.8 MISSED", lines[0])
+        self.assertIn("MISSED", table.as_text(title, header, lines))
+
+
+class ComparePlan(unittest.TestCase):
+    class Options:
+        operations, ranks, sizes, rounds, seed, quick = ["allreduce"], [2, 8], [8, 256 * MIB], 2, 1, False
+
+    class Setting:
+        library = "Anello"
+
+        @staticmethod
+        def takes(size, ranks):
+            return ranks == 2 or size < MIB
+
+    def test_a_setting_is_asked_for_the_sizes_that_it_takes_and_that_memory_holds(self):
+        cells, too_large = plan.cells(self.Options, [self.Setting], 2 << 30)
+        self.assertEqual({(cell.round, cell.ranks, cell.sizes) for cell in cells},
+                         {(number, ranks, sizes) for number in (0, 1) for ranks, sizes in ((2, (8, 256 * MIB)), (8, (8,)))})
+        self.assertEqual(too_large, [256 * MIB])
+
+
+if __name__ == "__main__":
+    unittest.main()
