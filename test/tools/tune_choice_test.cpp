@@ -98,7 +98,7 @@ TEST_CASE("lines say for which memory and how many ranks, and those for memory t
                                 "allreduce memory store 2 1 2048 exchange auto",
                                 "allreduce memory store 2 2049 any direct auto",
                                 "allreduce memory none 2 1 65536 doubling auto # 0.50 of the time by exchange",
-                                "allreduce memory read 3-5 65537 any attach auto # 0.80 of the time by ring or attach",
+                                "allreduce memory read 3-5 65537 any attach auto # 0.80 of the time by staged or attach",
                                 "allreduce memory store 6-10 1 65536 exchange auto # 0.80 of the time by direct",
                             });
 }
@@ -167,9 +167,9 @@ TEST_CASE("ways are those that fit, with other chunks for large calls by message
     for (const Way& way : ways) all += way.name() + " ";
     return all;
   };
-  CHECK(names(ways_for(job, call_of("allreduce", 64, 4))) == "library exchange attach ring pairwise doubling tree ");
+  CHECK(names(ways_for(job, call_of("allreduce", 64, 4))) == "library exchange attach staged ring pairwise doubling tree ");
   CHECK(names(ways_for(a_job(4, true), call_of("broadcast", 1 << 20, 4))) ==
-        "library direct tree tree/16384 tree/262144 tree/1048576 ");
+        "library direct staged staged/16384 staged/262144 staged/1048576 tree tree/16384 tree/262144 tree/1048576 ");
   CHECK(call_of("alltoall", 1 << 20, 4).count == (1 << 20) / 16);
   CHECK(call_of("allgather", 1 << 20, 4).count == (1 << 20) / 4);
 }
