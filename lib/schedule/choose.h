@@ -32,6 +32,8 @@ struct Rule {
 };
 
 const std::vector<Rule>& rules();
+// On what its thresholds were measured, for people.
+std::string_view rules_measured_on();
 
 struct Decision {
   Choice choice;

@@ -2,9 +2,16 @@
 #include "schedule/tuning.h"
 #include "tune/choice.h"
 #include "tune/dense.h"
+#include "tune/others.h"
 #include "tune/wire.h"
 
 #include <catch2/catch.hpp>
+
+#include <csignal>
+#include <ctime>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace anello;
 using namespace anello::tune;
@@ -91,7 +98,7 @@ TEST_CASE("lines say for which memory and how many ranks, and those for memory t
                                 "allreduce memory store 2 1 2048 exchange auto",
                                 "allreduce memory store 2 2049 any direct auto",
                                 "allreduce memory none 2 1 65536 doubling auto # 0.50 of the time by exchange",
-                                "allreduce memory read 3-5 65537 any attach auto # 0.80 of the time by ring or attach",
+                                "allreduce memory read 3-5 65537 any attach auto # 0.80 of the time by staged or attach",
                                 "allreduce memory store 6-10 1 65536 exchange auto # 0.80 of the time by direct",
                             });
 }
@@ -117,6 +124,28 @@ TEST_CASE("a size is wrong where the next one, or another way, takes less by mor
   CHECK_THAT(print(found), Catch::Contains("SLOWER THAN THE NEXT SIZE") && Catch::Contains("SLOWER THAN THE BEST WAY"));
 }
 
+TEST_CASE("other programs' share of the processors is told, and what they did not take is not") {
+  const auto burn = [](double seconds) {
+    const std::clock_t end = std::clock() + std::clock_t(seconds * CLOCKS_PER_SEC);
+    while (std::clock() < end) {
+    }
+  };
+  const Others others;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    burn(0.5);
+    ::pause();  // its time is not this process's until it has been waited for
+    ::_exit(0);
+  }
+  burn(0.5);
+  const double with_child = others.share();
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  const double without = others.share();
+  CHECK(with_child > without);
+  CHECK((without >= 0 && with_child <= 1));
+}
+
 TEST_CASE("jobs and what is measured travel as they are") {
   Job job = a_job(3, true);
   job.collectives = {"scan", "alltoall"};
@@ -138,9 +167,9 @@ TEST_CASE("ways are those that fit, with other chunks for large calls by message
     for (const Way& way : ways) all += way.name() + " ";
     return all;
   };
-  CHECK(names(ways_for(job, call_of("allreduce", 64, 4))) == "library exchange attach ring pairwise doubling tree ");
+  CHECK(names(ways_for(job, call_of("allreduce", 64, 4))) == "library exchange attach staged ring pairwise doubling tree ");
   CHECK(names(ways_for(a_job(4, true), call_of("broadcast", 1 << 20, 4))) ==
-        "library direct tree tree/16384 tree/262144 tree/1048576 ");
+        "library direct staged staged/16384 staged/262144 staged/1048576 tree tree/16384 tree/262144 tree/1048576 ");
   CHECK(call_of("alltoall", 1 << 20, 4).count == (1 << 20) / 16);
   CHECK(call_of("allgather", 1 << 20, 4).count == (1 << 20) / 4);
 }

@@ -181,6 +181,7 @@ int explain(const Request& request) {
                 bound(rule.up_to_bytes).c_str(), bound(rule.up_to_bytes_total).c_str(),
                 std::string(rule.algorithm).c_str(), rule.chunk_bytes);
   }
+  std::cout << "Measured on " << schedule::rules_measured_on() << ". anello-tune measures this machine.\n";
   return 0;
 }
 

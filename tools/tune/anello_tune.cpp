@@ -6,6 +6,7 @@
 #include "tune/choice.h"
 #include "tune/dense.h"
 #include "tune/job.h"
+#include "tune/others.h"
 
 #include <CLI/CLI.hpp>
 
@@ -35,7 +36,7 @@ const char* const kExamples = R"(Examples:
 How it measures: ranks on this machine, started by anellorun, do each call by every algorithm that can do it and, from 256 KiB
 on, with several chunk sizes. Ways take turns in each round, and what counts is the median over rounds of their time over
 the library's own in the same round; calls that do not make ranks wait for each other are followed by a barrier. A way gets a line in the table where it saves 8 % or more, in three rounds of four.
-Leave the machine alone meanwhile. The table holds on machines with the same processor, and as many; it is text, with what
+Leave the machine alone meanwhile: where other programs took more than 5 % of its processors, it says so. The table holds on machines with the same processor, and as many; it is text, with what
 each line brings; rank 0 reads it where ANELLO_TUNING says, or at its usual place. anello-plan explain --tuning T tells what it decides for a call.)";
 
 const std::vector<std::string> kTuned = {"allreduce", "broadcast", "reduce",   "allgather", "reduce_scatter",
@@ -125,6 +126,7 @@ std::string today() {
 
 int dense(const Options& options) {
   std::size_t wrong = 0;
+  const Others others;
   for (const Job& job : jobs_of(options)) {
     const std::vector<Measured> measured = run_job(job, tell);
     tell("");
@@ -139,6 +141,7 @@ int dense(const Options& options) {
   }
   std::cout << wrong << (wrong == 1 ? " size is" : " sizes are") << " more than 10 % slower than the next larger one or than the "
             << "best way\n";
+  if (const std::string warning = others.warning(); !warning.empty()) std::cout << "Beware: " << warning << '\n';
   return wrong == 0 ? 0 : 1;
 }
 
@@ -155,17 +158,21 @@ void write(const std::string& path, const std::string& table) {
 
 int tune(const Options& options) {
   const std::time_t begin = std::time(nullptr);
+  const Others others;
   std::vector<Result> results;
   for (const Job& job : jobs_of(options)) results.push_back({job, run_job(job, tell)});
   tell("");
   const std::vector<Line> found = lines(results);
-  const std::string remark = text("anello-tune, ", today(), ", in ", std::time(nullptr) - begin, " s");
+  const std::string warning = others.warning();
+  const std::string remark = text("anello-tune, ", today(), ", in ", std::time(nullptr) - begin, " s",
+                                  warning.empty() ? "" : "; BEWARE: ", warning);
   const std::string table = table_of(found, machine_name(), remark);
   schedule::parse_tuning(table, "the table");  // what is written can be read
   std::size_t changes = 0;
   for (const Line& line : found) changes += line.remark.empty() ? 0 : 1;
   std::cout << "On " << machine_name() << ", " << changes << (changes == 1 ? " line differs" : " lines differ")
             << " from what the library chooses:\n\n" << table;
+  if (!warning.empty()) std::cout << "\nBeware: " << warning << '\n';
   if (options.dry_run) return 0;
   const std::string place = options.out.empty() ? usual_place() : options.out;
   write(place, table);

@@ -26,6 +26,7 @@ namespace {
 
 constexpr std::size_t kElementBytes = 4;
 constexpr std::size_t kBoardBytes = 16 * 1024;  // as the arena has it
+constexpr std::size_t kStagingBytes = 1024 * 1024;  // as the executor has it, between processes
 // Below this a chunk is all of it anyway.
 constexpr std::size_t kChunksFrom = 256 * 1024;
 constexpr std::size_t kChunks[] = {16 * 1024, 256 * 1024, 1024 * 1024};
@@ -79,6 +80,7 @@ schedule::Topology Job::topology() const {
   topology.network = network;
   topology.board = !network;
   topology.board_bytes = network ? 0 : kBoardBytes;
+  topology.staging_bytes = network ? 0 : kStagingBytes;
   return topology;
 }
 
