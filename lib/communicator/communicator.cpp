@@ -141,7 +141,7 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, schedule:
   }
   group_ = context_->add_group(id, std::move(ranks), std::move(lines),
                                static_cast<std::uint32_t>(job.shared().first_sequence));
-  topology_.staging_bytes = board >= 0 && !group_->by_address ? executor::staging_bytes(group_->size()) : 0;
+  topology_.staging_bytes = board >= 0 && !group_->by_address ? schedule::usual_staging_bytes(group_->size()) : 0;
 }
 
 Communicator::~Communicator() { destroy(); }

@@ -16,7 +16,7 @@ void Context::set_up_staging(Operation& operation) {
 // What cannot be had here is in no region.
 AnnouncedBuffer Context::own_staging(Group& group) {
   try {
-    group.staging.own = transport::make_region(staging_bytes(group.size()));
+    group.staging.own = transport::make_region(schedule::usual_staging_bytes(group.size()));
     return {reinterpret_cast<std::uintptr_t>(group.staging.own), transport::find_region(group.staging.own, 1).region, 0};
   } catch (const Error& error) {
     log::info(rank_, "no staging memory: ", error.text());
@@ -51,7 +51,7 @@ void Context::map_staging(Operation& operation) {
 bool Context::has_mapped_staging(const Operation& operation) {
   Staging& staging = operation.group->staging;
   const auto ranks = std::size_t(operation.group->size());
-  staging.bytes = staging_bytes(operation.group->size());
+  staging.bytes = schedule::usual_staging_bytes(operation.group->size());
   staging.at.assign(ranks, nullptr);
   staging.mappings.assign(ranks, nullptr);
   for (std::size_t rank = 0; rank < ranks; ++rank) {

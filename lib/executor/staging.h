@@ -13,13 +13,6 @@
 
 namespace anello::executor {
 
-// Of each rank: all together in the larger caches, and more than the smaller ones hold, so that what comes round again has
-// left those of who loaded it.
-inline std::size_t staging_bytes(int ranks) {
-  constexpr std::size_t kMiB = 1024 * 1024, kTogether = 8 * kMiB;
-  return std::clamp(kTogether / static_cast<std::size_t>(ranks) / kMiB * kMiB, kMiB, 4 * kMiB);
-}
-
 struct Staging {
   enum class State : std::uint8_t { none, ready, failed };  // alike on all ranks
 

@@ -101,7 +101,7 @@ class Explain(unittest.TestCase):
                 for count in (0, 3, 1000, 30_000):
                     told = [self.explain(comm, call_of(kind, count)) for comm in comms]
                     chunk = str(max(told[0]["chunk_bytes"] // told[0]["element_bytes"], 1))
-                    command = [self.plan, kind, "-r", str(size), "-c", str(count), "--chunk", chunk, "--simulate", "--json"]
+                    command = [self.plan, kind, "-r", str(size), "-c", str(count), "--chunk", chunk, "--no-staging", "--simulate", "--json"]
                     planned = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
                     with self.subTest(kind=kind, size=size, count=count):
                         for each, schedule, traffic in zip(told, planned["schedules"],

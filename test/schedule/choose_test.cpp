@@ -140,13 +140,15 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
   CHECK(chosen(reaching(Collective::allreduce, 256, Reach::store), meeting(4)) == "exchange");
   CHECK(chosen(reaching(Collective::allreduce, 257, Reach::store), meeting(4)) == "direct");
   CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::store), meeting(4)) == "direct");
-  CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::read), meeting(4)) == "attach");
+  CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::read), meeting(4)) == "staged");
+  CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::read), meeting(4), {"attach", 0}) == "attach");
   CHECK(chosen(reaching(Collective::allreduce, 1 << 15, Reach::read), unstaged(4)) == "ring");
   CHECK(chosen(reaching(Collective::reduce, kLarge, Reach::read), meeting(4)) == "chain");
   CHECK(chosen(reaching(Collective::reduce, kLarge, Reach::store), meeting(4)) == "direct");
   for (const Collective collective :
        {Collective::broadcast, Collective::allgather, Collective::reduce_scatter, Collective::alltoall}) {
-    CHECK(chosen(reaching(collective, kLarge, Reach::read), meeting(4)) == "direct");
+    CHECK(chosen(reaching(collective, kLarge, Reach::read), meeting(4)) != "direct");  // by the rules; it would fit
+    CHECK(chosen(reaching(collective, kLarge, Reach::read), meeting(4), {"direct", 0}) == "direct");
     CHECK(chosen(reaching(collective, kLarge, Reach::store), meeting(4)) == "direct");
     CHECK(chosen(reaching(collective, kLarge, Reach::none), meeting(4)) != "direct");
     CHECK(chosen(reaching(collective, kLarge, Reach::store), network(4)) != "direct");

@@ -35,6 +35,10 @@ says 'fold all ranks' allreduce -r 4 -c 64 --reach store -a direct --view table
 says 'simulated: right' alltoall -r 5 -c 100 --reach read -a direct --in-place --simulate
 says '"owner": "each"' allreduce -r 4 -c 64 --reach read -a attach --json
 says 'holds and fits: direct' explain allreduce -r 8 -c 1048576 --reach store
+says 'holds and fits: staged' explain allreduce -r 8 -c 1048576
+says 'holds and fits: ring' explain allreduce -r 8 -c 1048576 --no-staging
+says "rank 1's staging" allreduce -r 2 -c 100000 -a staged --view table
+says 'simulated: right' reduce_scatter -r 5 -c 100 -a staged --in-place --simulate
 says 'where ranks cannot reach' explain allreduce -r 8 -c 1048576 -a direct
 says 'holds and fits: hierarchical' explain allreduce --per-host 4,4,3 -c 1048576
 says 'holds and fits: leaders' explain allreduce --per-host 4,4,3 -c 100

@@ -57,6 +57,7 @@ schedule::Topology Request::topology() const {
   topology.network = network || per_host.size() > 1;
   if (!per_host.empty()) topology.host_of = placed(per_host, round_robin);
   topology.board = !topology.network && board_bytes > 0;
+  topology.staging_bytes = topology.board && !no_staging ? schedule::usual_staging_bytes(topology.size) : 0;
   topology.board_bytes = topology.board ? board_bytes : 0;
   topology.oversubscribed = oversubscribed;
   return topology;
@@ -100,6 +101,8 @@ void add_options(CLI::App& app, Request& request) {
   app.add_flag("--oversubscribed", request.oversubscribed, "more ranks than processors")->group(place);
   app.add_option("--board-bytes", request.board_bytes, "largest payload on the shared board; 0: no board")
       ->capture_default_str()->group(place);
+  app.add_flag("--no-staging", request.no_staging, "they have no staging memory, as threads, or where it was not to be had")
+      ->group(place);
   std::map<std::string, schedule::Reach> reaches;
   for (const schedule::Reach each : {schedule::Reach::none, schedule::Reach::read, schedule::Reach::store})
     reaches[schedule::name(each)] = each;

@@ -29,6 +29,7 @@ struct Request {
   bool round_robin = false;
   bool oversubscribed = false;
   std::size_t board_bytes = 16 * 1024;  // as the arena has it
+  bool no_staging = false;
   schedule::Reach reach = schedule::Reach::none;
 
   std::string algorithm;

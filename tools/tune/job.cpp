@@ -26,7 +26,6 @@ namespace {
 
 constexpr std::size_t kElementBytes = 4;
 constexpr std::size_t kBoardBytes = 16 * 1024;  // as the arena has it
-constexpr std::size_t kStagingBytes = 1024 * 1024;  // as the executor has it, between processes
 // Below this a chunk is all of it anyway.
 constexpr std::size_t kChunksFrom = 256 * 1024;
 constexpr std::size_t kChunks[] = {16 * 1024, 256 * 1024, 1024 * 1024};
@@ -80,7 +79,7 @@ schedule::Topology Job::topology() const {
   topology.network = network;
   topology.board = !network;
   topology.board_bytes = network ? 0 : kBoardBytes;
-  topology.staging_bytes = network ? 0 : kStagingBytes;
+  topology.staging_bytes = network ? 0 : schedule::usual_staging_bytes(ranks);
   return topology;
 }
 
