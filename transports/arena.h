@@ -4,6 +4,8 @@
 // Its pages are zero until used; zero is a valid empty state of everything in it. It has no name anywhere.
 //
 // Every process that maps it may write all of it: an index read from it is bounded before use.
+#include "transports/store_barrier.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +30,8 @@ struct alignas(2 * kLine) Inbox {
   // 1: this rank is about to wait on its descriptors only. Who publishes something for it (a ring's tail or freed
   // room, a board line) afterwards exchanges it to 0 and, if it was 1, writes its wake-up descriptor.
   std::atomic<std::uint32_t> sleeping;
+  // 1: between that and the wait it makes the stores of all who agree to it visible (store_barrier.h). Before `state`.
+  std::atomic<std::uint32_t> barriers;
   std::atomic<RankState> state;
   // Bit i: local rank i has sent its first frame here (lanes are opened on first use, by the sender alone).
   alignas(kLine) std::atomic<std::uint64_t> first_use[kMaxLocalRanks / 64];
@@ -97,7 +101,7 @@ class Arena {
  public:
   Arena() = default;
   Arena(std::byte* base, ArenaLayout layout, int index, int fd, const int* wake)
-      : base_(base), layout_(layout), index_(index), fd_(fd), wake_(wake) {}
+      : base_(base), layout_(layout), index_(index), fd_(fd), wake_(wake), agreed_(agrees_to_store_barriers()) {}
 
   explicit operator bool() const { return base_ != nullptr; }
   int index() const { return index_; }
@@ -117,10 +121,18 @@ class Arena {
   bool commit_ring(int from, int to) const;
   bool commit_board(int board) const;
 
-  // Writes rank's wake-up descriptor if it sleeps. Call after publishing; contains the full fence that orders the two.
+  // Writes rank's wake-up descriptor if it sleeps. Call after publishing; contains the full fence that orders the two, where
+  // the sleeper does not see to that.
   void wake(int rank) const {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (fences_for(rank)) {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    } else {
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
     wake_after_fence(rank);
+  }
+  bool fences_for(int rank) const {
+    return !agreed_ || inbox(rank).barriers.load(std::memory_order_relaxed) == 0;
   }
   void wake_after_fence(int rank) const {
     if (inbox(rank).sleeping.load(std::memory_order_relaxed) != 0) ring_bell(rank);
@@ -136,6 +148,7 @@ class Arena {
   int index_ = -1;
   int fd_ = -1;                // of the memfd; -1: anonymous memory of one process, already backed
   const int* wake_ = nullptr;  // eventfds by local index
+  bool agreed_ = false;        // this process does (store_barrier.h)
 };
 
 }  // namespace anello::transport

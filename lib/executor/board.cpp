@@ -8,7 +8,10 @@ using transport::BoardLine;
 
 Board::Board(const transport::Arena& arena, int index, std::vector<int> local, int rank, std::uint32_t first_number)
     : arena_(&arena), index_(index), rank_(rank), number_(first_number), local_(std::move(local)) {
-  for (const int member : local_) slots_.push_back(&arena.board(index, member));
+  for (const int member : local_) {
+    slots_.push_back(&arena.board(index, member));
+    fences_ = fences_ || arena.fences_for(member);
+  }
   // What an earlier communicator on the same board left. Others look only once this rank has announced something.
   own().touching.store(0, std::memory_order_relaxed);
   own().stopped.store(0, std::memory_order_relaxed);
@@ -49,7 +52,11 @@ void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t d
   line.digest = digest;
   line.number.store(number_, std::memory_order_release);
   missing_ = 0;
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (fences_) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
   for (std::size_t peer = 0; peer < local_.size(); ++peer) {
     if (int(peer) != rank_) arena_->wake_after_fence(local_[peer]);
   }

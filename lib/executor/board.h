@@ -55,6 +55,7 @@ class Board {
   int index_ = -1;
   int rank_ = -1;
   std::uint32_t number_ = 1;  // of the exchange being done or the next one
+  bool fences_ = false;       // between a line and the look at who sleeps: some rank does not see to that
   int missing_ = 0;           // lines of ranks below it have come
   std::vector<int> local_;
   std::vector<transport::BoardSlots*> slots_;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "executor/context.h"
 #include "executor/run.h"
+#include "transports/store_barrier.h"
 
 #include <algorithm>
 
@@ -234,7 +235,7 @@ void Context::step_aside(Lock& held) {
 bool Context::announce_sleep() {
   if (const transport::Arena& arena = job_->arena()) {
     arena.inbox(arena.index()).sleeping.store(1, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    transport::store_barrier();
   }
   bool something = job_->news.load(std::memory_order_acquire);
   for (Route* way : open_routes_) {
