@@ -33,7 +33,7 @@ class Trace(unittest.TestCase):
                 self.assertEqual(event["args"]["transport"], "shm")
                 layer = event["name"] != "allreduce"
                 self.assertEqual(event["args"]["bytes"], 400_000 if layer else 4)
-                self.assertEqual(event["args"]["algorithm"], "ring" if layer else "exchange")
+                self.assertEqual(event["args"]["algorithm"], "staged" if layer else "exchange")
         # The same operation on both ranks cannot end on one before it has begun on the other.
         ends = {(e["pid"], e["args"]["sequence"]): e["ts"] + e["dur"] for e in events}
         for event in events:

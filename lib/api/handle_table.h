@@ -1,6 +1,8 @@
 #pragma once
 // Objects behind handles that are numbers in disguise: index and generation. A handle that was given back is recognised
 // by its generation and never dereferenced; whoever is inside a call keeps the object alive until it comes out.
+#include "transports/store_barrier.h"
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -17,8 +19,24 @@ class HandleTable {
   struct Slot {
     std::atomic<std::uint32_t> generation{1};  // odd: in use
     std::atomic<std::uint32_t> users{0};
+    // The thread that first used the slot, for ever, counts without locked instructions: who removes an object makes that
+    // count visible (store_barrier.h) before looking.
+    std::atomic<const char*> owner{nullptr};
+    std::atomic<std::uint32_t> owner_users{0};
     Object object{};
   };
+  // This thread's name, while it lives.
+  static const char* self() {
+    static thread_local const char name = 0;
+    return &name;
+  }
+  static bool owns(Slot& slot) {
+    if (!transport::agrees_to_store_barriers()) return false;
+    const char* const owner = slot.owner.load(std::memory_order_relaxed);
+    if (owner == self()) return true;
+    const char* nobody = nullptr;
+    return owner == nullptr && slot.owner.compare_exchange_strong(nobody, self(), std::memory_order_relaxed);
+  }
 
  public:
   // Keeps the object while it lives. False: the handle is none, or was given back.
@@ -26,13 +44,19 @@ class HandleTable {
    public:
     Use(HandleTable& table, std::uintptr_t handle) : slot_(table.slot(handle)) {
       if (slot_ == nullptr) return;
-      slot_->users.fetch_add(1, std::memory_order_seq_cst);
+      owner_ = owns(*slot_);
+      if (owner_) {
+        slot_->owner_users.store(slot_->owner_users.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      } else {
+        slot_->users.fetch_add(1, std::memory_order_seq_cst);
+      }
       if (slot_->generation.load(std::memory_order_seq_cst) == generation_of(handle)) return;
-      slot_->users.fetch_sub(1, std::memory_order_release);
+      leave();
       slot_ = nullptr;
     }
     ~Use() {
-      if (slot_ != nullptr) slot_->users.fetch_sub(1, std::memory_order_release);
+      if (slot_ != nullptr) leave();
     }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
@@ -41,7 +65,15 @@ class HandleTable {
     Object* operator->() const { return &slot_->object; }
 
    private:
+    void leave() {
+      if (owner_) {
+        slot_->owner_users.store(slot_->owner_users.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+      } else {
+        slot_->users.fetch_sub(1, std::memory_order_release);
+      }
+    }
     Slot* slot_;
+    bool owner_ = false;
   };
 
   std::uintptr_t add(Object object) {
@@ -73,7 +105,8 @@ class HandleTable {
     std::uint32_t expected = generation_of(handle);
     if (at == nullptr || !at->generation.compare_exchange_strong(expected, expected + 1)) return std::nullopt;
     between(at->object);
-    while (at->users.load(std::memory_order_seq_cst) != 0) sched_yield();
+    transport::store_barrier();
+    while (at->users.load(std::memory_order_seq_cst) != 0 || at->owner_users.load(std::memory_order_acquire) != 0) sched_yield();
     std::optional<Object> out(std::move(at->object));
     at->object = Object{};
     const std::lock_guard held(mutex_);

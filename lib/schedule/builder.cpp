@@ -24,6 +24,11 @@ void Builder::touches_peers(bool inputs, bool outputs) {
   schedule_.peers_outputs = outputs;
 }
 
+void Builder::stages(std::size_t elements) {
+  if (elements > staging_) throw Error(ANELLO_ERR_INTERNAL, text("algorithm ", schedule_.algorithm, " stages more than there is room for"));
+  schedule_.staging = elements;
+}
+
 Slice Builder::resolve(Slice slice) const {
   if (slice.owner == rank_) slice.owner = kOwn;
   return slice.owner == kOwn ? schedule::resolve(slice, call_, rank_) : slice;
@@ -61,9 +66,7 @@ void Builder::add(Kind kind, int peer, Slice into, Slice from, Order order, std:
   for (const Slice* slice : {&step.into, &step.from}) {
     if (slice->buffer == Buffer::scratch) schedule_.scratch = std::max(schedule_.scratch, end(*slice));
     if (slice->buffer == Buffer::accumulator) schedule_.accumulator = std::max(schedule_.accumulator, end(*slice));
-    if (slice->buffer == Buffer::staging) schedule_.staging = std::max(schedule_.staging, end(*slice));
   }
-  if (kind == Kind::fold_staged) schedule_.staging = std::max(schedule_.staging, staged + count);
 }
 
 void Builder::check(const Step& step) const {
@@ -75,7 +78,7 @@ void Builder::check(const Step& step) const {
   if (has_into(step.kind) && step.into.buffer == Buffer::input) wrong("the input is not to be written");
   if (step.kind == Kind::send && step.from.buffer == Buffer::accumulator) wrong("an accumulator is never sent");
   if (step.kind == Kind::fold && step.from.owner != kEach) wrong("a fold is of all ranks' slices");
-  if (step.kind == Kind::fold_staged && step.staged + step.into.count > staging_) wrong("a slice past the staging memory");
+  if (step.kind == Kind::fold_staged && step.staged + step.into.count > schedule_.staging) wrong("a slice past the staging memory");
   if (has_into(step.kind) && has_from(step.kind) && step.kind != Kind::exchange && step.into.count != step.from.count)
     wrong("slices of different counts");
   for (const Slice* slice : {&step.into, &step.from})
@@ -85,7 +88,7 @@ void Builder::check(const Step& step) const {
 std::string Builder::problem(const Slice& slice, bool is_into, Kind kind) const {
   const bool of_caller = slice.buffer == Buffer::input || slice.buffer == Buffer::output;
   if (slice.buffer == Buffer::staging) {
-    if (end(slice) > staging_) return "a slice past the staging memory";
+    if (end(slice) > schedule_.staging) return "a slice past the staging memory";
     if (slice.owner != kOwn && (kind != Kind::copy || is_into || slice.owner < 0 || slice.owner >= size_))
       return "a peer's staging in a step that takes none";
     return "";

@@ -37,6 +37,9 @@ class Builder {
   // Of an algorithm over peers' memory: which of their buffers it touches, on whatever rank.
   void touches_peers(bool inputs, bool outputs);
 
+  // Of one over staging memory: how much of it any rank uses.
+  void stages(std::size_t elements);
+
   void send(int peer, Slice from);
   void recv(int peer, Slice into);
   void recv_reduce(int peer, Slice into, Slice from, Order order = Order::plain);
@@ -69,7 +72,7 @@ class Builder {
   Call call_;
   int size_;
   int rank_;
-  std::size_t staging_;  // elements, at most
+  std::size_t staging_;  // elements that there are
   Schedule schedule_;
   AccessMap accesses_[kBuffers];   // by Buffer
   std::map<int, AccessMap> peers_;  // by owner: its output, and its input as it would lie there in place

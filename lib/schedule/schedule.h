@@ -101,7 +101,7 @@ struct Schedule {
   bool peers_outputs = false;
   std::size_t scratch = 0;                    // elements of each private buffer
   std::size_t accumulator = 0;
-  std::size_t staging = 0;
+  std::size_t staging = 0;                    // alike on all ranks
 };
 
 // Which of its lanes leads to peer; lanes.size(): none.

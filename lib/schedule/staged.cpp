@@ -26,8 +26,10 @@ class Slots {
     else if (round_ > line_)
       round_ -= round_ % line_;
     slot_ = round_ * parts;
-    slots_ = elements / slot_;
+    slots_ = std::min(elements / slot_, (call.count + round_ - 1) / round_);
   }
+  // In all.
+  std::size_t elements() const { return slots_ * slot_; }
   std::size_t line() const { return line_; }
   std::size_t round() const { return round_; }
   // Of a round's slot the place of a part: elements from there on.
@@ -75,6 +77,7 @@ void fold_round(Builder& steps, const Blocks& blocks, int rank, Slice into) {
 Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 2, chunk);
+  steps.stages(slots.elements());
   each_round(call.count, slots, [&](std::size_t turn, Part round) {
     const Blocks blocks(round, slots, turn, topology.size);
     fold_round(steps, blocks, rank, output(blocks.of(rank)));
@@ -91,6 +94,7 @@ Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, 
 Schedule staged_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 2, chunk);
+  steps.stages(slots.elements());
   each_round(call.count, slots, [&](std::size_t turn, Part round) {
     const Blocks blocks(round, slots, turn, topology.size);
     const bool root = rank == call.root;
@@ -109,6 +113,7 @@ Schedule staged_reduce_scatter(const Call& call, const Topology& topology, int r
   Builder steps("staged", call, topology, rank);
   const auto ranks = static_cast<std::size_t>(topology.size);
   const Slots slots(call, topology, ranks, chunk);
+  steps.stages(slots.elements());
   each_round(call.count, slots, [&](std::size_t turn, Part part) {
     const auto of = [&](std::size_t owner) { return shifted(part, owner * call.count); };
     for (std::size_t owner = 0; owner < ranks; ++owner)
@@ -122,6 +127,7 @@ Schedule staged_reduce_scatter(const Call& call, const Topology& topology, int r
 Schedule staged_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 1, chunk);
+  steps.stages(slots.elements());
   const auto of = [&](int owner, Part part) { return output(shifted(part, static_cast<std::size_t>(owner) * call.count)); };
   each_round(call.count, slots, [&](std::size_t turn, Part part) {
     const Part slot{slots.at(turn), part.count};
@@ -139,6 +145,7 @@ Schedule staged_allgather(const Call& call, const Topology& topology, int rank, 
 Schedule staged_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 1, chunk);
+  steps.stages(slots.elements());
   each_round(call.count, slots, [&](std::size_t turn, Part part) {
     const Part slot{slots.at(turn), part.count};
     if (rank == call.root) steps.copy(staging(slot), output(part));
@@ -152,6 +159,7 @@ Schedule staged_alltoall(const Call& call, const Topology& topology, int rank, s
   Builder steps("staged", call, topology, rank);
   const auto ranks = static_cast<std::size_t>(topology.size);
   const Slots slots(call, topology, ranks, chunk);
+  steps.stages(slots.elements());
   each_round(call.count, slots, [&](std::size_t turn, Part part) {
     const auto of = [&](int peer) { return shifted(part, static_cast<std::size_t>(peer) * call.count); };
     for (int peer = 0; peer < topology.size; ++peer)

@@ -39,7 +39,15 @@ struct Lines {
 std::string make_news() {
   return run_ranks(2, "shm", [](const Rank& me) {
     std::vector<float> values(100'000);
-    me.ok(anello_allreduce(ANELLO_IN_PLACE, values.data(), values.size(), ANELLO_FLOAT32, ANELLO_SUM, me.comm), "allreduce");
+    anello_call_t call = ANELLO_CALL_INITIALIZER;
+    call.kind = ANELLO_ALLREDUCE;
+    call.dtype = ANELLO_FLOAT32;
+    call.op = ANELLO_SUM;
+    call.sendbuf = ANELLO_IN_PLACE;
+    call.recvbuf = values.data();
+    call.count = values.size();
+    call.algorithm = "ring";  // which needs lanes
+    me.ok(anello_post(me.comm, &call, nullptr), "allreduce");
   });
 }
 

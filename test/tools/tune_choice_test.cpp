@@ -98,7 +98,7 @@ TEST_CASE("lines say for which memory and how many ranks, and those for memory t
                                 "allreduce memory store 2 1 2048 exchange auto",
                                 "allreduce memory store 2 2049 any direct auto",
                                 "allreduce memory none 2 1 65536 doubling auto # 0.50 of the time by exchange",
-                                "allreduce memory read 3-5 65537 any attach auto # 0.80 of the time by staged or attach",
+                                "allreduce memory read 3-5 65537 any attach auto # 0.80 of the time by staged",
                                 "allreduce memory store 6-10 1 65536 exchange auto # 0.80 of the time by direct",
                             });
 }
