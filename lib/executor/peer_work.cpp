@@ -21,7 +21,7 @@ using schedule::Step;
 // Between two looks at whether the others are still in the call.
 constexpr std::size_t kPieceBytes = 256 * 1024;
 // Of one operand: with all of them, and what they make, in the cache.
-constexpr std::size_t kBlockBytes = 16 * 1024;
+constexpr std::size_t kBlockBytes = 8 * 1024;
 
 // The same of operands that are read by system call, each of which costs as much as a few KiB.
 constexpr std::size_t kReadBlockBytes = 128 * 1024;
@@ -131,7 +131,7 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
     fold_block(operation, dest, n, [&](int rank, std::byte* landing) { return operand_of(operation, operands, rank, landing); });
     if (!everywhere) continue;
     for (int rank = 0; rank < operation.group->size(); ++rank) {
-      if (rank != me) operation.group->context.copies_to_peers().copy(operation.at_peer(into, rank), dest, n * element);
+      if (rank != me) std::memcpy(operation.at_peer(into, rank), dest, n * element);
     }
   }
 }

@@ -67,9 +67,10 @@ std::size_t payload_bytes(const Call& call, const Topology& topology) {
 
 bool holds(const Rule& rule, const Call& call, const Topology& topology) {
   const std::size_t bytes = payload_bytes(call, topology);
-  return rule.collective == call.collective &&
+  return rule.collective == call.collective && (!rule.crowded || topology.oversubscribed) &&
          (rule.where == Where::anywhere || (rule.where == Where::network) == topology.network) &&
-         topology.size >= rule.from_ranks && topology.size <= rule.up_to_ranks && call.reach >= rule.reach && bytes >= rule.from_bytes && bytes <= rule.up_to_bytes &&
+         topology.size >= rule.from_ranks && topology.size <= rule.up_to_ranks && call.reach >= rule.reach &&
+         bytes >= rule.from_bytes && bytes <= rule.up_to_bytes &&
          bytes <= rule.up_to_bytes_total / static_cast<std::size_t>(topology.size);
 }
 
@@ -118,8 +119,12 @@ const std::vector<Rule>& rules() {
       {allreduce,      memory,   8 * kMiB, kAny,      "staged",        kMiB},
       {allreduce,      memory,   kAny,     kAny,      "staged",        256 * kKiB},
       {allreduce,      network,  16 * kKiB, kAny,     "leaders",       64 * kKiB},
+      {allreduce,      network,  16 * kKiB, kAny,     "tree",          64 * kKiB, none, 0, 6, INT_MAX, 0, true},
       {allreduce,      anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
       {allreduce,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
+      {allreduce,      network,  128 * kKiB, kAny,    "doubling",      64 * kKiB, none, 0, 3, 5, 0, true},
+      {allreduce,      network,  128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 6, INT_MAX, 0, true},
+      {allreduce,      network,  4 * kMiB, kAny,      "pairwise",      128 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {allreduce,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {allreduce,      network,  16 * kMiB, kAny,     "ring",          128 * kKiB},
       {allreduce,      network,  kAny,     kAny,      "ring",          256 * kKiB},

@@ -29,6 +29,7 @@ struct Rule {
   int from_ranks = 1;
   int up_to_ranks = INT_MAX;
   int line = 0;  // of a measured table (tuning.h)
+  bool crowded = false;  // only where there are more ranks than processors: what counts is then how often ranks change places
 };
 
 const std::vector<Rule>& rules();
