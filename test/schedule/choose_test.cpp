@@ -99,6 +99,25 @@ TEST_CASE("over hosts of several ranks the algorithms that know them are preferr
   CHECK(chosen(floats(Collective::allreduce, 1 << 20), together) == "staged");
 }
 
+TEST_CASE("where ranks over a network share processors, fewer messages come before fewer bytes") {
+  const auto crowded = [](int size) {
+    Topology topology = network(size);
+    topology.oversubscribed = true;
+    return topology;
+  };
+  CHECK(chosen(floats(Collective::allreduce, 2), crowded(4)) == "doubling");
+  CHECK(chosen(floats(Collective::allreduce, 2), crowded(8)) == "tree");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 14), crowded(4)) == "doubling");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 14), crowded(8)) == "tree");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 14), network(8)) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 18), crowded(8)) == "pairwise");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 22), crowded(8)) == "ring");
+  Topology two_hosts = crowded(8);
+  two_hosts.host_of = {0, 0, 0, 0, 1, 1, 1, 1};
+  CHECK(chosen(floats(Collective::allreduce, 2), two_hosts) == "leaders");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 14), two_hosts) == "hierarchical");
+}
+
 TEST_CASE("16-bit sums and invariant calls go to algorithms where no partial sum travels") {
   Call call = floats(Collective::allreduce, 1 << 20);
   call.element_bytes = 2;
