@@ -196,6 +196,7 @@ void renew(Operation& operation) {
   operation.peer_work.next.clear();
   operation.exposed = false;
   operation.sets_up_staging = false;
+  operation.staged_early = false;
   operation.sequence = operation.group->next_sequence;  // what it is told as where it never enters
   operation.movement = 0;
   operation.last_progress_ns = 0;

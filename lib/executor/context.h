@@ -154,6 +154,8 @@ class Context {
   void take_schedule(Operation& operation, schedule::Reach reach);
   // Staging memory (staging.cpp)
   void set_up_staging(Operation& operation);
+  void take_staging(Operation& operation);
+  void stage_early(Operation& operation);
   AnnouncedBuffer own_staging(Group& group);
   void staging_announced(Operation& operation);
   void map_staging(Operation& operation);

@@ -54,10 +54,9 @@ bool may_publish_payload(const Operation& operation) {
   const schedule::Step& step = operation.plans->at(Reach::none)->schedule.steps[0];
   return step.from.count * operation.element_bytes > sizeof(Announced);
 }
-bool publishes_payload(const Operation& operation, const Announced& own) {
+bool lacks_regions(const Operation& operation, const Announced& own) {
   const auto lacks = [](bool matters, const AnnouncedBuffer& buffer) { return matters && buffer.address != 0 && buffer.region == 0; };
-  return may_publish_payload(operation) &&
-         (lacks(operation.plans->peers_inputs, own.input) || lacks(operation.plans->peers_outputs, own.output));
+  return lacks(operation.plans->peers_inputs, own.input) || lacks(operation.plans->peers_outputs, own.output);
 }
 // How many ranks have done so.
 int published_payloads(const Operation& operation) {
@@ -67,6 +66,23 @@ int published_payloads(const Operation& operation) {
     payloads += operation.group->board.payload_bytes(rank) != sizeof(Announced) ? 1 : 0;
   }
   return payloads;
+}
+
+// Whether this rank's line may say that it has staged its first round, and how many ranks' lines do.
+bool may_stage_early(const Operation& operation) {
+  return operation.group->staging.state == Staging::State::ready && operation.plans->may_stage_at_once();
+}
+std::size_t staged_bytes(const Operation& operation) {
+  return operation.plans->at(Reach::none)->schedule.staging * operation.element_bytes;
+}
+constexpr std::byte kStaged{1};
+int staged_early(const Operation& operation) {
+  if (!may_stage_early(operation)) return 0;
+  int staged = 0;
+  for (int rank = 0; rank < operation.group->size(); ++rank) {
+    staged += operation.group->board.payload_bytes(rank) == sizeof kStaged ? 1 : 0;
+  }
+  return staged;
 }
 
 // No line is taken for one of another use. That of an exchange goes without an operation, too (exchange_now).
@@ -129,7 +145,12 @@ void Context::publish_line(Operation& operation) {
         return {reinterpret_cast<std::uintptr_t>(address), spot.region, spot.offset};
       };
       const Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
-      if (publishes_payload(operation, own)) {
+      const bool lacks = lacks_regions(operation, own);
+      if (lacks && may_stage_early(operation) && group.staging.apart(staged_bytes(operation))) {
+        stage_early(operation);
+        return group.board.publish(&kStaged, sizeof kStaged, digest);
+      }
+      if (lacks && may_publish_payload(operation)) {
         const schedule::Step& step = operation.plans->at(Reach::none)->schedule.steps[0];
         operation.plan = operation.plans->at(Reach::none);
         return group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, digest);
@@ -176,6 +197,13 @@ void Context::lines_came(Operation& operation, BoardUse use) {
         ++group.reached[std::size_t(Reach::none)];
         operation.state = Operation::State::active;
         return finish(operation);
+      }
+      if (const int staged = staged_early(operation); staged > 0) {
+        group.board.finish();
+        if (!operation.staged_early) return take_schedule(operation, Reach::none);
+        ++group.reached[std::size_t(Reach::none)];
+        if (staged == group.size()) return step_done(operation, operation.meet_step);
+        return use_board(operation, BoardUse::meet);  // with those that stage now
       }
       operation.announced.resize(std::size_t(group.size()));
       for (int rank = 0; rank < group.size(); ++rank) {
@@ -304,10 +332,7 @@ void Context::take_schedule(Operation& operation, Reach reach) {
     if (group.staging.state == Staging::State::none) return set_up_staging(operation);
     if (group.staging.state == Staging::State::failed) operation.plan = operation.plans->unstaged;
   }
-  if (const std::size_t staged = operation.plan->schedule.staging * operation.element_bytes; staged > 0) {
-    operation.staging = group.staging.at.data();
-    operation.staging_from = group.staging.take(staged);
-  }
+  take_staging(operation);
   ++group.reached[std::size_t(reach)];
   const Plan& plan = *operation.plan;
   operation.exposed = plan.schedule.peers_inputs || plan.schedule.peers_outputs;

@@ -148,6 +148,7 @@ struct Operation {
   schedule::Reach reach = schedule::Reach::none;  // by the announcements
   bool settled = false;                  // all ranks are known to have it
   bool sets_up_staging = false;          // with that reach, before it begins
+  bool staged_early = false;             // its first round, before the lines have come
   std::byte* const* staging = nullptr;   // by rank, where the chosen schedule needs it,
   std::size_t staging_from = 0;          // and the byte of it that is its first
   bool exposed = false;                  // peers may be at this rank's buffers

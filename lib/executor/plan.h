@@ -49,6 +49,11 @@ struct Plans {
     const auto& plain = at(schedule::Reach::none);
     return plain->is_exchange && at(schedule::Reach::read) == plain;
   }
+  // The same where it is staged: such a rank stages its first round at once, and if all do that was the first meet.
+  bool may_stage_at_once() const {
+    const auto& plain = at(schedule::Reach::none);
+    return plain->schedule.staging > 0 && at(schedule::Reach::read) == plain;
+  }
 };
 
 }  // namespace anello::executor

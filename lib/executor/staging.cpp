@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "executor/context.h"
+#include "executor/run.h"
 
 #include <algorithm>
 
@@ -11,6 +12,23 @@ namespace anello::executor {
 void Context::set_up_staging(Operation& operation) {
   operation.sets_up_staging = true;
   use_board(operation, BoardUse::stage);
+}
+
+void Context::take_staging(Operation& operation) {
+  const std::size_t staged = operation.plan->schedule.staging * operation.element_bytes;
+  if (staged == 0) return;
+  Staging& staging = operation.group->staging;
+  operation.staging = staging.at.data();
+  operation.staging_from = staging.take(staged);
+}
+
+// Up to its first meet, of which the lines tell. Others may not have done with the last call yet, but with all before it.
+void Context::stage_early(Operation& operation) {
+  operation.staged_early = true;
+  operation.plan = operation.plans->at(schedule::Reach::none);
+  take_staging(operation);
+  begin(operation);
+  operation.board_use = BoardUse::announce;
 }
 
 // What cannot be had here is in no region.

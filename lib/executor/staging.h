@@ -30,20 +30,28 @@ struct Staging {
 
   // Where this many bytes are taken for the next call, the same on all ranks.
   std::size_t take(std::size_t wanted) {
-    constexpr std::size_t kLine = 64;
-    const std::size_t whole = (wanted + kLine - 1) / kLine * kLine;
-    const std::size_t from = next + whole <= bytes ? next : 0;
-    next = from + whole;
+    from = place_of(wanted);
+    to = from + whole_lines(wanted);
     return from;
+  }
+  // Whether the next call's are none of the last one's, which others may still load.
+  bool apart(std::size_t wanted) const {
+    const std::size_t at_next = place_of(wanted);
+    return at_next >= to || at_next + whole_lines(wanted) <= from;
   }
 
   State state = State::none;
   std::size_t bytes = 0;  // of each rank
-  std::size_t next = 0;   // free from there on
+  std::size_t from = 0;   // the last call's, up to `to`
+  std::size_t to = 0;
   std::byte* own = nullptr;
   std::vector<AnnouncedBuffer> places;                              // by rank, as they said
   std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // of those in other processes
   std::vector<std::byte*> at;                                       // by rank
+
+ private:
+  static std::size_t whole_lines(std::size_t wanted) { return (wanted + 63) / 64 * 64; }
+  std::size_t place_of(std::size_t wanted) const { return to + whole_lines(wanted) <= bytes ? to : 0; }
 };
 
 }  // namespace anello::executor

@@ -177,9 +177,11 @@ const Role unstaged("unstaged", [](Rank& me) {
 });
 
 // What every rank says it reached; empty where the obstacle cannot be made here.
-std::vector<std::string> reached_with(const char* obstacle, int ranks = 3) {
+std::vector<std::string> reached_with(const char* obstacle,
+                                      const char* algorithms = "allreduce:attach,broadcast:direct,allgather:direct") {
   INFO("obstacle: " << obstacle);
-  Ranks job(ranks, "reaching", "shm", {{"obstacle", obstacle}, {"ANELLO_ALGORITHM", "allreduce:attach,broadcast:direct,allgather:direct"}});
+  constexpr int ranks = 3;
+  Ranks job(ranks, "reaching", "shm", {{"obstacle", obstacle}, {"ANELLO_ALGORITHM", algorithms}});
   std::vector<std::string> said;
   for (int rank = 0; rank < ranks; ++rank) {
     if (job.next(rank).text == "cannot") return {};
@@ -201,6 +203,12 @@ TEST_CASE("mapped on some ranks, read on others, at different offsets: all right
     return;
   }
   CHECK(said[0] == "reached 0 21 3");
+}
+
+TEST_CASE("what is not mapped on every rank is staged, by some before they know that, by others after") {
+  const auto plain = reached_with("none", "");
+  REQUIRE(plain.size() == 3);
+  for (const std::string& each : plain) CHECK(each == "reached 21 0 3");
 }
 
 TEST_CASE("where reading is forbidden what is not mapped goes through staging") {
