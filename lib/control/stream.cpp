@@ -11,6 +11,10 @@ namespace anello::control {
 namespace {
 
 Error closed() { return {ANELLO_ERR_PEER_LOST, "the connection was closed"}; }
+// Of a system call: that the other side has closed, too, is seen where it did so while something was on its way.
+Error failure_of(const char* call, int cause) {
+  return cause == EPIPE || cause == ECONNRESET ? Error(ANELLO_ERR_PEER_LOST, system_text(call, cause)) : system_error(call, cause);
+}
 
 }  // namespace
 
@@ -54,7 +58,7 @@ Task<> Stream::read(std::span<std::byte> into) {
     } else if (errno == EAGAIN) {
       co_await wait(asio::posix::stream_descriptor::wait_read);
     } else if (errno != EINTR) {
-      throw system_error("recv", errno);
+      throw failure_of("recv", errno);
     }
   }
 }
@@ -68,7 +72,7 @@ Task<> Stream::write(std::span<const std::byte> bytes) {
     } else if (errno == EAGAIN) {
       co_await wait(asio::posix::stream_descriptor::wait_write);
     } else if (errno != EINTR) {
-      throw system_error("send", errno);
+      throw failure_of("send", errno);
     }
   }
 }
@@ -83,7 +87,7 @@ Task<> Stream::write_descriptors(std::byte mark, std::span<const int> descriptor
     } else if (errno == EAGAIN) {
       co_await wait(asio::posix::stream_descriptor::wait_write);
     } else {
-      throw system_error("sendmsg", errno);
+      throw failure_of("sendmsg", errno);
     }
   }
 }
@@ -95,7 +99,7 @@ Task<std::byte> Stream::read_descriptors(std::vector<UniqueFd>& descriptors) {
     const ssize_t got = receive_with_descriptors(socket_.get(), {&mark, 1}, descriptors);
     if (got == 1) co_return mark;
     if (got == 0) throw closed();
-    if (errno != EAGAIN) throw system_error("recvmsg", errno);
+    if (errno != EAGAIN) throw failure_of("recvmsg", errno);
     co_await wait(asio::posix::stream_descriptor::wait_read);
   }
 }
