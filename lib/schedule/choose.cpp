@@ -124,7 +124,7 @@ const std::vector<Rule>& rules() {
       {allreduce,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
       {allreduce,      network,  128 * kKiB, kAny,    "doubling",      64 * kKiB, none, 0, 3, 5, 0, true},
       {allreduce,      network,  128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 6, INT_MAX, 0, true},
-      {allreduce,      network,  4 * kMiB, kAny,      "pairwise",      128 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {allreduce,      network,  256 * kKiB, kAny,    "pairwise",      128 * kKiB, none, 0, 6, INT_MAX, 0, true},
       {allreduce,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {allreduce,      network,  16 * kMiB, kAny,     "ring",          128 * kKiB},
       {allreduce,      network,  kAny,     kAny,      "ring",          256 * kKiB},
