@@ -4,13 +4,13 @@
 
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/call_filter.h"
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <numeric>
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -24,18 +24,6 @@ using namespace failures;
 namespace {
 
 // ---- What stands in the way, made by a rank for itself ----
-
-// As containers' filters do.
-bool forbid_reading() {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{static_cast<unsigned short>(std::size(program)), program};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
 
 // Process numbers, mounts with a /dev/shm, and System V memory of its own, as in a container of a pod. Goes on in a child,
 // which is process 1 there; this process stays to tell how that ends.
@@ -100,7 +88,7 @@ void one_call(Rank& me, anello_comm_t comm, anello_kind_t kind, float* in, float
 // Calls with buffers of all kinds: who has mapped memory is a bit mask that every rank takes from the number of the round.
 const Role reaching("reaching", [](Rank& me) {
   const std::string obstacle = me.setting("obstacle", "none");
-  if (obstacle == "filter" && !forbid_reading()) return me.say("cannot");
+  if (obstacle == "filter" && !anello::test::forbid_system_call(SYS_process_vm_readv, EPERM)) return me.say("cannot");
   if (obstacle == "container" && !move_into_container()) return me.say("cannot");
   me.say("can");
   const anello_comm_t comm = me.create();

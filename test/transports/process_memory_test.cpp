@@ -1,16 +1,15 @@
 // Another process's memory, read by system call: the real thing between this process and its children.
 #include "transports/process_memory.h"
 
+#include "support/call_filter.h"
+
 #include <catch2/catch.hpp>
 
 #include <cerrno>
 #include <cstddef>
 #include <vector>
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,18 +55,6 @@ class Child {
   pid_t pid_ = -1;
   Sample sample_{};
 };
-
-// As containers do to system calls that they do not like. For ever: in a child.
-void forbid_reading() {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{static_cast<unsigned short>(std::size(program)), program};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) ::_exit(2);
-}
 
 }  // namespace
 
@@ -122,7 +109,7 @@ TEST_CASE("where the system call is forbidden nothing is read") {
   const Sample own = own_sample();
   const pid_t tries = ::fork();
   if (tries == 0) {
-    forbid_reading();
+    if (!anello::test::forbid_system_call(SYS_process_vm_readv, EPERM)) ::_exit(2);
     ::_exit(can_read(own) ? 1 : 0);
   }
   int status = 0;
