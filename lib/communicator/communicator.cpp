@@ -184,7 +184,6 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
   if (auto known = kept ? plans_.find(call) : nullptr) return known;
   auto made = std::make_shared<executor::Plans>();
   const schedule::Choice plain = schedule::choose(call, topology_, wish_);
-  // Who meets takes turns on the board, as who announces does.
   const auto make_plan = [&](const schedule::Call& made_for, const schedule::Topology& topology, const schedule::Choice& choice) {
     return executor::Plan::of(choice.algorithm->make(made_for, topology, rank(), choice.chunk));
   };
@@ -199,7 +198,7 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
       continue;
     }
     auto plan = make_plan(reaching, topology_, choice);
-    announces = announces || plan->meets;
+    announces = announces || plan->meets;  // who meets takes turns on the board, as who announces does
     if (plan->schedule.staging > 0 && made->unstaged == nullptr) {
       schedule::Topology without = topology_;
       without.staging_bytes = 0;

@@ -48,17 +48,18 @@ void each_buffer(const Operation& operation, std::size_t rank, Visit&& visit) {
   if (operation.plans->peers_outputs && said.output.address != 0) visit(said.output);
 }
 
-// Whether this rank's line, in the place of an announcement, is its payload. No payload is as short as an announcement.
+// Whether a rank's line, in the place of an announcement, may be its payload: none is as short as an announcement.
 bool may_publish_payload(const Operation& operation) {
   if (operation.group->by_address || !operation.plans->may_exchange_at_once()) return false;
   const schedule::Step& step = operation.plans->at(Reach::none)->schedule.steps[0];
   return step.from.count * operation.element_bytes > sizeof(Announced);
 }
+// Whether this rank knows by itself that others cannot reach its buffers.
 bool lacks_regions(const Operation& operation, const Announced& own) {
   const auto lacks = [](bool matters, const AnnouncedBuffer& buffer) { return matters && buffer.address != 0 && buffer.region == 0; };
   return lacks(operation.plans->peers_inputs, own.input) || lacks(operation.plans->peers_outputs, own.output);
 }
-// How many ranks have done so.
+// How many ranks have published theirs.
 int published_payloads(const Operation& operation) {
   if (!may_publish_payload(operation)) return 0;
   int payloads = 0;

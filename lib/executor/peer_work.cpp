@@ -56,7 +56,9 @@ const std::byte* operand_of(Operation& operation, const schedule::Slice& slice, 
 // Elements of an operand at a time: what is folded stays in the cache with all that it is made of.
 std::size_t block_of(const Operation& operation, const Step& step) {
   bool reads = false;
-  for (int rank = 0; rank < operation.group->size() && step.kind == Kind::fold; ++rank) reads = reads || operation.buffer_of(step.from, rank).process != 0;
+  for (int rank = 0; rank < operation.group->size() && step.kind == Kind::fold; ++rank) {
+    reads = reads || operation.buffer_of(step.from, rank).process != 0;
+  }
   return std::max<std::size_t>((reads ? kReadBlockBytes : kBlockBytes) / operation.element_bytes, 1);
 }
 

@@ -72,6 +72,14 @@ void fold_round(Builder& steps, const Blocks& blocks, int rank, Slice into) {
   steps.fold_staged(into, input(own), blocks.staged(own).offset);
 }
 
+// All other owners' results, from the next rank on: else all would load the same block at once.
+void take_results(Builder& steps, const Blocks& blocks, int rank, int size) {
+  for (int d = 1; d < size; ++d) {
+    const int owner = wrap(rank + d, size);
+    steps.copy(output(blocks.of(owner)), staging_of(owner, blocks.result(owner)));
+  }
+}
+
 }  // namespace
 
 Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
@@ -83,10 +91,7 @@ Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, 
     fold_round(steps, blocks, rank, output(blocks.of(rank)));
     steps.copy(staging(blocks.result(rank)), output(blocks.of(rank)));
     steps.meet();
-    for (int d = 1; d < topology.size; ++d) {
-      const int owner = wrap(rank + d, topology.size);
-      steps.copy(output(blocks.of(owner)), staging_of(owner, blocks.result(owner)));
-    }
+    take_results(steps, blocks, rank, topology.size);
   });
   return std::move(steps).build();
 }
@@ -100,10 +105,7 @@ Schedule staged_reduce(const Call& call, const Topology& topology, int rank, std
     const bool root = rank == call.root;
     fold_round(steps, blocks, rank, root ? output(blocks.of(rank)) : staging(blocks.result(rank)));
     steps.meet();
-    for (int d = 1; d < topology.size && root; ++d) {
-      const int owner = wrap(rank + d, topology.size);
-      steps.copy(output(blocks.of(owner)), staging_of(owner, blocks.result(owner)));
-    }
+    if (root) take_results(steps, blocks, rank, topology.size);
   });
   return std::move(steps).build();
 }
