@@ -64,6 +64,7 @@ void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t d
 
 Board::Seen Board::look(std::uint64_t digest) {
   for (; missing_ < int(slots_.size()); ++missing_) {
+    if (missing_ == rank_) continue;  // the others are loading it now
     const BoardLine& line = slots_[std::size_t(missing_)]->line[number_ & 1];
     if (line.number.load(std::memory_order_acquire) != number_) return Seen::waiting;
     if (line.digest != digest) return Seen::mismatch;

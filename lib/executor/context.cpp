@@ -245,14 +245,18 @@ void Context::release_locked(Operation* operation) {
 }
 
 // Gives the call its place in the communicator's order.
-void Context::enter(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
+void Context::number(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
   record.sequence = group.next_sequence++;
   group.chain = group.chain * 0x9e3779b97f4a7c15ull + digest;
   record.digest = group.chain;
   operation.sequence = record.sequence;
   operation.digest = record.digest;
-  group.ledger.note(record);
+}
+
+void Context::enter(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
+  number(operation, record, digest);
+  operation.group->ledger.note(record);
 }
 
 void Context::post(Operation& operation, control::CallRecord& record) {
@@ -325,9 +329,10 @@ void Context::progress_once() {
 Context::Exchanged Context::exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
   if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Exchanged::not_begun;
-  enter(operation, record, digest);
+  number(operation, record, digest);
   const schedule::Step& step = operation.plan->schedule.steps[0];
   group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, operation.digest);
+  group.ledger.note(record);  // while the line is on its way
   for (int turn = 0; turn <= budget_.spins; ++turn) {
     const Board::Seen seen = group.board.look(operation.digest);
     if (seen == Board::Seen::complete) {

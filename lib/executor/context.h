@@ -139,6 +139,7 @@ class Context {
   void deliver_strays(Group& group);
   void activate();
   void activate(Group& group);
+  void number(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   void enter(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   void start(Operation& operation);
 

@@ -21,7 +21,7 @@ void reduce_lines(Operation& operation, std::byte* into, int last, int size, Lin
     if (reducer.finishes) {
       reducer.finish_in_type(into, line(0), count, size);
     } else {
-      std::memcpy(into, line(0), count * element_bytes);
+      if (into != line(0)) std::memcpy(into, line(0), count * element_bytes);
     }
     return;
   }
@@ -52,23 +52,35 @@ void fold_lines(const Group& group, Operation& operation) {
   // The most common call of the smallest ones, where every instruction counts.
   if (operation.kind == ANELLO_ALLREDUCE && size == 2 && operation.custom == nullptr && !operation.reducer->accumulates &&
       !operation.reducer->finishes) {
-    const std::size_t bytes = operation.count * operation.element_bytes;
-    operation.reducer->reduce(into, group.board.payload(0, bytes), group.board.payload(1, bytes), operation.count);
+    // The own one where it came from: the peer is loading its line now.
+    const std::byte* const peers = group.board.payload(1 - rank, operation.count * operation.element_bytes);
+    const std::byte* const own = operation.at(step.from);
+    operation.reducer->reduce(into, rank == 0 ? own : peers, rank == 0 ? peers : own, operation.count);
     return;
   }
   const std::size_t part = operation.count * operation.element_bytes;
   const std::size_t own = std::size_t(rank) * part;
-  const auto line = [&](int peer) { return group.board.payload(peer, part); };
+  const std::byte* const input = operation.at(step.from);
+  // What this rank has written, the others are loading now: its own is read where it came from. Not where the partial
+  // result of more than two lines is kept in its place.
+  const auto kept = [&](const std::byte* mine) { return rank <= 1 || into != mine; };
+  const auto line = [&](int peer) { return peer == rank && kept(input) ? input : group.board.payload(peer, part); };
   // A line with a part for every rank, of which this one takes its own.
-  const auto own_part = [&](int peer) { return group.board.payload(peer, part * std::size_t(size)) + own; };
+  const auto own_part = [&](int peer) {
+    if (peer == rank && kept(input + own)) return input + own;
+    return group.board.payload(peer, part * std::size_t(size)) + own;
+  };
+  const auto take_one = [&](std::byte* to, const std::byte* from) {
+    if (to != from) std::memcpy(to, from, part);
+  };
   const auto take = [&](auto&& from) {
-    for (int peer = 0; peer < size; ++peer) std::memcpy(into + std::size_t(peer) * part, from(peer), part);
+    for (int peer = 0; peer < size; ++peer) take_one(into + std::size_t(peer) * part, from(peer));
   };
   switch (operation_collective(operation.kind)) {
     case Collective::allgather:
     case Collective::gather: return take(line);
     case Collective::alltoall: return take(own_part);
-    case Collective::scatter: std::memcpy(into, own_part(operation.peer), part); return;
+    case Collective::scatter: take_one(into, own_part(operation.peer)); return;
     case Collective::allreduce:
     case Collective::reduce: return reduce_lines(operation, into, size - 1, size, line);
     case Collective::reduce_scatter: return reduce_lines(operation, into, size - 1, size, own_part);
