@@ -12,6 +12,9 @@ struct Partwise {
   static void reduce(void* into, const void* left, const void* right, std::size_t count) {
     Parts::reduce(into, left, right, 2 * count);
   }
+  static void reduce_twice(void* into, void* twin, const void* left, const void* right, std::size_t count) {
+    Parts::reduce_twice(into, twin, left, right, 2 * count);
+  }
   static void widen(void* accumulator, const void* from, std::size_t count) { Parts::widen(accumulator, from, 2 * count); }
   static void accumulate(void* accumulator, const void* from, std::size_t count) {
     Parts::accumulate(accumulator, from, 2 * count);
@@ -26,7 +29,7 @@ struct Partwise {
   static constexpr Reducer reducer() {
     const Reducer parts = Parts::reducer();
     return {sizeof(Complex), sizeof(Complex), parts.accumulates, parts.finishes,
-            reduce, widen, accumulate, finish, finish_in_type};
+            reduce, reduce_twice, widen, accumulate, finish, finish_in_type};
   }
 };
 
@@ -76,9 +79,15 @@ struct ComplexProduct : Partwise<Complex, Parts> {
     multiply_complex<Real, false>(accumulator, accumulator, from, count);
   }
 
+  static void reduce_twice(void* into, void* twin, const void* left, const void* right, std::size_t count) {
+    multiply_complex<Real, false>(into, left, right, count);
+    if (count != 0) __builtin_memcpy(twin, into, count * sizeof(Complex));
+  }
+
   static constexpr Reducer reducer() {
     Reducer made = Partwise<Complex, Parts>::reducer();
     made.reduce = multiply_complex<Real, false>;
+    made.reduce_twice = reduce_twice;
     made.accumulate = accumulate;
     return made;
   }

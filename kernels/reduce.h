@@ -24,6 +24,8 @@ struct Reducer {
 
   // into[i] = left[i] op right[i], all of the data type. into may equal left or right.
   void (*reduce)(void* into, const void* left, const void* right, std::size_t count) = nullptr;
+  // The same, stored to twin[i] too, which may equal left or right as well, but not into.
+  void (*reduce_twice)(void* into, void* twin, const void* left, const void* right, std::size_t count) = nullptr;
   // accumulator[i] = from[i].
   void (*widen)(void* accumulator, const void* from, std::size_t count) = nullptr;
   // accumulator[i] = accumulator[i] op from[i].

@@ -77,36 +77,10 @@ struct Kernels {
   using Environment = std::conditional_t<kFloating<T> && !kSelects, DefaultFloats, NoFloats>;
 
   static void reduce(void* into, const void* left, const void* right, std::size_t count) {
-    const Environment environment;
-    const auto i = static_cast<Elements<T>>(into);
-    const auto l = static_cast<ConstElements<T>>(left);
-    const auto r = static_cast<ConstElements<T>>(right);
-    if constexpr (kAccumulates && std::is_same_v<T, BFloat16> && Pack::kLanes == 0) {
-      const auto pairs = static_cast<Elements<std::uint32_t>>(into);
-      const auto left_pairs = static_cast<ConstElements<std::uint32_t>>(left);
-      const auto right_pairs = static_cast<ConstElements<std::uint32_t>>(right);
-      const std::size_t pair_count = count / 2;
-#pragma GCC ivdep
-      for (std::size_t k = 0; k < pair_count; ++k) {
-        pairs[k].set(combine_pair<op>(left_pairs[k].get(), right_pairs[k].get()));
-      }
-      if (count % 2 == 0) return;
-      const std::size_t last = count - 1;
-      i[last].set(narrowed<T>(combine<op>(widened<A>(l[last].get()), widened<A>(r[last].get()))));
-      return;
-    }
-    walk<typename PairsOf<Pack>::type, Pack>(
-        count,
-        [=](auto pack, std::size_t k) {
-          if constexpr (std::is_same_v<decltype(pack), typename PairsOf<Pack>::type>) {
-            pack.template reduce<op>(i + k, l + k, r + k);
-          } else {
-            pack.store(i + k, combine_loosely<op>(pack.load(l + k), pack.load(r + k)));
-          }
-        },
-        [=](std::size_t k) {
-          i[k].set(narrowed<T>(combine<op>(widened<A>(l[k].get()), widened<A>(r[k].get()))));
-        });
+    reduce_to(static_cast<Elements<T>>(into), Nowhere{}, left, right, count);
+  }
+  static void reduce_twice(void* into, void* twin, const void* left, const void* right, std::size_t count) {
+    reduce_to(static_cast<Elements<T>>(into), static_cast<Elements<T>>(twin), left, right, count);
   }
 
   static void widen(void* accumulator, const void* from, std::size_t count) {
@@ -176,12 +150,57 @@ struct Kernels {
   }
 
   static constexpr Reducer reducer() {
-    Reducer made{sizeof(T), sizeof(A), kAccumulates, kDivides, reduce, widen, accumulate, finish, finish_in_type};
+    Reducer made{sizeof(T), sizeof(A), kAccumulates, kDivides, reduce, reduce_twice, widen, accumulate, finish, finish_in_type};
     if constexpr (op == ANELLO_SUM && !std::is_same_v<T, Bool>) made.scale = scale;
     return made;
   }
 
  private:
+  // In the place of a second destination where there is none.
+  struct Nowhere {};
+
+  template <class Twin>
+  [[gnu::always_inline]] static void reduce_to(Elements<T> i, Twin twin, const void* left, const void* right, std::size_t count) {
+    constexpr bool kTwice = !std::is_same_v<Twin, Nowhere>;
+    const Environment environment;
+    const auto l = static_cast<ConstElements<T>>(left);
+    const auto r = static_cast<ConstElements<T>>(right);
+    if constexpr (kAccumulates && std::is_same_v<T, BFloat16> && Pack::kLanes == 0) {
+      const auto pairs = reinterpret_cast<Elements<std::uint32_t>>(i);
+      const auto left_pairs = reinterpret_cast<ConstElements<std::uint32_t>>(l);
+      const auto right_pairs = reinterpret_cast<ConstElements<std::uint32_t>>(r);
+      const std::size_t pair_count = count / 2;
+#pragma GCC ivdep
+      for (std::size_t k = 0; k < pair_count; ++k) {
+        const std::uint32_t pair = combine_pair<op>(left_pairs[k].get(), right_pairs[k].get());
+        pairs[k].set(pair);
+        if constexpr (kTwice) reinterpret_cast<Elements<std::uint32_t>>(twin)[k].set(pair);
+      }
+      if (count % 2 == 0) return;
+      const std::size_t last = count - 1;
+      i[last].set(narrowed<T>(combine<op>(widened<A>(l[last].get()), widened<A>(r[last].get()))));
+      if constexpr (kTwice) twin[last] = i[last];
+      return;
+    }
+    walk<typename PairsOf<Pack>::type, Pack>(
+        count,
+        [=](auto pack, std::size_t k) {
+          if constexpr (std::is_same_v<decltype(pack), typename PairsOf<Pack>::type>) {
+            pack.template reduce<op>(i + k, l + k, r + k);
+            if constexpr (kTwice) __builtin_memcpy(twin + k, i + k, pack.kLanes * sizeof(T));
+          } else {
+            const auto result = combine_loosely<op>(pack.load(l + k), pack.load(r + k));
+            pack.store(i + k, result);
+            if constexpr (kTwice) pack.store(twin + k, result);
+          }
+        },
+        [=](std::size_t k) {
+          const T result = narrowed<T>(combine<op>(widened<A>(l[k].get()), widened<A>(r[k].get())));
+          i[k].set(result);
+          if constexpr (kTwice) twin[k].set(result);
+        });
+  }
+
   template <class V>
   [[gnu::always_inline]] static V quotient(V value, int ranks) {
     if constexpr (kDivides) {

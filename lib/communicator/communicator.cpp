@@ -344,7 +344,11 @@ bool Communicator::is_like_last(const anello_call_t& call, bool in_place, int re
   const anello_call_t& last = last_.call;
   return call.kind == last.kind && call.count == last.count && call.dtype == last.dtype && call.op == last.op &&
          call.peer == last.peer && call.timeout_ms == last.timeout_ms && record_kind == last_.record_kind &&
-         in_place == last_.in_place && last_.known;
+         in_place == last_.in_place && asks_like_last(call) && last_.known;
+}
+
+bool Communicator::asks_like_last(const anello_call_t& call) const {
+  return call.algorithm == nullptr ? last_.algorithm.empty() : last_.algorithm == call.algorithm;
 }
 
 // Makes `last_` of this call.
@@ -352,7 +356,8 @@ void Communicator::prepare_last(const anello_call_t& call, bool in_place, int re
   if (last_.operation == nullptr) last_.operation = context_->acquire_locked(*group_);
   Operation* const operation = std::exchange(last_.operation, nullptr);
   try {
-    last_ = {nullptr, call, in_place, record_kind, {}, 0, false};
+    last_ = {nullptr, call, {}, in_place, record_kind, {}, 0, false};
+    if (call.algorithm != nullptr) last_.algorithm = schedule::find(executor::operation_collective(call.kind), call.algorithm)->name;
     prepare(*operation, call, last_.record);
   } catch (...) {
     context_->release_locked(operation);
@@ -373,7 +378,7 @@ void Communicator::prepare_last(const anello_call_t& call, bool in_place, int re
 bool Communicator::exchange(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
   if (!topology_.board || is_message(call.kind) || kind_is_varying(call.kind)) return false;
-  if (call.algorithm != nullptr || is_custom_op(call.op)) return false;
+  if (is_custom_op(call.op)) return false;
   const auto held = context_->try_lock();
   if (!held || group_->error) return false;
   const bool in_place = is_in_place(call, rank());
@@ -406,7 +411,7 @@ bool Communicator::is_last(const anello_call_t& call) const {
   const anello_call_t& last = last_.call;
   return call.kind == last.kind && call.dtype == last.dtype && call.op == last.op && call.peer == last.peer &&
          call.sendbuf == last.sendbuf && call.recvbuf == last.recvbuf && call.count == last.count &&
-         call.timeout_ms == last.timeout_ms && call.algorithm == nullptr && call.label == nullptr && last_.record_kind < 0 &&
+         call.timeout_ms == last.timeout_ms && asks_like_last(call) && call.label == nullptr && last_.record_kind < 0 &&
          last_.operation->label.empty();
 }
 

@@ -103,6 +103,7 @@ class Communicator {
   Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
   bool is_last(const anello_call_t& call) const;
   bool is_like_last(const anello_call_t& call, bool in_place, int record_kind) const;
+  bool asks_like_last(const anello_call_t& call) const;
   void prepare_last(const anello_call_t& call, bool in_place, int record_kind);
   int allocate_board(int users);
   void give_back_board();
@@ -124,6 +125,7 @@ class Communicator {
   struct Last {
     executor::Operation* operation = nullptr;  // null: none, or it needs more than the board
     anello_call_t call;
+    std::string_view algorithm;  // that it asks for; of the catalog
     bool in_place;
     int record_kind;
     control::CallRecord record;

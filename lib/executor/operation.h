@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -184,6 +185,15 @@ struct Operation {
       reducer->reduce(into, left, right, elements);
     } else if (!call_user_function(*custom, into, left, right, elements, dtype)) {
       function_threw = true;
+    }
+  }
+  // The same, stored to twin too, which is another place than into.
+  void combine_twice(std::byte* into, std::byte* twin, const std::byte* left, const std::byte* right, std::size_t elements) {
+    if (custom == nullptr) {
+      reducer->reduce_twice(into, twin, left, right, elements);
+    } else {
+      combine(into, left, right, elements);
+      std::memcpy(twin, into, elements * element_bytes);
     }
   }
 

@@ -62,11 +62,11 @@ std::size_t block_of(const Operation& operation, const Step& step) {
   return std::max<std::size_t>((reads ? kReadBlockBytes : kBlockBytes) / operation.element_bytes, 1);
 }
 
-// dest = ranks' slices in their order. The operands may be anywhere, one of them at dest itself: partial results stay in
-// memory of their own until all operands have been read.
+// dest, and twin if there is one, = ranks' slices in their order. The operands may be anywhere, one of them at dest itself and
+// one at twin: partial results stay in memory of their own until all operands have been read.
 // place(rank, landing): where its operand can be loaded from, perhaps read to there.
 template <class Place>
-void fold_block(Operation& operation, std::byte* dest, std::size_t count, Place&& place) {
+void fold_block(Operation& operation, std::byte* dest, std::byte* twin, std::size_t count, Place&& place) {
   const kernels::Reducer* const reducer = operation.reducer;
   const int ranks = operation.group->size();
   const bool divides = reducer != nullptr && reducer->finishes;
@@ -82,23 +82,22 @@ void fold_block(Operation& operation, std::byte* dest, std::size_t count, Place&
   const auto operand = [&](int rank) { return place(rank, memory.data() + std::size_t(rank % 2) * landing); };
   std::byte* const partial = memory.data() + 2 * landing;
 
-  if (at_once) {
-    const std::byte* const left = operand(0);
-    operation.combine(dest, left, operand(1), count);
-    if (divides) reducer->finish_in_type(dest, dest, count, ranks);
-    return;
-  }
   if (wide) {
     reducer->widen(partial, operand(0), count);
     for (int rank = 1; rank < ranks; ++rank) reducer->accumulate(partial, operand(rank), count);
     reducer->finish(dest, partial, count, ranks);
-    return;
+  } else {
+    const std::byte* left = operand(0);
+    for (int rank = 1; rank < ranks - 1; ++rank) {
+      operation.combine(partial, left, operand(rank), count);
+      left = partial;
+    }
+    const std::byte* const last = operand(ranks - 1);
+    if (twin != nullptr && !divides) return operation.combine_twice(dest, twin, left, last, count);
+    operation.combine(dest, left, last, count);
+    if (divides) reducer->finish_in_type(dest, dest, count, ranks);
   }
-  const std::byte* const left = operand(0);
-  operation.combine(partial, left, operand(1), count);
-  for (int rank = 2; rank < ranks - 1; ++rank) operation.combine(partial, partial, operand(rank), count);
-  if (ranks > 2) operation.combine(dest, partial, operand(ranks - 1), count);
-  if (divides) reducer->finish_in_type(dest, dest, count, ranks);
+  if (twin != nullptr) std::memcpy(twin, dest, count * operation.element_bytes);
 }
 
 void do_piece(Operation& operation, const Step& step, std::size_t from, std::size_t count) {
@@ -125,15 +124,17 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
     const schedule::Slice operands = part_of(step.from, from + done, n);
     if (step.kind == Kind::fold_staged) {
       const std::size_t staged = step.staged + from + done;
-      fold_block(operation, dest, n, [&](int rank, std::byte*) -> const std::byte* {
+      fold_block(operation, dest, nullptr, n, [&](int rank, std::byte*) -> const std::byte* {
         return rank == me ? operation.at(operands) : operation.at_staging(rank, staged);
       });
       continue;
     }
-    fold_block(operation, dest, n, [&](int rank, std::byte* landing) { return operand_of(operation, operands, rank, landing); });
+    const int twin = everywhere ? (me + 1) % operation.group->size() : me;
+    fold_block(operation, dest, twin == me ? nullptr : operation.at_peer(into, twin), n,
+               [&](int rank, std::byte* landing) { return operand_of(operation, operands, rank, landing); });
     if (!everywhere) continue;
     for (int rank = 0; rank < operation.group->size(); ++rank) {
-      if (rank != me) std::memcpy(operation.at_peer(into, rank), dest, n * element);
+      if (rank != me && rank != twin) std::memcpy(operation.at_peer(into, rank), dest, n * element);
     }
   }
 }

@@ -101,6 +101,36 @@ TEST_CASE("reduce gives the same bits at every level, misaligned, in place or no
   });
 }
 
+TEST_CASE("reduce_twice stores what reduce stores to both, also where both are operands") {
+  for_each_case([](const Reducer& plain, const Reducer& level, anello_dtype_t dtype, std::size_t count,
+                   std::size_t misalignment, std::mt19937_64& random) {
+    const std::size_t bytes = count * plain.element_bytes;
+    const auto left_bytes = operands(dtype, count, random), right_bytes = operands(dtype, count, random);
+    Room l(bytes, misalignment), r(bytes, misalignment / 2), into(bytes, misalignment / 3), twin(bytes, misalignment / 5);
+    Room left(bytes, 0), expected(bytes, 0);
+    l.fill(left_bytes);
+    left.fill(left_bytes);
+    r.fill(right_bytes);
+    plain.reduce(expected.data(), l.data(), r.data(), count);
+    level.reduce_twice(into.data(), twin.data(), l.data(), r.data(), count);
+    REQUIRE(into.holds(expected));
+    REQUIRE(twin.holds(expected));
+    REQUIRE(into.guarded());
+    REQUIRE(twin.guarded());
+    REQUIRE(l.holds(left));
+    level.reduce_twice(l.data(), r.data(), l.data(), r.data(), count);
+    REQUIRE(l.holds(expected));
+    REQUIRE(r.holds(expected));
+    REQUIRE(l.guarded());
+    REQUIRE(r.guarded());
+    l.fill(left_bytes);
+    r.fill(right_bytes);
+    level.reduce_twice(r.data(), l.data(), l.data(), r.data(), count);
+    REQUIRE(l.holds(expected));
+    REQUIRE(r.holds(expected));
+  });
+}
+
 TEST_CASE("widen, accumulate and finish give the same bits at every level, misaligned") {
   for_each_case([](const Reducer& plain, const Reducer& level, anello_dtype_t dtype, std::size_t count,
                    std::size_t misalignment, std::mt19937_64& random) {
