@@ -356,7 +356,7 @@ void Communicator::prepare_last(const anello_call_t& call, bool in_place, int re
   if (last_.operation == nullptr) last_.operation = context_->acquire_locked(*group_);
   Operation* const operation = std::exchange(last_.operation, nullptr);
   try {
-    last_ = {nullptr, call, {}, in_place, record_kind, {}, 0, false};
+    last_ = {nullptr, nullptr, call, {}, in_place, record_kind, {}, 0, false};
     if (call.algorithm != nullptr) last_.algorithm = schedule::find(executor::operation_collective(call.kind), call.algorithm)->name;
     prepare(*operation, call, last_.record);
   } catch (...) {
@@ -401,8 +401,8 @@ executor::Context::Exchanged Communicator::exchange_last(Operation** under_way) 
   const auto done = operation.announces() ? context_->announce_now(operation, last_.record, last_.digest)
                                           : context_->exchange_now(operation, last_.record, last_.digest);
   if (done == executor::Context::Exchanged::under_way) {
-    *under_way = std::exchange(last_.operation, nullptr);
-    last_.known = false;  // to be prepared anew
+    *under_way = last_.under_way = std::exchange(last_.operation, nullptr);
+    last_.known = false;
   }
   return done;
 }
@@ -443,8 +443,23 @@ Error Communicator::wait_for(Operation* operation, anello_status_t* status, std:
   Error error = operation->error;
   if (error && sequence != nullptr && !is_message(operation->kind)) *sequence = operation->sequence;
   if (status != nullptr && has_status(operation->kind)) *status = operation->status;
-  context_->release(operation);
+  give_back(operation);
   return error;
+}
+
+// After its call. What was prepared for it serves the next one, unless another came between.
+void Communicator::give_back(Operation* operation) {
+  const auto held = context_->lock();
+  if (last_.under_way == operation) {
+    last_.under_way = nullptr;
+    if (!operation->error && !group_->error) {
+      context_->renew_locked(*operation);
+      last_.operation = operation;
+      last_.known = true;
+      return;
+    }
+  }
+  context_->release_locked(operation);
 }
 
 void Communicator::refuse(const anello_call_t& call, anello_result_t result, int record_kind) {

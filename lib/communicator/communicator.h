@@ -100,6 +100,7 @@ class Communicator {
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool exchange(const anello_call_t& call, int record_kind, executor::Operation** under_way);
   executor::Context::Exchanged exchange_last(executor::Operation** under_way);
+  void give_back(executor::Operation* operation);
   Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
   bool is_last(const anello_call_t& call) const;
   bool is_like_last(const anello_call_t& call, bool in_place, int record_kind) const;
@@ -123,7 +124,8 @@ class Communicator {
   PlanCache plans_;
   // The last call, prepared: one like it brings other buffers and nothing else. Guarded by the context's lock.
   struct Last {
-    executor::Operation* operation = nullptr;  // null: none, or it needs more than the board
+    executor::Operation* operation = nullptr;  // null: none, or it needs more than the board, or it is under way
+    executor::Operation* under_way = nullptr;  // it comes back when it has ended well
     anello_call_t call;
     std::string_view algorithm;  // that it asks for; of the catalog
     bool in_place;

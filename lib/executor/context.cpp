@@ -182,10 +182,8 @@ std::unique_lock<std::mutex> Context::try_lock() {
   return held.owns_lock() ? std::move(held) : Lock();
 }
 
-namespace {
-
 // Back to where it was before it was entered.
-void renew(Operation& operation) {
+void Context::renew_locked(Operation& operation) {
   operation.done.store(false, std::memory_order_relaxed);
   operation.state = Operation::State::idle;
   operation.error = Error();
@@ -203,8 +201,6 @@ void renew(Operation& operation) {
   operation.asked_ns = 0;
 }
 
-}  // namespace
-
 Operation* Context::acquire_locked(Group& group) {
   Operation* operation = free_operations_.pop();
   if (operation == nullptr) {
@@ -217,7 +213,7 @@ Operation* Context::acquire_locked(Group& group) {
   operation->claims = false;
   operation->claim = 0;
   operation->plans.reset();
-  renew(*operation);
+  renew_locked(*operation);
   operation->reducer = nullptr;
   operation->custom.reset();
   operation->function_threw = false;
@@ -369,7 +365,7 @@ Context::Exchanged Context::announce_now(Operation& operation, control::CallReco
     poll_board(group);
   }
   if (!operation.done.load(std::memory_order_relaxed) || operation.error) return Exchanged::under_way;
-  renew(operation);
+  renew_locked(operation);
   return Exchanged::complete;
 }
 

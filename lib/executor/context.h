@@ -59,6 +59,8 @@ class Context {
   std::unique_lock<std::mutex> try_lock();
   Operation* acquire_locked(Group& group);
   void release_locked(Operation* operation);
+  // Ended well, it may be entered again as it is.
+  void renew_locked(Operation& operation);
   // Waits until it is done, or its deadline passes and it is done with ANELLO_ERR_TIMEOUT.
   void wait(Operation& operation);
   // The caller goes away with operations under way: the service thread looks after them while nobody waits.

@@ -116,6 +116,9 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
   const bool everywhere = step.into.owner == schedule::kEach;
   const int me = operation.group->rank;
   const std::size_t block = block_of(operation, step);
+  const bool shows = step.shown != schedule::kNotShown;
+  transport::PieceCopy& copies = operation.group->context.copies_to_peers();
+  const bool streams = shows && copies.streams();
   for (std::size_t done = 0; done < count; done += block) {
     const std::size_t n = std::min(block, count - done);
     schedule::Slice into = part_of(step.into, from + done, n);
@@ -124,7 +127,8 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
     const schedule::Slice operands = part_of(step.from, from + done, n);
     if (step.kind == Kind::fold_staged) {
       const std::size_t staged = step.staged + from + done;
-      fold_block(operation, dest, nullptr, n, [&](int rank, std::byte*) -> const std::byte* {
+      std::byte* const twin = shows && !streams ? operation.at_staging(me, step.shown + from + done) : nullptr;
+      fold_block(operation, dest, twin, n, [&](int rank, std::byte*) -> const std::byte* {
         return rank == me ? operation.at(operands) : operation.at_staging(rank, staged);
       });
       continue;
@@ -137,6 +141,7 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
       if (rank != me && rank != twin) std::memcpy(operation.at_peer(into, rank), dest, n * element);
     }
   }
+  if (streams) copies.copy(operation.at_staging(me, step.shown + from), operation.at(part_of(step.into, from, count)), count * element);
 }
 
 // What to say of it; nothing where the peer has gone, of which control has the better account in a moment.

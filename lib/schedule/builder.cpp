@@ -34,25 +34,28 @@ Slice Builder::resolve(Slice slice) const {
   return slice.owner == kOwn ? schedule::resolve(slice, call_, rank_) : slice;
 }
 
-void Builder::send(int peer, Slice from) { add(Kind::send, peer, Slice{}, from, Order::plain); }
-void Builder::recv(int peer, Slice into) { add(Kind::recv, peer, into, Slice{}, Order::plain); }
+void Builder::send(int peer, Slice from) { add({Kind::send, false, peer, {}, from}); }
+void Builder::recv(int peer, Slice into) { add({Kind::recv, false, peer, into, {}}); }
 void Builder::recv_reduce(int peer, Slice into, Slice from, Order order) {
-  add(Kind::recv_reduce, peer, into, from, order);
+  add({Kind::recv_reduce, order == Order::reversed, peer, into, from});
 }
-void Builder::reduce(Slice into, Slice from, Order order) { add(Kind::reduce, -1, into, from, order); }
+void Builder::reduce(Slice into, Slice from, Order order) { add({Kind::reduce, order == Order::reversed, -1, into, from}); }
 void Builder::copy(Slice into, Slice from) {
-  if (resolve(into) != resolve(from)) add(Kind::copy, -1, into, from, Order::plain);
+  if (resolve(into) != resolve(from)) add({Kind::copy, false, -1, into, from});
 }
-void Builder::finish(Slice into, Slice from) { add(Kind::finish, -1, into, from, Order::plain); }
-void Builder::exchange(Slice into, Slice from) { add(Kind::exchange, -1, into, from, Order::plain); }
-void Builder::fold(Slice into, Slice from) { add(Kind::fold, -1, into, from, Order::plain); }
-void Builder::fold_staged(Slice into, Slice from, std::size_t staged) {
-  add(Kind::fold_staged, -1, into, from, Order::plain, staged);
+void Builder::finish(Slice into, Slice from) { add({Kind::finish, false, -1, into, from}); }
+void Builder::exchange(Slice into, Slice from) { add({Kind::exchange, false, -1, into, from}); }
+void Builder::fold(Slice into, Slice from) { add({Kind::fold, false, -1, into, from}); }
+void Builder::fold_staged(Slice into, Slice from, std::size_t staged, std::size_t shown) {
+  add({Kind::fold_staged, false, -1, into, from, staged, shown});
 }
-void Builder::meet() { add(Kind::meet, -1, Slice{}, Slice{}, Order::plain); }
+void Builder::meet() { add({Kind::meet, false, -1, {}, {}}); }
 
-void Builder::add(Kind kind, int peer, Slice into, Slice from, Order order, std::size_t staged) {
-  const Step step{kind, order == Order::reversed, peer, resolve(into), resolve(from), staged};
+void Builder::add(Step step) {
+  step.into = resolve(step.into);
+  step.from = resolve(step.from);
+  const Kind kind = step.kind;
+  const int peer = step.peer;
   const std::size_t count = has_into(kind) ? step.into.count : step.from.count;
   const bool says_count = is_between_pairs(call_.collective) && has_peer(kind);
   if (count == 0 && kind != Kind::exchange && kind != Kind::meet && !says_count) return;
@@ -83,6 +86,7 @@ void Builder::check(const Step& step) const {
     wrong("slices of different counts");
   for (const Slice* slice : {&step.into, &step.from})
     if (const std::string what = problem(*slice, slice == &step.into, step.kind); !what.empty()) wrong(what);
+  if (const std::string what = problem(twin_of(step), true, step.kind); !what.empty()) wrong(what);
 }
 
 std::string Builder::problem(const Slice& slice, bool is_into, Kind kind) const {
@@ -138,8 +142,10 @@ void Builder::depend(const Step& step) {
     if (reads_into(step)) map.before_read(a, b, earlier_);
     map.before_write(a, b, earlier_);
   });
+  for_each_place(twin_of(step), [&](AccessMap& map, std::size_t a, std::size_t b) { map.before_write(a, b, earlier_); });
   for_each_place(from, [&](AccessMap& map, std::size_t a, std::size_t b) { map.read(a, b, index); });
   for_each_place(into, [&](AccessMap& map, std::size_t a, std::size_t b) { map.write(a, b, index); });
+  for_each_place(twin_of(step), [&](AccessMap& map, std::size_t a, std::size_t b) { map.write(a, b, index); });
 
   std::sort(earlier_.begin(), earlier_.end());
   earlier_.erase(std::unique(earlier_.begin(), earlier_.end()), earlier_.end());

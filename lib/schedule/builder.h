@@ -48,7 +48,7 @@ class Builder {
   void finish(Slice into, Slice from);
   void exchange(Slice into, Slice from);  // kept with zero elements, too: it still synchronises
   void fold(Slice into, Slice from);      // from: owner kEach
-  void fold_staged(Slice into, Slice from, std::size_t staged);
+  void fold_staged(Slice into, Slice from, std::size_t staged, std::size_t shown = kNotShown);
   void meet();
 
   // Where the slice lies for this call: itself, or for an input in place the output that holds it. A peer's stays as it
@@ -60,7 +60,7 @@ class Builder {
   Schedule build() &&;
 
  private:
-  void add(Kind kind, int peer, Slice into, Slice from, Order order, std::size_t staged = 0);
+  void add(Step step);
   void check(const Step& step) const;
   std::string problem(const Slice& slice, bool is_into, Kind kind) const;  // "": none
   void depend(const Step& step);

@@ -96,7 +96,8 @@ std::string describe(const Step& step) {
     case Kind::exchange: return text("exchange ", into, " = all ranks' ", from);
     case Kind::fold: return text("fold ", into, " = ", from);
     case Kind::fold_staged:
-      return text("fold_staged ", into, " = ", from, " and all others' ", describe(Slice{Buffer::staging, step.staged, step.into.count}));
+      return text("fold_staged ", into, step.shown == kNotShown ? "" : text(" and ", describe(twin_of(step))), " = ", from,
+                  " and all others' ", describe(Slice{Buffer::staging, step.staged, step.into.count}));
     case Kind::meet: return "meet";
   }
   return "unknown";

@@ -87,6 +87,7 @@ class Races {
         for (int peer = 0; peer < calls_.size() && step.kind == Kind::fold_staged; ++peer)
           if (peer != r) add(r, s, {Buffer::staging, step.staged, step.into.count, peer}, false);
         if (has_into(step.kind)) add(r, s, step.into, true);
+        add(r, s, twin_of(step), true);
       }
   }
   void add(int rank, std::uint32_t step, const Slice& slice, bool writes) {

@@ -222,7 +222,9 @@ class Simulation {
     const std::vector<Symbol> from = what.kind == Kind::fold_staged ? read_staged(rank, step, what) : read(rank, step, what.from);
     const std::vector<Symbol> other = what.kind == Kind::reduce ? read(rank, step, what.into) : arrived;
     std::string problem;
-    write(rank, what.into, arithmetic_.result(what, from, other, problem));
+    const std::vector<Symbol> result = arithmetic_.result(what, from, other, problem);
+    write(rank, what.into, result);
+    if (twin_of(what).count > 0) write(rank, twin_of(what), result);
     if (!problem.empty()) wrong(where(rank, step), " ", problem);
   }
 

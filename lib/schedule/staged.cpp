@@ -62,14 +62,15 @@ struct Blocks {
   const int size_;
 };
 
-// All blocks of the round but the own one go to where their owners fold them with their own; into `into`.
-void fold_round(Builder& steps, const Blocks& blocks, int rank, Slice into) {
+// All blocks of the round but the own one go to where their owners fold them with their own; into `into`, and where others
+// load it from `shown` on.
+void fold_round(Builder& steps, const Blocks& blocks, int rank, Slice into, std::size_t shown = kNotShown) {
   const Part own = blocks.of(rank);
   const Part below{blocks.whole.offset, own.offset - blocks.whole.offset};
   const Part above{own.offset + own.count, below.offset + blocks.whole.count - own.offset - own.count};
   for (const Part& part : {below, above}) steps.copy(staging(blocks.staged(part)), input(part));
   steps.meet();
-  steps.fold_staged(into, input(own), blocks.staged(own).offset);
+  steps.fold_staged(into, input(own), blocks.staged(own).offset, shown);
 }
 
 // All other owners' results, from the next rank on: else all would load the same block at once.
@@ -88,8 +89,7 @@ Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, 
   steps.stages(slots.elements());
   each_round(call.count, slots, [&](std::size_t turn, Part round) {
     const Blocks blocks(round, slots, turn, topology.size);
-    fold_round(steps, blocks, rank, output(blocks.of(rank)));
-    steps.copy(staging(blocks.result(rank)), output(blocks.of(rank)));
+    fold_round(steps, blocks, rank, output(blocks.of(rank)), blocks.result(rank).offset);
     steps.meet();
     take_results(steps, blocks, rank, topology.size);
   });

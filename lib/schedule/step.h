@@ -37,12 +37,15 @@ enum class Kind : std::uint8_t {
   finish,       // into = from divided by the number of ranks where the operation is AVG, rounded to the call's type
   exchange,     // into = all ranks' from, folded in rank order and finished (reductions), or gathered in rank order
   fold,         // into = every rank's from, folded in rank order and finished; into may be every rank's
-  fold_staged,  // into = this rank's from and, of every other rank, its staging at `staged`: folded in rank order, finished
+  fold_staged,  // into = this rank's from and, of every other rank, its staging at `staged`: folded in rank order, finished; also to the own
+                // staging at `shown`
   meet,         // what comes before it on any rank is done before anything that comes behind it on any rank begins
 };
 // Types: an accumulator slice as `into` takes elements of the call's type and widens them (recv, copy), or adds them
 // to what it holds (recv_reduce, reduce, never reversed, with from == into for recv_reduce). What leaves an
 // accumulator goes through finish; it is never sent.
+
+inline constexpr std::size_t kNotShown = SIZE_MAX;
 
 struct Step {
   Kind kind = Kind::copy;
@@ -51,7 +54,13 @@ struct Step {
   Slice into;     // unused: send, meet
   Slice from;     // unused: recv, meet
   std::size_t staged = 0;  // fold_staged
+  std::size_t shown = kNotShown;  // fold_staged: this rank's staging from there on takes the result, too
 };
+
+// Where a fold's result is stored beside `into`; no elements: nowhere.
+inline Slice twin_of(const Step& step) {
+  return step.shown == kNotShown ? Slice{} : Slice{Buffer::staging, step.shown, step.into.count};
+}
 
 inline bool has_peer(Kind kind) { return kind == Kind::send || kind == Kind::recv || kind == Kind::recv_reduce; }
 inline bool has_into(Kind kind) { return kind != Kind::send && kind != Kind::meet; }

@@ -45,6 +45,7 @@ class Inspection {
     if (step.kind == Kind::fold && step.from.owner != kEach) return "is not of all ranks' slices";
     for (int r = 0; r < calls_.size() && step.kind == Kind::fold_staged; ++r)
       if (r != rank && step.staged + step.into.count > schedule(r).staging) return "goes past the end of a peer's staging";
+    if (const std::string what = problem(rank, step, twin_of(step)); !what.empty()) return what;
     if (step.kind == Kind::exchange && step.from.count != input_count(calls_.shared(), calls_.size(), rank))
       return "posts another count than the call's";
     return "";

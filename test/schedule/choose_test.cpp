@@ -57,7 +57,8 @@ TEST_CASE("choose always finds a row that fits, and a chunk that bounds the plan
 
 TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::allreduce, 2), meeting(4)) == "exchange");
-  CHECK(chosen(floats(Collective::allreduce, 2048), meeting(8)) == "exchange");
+  CHECK(chosen(floats(Collective::allreduce, 1536), meeting(8)) == "exchange");
+  CHECK(chosen(floats(Collective::allreduce, 1537), meeting(8)) == "staged");
   CHECK(chosen(floats(Collective::allreduce, 2048), meeting(9)) == "staged");
   CHECK(chosen(floats(Collective::allreduce, 2048), unstaged(9)) == "doubling");
   CHECK(chosen(floats(Collective::allreduce, 2), network(4)) == "doubling");
@@ -157,8 +158,15 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
     return call;
   };
   constexpr std::size_t kLarge = 1 << 20;
-  CHECK(chosen(reaching(Collective::allreduce, 256, Reach::store), meeting(4)) == "exchange");
-  CHECK(chosen(reaching(Collective::allreduce, 257, Reach::store), meeting(4)) == "direct");
+  CHECK(chosen(reaching(Collective::allreduce, 768, Reach::store), meeting(4)) == "exchange");
+  CHECK(chosen(reaching(Collective::allreduce, 769, Reach::store), meeting(4)) == "direct");
+  // Where ranks take turns on their processors, a second meet costs more than to copy and fold all.
+  Topology crowd = meeting(4);
+  crowd.oversubscribed = true;
+  CHECK(chosen(reaching(Collective::allreduce, 2048, Reach::store), crowd) == "exchange");
+  CHECK(chosen(reaching(Collective::allreduce, 2049, Reach::store), crowd) == "direct");
+  CHECK(chosen(floats(Collective::allreduce, 4096), crowd) == "exchange");
+  CHECK(chosen(floats(Collective::allreduce, 4097), crowd) == "staged");
   CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::store), meeting(4)) == "direct");
   CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::read), meeting(4)) == "staged");
   CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::read), meeting(4), {"attach", 0}) == "attach");
