@@ -15,6 +15,7 @@
 #include "schedule/shape.h"
 #include "schedule/tuning.h"
 #include "transports/registry.h"
+#include "transports/store_barrier.h"
 
 #include <algorithm>
 #include <cstring>
@@ -79,6 +80,8 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   if (const std::string wrong = schedule::why_not(asked); !wrong.empty()) {
     throw Error(ANELLO_ERR_ARGUMENT, text("ANELLO_ALGORITHM=", environment.algorithm, ": ", wrong));
   }
+  // Before there is a service thread: the kernel then has no other thread to wait for, which takes it 7 ms.
+  transport::agrees_to_store_barriers();
   std::unique_ptr<control::Job> job = bootstrap::join(config);
   schedule::Wish wish = wish_of(job->shared(), job->rank());
   std::vector<executor::Context::Carrier> carriers;
