@@ -15,6 +15,9 @@ struct Partwise {
   static void reduce_twice(void* into, void* twin, const void* left, const void* right, std::size_t count) {
     Parts::reduce_twice(into, twin, left, right, 2 * count);
   }
+  static void reduce_all(void* const* into, int destinations, const void* const* from, int sources, std::size_t count) {
+    Parts::reduce_all(into, destinations, from, sources, 2 * count);
+  }
   static void widen(void* accumulator, const void* from, std::size_t count) { Parts::widen(accumulator, from, 2 * count); }
   static void accumulate(void* accumulator, const void* from, std::size_t count) {
     Parts::accumulate(accumulator, from, 2 * count);
@@ -29,7 +32,7 @@ struct Partwise {
   static constexpr Reducer reducer() {
     const Reducer parts = Parts::reducer();
     return {sizeof(Complex), sizeof(Complex), parts.accumulates, parts.finishes,
-            reduce, reduce_twice, widen, accumulate, finish, finish_in_type};
+            reduce, reduce_twice, parts.reduce_all == nullptr ? nullptr : reduce_all, widen, accumulate, finish, finish_in_type};
   }
 };
 
@@ -88,6 +91,7 @@ struct ComplexProduct : Partwise<Complex, Parts> {
     Reducer made = Partwise<Complex, Parts>::reducer();
     made.reduce = multiply_complex<Real, false>;
     made.reduce_twice = reduce_twice;
+    made.reduce_all = nullptr;
     made.accumulate = accumulate;
     return made;
   }

@@ -28,6 +28,13 @@ struct NoPack {
   __builtin_prefetch(static_cast<const char*>(operand) + 384);
 }
 
+// Of each operand of reduce_all at a time: few lines, since as many operands as there are ranks compete for room.
+constexpr std::size_t kTileBytes = 256;
+// Far enough ahead to be there in time, also where the next page begins, at which the processor's own prefetching stops.
+[[gnu::always_inline]] inline void prefetch_tile(const void* operand) {
+  for (std::size_t line = 0; line < kTileBytes; line += 64) __builtin_prefetch(static_cast<const char*>(operand) + 1024 + line);
+}
+
 // wide(pack, i) for whole packs, from i on; up to which element that was.
 template <class Pack, class Wide>
 [[gnu::always_inline]] inline std::size_t walk_packs(std::size_t i, std::size_t count, Wide wide) {
@@ -81,6 +88,38 @@ struct Kernels {
   }
   static void reduce_twice(void* into, void* twin, const void* left, const void* right, std::size_t count) {
     reduce_to(static_cast<Elements<T>>(into), static_cast<Elements<T>>(twin), left, right, count);
+  }
+
+  // Tile by tile, so that all operands stream at once; a tile's partial results stay where the first loads put them.
+  static void reduce_all(void* const* into, int destinations, const void* const* from, int sources, std::size_t count) {
+    constexpr std::size_t kTile = kTileBytes / sizeof(T);
+    const Environment environment;
+    const auto source = [&](int s) { return static_cast<ConstElements<T>>(from[s]); };
+    const auto element = [](const Anywhere<T>& left, const Anywhere<T>& right) {
+      return narrowed<T>(combine<op>(widened<A>(left.get()), widened<A>(right.get())));
+    };
+    alignas(64) Anywhere<T> tile[kTile];
+    for (std::size_t done = 0; done < count; done += kTile) {
+      const std::size_t n = count - done < kTile ? count - done : kTile;
+      if (n < kTile) {
+        for (std::size_t k = 0; k < n; ++k) tile[k].set(element(source(0)[done + k], source(1)[done + k]));
+        for (int s = 2; s < sources; ++s)
+          for (std::size_t k = 0; k < n; ++k) tile[k].set(element(tile[k], source(s)[done + k]));
+        for (int d = 0; d < destinations; ++d) __builtin_memcpy(static_cast<Elements<T>>(into[d]) + done, tile, n * sizeof(T));
+        return;
+      }
+      // Constant bounds: the compiler keeps to the widest registers.
+      for (int s = 0; s < sources; ++s) prefetch_tile(source(s) + done);
+      const auto first = source(0) + done, second = source(1) + done;
+#pragma GCC ivdep
+      for (std::size_t k = 0; k < kTile; ++k) tile[k].set(element(first[k], second[k]));
+      for (int s = 2; s < sources; ++s) {
+        const auto next = source(s) + done;
+#pragma GCC ivdep
+        for (std::size_t k = 0; k < kTile; ++k) tile[k].set(element(tile[k], next[k]));
+      }
+      for (int d = 0; d < destinations; ++d) __builtin_memcpy(static_cast<Elements<T>>(into[d]) + done, tile, kTileBytes);
+    }
   }
 
   static void widen(void* accumulator, const void* from, std::size_t count) {
@@ -150,7 +189,8 @@ struct Kernels {
   }
 
   static constexpr Reducer reducer() {
-    Reducer made{sizeof(T), sizeof(A), kAccumulates, kDivides, reduce, reduce_twice, widen, accumulate, finish, finish_in_type};
+    Reducer made{sizeof(T), sizeof(A), kAccumulates, kDivides, reduce, reduce_twice, nullptr, widen, accumulate, finish, finish_in_type};
+    if constexpr (!kAccumulates) made.reduce_all = reduce_all;
     if constexpr (op == ANELLO_SUM && !std::is_same_v<T, Bool>) made.scale = scale;
     return made;
   }

@@ -187,15 +187,6 @@ struct Operation {
       function_threw = true;
     }
   }
-  // The same, stored to twin too, which is another place than into.
-  void combine_twice(std::byte* into, std::byte* twin, const std::byte* left, const std::byte* right, std::size_t elements) {
-    if (custom == nullptr) {
-      reducer->reduce_twice(into, twin, left, right, elements);
-    } else {
-      combine(into, left, right, elements);
-      std::memcpy(twin, into, elements * element_bytes);
-    }
-  }
 
   std::byte* at(const schedule::Slice& slice) {
     using schedule::Buffer;

@@ -118,6 +118,7 @@ const std::vector<Rule>& rules() {
       {allreduce,      memory,   16 * kKiB, 128 * kKiB, "exchange",    64 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {allreduce,      anywhere, 6 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
+      {allreduce,      memory,   kAny,     kAny,      "staged",        128 * kKiB, none, 0, 3, 5, 0, true},
       {allreduce,      memory,   8 * kMiB, kAny,      "staged",        kMiB},
       {allreduce,      memory,   kAny,     kAny,      "staged",        256 * kKiB},
       {allreduce,      network,  16 * kKiB, kAny,     "leaders",       64 * kKiB},

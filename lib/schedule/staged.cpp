@@ -62,14 +62,17 @@ struct Blocks {
   const int size_;
 };
 
-// All blocks of the round but the own one go to where their owners fold them with their own; into `into`, and where others
-// load it from `shown` on.
-void fold_round(Builder& steps, const Blocks& blocks, int rank, Slice into, std::size_t shown = kNotShown) {
+// All blocks of the round but the own one go to where their owners fold them with their own.
+void stage_round(Builder& steps, const Blocks& blocks, int rank) {
   const Part own = blocks.of(rank);
   const Part below{blocks.whole.offset, own.offset - blocks.whole.offset};
   const Part above{own.offset + own.count, below.offset + blocks.whole.count - own.offset - own.count};
   for (const Part& part : {below, above}) steps.copy(staging(blocks.staged(part)), input(part));
-  steps.meet();
+}
+
+// Into `into`, and where others load it from `shown` on.
+void fold_round(Builder& steps, const Blocks& blocks, int rank, Slice into, std::size_t shown = kNotShown) {
+  const Part own = blocks.of(rank);
   steps.fold_staged(into, input(own), blocks.staged(own).offset, shown);
 }
 
@@ -87,12 +90,19 @@ Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, 
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 2, chunk);
   steps.stages(slots.elements());
-  each_round(call.count, slots, [&](std::size_t turn, Part round) {
-    const Blocks blocks(round, slots, turn, topology.size);
-    fold_round(steps, blocks, rank, output(blocks.of(rank)), blocks.result(rank).offset);
+  std::vector<Blocks> rounds;
+  each_round(call.count, slots, [&](std::size_t turn, Part round) { rounds.emplace_back(round, slots, turn, topology.size); });
+  // Where the results of a round are told of, the next one has been staged: one meet for both.
+  for (std::size_t k = 0; k < rounds.size(); ++k) {
+    if (k == 0) {
+      stage_round(steps, rounds[k], rank);
+      steps.meet();
+    }
+    fold_round(steps, rounds[k], rank, output(rounds[k].of(rank)), rounds[k].result(rank).offset);
+    if (k + 1 < rounds.size()) stage_round(steps, rounds[k + 1], rank);
     steps.meet();
-    take_results(steps, blocks, rank, topology.size);
-  });
+    take_results(steps, rounds[k], rank, topology.size);
+  }
   return std::move(steps).build();
 }
 
@@ -103,6 +113,8 @@ Schedule staged_reduce(const Call& call, const Topology& topology, int rank, std
   each_round(call.count, slots, [&](std::size_t turn, Part round) {
     const Blocks blocks(round, slots, turn, topology.size);
     const bool root = rank == call.root;
+    stage_round(steps, blocks, rank);
+    steps.meet();
     fold_round(steps, blocks, rank, root ? output(blocks.of(rank)) : staging(blocks.result(rank)));
     steps.meet();
     if (root) take_results(steps, blocks, rank, topology.size);

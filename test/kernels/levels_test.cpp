@@ -131,6 +131,35 @@ TEST_CASE("reduce_twice stores what reduce stores to both, also where both are o
   });
 }
 
+TEST_CASE("reduce_all folds its sources in order and stores to all destinations, which may be sources") {
+  for_each_case([](const Reducer& plain, const Reducer& level, anello_dtype_t dtype, std::size_t count,
+                   std::size_t misalignment, std::mt19937_64& random) {
+    REQUIRE((level.reduce_all == nullptr) == (plain.reduce_all == nullptr));
+    REQUIRE((level.reduce_all != nullptr || level.accumulates || plain.element_bytes >= 8));
+    if (level.reduce_all == nullptr) return;
+    const std::size_t bytes = count * plain.element_bytes;
+    for (const int sources : {2, 3, 4, 7}) {
+      std::vector<Room> rooms;
+      std::vector<const void*> from;
+      Room expected(bytes, 0), other(bytes, misalignment / 2);
+      rooms.reserve(std::size_t(sources));
+      for (int s = 0; s < sources; ++s) {
+        rooms.emplace_back(bytes, (misalignment + std::size_t(s)) % 64);
+        rooms.back().fill(operands(dtype, count, random));
+        from.push_back(rooms.back().data());
+        if (s == 1) plain.reduce(expected.data(), from[0], from[1], count);
+        if (s > 1) plain.reduce(expected.data(), expected.data(), from.back(), count);
+      }
+      void* const into[] = {rooms.back().data(), other.data(), rooms.front().data()};
+      level.reduce_all(into, 3, from.data(), sources, count);
+      for (Room* room : {&rooms.back(), &other, &rooms.front()}) {
+        REQUIRE(room->holds(expected));
+        REQUIRE(room->guarded());
+      }
+    }
+  });
+}
+
 TEST_CASE("widen, accumulate and finish give the same bits at every level, misaligned") {
   for_each_case([](const Reducer& plain, const Reducer& level, anello_dtype_t dtype, std::size_t count,
                    std::size_t misalignment, std::mt19937_64& random) {

@@ -1,0 +1,161 @@
+#include "executor/peer_fold.h"
+
+#include "executor/context.h"
+#include "transports/process_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace anello::executor {
+namespace {
+
+using schedule::Kind;
+using schedule::Step;
+
+// Of one operand at a time: with two of them, and what they make, in the nearest cache.
+constexpr std::size_t kBlockBytes = 8 * 1024;
+// The same of operands that are read by system call, each of which costs as much as a few KiB.
+constexpr std::size_t kReadBlockBytes = 128 * 1024;
+// So many operands, and as many results, are worked on side by side. Ranks' buffers lie alike in their pages, so that their
+// lines want the same place in a cache, which has room for eight: more of them are better taken by twos.
+constexpr int kAbreast = 4;
+
+// What a piece is folded from, and where its result goes.
+class PieceFold {
+ public:
+  PieceFold(Operation& operation, const Step& step, std::size_t from, std::size_t count)
+      : operation_(operation), step_(step), from_(from), count_(count), size_(operation.group->size()) {}
+
+  void run() {
+    const int me = operation_.group->rank;
+    const schedule::Slice into = part_of(step_.into, from_, count_);
+    const bool everywhere = step_.into.owner == schedule::kEach;
+    // Backwards: the operands that are folded last are the nearest to be stored to.
+    for (int rank = size_ - 1; rank >= 0 && everywhere; --rank) add(operation_.at_peer(into, rank));
+    // An own slice of scratch has no owner's address; every rank's is of the caller's buffers.
+    if (!everywhere) add(operation_.at(into));
+    transport::PieceCopy& copies = operation_.group->context.copies_to_peers();
+    const bool shows = step_.shown != schedule::kNotShown;
+    std::byte* const shown = shows ? operation_.at_staging(me, step_.shown + from_) : nullptr;
+    const bool streams = shows && copies.streams();
+    if (shows && !streams) add(shown);
+    if (size_ <= kAbreast && stores_ <= kAbreast && loads_all() && reducer()->reduce_all != nullptr && !reducer()->finishes) {
+      fold_abreast();
+    } else {
+      fold_in_blocks();
+    }
+    if (streams) copies.copy(shown, destinations_[0], bytes(count_));
+  }
+
+ private:
+  const kernels::Reducer* reducer() const { return operation_.reducer; }
+  std::size_t bytes(std::size_t elements) const { return elements * operation_.element_bytes; }
+  void add(std::byte* destination) { destinations_[std::size_t(stores_++)] = destination; }
+
+  bool is_read(int rank) const {
+    return step_.kind == Kind::fold && operation_.buffer_of(step_.from, rank).process != 0;
+  }
+  // Whether all operands can be loaded from where they are, by the kernels.
+  bool loads_all() const {
+    bool loads = operation_.custom == nullptr;
+    for (int rank = 0; rank < size_ && loads; ++rank) loads = !is_read(rank);
+    return loads;
+  }
+  // Where a rank's operand can be loaded from, `done` elements into the piece: there, or read into `landing`.
+  const std::byte* operand(int rank, std::size_t done, std::size_t n, std::byte* landing) const {
+    const schedule::Slice slice = part_of(step_.from, from_ + done, n);
+    if (step_.kind == Kind::fold_staged && rank != operation_.group->rank) return operation_.at_staging(rank, step_.staged + from_ + done);
+    if (step_.kind == Kind::fold_staged) return operation_.at(slice);
+    if (!is_read(rank)) return operation_.at_peer(slice, rank);
+    read_peer(operation_, slice, rank, landing);
+    return landing;
+  }
+  // From an alignment that suits every kernel on.
+  std::byte* partial(std::size_t size, std::size_t from = 0) {
+    std::vector<std::byte>& memory = operation_.run.accumulator;
+    if (memory.size() < from + size) memory.resize(from + size);
+    return memory.data() + from;
+  }
+
+  void fold_abreast() {
+    std::array<const void*, kAbreast> sources;
+    for (int rank = 0; rank < size_; ++rank) sources[std::size_t(rank)] = operand(rank, 0, count_, nullptr);
+    if (size_ == 2 && stores_ == 1) return reducer()->reduce(destinations_[0], sources[0], sources[1], count_);
+    if (size_ == 2 && stores_ == 2)
+      return reducer()->reduce_twice(destinations_[0], destinations_[1], sources[0], sources[1], count_);
+    std::array<void*, kAbreast> into;
+    std::copy_n(destinations_.begin(), stores_, into.begin());
+    reducer()->reduce_all(into.data(), stores_, sources.data(), size_, count_);
+  }
+
+  void fold_in_blocks() {
+    bool reads = false;
+    for (int rank = 0; rank < size_; ++rank) reads = reads || is_read(rank);
+    const std::size_t block = std::max<std::size_t>((reads ? kReadBlockBytes : kBlockBytes) / operation_.element_bytes, 1);
+    for (std::size_t done = 0; done < count_; done += block) {
+      const std::size_t n = std::min(block, count_ - done);
+      std::byte* const first = destinations_[0] + bytes(done);
+      const int stored = fold_block(done, n);
+      for (int d = stored; d < stores_; ++d) std::memcpy(destinations_[std::size_t(d)] + bytes(done), first, bytes(n));
+    }
+  }
+  // The operands may be anywhere, some of them at destinations: partial results stay in memory of their own until all have
+  // been read. To how many destinations the result was stored.
+  int fold_block(std::size_t done, std::size_t count) {
+    std::byte* const dest = destinations_[0] + bytes(done);
+    const bool divides = reducer() != nullptr && reducer()->finishes;
+    const bool at_once = size_ == 2 && !(divides && reducer()->accumulates);
+    const bool wide = !at_once && operation_.custom == nullptr && reducer()->accumulates;
+    // First what is read of peers (two operands are in use at a time), then the partial result.
+    constexpr std::size_t kAlign = 64;
+    const std::size_t landing = (bytes(count) + kAlign - 1) / kAlign * kAlign;
+    std::byte* const sum =
+        partial(at_once ? 0 : count * (wide ? reducer()->accumulator_bytes : operation_.element_bytes), 2 * landing);
+    std::byte* const landings = sum - 2 * landing;
+    const auto place = [&](int rank) { return operand(rank, done, count, landings + std::size_t(rank % 2) * landing); };
+
+    if (wide) {
+      reducer()->widen(sum, place(0), count);
+      for (int rank = 1; rank < size_; ++rank) reducer()->accumulate(sum, place(rank), count);
+      reducer()->finish(dest, sum, count, size_);
+      return 1;
+    }
+    const std::byte* left = place(0);
+    for (int rank = 1; rank < size_ - 1; ++rank) {
+      operation_.combine(sum, left, place(rank), count);
+      left = sum;
+    }
+    const std::byte* const last = place(size_ - 1);
+    if (stores_ > 1 && operation_.custom == nullptr && !divides) {
+      reducer()->reduce_twice(dest, destinations_[1] + bytes(done), left, last, count);
+      return 2;
+    }
+    operation_.combine(dest, left, last, count);
+    if (divides) reducer()->finish_in_type(dest, dest, count, size_);
+    return 1;
+  }
+
+  Operation& operation_;
+  const Step& step_;
+  const std::size_t from_;
+  const std::size_t count_;
+  const int size_;
+  std::array<std::byte*, transport::kMaxLocalRanks + 1> destinations_;
+  int stores_ = 0;
+};
+
+}  // namespace
+
+void read_peer(const Operation& operation, const schedule::Slice& slice, int rank, std::byte* into) {
+  const std::size_t bytes = slice.count * operation.element_bytes;
+  const int error = transport::read_process(operation.buffer_of(slice, rank).process,
+                                            reinterpret_cast<std::uintptr_t>(operation.at_peer(slice, rank)), into, bytes);
+  if (error != 0) throw ReadFailure{rank, error, bytes};
+}
+
+void fold_piece(Operation& operation, const schedule::Step& step, std::size_t from, std::size_t count) {
+  PieceFold(operation, step, from, count).run();
+}
+
+}  // namespace anello::executor
