@@ -347,7 +347,7 @@ bool Communicator::is_like_last(const anello_call_t& call, bool in_place, int re
   const anello_call_t& last = last_.call;
   return call.kind == last.kind && call.count == last.count && call.dtype == last.dtype && call.op == last.op &&
          call.peer == last.peer && call.timeout_ms == last.timeout_ms && record_kind == last_.record_kind &&
-         in_place == last_.in_place && asks_like_last(call) && last_.known;
+         in_place == last_.in_place && asks_like_last(call) && last_.operation != nullptr;
 }
 
 bool Communicator::asks_like_last(const anello_call_t& call) const {
@@ -359,34 +359,28 @@ void Communicator::prepare_last(const anello_call_t& call, bool in_place, int re
   if (last_.operation == nullptr) last_.operation = context_->acquire_locked(*group_);
   Operation* const operation = std::exchange(last_.operation, nullptr);
   try {
-    last_ = {nullptr, nullptr, call, {}, in_place, record_kind, {}, 0, false};
+    last_ = {nullptr, nullptr, call, {}, in_place, record_kind, {}, 0};
     if (call.algorithm != nullptr) last_.algorithm = schedule::find(executor::operation_collective(call.kind), call.algorithm)->name;
     prepare(*operation, call, last_.record);
   } catch (...) {
     context_->release_locked(operation);
     throw;
   }
-  last_.known = true;
-  if (!operation->plan->is_exchange && !operation->announces()) {
-    context_->release_locked(operation);
-    return;
-  }
   if (record_kind >= 0) last_.record.kind = record_kind;
   last_.digest = control::digest_of(last_.record);
   last_.operation = operation;
 }
 
-// A call that may need nothing but the board, from start to end under one hold of the lock. True: it is complete, without
-// error. Otherwise *under_way is the operation if it was entered, and null if nothing has happened.
-bool Communicator::exchange(const anello_call_t& call, int record_kind, Operation** under_way) {
+// A blocking collective, prepared like the last one where it is like it; one that needs nothing but the board from start to
+// end under one hold of the lock. True: it is complete, without error. Otherwise *under_way is the operation if it was entered,
+// and null if nothing has happened.
+bool Communicator::enter(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
-  if (!topology_.board || is_message(call.kind) || kind_is_varying(call.kind)) return false;
-  if (is_custom_op(call.op)) return false;
+  if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op)) return false;
   const auto held = context_->try_lock();
   if (!held || group_->error) return false;
   const bool in_place = is_in_place(call, rank());
   if (!is_like_last(call, in_place, record_kind)) prepare_last(call, in_place, record_kind);
-  if (last_.operation == nullptr) return false;
   Operation& operation = *last_.operation;
   set_buffers(operation, call, in_place);
   last_.call.sendbuf = call.sendbuf;
@@ -396,18 +390,22 @@ bool Communicator::exchange(const anello_call_t& call, int record_kind, Operatio
     operation.label.set(call.label);
     last_.record.set_label(operation.label);
   }
-  return exchange_last(under_way) == executor::Context::Exchanged::complete;
+  return enter_last(under_way);
 }
 
-executor::Context::Exchanged Communicator::exchange_last(Operation** under_way) {
+bool Communicator::enter_last(Operation** under_way) {
+  using Exchanged = executor::Context::Exchanged;
   Operation& operation = *last_.operation;
-  const auto done = operation.announces() ? context_->announce_now(operation, last_.record, last_.digest)
-                                          : context_->exchange_now(operation, last_.record, last_.digest);
-  if (done == executor::Context::Exchanged::under_way) {
-    *under_way = last_.under_way = std::exchange(last_.operation, nullptr);
-    last_.known = false;
+  Exchanged done = Exchanged::not_begun;
+  if (operation.announces()) {
+    done = context_->announce_now(operation, last_.record, last_.digest);
+  } else if (operation.plan->is_exchange) {
+    done = context_->exchange_now(operation, last_.record, last_.digest);
   }
-  return done;
+  if (done == Exchanged::complete) return true;
+  if (done == Exchanged::not_begun) context_->enter_now(operation, last_.record, last_.digest);
+  *under_way = last_.under_way = std::exchange(last_.operation, nullptr);
+  return false;
 }
 
 bool Communicator::is_last(const anello_call_t& call) const {
@@ -424,11 +422,7 @@ bool Communicator::repeat(const anello_call_t& call, Error* error, std::int64_t*
   {
     const auto held = context_->try_lock();
     if (!held || last_.operation == nullptr || !is_last(call) || group_->error) return false;
-    switch (exchange_last(&under_way)) {
-      case executor::Context::Exchanged::complete: return true;
-      case executor::Context::Exchanged::not_begun: return false;
-      case executor::Context::Exchanged::under_way: break;
-    }
+    if (enter_last(&under_way)) return true;
   }
   *error = wait_for(under_way, nullptr, sequence);
   return true;
@@ -436,7 +430,7 @@ bool Communicator::repeat(const anello_call_t& call, Error* error, std::int64_t*
 
 Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind, std::int64_t* sequence) {
   Operation* operation = nullptr;
-  if (exchange(call, record_kind, &operation)) return {};
+  if (enter(call, record_kind, &operation)) return {};
   if (operation == nullptr) operation = start(call, record_kind);
   return wait_for(operation, status, sequence);
 }
@@ -458,7 +452,6 @@ void Communicator::give_back(Operation* operation) {
     if (!operation->error && !group_->error) {
       context_->renew_locked(*operation);
       last_.operation = operation;
-      last_.known = true;
       return;
     }
   }

@@ -98,8 +98,8 @@ class Communicator {
   std::shared_ptr<const executor::Plans> plans(const schedule::Call& call);
   void expose(executor::Operation& operation, const schedule::Call& call) const;
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
-  bool exchange(const anello_call_t& call, int record_kind, executor::Operation** under_way);
-  executor::Context::Exchanged exchange_last(executor::Operation** under_way);
+  bool enter(const anello_call_t& call, int record_kind, executor::Operation** under_way);
+  bool enter_last(executor::Operation** under_way);
   void give_back(executor::Operation* operation);
   Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
   bool is_last(const anello_call_t& call) const;
@@ -124,7 +124,7 @@ class Communicator {
   PlanCache plans_;
   // The last call, prepared: one like it brings other buffers and nothing else. Guarded by the context's lock.
   struct Last {
-    executor::Operation* operation = nullptr;  // null: none, or it needs more than the board, or it is under way
+    executor::Operation* operation = nullptr;  // null: none, or it is under way
     executor::Operation* under_way = nullptr;  // it comes back when it has ended well
     anello_call_t call;
     std::string_view algorithm;  // that it asks for; of the catalog
@@ -132,7 +132,6 @@ class Communicator {
     int record_kind;
     control::CallRecord record;
     std::uint64_t digest;
-    bool known;  // the call is of use, also without an operation
   };
   Last last_{};
   std::atomic<std::uintptr_t> last_mark_{0};  // of its call: whether a look at it, under the lock, is worth while

@@ -182,8 +182,20 @@ std::unique_lock<std::mutex> Context::try_lock() {
   return held.owns_lock() ? std::move(held) : Lock();
 }
 
+namespace {
+
+// Scratch of a large call is not kept for ever: first touch costs, but so does a process that never shrinks.
+void trim(Operation& operation) {
+  constexpr std::size_t kKeep = 64 * 1024 * 1024;
+  for (std::vector<std::byte>* memory : {&operation.run.scratch, &operation.run.accumulator, &operation.staged.memory})
+    if (memory->size() > kKeep) std::vector<std::byte>().swap(*memory);
+}
+
+}  // namespace
+
 // Back to where it was before it was entered.
 void Context::renew_locked(Operation& operation) {
+  trim(operation);
   operation.done.store(false, std::memory_order_relaxed);
   operation.state = Operation::State::idle;
   operation.error = Error();
@@ -232,11 +244,7 @@ void Context::release_locked(Operation* operation) {
   operation->custom.reset();
   operation->group = nullptr;
   operation->state = Operation::State::idle;
-  // Scratch of a large call is not kept for ever: first touch costs, but so does a process that never shrinks.
-  constexpr std::size_t kKeep = 64 * 1024 * 1024;
-  if (operation->run.scratch.size() > kKeep) std::vector<std::byte>().swap(operation->run.scratch);
-  if (operation->run.accumulator.size() > kKeep) std::vector<std::byte>().swap(operation->run.accumulator);
-  if (operation->staged.memory.size() > kKeep) std::vector<std::byte>().swap(operation->staged.memory);
+  trim(*operation);
   free_operations_.push(operation);
 }
 
@@ -253,6 +261,28 @@ void Context::number(Operation& operation, control::CallRecord& record, std::uin
 void Context::enter(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   number(operation, record, digest);
   operation.group->ledger.note(record);
+}
+
+void Context::queue(Operation& operation) {
+  operation.state = Operation::State::queued;
+  operation.group->window.push(&operation);
+  activate(*operation.group);
+}
+
+// What was begun, as far as it goes without waiting.
+void Context::push_routes(const Operation& operation) {
+  if (operation.done.load(std::memory_order_relaxed)) return;
+  for (Flow& flow : operation.group->flows) {
+    if (flow.route != nullptr && flow.route->has_work()) flow.route->push();
+  }
+}
+
+void Context::enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
+  const kernels::DefaultFloats floats;
+  enter(operation, record, digest);
+  ++unfinished_;
+  queue(operation);
+  push_routes(operation);
 }
 
 void Context::post(Operation& operation, control::CallRecord& record) {
@@ -274,14 +304,9 @@ void Context::post(Operation& operation, control::CallRecord& record) {
       job_->compare_calls(group.id, record.sequence);
       return;
     }
-    operation.state = Operation::State::queued;
-    group.window.push(&operation);
-    activate(group);
+    queue(operation);
   }
-  if (operation.done.load(std::memory_order_relaxed)) return;
-  for (Flow& flow : group.flows) {
-    if (flow.route != nullptr && flow.route->has_work()) flow.route->push();
-  }
+  push_routes(operation);
   wake_driver();  // it decided what to wait for before this operation was there
 }
 
@@ -345,9 +370,7 @@ Context::Exchanged Context::exchange_now(Operation& operation, control::CallReco
   // It takes longer: the operation goes the common way, already published.
   operation.published = true;
   ++unfinished_;
-  operation.state = Operation::State::queued;
-  group.window.push(&operation);
-  activate(group);
+  queue(operation);
   return Exchanged::under_way;
 }
 
@@ -357,9 +380,7 @@ Context::Exchanged Context::announce_now(Operation& operation, control::CallReco
   const kernels::DefaultFloats floats;
   enter(operation, record, digest);
   ++unfinished_;
-  operation.state = Operation::State::queued;
-  group.window.push(&operation);
-  activate(group);
+  queue(operation);
   for (int turn = 0; turn <= budget_.spins && operation.board_use != BoardUse::none; ++turn) {
     pause_processor();
     poll_board(group);

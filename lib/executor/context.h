@@ -55,6 +55,8 @@ class Context {
   // The same for one whose ranks announce their buffers, as far as it needs nothing but the board. complete: it may be
   // entered again as it is.
   Exchanged announce_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
+  // Any other blocking collective, or one of these that has not begun: enters it. Somebody has to wait for it.
+  void enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // The lock if nobody has it and nobody drives; else empty.
   std::unique_lock<std::mutex> try_lock();
   Operation* acquire_locked(Group& group);
@@ -143,6 +145,8 @@ class Context {
   void activate(Group& group);
   void number(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   void enter(Operation& operation, control::CallRecord& record, std::uint64_t digest);
+  void queue(Operation& operation);
+  void push_routes(const Operation& operation);
   void start(Operation& operation);
 
   // The board (entering.cpp)

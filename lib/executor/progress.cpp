@@ -36,8 +36,7 @@ bool Context::progress() {
   for (std::size_t i = 0; i < open_routes_.size(); ++i) {
     Route& way = *open_routes_[i];
     const bool silent = ask_all && !way.heard && way.endpoint()->descriptor() >= 0 && way.endpoint()->remaining() == 0;
-    way.heard = !silent && way.pull();
-    moved |= way.heard;
+    moved |= !silent && way.pull();
     moved |= way.push();
   }
   for (std::size_t i = 0; i < on_boards_.size();) {

@@ -239,7 +239,9 @@ void Route::sent() {
 bool Route::pull() {
   if (state_ != State::open) return false;
   bool moved = false;
-  for (int frames = 0; frames < 64; ++frames) {
+  constexpr int kMost = 64;
+  int frames = 0;
+  for (; frames < kMost; ++frames) {
     const FrameHeader* incoming = endpoint_->incoming();
     if (incoming == nullptr) {
       if (endpoint_->failure() != nullptr) break_off();
@@ -253,6 +255,7 @@ bool Route::pull() {
     arrived(header);
     if (state_ != State::open) break;
   }
+  heard = frames == kMost;
   return moved;
 }
 

@@ -28,7 +28,7 @@ class Route {
   std::int64_t broken_since_ns() const { return broken_since_ns_; }
 
   std::uint32_t interest = 0;  // what the context's epoll waits for on the endpoint's descriptor
-  bool heard = false;          // that epoll has reported it, or the last look took something: worth a look
+  bool heard = false;          // epoll has reported it, or the last look left something that epoll does not know of: worth a look
 
   void request() { state_ = State::requested; }
   void open(std::unique_ptr<transport::Endpoint> endpoint);

@@ -112,7 +112,8 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   CHECK(chosen(floats(Collective::allreduce, 1 << 14), crowded(8)) == "tree");
   CHECK(chosen(floats(Collective::allreduce, 1 << 14), network(8)) == "ring");
   CHECK(chosen(floats(Collective::allreduce, 1 << 16), crowded(8)) == "pairwise");
-  CHECK(chosen(floats(Collective::allreduce, 1 << 16), crowded(4)) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 16), crowded(4)) == "pairwise");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 18), crowded(4)) == "ring");
   CHECK(chosen(floats(Collective::allreduce, 1 << 18), crowded(8)) == "ring");
   Topology two_hosts = crowded(8);
   two_hosts.host_of = {0, 0, 0, 0, 1, 1, 1, 1};
