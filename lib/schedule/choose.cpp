@@ -136,7 +136,9 @@ const std::vector<Rule>& rules() {
       {allreduce,      network,  kAny,     kAny,      "pairwise",      128 * kKiB},
 
       {broadcast,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
+      // To announce buffers is to meet: who sends or receives by messages need not wait for the others.
+      {broadcast,      memory,   128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 16 * kKiB + 1},
       {broadcast,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 64 * kKiB},
       {broadcast,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 256 * kKiB + 1},
       {broadcast,      memory,   kAny,     kAny,      "tree",          64 * kKiB},
@@ -167,6 +169,8 @@ const std::vector<Rule>& rules() {
       {barrier,        anywhere, kAny,     kAny,      "dissemination", 64 * kKiB},
 
       {reduce,         anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {reduce,         memory,   4 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {reduce,         memory,   32 * kKiB, kAny,     "chain",         64 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {reduce,         memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
       {reduce,         anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {reduce,         anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
@@ -177,12 +181,14 @@ const std::vector<Rule>& rules() {
       {reduce,         network,  kAny,     kAny,      "pairwise",      128 * kKiB},
 
       {gather,         anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {gather,         memory,   8 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {gather,         anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {gather,         anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {gather,         anywhere, 8 * kKiB, kAny,      "tree",          64 * kKiB},
       {gather,         anywhere, kAny,     kAny,      "direct",        64 * kKiB},
 
       {scatter,        anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {scatter,        memory,   8 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {scatter,        anywhere, 8 * kKiB, kAny,      "exchange",      64 * kKiB},
       {scatter,        anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {scatter,        anywhere, 64 * kKiB, kAny,     "tree",          64 * kKiB},
@@ -192,6 +198,8 @@ const std::vector<Rule>& rules() {
       {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, store, kKiB + 1},
       {alltoall,       anywhere, 8 * kKiB, 64 * kKiB, "exchange",      256 * kKiB},
       {alltoall,       anywhere, 0,        kAny,      "dissemination", 256 * kKiB},
+      {alltoall,       memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 16 * kKiB + 1, 2, 2},
+      {alltoall,       memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 256 * kKiB, 3},
       {alltoall,       anywhere, kAny,     kAny,      "pairwise",      256 * kKiB},
 
       {scan,           anywhere, kAny,     kAny,      "alone",         64 * kKiB},

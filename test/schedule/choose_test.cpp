@@ -168,6 +168,13 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
   CHECK(chosen(reaching(Collective::allreduce, 2049, Reach::store), crowd) == "direct");
   CHECK(chosen(floats(Collective::allreduce, 4096), crowd) == "exchange");
   CHECK(chosen(floats(Collective::allreduce, 4097), crowd) == "staged");
+  // And who has only to send goes on.
+  CHECK(chosen(floats(Collective::reduce, 2), meeting(4)) == "exchange");
+  CHECK(chosen(floats(Collective::reduce, 2), crowd) == "tree");
+  CHECK(chosen(floats(Collective::gather, 2), crowd) == "tree");
+  CHECK(chosen(floats(Collective::scatter, 2), crowd) == "tree");
+  CHECK(chosen(reaching(Collective::broadcast, 1 << 14, Reach::store), crowd) == "tree");
+  CHECK(chosen(reaching(Collective::broadcast, 1 << 16, Reach::store), crowd) == "direct");
   CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::store), meeting(4)) == "direct");
   CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::read), meeting(4)) == "staged");
   CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::read), meeting(4), {"attach", 0}) == "attach");
