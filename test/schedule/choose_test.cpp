@@ -159,8 +159,8 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
     return call;
   };
   constexpr std::size_t kLarge = 1 << 20;
-  CHECK(chosen(reaching(Collective::allreduce, 768, Reach::store), meeting(4)) == "exchange");
-  CHECK(chosen(reaching(Collective::allreduce, 769, Reach::store), meeting(4)) == "direct");
+  CHECK(chosen(reaching(Collective::allreduce, 1024, Reach::store), meeting(4)) == "exchange");
+  CHECK(chosen(reaching(Collective::allreduce, 1025, Reach::store), meeting(4)) == "direct");
   // Where ranks take turns on their processors, a second meet costs more than to copy and fold all.
   Topology crowd = meeting(4);
   crowd.oversubscribed = true;
