@@ -116,7 +116,7 @@ const std::vector<Rule>& rules() {
       {allreduce,      memory,   8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {allreduce,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 4 * kKiB + 1},
       {allreduce,      memory,   16 * kKiB, 128 * kKiB, "exchange",    64 * kKiB, none, 0, 3, INT_MAX, 0, true},
-      {allreduce,      anywhere, 6 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
+      {allreduce,      anywhere, 7 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB},
       {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {allreduce,      memory,   kAny,     kAny,      "staged",        128 * kKiB, none, 0, 3, 5, 0, true},
       {allreduce,      memory,   8 * kMiB, kAny,      "staged",        kMiB},

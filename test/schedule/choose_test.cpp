@@ -57,8 +57,8 @@ TEST_CASE("choose always finds a row that fits, and a chunk that bounds the plan
 
 TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::allreduce, 2), meeting(4)) == "exchange");
-  CHECK(chosen(floats(Collective::allreduce, 1536), meeting(8)) == "exchange");
-  CHECK(chosen(floats(Collective::allreduce, 1537), meeting(8)) == "staged");
+  CHECK(chosen(floats(Collective::allreduce, 1920), meeting(8)) == "exchange");
+  CHECK(chosen(floats(Collective::allreduce, 1921), meeting(8)) == "staged");
   CHECK(chosen(floats(Collective::allreduce, 2048), meeting(9)) == "staged");
   CHECK(chosen(floats(Collective::allreduce, 2048), unstaged(9)) == "doubling");
   CHECK(chosen(floats(Collective::allreduce, 2), network(4)) == "doubling");

@@ -134,7 +134,9 @@ int dense(const Options& options) {
       std::vector<Measured> sizes;
       for (const Measured& each : measured)
         if (each.collective == collective) sizes.push_back(each);
-      const std::vector<Verdict> found = verdicts(sizes);
+      const std::vector<Verdict> found = verdicts(sizes, [&](const Measured& at, const Way& way) {
+        return options.table.empty() && is_the_librarys(job, at, way);
+      });
       for (const Verdict& each : found) wrong += each.is_right() ? 0 : 1;
       std::cout << collective << ", " << job.describe() << '\n' << print(found) << std::endl;
     }

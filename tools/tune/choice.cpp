@@ -27,8 +27,9 @@ bool is_steady(const std::vector<double>& times, const std::vector<double>& libr
   return double(faster) >= kOfRounds * double(rounds);
 }
 
-// What the library does there as it is: whatever the times say, no other way. In memory that ranks may be able to read, both
-// that it would do must be that.
+}  // namespace
+
+// In memory that ranks may be able to read, both that it would do must be that.
 bool is_the_librarys(const Job& job, const Measured& measured, const Way& way) {
   if (way == kLibrary || way.chunk_bytes != 0) return way == kLibrary;
   schedule::Call call = call_of(measured.collective, measured.bytes, job.ranks);
@@ -38,6 +39,8 @@ bool is_the_librarys(const Job& job, const Measured& measured, const Way& way) {
   }
   return true;
 }
+
+namespace {
 
 // By what each way does to the library's time, those that are worth it and the library's own.
 std::map<Way, double> worthy(const Job& job, const Measured& measured) {

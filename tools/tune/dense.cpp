@@ -5,7 +5,8 @@
 #include <cstdio>
 
 namespace anello::tune {
-std::vector<Verdict> verdicts(const std::vector<Measured>& sizes) {
+
+std::vector<Verdict> verdicts(const std::vector<Measured>& sizes, const std::function<bool(const Measured&, const Way&)>& own) {
   std::vector<Verdict> found;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::vector<double>& library = sizes[i].times.at({});
@@ -15,7 +16,7 @@ std::vector<Verdict> verdicts(const std::vector<Measured>& sizes) {
     if (i + 1 < sizes.size()) verdict.over_next = ratio(library, sizes[i + 1].times.at({}));
     for (const auto& [way, times] : sizes[i].times) {
       const double over = ratio(library, times);
-      if (over <= verdict.over_best) continue;
+      if (over <= verdict.over_best || (own && own(sizes[i], way))) continue;
       verdict.best = way;
       verdict.best_us = median(times);
       verdict.over_best = over;

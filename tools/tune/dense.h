@@ -3,6 +3,7 @@
 // way of doing it.
 #include "tune/job.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,9 @@ struct Verdict {
   bool is_right() const { return over_next <= kTolerance && over_best <= kTolerance; }
 };
 
-// Of one collective's measurements by rising size.
-std::vector<Verdict> verdicts(const std::vector<Measured>& sizes);
+// Of one collective's measurements by rising size. own: whether a way is the library's under its name, and no other one.
+std::vector<Verdict> verdicts(const std::vector<Measured>& sizes,
+                              const std::function<bool(const Measured&, const Way&)>& own = {});
 // For people, a line each.
 std::string print(const std::vector<Verdict>& verdicts);
 

@@ -30,6 +30,8 @@ namespace {
 // A measurement lasts about as long, in calls without a pause.
 constexpr double kSampleUs = 1000;
 constexpr int kMostCalls = 300;
+// One in so many of them is done before without being timed.
+constexpr int kWarming = 10;
 // What takes as many times longer than the best in the first look is not looked at again.
 constexpr double kHopeless = 3;
 // What takes less is looked at twice before it is given up.
@@ -173,12 +175,12 @@ class Bench {
   }
 
   // One round. In another order each time, the same on all ranks: who comes next finds the caches as the one before left
-  // them, and does not count its first call.
+  // them, and does not count its first calls.
   void take_turns(Entry& entry) {
     std::vector<std::pair<Way, int>> turns(entry.calls.begin(), entry.calls.end());
     std::shuffle(turns.begin(), turns.end(), order_);
     for (const auto& [way, calls] : turns) {
-      time(way, entry.call, 1);
+      time(way, entry.call, 1 + calls / kWarming);
       entry.measured.times[way].push_back(time(way, entry.call, calls));
     }
   }
