@@ -36,6 +36,8 @@ struct alignas(2 * kLine) Inbox {
   // Bit i: local rank i has sent its first frame here (lanes are opened on first use, by the sender alone).
   alignas(kLine) std::atomic<std::uint64_t> first_use[kMaxLocalRanks / 64];
   Sample sample;  // written before `state`
+  // Bytes that this rank has copied, reduced or received in all.
+  alignas(kLine) std::atomic<std::uint64_t> handled;
 };
 
 // A rank's part of a board: two slots, used in turn. One cache line carries up to kInlineBytes of payload together

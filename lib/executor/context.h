@@ -97,6 +97,8 @@ class Context {
   // Whether the peer is a thread of this process that has its pointers.
   bool is_thread(const Group& group, int peer) const;
   transport::PieceCopy& copies_to_peers() { return copies_; }
+  // Bytes that were copied, reduced or received: others of the host that wait see that this rank works.
+  void count_handled(std::size_t bytes);
   // Goes on with a step at peers' buffers. True: something was done.
   bool work(Operation& operation);
   // Ranks seem to have made different calls: the service threads compare their records.
@@ -174,6 +176,7 @@ class Context {
   template <class Done>
   void drive(Lock& lock, Done&& done, Operation* watched);
   void step_aside(Lock& lock);
+  void yield(Lock& lock);
   void doze(Lock& lock, Operation* watched, bool first);
   bool announce_sleep();
   void watch_in_background();
@@ -204,6 +207,7 @@ class Context {
   std::unique_ptr<control::Job> job_;
   const int rank_;
   WaitBudget budget_;
+  YieldCost yield_cost_;
   std::vector<Carrier> carriers_;
 
   std::mutex mutex_;

@@ -71,6 +71,7 @@ Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* fin
       work.done += count;
       ++operation.movement;
       ++operation.group->movement;
+      operation.group->context.count_handled(count * operation.element_bytes);
     }
   } catch (const ReadFailure& failure) {
     board.end_touching();

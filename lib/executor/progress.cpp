@@ -199,14 +199,14 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
       first_doze = true;
       continue;
     }
-    switch (waiting.next(1 + kSocketTurns * sockets_)) {
+    Waiting::Next next = waiting.next(1 + kSocketTurns * sockets_);
+    if (next == Waiting::Next::yield && yield_cost_.is_dear()) next = Waiting::Next::sleep;
+    switch (next) {
       case Waiting::Next::spin:
         pause_processor();
         break;
       case Waiting::Next::yield:
-        held.unlock();
-        sched_yield();
-        held.lock();
+        yield(held);
         if (++yields % 256 == 0) tick(watched);
         break;
       case Waiting::Next::sleep:
@@ -214,6 +214,26 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
         first_doze = false;
         break;
     }
+  }
+}
+
+void Context::yield(Lock& held) {
+  held.unlock();
+  const std::int64_t before_ns = now_ns();
+  sched_yield();
+  const std::int64_t after_ns = now_ns();
+  held.lock();
+  const transport::Arena& arena = job_->arena();
+  if (!yield_cost_.is_long(after_ns - before_ns) || !arena) return;
+  std::uint64_t handled = 0;
+  for (int rank = 0; rank < arena.ranks(); ++rank) handled += arena.inbox(rank).handled.load(std::memory_order_relaxed);
+  yield_cost_.long_one(after_ns, handled);
+}
+
+void Context::count_handled(std::size_t bytes) {
+  if (const transport::Arena& arena = job_->arena()) {
+    std::atomic<std::uint64_t>& handled = arena.inbox(arena.index()).handled;
+    handled.store(handled.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
 }
 

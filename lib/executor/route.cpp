@@ -402,6 +402,7 @@ std::size_t Route::combine(RunLane& lane, std::size_t left) {
 void Route::arrived(FrameHeader header) {
   using Mode = Arriving::Mode;
   const Arriving done = std::exchange(arriving_, Arriving{});
+  context_.count_handled(header.bytes);
   const auto kind = static_cast<FrameKind>(header.kind);
   switch (done.mode) {
     case Mode::step:

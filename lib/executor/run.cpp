@@ -42,6 +42,7 @@ void do_local(Operation& operation, const Step& step) {
         reducer->widen(into, from, count);
       } else if (step.into.buffer == Buffer::staging) {
         operation.group->context.copies_to_peers().copy(into, from, count * operation.element_bytes);
+        operation.group->context.count_handled(count * operation.element_bytes);
       } else if (into != from && count > 0) {
         std::memcpy(into, from, count * operation.element_bytes);
       }

@@ -2,6 +2,8 @@
 // How a rank waits: it spins for a budget, then yields its processor, then sleeps on descriptors. The budgets depend on
 // how many ranks share how many processors: with more ranks than processors, whoever spins keeps the rank from running
 // that it waits for, so it yields at once. Counted in turns, not in time: the clock is read only by those who sleep.
+#include <cstdint>
+
 #include <sched.h>
 
 namespace anello::executor {
@@ -12,6 +14,46 @@ struct WaitBudget {
 
   // spin_us < 0: chosen here.
   static WaitBudget of(int local_ranks, int processors, long spin_us);
+};
+
+// What a yield has cost lately. Among ranks it comes back when the others have had their turn; a program that computes keeps
+// the processor for a whole time slice, each time. A sleeper that is woken takes it back, so while such a one is about
+// whoever waits sleeps, and yields only now and then to see whether it has gone.
+class YieldCost {
+ public:
+  // Whether a yield was so long that somebody else than a waiting rank had the processor: long_one then finds out who.
+  bool is_long(std::int64_t ns) {
+    if (ns >= kLongNs) return true;
+    // Among ranks that also yield the other program may not have been the next one.
+    if (++cheap_ >= kConvinced) pause_ = kFirstPause;
+    return false;
+  }
+  // handled: bytes that all ranks of the host have moved and reduced since they began.
+  void long_one(std::int64_t now_ns, std::uint64_t handled) {
+    const std::int64_t elapsed_ns = now_ns - last_ns_;
+    const bool by_ranks = handled - last_handled_ >= static_cast<std::uint64_t>(elapsed_ns) * kBytesPerNs;
+    last_ns_ = now_ns;
+    last_handled_ = handled;
+    cheap_ = 0;
+    if (by_ranks || elapsed_ns > kForgottenNs) return;
+    left_ = pause_;
+    pause_ = pause_ < kLongestPause ? pause_ * 2 : pause_;
+  }
+  // Whether to sleep in the place of the yield that is due.
+  bool is_dear() { return left_ > 0 && left_-- > 0; }
+
+ private:
+  static constexpr std::int64_t kLongNs = 400'000;        // less than a time slice
+  static constexpr std::uint64_t kBytesPerNs = 1;         // ranks that work do ten times as much
+  static constexpr std::int64_t kForgottenNs = 100'000'000;
+  static constexpr int kConvinced = 32;
+  static constexpr int kFirstPause = 16;
+  static constexpr int kLongestPause = 4096;
+  std::int64_t last_ns_ = 0;
+  std::uint64_t last_handled_ = 0;
+  int cheap_ = 0;            // yields in a row
+  int pause_ = kFirstPause;  // the next time
+  int left_ = 0;             // waits until a yield is tried again
 };
 
 class Waiting {
