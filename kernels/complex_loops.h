@@ -32,7 +32,7 @@ struct Partwise {
   static constexpr Reducer reducer() {
     const Reducer parts = Parts::reducer();
     return {sizeof(Complex), sizeof(Complex), parts.accumulates, parts.finishes,
-            reduce, reduce_twice, parts.reduce_all == nullptr ? nullptr : reduce_all, widen, accumulate, finish, finish_in_type};
+            reduce, reduce_twice, reduce_all, widen, accumulate, finish, finish_in_type};
   }
 };
 
