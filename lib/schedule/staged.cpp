@@ -1,9 +1,10 @@
 // Schedules over staging memory, for buffers that peers cannot reach: what others need of mine I copy to where they load
-// it, round by round: two meets a round where what they fold goes back the same way, else one.
+// it, round by round: a meet a round, and one more in all where what they fold goes back to all of them (to one: a round).
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace anello::schedule {
 namespace {
