@@ -153,7 +153,10 @@ Error Communicator::destroy() {
   Error first;
   std::call_once(destroyed_, [&] {
     first = context_->remove_group(*group_);
-    if (last_.operation != nullptr) context_->release(std::exchange(last_.operation, nullptr));
+    {
+      const auto held = context_->lock();
+      if (last_.operation != nullptr) context_->release_locked(std::exchange(last_.operation, nullptr));
+    }
     give_back_board();
   });
   return first;
@@ -395,16 +398,31 @@ bool Communicator::enter(const anello_call_t& call, int record_kind, Operation**
 
 bool Communicator::enter_last(Operation** under_way) {
   using Exchanged = executor::Context::Exchanged;
-  Operation& operation = *last_.operation;
+  Operation* const operation = last_.under_way = std::exchange(last_.operation, nullptr);
   Exchanged done = Exchanged::not_begun;
-  if (operation.announces()) {
-    done = context_->announce_now(operation, last_.record, last_.digest);
-  } else if (operation.plan->is_exchange) {
-    done = context_->exchange_now(operation, last_.record, last_.digest);
+  try {
+    if (operation->announces()) {
+      done = context_->announce_now(*operation, last_.record, last_.digest);
+    } else if (operation->plan->is_exchange) {
+      done = context_->exchange_now(*operation, last_.record, last_.digest);
+    }
+    if (done == Exchanged::not_begun) context_->enter_now(*operation, last_.record, last_.digest);
+  } catch (...) {
+    // Half entered, for want of memory: nobody can go on with it, and the others wait.
+    last_.under_way = nullptr;
+    const int world = context_->rank();
+    context_->fail(*group_, Error(ANELLO_ERR_RESOURCE,
+                                  text("no memory for what ", kind_name(operation->kind), " needs on ", context_->job().describe(world)),
+                                  world), true);
+    if (operation->done.load(std::memory_order_relaxed)) context_->release_locked(operation);
+    throw;
   }
-  if (done == Exchanged::complete) return true;
-  if (done == Exchanged::not_begun) context_->enter_now(operation, last_.record, last_.digest);
-  *under_way = last_.under_way = std::exchange(last_.operation, nullptr);
+  if (done == Exchanged::complete) {
+    last_.under_way = nullptr;
+    last_.operation = operation;
+    return true;
+  }
+  *under_way = operation;
   return false;
 }
 
@@ -421,7 +439,7 @@ bool Communicator::repeat(const anello_call_t& call, Error* error, std::int64_t*
   Operation* under_way = nullptr;
   {
     const auto held = context_->try_lock();
-    if (!held || last_.operation == nullptr || !is_last(call) || group_->error) return false;
+    if (!held || group_->error || last_.operation == nullptr || !is_last(call)) return false;
     if (enter_last(&under_way)) return true;
   }
   *error = wait_for(under_way, nullptr, sequence);

@@ -25,7 +25,7 @@ class YieldCost {
   bool is_long(std::int64_t ns) {
     if (ns >= kLongNs) return true;
     // Among ranks that also yield the other program may not have been the next one.
-    if (++cheap_ >= kConvinced) pause_ = kFirstPause;
+    if (cheap_ < kConvinced && ++cheap_ == kConvinced) pause_ = kFirstPause;
     return false;
   }
   // handled: bytes that all ranks of the host have moved and reduced since they began.
