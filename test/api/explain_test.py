@@ -4,6 +4,7 @@ Arguments: libanello.so, anello-plan."""
 
 import ctypes
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -102,6 +103,8 @@ class Explain(unittest.TestCase):
                     told = [self.explain(comm, call_of(kind, count)) for comm in comms]
                     chunk = str(max(told[0]["chunk_bytes"] // told[0]["element_bytes"], 1))
                     command = [self.plan, kind, "-r", str(size), "-c", str(count), "--chunk", chunk, "--no-staging", "--simulate", "--json"]
+                    if size > len(os.sched_getaffinity(0)):
+                        command.append("--oversubscribed")
                     planned = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
                     with self.subTest(kind=kind, size=size, count=count):
                         for each, schedule, traffic in zip(told, planned["schedules"],
