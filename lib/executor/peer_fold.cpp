@@ -71,13 +71,6 @@ class PieceFold {
     read_peer(operation_, slice, rank, landing);
     return landing;
   }
-  // From an alignment that suits every kernel on.
-  std::byte* partial(std::size_t size, std::size_t from = 0) {
-    std::vector<std::byte>& memory = operation_.run.accumulator;
-    if (memory.size() < from + size) memory.resize(from + size);
-    return memory.data() + from;
-  }
-
   void fold_abreast() {
     std::array<const void*, kAbreast> sources;
     for (int rank = 0; rank < size_; ++rank) sources[std::size_t(rank)] = operand(rank, 0, count_, nullptr);
@@ -110,9 +103,11 @@ class PieceFold {
     // First what is read of peers (two operands are in use at a time), then the partial result.
     constexpr std::size_t kAlign = 64;
     const std::size_t landing = (bytes(count) + kAlign - 1) / kAlign * kAlign;
-    std::byte* const sum =
-        partial(at_once ? 0 : count * (wide ? reducer()->accumulator_bytes : operation_.element_bytes), 2 * landing);
-    std::byte* const landings = sum - 2 * landing;
+    const std::size_t sum_bytes = at_once ? 0 : count * (wide ? reducer()->accumulator_bytes : operation_.element_bytes);
+    std::vector<std::byte>& memory = operation_.run.accumulator;
+    if (memory.size() < 2 * landing + sum_bytes) memory.resize(2 * landing + sum_bytes);
+    std::byte* const landings = memory.data();
+    std::byte* const sum = landings + 2 * landing;
     const auto place = [&](int rank) { return operand(rank, done, count, landings + std::size_t(rank % 2) * landing); };
 
     if (wide) {
