@@ -53,10 +53,11 @@ struct alignas(kLine) BoardLine {
 };
 static_assert(sizeof(BoardLine) == kLine);
 
-// Of a rank whose memory others load and store. Both name an operation, by its sequence and 1; 0: none.
-struct alignas(kLine) BoardTouch {
-  std::atomic<std::uint64_t> touching;  // it is at its peers' buffers for this one, now
-  std::atomic<std::uint64_t> stopped;   // this one has ended here with an error: nobody may begin to touch its buffers
+// Of a rank whose memory others load and store. Both name an operation, by its sequence and 1; 0: none. On lines of their own:
+// a rank writes the first in every call, and looks at everybody's second.
+struct BoardTouch {
+  alignas(kLine) std::atomic<std::uint64_t> touching;  // it is at its peers' buffers for this one, now
+  alignas(kLine) std::atomic<std::uint64_t> stopped;   // this one has ended here with an error: nobody may begin to touch its buffers
 };
 
 struct alignas(2 * kLine) BoardSlots {

@@ -273,6 +273,7 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   operation.count = asked.count;
   if (kind_is_varying(call.kind)) asked.varying = varying_of(call, rank(), size(), in_place);
   operation.plans = plans(asked);
+  operation.placed = {};
   operation.plan = operation.plans->at(schedule::Reach::none);
   if (operation.announces()) expose(operation, asked);
 

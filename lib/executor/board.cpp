@@ -1,5 +1,7 @@
 #include "executor/board.h"
 
+#include "transports/store_barrier.h"
+
 #include <cstring>
 
 namespace anello::executor {
@@ -19,8 +21,8 @@ Board::Board(const transport::Arena& arena, int index, std::vector<int> local, i
 
 bool Board::begin_touching(std::uint32_t sequence) {
   // Either this store is seen by who stops, or his by this rank.
-  own().touching.store(name_of(sequence), std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  own().touching.store(name_of(sequence), std::memory_order_release);
+  fence();
   if (may_touch(sequence)) return true;
   end_touching();
   return false;
@@ -38,10 +40,20 @@ void Board::end_touching() { own().touching.store(0, std::memory_order_release);
 void Board::stop(std::uint32_t sequence) {
   own().stopped.store(name_of(sequence), std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!fences_) transport::store_barrier();
 }
 
 bool Board::is_touching(int rank, std::uint32_t sequence) const {
   return slots_[std::size_t(rank)]->touch.touching.load(std::memory_order_acquire) == name_of(sequence);
+}
+
+// Between a store and a look at what others store, who look at this one: they see to it, where all can.
+void Board::fence() const {
+  if (fences_) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
 }
 
 void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest) {
@@ -52,11 +64,7 @@ void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t d
   line.digest = digest;
   line.number.store(number_, std::memory_order_release);
   missing_ = 0;
-  if (fences_) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  } else {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
+  fence();
   for (std::size_t peer = 0; peer < local_.size(); ++peer) {
     if (int(peer) != rank_) arena_->wake_after_fence(local_[peer]);
   }

@@ -49,13 +49,14 @@ class Board {
  private:
   // Never 0, which stands for no operation.
   static std::uint64_t name_of(std::uint32_t sequence) { return std::uint64_t{sequence} + 1; }
+  void fence() const;
   transport::BoardTouch& own() const { return slots_[std::size_t(rank_)]->touch; }
 
   const transport::Arena* arena_ = nullptr;
   int index_ = -1;
   int rank_ = -1;
   std::uint32_t number_ = 1;  // of the exchange being done or the next one
-  bool fences_ = false;       // between a line and the look at who sleeps: some rank does not see to that
+  bool fences_ = false;       // some rank does not make others' stores visible before it looks (store_barrier.h)
   int missing_ = 0;           // lines of ranks below it have come
   std::vector<int> local_;
   std::vector<transport::BoardSlots*> slots_;

@@ -161,6 +161,7 @@ class Context {
   bool can_read(const Operation& operation, int rank);
   bool reaches_by_address(const Operation& operation, int rank) const;
   void take_schedule(Operation& operation, schedule::Reach reach);
+  void begin_reaching(Operation& operation);
   // Staging memory (staging.cpp)
   void set_up_staging(Operation& operation);
   void take_staging(Operation& operation);

@@ -154,8 +154,11 @@ void Context::publish_line(Operation& operation) {
       if (lacks && may_publish_payload(operation)) {
         const schedule::Step& step = operation.plans->at(Reach::none)->schedule.steps[0];
         operation.plan = operation.plans->at(Reach::none);
+        operation.placed = {};
         return group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, digest);
       }
+      operation.announced.resize(std::size_t(group.size()));
+      operation.announces_as_before = std::exchange(operation.announced[std::size_t(group.rank)], own) == own;
       // From here on: who comes late finds these lines, and may begin although this rank has given up.
       operation.exposed = true;
       return group.board.publish(reinterpret_cast<const std::byte*>(&own), sizeof own, digest);
@@ -188,9 +191,10 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       fold_lines(group, operation);
       group.board.finish();
       return step_done(operation, 0);
-    case BoardUse::announce:
+    case BoardUse::announce: {
       if (const int payloads = published_payloads(operation); payloads > 0) {
         operation.plan = operation.plans->at(Reach::none);
+        operation.placed = {};
         const bool all = payloads == group.size();
         if (all) fold_lines(group, operation);
         group.board.finish();
@@ -206,12 +210,17 @@ void Context::lines_came(Operation& operation, BoardUse use) {
         if (staged == group.size()) return step_done(operation, operation.meet_step);
         return use_board(operation, BoardUse::meet);  // with those that stage now
       }
-      operation.announced.resize(std::size_t(group.size()));
+      bool as_before = operation.announces_as_before;
       for (int rank = 0; rank < group.size(); ++rank) {
-        std::memcpy(&operation.announced[std::size_t(rank)], group.board.payload(rank, sizeof(Announced)), sizeof(Announced));
+        if (rank == group.rank) continue;  // the others are loading that line
+        Announced said;
+        std::memcpy(&said, group.board.payload(rank, sizeof said), sizeof said);
+        as_before = std::exchange(operation.announced[std::size_t(rank)], said) == said && as_before;
       }
       group.board.finish();
+      if (as_before && operation.placed == Placed{group.settlings, regions_.unmappings()}) return begin_reaching(operation);
       return all_announced(operation);
+    }
     case BoardUse::settle: {
       Lacking lacking;
       for (int rank = 0; rank < group.size(); ++rank) {
@@ -220,6 +229,7 @@ void Context::lines_came(Operation& operation, BoardUse use) {
         lacking.join(its);
       }
       group.board.finish();
+      ++group.settlings;
       for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
         group.settled[rank].emplace(kProcess, !Lacking::has(lacking.reading, rank));
         each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
@@ -327,6 +337,7 @@ bool Context::can_read(const Operation& operation, int rank) {
 
 void Context::take_schedule(Operation& operation, Reach reach) {
   Group& group = *operation.group;
+  operation.placed = {};
   operation.plan = operation.plans->at(reach);
   if (operation.plan->schedule.staging > 0) {
     operation.reach = reach;
@@ -334,7 +345,7 @@ void Context::take_schedule(Operation& operation, Reach reach) {
     if (group.staging.state == Staging::State::failed) operation.plan = operation.plans->unstaged;
   }
   take_staging(operation);
-  ++group.reached[std::size_t(reach)];
+  operation.reach = reach;
   const Plan& plan = *operation.plan;
   operation.exposed = plan.schedule.peers_inputs || plan.schedule.peers_outputs;
   operation.buffers.assign(operation.exposed ? std::size_t(group.size()) : 0, {});
@@ -359,8 +370,15 @@ void Context::take_schedule(Operation& operation, Reach reach) {
                   true);
     }
   }
+  if (operation.exposed && plan.schedule.staging == 0) operation.placed = {group.settlings, regions_.unmappings()};
+  begin_reaching(operation);
+}
+
+void Context::begin_reaching(Operation& operation) {
+  Group& group = *operation.group;
+  ++group.reached[std::size_t(operation.reach)];
   // Who has no more to do there gives the board to the next one; else it keeps its turn, as on all other ranks.
-  if (!plan.meets && !plan.is_exchange) group.on_board.remove(&operation);
+  if (!operation.plan->meets && !operation.plan->is_exchange) group.on_board.remove(&operation);
   begin(operation);
 }
 

@@ -144,7 +144,9 @@ struct Operation {
   std::size_t input_bytes = 0;
   std::size_t output_bytes = 0;
   std::vector<Announced> announced;      // by rank
+  bool announces_as_before = false;      // this rank, what it had in there
   std::vector<PeerBuffers> buffers;      // by rank, where the chosen schedule needs them
+  Placed placed;                         // when those were worked out from what is announced
   PeerWork peer_work;
   schedule::Reach reach = schedule::Reach::none;  // by the announcements
   bool settled = false;                  // all ranks are known to have it

@@ -15,11 +15,13 @@ struct AnnouncedBuffer {
   std::uint64_t address = 0;  // in its own process; 0: it has none
   std::uint64_t region = 0;   // 0: in none
   std::uint64_t offset = 0;   // there
+  bool operator==(const AnnouncedBuffer&) const = default;
 };
 
 struct Announced {
   AnnouncedBuffer input;
   AnnouncedBuffer output;
+  bool operator==(const Announced&) const = default;
 };
 static_assert(sizeof(Announced) == transport::kInlineBytes, "it travels in the line itself");
 
@@ -32,6 +34,14 @@ struct PeerBuffer {
 struct PeerBuffers {
   PeerBuffer input;
   PeerBuffer output;
+};
+
+// Until when peers' buffers are where they were, for ranks that announce what they did before: while nothing was settled (alike
+// on all ranks) and no region was unmapped here.
+struct Placed {
+  std::uint64_t settlings = 0;  // 0: they have not been placed
+  std::uint64_t unmappings = 0;
+  bool operator==(const Placed&) const = default;
 };
 
 }  // namespace anello::executor

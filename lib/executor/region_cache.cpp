@@ -68,7 +68,9 @@ void RegionCache::make_room() {
     return (a.second.state == State::asked) < (b.second.state == State::asked) ||
            ((a.second.state == State::asked) == (b.second.state == State::asked) && a.second.used < b.second.used);
   });
-  if (oldest->second.state != State::asked) entries_.erase(oldest);
+  if (oldest->second.state == State::asked) return;
+  entries_.erase(oldest);
+  ++unmappings_;
 }
 
 }  // namespace anello::executor

@@ -31,6 +31,8 @@ class RegionCache {
   std::shared_ptr<transport::RegionMapping> mapping(std::uint64_t region) const;
   // Where it has its byte `offset`, with `bytes` more behind it; nullptr: not mapped, or shorter.
   std::byte* at(std::uint64_t region, std::size_t offset, std::size_t bytes);
+  // How many have been given up: until then what `at` gave holds.
+  std::uint64_t unmappings() const { return unmappings_; }
 
  private:
   // Beyond that many, one that was not used for the longest time is unmapped. Those of all calls under way are fewer.
@@ -52,6 +54,7 @@ class RegionCache {
   std::size_t next_known_ = 0;
   std::unordered_map<std::uint64_t, Entry> entries_;
   std::uint64_t clock_ = 0;
+  std::uint64_t unmappings_ = 0;
 };
 
 }  // namespace anello::executor

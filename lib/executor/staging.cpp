@@ -25,6 +25,7 @@ void Context::take_staging(Operation& operation) {
 // Up to its first meet, of which the lines tell. Others may not have done with the last call yet, but with all before it.
 void Context::stage_early(Operation& operation) {
   operation.staged_early = true;
+  operation.placed = {};
   operation.plan = operation.plans->at(schedule::Reach::none);
   take_staging(operation);
   begin(operation);
