@@ -398,16 +398,16 @@ bool Communicator::enter(const anello_call_t& call, int record_kind, Operation**
 }
 
 bool Communicator::enter_last(Operation** under_way) {
-  using Exchanged = executor::Context::Exchanged;
+  using Entered = executor::Context::Entered;
   Operation* const operation = last_.under_way = std::exchange(last_.operation, nullptr);
-  Exchanged done = Exchanged::not_begun;
+  Entered done = Entered::not_begun;
   try {
     if (operation->announces()) {
-      done = context_->announce_now(*operation, last_.record, last_.digest);
+      done = context_->walk_now(*operation, last_.record, last_.digest);
     } else if (operation->plan->is_exchange) {
       done = context_->exchange_now(*operation, last_.record, last_.digest);
     }
-    if (done == Exchanged::not_begun) context_->enter_now(*operation, last_.record, last_.digest);
+    if (done == Entered::not_begun) context_->enter_now(*operation, last_.record, last_.digest);
   } catch (...) {
     // Half entered, for want of memory: nobody can go on with it, and the others wait.
     last_.under_way = nullptr;
@@ -418,7 +418,7 @@ bool Communicator::enter_last(Operation** under_way) {
     if (operation->done.load(std::memory_order_relaxed)) context_->release_locked(operation);
     throw;
   }
-  if (done == Exchanged::complete) {
+  if (done == Entered::complete) {
     last_.under_way = nullptr;
     last_.operation = operation;
     return true;

@@ -347,49 +347,6 @@ void Context::progress_once() {
   if (unfinished_ > 0) watch_in_background();
 }
 
-Context::Exchanged Context::exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
-  Group& group = *operation.group;
-  if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Exchanged::not_begun;
-  number(operation, record, digest);
-  const schedule::Step& step = operation.plan->schedule.steps[0];
-  group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, operation.digest);
-  group.ledger.note(record);  // while the line is on its way
-  for (int turn = 0; turn <= budget_.spins; ++turn) {
-    const Board::Seen seen = group.board.look(operation.digest);
-    if (seen == Board::Seen::complete) {
-      const kernels::DefaultFloats floats;
-      fold_lines(group, operation);
-      group.board.finish();
-      ++group.movement;
-      return Exchanged::complete;
-    }
-    if (seen == Board::Seen::mismatch || unfinished_ > 0) break;
-    // Also in the first turns: a line that is asked for without a break takes longer to come.
-    pause_processor();
-  }
-  // It takes longer: the operation goes the common way, already published.
-  operation.published = true;
-  ++unfinished_;
-  queue(operation);
-  return Exchanged::under_way;
-}
-
-Context::Exchanged Context::announce_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
-  Group& group = *operation.group;
-  if (!group.idle() || group.error || unfinished_ > 0 || job_->news.load(std::memory_order_relaxed)) return Exchanged::not_begun;
-  const kernels::DefaultFloats floats;
-  enter(operation, record, digest);
-  ++unfinished_;
-  queue(operation);
-  for (int turn = 0; turn <= budget_.spins && operation.board_use != BoardUse::none; ++turn) {
-    pause_processor();
-    poll_board(group);
-  }
-  if (!operation.done.load(std::memory_order_relaxed) || operation.error) return Exchanged::under_way;
-  renew_locked(operation);
-  return Exchanged::complete;
-}
-
 void Context::activate(Group& group) {
   while (group.active < kWindow) {
     Operation* next = group.window.front();

@@ -48,13 +48,13 @@ class Context {
   // Enters a collective (plan set) or a message. Assigns sequence and digest from record; a record with `refused`
   // only takes its place in the order, and the operation is complete when this returns.
   void post(Operation& operation, control::CallRecord& record);
-  // For a blocking call whose plan is one exchange: does all of it under the lock that the caller holds if the
-  // communicator is idle and the others come at once. digest: of the record as it is (control/ledger.h).
-  enum class Exchanged { complete, under_way, not_begun };
-  Exchanged exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
-  // The same for one whose ranks announce their buffers, as far as it needs nothing but the board. complete: it may be
-  // entered again as it is.
-  Exchanged announce_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
+  // The short way (short_way.cpp), for a blocking call whose plan is one exchange: does all of it under the lock that the
+  // caller holds if the communicator is idle and the others come at once. complete: without an error, and it may be entered
+  // again as it is. digest: of the record as it is (control/ledger.h).
+  enum class Entered { complete, under_way, not_begun };
+  Entered exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
+  // The same for one whose ranks announce their buffers, as far as it needs nothing but the board and their memory.
+  Entered walk_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // Any other blocking collective, or one of these that has not begun: enters it. Somebody has to wait for it.
   void enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // The lock if nobody has it and nobody drives; else empty.
@@ -148,11 +148,17 @@ class Context {
   void number(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   void enter(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   void queue(Operation& operation);
+  bool lines_come(const Operation& operation);
+  Entered entered(Operation& operation);
   void push_routes(const Operation& operation);
   void start(Operation& operation);
 
   // The board (entering.cpp)
+  static constexpr std::uint32_t kNotTold = ~std::uint32_t{0};
+  static std::uint64_t line_digest(const Operation& operation);
   void poll_board(Group& group);
+  void take_plain(Operation& operation);
+  std::uint32_t told_by_lines(Operation& operation);
   void publish_line(Operation& operation);
   void lines_came(Operation& operation, BoardUse use);
   void all_announced(Operation& operation);
@@ -161,7 +167,7 @@ class Context {
   bool can_read(const Operation& operation, int rank);
   bool reaches_by_address(const Operation& operation, int rank) const;
   void take_schedule(Operation& operation, schedule::Reach reach);
-  void begin_reaching(Operation& operation);
+  void begin_reaching(Operation& operation, std::uint32_t first);
   // Staging memory (staging.cpp)
   void set_up_staging(Operation& operation);
   void take_staging(Operation& operation);

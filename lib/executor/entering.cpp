@@ -86,13 +86,13 @@ int staged_early(const Operation& operation) {
   return staged;
 }
 
+}  // namespace
+
 // No line is taken for one of another use. That of an exchange goes without an operation, too (exchange_now).
-std::uint64_t line_digest(const Operation& operation) {
+std::uint64_t Context::line_digest(const Operation& operation) {
   const bool alone = operation.board_use == BoardUse::exchange;
   return operation.digest + (alone ? 0 : static_cast<std::uint64_t>(operation.board_use));
 }
-
-}  // namespace
 
 bool Context::is_thread(const Group& group, int peer) const {
   const std::uint32_t bit = job_->members()[std::size_t(group.ranks[std::size_t(peer)])].transport;
@@ -152,9 +152,8 @@ void Context::publish_line(Operation& operation) {
         return group.board.publish(&kStaged, sizeof kStaged, digest);
       }
       if (lacks && may_publish_payload(operation)) {
-        const schedule::Step& step = operation.plans->at(Reach::none)->schedule.steps[0];
-        operation.plan = operation.plans->at(Reach::none);
-        operation.placed = {};
+        take_plain(operation);
+        const schedule::Step& step = operation.plan->schedule.steps[0];
         return group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, digest);
       }
       operation.announced.resize(std::size_t(group.size()));
@@ -191,36 +190,22 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       fold_lines(group, operation);
       group.board.finish();
       return step_done(operation, 0);
-    case BoardUse::announce: {
-      if (const int payloads = published_payloads(operation); payloads > 0) {
-        operation.plan = operation.plans->at(Reach::none);
-        operation.placed = {};
-        const bool all = payloads == group.size();
-        if (all) fold_lines(group, operation);
+    case BoardUse::announce:
+      if (const std::uint32_t next = told_by_lines(operation); next != kNotTold) {
         group.board.finish();
-        if (!all) return take_schedule(operation, Reach::none);
-        ++group.reached[std::size_t(Reach::none)];
-        operation.state = Operation::State::active;
-        return finish(operation);
+        return begin_reaching(operation, next);
       }
-      if (const int staged = staged_early(operation); staged > 0) {
+      if (staged_early(operation) > 0) {
         group.board.finish();
-        if (!operation.staged_early) return take_schedule(operation, Reach::none);
-        ++group.reached[std::size_t(Reach::none)];
-        if (staged == group.size()) return step_done(operation, operation.meet_step);
-        return use_board(operation, BoardUse::meet);  // with those that stage now
+        // With those that stage now.
+        return operation.staged_early ? begin_reaching(operation, operation.meet_step) : take_schedule(operation, Reach::none);
       }
-      bool as_before = operation.announces_as_before;
-      for (int rank = 0; rank < group.size(); ++rank) {
-        if (rank == group.rank) continue;  // the others are loading that line
-        Announced said;
-        std::memcpy(&said, group.board.payload(rank, sizeof said), sizeof said);
-        as_before = std::exchange(operation.announced[std::size_t(rank)], said) == said && as_before;
+      if (published_payloads(operation) > 0) {
+        group.board.finish();
+        return take_schedule(operation, Reach::none);
       }
       group.board.finish();
-      if (as_before && operation.placed == Placed{group.settlings, regions_.unmappings()}) return begin_reaching(operation);
       return all_announced(operation);
-    }
     case BoardUse::settle: {
       Lacking lacking;
       for (int rank = 0; rank < group.size(); ++rank) {
@@ -256,6 +241,34 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       return step_done(operation, operation.meet_step);
     case BoardUse::none: return;
   }
+}
+
+// The plan of a call whose ranks reach nobody's buffers.
+void Context::take_plain(Operation& operation) {
+  operation.plan = operation.plans->at(Reach::none);
+  operation.reach = Reach::none;
+  operation.placed = {};
+}
+
+// Where the lines alone tell how a call goes on: the step of its plan that is next. kNotTold: it takes more than that.
+std::uint32_t Context::told_by_lines(Operation& operation) {
+  Group& group = *operation.group;
+  if (const int payloads = published_payloads(operation); payloads > 0) {
+    if (payloads < group.size()) return kNotTold;
+    fold_lines(group, operation);
+    return 1;
+  }
+  if (const int staged = staged_early(operation); staged > 0) return staged < group.size() ? kNotTold : operation.meet_step + 1;
+  bool as_before = operation.announces_as_before;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (rank == group.rank) continue;  // the others are loading that line
+    Announced said;
+    std::memcpy(&said, group.board.payload(rank, sizeof said), sizeof said);
+    as_before = std::exchange(operation.announced[std::size_t(rank)], said) == said && as_before;
+  }
+  if (as_before && operation.placed == Placed{group.settlings, regions_.unmappings()}) return 0;
+  operation.placed = {};
+  return kNotTold;
 }
 
 // All ranks find the same here: they have the same lines, and had the same before.
@@ -371,15 +384,15 @@ void Context::take_schedule(Operation& operation, Reach reach) {
     }
   }
   if (operation.exposed && plan.schedule.staging == 0) operation.placed = {group.settlings, regions_.unmappings()};
-  begin_reaching(operation);
+  begin_reaching(operation, 0);
 }
 
-void Context::begin_reaching(Operation& operation) {
+void Context::begin_reaching(Operation& operation, std::uint32_t first) {
   Group& group = *operation.group;
   ++group.reached[std::size_t(operation.reach)];
   // Who has no more to do there gives the board to the next one; else it keeps its turn, as on all other ranks.
   if (!operation.plan->meets && !operation.plan->is_exchange) group.on_board.remove(&operation);
-  begin(operation);
+  begin(operation, first);
 }
 
 }  // namespace anello::executor

@@ -11,9 +11,6 @@ std::shared_ptr<const Plan> Plan::of(schedule::Schedule schedule) {
     for (const std::uint32_t step : schedule.lanes[lane].sends) plan->lane_of_step[step] = std::uint16_t(lane);
     for (const std::uint32_t step : schedule.lanes[lane].receives) plan->lane_of_step[step] = std::uint16_t(lane);
   }
-  for (std::uint32_t step = 0; step < schedule.steps.size(); ++step) {
-    if (schedule.waits[step] == 0) plan->roots.push_back(step);
-  }
   plan->is_exchange = schedule.steps.size() == 1 && schedule.steps[0].kind == schedule::Kind::exchange;
   for (const schedule::Step& step : schedule.steps) {
     plan->meets = plan->meets || step.kind == schedule::Kind::meet;

@@ -12,7 +12,6 @@ namespace anello::executor {
 struct Plan {
   schedule::Schedule schedule;
   std::vector<std::uint16_t> lane_of_step;  // index into schedule.lanes; kNoLane for steps without a peer
-  std::vector<std::uint32_t> roots;         // steps that wait for nothing
   // A single exchange step over the board and nothing else.
   bool is_exchange = false;
   // Over peers' memory: the elements of a peer's input and output that its steps are at, from the first on; and whether

@@ -6,6 +6,7 @@
 #include "executor/peer_work.h"
 #include "executor/route.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace anello::executor {
@@ -112,20 +113,23 @@ void start_ready(Operation& operation) {
 
 }  // namespace
 
-void begin(Operation& operation) {
-  Group& group = *operation.group;
-  const Plan& plan = *operation.plan;
-  const schedule::Schedule& schedule = plan.schedule;
+namespace {
+
+void take_memory(Operation& operation) {
+  const schedule::Schedule& schedule = operation.plan->schedule;
   Run& run = operation.run;
-  operation.state = Operation::State::active;
-  run.waits.assign(schedule.waits.begin(), schedule.waits.end());
-  run.unfinished = static_cast<std::uint32_t>(schedule.steps.size());
   if (run.scratch.size() < schedule.scratch * operation.element_bytes) {
     run.scratch.resize(schedule.scratch * operation.element_bytes);
   }
   if (schedule.accumulator > 0 && run.accumulator.size() < schedule.accumulator * operation.reducer->accumulator_bytes) {
     run.accumulator.resize(schedule.accumulator * operation.reducer->accumulator_bytes);
   }
+}
+
+void open_lanes(Operation& operation) {
+  Group& group = *operation.group;
+  const schedule::Schedule& schedule = operation.plan->schedule;
+  Run& run = operation.run;
   run.lanes.resize(schedule.lanes.size());
   for (std::size_t i = 0; i < run.lanes.size(); ++i) {
     RunLane& lane = run.lanes[i];
@@ -149,26 +153,67 @@ void begin(Operation& operation) {
       frame = next;
     }
   }
+}
+
+// The step's followers wait for one less; those that wait for nothing more are told.
+template <class Ready>
+void let_follow(Operation& operation, std::uint32_t index, Ready&& ready) {
+  const schedule::Schedule& schedule = operation.plan->schedule;
+  for (std::uint32_t i = schedule.follower_begin[index + 1]; i-- > schedule.follower_begin[index];) {
+    const std::uint32_t follower = schedule.followers[i];
+    if (--operation.run.waits[follower] == 0) ready(follower);
+  }
+}
+
+}  // namespace
+
+void begin(Operation& operation, std::uint32_t first) {
+  const schedule::Schedule& schedule = operation.plan->schedule;
+  Run& run = operation.run;
+  operation.state = Operation::State::active;
+  run.waits.assign(schedule.waits.begin(), schedule.waits.end());
+  run.unfinished = static_cast<std::uint32_t>(schedule.steps.size()) - first;
+  take_memory(operation);
+  open_lanes(operation);
   run.ready.clear();
   run.starting = false;
   if (run.unfinished == 0) {
-    group.context.finish(operation);
+    operation.group->context.finish(operation);
     return;
   }
-  // Backwards, so that the stack gives them in program order.
-  for (auto root = plan.roots.rbegin(); root != plan.roots.rend(); ++root) run.ready.push_back(*root);
+  for (std::uint32_t step = 0; step < first; ++step) let_follow(operation, step, [](std::uint32_t) {});
+  // Backwards, so that the stack gives them in program order. What walk() was in the middle of goes on below.
+  const std::uint32_t amid = operation.peer_work.step;
+  for (auto step = std::uint32_t(schedule.steps.size()); step-- > first;) {
+    if (run.waits[step] == 0 && step != amid) run.ready.push_back(step);
+  }
   start_ready(operation);
+  if (amid != PeerWork::kNoStep && operation.state == Operation::State::active) operation.group->context.work(operation);
+}
+
+std::uint32_t walk(Operation& operation, std::uint32_t first, std::size_t* most) {
+  const std::vector<Step>& steps = operation.plan->schedule.steps;
+  if (first == 0) take_memory(operation);
+  std::uint32_t at = first;
+  for (; at < steps.size() && steps[at].kind != Kind::meet && *most > 0; ++at) {
+    const Step& step = steps[at];
+    if (schedule::touches_peers(step)) {
+      operation.peer_work.next.push_back(at);
+      std::uint32_t finished = 0;
+      if (work_at_peers(operation, *most, &finished) != Worked::step) break;
+    } else {
+      do_local(operation, step);
+    }
+    *most -= std::min(*most, step.into.count * operation.element_bytes);
+  }
+  return at;
 }
 
 void step_done(Operation& operation, std::uint32_t index) {
   Run& run = operation.run;
-  const schedule::Schedule& schedule = operation.plan->schedule;
   ++operation.movement;
   ++operation.group->movement;
-  for (std::uint32_t i = schedule.follower_begin[index + 1]; i-- > schedule.follower_begin[index];) {
-    const std::uint32_t follower = schedule.followers[i];
-    if (--run.waits[follower] == 0) run.ready.push_back(follower);
-  }
+  let_follow(operation, index, [&](std::uint32_t follower) { run.ready.push_back(follower); });
   if (--run.unfinished == 0) {
     operation.group->context.finish(operation);
     return;

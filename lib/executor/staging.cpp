@@ -25,11 +25,10 @@ void Context::take_staging(Operation& operation) {
 // Up to its first meet, of which the lines tell. Others may not have done with the last call yet, but with all before it.
 void Context::stage_early(Operation& operation) {
   operation.staged_early = true;
-  operation.placed = {};
-  operation.plan = operation.plans->at(schedule::Reach::none);
+  take_plain(operation);
   take_staging(operation);
-  begin(operation);
-  operation.board_use = BoardUse::announce;
+  std::size_t all = SIZE_MAX;
+  operation.meet_step = walk(operation, 0, &all);
 }
 
 // What cannot be had here is in no region.

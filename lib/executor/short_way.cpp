@@ -1,0 +1,106 @@
+// Context: blocking calls that need nothing but the board, and memory that all reach, from start to end under one hold of the
+// lock, while the others come at once. What takes longer goes on the common way from where it is.
+#include "executor/context.h"
+#include "executor/fold.h"
+#include "executor/run.h"
+
+namespace anello::executor {
+
+Context::Entered Context::exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
+  Group& group = *operation.group;
+  if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
+  number(operation, record, digest);
+  const schedule::Step& step = operation.plan->schedule.steps[0];
+  group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, operation.digest);
+  group.ledger.note(record);  // while the line is on its way
+  for (int turn = 0; turn <= budget_.spins; ++turn) {
+    const Board::Seen seen = group.board.look(operation.digest);
+    if (seen == Board::Seen::complete) {
+      const kernels::DefaultFloats floats;
+      fold_lines(group, operation);
+      group.board.finish();
+      ++group.movement;
+      return Entered::complete;
+    }
+    if (seen == Board::Seen::mismatch || unfinished_ > 0) break;
+    // Also in the first turns: a line that is asked for without a break takes longer to come.
+    pause_processor();
+  }
+  operation.published = true;
+  ++unfinished_;
+  queue(operation);
+  return Entered::under_way;
+}
+
+Context::Entered Context::walk_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
+  Group& group = *operation.group;
+  if (!group.idle() || group.error || unfinished_ > 0 || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
+  const kernels::DefaultFloats floats;
+  number(operation, record, digest);
+  operation.board_use = BoardUse::announce;
+  publish_line(operation);
+  group.ledger.note(record);
+  std::uint32_t at = lines_come(operation) ? told_by_lines(operation) : kNotTold;
+  // A process's memory that is read by system call may turn out not to be there, which ends an operation that all know of.
+  if (at == kNotTold || operation.reach == schedule::Reach::read) {
+    operation.published = true;
+    ++unfinished_;
+    queue(operation);
+    return entered(operation);
+  }
+  // So much in one go, as in work().
+  std::size_t left = 1024 * 1024;
+  const std::vector<schedule::Step>& steps = operation.plan->schedule.steps;
+  const auto leave_board = [&] {
+    group.board.finish();
+    operation.board_use = BoardUse::none;
+    ++group.movement;
+  };
+  leave_board();
+  ++group.reached[std::size_t(operation.reach)];
+  while ((at = walk(operation, at, &left)) < steps.size() && steps[at].kind == schedule::Kind::meet && left > 0) {
+    operation.board_use = BoardUse::meet;
+    publish_line(operation);
+    operation.published = !lines_come(operation);
+    if (operation.published) break;
+    leave_board();
+    ++at;
+  }
+  if (at == steps.size()) {
+    operation.staged.deliver();
+    operation.exposed = false;
+    operation.staged_early = false;
+    return Entered::complete;
+  }
+  ++unfinished_;
+  group.window.push(&operation);
+  ++group.active;
+  if (operation.plan->meets) group.on_board.push(&operation);
+  begin(operation, at);
+  return entered(operation);
+}
+
+// Whether all lines of what has been published are there, or come while it is worth to wait for them here.
+bool Context::lines_come(const Operation& operation) {
+  Board& board = operation.group->board;
+  const std::uint64_t digest = line_digest(operation);
+  for (int turn = 0; turn <= budget_.spins; ++turn) {
+    const Board::Seen seen = board.look(digest);
+    if (seen != Board::Seen::waiting) return seen == Board::Seen::complete;
+    pause_processor();
+  }
+  return false;
+}
+
+// What became of an operation that went on the common way.
+Context::Entered Context::entered(Operation& operation) {
+  for (int turn = 0; turn <= budget_.spins && operation.board_use != BoardUse::none; ++turn) {
+    pause_processor();
+    poll_board(*operation.group);
+  }
+  if (!operation.done.load(std::memory_order_relaxed) || operation.error) return Entered::under_way;
+  renew_locked(operation);
+  return Entered::complete;
+}
+
+}  // namespace anello::executor
