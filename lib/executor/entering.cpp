@@ -147,7 +147,7 @@ void Context::publish_line(Operation& operation) {
       };
       const Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
       const bool lacks = lacks_regions(operation, own);
-      if (lacks && may_stage_early(operation) && group.staging.apart(staged_bytes(operation))) {
+      if (lacks && may_stage_early(operation) && group.staging.apart(staged_bytes(operation), operation.plans->at(Reach::none)->schedule.staging_comes_back)) {
         stage_early(operation);
         return group.board.publish(&kStaged, sizeof kStaged, digest);
       }

@@ -28,7 +28,6 @@ class PieceFold {
       : operation_(operation), step_(step), from_(from), count_(count), size_(operation.group->size()) {}
 
   void run() {
-    const int me = operation_.group->rank;
     const schedule::Slice into = part_of(step_.into, from_, count_);
     const bool everywhere = step_.into.owner == schedule::kEach;
     // Backwards: the operands that are folded last are the nearest to be stored to.
@@ -37,8 +36,9 @@ class PieceFold {
     if (!everywhere) add(operation_.at(into));
     transport::PieceCopy& copies = operation_.group->context.copies_to_peers();
     const bool shows = step_.shown != schedule::kNotShown;
-    std::byte* const shown = shows ? operation_.at_staging(me, step_.shown + from_) : nullptr;
-    const bool streams = shows && copies.streams();
+    std::byte* const shown = shows ? operation_.at(part_of(twin_of(step_), from_, count_)) : nullptr;
+    // What goes back to a peer lies in this processor's caches.
+    const bool streams = shows && step_.shown_in == schedule::kOwn && copies.streams();
     if (shows && !streams) add(shown);
     if (size_ <= kAbreast && stores_ <= kAbreast && loads_all() && reducer()->reduce_all != nullptr && !reducer()->finishes) {
       fold_abreast();

@@ -19,7 +19,7 @@ void Context::take_staging(Operation& operation) {
   if (staged == 0) return;
   Staging& staging = operation.group->staging;
   operation.staging = staging.at.data();
-  operation.staging_from = staging.take(staged);
+  operation.staging_from = staging.take(staged, operation.plan->schedule.staging_comes_back);
 }
 
 // Up to its first meet, of which the lines tell. Others may not have done with the last call yet, but with all before it.

@@ -28,15 +28,17 @@ struct Staging {
     at.clear();
   }
 
-  // Where this many bytes are taken for the next call, the same on all ranks.
-  std::size_t take(std::size_t wanted) {
-    from = place_of(wanted);
-    to = from + whole_lines(wanted);
-    return from;
+  // Where this many bytes are taken for the next call, the same on all ranks. Those of one whose memory comes back are
+  // always the same, if they can be: they stay in its caches. Others take turns: what a peer has loaded lies in its caches.
+  std::size_t take(std::size_t wanted, bool comes_back) {
+    const std::size_t place = place_of(wanted, comes_back);
+    from = place;
+    to = comes_back ? place : place + whole_lines(wanted);
+    return place;
   }
   // Whether the next call's are none of the last one's, which others may still load.
-  bool apart(std::size_t wanted) const {
-    const std::size_t at_next = place_of(wanted);
+  bool apart(std::size_t wanted, bool comes_back) const {
+    const std::size_t at_next = place_of(wanted, comes_back);
     return at_next >= to || at_next + whole_lines(wanted) <= from;
   }
 
@@ -51,7 +53,10 @@ struct Staging {
 
  private:
   static std::size_t whole_lines(std::size_t wanted) { return (wanted + 63) / 64 * 64; }
-  std::size_t place_of(std::size_t wanted) const { return to + whole_lines(wanted) <= bytes ? to : 0; }
+  std::size_t place_of(std::size_t wanted, bool comes_back) const {
+    if (comes_back && (from == to || whole_lines(wanted) <= from)) return 0;
+    return to + whole_lines(wanted) <= bytes ? to : 0;
+  }
 };
 
 }  // namespace anello::executor

@@ -24,9 +24,10 @@ void Builder::touches_peers(bool inputs, bool outputs) {
   schedule_.peers_outputs = outputs;
 }
 
-void Builder::stages(std::size_t elements) {
+void Builder::stages(std::size_t elements, bool comes_back) {
   if (elements > staging_) throw Error(ANELLO_ERR_INTERNAL, text("algorithm ", schedule_.algorithm, " stages more than there is room for"));
   schedule_.staging = elements;
+  schedule_.staging_comes_back = comes_back;
 }
 
 Slice Builder::resolve(Slice slice) const {
@@ -46,8 +47,8 @@ void Builder::copy(Slice into, Slice from) {
 void Builder::finish(Slice into, Slice from) { add({Kind::finish, false, -1, into, from}); }
 void Builder::exchange(Slice into, Slice from) { add({Kind::exchange, false, -1, into, from}); }
 void Builder::fold(Slice into, Slice from) { add({Kind::fold, false, -1, into, from}); }
-void Builder::fold_staged(Slice into, Slice from, std::size_t staged, std::size_t shown) {
-  add({Kind::fold_staged, false, -1, into, from, staged, shown});
+void Builder::fold_staged(Slice into, Slice from, std::size_t staged, std::size_t shown, int shown_in) {
+  add({Kind::fold_staged, false, -1, into, from, staged, shown, shown_in});
 }
 void Builder::meet() { add({Kind::meet, false, -1, {}, {}}); }
 
@@ -93,7 +94,7 @@ std::string Builder::problem(const Slice& slice, bool is_into, Kind kind) const 
   const bool of_caller = slice.buffer == Buffer::input || slice.buffer == Buffer::output;
   if (slice.buffer == Buffer::staging) {
     if (end(slice) > schedule_.staging) return "a slice past the staging memory";
-    if (slice.owner != kOwn && (kind != Kind::copy || is_into || slice.owner < 0 || slice.owner >= size_))
+    if (slice.owner != kOwn && (kind != (is_into ? Kind::fold_staged : Kind::copy) || slice.owner < 0 || slice.owner >= size_))
       return "a peer's staging in a step that takes none";
     return "";
   }

@@ -37,8 +37,8 @@ class Builder {
   // Of an algorithm over peers' memory: which of their buffers it touches, on whatever rank.
   void touches_peers(bool inputs, bool outputs);
 
-  // Of one over staging memory: how much of it any rank uses.
-  void stages(std::size_t elements);
+  // Of one over staging memory: how much of it any rank uses. comes_back: nobody else is at a rank's when its call is over.
+  void stages(std::size_t elements, bool comes_back = false);
 
   void send(int peer, Slice from);
   void recv(int peer, Slice into);
@@ -48,7 +48,7 @@ class Builder {
   void finish(Slice into, Slice from);
   void exchange(Slice into, Slice from);  // kept with zero elements, too: it still synchronises
   void fold(Slice into, Slice from);      // from: owner kEach
-  void fold_staged(Slice into, Slice from, std::size_t staged, std::size_t shown = kNotShown);
+  void fold_staged(Slice into, Slice from, std::size_t staged, std::size_t shown = kNotShown, int shown_in = kOwn);
   void meet();
 
   // Where the slice lies for this call: itself, or for an input in place the output that holds it. A peer's stays as it

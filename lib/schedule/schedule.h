@@ -102,6 +102,7 @@ struct Schedule {
   std::size_t scratch = 0;                    // elements of each private buffer
   std::size_t accumulator = 0;
   std::size_t staging = 0;                    // alike on all ranks
+  bool staging_comes_back = false;            // each rank's is its own again when its call is over; alike on all ranks
 };
 
 // Which of its lanes leads to peer; lanes.size(): none.

@@ -15,8 +15,8 @@ constexpr std::size_t kAlignBytes = 64;
 // load. Turns matter: what a peer has loaded lately lies in its caches, and storing to it anew must wait for each line.
 class Slots {
  public:
-  // wish: elements of a round.
-  Slots(const Call& call, const Topology& topology, std::size_t parts, std::size_t wish)
+  // wish: elements of a round. most: slots.
+  Slots(const Call& call, const Topology& topology, std::size_t parts, std::size_t wish, std::size_t most = SIZE_MAX)
       : line_(std::max<std::size_t>(kAlignBytes / call.element_bytes, 1)) {
     const std::size_t elements = topology.staging_bytes / call.element_bytes;
     // Two slots at least: one meet a round keeps them apart.
@@ -27,7 +27,7 @@ class Slots {
     else if (round_ > line_)
       round_ -= round_ % line_;
     slot_ = round_ * parts;
-    slots_ = std::min(elements / slot_, (call.count + round_ - 1) / round_);
+    slots_ = std::min({elements / slot_, (call.count + round_ - 1) / round_, most});
   }
   // In all.
   std::size_t elements() const { return slots_ * slot_; }
@@ -87,7 +87,38 @@ void take_results(Builder& steps, const Blocks& blocks, int rank, int size) {
 
 }  // namespace
 
+namespace {
+
+// Between two ranks a result goes back to where what was folded came from: the processor that folds has those lines, and the one
+// that stores to them in the next call had them last.
+Schedule there_and_back(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  Builder steps("staged", call, topology, rank);
+  const int peer = 1 - rank;
+  // One is taken out while the next is there.
+  const Slots slots(call, topology, 1, chunk, 2);
+  steps.stages(slots.elements(), true);
+  std::vector<Blocks> rounds;
+  each_round(call.count, slots, [&](std::size_t turn, Part round) { rounds.emplace_back(round, slots, turn, 2); });
+  for (std::size_t k = 0; k < rounds.size(); ++k) {
+    if (k == 0) {
+      stage_round(steps, rounds[k], rank);
+      steps.meet();
+    }
+    const Part own = rounds[k].of(rank);
+    const Part its = rounds[k].of(peer);
+    const std::size_t place = rounds[k].staged(own).offset;
+    steps.fold_staged(output(own), input(own), place, place, peer);
+    if (k + 1 < rounds.size()) stage_round(steps, rounds[k + 1], rank);
+    steps.meet();
+    steps.copy(output(its), staging(rounds[k].staged(its)));
+  }
+  return std::move(steps).build();
+}
+
+}  // namespace
+
 Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  if (topology.size == 2) return there_and_back(call, topology, rank, chunk);
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 2, chunk);
   steps.stages(slots.elements());

@@ -37,8 +37,8 @@ enum class Kind : std::uint8_t {
   finish,       // into = from divided by the number of ranks where the operation is AVG, rounded to the call's type
   exchange,     // into = all ranks' from, folded in rank order and finished (reductions), or gathered in rank order
   fold,         // into = every rank's from, folded in rank order and finished; into may be every rank's
-  fold_staged,  // into = this rank's from and, of every other rank, its staging at `staged`: folded in rank order, finished; also to the own
-                // staging at `shown`
+  fold_staged,  // into = this rank's from and, of every other rank, its staging at `staged`: folded in rank order, finished; also to the
+                // staging of `shown_in` at `shown`
   meet,         // what comes before it on any rank is done before anything that comes behind it on any rank begins
 };
 // Types: an accumulator slice as `into` takes elements of the call's type and widens them (recv, copy), or adds them
@@ -54,12 +54,13 @@ struct Step {
   Slice into;     // unused: send, meet
   Slice from;     // unused: recv, meet
   std::size_t staged = 0;  // fold_staged
-  std::size_t shown = kNotShown;  // fold_staged: this rank's staging from there on takes the result, too
+  std::size_t shown = kNotShown;  // fold_staged: where staging takes the result, too;
+  int shown_in = kOwn;            // this rank's, or that of a peer
 };
 
 // Where a fold's result is stored beside `into`; no elements: nowhere.
 inline Slice twin_of(const Step& step) {
-  return step.shown == kNotShown ? Slice{} : Slice{Buffer::staging, step.shown, step.into.count};
+  return step.shown == kNotShown ? Slice{} : Slice{Buffer::staging, step.shown, step.into.count, step.shown_in};
 }
 
 inline bool has_peer(Kind kind) { return kind == Kind::send || kind == Kind::recv || kind == Kind::recv_reduce; }

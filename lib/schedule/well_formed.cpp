@@ -15,7 +15,7 @@ class Inspection {
       if (each.peers_inputs != schedules_[0].peers_inputs || each.peers_outputs != schedules_[0].peers_outputs)
         return "ranks disagree on which of their buffers are touched";
     for (const Schedule& each : schedules_)
-      if (each.staging != schedules_[0].staging) return "ranks disagree on how much of their staging is used";
+      if (each.staging != schedules_[0].staging || each.staging_comes_back != schedules_[0].staging_comes_back) return "ranks disagree on how much of their staging is used";
     for (int r = 0; r < calls_.size(); ++r) {
       for (std::uint32_t s = 0; s < schedule(r).steps.size(); ++s)
         if (const std::string what = problem(r, schedule(r).steps[s]); !what.empty())
@@ -53,7 +53,8 @@ class Inspection {
   std::string problem(int rank, const Step& step, const Slice& slice) const {
     if (slice.owner != kOwn && slice.buffer == Buffer::staging) {
       if (slice.owner < 0 || slice.owner >= calls_.size()) return "names a rank that is not there";
-      if (step.kind != Kind::copy || &slice == &step.into) return "cannot touch peers' staging";
+      const bool shows = step.kind == Kind::fold_staged && slice == twin_of(step);
+      if (!shows && (step.kind != Kind::copy || &slice == &step.into)) return "cannot touch peers' staging";
     } else if (slice.owner != kOwn) {
       const bool each = slice.owner == kEach;
       if (slice.owner < kEach || slice.owner >= calls_.size()) return "names a rank that is not there";
