@@ -114,9 +114,10 @@ const std::vector<Rule>& rules() {
       // Over peers' memory the executor cuts, every 256 KiB; larger chunks are what ranks in place set aside at a time.
       {allreduce,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       {allreduce,      memory,   8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, true},
-      {allreduce,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 4 * kKiB + 1},
+      {allreduce,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 2 * kKiB + 512 + 1},
       {allreduce,      memory,   16 * kKiB, 128 * kKiB, "exchange",    64 * kKiB, none, 0, 3, INT_MAX, 0, true},
-      {allreduce,      anywhere, 7 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB},
+      {allreduce,      anywhere, 5 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB},
+      {allreduce,      anywhere, 7 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB, none, 0, 3},
       {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {allreduce,      memory,   kAny,     kAny,      "staged",        128 * kKiB, none, 0, 3, 5, 0, true},
       {allreduce,      memory,   8 * kMiB, kAny,      "staged",        kMiB},
