@@ -40,13 +40,15 @@ struct alignas(2 * kLine) Inbox {
   alignas(kLine) std::atomic<std::uint64_t> handled;
 };
 
-// A rank's part of a board: two slots, used in turn. One cache line carries up to kInlineBytes of payload together
-// with the number that says that it is there; more lies in `payload`.
+// A rank's part of a board: lines used in turn. One cache line carries up to kInlineBytes of payload together with the number
+// that says that it is there; more lies in `payload`, of which there are fewer.
 inline constexpr std::size_t kInlineBytes = 48;
 inline constexpr std::size_t kBoardBytes = 16 * 1024;
+inline constexpr std::uint32_t kBoardLines = 4;
+inline constexpr std::uint32_t kBoardPayloads = 2;
 
 struct alignas(kLine) BoardLine {
-  std::atomic<std::uint32_t> number;  // of the exchange this slot holds, counted from 1; wraps past 0
+  std::atomic<std::uint32_t> number;  // of the exchange that this is of, counted from 1; wraps past 0
   std::uint32_t bytes;
   std::uint64_t digest;
   std::byte data[kInlineBytes];
@@ -61,9 +63,9 @@ struct BoardTouch {
 };
 
 struct alignas(2 * kLine) BoardSlots {
-  BoardLine line[2];
+  BoardLine line[kBoardLines];
   BoardTouch touch;
-  std::byte payload[2][kBoardBytes];
+  std::byte payload[kBoardPayloads][kBoardBytes];
 };
 
 // A ring's control words, each side's on lines of its own. Positions count bytes since the beginning and wrap.

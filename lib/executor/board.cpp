@@ -9,7 +9,7 @@ namespace anello::executor {
 using transport::BoardLine;
 
 Board::Board(const transport::Arena& arena, int index, std::vector<int> local, int rank, std::uint32_t first_number)
-    : arena_(&arena), index_(index), rank_(rank), number_(first_number), local_(std::move(local)) {
+    : arena_(&arena), index_(index), rank_(rank), number_(first_number), seen_(first_number), local_(std::move(local)) {
   for (const int member : local_) {
     slots_.push_back(&arena.board(index, member));
     fences_ = fences_ || arena.fences_for(member);
@@ -56,13 +56,33 @@ void Board::fence() const {
   }
 }
 
-void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest) {
+bool Board::has_room(std::size_t bytes) {
+  if (published_) return false;
+  // Before this one all have left.
+  const std::uint32_t places = bytes > transport::kInlineBytes ? transport::kBoardPayloads : transport::kBoardLines;
+  const std::uint32_t least = number_ + 1 - places;
+  if (static_cast<std::int32_t>(seen_ - least) > 0) return true;
+  if (room_at_ != least) {
+    room_at_ = least;
+    missing_ = 0;
+  }
+  for (; missing_ < int(slots_.size()); ++missing_) {
+    if (missing_ != rank_ && !has_left_before(missing_, least)) return false;
+  }
+  seen_ = least + 1;
+  return true;
+}
+
+void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, int needs) {
   transport::BoardSlots& mine = *slots_[std::size_t(rank_)];
-  BoardLine& line = mine.line[number_ & 1];
-  if (bytes > 0) std::memcpy(bytes <= transport::kInlineBytes ? line.data : mine.payload[number_ & 1], payload, bytes);
+  BoardLine& line = mine.line[number_ % transport::kBoardLines];
+  std::byte* const larger = mine.payload[number_ % transport::kBoardPayloads];
+  if (bytes > 0) std::memcpy(bytes <= transport::kInlineBytes ? line.data : larger, payload, bytes);
   line.bytes = static_cast<std::uint32_t>(bytes);
   line.digest = digest;
   line.number.store(number_, std::memory_order_release);
+  needs_ = needs;
+  published_ = true;
   missing_ = 0;
   fence();
   for (std::size_t peer = 0; peer < local_.size(); ++peer) {
@@ -71,22 +91,33 @@ void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t d
 }
 
 Board::Seen Board::look(std::uint64_t digest) {
-  for (; missing_ < int(slots_.size()); ++missing_) {
+  if (needs_ == kNobody) return Seen::complete;
+  const int last = needs_ == kAll ? int(slots_.size()) - 1 : needs_;
+  if (needs_ != kAll) missing_ = needs_;
+  for (; missing_ <= last; ++missing_) {
     if (missing_ == rank_) continue;  // the others are loading it now
-    const BoardLine& line = slots_[std::size_t(missing_)]->line[number_ & 1];
-    if (line.number.load(std::memory_order_acquire) != number_) return Seen::waiting;
-    if (line.digest != digest) return Seen::mismatch;
+    if (!has_come(missing_, number_)) return Seen::waiting;
+    if (line_of(missing_, number_).digest != digest) return Seen::mismatch;
   }
   return Seen::complete;
 }
 
-bool Board::has_come(int rank) const {
-  return slots_[std::size_t(rank)]->line[number_ & 1].number.load(std::memory_order_acquire) == number_;
+void Board::finish() {
+  ++number_;
+  if (needs_ == kAll) seen_ = number_;
+  published_ = false;
+  room_at_ = number_;  // no exchange that room is asked for
+}
+
+bool Board::awaits(int rank) const {
+  if (rank == rank_) return false;
+  if (published_) return (needs_ == kAll || needs_ == rank) && !has_come(rank, number_);
+  return room_at_ != number_ && static_cast<std::int32_t>(seen_ - room_at_) <= 0 && !has_left_before(rank, room_at_);
 }
 
 const std::byte* Board::payload(int rank, std::size_t bytes) const {
-  const transport::BoardSlots& slots = *slots_[std::size_t(rank)];
-  return bytes <= transport::kInlineBytes ? slots.line[number_ & 1].data : slots.payload[number_ & 1];
+  if (bytes <= transport::kInlineBytes) return line_of(rank, number_).data;
+  return slots_[std::size_t(rank)]->payload[number_ % transport::kBoardPayloads];
 }
 
 }  // namespace anello::executor

@@ -1,7 +1,8 @@
 #pragma once
-// One exchange at a time over a communicator's board: every rank writes its payload and a number on its own line, reads
-// all lines once they carry that number, and folds them in rank order. Two slots in turn need no second
-// synchronisation: who writes number n + 2 has seen all lines of n + 1, whose writers had read all of n.
+// One exchange at a time over a communicator's board: every rank writes its payload and a number on its own line, and reads the
+// lines that it needs once they carry that number. Lines in turn need no second synchronisation: who writes number n + k, of k
+// places, has seen all lines of n + 1, whose writers had left n. So who needs nobody's line (the root of a broadcast) goes on at
+// once, some exchanges ahead of the others; as far as there are lines, and with a larger payload by one.
 #include "transports/arena.h"
 
 #include <cstdint>
@@ -21,21 +22,24 @@ class Board {
   // Largest payload of one rank.
   static constexpr std::size_t capacity() { return transport::kBoardBytes; }
 
-  // Writes this rank's line for the next exchange and wakes who sleeps. Requires: the previous one is complete here.
-  void publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest);
+  // Whether all ranks have left the exchange whose place on the board this rank's next payload takes.
+  bool has_room(std::size_t bytes);
+  // Whose lines a rank needs: all, nobody's, or one rank's.
+  static constexpr int kAll = -1, kNobody = -2;
+  // Writes this rank's line for the next exchange and wakes who sleeps. Requires: there is room.
+  void publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, int needs = kAll);
 
   enum class Seen { waiting, complete, mismatch };
-  // Whether all lines of the published exchange are there, and agree on the digest.
+  // Whether the needed lines of the published exchange are there, and agree on the digest.
   Seen look(std::uint64_t digest);
-  // First rank whose line has not come; -1 when all have.
-  int awaited() const { return missing_ < int(slots_.size()) ? missing_ : -1; }
-  bool has_come(int rank) const;
+  // Whether it takes a rank's line to go on: to see it, or for room.
+  bool awaits(int rank) const;
 
-  // Payload of a rank in the complete exchange, and how much it is.
+  // Payload of a needed rank in the complete exchange, and how much it is.
   const std::byte* payload(int rank, std::size_t bytes) const;
-  std::size_t payload_bytes(int rank) const { return slots_[std::size_t(rank)]->line[number_ & 1].bytes; }
+  std::size_t payload_bytes(int rank) const { return line_of(rank, number_).bytes; }
   // Leaves the exchange: the next may be published.
-  void finish() { ++number_; }
+  void finish();
 
   // Peers' memory. Between begin_touching and end_touching this rank may be at the buffers that the others have announced
   // for the operation. False, and it may not: one of them has ended it with an error. Asked again between pieces.
@@ -49,6 +53,17 @@ class Board {
  private:
   // Never 0, which stands for no operation.
   static std::uint64_t name_of(std::uint32_t sequence) { return std::uint64_t{sequence} + 1; }
+  const transport::BoardLine& line_of(int rank, std::uint32_t number) const {
+    return slots_[std::size_t(rank)]->line[number % transport::kBoardLines];
+  }
+  bool has_come(int rank, std::uint32_t number) const {
+    return line_of(rank, number).number.load(std::memory_order_acquire) == number;
+  }
+  // The rank has written that line, and perhaps, by now, the next one in its place: further ahead it cannot be.
+  bool has_left_before(int rank, std::uint32_t number) const {
+    const std::uint32_t there = line_of(rank, number).number.load(std::memory_order_acquire);
+    return there == number || there == number + transport::kBoardLines;
+  }
   void fence() const;
   transport::BoardTouch& own() const { return slots_[std::size_t(rank_)]->touch; }
 
@@ -56,8 +71,12 @@ class Board {
   int index_ = -1;
   int rank_ = -1;
   std::uint32_t number_ = 1;  // of the exchange being done or the next one
+  std::uint32_t seen_ = 1;    // all ranks have come to every exchange before this one
+  std::uint32_t room_at_ = 0; // to which all must have come, for room
+  int needs_ = kAll;
+  bool published_ = false;
   bool fences_ = false;       // some rank does not make others' stores visible before it looks (store_barrier.h)
-  int missing_ = 0;           // lines of ranks below it have come
+  int missing_ = 0;           // of what is looked for, lines of ranks below it have come
   std::vector<int> local_;
   std::vector<transport::BoardSlots*> slots_;
 };

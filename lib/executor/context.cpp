@@ -80,6 +80,9 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
     const auto me = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
     group = std::make_unique<Group>(*this, id, ranks, static_cast<int>(me), std::move(board), first_sequence);
     groups_[id] = group.get();
+    // The first call that has to wait allocates nothing, either.
+    on_boards_.reserve(groups_.size());
+    working_.reserve(groups_.size());
     last_group_ = group.get();
     for (Flow& flow : group->flows) {
       const int world = group->ranks[std::size_t(flow.peer)];

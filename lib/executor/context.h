@@ -148,6 +148,7 @@ class Context {
   void number(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   void enter(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   void queue(Operation& operation);
+  bool room_comes(Board& board, std::size_t bytes) const;
   bool lines_come(const Operation& operation);
   Entered entered(Operation& operation);
   void push_routes(const Operation& operation);
@@ -157,6 +158,7 @@ class Context {
   static constexpr std::uint32_t kNotTold = ~std::uint32_t{0};
   static std::uint64_t line_digest(const Operation& operation);
   void poll_board(Group& group);
+  static std::size_t line_bytes(const Operation& operation);
   void take_plain(Operation& operation);
   std::uint32_t told_by_lines(Operation& operation);
   void publish_line(Operation& operation);

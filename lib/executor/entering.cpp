@@ -48,8 +48,10 @@ void each_buffer(const Operation& operation, std::size_t rank, Visit&& visit) {
   if (operation.plans->peers_outputs && said.output.address != 0) visit(said.output);
 }
 
-// Whether a rank's line, in the place of an announcement, may be its payload: none is as short as an announcement.
+// Whether a rank's line, in the place of an announcement, may be its payload: every rank has one, and none is as short as an
+// announcement.
 bool may_publish_payload(const Operation& operation) {
+  if (operation.kind == ANELLO_BROADCAST || operation.kind == ANELLO_SCATTER) return false;
   if (operation.group->by_address || !operation.plans->may_exchange_at_once()) return false;
   const schedule::Step& step = operation.plans->at(Reach::none)->schedule.steps[0];
   return step.from.count * operation.element_bytes > sizeof(Announced);
@@ -112,11 +114,11 @@ void Context::poll_board(Group& group) {
   group.polling_board = true;
   Operation* operation;
   while ((operation = group.on_board.front()) != nullptr && operation->board_use != BoardUse::none) {
-    if (!operation->published) {
+    if (!operation->published && group.board.has_room(line_bytes(*operation))) {
       operation->published = true;
       publish_line(*operation);
     }
-    const Board::Seen seen = group.board.look(line_digest(*operation));
+    const Board::Seen seen = operation->published ? group.board.look(line_digest(*operation)) : Board::Seen::waiting;
     if (seen != Board::Seen::complete) {
       if (seen == Board::Seen::mismatch) suspect(group, operation->sequence);
       if (std::find(on_boards_.begin(), on_boards_.end(), &group) == on_boards_.end()) on_boards_.push_back(&group);
@@ -131,13 +133,25 @@ void Context::poll_board(Group& group) {
   on_boards_.erase(std::remove(on_boards_.begin(), on_boards_.end(), &group), on_boards_.end());
 }
 
+// Of its next line, at most.
+std::size_t Context::line_bytes(const Operation& operation) {
+  const auto payload = [&](const Plan& plan) { return plan.schedule.steps[0].from.count * operation.element_bytes; };
+  switch (operation.board_use) {
+    case BoardUse::exchange: return payload(*operation.plan);
+    case BoardUse::announce:
+      return may_publish_payload(operation) ? payload(*operation.plans->at(Reach::none)) : sizeof(Announced);
+    case BoardUse::settle: return sizeof(Lacking);
+    default: return transport::kInlineBytes;
+  }
+}
+
 void Context::publish_line(Operation& operation) {
   Group& group = *operation.group;
   const std::uint64_t digest = line_digest(operation);
   switch (operation.board_use) {
     case BoardUse::exchange: {
       const schedule::Step& step = operation.plan->schedule.steps[0];
-      return group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, digest);
+      return group.board.publish(operation.at(step.from), line_bytes(operation), digest, lines_needed(group, operation));
     }
     case BoardUse::announce: {
       const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {

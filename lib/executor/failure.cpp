@@ -59,9 +59,9 @@ std::string Context::waits_for(const Operation& operation) const {
     add("a message from ", operation.peer);
   } else if (operation.state == Operation::State::queued) {
     return "earlier operations of this communicator";
-  } else if (operation.board_use != BoardUse::none && operation.published) {
+  } else if (operation.is_on_board()) {
     for (int peer = 0; peer < group.size(); ++peer) {
-      if (!group.board.has_come(peer)) add("", peer);
+      if (group.board.awaits(peer)) add("", peer);
     }
   } else {
     for (const RunLane& lane : operation.run.lanes) {

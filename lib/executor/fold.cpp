@@ -43,6 +43,17 @@ void reduce_lines(Operation& operation, std::byte* into, int last, int size, Lin
 
 }  // namespace
 
+int lines_needed(const Group& group, const Operation& operation) {
+  const bool root = operation.peer == group.rank;
+  switch (operation.kind) {
+    case ANELLO_BROADCAST:
+    case ANELLO_SCATTER: return root ? Board::kNobody : operation.peer;
+    case ANELLO_REDUCE:
+    case ANELLO_GATHER: return root ? Board::kAll : Board::kNobody;
+    default: return Board::kAll;
+  }
+}
+
 void fold_lines(const Group& group, Operation& operation) {
   const schedule::Step& step = operation.plan->schedule.steps[0];
   if (step.into.count == 0) return;
@@ -80,6 +91,9 @@ void fold_lines(const Group& group, Operation& operation) {
     case Collective::allgather:
     case Collective::gather: return take(line);
     case Collective::alltoall: return take(own_part);
+    case Collective::broadcast:
+      if (rank != operation.peer) take_one(into, line(operation.peer));
+      return;
     case Collective::scatter: take_one(into, own_part(operation.peer)); return;
     case Collective::allreduce:
     case Collective::reduce: return reduce_lines(operation, into, size - 1, size, line);

@@ -3,7 +3,10 @@
 
 namespace anello::executor {
 
-// What an exchange step makes of the board's lines, all of which have come: this rank's result. Reductions go in rank
+// Of a call that is an exchange: whose lines this rank needs for it (Board::publish).
+int lines_needed(const Group& group, const Operation& operation);
+
+// What an exchange step makes of the board's lines, which have come as far as needed: this rank's result. Reductions go in rank
 // order with one rounding.
 void fold_lines(const Group& group, Operation& operation);
 

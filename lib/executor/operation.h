@@ -158,6 +158,8 @@ struct Operation {
 
   // Where this rank's input really is.
   const std::byte* own_input() const { return input_inside ? output + input_at : input; }
+  // Whether it is its turn there, and it waits for something.
+  bool is_on_board() const;
   bool announces() const { return plans != nullptr && plans->announces(); }
 
   // Messages

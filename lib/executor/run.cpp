@@ -115,9 +115,12 @@ void start_ready(Operation& operation) {
 
 namespace {
 
+// All of it at once: a call like this one allocates nothing, whichever way it goes.
 void take_memory(Operation& operation) {
   const schedule::Schedule& schedule = operation.plan->schedule;
   Run& run = operation.run;
+  run.waits.reserve(schedule.steps.size());
+  run.ready.reserve(schedule.steps.size());
   if (run.scratch.size() < schedule.scratch * operation.element_bytes) {
     run.scratch.resize(schedule.scratch * operation.element_bytes);
   }
@@ -171,9 +174,9 @@ void begin(Operation& operation, std::uint32_t first) {
   const schedule::Schedule& schedule = operation.plan->schedule;
   Run& run = operation.run;
   operation.state = Operation::State::active;
+  take_memory(operation);
   run.waits.assign(schedule.waits.begin(), schedule.waits.end());
   run.unfinished = static_cast<std::uint32_t>(schedule.steps.size()) - first;
-  take_memory(operation);
   open_lanes(operation);
   run.ready.clear();
   run.starting = false;
@@ -351,7 +354,7 @@ bool lacks(const RunLane& lane) {
 
 bool needs(const Operation& operation, int peer) {
   if (is_message(operation.kind)) return operation.peer == peer;
-  if (operation.board_use != BoardUse::none && operation.published) return !operation.group->board.has_come(peer);
+  if (operation.is_on_board()) return operation.group->board.awaits(peer);
   // What is queued is looked at once it is under way: all it needs may have come already.
   if (operation.state != Operation::State::active) return false;
   for (const RunLane& lane : operation.run.lanes) {

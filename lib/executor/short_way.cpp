@@ -9,9 +9,11 @@ namespace anello::executor {
 Context::Entered Context::exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
   if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
-  number(operation, record, digest);
   const schedule::Step& step = operation.plan->schedule.steps[0];
-  group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, operation.digest);
+  const std::size_t bytes = step.from.count * operation.element_bytes;
+  if (!room_comes(group.board, bytes)) return Entered::not_begun;
+  number(operation, record, digest);
+  group.board.publish(operation.at(step.from), bytes, operation.digest, lines_needed(group, operation));
   group.ledger.note(record);  // while the line is on its way
   for (int turn = 0; turn <= budget_.spins; ++turn) {
     const Board::Seen seen = group.board.look(operation.digest);
@@ -35,9 +37,10 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
 Context::Entered Context::walk_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
   if (!group.idle() || group.error || unfinished_ > 0 || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
+  operation.board_use = BoardUse::announce;
+  if (!room_comes(group.board, line_bytes(operation))) return Entered::not_begun;
   const kernels::DefaultFloats floats;
   number(operation, record, digest);
-  operation.board_use = BoardUse::announce;
   publish_line(operation);
   group.ledger.note(record);
   std::uint32_t at = lines_come(operation) ? told_by_lines(operation) : kNotTold;
@@ -78,6 +81,15 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   if (operation.plan->meets) group.on_board.push(&operation);
   begin(operation, at);
   return entered(operation);
+}
+
+// Whether the board has room for the next line, or will have while it is worth to wait for it here.
+bool Context::room_comes(Board& board, std::size_t bytes) const {
+  for (int turn = 0; turn <= budget_.spins; ++turn) {
+    if (board.has_room(bytes)) return true;
+    pause_processor();
+  }
+  return false;
 }
 
 // Whether all lines of what has been published are there, or come while it is worth to wait for them here.

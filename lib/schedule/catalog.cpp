@@ -82,6 +82,7 @@ const std::vector<Algorithm>& catalog() {
       {"dissemination", allreduce, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", allreduce, one_rank, alone, "one rank: a copy"},
 
+      {"exchange", broadcast, on_board, exchange, "every rank reads the root's payload on the board"},
       {"direct", broadcast, reads_peers, direct_broadcast, "every rank reads the root's buffer"},
       {"staged", broadcast, stages, staged_broadcast, "the root copies to staging memory, all others from it"},
       {"hierarchical", broadcast, moves_between_hosts, hierarchical_broadcast,

@@ -139,6 +139,7 @@ const std::vector<Rule>& rules() {
       {broadcast,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       // To announce buffers is to meet: who sends or receives by messages need not wait for the others.
       {broadcast,      memory,   128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {broadcast,      memory,   2 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 16 * kKiB + 1},
       {broadcast,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 64 * kKiB},
       {broadcast,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 256 * kKiB + 1},
@@ -190,7 +191,7 @@ const std::vector<Rule>& rules() {
 
       {scatter,        anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       {scatter,        memory,   8 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, true},
-      {scatter,        anywhere, 8 * kKiB, kAny,      "exchange",      64 * kKiB},
+      {scatter,        anywhere, 2 * kKiB, kAny,      "exchange",      64 * kKiB},
       {scatter,        anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {scatter,        anywhere, 64 * kKiB, kAny,     "tree",          64 * kKiB},
       {scatter,        anywhere, kAny,     kAny,      "direct",        64 * kKiB},

@@ -12,9 +12,9 @@ void add_exchange(Totals& totals, const Call& call, int size, int rank, const St
   const std::size_t into = step.into.count;
   if (into == 0) return;
   if (!reduces(call.collective)) {
-    // Of a result with a part for each rank all but the own one; a scatter's only part.
-    totals.received += call.collective == Collective::scatter ? (rank == call.root ? 0 : into)
-                                                              : into - into / static_cast<std::size_t>(size);
+    // Of a result with a part for each rank all but the own one; all that a root gives.
+    const bool from_root = call.collective == Collective::scatter || call.collective == Collective::broadcast;
+    totals.received += from_root ? (rank == call.root ? 0 : into) : into - into / static_cast<std::size_t>(size);
     return;
   }
   const int others = is_prefix(call.collective) ? rank : size - 1;  // whose operands are folded

@@ -69,7 +69,8 @@ TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::allreduce, 1 << 20), network(4)) == "ring");
   CHECK(chosen(floats(Collective::allreduce, 0), network(4)) == "dissemination");
   CHECK(chosen(floats(Collective::allreduce, 0), meeting(4)) == "exchange");
-  CHECK(chosen(floats(Collective::broadcast, 1), meeting(4)) == "tree");
+  CHECK(chosen(floats(Collective::broadcast, 1), meeting(4)) == "exchange");
+  CHECK(chosen(floats(Collective::broadcast, 1024), meeting(4)) == "tree");
   CHECK(chosen(floats(Collective::barrier, 0), meeting(4)) == "exchange");
   CHECK(chosen(floats(Collective::barrier, 0), network(4)) == "dissemination");
   CHECK(chosen(floats(Collective::allreduce, 5), meeting(1)) == "alone");
@@ -242,7 +243,7 @@ TEST_CASE("why_not names what is wrong with a wish and what there is") {
   CHECK(why_not({"allreduce:ring,broadcast:tree", 0}) == "");
   CHECK(why_not({"rign", 0}).find("'rign'") != std::string::npos);
   CHECK(why_not({"rign", 0}).find("doubling") != std::string::npos);
-  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has direct, staged, hierarchical, tree") != std::string::npos);
+  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has exchange, direct, staged, hierarchical, tree") != std::string::npos);
   CHECK(why_not({"allredcue:ring", 0}).find("'allredcue' is no collective") != std::string::npos);
   CHECK(why_not({"ring,", 0}) == "");
 }

@@ -72,7 +72,7 @@ TEST_CASE("a line that is wrong is named, with what it should be") {
   CHECK_THAT(line_3("allreduce memory none 2 9 8 exchange auto"), Catch::Contains("the lower number comes first"));
   CHECK_THAT(line_3("allreduce memory none 2 0 8K exchange auto"), Catch::Contains("'8K' is no number of bytes"));
   CHECK_THAT(line_3("allreduce memory none 2 0 99999999999999999999999 exchange auto"), Catch::Contains("no number of bytes"));
-  CHECK_THAT(line_3("broadcast memory none 2 0 8 ring auto"), Catch::Contains("broadcast has no algorithm 'ring'; it has direct"));
+  CHECK_THAT(line_3("broadcast memory none 2 0 8 ring auto"), Catch::Contains("broadcast has no algorithm 'ring'; it has exchange, direct"));
   CHECK_THAT(line_3("broadcast memory none 2 0 8 tree big"), Catch::Contains("'big'"));
   CHECK_THAT(refusal(kHead + "\n# nothing\nallreduce\n"), Catch::Contains("line 5"));
   CHECK_THAT(refusal(kHead + std::string(kMostTuningBytes, '#')), Catch::Contains("at most 32768"));

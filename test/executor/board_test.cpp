@@ -1,0 +1,118 @@
+// Exchanges over a board, a step of one rank at a time in random order: nothing waits, so that every interleaving can come.
+#include "control/transport_kind.h"
+#include "executor/board.h"
+#include "executor/local_jobs.h"
+
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <cstring>
+#include <random>
+#include <vector>
+
+using namespace anello;
+using namespace anello::test;
+using executor::Board;
+
+namespace {
+
+constexpr int kSize = 3;
+
+// What all ranks know of one exchange.
+struct Exchange {
+  std::size_t bytes = 0;
+  int root = 0;
+  enum class Kind { all, from_root, to_root } kind = Kind::all;
+
+  int needs(int rank) const {
+    if (kind == Kind::all) return Board::kAll;
+    if (kind == Kind::to_root) return rank == root ? Board::kAll : Board::kNobody;
+    return rank == root ? Board::kNobody : root;
+  }
+};
+
+std::vector<std::byte> payload_of(int rank, std::size_t exchange, std::size_t bytes) {
+  return std::vector<std::byte>(bytes, std::byte(1 + (rank * 101 + int(exchange) * 7) % 251));
+}
+
+struct Rank {
+  Board board;
+  int rank;
+  std::size_t at = 0;
+  bool published = false;
+
+  // One step, if there is one that can be done. False: what it read is wrong.
+  bool step(const std::vector<Exchange>& exchanges) {
+    const Exchange& now = exchanges[at];
+    const std::uint64_t digest = at * 31 + 1;
+    if (!published) {
+      if (!board.has_room(now.bytes)) return true;
+      board.publish(payload_of(rank, at, now.bytes).data(), now.bytes, digest, now.needs(rank));
+      published = true;
+      return true;
+    }
+    const Board::Seen seen = board.look(digest);
+    if (seen != Board::Seen::complete) return seen == Board::Seen::waiting;
+    for (int peer = 0; peer < kSize; ++peer) {
+      const int needs = now.needs(rank);
+      if (peer == rank || (needs != Board::kAll && needs != peer)) continue;
+      const auto right = payload_of(peer, at, now.bytes);
+      if (board.payload_bytes(peer) != now.bytes || std::memcmp(board.payload(peer, now.bytes), right.data(), now.bytes) != 0) return false;
+    }
+    board.finish();
+    published = false;
+    ++at;
+    return true;
+  }
+};
+
+// How far some rank got ahead of another one, or -1 where one read what was not meant for it.
+int furthest(const std::vector<Exchange>& exchanges, unsigned seed) {
+  LocalJobs jobs(kSize, control::bit::shm);
+  std::vector<Rank> ranks;
+  // Close to where the numbers wrap.
+  for (int r = 0; r < kSize; ++r) ranks.push_back({Board(jobs.arena(r), 0, {0, 1, 2}, r, 0xfffffff0u), r});
+  std::mt19937 random(seed);
+  int lead = 0;
+  for (;;) {
+    int least = int(exchanges.size()), most = 0;
+    for (const Rank& each : ranks) {
+      least = std::min(least, int(each.at));
+      most = std::max(most, int(each.at));
+    }
+    lead = std::max(lead, most - least);
+    if (least == int(exchanges.size())) return lead;
+    // Now and then one rank stays behind for long.
+    const unsigned sleeper = random() % 64 < 60 ? seed % kSize : kSize;
+    Rank& next = ranks[random() % kSize];
+    if (next.at == exchanges.size() || (unsigned(next.rank) == sleeper && least != int(next.at))) continue;
+    if (unsigned(next.rank) == sleeper && random() % 16 != 0) continue;
+    if (!next.step(exchanges)) return -1;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("exchanges over a board give every rank what it needs, whoever gets ahead") {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed * 7919);
+    std::vector<Exchange> exchanges(120);
+    for (Exchange& each : exchanges) {
+      constexpr std::array<std::size_t, 5> kBytes{0, 8, transport::kInlineBytes, transport::kInlineBytes + 1, 3000};
+      each = {kBytes[random() % kBytes.size()], int(random() % kSize), Exchange::Kind(random() % 3)};
+    }
+    INFO("seed " << seed);
+    REQUIRE(furthest(exchanges, seed) >= 0);
+  }
+}
+
+TEST_CASE("who needs nobody's line gets as far ahead as there are places, and no further") {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    const std::vector<Exchange> small(60, {8, 0, Exchange::Kind::from_root});
+    CHECK(furthest(small, 3 * seed + 1) == int(transport::kBoardLines));
+    const std::vector<Exchange> large(60, {500, 0, Exchange::Kind::from_root});
+    CHECK(furthest(large, 3 * seed + 1) == int(transport::kBoardPayloads));
+    const std::vector<Exchange> everybody(60, {8, 0, Exchange::Kind::all});
+    CHECK(furthest(everybody, 3 * seed + 1) == 1);
+  }
+}
