@@ -56,8 +56,7 @@ void Board::fence() const {
   }
 }
 
-bool Board::has_room(std::size_t bytes) {
-  if (published_) return false;
+bool Board::looks_for_room(std::size_t bytes) {
   // Before this one all have left.
   const std::uint32_t places = bytes > transport::kInlineBytes ? transport::kBoardPayloads : transport::kBoardLines;
   const std::uint32_t least = number_ + 1 - places;

@@ -23,7 +23,7 @@ class Board {
   static constexpr std::size_t capacity() { return transport::kBoardBytes; }
 
   // Whether all ranks have left the exchange whose place on the board this rank's next payload takes.
-  bool has_room(std::size_t bytes);
+  bool has_room(std::size_t bytes) { return seen_ == number_ || looks_for_room(bytes); }
   // Whose lines a rank needs: all, nobody's, or one rank's.
   static constexpr int kAll = -1, kNobody = -2;
   // Writes this rank's line for the next exchange and wakes who sleeps. Requires: there is room.
@@ -64,6 +64,7 @@ class Board {
     const std::uint32_t there = line_of(rank, number).number.load(std::memory_order_acquire);
     return there == number || there == number + transport::kBoardLines;
   }
+  bool looks_for_room(std::size_t bytes);
   void fence() const;
   transport::BoardTouch& own() const { return slots_[std::size_t(rank_)]->touch; }
 

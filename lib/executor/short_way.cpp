@@ -11,7 +11,7 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
   if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
   const schedule::Step& step = operation.plan->schedule.steps[0];
   const std::size_t bytes = step.from.count * operation.element_bytes;
-  if (!room_comes(group.board, bytes)) return Entered::not_begun;
+  if (!group.board.has_room(bytes) && !room_comes(group.board, bytes)) return Entered::not_begun;
   number(operation, record, digest);
   group.board.publish(operation.at(step.from), bytes, operation.digest, lines_needed(group, operation));
   group.ledger.note(record);  // while the line is on its way
