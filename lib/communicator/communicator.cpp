@@ -407,7 +407,7 @@ bool Communicator::enter_last(Operation** under_way) {
     } else if (operation->plan->is_exchange) {
       done = context_->exchange_now(*operation, last_.record, last_.digest);
     }
-    if (done == Entered::not_begun) context_->enter_now(*operation, last_.record, last_.digest);
+    if (done == Entered::not_begun) done = context_->enter_now(*operation, last_.record, last_.digest);
   } catch (...) {
     // Half entered, for want of memory: nobody can go on with it, and the others wait.
     last_.under_way = nullptr;

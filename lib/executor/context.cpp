@@ -280,12 +280,13 @@ void Context::push_routes(const Operation& operation) {
   }
 }
 
-void Context::enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
+Context::Entered Context::enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   const kernels::DefaultFloats floats;
   enter(operation, record, digest);
   ++unfinished_;
   queue(operation);
   push_routes(operation);
+  return ended_well(operation);
 }
 
 void Context::post(Operation& operation, control::CallRecord& record) {

@@ -55,8 +55,8 @@ class Context {
   Entered exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // The same for one whose ranks announce their buffers, as far as it needs nothing but the board and their memory.
   Entered walk_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
-  // Any other blocking collective, or one of these that has not begun: enters it. Somebody has to wait for it.
-  void enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
+  // Any other blocking collective, or one of these that has not begun: enters it.
+  Entered enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // The lock if nobody has it and nobody drives; else empty.
   std::unique_lock<std::mutex> try_lock();
   Operation* acquire_locked(Group& group);
@@ -151,6 +151,7 @@ class Context {
   bool room_comes(Board& board, std::size_t bytes) const;
   bool lines_come(const Operation& operation);
   Entered entered(Operation& operation);
+  Entered ended_well(Operation& operation);
   void push_routes(const Operation& operation);
   void start(Operation& operation);
 

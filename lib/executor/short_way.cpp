@@ -110,6 +110,10 @@ Context::Entered Context::entered(Operation& operation) {
     pause_processor();
     poll_board(*operation.group);
   }
+  return ended_well(operation);
+}
+
+Context::Entered Context::ended_well(Operation& operation) {
   if (!operation.done.load(std::memory_order_relaxed) || operation.error) return Entered::under_way;
   renew_locked(operation);
   return Entered::complete;

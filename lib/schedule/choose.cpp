@@ -151,6 +151,7 @@ const std::vector<Rule>& rules() {
       {allgather,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allgather,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {allgather,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
+      {allgather,      memory,   256 * kKiB, kAny,    "staged",        512 * kKiB, none, 8 * kKiB + 1, 2, 2},
       {allgather,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 16 * kKiB, 3},
       {allgather,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {allgather,      network,  kAny,     kAny,      "ring",          128 * kKiB},
@@ -200,8 +201,7 @@ const std::vector<Rule>& rules() {
       {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, store, kKiB + 1},
       {alltoall,       anywhere, 8 * kKiB, 64 * kKiB, "exchange",      256 * kKiB},
       {alltoall,       anywhere, 0,        kAny,      "dissemination", 256 * kKiB},
-      {alltoall,       memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 16 * kKiB + 1, 2, 2},
-      {alltoall,       memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 256 * kKiB, 3},
+      {alltoall,       memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 16 * kKiB + 1},
       {alltoall,       anywhere, kAny,     kAny,      "pairwise",      256 * kKiB},
 
       {scan,           anywhere, kAny,     kAny,      "alone",         64 * kKiB},
