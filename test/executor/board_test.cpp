@@ -5,8 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <random>
 #include <vector>
 
@@ -57,7 +57,8 @@ struct Rank {
       const int needs = now.needs(rank);
       if (peer == rank || (needs != Board::kAll && needs != peer)) continue;
       const auto right = payload_of(peer, at, now.bytes);
-      if (board.payload_bytes(peer) != now.bytes || std::memcmp(board.payload(peer, now.bytes), right.data(), now.bytes) != 0) return false;
+      const std::byte* const got = board.payload(peer, now.bytes);
+      if (board.payload_bytes(peer) != now.bytes || !std::equal(right.begin(), right.end(), got)) return false;
     }
     board.finish();
     published = false;
