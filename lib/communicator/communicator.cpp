@@ -31,10 +31,10 @@ namespace {
 
 constexpr std::uint64_t kWholeJob = 1;
 
-// Exchanges on a board are numbered from here on; 0 is what a fresh board's lines say.
+// Exchanges on a board are numbered from here on. 0 is what a fresh board's lines say: none of the first ones.
 std::uint32_t first_exchange(std::int64_t first_sequence) {
   const auto number = static_cast<std::uint32_t>(first_sequence + 1);
-  return number == 0 ? 1 : number;
+  return number == 0 || number > UINT32_MAX - transport::kBoardLines ? 1 : number;
 }
 
 // All ranks read the same of rank 0's and so find the same, errors too. Throws Error.
@@ -273,7 +273,8 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   operation.count = asked.count;
   if (kind_is_varying(call.kind)) asked.varying = varying_of(call, rank(), size(), in_place);
   operation.plans = plans(asked);
-  operation.placed = {};
+  operation.placed = 0;
+  operation.mappings.clear();
   operation.plan = operation.plans->at(schedule::Reach::none);
   if (operation.announces()) expose(operation, asked);
 

@@ -56,29 +56,36 @@ void Board::fence() const {
   }
 }
 
-bool Board::looks_for_room(std::size_t bytes) {
-  // Before this one all have left.
-  const std::uint32_t places = bytes > transport::kInlineBytes ? transport::kBoardPayloads : transport::kBoardLines;
-  const std::uint32_t least = number_ + 1 - places;
-  if (static_cast<std::int32_t>(seen_ - least) > 0) return true;
-  if (room_at_ != least) {
-    room_at_ = least;
-    missing_ = 0;
+// Lines of all exchanges before `end`.
+Board::Seen Board::look_behind(std::uint32_t end) {
+  for (; static_cast<std::int32_t>(seen_ - end) < 0; ++seen_, behind_ = 0) {
+    for (; behind_ < int(slots_.size()); ++behind_) {
+      if (behind_ == rank_) continue;
+      if (!has_come(behind_, seen_)) return Seen::waiting;
+      if (line_of(behind_, seen_).digest != own_[seen_ % own_.size()].digest) return Seen::mismatch;
+    }
   }
-  for (; missing_ < int(slots_.size()); ++missing_) {
-    if (missing_ != rank_ && !has_left_before(missing_, least)) return false;
-  }
-  seen_ = least + 1;
-  return true;
+  return Seen::complete;
 }
 
-void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, int needs) {
+std::optional<std::uint32_t> Board::disagreed() const {
+  for (std::uint32_t number = seen_; number != number_; ++number) {
+    const Own& own = own_[number % own_.size()];
+    for (int rank = 0; rank < int(slots_.size()); ++rank) {
+      if (rank != rank_ && has_come(rank, number) && line_of(rank, number).digest != own.digest) return own.sequence;
+    }
+  }
+  return std::nullopt;
+}
+
+void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence, int needs) {
   transport::BoardSlots& mine = *slots_[std::size_t(rank_)];
   BoardLine& line = mine.line[number_ % transport::kBoardLines];
   std::byte* const larger = mine.payload[number_ % transport::kBoardPayloads];
   if (bytes > 0) std::memcpy(bytes <= transport::kInlineBytes ? line.data : larger, payload, bytes);
   line.bytes = static_cast<std::uint32_t>(bytes);
   line.digest = digest;
+  own_[number_ % own_.size()] = {digest, sequence};
   line.number.store(number_, std::memory_order_release);
   needs_ = needs;
   published_ = true;
@@ -103,15 +110,17 @@ Board::Seen Board::look(std::uint64_t digest) {
 
 void Board::finish() {
   ++number_;
-  if (needs_ == kAll) seen_ = number_;
+  if (needs_ == kAll) {
+    seen_ = number_;
+    behind_ = 0;
+  }
   published_ = false;
-  room_at_ = number_;  // no exchange that room is asked for
 }
 
 bool Board::awaits(int rank) const {
   if (rank == rank_) return false;
   if (published_) return (needs_ == kAll || needs_ == rank) && !has_come(rank, number_);
-  return room_at_ != number_ && static_cast<std::int32_t>(seen_ - room_at_) <= 0 && !has_left_before(rank, room_at_);
+  return seen_ != number_ && !has_come(rank, seen_);
 }
 
 const std::byte* Board::payload(int rank, std::size_t bytes) const {

@@ -1,11 +1,14 @@
 #pragma once
 // One exchange at a time over a communicator's board: every rank writes its payload and a number on its own line, and reads the
-// lines that it needs once they carry that number. Lines in turn need no second synchronisation: who writes number n + k, of k
-// places, has seen all lines of n + 1, whose writers had left n. So who needs nobody's line (the root of a broadcast) goes on at
-// once, some exchanges ahead of the others; as far as there are lines, and with a larger payload by one.
+// lines that it needs once they carry that number. Lines in turn need no second synchronisation: who writes number n + k has
+// seen all lines of n + 1, whose writers had left n. So who needs nobody's line (the root of a broadcast) goes on at once, up to
+// kLead exchanges ahead of the others, or one with a larger payload. A line stays for as long again: those that a rank had
+// no need of are compared when it looks for room, or at the end.
 #include "transports/arena.h"
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace anello::executor {
@@ -22,14 +25,26 @@ class Board {
   // Largest payload of one rank.
   static constexpr std::size_t capacity() { return transport::kBoardBytes; }
 
-  // Whether all ranks have left the exchange whose place on the board this rank's next payload takes.
-  bool has_room(std::size_t bytes) { return seen_ == number_ || looks_for_room(bytes); }
+  static constexpr std::uint32_t kLead = transport::kBoardLines / 2;
+  enum class Seen { waiting, complete, mismatch };
+  // Whether all ranks are so close that this one may write its next line, and have agreed until there.
+  Seen room(std::size_t bytes) {
+    // Before this one all have left.
+    return seen_ == number_ ? Seen::complete : look_behind(number_ + 2 - (bytes > transport::kInlineBytes ? transport::kBoardPayloads : kLead));
+  }
+  // Whether some line that this rank had no need of has not been seen yet.
+  bool is_behind() const { return seen_ != number_; }
+  // The call of the first exchange of which that is so.
+  std::uint32_t behind_at() const { return own_[seen_ % own_.size()].sequence; }
+  // Sees those that have come.
+  void catch_up() { look_behind(number_); }
+  // The call, by its sequence, of the first exchange that other ranks' lines, as far as they have come, do not agree on.
+  std::optional<std::uint32_t> disagreed() const;
   // Whose lines a rank needs: all, nobody's, or one rank's.
   static constexpr int kAll = -1, kNobody = -2;
   // Writes this rank's line for the next exchange and wakes who sleeps. Requires: there is room.
-  void publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, int needs = kAll);
+  void publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence, int needs = kAll);
 
-  enum class Seen { waiting, complete, mismatch };
   // Whether the needed lines of the published exchange are there, and agree on the digest.
   Seen look(std::uint64_t digest);
   // Whether it takes a rank's line to go on: to see it, or for room.
@@ -59,12 +74,7 @@ class Board {
   bool has_come(int rank, std::uint32_t number) const {
     return line_of(rank, number).number.load(std::memory_order_acquire) == number;
   }
-  // The rank has written that line, and perhaps, by now, the next one in its place: further ahead it cannot be.
-  bool has_left_before(int rank, std::uint32_t number) const {
-    const std::uint32_t there = line_of(rank, number).number.load(std::memory_order_acquire);
-    return there == number || there == number + transport::kBoardLines;
-  }
-  bool looks_for_room(std::size_t bytes);
+  Seen look_behind(std::uint32_t end);
   void fence() const;
   transport::BoardTouch& own() const { return slots_[std::size_t(rank_)]->touch; }
 
@@ -73,11 +83,16 @@ class Board {
   int rank_ = -1;
   std::uint32_t number_ = 1;  // of the exchange being done or the next one
   std::uint32_t seen_ = 1;    // all ranks have come to every exchange before this one
-  std::uint32_t room_at_ = 0; // to which all must have come, for room
+  int behind_ = 0;            // of it, lines of ranks below this one have
+  struct Own {
+    std::uint64_t digest;
+    std::uint32_t sequence;
+  };
+  std::array<Own, transport::kBoardLines> own_{};  // of exchanges from seen_ on
   int needs_ = kAll;
   bool published_ = false;
   bool fences_ = false;       // some rank does not make others' stores visible before it looks (store_barrier.h)
-  int missing_ = 0;           // of what is looked for, lines of ranks below it have come
+  int missing_ = 0;           // of the published one, lines of ranks below it have come
   std::vector<int> local_;
   std::vector<transport::BoardSlots*> slots_;
 };

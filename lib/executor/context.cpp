@@ -79,10 +79,11 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
     const Lock held = lock();
     const auto me = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
     group = std::make_unique<Group>(*this, id, ranks, static_cast<int>(me), std::move(board), first_sequence);
-    groups_[id] = group.get();
     // The first call that has to wait allocates nothing, either.
-    on_boards_.reserve(groups_.size());
-    working_.reserve(groups_.size());
+    on_boards_.reserve(groups_.size() + 1);
+    working_.reserve(groups_.size() + 1);
+    behind_.reserve(groups_.size() + 1);
+    groups_[id] = group.get();
     last_group_ = group.get();
     for (Flow& flow : group->flows) {
       const int world = group->ranks[std::size_t(flow.peer)];
@@ -118,12 +119,14 @@ void Context::hear_verdict(Group& group) {
     const kernels::DefaultFloats floats;
     progress();
   }
+  if (group.board) look_behind(group);
   while (group.suspected && !group.error && !limit.passed()) {
     held.unlock();
     const timespec nap{0, 1'000'000};
     nanosleep(&nap, nullptr);
     held.lock();
     if (job_->news.load(std::memory_order_acquire)) handle_events();
+    if (group.board) look_behind(group);
   }
 }
 
@@ -159,6 +162,7 @@ Error Context::remove_group(Group& group) {
   }
   if (!group.error) group.error = ended;
   if (last_group_ == &group) last_group_ = nullptr;
+  behind_.erase(std::remove(behind_.begin(), behind_.end(), &group), behind_.end());
   retired_.insert(group.id);
   groups_.erase(group.id);
   return first;

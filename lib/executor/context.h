@@ -103,6 +103,8 @@ class Context {
   bool work(Operation& operation);
   // Ranks seem to have made different calls: the service threads compare their records.
   void suspect(Group& group, std::uint32_t sequence);
+  void look_behind(Group& group);
+  void leave_exchange(Group& group);
   // First error of the group: ends all its operations. tell: the other ranks do not know yet.
   void fail(Group& group, const Error& error, bool tell);
   void lane_broke(Route& route);
@@ -240,6 +242,7 @@ class Context {
   std::unordered_map<std::uint64_t, Group*> groups_;
   Group* last_group_ = nullptr;
   std::vector<Group*> on_boards_;               // groups that wait for lines of others
+  std::vector<Group*> behind_;                  // that have ended an exchange without seeing all lines
   std::vector<Operation*> mapping_;             // entering, until what was announced is mapped
   std::vector<Operation*> working_;             // with steps at peers' buffers
   RegionCache regions_;

@@ -114,13 +114,14 @@ void Context::poll_board(Group& group) {
   group.polling_board = true;
   Operation* operation;
   while ((operation = group.on_board.front()) != nullptr && operation->board_use != BoardUse::none) {
-    if (!operation->published && group.board.has_room(line_bytes(*operation))) {
+    Board::Seen seen = Board::Seen::complete;
+    if (!operation->published && (seen = group.board.room(line_bytes(*operation))) == Board::Seen::complete) {
       operation->published = true;
       publish_line(*operation);
     }
-    const Board::Seen seen = operation->published ? group.board.look(line_digest(*operation)) : Board::Seen::waiting;
+    if (operation->published) seen = group.board.look(line_digest(*operation));
     if (seen != Board::Seen::complete) {
-      if (seen == Board::Seen::mismatch) suspect(group, operation->sequence);
+      if (seen == Board::Seen::mismatch) suspect(group, operation->published ? operation->sequence : *group.board.disagreed());
       if (std::find(on_boards_.begin(), on_boards_.end(), &group) == on_boards_.end()) on_boards_.push_back(&group);
       group.polling_board = false;
       return;
@@ -151,7 +152,7 @@ void Context::publish_line(Operation& operation) {
   switch (operation.board_use) {
     case BoardUse::exchange: {
       const schedule::Step& step = operation.plan->schedule.steps[0];
-      return group.board.publish(operation.at(step.from), line_bytes(operation), digest, lines_needed(group, operation));
+      return group.board.publish(operation.at(step.from), line_bytes(operation), digest, operation.sequence, lines_needed(group, operation));
     }
     case BoardUse::announce: {
       const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {
@@ -163,18 +164,18 @@ void Context::publish_line(Operation& operation) {
       const bool lacks = lacks_regions(operation, own);
       if (lacks && may_stage_early(operation) && group.staging.apart(staged_bytes(operation), operation.plans->at(Reach::none)->schedule.staging_comes_back)) {
         stage_early(operation);
-        return group.board.publish(&kStaged, sizeof kStaged, digest);
+        return group.board.publish(&kStaged, sizeof kStaged, digest, operation.sequence);
       }
       if (lacks && may_publish_payload(operation)) {
         take_plain(operation);
         const schedule::Step& step = operation.plan->schedule.steps[0];
-        return group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, digest);
+        return group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, digest, operation.sequence);
       }
       operation.announced.resize(std::size_t(group.size()));
       operation.announces_as_before = std::exchange(operation.announced[std::size_t(group.rank)], own) == own;
       // From here on: who comes late finds these lines, and may begin although this rank has given up.
       operation.exposed = true;
-      return group.board.publish(reinterpret_cast<const std::byte*>(&own), sizeof own, digest);
+      return group.board.publish(reinterpret_cast<const std::byte*>(&own), sizeof own, digest, operation.sequence);
     }
     case BoardUse::settle: {
       Lacking lacking;
@@ -182,16 +183,16 @@ void Context::publish_line(Operation& operation) {
         if (!has_mapped(operation, int(rank))) Lacking::add(lacking.mapping, rank);
         if (!can_read(operation, int(rank))) Lacking::add(lacking.reading, rank);
       }
-      return group.board.publish(reinterpret_cast<const std::byte*>(&lacking), sizeof lacking, digest);
+      return group.board.publish(reinterpret_cast<const std::byte*>(&lacking), sizeof lacking, digest, operation.sequence);
     }
-    case BoardUse::meet: return group.board.publish(nullptr, 0, digest);
+    case BoardUse::meet: return group.board.publish(nullptr, 0, digest, operation.sequence);
     case BoardUse::stage: {
       const AnnouncedBuffer own = own_staging(group);
-      return group.board.publish(reinterpret_cast<const std::byte*>(&own), sizeof own, digest);
+      return group.board.publish(reinterpret_cast<const std::byte*>(&own), sizeof own, digest, operation.sequence);
     }
     case BoardUse::staged: {
       const std::byte mapped{has_mapped_staging(operation)};
-      return group.board.publish(&mapped, sizeof mapped, digest);
+      return group.board.publish(&mapped, sizeof mapped, digest, operation.sequence);
     }
     case BoardUse::none: return;
   }
@@ -202,7 +203,7 @@ void Context::lines_came(Operation& operation, BoardUse use) {
   switch (use) {
     case BoardUse::exchange:
       fold_lines(group, operation);
-      group.board.finish();
+      leave_exchange(group);
       return step_done(operation, 0);
     case BoardUse::announce:
       if (const std::uint32_t next = told_by_lines(operation); next != kNotTold) {
@@ -257,11 +258,18 @@ void Context::lines_came(Operation& operation, BoardUse use) {
   }
 }
 
+void Context::leave_exchange(Group& group) {
+  group.board.finish();
+  if (!group.board.is_behind() || group.is_behind) return;
+  group.is_behind = true;
+  behind_.push_back(&group);
+}
+
 // The plan of a call whose ranks reach nobody's buffers.
 void Context::take_plain(Operation& operation) {
   operation.plan = operation.plans->at(Reach::none);
   operation.reach = Reach::none;
-  operation.placed = {};
+  operation.placed = 0;
 }
 
 // Where the lines alone tell how a call goes on: the step of its plan that is next. kNotTold: it takes more than that.
@@ -280,8 +288,8 @@ std::uint32_t Context::told_by_lines(Operation& operation) {
     std::memcpy(&said, group.board.payload(rank, sizeof said), sizeof said);
     as_before = std::exchange(operation.announced[std::size_t(rank)], said) == said && as_before;
   }
-  if (as_before && operation.placed == Placed{group.settlings, regions_.unmappings()}) return 0;
-  operation.placed = {};
+  if (as_before && operation.placed == group.settlings) return 0;
+  operation.placed = 0;
   return kNotTold;
 }
 
@@ -364,7 +372,7 @@ bool Context::can_read(const Operation& operation, int rank) {
 
 void Context::take_schedule(Operation& operation, Reach reach) {
   Group& group = *operation.group;
-  operation.placed = {};
+  operation.placed = 0;
   operation.plan = operation.plans->at(reach);
   if (operation.plan->schedule.staging > 0) {
     operation.reach = reach;
@@ -376,13 +384,15 @@ void Context::take_schedule(Operation& operation, Reach reach) {
   const Plan& plan = *operation.plan;
   operation.exposed = plan.schedule.peers_inputs || plan.schedule.peers_outputs;
   operation.buffers.assign(operation.exposed ? std::size_t(group.size()) : 0, {});
+  operation.mappings.clear();
   for (std::size_t rank = 0; rank < operation.buffers.size(); ++rank) {
     const auto place = [&](const AnnouncedBuffer& said, std::size_t elements) -> PeerBuffer {
       if (said.address == 0 || elements == 0) return {};
       auto* const address = reinterpret_cast<std::byte*>(said.address);
       if (reaches_by_address(operation, int(rank))) return {address, 0};
       if (reach == Reach::store || (said.region != 0 && group.settled[rank].at(said.region))) {
-        return {regions_.at(said.region, said.offset, elements * operation.element_bytes), 0};
+        operation.mappings.emplace_back();
+        return {regions_.at(said.region, said.offset, elements * operation.element_bytes, &operation.mappings.back()), 0};
       }
       return {address, job_->arena().inbox(job_->members()[std::size_t(group.ranks[rank])].local_index).sample.process};
     };
@@ -397,7 +407,7 @@ void Context::take_schedule(Operation& operation, Reach reach) {
                   true);
     }
   }
-  if (operation.exposed && plan.schedule.staging == 0) operation.placed = {group.settlings, regions_.unmappings()};
+  if (operation.exposed && plan.schedule.staging == 0) operation.placed = group.settlings;
   begin_reaching(operation, 0);
 }
 

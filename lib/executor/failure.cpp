@@ -16,6 +16,8 @@ namespace {
 constexpr std::int64_t kMs = 1'000'000;
 // Without news for so long, the service threads compare what the ranks have called.
 constexpr std::int64_t kComparePause = 50 * kMs;
+// Where lines disagree: a rank may not have written down its call when it was asked.
+constexpr std::int64_t kAskAgain = 10 * kMs;
 constexpr std::int64_t kLongestPause = 2000 * kMs;
 // For the others to say where they are, once a deadline has passed.
 constexpr std::int64_t kTimeToAnswer = 50 * kMs;
@@ -150,6 +152,26 @@ void Context::check_deadline(Operation& watched) {
                          (now - watched.last_progress_ns) / kMs, " ms: it waits for ", waits_for(watched),
                          message ? "" : who_is_absent(watched), ". Raise ANELLO_TIMEOUT_MS if a rank may be busy for so long")),
        true);
+}
+
+// Lines that this rank had no need of may have come by now. One that does not come may never: its rank was refused the call,
+// perhaps before this one had written its own down.
+void Context::look_behind(Group& group) {
+  if (group.error) return;
+  const auto disagreed = group.board.disagreed();
+  if (disagreed) {
+    suspect(group, *disagreed);
+  } else {
+    group.board.catch_up();
+  }
+  if (!group.board.is_behind()) {
+    group.ask_again_ns = 0;
+    return;
+  }
+  const std::int64_t now = now_ns();
+  if (now < group.ask_again_ns) return;
+  if (group.ask_again_ns != 0) job_->compare_calls(group.id, group.board.behind_at());
+  group.ask_again_ns = now + (disagreed ? kAskAgain : kComparePause);
 }
 
 void Context::suspect(Group& group, std::uint32_t sequence) {

@@ -90,6 +90,7 @@ class Group {
   std::uint64_t reached[schedule::kReaches] = {};  // collectives whose ranks announced buffers, by what they turned out to reach
   Staging staging;
   bool polling_board = false;
+  bool is_behind = false;      // in the context's list of those
   bool by_address = false;  // all ranks are threads that have each other's pointers
   std::uint64_t movement = 0;  // of any collective
   std::uint64_t movement_at_look = ~std::uint64_t{0};  // when peers that are gone were last looked for
@@ -107,6 +108,7 @@ class Group {
   std::int64_t compare_at_ns = 0;
   std::int64_t compare_pause_ns = 0;
   std::uint32_t suspected_at = 0;
+  std::int64_t ask_again_ns = 0;  // of lines that nobody waits for; 0: all are there
   bool suspected = false;  // something came that does not go with this rank's calls
 
   int size() const { return static_cast<int>(ranks.size()); }

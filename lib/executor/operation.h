@@ -10,6 +10,7 @@
 #include "executor/plan.h"
 #include "executor/user_function.h"
 #include "kernels/reduce.h"
+#include "transports/region.h"
 
 #include <anello/anello.h>
 
@@ -146,7 +147,9 @@ struct Operation {
   std::vector<Announced> announced;      // by rank
   bool announces_as_before = false;      // this rank, what it had in there
   std::vector<PeerBuffers> buffers;      // by rank, where the chosen schedule needs them
-  Placed placed;                         // when those were worked out from what is announced
+  std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // that those are in
+  // When they were worked out from what is announced (Group::settlings): until then, whoever announces the same is there. 0: never.
+  std::uint64_t placed = 0;
   PeerWork peer_work;
   schedule::Reach reach = schedule::Reach::none;  // by the announcements
   bool settled = false;                  // all ranks are known to have it

@@ -36,12 +36,4 @@ struct PeerBuffers {
   PeerBuffer output;
 };
 
-// Until when peers' buffers are where they were, for ranks that announce what they did before: while nothing was settled (alike
-// on all ranks) and no region was unmapped here.
-struct Placed {
-  std::uint64_t settlings = 0;  // 0: they have not been placed
-  std::uint64_t unmappings = 0;
-  bool operator==(const Placed&) const = default;
-};
-
 }  // namespace anello::executor

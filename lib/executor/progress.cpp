@@ -46,6 +46,13 @@ bool Context::progress() {
     moved |= group->movement != before;
     if (i < on_boards_.size() && on_boards_[i] == group) ++i;
   }
+  for (std::size_t i = 0; i < behind_.size();) {
+    Group& group = *behind_[i];
+    look_behind(group);
+    group.is_behind = group.board.is_behind() && !group.error;
+    if (group.is_behind) ++i;
+    else behind_.erase(behind_.begin() + std::ptrdiff_t(i));
+  }
   for (std::size_t i = 0; i < working_.size();) {
     Operation* operation = working_[i];
     moved |= work(*operation);

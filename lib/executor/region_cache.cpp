@@ -49,11 +49,13 @@ void RegionCache::answered(std::uint64_t region, UniqueFd memory) {
   }
 }
 
-std::byte* RegionCache::at(std::uint64_t region, std::size_t offset, std::size_t bytes) {
+std::byte* RegionCache::at(std::uint64_t region, std::size_t offset, std::size_t bytes,
+                           std::shared_ptr<transport::RegionMapping>* kept) {
   const auto found = entries_.find(region);
   if (found == entries_.end() || !found->second.mapping) return nullptr;
   const transport::RegionMapping& mapping = *found->second.mapping;
   if (offset > mapping.bytes() || bytes > mapping.bytes() - offset) return nullptr;
+  *kept = found->second.mapping;
   return mapping.data() + offset;
 }
 
@@ -68,9 +70,7 @@ void RegionCache::make_room() {
     return (a.second.state == State::asked) < (b.second.state == State::asked) ||
            ((a.second.state == State::asked) == (b.second.state == State::asked) && a.second.used < b.second.used);
   });
-  if (oldest->second.state == State::asked) return;
-  entries_.erase(oldest);
-  ++unmappings_;
+  if (oldest->second.state != State::asked) entries_.erase(oldest);
 }
 
 }  // namespace anello::executor

@@ -29,10 +29,8 @@ class RegionCache {
   void answered(std::uint64_t region, UniqueFd memory);
   // Empty: it is not mapped.
   std::shared_ptr<transport::RegionMapping> mapping(std::uint64_t region) const;
-  // Where it has its byte `offset`, with `bytes` more behind it; nullptr: not mapped, or shorter.
-  std::byte* at(std::uint64_t region, std::size_t offset, std::size_t bytes);
-  // How many have been given up: until then what `at` gave holds.
-  std::uint64_t unmappings() const { return unmappings_; }
+  // Where it has its byte `offset`, with `bytes` more behind it, for as long as *mapping is kept; nullptr: not mapped, or shorter.
+  std::byte* at(std::uint64_t region, std::size_t offset, std::size_t bytes, std::shared_ptr<transport::RegionMapping>* mapping);
 
  private:
   // Beyond that many, one that was not used for the longest time is unmapped. Those of all calls under way are fewer.
@@ -54,7 +52,6 @@ class RegionCache {
   std::size_t next_known_ = 0;
   std::unordered_map<std::uint64_t, Entry> entries_;
   std::uint64_t clock_ = 0;
-  std::uint64_t unmappings_ = 0;
 };
 
 }  // namespace anello::executor

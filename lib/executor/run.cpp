@@ -113,14 +113,12 @@ void start_ready(Operation& operation) {
 
 }  // namespace
 
-namespace {
-
-// All of it at once: a call like this one allocates nothing, whichever way it goes.
 void take_memory(Operation& operation) {
   const schedule::Schedule& schedule = operation.plan->schedule;
   Run& run = operation.run;
   run.waits.reserve(schedule.steps.size());
   run.ready.reserve(schedule.steps.size());
+  operation.peer_work.next.reserve(schedule.steps.size());
   if (run.scratch.size() < schedule.scratch * operation.element_bytes) {
     run.scratch.resize(schedule.scratch * operation.element_bytes);
   }
@@ -128,6 +126,8 @@ void take_memory(Operation& operation) {
     run.accumulator.resize(schedule.accumulator * operation.reducer->accumulator_bytes);
   }
 }
+
+namespace {
 
 void open_lanes(Operation& operation) {
   Group& group = *operation.group;

@@ -11,16 +11,16 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
   if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
   const schedule::Step& step = operation.plan->schedule.steps[0];
   const std::size_t bytes = step.from.count * operation.element_bytes;
-  if (!group.board.has_room(bytes) && !room_comes(group.board, bytes)) return Entered::not_begun;
+  if (group.board.room(bytes) != Board::Seen::complete && !room_comes(group.board, bytes)) return Entered::not_begun;
   number(operation, record, digest);
-  group.board.publish(operation.at(step.from), bytes, operation.digest, lines_needed(group, operation));
+  group.board.publish(operation.at(step.from), bytes, operation.digest, operation.sequence, lines_needed(group, operation));
   group.ledger.note(record);  // while the line is on its way
   for (int turn = 0; turn <= budget_.spins; ++turn) {
     const Board::Seen seen = group.board.look(operation.digest);
     if (seen == Board::Seen::complete) {
       const kernels::DefaultFloats floats;
       fold_lines(group, operation);
-      group.board.finish();
+      leave_exchange(group);
       ++group.movement;
       return Entered::complete;
     }
@@ -40,6 +40,8 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   operation.board_use = BoardUse::announce;
   if (!room_comes(group.board, line_bytes(operation))) return Entered::not_begun;
   const kernels::DefaultFloats floats;
+  // What could fail comes before others may be at this rank's buffers.
+  if (operation.placed != 0) take_memory(operation);
   number(operation, record, digest);
   publish_line(operation);
   group.ledger.note(record);
@@ -86,7 +88,8 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
 // Whether the board has room for the next line, or will have while it is worth to wait for it here.
 bool Context::room_comes(Board& board, std::size_t bytes) const {
   for (int turn = 0; turn <= budget_.spins; ++turn) {
-    if (board.has_room(bytes)) return true;
+    const Board::Seen seen = board.room(bytes);
+    if (seen != Board::Seen::waiting) return seen == Board::Seen::complete;
     pause_processor();
   }
   return false;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <random>
+#include <utility>
 #include <vector>
 
 using namespace anello;
@@ -38,16 +39,18 @@ std::vector<std::byte> payload_of(int rank, std::size_t exchange, std::size_t by
 struct Rank {
   Board board;
   int rank;
+  std::size_t alone_from = SIZE_MAX;  // from there on it makes other calls than the others
   std::size_t at = 0;
   bool published = false;
 
-  // One step, if there is one that can be done. False: what it read is wrong.
+  // One step, if there is one that can be done. False: what it read is wrong, or lines disagree.
   bool step(const std::vector<Exchange>& exchanges) {
     const Exchange& now = exchanges[at];
-    const std::uint64_t digest = at * 31 + 1;
+    const std::uint64_t digest = at * 31 + 1 + (at >= alone_from ? 7 : 0);
     if (!published) {
-      if (!board.has_room(now.bytes)) return true;
-      board.publish(payload_of(rank, at, now.bytes).data(), now.bytes, digest, now.needs(rank));
+      const Board::Seen room = board.room(now.bytes);
+      if (room != Board::Seen::complete) return room == Board::Seen::waiting;
+      board.publish(payload_of(rank, at, now.bytes).data(), now.bytes, digest, std::uint32_t(at), now.needs(rank));
       published = true;
       return true;
     }
@@ -67,12 +70,15 @@ struct Rank {
   }
 };
 
-// How far some rank got ahead of another one, or -1 where one read what was not meant for it.
-int furthest(const std::vector<Exchange>& exchanges, unsigned seed) {
+// How far some rank got ahead of another one, or -1 where one read what was not meant for it or found a disagreement. alone: the
+// rank and exchange from where on one makes other calls.
+int furthest(const std::vector<Exchange>& exchanges, unsigned seed, std::pair<int, std::size_t> alone = {0, SIZE_MAX}) {
   LocalJobs jobs(kSize, control::bit::shm);
   std::vector<Rank> ranks;
   // Close to where the numbers wrap.
-  for (int r = 0; r < kSize; ++r) ranks.push_back({Board(jobs.arena(r), 0, {0, 1, 2}, r, 0xfffffff0u), r});
+  for (int r = 0; r < kSize; ++r) {
+    ranks.push_back({Board(jobs.arena(r), 0, {0, 1, 2}, r, 0xfffffff0u), r, r == alone.first ? alone.second : SIZE_MAX});
+  }
   std::mt19937 random(seed);
   int lead = 0;
   for (;;) {
@@ -82,7 +88,13 @@ int furthest(const std::vector<Exchange>& exchanges, unsigned seed) {
       most = std::max(most, int(each.at));
     }
     lead = std::max(lead, most - least);
-    if (least == int(exchanges.size())) return lead;
+    if (least == int(exchanges.size())) {
+      for (const Rank& each : ranks) {
+        const auto disagreed = each.board.disagreed();
+        if (disagreed && *disagreed == alone.second) return -1;
+      }
+      return lead;
+    }
     // Now and then one rank stays behind for long.
     const unsigned sleeper = random() % 64 < 60 ? seed % kSize : kSize;
     Rank& next = ranks[random() % kSize];
@@ -110,10 +122,22 @@ TEST_CASE("exchanges over a board give every rank what it needs, whoever gets ah
 TEST_CASE("who needs nobody's line gets as far ahead as there are places, and no further") {
   for (unsigned seed = 0; seed < 30; ++seed) {
     const std::vector<Exchange> small(60, {8, 0, Exchange::Kind::from_root});
-    CHECK(furthest(small, 3 * seed + 1) == int(transport::kBoardLines));
+    CHECK(furthest(small, 3 * seed + 1) == int(Board::kLead));
     const std::vector<Exchange> large(60, {500, 0, Exchange::Kind::from_root});
     CHECK(furthest(large, 3 * seed + 1) == int(transport::kBoardPayloads));
     const std::vector<Exchange> everybody(60, {8, 0, Exchange::Kind::all});
     CHECK(furthest(everybody, 3 * seed + 1) == 1);
+  }
+}
+
+TEST_CASE("calls that differ are found by some rank, also where none needs the line that differs") {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    for (const std::size_t length : {std::size_t(1), std::size_t(3), std::size_t(40)}) {
+      INFO("seed " << seed << ", " << length << " exchanges");
+      std::vector<Exchange> exchanges(length, {random() % 2 != 0 ? 8u : 500u, 0, Exchange::Kind(1 + random() % 2)});
+      CHECK(furthest(exchanges, seed, {int(random() % kSize), random() % length}) == -1);
+      CHECK(furthest(exchanges, seed) >= 0);
+    }
   }
 }

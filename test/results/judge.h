@@ -4,6 +4,7 @@
 // the exact result.
 #include "support/oracle.h"
 
+#include <atomic>
 #include <string>
 
 namespace anello::results {
@@ -18,7 +19,7 @@ class Judge {
   std::string look(const unsigned char* got, std::size_t first, std::size_t count) const;
   // How many of the elements looked at so far were held to bits, to an interval, or to neither.
   struct Seen {
-    std::size_t bits = 0, interval = 0, neither = 0;
+    std::atomic<std::size_t> bits{0}, interval{0}, neither{0};  // of all ranks, which are threads
   };
   const Seen& seen() const { return seen_; }
 
