@@ -128,7 +128,7 @@ class Perf(unittest.TestCase):
         report, text = self.report([ANELLORUN, "-np", "2"], "-b", "8", "-e", "8000000", "-f", "1000000", "-n", "1", "--explain")
         self.check(report, text, 2)
         self.assertIn("# 8 B: exchange over the board; rank 0 sends 8 B, receives 8 B, reduces 8 B; a guess: ", text)
-        self.assertRegex(text, r"# 8000000 B: staged, \d+ chunks of [\d.]+ kB, \d+ steps; rank 0 sends 8000.0 kB, receives 8000.0 kB,"
+        self.assertRegex(text, r"# 8000000 B: staged, \d+ chunks of [\d.]+ kB, \d+ steps; rank 0 sends 8000.0 kB, receives 4000.0 kB,"
                                r" reduces 4000.0 kB; a guess: [\d.]+ us. Rule \d+ of \d+ is the first that holds and fits: staged, ")
         for collective in COLLECTIVES:
             self.check(*self.report([ANELLORUN, "-np", "2"], "-b", "64", "-n", "1", "--explain", "--collective", collective), 2)

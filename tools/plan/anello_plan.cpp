@@ -32,7 +32,7 @@ constexpr std::size_t kMostDrawnSteps = 20'000;
 
 const char* const kExamples = R"(Examples:
   anello-plan allreduce --ranks 4 --count 16 --algorithm ring     who sends what to whom, slot by slot
-  anello-plan broadcast --ranks 8 --view table                    every step and what it waits for
+  anello-plan broadcast --ranks 8 -a tree --view table            every step and what it waits for
   anello-plan allreduce -r 4 -c 16 -a ring --svg ring.svg         the same as a drawing
   anello-plan allreduce -r 17 -c 1009 -a doubling --simulate      run on symbols in random orders, check, predict
   anello-plan explain allreduce -r 8 --count 1048576 --network    which line of the table decides, and why
