@@ -3,7 +3,7 @@
 // lines that it needs once they carry that number. Lines in turn need no second synchronisation: who writes number n + k has
 // seen all lines of n + 1, whose writers had left n. So who needs nobody's line (the root of a broadcast) goes on at once, up to
 // kLead exchanges ahead of the others, or one with a larger payload. A line stays for as long again: those that a rank had
-// no need of are compared when it looks for room, or at the end.
+// no need of are compared when it looks for room, while it drives anything, and at the end.
 #include "transports/arena.h"
 
 #include <array>
@@ -29,8 +29,8 @@ class Board {
   enum class Seen { waiting, complete, mismatch };
   // Whether all ranks are so close that this one may write its next line, and have agreed until there.
   Seen room(std::size_t bytes) {
-    // Before this one all have left.
-    return seen_ == number_ ? Seen::complete : look_behind(number_ + 2 - (bytes > transport::kInlineBytes ? transport::kBoardPayloads : kLead));
+    const std::uint32_t lead = bytes > transport::kInlineBytes ? transport::kBoardPayloads : kLead;
+    return seen_ == number_ ? Seen::complete : look_behind(number_ + 2 - lead);
   }
   // Whether some line that this rank had no need of has not been seen yet.
   bool is_behind() const { return seen_ != number_; }

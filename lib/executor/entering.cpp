@@ -75,8 +75,10 @@ int published_payloads(const Operation& operation) {
 bool may_stage_early(const Operation& operation) {
   return operation.group->staging.state == Staging::State::ready && operation.plans->may_stage_at_once();
 }
-std::size_t staged_bytes(const Operation& operation) {
-  return operation.plans->at(Reach::none)->schedule.staging * operation.element_bytes;
+// Whether it may do so before the others are known to have done with the last call.
+bool stages_apart(const Operation& operation) {
+  const schedule::Schedule& plain = operation.plans->at(Reach::none)->schedule;
+  return operation.group->staging.apart(plain.staging * operation.element_bytes, plain.staging_comes_back);
 }
 constexpr std::byte kStaged{1};
 int staged_early(const Operation& operation) {
@@ -121,7 +123,7 @@ void Context::poll_board(Group& group) {
     }
     if (operation->published) seen = group.board.look(line_digest(*operation));
     if (seen != Board::Seen::complete) {
-      if (seen == Board::Seen::mismatch) suspect(group, operation->published ? operation->sequence : *group.board.disagreed());
+      if (seen == Board::Seen::mismatch) suspect(group, operation->published ? operation->sequence : group.board.behind_at());
       if (std::find(on_boards_.begin(), on_boards_.end(), &group) == on_boards_.end()) on_boards_.push_back(&group);
       group.polling_board = false;
       return;
@@ -148,11 +150,13 @@ std::size_t Context::line_bytes(const Operation& operation) {
 
 void Context::publish_line(Operation& operation) {
   Group& group = *operation.group;
-  const std::uint64_t digest = line_digest(operation);
+  const auto publish = [&](const void* payload, std::size_t bytes, int needs = Board::kAll) {
+    group.board.publish(static_cast<const std::byte*>(payload), bytes, line_digest(operation), operation.sequence, needs);
+  };
   switch (operation.board_use) {
     case BoardUse::exchange: {
       const schedule::Step& step = operation.plan->schedule.steps[0];
-      return group.board.publish(operation.at(step.from), line_bytes(operation), digest, operation.sequence, lines_needed(group, operation));
+      return publish(operation.at(step.from), line_bytes(operation), lines_needed(group, operation));
     }
     case BoardUse::announce: {
       const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {
@@ -162,20 +166,20 @@ void Context::publish_line(Operation& operation) {
       };
       const Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
       const bool lacks = lacks_regions(operation, own);
-      if (lacks && may_stage_early(operation) && group.staging.apart(staged_bytes(operation), operation.plans->at(Reach::none)->schedule.staging_comes_back)) {
+      if (lacks && may_stage_early(operation) && stages_apart(operation)) {
         stage_early(operation);
-        return group.board.publish(&kStaged, sizeof kStaged, digest, operation.sequence);
+        return publish(&kStaged, sizeof kStaged);
       }
       if (lacks && may_publish_payload(operation)) {
         take_plain(operation);
         const schedule::Step& step = operation.plan->schedule.steps[0];
-        return group.board.publish(operation.at(step.from), step.from.count * operation.element_bytes, digest, operation.sequence);
+        return publish(operation.at(step.from), step.from.count * operation.element_bytes);
       }
       operation.announced.resize(std::size_t(group.size()));
       operation.announces_as_before = std::exchange(operation.announced[std::size_t(group.rank)], own) == own;
       // From here on: who comes late finds these lines, and may begin although this rank has given up.
       operation.exposed = true;
-      return group.board.publish(reinterpret_cast<const std::byte*>(&own), sizeof own, digest, operation.sequence);
+      return publish(&own, sizeof own);
     }
     case BoardUse::settle: {
       Lacking lacking;
@@ -183,16 +187,16 @@ void Context::publish_line(Operation& operation) {
         if (!has_mapped(operation, int(rank))) Lacking::add(lacking.mapping, rank);
         if (!can_read(operation, int(rank))) Lacking::add(lacking.reading, rank);
       }
-      return group.board.publish(reinterpret_cast<const std::byte*>(&lacking), sizeof lacking, digest, operation.sequence);
+      return publish(&lacking, sizeof lacking);
     }
-    case BoardUse::meet: return group.board.publish(nullptr, 0, digest, operation.sequence);
+    case BoardUse::meet: return publish(nullptr, 0);
     case BoardUse::stage: {
       const AnnouncedBuffer own = own_staging(group);
-      return group.board.publish(reinterpret_cast<const std::byte*>(&own), sizeof own, digest, operation.sequence);
+      return publish(&own, sizeof own);
     }
     case BoardUse::staged: {
       const std::byte mapped{has_mapped_staging(operation)};
-      return group.board.publish(&mapped, sizeof mapped, digest, operation.sequence);
+      return publish(&mapped, sizeof mapped);
     }
     case BoardUse::none: return;
   }
@@ -260,8 +264,7 @@ void Context::lines_came(Operation& operation, BoardUse use) {
 
 void Context::leave_exchange(Group& group) {
   group.board.finish();
-  if (!group.board.is_behind() || group.is_behind) return;
-  group.is_behind = true;
+  if (!group.board.is_behind() || std::find(behind_.begin(), behind_.end(), &group) != behind_.end()) return;
   behind_.push_back(&group);
 }
 

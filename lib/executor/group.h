@@ -90,7 +90,6 @@ class Group {
   std::uint64_t reached[schedule::kReaches] = {};  // collectives whose ranks announced buffers, by what they turned out to reach
   Staging staging;
   bool polling_board = false;
-  bool is_behind = false;      // in the context's list of those
   bool by_address = false;  // all ranks are threads that have each other's pointers
   std::uint64_t movement = 0;  // of any collective
   std::uint64_t movement_at_look = ~std::uint64_t{0};  // when peers that are gone were last looked for

@@ -49,9 +49,11 @@ bool Context::progress() {
   for (std::size_t i = 0; i < behind_.size();) {
     Group& group = *behind_[i];
     look_behind(group);
-    group.is_behind = group.board.is_behind() && !group.error;
-    if (group.is_behind) ++i;
-    else behind_.erase(behind_.begin() + std::ptrdiff_t(i));
+    if (group.board.is_behind() && !group.error) {
+      ++i;
+    } else {
+      behind_.erase(behind_.begin() + std::ptrdiff_t(i));
+    }
   }
   for (std::size_t i = 0; i < working_.size();) {
     Operation* operation = working_[i];

@@ -118,7 +118,7 @@ void take_memory(Operation& operation) {
   Run& run = operation.run;
   run.waits.reserve(schedule.steps.size());
   run.ready.reserve(schedule.steps.size());
-  operation.peer_work.next.reserve(schedule.steps.size());
+  if (schedule.lanes.empty()) operation.peer_work.next.reserve(schedule.steps.size());
   if (run.scratch.size() < schedule.scratch * operation.element_bytes) {
     run.scratch.resize(schedule.scratch * operation.element_bytes);
   }

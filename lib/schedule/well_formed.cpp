@@ -15,7 +15,8 @@ class Inspection {
       if (each.peers_inputs != schedules_[0].peers_inputs || each.peers_outputs != schedules_[0].peers_outputs)
         return "ranks disagree on which of their buffers are touched";
     for (const Schedule& each : schedules_)
-      if (each.staging != schedules_[0].staging || each.staging_comes_back != schedules_[0].staging_comes_back) return "ranks disagree on how much of their staging is used";
+      if (each.staging != schedules_[0].staging || each.staging_comes_back != schedules_[0].staging_comes_back)
+        return "ranks disagree on how much of their staging is used, or whether it comes back";
     for (int r = 0; r < calls_.size(); ++r) {
       for (std::uint32_t s = 0; s < schedule(r).steps.size(); ++s)
         if (const std::string what = problem(r, schedule(r).steps[s]); !what.empty())
