@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""libanello.so exports exactly what anello.h declares. Arguments: the library, the headers."""
+"""libanello.so exports exactly what the public headers declare. Arguments: the library, the headers."""
 
 import pathlib
 import re
