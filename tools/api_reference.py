@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes docs/api.md out of include/anello/anello.h, whose comments are the contract.
+"""Writes a page of docs/ out of each public header, whose comments are the contract.
 
-    tools/api_reference.py             rewrites the page
-    tools/api_reference.py --check     says whether it is up to date, and what the header leaves undescribed
+    tools/api_reference.py             rewrites the pages
+    tools/api_reference.py --check     says whether they are up to date, and what the headers leave undescribed
 """
 
 import argparse
@@ -12,8 +12,22 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HEADER = ROOT / "include/anello/anello.h"
-PAGE = ROOT / "docs/api.md"
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """A header and its page."""
+    name: str
+    title: str
+    page: pathlib.Path
+
+    def header(self):
+        return (ROOT / "include/anello" / self.name).read_text()
+
+
+REFERENCES = [Reference("anello.h", "The C API", ROOT / "docs/api.md"),
+              Reference("gradient_sync.h", "The gradient synchronizer in C", ROOT / "docs/api-gradient-sync.md"),
+              Reference("sampler.h", "Samplers in C", ROOT / "docs/api-sampler.md")]
 
 SECTION = re.compile(r"/\* -{4} (.*?) -+ \*/")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
@@ -54,7 +68,7 @@ def text_of(comment):
 def parse(header):
     """The banner's text and the sections."""
     banner = text_of(COMMENT.search(header)[0])
-    body = header[header.index("#endif\n\n/* In C++"):]
+    body = header[header.index('extern "C" {'):]
     pieces = SECTION.split(body)
     sections = [Section(title, list(items(code))) for title, code in zip(pieces[1::2], pieces[2::2])]
     return banner, sections
@@ -102,15 +116,16 @@ def prose(text):
 
 def conventions(banner):
     """The banner: paragraphs, and its items as a list."""
-    out = []
+    out, in_item = [], False
     for line in banner.split("\n"):
         item = BANNER_ITEM.match(line)
+        in_item = bool(item) or (in_item and line.startswith(" " * 6))
         if item:
             out.append(f"- **{item[1]}.** {escaped(item[2])}")
-        elif line.startswith(" " * 6) and out and out[-1].startswith(("- ", "  ")):
+        elif in_item:
             out.append("  " + escaped(line.strip()))
         elif line.startswith("  "):
-            out.append("    " + line.strip())
+            out.append("  " + line)
         else:
             out.append(escaped(line))
     return "\n".join(out)
@@ -157,9 +172,10 @@ def shown(item):
     return parts + ([prose(item.comment)] if item.comment else [])
 
 
-def page(header):
-    banner, sections = parse(header)
-    out = ["# The C API", "Written by `tools/api_reference.py` from [`include/anello/anello.h`](../include/anello/anello.h), "
+def page(reference):
+    banner, sections = parse(reference.header())
+    path = f"include/anello/{reference.name}"
+    out = [f"# {reference.title}", f"Written by `tools/api_reference.py` from [`{path}`](../{path}), "
            "whose comments are\nthe contract; a test compares the two. Change the header, then run the script.",
            conventions(banner)]
     index = []
@@ -200,18 +216,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; exit code 1 where the page is not right")
     options = parser.parse_args()
-    header = HEADER.read_text()
-    missing = undescribed(header)
-    if missing:
-        print("without a comment in the header: " + ", ".join(missing))
-    text = page(header)
-    if not options.check:
-        PAGE.write_text(text)
-        return 0
-    current = PAGE.exists() and PAGE.read_text() == text
-    if not current:
-        print(f"{PAGE} is not what the header says: run tools/api_reference.py")
-    return 0 if current and not missing else 1
+    right = True
+    for reference in REFERENCES:
+        missing = undescribed(reference.header())
+        if missing:
+            print(f"without a comment in {reference.name}: " + ", ".join(missing))
+        text = page(reference)
+        if not options.check:
+            reference.page.write_text(text)
+            continue
+        current = reference.page.exists() and reference.page.read_text() == text
+        if not current:
+            print(f"{reference.page} is not what {reference.name} says: run tools/api_reference.py")
+        right = right and current and not missing
+    return 0 if right else 1
 
 
 if __name__ == "__main__":

@@ -25,6 +25,9 @@
 extern "C" {
 #endif
 
+/* ---- Shards ----------------------------------------------------------------------------------------------- */
+
+/* What must be known of a data set. */
 typedef struct anello_sampler {
   size_t size;        /* sizeof(anello_sampler_t) */
   int64_t samples;    /* in the data set */

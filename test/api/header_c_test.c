@@ -1,5 +1,6 @@
 /* The public header as C11 with all warnings as errors; and what it promises to a C compiler, at compile time. */
 #include <anello/anello.h>
+#include <anello/gradient_sync.h>
 #include <anello/sampler.h>
 
 #include <stdio.h>

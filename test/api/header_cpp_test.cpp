@@ -1,5 +1,6 @@
 // The public header as C++ with all warnings as errors, included twice and before anything else.
 #include <anello/anello.h>
+#include <anello/gradient_sync.h>
 #include <anello/sampler.h>
 #include <anello/anello.h>
 

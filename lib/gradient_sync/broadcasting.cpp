@@ -1,0 +1,74 @@
+// Weights, buffers, an optimizer's state: rank root's for all.
+#include "gradient_sync/agreement.h"
+#include "gradient_sync/collective.h"
+#include "gradient_sync/gradient_sync.h"
+
+#include <cstring>
+#include <optional>
+
+namespace anello::gradient_sync {
+namespace {
+
+// Smaller ones travel together, up to as much at a time.
+constexpr std::size_t kAlone = 64 * 1024, kTogether = 1024 * 1024;
+
+std::size_t bytes_of(const anello_tensor_t& tensor) { return tensor.count * anello_dtype_size(tensor.dtype); }
+
+std::string described(const anello_tensor_t& tensor) { return text(tensor.count, ' ', anello_dtype_name(tensor.dtype)); }
+
+}  // namespace
+
+void GradientSync::broadcast(std::size_t count, int root, const std::function<const anello_tensor_t&(std::size_t i)>& tensor) {
+  require_not_joined("broadcast");
+  final([&] { require_between_steps("broadcast"); });
+  // Refused arguments are the end of the call, on all ranks, and not of the object.
+  std::vector<anello_tensor_t> tensors;
+  std::optional<Error> objection;
+  try {
+    if (root < 0 || root >= size_) throw Error(ANELLO_ERR_ARGUMENT, text("broadcast: root ", root, " is none of ", size_, " ranks"));
+    for (std::size_t i = 0; i < count; ++i) tensors.push_back(tensor(i));
+  } catch (const Error& error) {
+    objection = error;
+  }
+  agree(comm_, objection);
+  final([&] {
+    agree_on(comm_, "root of broadcast", {std::to_string(root)});
+    std::vector<std::string> said;
+    for (const anello_tensor_t& one : tensors) said.push_back(described(one));
+    agree_on(comm_, "broadcast: tensor", said);
+
+    std::vector<std::byte> together;
+    std::vector<std::size_t> members;
+    const auto send_together = [&] {
+      if (members.empty()) return;
+      std::size_t at = 0;
+      for (const std::size_t i : members) {
+        if (rank_ == root) std::memcpy(together.data() + at, tensors[i].data, bytes_of(tensors[i]));
+        at += bytes_of(tensors[i]);
+      }
+      check(comm_, anello_broadcast(together.data(), at, ANELLO_BYTE, root, comm_), "broadcast of small tensors");
+      at = 0;
+      for (const std::size_t i : members) {
+        std::memcpy(tensors[i].data, together.data() + at, bytes_of(tensors[i]));
+        at += bytes_of(tensors[i]);
+      }
+      together.clear();
+      members.clear();
+    };
+    for (std::size_t i = 0; i < count; ++i) {
+      const anello_tensor_t& one = tensors[i];
+      const std::size_t bytes = bytes_of(one);
+      if (bytes >= kAlone) {
+        check(comm_, anello_broadcast(one.data, one.count, one.dtype, root, comm_),
+              one.name != nullptr ? text("broadcast of ", one.name) : text("broadcast of tensor ", i));
+      } else if (bytes > 0) {
+        if (together.size() + bytes > kTogether) send_together();
+        together.resize(together.size() + bytes);
+        members.push_back(i);
+      }
+    }
+    send_together();
+  });
+}
+
+}  // namespace anello::gradient_sync

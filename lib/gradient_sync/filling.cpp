@@ -1,0 +1,148 @@
+// Gradients on their way into buckets.
+#include "gradient_sync/collective.h"
+#include "gradient_sync/element_copy.h"
+#include "gradient_sync/gradient_sync.h"
+
+#include <cstring>
+
+namespace anello::gradient_sync {
+
+void GradientSync::ready(std::size_t i, void* gradient) {
+  check_index(i);
+  Parameter& one = parameters_[i];
+  void* where = config_.views != 0 ? one.bucket->home(*one.part) : gradient != nullptr ? gradient : one.data;
+  if (config_.views != 0 && gradient != nullptr && gradient != where) {
+    throw Error(ANELLO_ERR_ARGUMENT, text("ready: the gradient of ", one.name, " lives in a view; pass NULL"));
+  }
+  if (where == nullptr && one.count > 0) {
+    throw Error(ANELLO_ERR_ARGUMENT, text("ready: the gradient of ", one.name, " is nowhere: its data and the argument are NULL"));
+  }
+  if (where == nullptr) where = one.bucket->sent(*one.part);
+  final([&] {
+    if (!in_step_) refuse(ANELLO_ERR_STATE, text(one.name, " became ready before begin"));
+    if (local_) {
+      one.where = where;
+      one.accumulated = true;
+      return;
+    }
+    if (is_static_first()) {
+      one.where = where;
+      one.fired.fetch_add(1, std::memory_order_relaxed);
+      one.turn = came_.fetch_add(1, std::memory_order_relaxed);
+      last_ready_ns_.store(now(), std::memory_order_relaxed);
+      return;
+    }
+    const int left = one.left.fetch_sub(1, std::memory_order_acq_rel);
+    if (left < 1) {
+      refuse(ANELLO_ERR_STATE,
+             config_.static_graph == 0
+                 ? text(one.name, " became ready twice; a graph that uses a parameter several times is static_graph's")
+                 : text(one.name, " became ready more often than in the first step, where it did ", one.expected,
+                        " times: the graph is not static"));
+    }
+    if (left > 1) return;
+    one.where = where;
+    one.turn = came_.fetch_add(1, std::memory_order_relaxed);
+    fill(one);
+    last_ready_ns_.store(now(), std::memory_order_relaxed);
+    arrived(one);
+    look_for_ends();
+  });
+}
+
+void GradientSync::unused(std::size_t i) {
+  check_index(i);
+  Parameter& one = parameters_[i];
+  final([&] {
+    if (!may_be_unused()) refuse(ANELLO_ERR_STATE, text(one.name, " is unused, but the config says neither find_unused nor static_graph"));
+    if (!in_step_) refuse(ANELLO_ERR_STATE, text(one.name, " was said to be unused before begin"));
+    if (local_ || is_static_first()) return;
+    if (config_.static_graph != 0) {
+      if (one.expected > 0) refuse(ANELLO_ERR_STATE, text(one.name, " is unused, but was not in the first step: the graph is not static"));
+      return;
+    }
+    if (one.left.fetch_sub(1, std::memory_order_acq_rel) < 1) refuse(ANELLO_ERR_STATE, text(one.name, " is unused, but was ready before"));
+    fill_unused(one);
+  });
+}
+
+// Into the bucket: rounded and multiplied on the way. Where the gradient lives in what travels, there is nothing else to do.
+void GradientSync::fill(Parameter& one) {
+  const std::int64_t start = now();
+  Bucket& bucket = *one.bucket;
+  std::byte* const to = bucket.sent(*one.part);
+  if (float* rest = bucket.rest(*one.part)) {
+    round_with_feedback(static_cast<const float*>(one.where), rest, to, bucket.wire, one.count, config_.prescale);
+  } else if (one.where != to || config_.prescale != 1) {
+    copy_elements(one.where, one.dtype, to, bucket.wire, one.count, config_.prescale, false);
+  }
+  copying_ns_.fetch_add(now() - start, std::memory_order_relaxed);
+}
+
+// No gradient in this step; what local steps before it have accumulated goes all the same.
+void GradientSync::fill_unused(Parameter& one) {
+  if (one.accumulated) {
+    fill(one);
+  } else {
+    Bucket& bucket = *one.bucket;
+    std::memset(bucket.sent(*one.part), 0, one.count * anello_dtype_size(bucket.wire));
+    if (config_.views != 0) std::memset(bucket.home(*one.part), 0, one.count * anello_dtype_size(one.dtype));
+    one.turn = parameters_.size();
+  }
+  arrived(one);
+}
+
+// The gradient is in its bucket. A null `where` says that it was unused.
+void GradientSync::arrived(Parameter& one) {
+  remaining_.fetch_sub(1, std::memory_order_acq_rel);
+  if (one.bucket->missing.fetch_sub(1, std::memory_order_acq_rel) == 1) is_full(*one.bucket);
+}
+
+void GradientSync::flush() {
+  final([&] {
+    if (!in_step_) refuse(ANELLO_ERR_STATE, "flush before begin");
+    if (!local_) flush_all();
+  });
+}
+
+void GradientSync::flush_all() {
+  if (flushed_) return;
+  if (is_static_first()) {
+    for (Parameter& one : parameters_) {
+      one.expected = one.fired.load(std::memory_order_relaxed);
+      if (one.expected == 0) {
+        fill_unused(one);
+      } else {
+        fill(one);
+        arrived(one);
+      }
+    }
+  } else if (remaining_.load(std::memory_order_acquire) > 0) {
+    std::string names;
+    std::size_t missing = 0;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      Parameter& one = parameters_[i];
+      if (one.left.load(std::memory_order_acquire) < 1) continue;
+      if (config_.find_unused != 0) {
+        unused(i);
+      } else if (++missing <= 5) {
+        names += (missing > 1 ? ", " : "") + one.name;
+      }
+    }
+    if (missing > 5) names += text(" and ", missing - 5, " more");
+    if (missing > 0) {
+      refuse(ANELLO_ERR_STATE, text("no gradient of ", names, config_.static_graph != 0
+                                        ? ", which the first step had: the graph is not static"
+                                        : "; where a step may leave parameters out, the config says find_unused"));
+    }
+  }
+  {
+    const std::lock_guard held(mutex_);
+    flushed_ = true;
+    if (starting_) return;
+    starting_ = true;
+  }
+  start_full();
+}
+
+}  // namespace anello::gradient_sync

@@ -1,0 +1,282 @@
+#include "gradient_sync/gradient_sync.h"
+
+#include "gradient_sync/agreement.h"
+#include "gradient_sync/collective.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+
+namespace anello::gradient_sync {
+namespace {
+
+std::int64_t clock_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::vector<std::string> described(const anello_gradient_sync_config_t& config) {
+  return {text("first_bucket_bytes ", config.first_bucket_bytes), text("bucket_bytes ", config.bucket_bytes),
+          text("rebuild ", config.rebuild != 0), text("views ", config.views != 0), text("find_unused ", config.find_unused != 0),
+          text("static_graph ", config.static_graph != 0), text("delay ", config.delay != 0), text("op ", anello_op_name(config.op)),
+          text("prescale ", config.prescale), text("postscale ", config.postscale), text("wire ", anello_dtype_name(config.wire)),
+          text("error_feedback ", config.error_feedback != 0), text("uneven ", config.uneven != 0),
+          text("average_over_active ", config.average_over_active != 0), text("check_overflow ", config.check_overflow != 0),
+          text("loss_scale ", config.loss_scale), text("loss_scale_interval ", config.loss_scale_interval)};
+}
+
+std::vector<std::string> described(const std::deque<Parameter>& parameters) {
+  std::vector<std::string> all;
+  for (const Parameter& one : parameters) {
+    all.push_back(text(one.name, " (", one.count, ' ', anello_dtype_name(one.dtype), ')'));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<GradientSync> GradientSync::create(anello_comm_t comm, const std::function<Setup()>& read) {
+  int rank = 0, size = 1;
+  check(comm, anello_comm_rank(comm, &rank), "rank");
+  check(comm, anello_comm_size(comm, &size), "size");
+  anello_comm_t own = ANELLO_COMM_NULL;
+  check(comm, anello_comm_dup(comm, &own), "copying the communicator");
+  std::unique_ptr<GradientSync> made(new GradientSync(own, rank, size));
+  std::optional<Error> objection;
+  try {
+    Setup setup = read();
+    made->parameters_ = std::move(setup.parameters);
+    made->config_ = setup.config;
+  } catch (const Error& error) {
+    objection = error;
+  }
+  agree(own, objection);
+  agree_on(own, "option", described(made->config_));
+  agree_on(own, "parameter", described(made->parameters_));
+  if (made->config_.loss_scale > 0) made->scaler_ = {made->config_.loss_scale, made->config_.loss_scale_interval};
+  made->used_.resize((made->parameters_.size() + 7) / 8);
+  made->present_.resize(std::size_t(made->size_));
+  // The backward pass reaches the last layer first.
+  made->order_.resize(made->parameters_.size());
+  std::iota(made->order_.rbegin(), made->order_.rend(), std::size_t{0});
+  made->make_buckets();
+  return made;
+}
+
+GradientSync::~GradientSync() {
+  bool under_way = used_request_ != ANELLO_REQUEST_NULL || present_request_ != ANELLO_REQUEST_NULL;
+  for (const auto& bucket : buckets_) under_way = under_way || bucket->request != ANELLO_REQUEST_NULL;
+  if (under_way) {
+    const std::string why = text("rank ", rank_, " destroyed its gradient synchronizer in the middle of step ", steps_);
+    anello_comm_abort(comm_, why.c_str());
+    for (const auto& bucket : buckets_) anello_wait(&bucket->request, nullptr);
+    anello_wait(&used_request_, nullptr);
+    anello_wait(&present_request_, nullptr);
+  }
+  anello_comm_destroy(comm_);
+}
+
+// ---- Errors ----------------------------------------------------------------------------------------------------
+
+void GradientSync::require_sound() const {
+  if (!failed_.load(std::memory_order_acquire)) return;
+  const std::lock_guard held(error_mutex_);
+  throw error_;
+}
+
+void GradientSync::refuse(anello_result_t code, const std::string& why) {
+  const std::string all = text("rank ", rank_, ", step ", steps_, ": ", why);
+  anello_comm_abort(comm_, all.c_str());
+  throw Error(code, all);
+}
+
+// Others may still be inside the join that this rank has left: they are not disturbed.
+void GradientSync::require_not_joined(const char* call) const {
+  if (joined_) throw Error(ANELLO_ERR_STATE, text(call, ": this rank has joined"));
+}
+
+void GradientSync::require_between_steps(const char* call) {
+  if (in_step_ && !local_) refuse(ANELLO_ERR_STATE, text(call, ": step ", steps_, " was not waited for"));
+}
+
+void GradientSync::check_index(std::size_t i) const {
+  if (i >= parameters_.size()) {
+    throw Error(ANELLO_ERR_ARGUMENT, text("parameter ", i, ": there are ", parameters_.size(), ", counted from 0"));
+  }
+}
+
+std::string GradientSync::named(const Bucket& bucket) const {
+  const auto& name = [&](std::size_t at) -> const std::string& { return parameters_[bucket.parameters[at]].name; };
+  if (bucket.parameters.size() == 1) return text("bucket ", bucket.index, " (", name(0), ')');
+  return text("bucket ", bucket.index, " (", name(0), " to ", name(bucket.parameters.size() - 1), ')');
+}
+
+// ---- Buckets ---------------------------------------------------------------------------------------------------
+
+void GradientSync::make_buckets() {
+  std::vector<Sized> sizes;
+  for (const Parameter& one : parameters_) sizes.push_back({one.count, one.dtype});
+  std::vector<std::unique_ptr<Bucket>> made;
+  std::optional<Error> objection;
+  try {
+    for (BucketPlan& plan : plan_buckets(sizes, order_, config_.first_bucket_bytes, config_.bucket_bytes)) {
+      const anello_dtype_t wire = plan.dtype == ANELLO_FLOAT32 ? config_.wire : plan.dtype;
+      made.push_back(std::make_unique<Bucket>(std::move(plan), made.size(), wire, config_.views != 0, config_.error_feedback != 0));
+    }
+  } catch (const Error& error) {
+    objection = error;
+  } catch (const std::bad_alloc&) {
+    objection = Error(ANELLO_ERR_RESOURCE, "no memory for the buckets");
+  }
+  agree(comm_, objection);
+  for (const auto& bucket : made) {
+    for (const Part& part : bucket->plan.parts) {
+      Parameter& parameter = parameters_[part.parameter];
+      if (parameter.bucket != nullptr) {
+        const Bucket& old = *parameter.bucket;
+        const std::size_t element = anello_dtype_size(parameter.dtype);
+        if (config_.views != 0) std::memcpy(bucket->home(part), old.home(*parameter.part), parameter.count * element);
+        if (float* rest = bucket->rest(part)) {
+          std::memcpy(rest, old.residual.data() + parameter.part->offset, parameter.count * sizeof *rest);
+        }
+      }
+      parameter.bucket = bucket.get();
+      parameter.part = &part;
+    }
+  }
+  buckets_ = std::move(made);
+}
+
+// Rank 0's order becomes everybody's: buckets must start in one order on all ranks.
+void GradientSync::rebuild() {
+  std::vector<std::uint64_t> order(order_.begin(), order_.end());
+  check(comm_, anello_broadcast(order.data(), order.size(), ANELLO_UINT64, 0, comm_), "rank 0's order of gradients");
+  order_.assign(order.begin(), order.end());
+  make_buckets();
+}
+
+// ---- Steps -----------------------------------------------------------------------------------------------------
+
+std::int64_t GradientSync::now() const { return clock_ns() - begun_ns_; }
+
+void GradientSync::begin(unsigned flags) {
+  if ((flags & ~ANELLO_GRADIENT_SYNC_LOCAL) != 0) throw Error(ANELLO_ERR_ARGUMENT, text("begin: flags ", flags, " has an unknown one"));
+  require_not_joined("begin");
+  final([&] {
+    require_between_steps("begin");
+    begun_ns_ = clock_ns();
+    local_ = (flags & ANELLO_GRADIENT_SYNC_LOCAL) != 0;
+    if (!local_) {
+      exchange_presence(true, false);
+      enter_step();
+    } else {
+      ++statistics_.local_steps;
+    }
+    in_step_ = true;
+  });
+}
+
+// Each rank tells in every step whether it has data: who has joined learns from it whether there is a step at all.
+void GradientSync::exchange_presence(bool present, bool blocking) {
+  if (config_.uneven == 0) return;
+  present_[std::size_t(rank_)] = present;
+  check(comm_, anello_iallgather(ANELLO_IN_PLACE, present_.data(), 1, ANELLO_UINT8, comm_, &present_request_), "who has data");
+  if (blocking) check(comm_, anello_wait(&present_request_, nullptr), "who has data");
+}
+
+void GradientSync::enter_step() {
+  if (config_.rebuild != 0 && steps_ == 1) rebuild();
+  for (const auto& bucket : buckets_) bucket->enter_step();
+  for (Parameter& one : parameters_) {
+    one.left.store(one.expected, std::memory_order_relaxed);
+    if (!one.accumulated) one.where = nullptr;
+    if (config_.static_graph == 0 || steps_ == 0) one.used_anywhere = true;
+  }
+  remaining_.store(parameters_.size(), std::memory_order_relaxed);
+  came_.store(0, std::memory_order_relaxed);
+  last_ready_ns_.store(0, std::memory_order_relaxed);
+  next_ = oldest_ = 0;
+  flushed_ = false;
+  // Who never has a gradient in a static graph is there at once.
+  if (config_.static_graph != 0 && steps_ > 0) {
+    for (Parameter& one : parameters_) {
+      if (one.expected == 0 && !joined_) fill_unused(one);
+    }
+  }
+}
+
+void GradientSync::leave_step() {
+  if (steps_ == 0 && !joined_) {
+    // What had no gradient comes last.
+    std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return parameters_[a].turn < parameters_[b].turn; });
+  }
+  for (Parameter& one : parameters_) one.accumulated = false;
+  ++steps_;
+  in_step_ = false;
+}
+
+int GradientSync::join() {
+  require_not_joined("join");
+  return final([&] {
+    require_between_steps("join");
+    if (config_.uneven == 0) refuse(ANELLO_ERR_STATE, "join: the config did not say uneven");
+    joined_ = true;
+    const auto highest_present = [&] {
+      int highest = -1;
+      for (int r = 0; r < size_; ++r) {
+        if (present_[std::size_t(r)] != 0) highest = r;
+      }
+      return highest;
+    };
+    for (;;) {
+      begun_ns_ = clock_ns();
+      const int last = highest_present();
+      exchange_presence(false, true);
+      if (highest_present() < 0) return last;
+      enter_step();
+      for (const auto& bucket : buckets_) {
+        if (bucket->data) std::memset(bucket->data.get(), 0, bucket->plan.count * anello_dtype_size(bucket->wire));
+        bucket->full = true;
+      }
+      std::fill(used_.begin(), used_.end(), std::uint8_t{0});
+      flushed_ = true;
+      start_full();
+      for (const auto& bucket : buckets_) await(*bucket);
+      check(comm_, anello_wait(&used_request_, nullptr), "used parameters");
+      leave_step();
+    }
+  });
+}
+
+// ---- Questions -------------------------------------------------------------------------------------------------
+
+const void* GradientSync::result(std::size_t i, int* used) const {
+  check_index(i);
+  require_sound();
+  const Parameter& one = parameters_[i];
+  if (in_step_) throw Error(ANELLO_ERR_STATE, text("result: step ", steps_, " was not waited for"));
+  if (used != nullptr) *used = one.used_anywhere ? 1 : 0;
+  return config_.views != 0 ? one.bucket->home(*one.part) : one.where;
+}
+
+void* GradientSync::view(std::size_t i) const {
+  check_index(i);
+  if (config_.views == 0) throw Error(ANELLO_ERR_STATE, "view: the config did not say views");
+  return parameters_[i].bucket->home(*parameters_[i].part);
+}
+
+anello_bucket_t GradientSync::bucket(std::size_t index) const {
+  if (index >= buckets_.size()) throw Error(ANELLO_ERR_ARGUMENT, text("bucket ", index, ": there are ", buckets_.size(), ", counted from 0"));
+  const Bucket& it = *buckets_[index];
+  return {sizeof(anello_bucket_t), index, it.data.get(), it.plan.count, it.wire, it.parameters.data(), it.parameters.size(),
+          it.ready_ns, it.start_ns, it.end_ns};
+}
+
+void GradientSync::set_hook(const anello_bucket_hook_t* hook) {
+  require_sound();
+  require_not_joined("set_hook");
+  if (in_step_ && !local_) throw Error(ANELLO_ERR_STATE, text("set_hook: step ", steps_, " was not waited for"));
+  hook_ = hook == nullptr ? anello_bucket_hook_t ANELLO_BUCKET_HOOK_INITIALIZER : *hook;
+}
+
+}  // namespace anello::gradient_sync

@@ -1,0 +1,172 @@
+#pragma once
+// One rank's side of include/anello/gradient_sync.h. A step: begin, gradients become ready and fill buckets (filling.cpp), full
+// buckets start in order (starting.cpp), wait takes the results out (finishing.cpp).
+#include "base/error.h"
+#include "gradient_sync/bucket.h"
+#include "gradient_sync/loss_scaler.h"
+
+#include <anello/gradient_sync.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace anello::gradient_sync {
+
+struct Parameter {
+  std::string name;
+  void* data;
+  std::size_t count;
+  anello_dtype_t dtype;
+
+  Bucket* bucket = nullptr;
+  const Part* part = nullptr;
+  void* where = nullptr;        // this step's gradient; nullptr: it has none
+  std::atomic<int> left{0};     // how often it must still become ready in this step
+  std::atomic<int> fired{0};    // how often it did: of the first step of a static graph
+  int expected = 1;             // a step
+  bool accumulated = false;     // a local step since the last other one had a gradient
+  std::size_t turn = 0;         // when it came in the first step
+  bool used_anywhere = true;
+
+  Parameter(std::string its_name, void* its_data, std::size_t its_count, anello_dtype_t its_dtype)
+      : name(std::move(its_name)), data(its_data), count(its_count), dtype(its_dtype) {}
+};
+
+class GradientSync {
+ public:
+  struct Setup {
+    std::deque<Parameter> parameters;
+    anello_gradient_sync_config_t config;
+  };
+  // Collective. read: gives the caller's arguments, checked; what it throws is told to all ranks.
+  static std::unique_ptr<GradientSync> create(anello_comm_t comm, const std::function<Setup()>& read);
+  ~GradientSync();
+  GradientSync(const GradientSync&) = delete;
+  GradientSync& operator=(const GradientSync&) = delete;
+
+  // tensor: the caller's i-th, checked; what it throws is told to all ranks.
+  void broadcast(std::size_t count, int root, const std::function<const anello_tensor_t&(std::size_t i)>& tensor);
+  void begin(unsigned flags);
+  void ready(std::size_t i, void* gradient);
+  void unused(std::size_t i);
+  void flush();
+  void wait();
+  bool test();
+  int join();
+
+  const void* result(std::size_t i, int* used) const;
+  void* view(std::size_t i) const;
+  bool overflow() const { return overflow_; }
+  double loss_scale() const { return scaler_.scale(); }
+  std::size_t bucket_count() const { return buckets_.size(); }
+  anello_bucket_t bucket(std::size_t index) const;
+  void set_hook(const anello_bucket_hook_t* hook);
+  void statistics(anello_gradient_sync_statistics_t& to) const;
+  std::string summary();
+
+ private:
+  GradientSync(anello_comm_t comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
+
+  // gradient_sync.cpp
+  template <class Body>
+  auto final(Body&& body);
+  void require_sound() const;
+  void require_not_joined(const char* call) const;
+  void require_between_steps(const char* call);
+  // Tells the other ranks, and throws.
+  [[noreturn]] void refuse(anello_result_t code, const std::string& why);
+  void check_index(std::size_t i) const;
+  std::string named(const Bucket& bucket) const;
+  void make_buckets();
+  void rebuild();
+  void enter_step();
+  void leave_step();
+  void exchange_presence(bool present, bool blocking);
+
+  // filling.cpp
+  bool is_static_first() const { return config_.static_graph != 0 && steps_ == 0; }
+  bool may_be_unused() const { return config_.find_unused != 0 || config_.static_graph != 0; }
+  bool exchanges_used() const { return config_.find_unused != 0 || is_static_first(); }
+  void fill(Parameter& parameter);
+  void fill_unused(Parameter& parameter);
+  void arrived(Parameter& parameter);
+  void flush_all();
+
+  // starting.cpp
+  void is_full(Bucket& bucket);
+  void start_full();
+  void start(Bucket& bucket);
+  void start_used_map();
+  void look_for_ends();
+
+  // finishing.cpp
+  void finish();
+  void await(Bucket& bucket);
+  void take_out(Parameter& parameter);
+  double factor_after() const;
+  void count_step(std::int64_t waited);
+
+  std::int64_t now() const;  // since the step began
+
+  anello_comm_t comm_;
+  int rank_, size_;
+  anello_gradient_sync_config_t config_ = ANELLO_GRADIENT_SYNC_CONFIG_INITIALIZER;
+  anello_bucket_hook_t hook_ = ANELLO_BUCKET_HOOK_INITIALIZER;
+  std::deque<Parameter> parameters_;
+  std::vector<std::unique_ptr<Bucket>> buckets_;
+  LossScaler scaler_;
+
+  bool in_step_ = false, local_ = false, joined_ = false, overflow_ = false;
+  std::uint64_t steps_ = 0;        // that were not local; equal on all ranks, joined ones count on
+  std::int64_t begun_ns_ = 0;
+  std::atomic<std::size_t> remaining_{0};  // parameters that are not there yet
+  std::vector<std::size_t> order_;         // in which gradients are expected to come
+  std::atomic<std::size_t> came_{0};
+  std::atomic<std::int64_t> last_ready_ns_{0};
+  std::vector<std::uint8_t> used_;         // one bit each: this rank's, then of any rank
+  anello_request_t used_request_ = ANELLO_REQUEST_NULL;
+  std::vector<std::uint8_t> present_;      // ranks that still have data
+  anello_request_t present_request_ = ANELLO_REQUEST_NULL;
+
+  std::mutex mutex_;                  // of the four below, and of buckets' full
+  std::size_t next_ = 0;              // bucket to start
+  bool starting_ = false;             // some thread does that
+  bool flushed_ = false;
+  std::size_t oldest_ = 0;            // bucket that has started and is not known to have ended
+  std::mutex ends_;                   // who looks for that
+
+  std::atomic<bool> failed_{false};
+  mutable std::mutex error_mutex_;
+  Error error_;
+
+  std::atomic<std::int64_t> copying_ns_{0};
+  anello_gradient_sync_statistics_t statistics_ = ANELLO_GRADIENT_SYNC_STATISTICS_INITIALIZER;
+};
+
+// What it throws is the object's end: kept, and thrown again by every later call.
+template <class Body>
+auto GradientSync::final(Body&& body) {
+  require_sound();
+  const auto keep = [this](const Error& error) {
+    const std::lock_guard held(error_mutex_);
+    if (!error_) error_ = error;
+    failed_.store(true, std::memory_order_release);
+  };
+  try {
+    return body();
+  } catch (const Error& error) {
+    keep(error);
+    throw;
+  } catch (const std::exception& error) {
+    keep({ANELLO_ERR_RESOURCE, error.what()});
+    throw;
+  }
+}
+
+}  // namespace anello::gradient_sync

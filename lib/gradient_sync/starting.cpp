@@ -1,0 +1,91 @@
+// Full buckets on their way out: in the order of their numbers, whoever filled them.
+#include "gradient_sync/collective.h"
+#include "gradient_sync/gradient_sync.h"
+
+namespace anello::gradient_sync {
+
+void GradientSync::is_full(Bucket& bucket) {
+  {
+    const std::lock_guard held(mutex_);
+    bucket.full = true;
+    bucket.ready_ns = now();
+    if (starting_ || (config_.delay != 0 && !flushed_)) return;
+    starting_ = true;
+  }
+  start_full();
+}
+
+// Requires: starting_ is this thread's. Others that fill a bucket meanwhile leave it to this one.
+void GradientSync::start_full() {
+  std::unique_lock held(mutex_);
+  while (next_ < buckets_.size() && buckets_[next_]->full) {
+    Bucket& bucket = *buckets_[next_];
+    held.unlock();
+    try {
+      start(bucket);
+      if (bucket.index + 1 == buckets_.size()) start_used_map();
+    } catch (...) {
+      held.lock();
+      starting_ = false;
+      throw;
+    }
+    held.lock();
+    ++next_;
+  }
+  starting_ = false;
+}
+
+void GradientSync::start(Bucket& bucket) {
+  bucket.start_ns = now();
+  if (hook_.start != nullptr) {
+    const anello_bucket_t told = this->bucket(bucket.index);
+    const anello_result_t result = hook_.start(hook_.context, &told, comm_, &bucket.request);
+    if (result != ANELLO_OK) refuse(result, text(named(bucket), ": its hook ended with ", anello_result_name(result)));
+  } else {
+    const std::string label = text("bucket ", bucket.index);
+    anello_call_t call = ANELLO_CALL_INITIALIZER;
+    call.kind = ANELLO_ALLREDUCE;
+    call.dtype = bucket.wire;
+    call.op = config_.op == ANELLO_AVG && config_.average_over_active != 0 ? ANELLO_SUM : config_.op;
+    call.sendbuf = ANELLO_IN_PLACE;
+    call.recvbuf = bucket.data.get();
+    call.count = bucket.plan.count;
+    call.timeout_ms = config_.timeout_ms;
+    call.label = label.c_str();
+    check(comm_, anello_post(comm_, &call, &bucket.request), text("step ", steps_, ", ", named(bucket)));
+  }
+}
+
+// One bit a parameter: whether any rank has a gradient of it. Behind all buckets, so that it costs nobody's waiting.
+void GradientSync::start_used_map() {
+  if (!exchanges_used()) return;
+  if (!joined_) {
+    std::fill(used_.begin(), used_.end(), std::uint8_t{0});
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i].where != nullptr) used_[i / 8] = static_cast<std::uint8_t>(used_[i / 8] | 1u << i % 8);
+    }
+  }
+  check(comm_, anello_iallreduce(ANELLO_IN_PLACE, used_.data(), used_.size(), ANELLO_UINT8, ANELLO_BOR, comm_, &used_request_),
+        text("step ", steps_, ", used parameters"));
+}
+
+// Moves what is under way, too, where the processors have no time for Anello's own thread.
+void GradientSync::look_for_ends() {
+  const std::unique_lock mine(ends_, std::try_to_lock);
+  if (!mine) return;
+  for (;; ++oldest_) {
+    Bucket* bucket = nullptr;
+    {
+      const std::lock_guard held(mutex_);
+      if (oldest_ >= next_) return;
+      bucket = buckets_[oldest_].get();
+    }
+    int done = 0;
+    check(comm_, anello_test(&bucket->request, &done, nullptr), text("step ", steps_, ", ", named(*bucket)));
+    if (done == 0) return;
+    bucket->end_ns = now();
+    bucket->ended = true;
+  }
+}
+
+}  // namespace anello::gradient_sync
