@@ -4,7 +4,8 @@
   - the test accuracy after 5 epochs is at least 87 %, and within 0.5 points whatever the number of ranks
   - the first epoch's loss is the same within 1e-3
   - all ranks hold the same bits after every epoch
-  - with ANELLO_INVARIANT=1, 4 ranks end with the bits of one process that folds 4 micro-batches in rank order
+  - with ANELLO_INVARIANT=1, 4 ranks end with the bits of one process that folds 4 micro-batches in rank order, and the same
+    ones whether gradients travel in buckets (--sync buckets, two of them) or at once (--sync flat)
 
 Each is printed with its figure. Exit code 0: all hold; 1: one does not; 77: skipped, the data set is not installed.
 """
@@ -99,7 +100,12 @@ class Runner:
         self.state(equal == len(epochs), f"parameters bit-equal on all ranks after {equal} of {len(epochs)} epochs")
 
     def check_invariance(self, ranks, *arguments):
-        many = self.train(ranks, *arguments, invariant=True)
+        many = self.train(ranks, "--bucket-kib", "16", *arguments, invariant=True)
+        flat = self.train(ranks, "--sync", "flat", *arguments, invariant=True)
+        if many and flat:
+            hashes = [[epoch["hash"] for epoch in run["epochs"]] for run in (many, flat)]
+            self.state(hashes[0] == hashes[1], f"{ranks} ranks bit-equal with gradients in buckets and at once")
+            self.state(many["buckets"] == 2 and flat["buckets"] == 0, f"{many['buckets']} buckets and {flat['buckets']}")
         one = self.train(1, *arguments, "--micro-batches", str(ranks), invariant=True)
         if many and one:
             hashes = [[epoch["hash"] for epoch in run["epochs"]] for run in (many, one)]

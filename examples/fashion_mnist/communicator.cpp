@@ -9,7 +9,9 @@ using Clock = std::chrono::steady_clock;
 
 void Communicator::check(const char* what, anello_result_t result) const {
   if (result == ANELLO_OK) return;
-  throw std::runtime_error(std::string(what) + ": " + anello_result_name(result) + ": " + anello_last_error(comm_));
+  const std::string said = anello_last_error(comm_);
+  throw std::runtime_error(std::string(what) + ": " + anello_result_name(result) + ": " +
+                           (said.empty() ? anello_last_error(ANELLO_COMM_NULL) : said));
 }
 
 template <class Call>

@@ -23,6 +23,10 @@ class Communicator {
   // What carries data to the next rank: "shm", "tcp", ..; "self" when alone.
   std::string transport() const;
 
+  anello_comm_t handle() const { return comm_; }
+  // Throws what a call of Anello's says; what: what it was for.
+  void check(const char* what, anello_result_t result) const;
+
   void broadcast(float* values, std::size_t count);
   void average(float* values, std::size_t count);
   void sum(double* values, std::size_t count);
@@ -34,7 +38,6 @@ class Communicator {
  private:
   template <class Call>
   void timed(const char* what, Call call);
-  void check(const char* what, anello_result_t result) const;
 
   anello_comm_t comm_ = ANELLO_COMM_NULL;
   int rank_ = 0;

@@ -5,8 +5,6 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <numeric>
-#include <random>
 #include <stdexcept>
 
 namespace fashion {
@@ -75,27 +73,18 @@ Dataset load_dataset(const std::string& directory, const std::string& name) {
   return dataset;
 }
 
-void gather(const Dataset& dataset, const std::size_t* chosen, std::size_t count, Eigen::MatrixXf& images,
+void gather(const Dataset& dataset, const std::int64_t* chosen, std::size_t count, Eigen::MatrixXf& images,
             std::vector<int>& labels) {
   // Mean and deviation of the training pixels, in units of full white.
   constexpr float kMean = 0.2860f, kDeviation = 0.3530f;
   images.resize(kPixels, static_cast<Eigen::Index>(count));
   labels.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const Eigen::Map<const Eigen::Matrix<std::uint8_t, kPixels, 1>> pixels(dataset.pixels.data() + chosen[i] * kPixels);
+    const Eigen::Map<const Eigen::Matrix<std::uint8_t, kPixels, 1>> pixels(dataset.pixels.data() + static_cast<std::size_t>(chosen[i]) * kPixels);
     images.col(static_cast<Eigen::Index>(i)) =
         (pixels.cast<float>().array() * (1.0f / (255.0f * kDeviation)) - kMean / kDeviation).matrix();
-    labels[i] = dataset.labels[chosen[i]];
+    labels[i] = dataset.labels[static_cast<std::size_t>(chosen[i])];
   }
-}
-
-std::vector<std::size_t> epoch_order(std::size_t count, std::uint64_t seed, int epoch) {
-  std::vector<std::size_t> order(count);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  // std::shuffle would do, but is free to shuffle otherwise in another standard library.
-  std::mt19937_64 random(seed * 1000003 + static_cast<std::uint64_t>(epoch));
-  for (std::size_t left = count; left > 1; --left) std::swap(order[left - 1], order[random() % left]);
-  return order;
 }
 
 }  // namespace fashion

@@ -24,10 +24,7 @@ struct Dataset {
 Dataset load_dataset(const std::string& directory, const std::string& name);
 
 // A column per chosen image, its pixels shifted and scaled to mean 0 and deviation 1.
-void gather(const Dataset& dataset, const std::size_t* chosen, std::size_t count, Eigen::MatrixXf& images,
+void gather(const Dataset& dataset, const std::int64_t* chosen, std::size_t count, Eigen::MatrixXf& images,
             std::vector<int>& labels);
-
-// The order in which an epoch sees count images: the same on every rank and machine.
-std::vector<std::size_t> epoch_order(std::size_t count, std::uint64_t seed, int epoch);
 
 }  // namespace fashion

@@ -66,7 +66,16 @@ int train(const Options& options) {
     if (speaks) print(report, settings.epochs, communicator.size());
     if (!report.equal) return 1;
   }
+  const std::string summary = trainer.summary();
   if (speaks) {
+    const Timeline timeline = trainer.gradients().timeline();
+    std::printf("the last step on rank 0, from the forward pass on (# backward, = all-reduce, . waiting):\n%s", timeline.text().c_str());
+    std::printf("%s\n", summary.c_str());
+    if (!options.timeline.empty()) {
+      std::ofstream file(options.timeline);
+      file << timeline.svg();
+      if (!file.flush()) throw std::runtime_error(options.timeline + ": cannot be written");
+    }
     std::printf("final parameters %s, test accuracy %.2f %%\n", hexadecimal(report.hash).c_str(),
                 100 * report.accuracy);
     if (!options.json.empty()) {
@@ -76,6 +85,9 @@ int train(const Options& options) {
                                   {"batch", settings.batch},
                                   {"micro_batches", settings.micro_batches},
                                   {"parameters", trainer.parameter_count()},
+                                  {"sync", settings.sync == Sync::flat ? "flat" : "buckets"},
+                                  {"buckets", trainer.gradients().buckets()},
+                                  {"hidden", trainer.gradients().timeline().hidden()},
                                   {"epochs", epochs},
                                   {"hash", hexadecimal(report.hash)}};
       file << all.dump(2) << '\n';

@@ -28,6 +28,17 @@ Network::Network(std::vector<int> widths) {
   parameters_ = Eigen::VectorXf::Zero(end);
 }
 
+std::vector<Network::Block> Network::blocks() const {
+  std::vector<Block> all;
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    const Layer& layer = layers_[l];
+    const std::string name = "layer" + std::to_string(l + 1);
+    all.push_back({name + ".weights", layer.weights, Eigen::Index{layer.inputs} * layer.outputs});
+    all.push_back({name + ".biases", layer.biases, layer.outputs});
+  }
+  return all;
+}
+
 void Network::randomize(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (const Layer& layer : layers_) {
@@ -51,7 +62,8 @@ void Network::forward(const Eigen::MatrixXf& images) {
   }
 }
 
-double Network::gradient(const Eigen::MatrixXf& images, const std::vector<int>& labels, Eigen::VectorXf* gradient) {
+double Network::gradient(const Eigen::MatrixXf& images, const std::vector<int>& labels, Eigen::VectorXf* gradient,
+                         const std::function<void(std::size_t i)>& done) {
   forward(images);
   gradient->setZero(parameters_.size());
 
@@ -80,6 +92,8 @@ double Network::gradient(const Eigen::MatrixXf& images, const std::vector<int>& 
     Biases bias_gradient(gradient->data() + layer.biases, layer.outputs);
     weight_gradient.noalias() = layer.errors * input.transpose();
     bias_gradient = layer.errors.rowwise().sum();
+    done(2 * l + 1);
+    done(2 * l);
     if (l == 0) break;
     const Weights weights(parameters_.data() + layer.weights, layer.outputs, layer.inputs);
     Layer& below = layers_[l - 1];

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 namespace fashion {
@@ -17,9 +19,19 @@ class Network {
   Eigen::VectorXf& parameters() { return parameters_; }
   const Eigen::VectorXf& parameters() const { return parameters_; }
 
+  // The pieces of the flat buffers: each layer's weights, then its biases, from the first layer on.
+  struct Block {
+    std::string name;
+    Eigen::Index begin;
+    Eigen::Index count;
+  };
+  std::vector<Block> blocks() const;
+
   // Forward and backward over a batch (a column per image): *gradient becomes that of the mean loss over the batch.
   // Returns the sum of the losses (cross-entropy, natural logarithm). The bits depend on the input and its shape only.
-  double gradient(const Eigen::MatrixXf& images, const std::vector<int>& labels, Eigen::VectorXf* gradient);
+  // done(i): block i of *gradient is complete, while those before it are still to be computed.
+  double gradient(const Eigen::MatrixXf& images, const std::vector<int>& labels, Eigen::VectorXf* gradient,
+                  const std::function<void(std::size_t i)>& done);
   // How many images get their label as the likeliest.
   std::int64_t count_correct(const Eigen::MatrixXf& images, const std::vector<int>& labels);
 

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <map>
+
 namespace fashion {
 
 bool parse_options(int argc, char** argv, Options* options, int* exit_code) {
@@ -29,6 +31,12 @@ bool parse_options(int argc, char** argv, Options* options, int* exit_code) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--seed", settings.seed, "of the first parameters and of the order of images");
   app.add_option("--data", options->data, "folder with the data set's four .gz files (Debian: dataset-fashion-mnist)");
+  app.add_option("--sync", settings.sync, "buckets: averaged while the backward pass computes; flat: all at once after it")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Sync>{{"flat", Sync::flat}, {"buckets", Sync::buckets}}))
+      ->default_str("buckets");
+  int bucket_kib = static_cast<int>(settings.bucket_bytes / 1024);
+  app.add_option("--bucket-kib", bucket_kib, "of gradients in a bucket; in the first, a quarter of it")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--timeline", options->timeline, "file to which rank 0 draws its last step, as SVG");
   app.add_option("--json", options->json, "file to which rank 0 writes figures and hashes");
   app.add_flag("--quick", options->quick, "one epoch over 12,000 images: does it run at all?");
   try {
@@ -38,6 +46,7 @@ bool parse_options(int argc, char** argv, Options* options, int* exit_code) {
     return false;
   }
   if (options->quick) settings.epochs = 1;
+  settings.bucket_bytes = static_cast<std::size_t>(bucket_kib) * 1024;
   return true;
 }
 

@@ -9,7 +9,8 @@ namespace fashion {
 struct Options {
   Settings settings;
   std::string data = "/usr/share/datasets/fashion-mnist";
-  std::string json;    // file for the report; empty: none
+  std::string json;      // file for the report; empty: none
+  std::string timeline;  // file for a drawing of one step; empty: none
   bool quick = false;  // a fifth of the images, once
 };
 

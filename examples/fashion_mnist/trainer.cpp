@@ -1,7 +1,8 @@
 #include "trainer.h"
 
+#include <anello/sampler.h>
+
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -15,10 +16,6 @@ std::vector<int> widths_of(const Settings& settings) {
   widths.push_back(kKinds);
   return widths;
 }
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 }  // namespace
 
@@ -40,20 +37,44 @@ Trainer::Trainer(Communicator& communicator, const Dataset& training, const Data
   if (communicator.rank() == 0) network_.randomize(settings.seed);
   communicator_.broadcast(network_.parameters().data(), parameter_count());
   velocity_ = Eigen::VectorXf::Zero(network_.parameters().size());
+  gradient_ = Eigen::VectorXf::Zero(network_.parameters().size());
+  gradients_.emplace(communicator, network_.blocks(), gradient_, settings.sync, settings.bucket_bytes);
 }
 
-double Trainer::compute_gradient(const std::size_t* chosen) {
+// A micro-batch draws what a rank of its own would draw, so that many ranks and many micro-batches see the same images.
+void Trainer::draw_images(int epoch) {
+  anello_sampler_t sampler = ANELLO_SAMPLER_INITIALIZER;
+  sampler.samples = static_cast<std::int64_t>(training_.size());
+  sampler.world_size = communicator_.size() * settings_.micro_batches;
+  sampler.seed = settings_.seed;
+  sampler.drop_last = 1;
+  std::size_t count = 0;
+  communicator_.check("counting images", anello_sampler_count(&sampler, &count));
+  drawn_.assign(static_cast<std::size_t>(settings_.micro_batches), std::vector<std::int64_t>(count));
+  for (int m = 0; m < settings_.micro_batches; ++m) {
+    sampler.rank = communicator_.rank() * settings_.micro_batches + m;
+    communicator_.check("drawing images", anello_sampler_indices(&sampler, static_cast<std::uint64_t>(epoch),
+                                                                 drawn_[static_cast<std::size_t>(m)].data()));
+  }
+}
+
+double Trainer::compute_gradient(std::size_t b) {
   const int micro_batches = settings_.micro_batches;
   const auto images = static_cast<std::size_t>(images_per_rank() / micro_batches);
+  const std::vector<Network::Block> blocks = network_.blocks();
   double loss = 0;
   for (int m = 0; m < micro_batches; ++m) {
-    gather(training_, chosen + static_cast<std::size_t>(m) * images, images, images_, labels_);
-    loss += network_.gradient(images_, labels_, m == 0 ? &gradient_ : &micro_gradient_);
-    if (m > 0) gradient_ += micro_gradient_;
+    gather(training_, drawn_[static_cast<std::size_t>(m)].data() + b * images, images, images_, labels_);
+    const bool last = m + 1 == micro_batches;
+    loss += network_.gradient(images_, labels_, m == 0 ? &gradient_ : &micro_gradient_, [&](std::size_t i) {
+      auto sum = gradient_.segment(blocks[i].begin, blocks[i].count);
+      if (m > 0) sum += micro_gradient_.segment(blocks[i].begin, blocks[i].count);
+      // As ANELLO_AVG does it: the sum in order, then one division. Under ANELLO_INVARIANT=1 a rank that folds its
+      // micro-batches so has the bits of as many ranks with one each.
+      if (last && m > 0) sum = sum.array() / static_cast<float>(micro_batches);
+      if (last) gradients_->ready(i);
+    });
   }
-  // As ANELLO_AVG does it: the sum in order, then one division. Under ANELLO_INVARIANT=1 a rank that folds its
-  // micro-batches so has the bits of as many ranks with one each.
-  if (micro_batches > 1) gradient_ = gradient_.array() / static_cast<float>(micro_batches);
   return loss;
 }
 
@@ -63,8 +84,8 @@ double Trainer::measure_accuracy() {
   const auto rank = static_cast<std::size_t>(communicator_.rank());
   const auto size = static_cast<std::size_t>(communicator_.size());
   const std::size_t begin = test_.size() * rank / size, end = test_.size() * (rank + 1) / size;
-  std::vector<std::size_t> chosen(end - begin);
-  std::iota(chosen.begin(), chosen.end(), begin);
+  std::vector<std::int64_t> chosen(end - begin);
+  std::iota(chosen.begin(), chosen.end(), static_cast<std::int64_t>(begin));
   std::int64_t correct = 0;
   for (std::size_t first = 0; first < chosen.size(); first += kAtOnce) {
     gather(test_, chosen.data() + first, std::min(kAtOnce, chosen.size() - first), images_, labels_);
@@ -79,25 +100,25 @@ EpochReport Trainer::run_epoch(int epoch) {
   report.epoch = epoch;
   const auto batch = static_cast<std::size_t>(settings_.batch);
   const std::size_t batches = training_.size() / batch;  // an incomplete last one sits out; the next epoch draws anew
-  const std::vector<std::size_t> order = epoch_order(training_.size(), settings_.seed, epoch);
-  const std::size_t mine = static_cast<std::size_t>(communicator_.rank()) * static_cast<std::size_t>(images_per_rank());
+  draw_images(epoch);
   const auto updates = static_cast<float>(batches * static_cast<std::size_t>(settings_.epochs));
 
   const Clock::time_point start = Clock::now();
-  const double inside_before = communicator_.seconds_inside();
+  const double inside_before = gradients_->seconds_inside();
   double loss = 0;
   for (std::size_t b = 0; b < batches; ++b) {
-    loss += compute_gradient(order.data() + b * batch + mine);
-    communicator_.average(gradient_.data(), parameter_count());
+    gradients_->begin();
+    loss += compute_gradient(b);
+    gradients_->wait();
     const auto done = static_cast<float>(static_cast<std::size_t>(epoch - 1) * batches + b);
     const float rate = settings_.learning_rate * (1.0f - done / updates);
     velocity_ = settings_.momentum * velocity_ + gradient_;
     network_.parameters() -= rate * velocity_;
   }
   communicator_.sum(&loss, 1);
-  const double seconds = seconds_since(start);
-  report.communicating = (communicator_.seconds_inside() - inside_before) / seconds;
-  report.images_per_s = static_cast<double>(batches * batch) / seconds;
+  const double taken = seconds(start, Clock::now());
+  report.communicating = (gradients_->seconds_inside() - inside_before) / taken;
+  report.images_per_s = static_cast<double>(batches * batch) / taken;
   report.loss = loss / static_cast<double>(batches * batch);
 
   report.accuracy = measure_accuracy();

@@ -1,11 +1,15 @@
 #pragma once
 // Data-parallel training: every rank holds all parameters, computes the gradient over its part of each batch, and
-// applies the average of all ranks' gradients, so that parameters stay equal without being sent again.
+// applies the average of all ranks' gradients, so that parameters stay equal without being sent again. Which images are its
+// part, Anello's sampler says, as PyTorch's DistributedSampler would.
 #include "communicator.h"
 #include "dataset.h"
+#include "gradients.h"
 #include "network.h"
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace fashion {
@@ -18,6 +22,8 @@ struct Settings {
   float momentum = 0.9f;
   std::uint64_t seed = 1;
   std::vector<int> hidden = {128, 64};
+  Sync sync = Sync::buckets;
+  std::size_t bucket_bytes = 256 * 1024;
 };
 
 struct EpochReport {
@@ -38,10 +44,13 @@ class Trainer {
   EpochReport run_epoch(int epoch);  // from 1. Collective.
   std::size_t parameter_count() const { return static_cast<std::size_t>(network_.parameters().size()); }
   int images_per_rank() const { return settings_.batch / communicator_.size(); }
+  const Gradients& gradients() const { return *gradients_; }
+  std::string summary() { return gradients_->summary(); }  // collective
 
  private:
-  // This rank's mean gradient over its part of a batch, into gradient_; returns the summed loss.
-  double compute_gradient(const std::size_t* chosen);
+  // This rank's mean gradient over its part of batch b, into gradient_, handed over block by block; returns the summed loss.
+  double compute_gradient(std::size_t b);
+  void draw_images(int epoch);
   double measure_accuracy();
 
   Communicator& communicator_;
@@ -49,7 +58,9 @@ class Trainer {
   const Dataset& test_;
   const Settings settings_;
   Network network_;
+  std::vector<std::vector<std::int64_t>> drawn_;  // of each micro-batch: its images of the epoch
   Eigen::VectorXf gradient_;
+  std::optional<Gradients> gradients_;
   Eigen::VectorXf micro_gradient_;
   Eigen::VectorXf velocity_;
   Eigen::MatrixXf images_;
