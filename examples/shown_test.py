@@ -1,0 +1,9 @@
+#!/usr/bin/env python3
+"""A page shows a program as it is. Arguments: the page, the program."""
+
+import pathlib
+import sys
+
+page, program = (pathlib.Path(name).read_text() for name in sys.argv[1:])
+if f"```c\n{program}```\n" not in page:
+    sys.exit(f"{sys.argv[1]} does not show the program as it is: copy it over")
