@@ -16,7 +16,7 @@ using gradient_sync::GradientSync;
 
 namespace {
 
-using Syncs = HandleTable<std::shared_ptr<GradientSync>>;
+using Syncs = HandleTable<std::shared_ptr<GradientSync>, Counting::of_all>;
 
 Syncs& syncs() {
   static Syncs* const table = new Syncs;  // leaked: calls may come from static destructors

@@ -14,7 +14,11 @@
 
 namespace anello::api {
 
-template <class Object>
+// How calls that are inside an object are counted. of_owner: without locked instructions on the thread that used it first, for
+// which who removes it pays with a barrier over all processors: for what is used often and removed hardly ever.
+enum class Counting { of_owner, of_all };
+
+template <class Object, Counting counting>
 class HandleTable {
   struct Slot {
     std::atomic<std::uint32_t> generation{1};  // odd: in use
@@ -31,7 +35,7 @@ class HandleTable {
     return &name;
   }
   static bool owns(Slot& slot) {
-    if (!transport::agrees_to_store_barriers()) return false;
+    if (counting == Counting::of_all || !transport::agrees_to_store_barriers()) return false;
     const char* const owner = slot.owner.load(std::memory_order_relaxed);
     if (owner == self()) return true;
     const char* nobody = nullptr;
@@ -105,7 +109,7 @@ class HandleTable {
     std::uint32_t expected = generation_of(handle);
     if (at == nullptr || !at->generation.compare_exchange_strong(expected, expected + 1)) return std::nullopt;
     between(at->object);
-    transport::store_barrier();
+    if (counting == Counting::of_owner) transport::store_barrier();
     while (at->users.load(std::memory_order_seq_cst) != 0 || at->owner_users.load(std::memory_order_acquire) != 0) sched_yield();
     std::optional<Object> out(std::move(at->object));
     at->object = Object{};

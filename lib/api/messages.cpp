@@ -21,8 +21,8 @@ struct Claimed {
   int tag = ANELLO_ANY_TAG;
 };
 
-HandleTable<Claimed>& messages() {
-  static HandleTable<Claimed>* const table = new HandleTable<Claimed>;  // leaked: used up to the last static destructor
+HandleTable<Claimed, Counting::of_all>& messages() {
+  static HandleTable<Claimed, Counting::of_all>* const table = new HandleTable<Claimed, Counting::of_all>;  // leaked: used up to the last static destructor
   return *table;
 }
 
@@ -73,7 +73,7 @@ anello_result_t receive(const char* name, void* buffer, std::size_t count, anell
     const auto handle = reinterpret_cast<std::uintptr_t>(*message);
     anello_call_t call = call_of(ANELLO_RECV, nullptr, buffer, count, dtype);
     {
-      const HandleTable<Claimed>::Use use(messages(), handle);
+      const HandleTable<Claimed, Counting::of_all>::Use use(messages(), handle);
       if (!use) throw Error(ANELLO_ERR_STATE, "the message was received before, or never was one");
       call.peer = use->source;
       call.tag = use->tag;

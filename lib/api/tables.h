@@ -40,8 +40,8 @@ struct Pending {
   Making* alone() { return once.awaited() == nullptr ? making.get() : nullptr; }
 };
 
-using Communicators = HandleTable<std::shared_ptr<Communicator>>;
-using Requests = HandleTable<Pending>;
+using Communicators = HandleTable<std::shared_ptr<Communicator>, Counting::of_owner>;
+using Requests = HandleTable<Pending, Counting::of_all>;
 
 Communicators& communicators();
 Requests& requests();

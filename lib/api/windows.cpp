@@ -9,7 +9,7 @@ using namespace anello::api;
 
 namespace {
 
-using Windows = HandleTable<std::shared_ptr<Window>>;
+using Windows = HandleTable<std::shared_ptr<Window>, Counting::of_all>;
 
 Windows& windows() {
   static Windows* const table = new Windows;  // leaked: calls may come from static destructors

@@ -191,7 +191,11 @@ class Context {
   void yield(Lock& lock);
   void doze(Lock& lock, Operation* watched, bool first);
   bool announce_sleep();
+  void stay_awake();
   void watch_in_background();
+  void watch();
+  void look_soon();
+  bool set_timer(long after_ns);
   void run_in_background();
 
   void tick(Operation* watched);
@@ -229,10 +233,13 @@ class Context {
   bool driving_ = false;
   bool asleep_ = false;             // the driver is in epoll_wait
   bool watched_ = false;            // the service thread will look when something comes
+  bool says_it_sleeps_ = false;     // peers have been asked to wake this rank
+  bool looks_soon_ = false;         // the timer is set
   bool closing_ = false;
   std::int64_t next_tick_ns_ = 0;
 
   UniqueFd epoll_;
+  UniqueFd timer_;
   UniqueFd completions_;
   std::vector<int> told_;                       // eventfds that learn of completions
   std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 namespace anello::executor {
@@ -164,6 +165,7 @@ bool Context::test(Operation& operation) {
     const kernels::DefaultFloats floats;
     progress();
     if (any_gone_ || !suspects_.empty()) tick(nullptr);
+    if (unfinished_ == 0) stay_awake();
   }
   return operation.done.load(std::memory_order_relaxed);
 }
@@ -190,12 +192,13 @@ void Context::wait_until(Lock& held, Done&& done, Operation* watched) {
     driving_ = false;
     if (waiters_ > 0) changed_.notify_all();
   }
-  if (unfinished_ > 0 && !driving_ && waiters_ == 0) watch_in_background();
+  if (unfinished_ > 0 && !driving_ && waiters_ == 0) look_soon();
 }
 
 template <class Done>
 void Context::drive(Lock& held, Done&& done, Operation* watched) {
   const kernels::DefaultFloats floats;
+  stay_awake();
   Waiting waiting(budget_);
   int yields = 0;
   bool first_doze = true;
@@ -265,6 +268,7 @@ bool Context::announce_sleep() {
     arena.inbox(arena.index()).sleeping.store(1, std::memory_order_seq_cst);
     transport::store_barrier();
   }
+  says_it_sleeps_ = true;
   bool something = job_->news.load(std::memory_order_acquire);
   for (Route* way : open_routes_) {
     if (way->state() != Route::State::open) continue;
@@ -272,6 +276,13 @@ bool Context::announce_sleep() {
     watch_descriptor(*way, false);
   }
   return something;
+}
+
+// Nobody needs to wake this rank: it looks itself.
+void Context::stay_awake() {
+  if (std::exchange(looks_soon_, false)) set_timer(0);
+  if (!std::exchange(says_it_sleeps_, false)) return;
+  if (const transport::Arena& arena = job_->arena()) arena.inbox(arena.index()).sleeping.store(0, std::memory_order_relaxed);
 }
 
 // Sleeps until something comes, at most until it is time to look at deadlines.
@@ -285,9 +296,7 @@ void Context::doze(Lock& held, Operation* watched, bool first) {
     held.lock();
     asleep_ = false;
   }
-  if (const transport::Arena& arena = job_->arena()) {
-    arena.inbox(arena.index()).sleeping.store(0, std::memory_order_relaxed);
-  }
+  stay_awake();
   silence(job_->wake_descriptor());
   tick(watched);
 }
@@ -296,21 +305,51 @@ void Context::doze(Lock& held, Operation* watched, bool first) {
 
 // Operations are under way and nobody drives: the service thread shall look when something comes.
 void Context::watch_in_background() {
-  if (watched_ || closing_) return;
+  if ((watched_ && says_it_sleeps_) || closing_) return;
   while (unfinished_ > 0) {
     announce_sleep();
     if (progress()) continue;
-    watched_ = true;
-    job_->watch(epoll_.get(), [this] { run_in_background(); });
+    watch();
     return;
   }
 }
 
+// To ask the service thread costs its waking. What it was asked earlier holds until it has come.
+void Context::watch() {
+  if (!std::exchange(watched_, true)) job_->watch(epoll_.get(), [this] { run_in_background(); });
+}
+
+// The same in a moment. Most callers wait soon for what they have posted, and look themselves then: peers that woke the service
+// thread meanwhile would have it in their way.
+void Context::look_soon() {
+  if (closing_ || looks_soon_ || (watched_ && says_it_sleeps_)) return;
+  while (progress()) {
+  }
+  if (unfinished_ == 0) return;
+  constexpr long kMomentNs = 50'000;
+  if (!set_timer(kMomentNs)) return watch_in_background();
+  looks_soon_ = true;
+  watch();
+}
+
+// Among what epoll_ waits for. 0: none is set. False: there is none to be had.
+bool Context::set_timer(long after_ns) {
+  if (!timer_) {
+    timer_ = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    epoll_event interest{};
+    interest.events = EPOLLIN;
+    if (!timer_ || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), &interest) != 0) return false;
+  }
+  itimerspec when{};
+  when.it_value.tv_nsec = after_ns;
+  return ::timerfd_settime(timer_.get(), 0, &when, nullptr) == 0;
+}
+
 void Context::leave_to_background() {
   const Lock held = lock();
-  if (unfinished_ == 0 || driving_ || watched_) return;
+  if (unfinished_ == 0 || driving_) return;
   const kernels::DefaultFloats floats;
-  watch_in_background();
+  look_soon();
 }
 
 void Context::run_in_background() {
@@ -318,10 +357,15 @@ void Context::run_in_background() {
   watched_ = false;
   if (driving_ || closing_) return;  // who drives has seen it, or will
   const kernels::DefaultFloats floats;
+  stay_awake();  // who woke this rank has taken its asking back; and a timer that is set anew is not readable any more
   silence(job_->wake_descriptor());
   while (progress()) {
   }
-  if (unfinished_ > 0) watch_in_background();
+  if (unfinished_ > 0) {
+    watch_in_background();
+  } else if (sockets_ == 0) {
+    watch();  // asked from here it costs nothing, and saves the next who posts the waking
+  }
 }
 
 }  // namespace anello::executor

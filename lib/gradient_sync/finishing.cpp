@@ -92,7 +92,7 @@ void GradientSync::await(Bucket& bucket) {
   if (hook_.start != nullptr && hook_.finish != nullptr) {
     const anello_bucket_t told = this->bucket(bucket.index);
     const anello_result_t result = hook_.finish(hook_.context, &told, comm_);
-    if (result != ANELLO_OK) refuse(result, text(named(bucket), ": its hook's finish ended with ", anello_result_name(result)));
+    if (result != ANELLO_OK) refuse(result, text(named(bucket), ": its hook's finish ended with ", failure_of_hook(result)));
   }
 }
 

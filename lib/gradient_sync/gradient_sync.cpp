@@ -64,16 +64,16 @@ std::unique_ptr<GradientSync> GradientSync::create(anello_comm_t comm, const std
 }
 
 GradientSync::~GradientSync() {
-  bool under_way = used_request_ != ANELLO_REQUEST_NULL || present_request_ != ANELLO_REQUEST_NULL;
-  for (const auto& bucket : buckets_) under_way = under_way || bucket->request != ANELLO_REQUEST_NULL;
-  if (under_way) {
+  // The others go on to wait for this step's buckets, also where none is under way here.
+  if (in_step_ && !local_) {
     const std::string why = text("rank ", rank_, " destroyed its gradient synchronizer in the middle of step ", steps_);
     anello_comm_abort(comm_, why.c_str());
-    for (const auto& bucket : buckets_) anello_wait(&bucket->request, nullptr);
-    anello_wait(&used_request_, nullptr);
-    anello_wait(&present_request_, nullptr);
   }
   anello_comm_destroy(comm_);
+  // Ended by now; nobody is at the buckets any more, which go next.
+  for (const auto& bucket : buckets_) anello_wait(&bucket->request, nullptr);
+  anello_wait(&used_request_, nullptr);
+  anello_wait(&present_request_, nullptr);
 }
 
 // ---- Errors ----------------------------------------------------------------------------------------------------
@@ -97,6 +97,13 @@ void GradientSync::require_not_joined(const char* call) const {
 
 void GradientSync::require_between_steps(const char* call) {
   if (in_step_ && !local_) refuse(ANELLO_ERR_STATE, text(call, ": step ", steps_, " was not waited for"));
+}
+
+std::string GradientSync::failure_of_hook(anello_result_t result) const {
+  std::string said = anello_result_name(result);
+  anello_error_t error = ANELLO_ERROR_INITIALIZER;
+  if (anello_error_info(comm_, &error) == ANELLO_OK && error.code == result) said += text(": ", error.text);
+  return said;
 }
 
 void GradientSync::check_index(std::size_t i) const {

@@ -81,6 +81,7 @@ class GradientSync {
   void require_between_steps(const char* call);
   // Tells the other ranks, and throws.
   [[noreturn]] void refuse(anello_result_t code, const std::string& why);
+  std::string failure_of_hook(anello_result_t result) const;
   void check_index(std::size_t i) const;
   std::string named(const Bucket& bucket) const;
   void make_buckets();

@@ -40,7 +40,7 @@ void GradientSync::start(Bucket& bucket) {
   if (hook_.start != nullptr) {
     const anello_bucket_t told = this->bucket(bucket.index);
     const anello_result_t result = hook_.start(hook_.context, &told, comm_, &bucket.request);
-    if (result != ANELLO_OK) refuse(result, text(named(bucket), ": its hook ended with ", anello_result_name(result)));
+    if (result != ANELLO_OK) refuse(result, text(named(bucket), ": its hook ended with ", failure_of_hook(result)));
   } else {
     const std::string label = text("bucket ", bucket.index);
     anello_call_t call = ANELLO_CALL_INITIALIZER;

@@ -270,7 +270,7 @@ TEST_CASE("a hook takes the place of a bucket's all-reduce") {
     for (std::size_t i = model.size(); i-- > 0 && result == ANELLO_OK;) result = anello_gradient_sync_ready(model.sync, i, nullptr);
     if (result == ANELLO_OK) result = anello_gradient_sync_wait(model.sync);
     model.require(result == ANELLO_ERR_RESOURCE || result == ANELLO_ERR_ABORTED, std::string("a failed hook: ") + anello_result_name(result));
-    model.fails(result, result, "a failed hook", "(layer7 to layer5): its hook's finish ended with ANELLO_ERR_RESOURCE");
+    model.fails(result, result, "a failed hook", "bucket 0 (layer7 to layer5): its hook's finish ended with ANELLO_ERR_RESOURCE");
     model.fails(anello_gradient_sync_begin(model.sync, 0), result, "begin after it", "its hook's finish");
   }) == "");
 }

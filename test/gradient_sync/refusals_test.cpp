@@ -139,6 +139,7 @@ TEST_CASE("destroy in the middle of a step is quick, and the others are told") {
     model.ok(model.create(small_buckets()), "create");
     model.step(0);
     model.begin();
+    rank.ok(anello_barrier(rank.comm), "both are in the step");
     model.ready(7);
     model.ready(6);
     if (rank.rank == 1) {
