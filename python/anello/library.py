@@ -83,7 +83,7 @@ _FUNCTIONS = {
     "anello_post": ([_pointer, ctypes.POINTER(Call), _request], _int),
     "anello_wait": ([_request, _status], _int),
     "anello_test": ([_request, ctypes.POINTER(_int), _status], _int),
-    "anello_wait_some": ([_size, _pointer, ctypes.POINTER(_int), ctypes.POINTER(_int), _status], _int),
+    "anello_wait_any": ([_size, ctypes.POINTER(_pointer), ctypes.POINTER(_int), _status], _int),
     "anello_progress": ([_pointer], _int),
 }
 
