@@ -13,6 +13,7 @@ DTYPES = {
     torch.uint16: datatypes.UINT16, torch.uint32: datatypes.UINT32, torch.uint64: datatypes.UINT64,
     torch.bool: datatypes.BOOL, torch.complex64: datatypes.COMPLEX64, torch.complex128: datatypes.COMPLEX128,
 }
+INTEGERS = {code: dtype for dtype, code in DTYPES.items() if not dtype.is_floating_point and not dtype.is_complex}
 OPERATIONS = {
     ReduceOp.SUM: datatypes.SUM, ReduceOp.PRODUCT: datatypes.PROD, ReduceOp.MIN: datatypes.MIN,
     ReduceOp.MAX: datatypes.MAX, ReduceOp.AVG: datatypes.AVG, ReduceOp.BAND: datatypes.BAND,

@@ -1,11 +1,9 @@
 """Messages between two ranks, and the barrier that is made of them."""
 
 import ctypes
-import time
 
 from anello.communicator import ANY_SOURCE, MAX_TAG
-from anello.errors import AnelloError
-from anello.torch import elements
+from anello.torch import elements, monitored_barrier
 from anello.torch.operation import Operation
 from anello.torch.posting import RECV, SEND, message, one, put_back
 from anello.torch.work import Work
@@ -56,6 +54,4 @@ class Messages:
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
         """Rank 0 hears from all within the timeout, or raises an error that names those who did not come (with
         wait_all_ranks all of them, else the first); then the others fail, too."""
-        from anello.torch import monitored_barrier
-
-        monitored_barrier.run(self, timeout, wait_all_ranks)
+        monitored_barrier.run(self, timeout, wait_all_ranks, _HERE_I_AM, _GO_ON)

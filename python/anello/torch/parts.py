@@ -27,7 +27,7 @@ class Parts:
             if parts[self._rank].numel() != source.numel():
                 raise ValueError(f"this rank's part has room for {parts[self._rank].numel()} elements, not {source.numel()}")
             dtype, each = elements.of_movement(source)
-            kind, counts = (ALLGATHER, (None,) * 4) if whole.is_even() else (ALLGATHERV, (None, None, *whole.layout(each)))
+            kind, counts = (ALLGATHER, (None,) * 4) if whole.is_even() else (ALLGATHERV, (None, None, *whole.counts(each)))
             calls.append(self._call(kind, source.data_ptr(), whole.address, source.numel() * each, dtype, opts, counts=counts))
             held += [source, tensor, whole, counts]
             wholes.append(whole)
@@ -42,7 +42,7 @@ class Parts:
         if root == self._rank:
             self._check_list(one_list(outputs), tensor)
             whole = _Whole(outputs[0])
-            address, counts = whole.address, (None, None, *whole.layout(each))
+            address, counts = whole.address, (None, None, *whole.counts(each))
         call = self._call(GATHERV, source.data_ptr(), address, source.numel() * each, dtype, opts, 0, root, counts)
         return self._run("gather", opts, [call], (source, tensor, whole, counts), _spread([whole]) if whole else None,
                          list(outputs[0]) if whole else [])
@@ -58,7 +58,7 @@ class Parts:
             whole = _Whole(inputs[0], filled=True)
             if inputs[0][root].numel() != memory.numel():
                 raise ValueError(f"root's part of {inputs[0][root].numel()} elements does not fit into {memory.numel()}")
-            address, counts = whole.address, (*whole.layout(each), None, None)
+            address, counts = whole.address, (*whole.counts(each), None, None)
         call = self._call(SCATTERV, address, memory.data_ptr(), memory.numel() * each, dtype, opts, 0, root, counts)
         finish = None if memory is tensor else lambda: elements.put_back(tensor, memory)
         return self._run("scatter", opts, [call], (memory, tensor, whole, counts), finish, [tensor])
@@ -74,7 +74,7 @@ class Parts:
             raise ValueError(f"this rank's part of {inputs[0][self._rank].numel()} elements is not {tensor.numel()}")
         dtype = elements.of_reduction(memory)
         kind, counts = ((REDUCE_SCATTER_BLOCK, (None,) * 4) if whole.is_even() else
-                        (REDUCE_SCATTER, (None, None, whole.layout(1)[0], None)))
+                        (REDUCE_SCATTER, (None, None, whole.counts(1)[0], None)))
         op = self._operation(opts, dtype)
         try:
             call = self._call(kind, whole.address, memory.data_ptr(), memory.numel(), dtype, opts, op, counts=counts)
@@ -89,7 +89,7 @@ class Parts:
         self._check_list(inputs, outputs[0])
         arriving, leaving = _Whole(outputs), _Whole(inputs, filled=True)
         dtype, each = elements.of_movement(inputs[0])
-        counts = (*leaving.layout(each), *arriving.layout(each))
+        counts = (*leaving.counts(each), *arriving.counts(each))
         call = self._call(ALLTOALLV, leaving.address, arriving.address, 0, dtype, opts, counts=counts)
         return self._run("all_to_all", opts, [call], (leaving, arriving, counts), _spread([arriving]), list(outputs))
 
@@ -124,7 +124,7 @@ class Parts:
         if len(splits) != self._size or sum(splits) != rows or min(splits) < 0:
             raise ValueError(f"splits {list(splits)} are not {self._size} that make {rows} rows")
         row = tensor.numel() // rows * each if rows else 0
-        return _layout([split * row for split in splits])
+        return layout([split * row for split in splits])
 
     def _check_list(self, tensors, like):
         if len(tensors) != self._size:
@@ -161,11 +161,11 @@ class _Whole:
     def is_even(self):
         return len(set(self.sizes)) == 1
 
-    def layout(self, each):
-        return _layout([size * each for size in self.sizes])
+    def counts(self, each):
+        return layout([size * each for size in self.sizes])
 
 
-def _layout(counts):
+def layout(counts):
     """Arrays of counts and of displacements, which the caller keeps until the library has read them."""
     displacements = [0]
     for count in counts[:-1]:

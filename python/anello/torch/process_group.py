@@ -6,15 +6,13 @@ know, and must be given a Work by each. A call that Python makes with asyncOp Fa
 
 import atexit
 import os
-import sys
 import warnings
 import weakref
 
 import torch
 from torch import distributed as dist
 
-from anello.errors import AnelloError
-from anello.torch import collectives, completions, meeting, messages, parts, posting, unseen, work
+from anello.torch import collectives, meeting, messages, monitored_barrier, parts, posting, unseen, work
 from anello.torch.collectives import Collectives
 from anello.torch.messages import Messages
 from anello.torch.parts import Parts
@@ -46,6 +44,7 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
         else:
             group = cls(meeting.over_store(options.store, options.group_rank, options.group_size, timeout), timeout, name)
         group.set_timeout(timeout)
+        monitored_barrier.replace()
         return group
 
     # ---- What PyTorch asks for
@@ -137,5 +136,5 @@ def _forget():
 os.register_at_fork(after_in_child=_forget)
 
 for _owner in (ProcessGroup, Collectives, Parts, Messages, Posting, work.Work, work.CompletedWork, posting, collectives, parts,
-               messages):
+               messages, monitored_barrier):
     unseen.skip(_owner)
