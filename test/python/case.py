@@ -20,6 +20,21 @@ except ImportError:
 needs_numpy = unittest.skipUnless(HAS_NUMPY, "PyTorch pickles objects through numpy, which this Python lacks")
 
 
+_times_left = 0
+
+
+def leave():
+    """Destroys the groups and waits until all have. A rank that is early could meet the others' old TCPStore, which is about to
+    go; that is so with every backend."""
+    global _times_left
+    dist.destroy_process_group()
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    _times_left += 1
+    store = dist.FileStore(f"{SCRATCH}/left{_times_left}", size)
+    store.set(f"rank{rank}", "")
+    store.wait([f"rank{other}" for other in range(size)], TIMEOUT)
+
+
 class Ranks(unittest.TestCase):
     """The default group, made anew for each class."""
 
@@ -30,7 +45,7 @@ class Ranks(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        dist.destroy_process_group()
+        leave()
 
     def setUp(self):
         torch.manual_seed(7)

@@ -18,3 +18,7 @@ def bf16_compress_hook(process_group, bucket):
         return gradients
 
     return dist.all_reduce(compressed, group=group, async_op=True).get_future().then(decompress)
+
+
+# DistributedDataParallel refuses a hook of PyTorch's name by that name.
+bf16_compress_hook.__name__ = bf16_compress_hook.__qualname__ = "anello_bf16_compress_hook"
