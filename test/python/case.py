@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 TIMEOUT = timedelta(seconds=20)
-SCRATCH = pathlib.Path(os.environ.get("ANELLO_TEST_SCRATCH", "."))
+SCRATCH = pathlib.Path(os.environ.get("TEST_SCRATCH", "."))
 
 try:
     import numpy  # noqa: F401

@@ -35,7 +35,8 @@ def environment(repository, library, scratch):
     (metadata / "entry_points.txt").write_text("[torch.backends]\nanello = anello.torch.register:autoload\n")
     here = pathlib.Path(__file__).resolve().parent
     path = [str(repository / "python"), str(scratch), str(here)]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "ANELLO_LIBRARY": str(library), "OMP_NUM_THREADS": "1",
+    around = {name: value for name, value in os.environ.items() if not name.startswith("ANELLO_TEST_")}
+    return {**around, "PYTHONPATH": os.pathsep.join(path), "ANELLO_LIBRARY": str(library), "OMP_NUM_THREADS": "1",
             "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore:Failed to initialize NumPy"}
 
 

@@ -20,7 +20,7 @@ def main():
     python = interpreter.or_skip(repository)
     with tempfile.TemporaryDirectory() as scratch:
         around = interpreter.environment(repository, library, scratch)
-        around["ANELLO_TEST_SCRATCH"] = scratch
+        around["TEST_SCRATCH"] = scratch
         command = [str(anellorun), "-np", str(ranks), python, "-W", "ignore", str(file), "--verbose", *sys.argv[6:]]
         try:
             ended = subprocess.run(command, env=around, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
