@@ -6,7 +6,6 @@ for the first. A message has a lane of its own: nobody can tell which of two mes
 new lane while it waits, it waits for a message to itself as well.
 """
 
-import atexit
 import collections
 import ctypes
 import os
@@ -76,8 +75,6 @@ def submit(operation):
             _wake = _wake or _Wake()
             _thread = threading.Thread(target=_run, name="anello-completions", daemon=True)
             _thread.start()
-            # A daemon thread that wants the interpreter's lock while that ends is ended inside PyTorch, which aborts.
-            atexit.register(close)
         wake = _waiting and not _woken
         if wake:
             _woken = True
@@ -133,22 +130,23 @@ def _wait_for_one(opened, heads):
 
 
 def close(seconds=5):
-    """Ends the thread, in bounded time. What it has not completed stays so."""
+    """At the interpreter's end: ends the thread, in bounded time, and starts none any more. What it has not completed stays so.
+    A daemon thread that wants the interpreter's lock while that ends would be ended inside PyTorch, which aborts."""
     global _closing, _gone
     with _changing:
-        _closing, wake = True, _waiting and not _woken
+        _closing = _gone = True
+        wake = _waiting and not _woken
         _changing.notify()
     if wake:
         _wake.send()
     if _thread is not None:
         _thread.join(seconds)
-    _gone = True
 
 
 def _forget():
     """In a forked child: the thread is the parent's, and a lock may have been held when it forked."""
-    global _changing, _thread, _ident, _gone
-    _changing, _thread, _ident, _gone = threading.Condition(), None, None, True
+    global _changing, _thread, _ident, _gone, _waiting
+    _changing, _thread, _ident, _gone, _waiting = threading.Condition(), None, None, True, False
     _lanes.clear()
 
 

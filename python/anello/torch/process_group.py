@@ -12,7 +12,7 @@ import weakref
 import torch
 from torch import distributed as dist
 
-from anello.torch import collectives, meeting, messages, monitored_barrier, parts, posting, unseen, work
+from anello.torch import collectives, completions, meeting, messages, monitored_barrier, parts, posting, unseen, work
 from anello.torch.collectives import Collectives
 from anello.torch.messages import Messages
 from anello.torch.parts import Parts
@@ -121,6 +121,7 @@ def _parent():
 
 @atexit.register
 def _close_all():
+    completions.close()
     for group in list(_open_groups):
         group._told = True  # the program ends; who had not waited by now does not want to know
         group.shutdown()
