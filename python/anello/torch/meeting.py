@@ -1,5 +1,7 @@
 """How the ranks of a group meet: over PyTorch's store, or as a part of a group that has met."""
 
+import collections
+import threading
 import zlib
 from datetime import timedelta
 
@@ -28,7 +30,19 @@ def over_store(store, rank, size, timeout):
     return Communicator.create(rank, size, timeout=timeout.total_seconds(), store=_KeyValues(store))
 
 
-def within(parent, ranks, name):
-    """The communicator of a subgroup; called by its members alone. Groups may be made from several threads at once, which the
-    tag tells apart."""
-    return parent.create_group(ranks, zlib.crc32(name.encode()) % (MAX_TAG + 1))
+class Subgroups:
+    """Makes the communicators of a group's subgroups; each is made by its members alone, and several may be at once, from
+    several threads. The tag that tells them apart is of the members and of how many groups of just these there were: that is
+    the same for all of them. PyTorch's name is not, where it counts groups that not all of them are in."""
+
+    def __init__(self, communicator):
+        self._communicator = communicator
+        self._counting = threading.Lock()
+        self._made = collections.Counter()
+
+    def make(self, ranks):
+        members = tuple(ranks)
+        with self._counting:
+            number = self._made[members]
+            self._made[members] += 1
+        return self._communicator.create_group(members, zlib.crc32(repr((members, number)).encode()) % (MAX_TAG + 1))

@@ -27,6 +27,7 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
         dist.ProcessGroup.__init__(self, communicator.rank, communicator.size)
         self._prepare(communicator, name)
         self._allreduce, self._iallreduce = self._library.anello_allreduce, self._library.anello_iallreduce
+        self._subgroups = meeting.Subgroups(communicator)
         self._communicator_timeout = communicator_timeout
         self._description = "undefined"
         _open_groups.add(self)
@@ -39,8 +40,7 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
         timeout, name = options.timeout, options.group_id
         parent = _parent() if options.global_ranks_in_group else None
         if parent is not None:
-            group = cls(meeting.within(parent._communicator, options.global_ranks_in_group, name), parent._communicator_timeout,
-                        name)
+            group = cls(parent._subgroups.make(options.global_ranks_in_group), parent._communicator_timeout, name)
         else:
             group = cls(meeting.over_store(options.store, options.group_rank, options.group_size, timeout), timeout, name)
         group.set_timeout(timeout)
