@@ -207,6 +207,7 @@ class Timeouts(unittest.TestCase):
         self.store = dist.distributed_c10d._get_default_store()
 
     def tearDown(self):
+        self.store = None  # or rank 0 goes on to serve it, and the others would meet there again
         leave()
 
     def wait_for_others(self, name):
