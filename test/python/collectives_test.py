@@ -1,6 +1,7 @@
 """Every collective of torch.distributed against what torch computes locally."""
 
-import unittest
+import time
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -289,16 +290,22 @@ class Movement(Ranks):
         self.same(output, torch.cat([piece(sender, self.rank, sends[sender]) for sender in range(self.size)]))
 
     def test_barrier_and_its_timeout_argument(self):
-        from datetime import timedelta
-
-        dist.barrier()
-        self.assertTrue(dist.barrier(async_op=True).wait())
-        dist.barrier(timeout=timedelta(seconds=5))
+        store = dist.distributed_c10d._get_default_store()
+        barriers = [dist.barrier, lambda: self.assertTrue(dist.barrier(async_op=True).wait()),
+                    lambda: dist.barrier(timeout=timedelta(seconds=5))]
+        for number, barrier in enumerate(barriers):
+            if self.rank == 0:
+                time.sleep(0.1)  # the others are there first, unless the machine is busy
+                store.set(f"came{number}", "")
+            barrier()
+            self.assertTrue(store.check([f"came{number}"]))
 
     def test_tensors_of_another_device_are_refused_everywhere(self):
         tensor = torch.empty(3, device="meta") if self.rank == 0 else torch.ones(3)
+        begin = time.monotonic()
         with self.assertRaises((ValueError, RuntimeError)) as caught:
             dist.all_reduce(tensor)
+        self.assertLess(time.monotonic() - begin, 10)
         if self.rank != 0:
             self.assertIn("rank 0", str(caught.exception))
 

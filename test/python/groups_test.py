@@ -158,6 +158,16 @@ class Futures(Ranks):
         self.same(tensors[0], tensors[1])
 
 
+    def test_old_style_coalescing_waits_for_what_was_started_inside(self):
+        tensors = [torch.full((3,), float(self.rank)) for _ in range(2)]
+        with dist.distributed_c10d._coalescing_manager(device=torch.device("cpu"), async_ops=True) as manager:
+            for tensor in tensors:
+                dist.broadcast(tensor, self.size - 1, async_op=True)
+        manager.wait()
+        for tensor in tensors:
+            self.same(tensor, torch.full((3,), self.size - 1.0))
+
+
 class AgainAndAgain(unittest.TestCase):
     """Groups made, destroyed and made again, by each way to meet."""
 

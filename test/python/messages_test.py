@@ -1,13 +1,12 @@
 """Messages of torch.distributed, objects, and the monitored barrier."""
 
 import time
-import unittest
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
-from case import Ranks, TIMEOUT, input_of, main, needs_numpy
+from case import Ranks, input_of, main, needs_numpy
 
 
 class Messages(Ranks):

@@ -1,7 +1,6 @@
 """Collectives whose parts are equal on all ranks."""
 
 import ctypes
-import functools
 
 import torch
 
@@ -9,7 +8,7 @@ from anello.torch import elements
 from anello.torch.operation import Operation
 from anello.torch.posting import (ALLGATHER, ALLREDUCE, BARRIER, BROADCAST, REDUCE, REDUCE_SCATTER_BLOCK, collective, one,
                                   put_back)
-from anello.torch.work import COMPLETED, Work
+from anello.torch.work import COMPLETED
 
 _STRIDED = torch.strided
 
@@ -45,7 +44,7 @@ class Collectives:
                 code = self._iallreduce(address, address, count, dtype, op, self._comm, request)
             if code:
                 raise self._error(code, "all_reduce")
-            return Work(Operation(self, [request], (memory, tensor), put_back(plain, memory), [tensor], "all_reduce"))
+            return self._work(Operation(self, [request], (memory, tensor), put_back(plain, memory), [tensor], "all_reduce"))
         finally:
             self._free(op)
 

@@ -60,9 +60,22 @@ def is_this_thread():
     return threading.get_ident() == _ident
 
 
+def start():
+    """Before the first submit: the thread, which raises here if there can be none."""
+    global _thread, _wake
+    if _thread is not None or _gone:
+        return
+    with _changing:
+        if _thread is None:
+            _wake = _Wake()
+            thread = threading.Thread(target=_run, name="anello-completions", daemon=True)
+            thread.start()
+            _thread = thread
+
+
 def submit(operation):
     """Hands an operation, whose owner is THE_THREAD, to the completion thread."""
-    global _thread, _wake, _woken
+    global _woken
     if _gone:
         return
     with _changing:
@@ -71,10 +84,6 @@ def submit(operation):
             lane.append(operation)
             return  # the thread comes to it when the lane does
         _lanes[operation.lane] = collections.deque([operation])
-        if _thread is None:
-            _wake = _wake or _Wake()
-            _thread = threading.Thread(target=_run, name="anello-completions", daemon=True)
-            _thread.start()
         wake = _waiting and not _woken
         if wake:
             _woken = True

@@ -6,7 +6,6 @@ from anello.communicator import ANY_SOURCE, MAX_TAG
 from anello.torch import elements, monitored_barrier
 from anello.torch.operation import Operation
 from anello.torch.posting import RECV, SEND, message, one, put_back
-from anello.torch.work import Work
 
 # No program is likely to use these.
 _HERE_I_AM, _GO_ON = MAX_TAG - 1, MAX_TAG
@@ -18,7 +17,8 @@ class Messages:
         tensor = one(tensors)
         memory = elements.to_read(tensor)
         dtype, each = elements.of_movement(memory)
-        return Work(self._message(SEND, memory, memory.numel() * each, dtype, dest, tag, tensor, None, f"send to rank {dest}"))
+        return self._work(self._message(SEND, memory, memory.numel() * each, dtype, dest, tag, tensor, None,
+                                        f"send to rank {dest}"))
 
     @message("recv")
     def recv(self, tensors, source, tag=0):
@@ -34,7 +34,7 @@ class Messages:
         count = memory.numel() * each
         operation = self._message(RECV, memory, count, dtype, source, tag, tensor, put_back(tensor, memory), what)
         operation.expected = count
-        return Work(operation)
+        return self._work(operation)
 
     def _message(self, kind, memory, count, dtype, peer, tag, tensor, finish, what):
         request = ctypes.c_void_p()

@@ -32,14 +32,15 @@ class Operation:
     what: the operation in words. lane: see completions.py; None: the group's."""
 
     __slots__ = ("group", "requests", "at", "held", "finish", "results", "what", "lane", "owner", "done", "error", "_event",
-                 "future_base", "source", "expected")
+                 "bases", "source", "expected")
 
     def __init__(self, group, requests, held, finish, results, what, lane=None):
         self.group, self.requests, self.at = group, requests, 0
         self.held, self.finish, self.results, self.what = held, finish, results, what
         self.lane = group._comm if lane is None else id(lane)
-        self.owner = self.error = self._event = self.future_base = self.source = self.expected = None
+        self.owner = self.error = self._event = self.source = self.expected = None
         self.done = False
+        self.bases = []  # futures to be resolved when this is done
 
     @property
     def doing(self):
@@ -130,19 +131,19 @@ class Operation:
         self.held = self.finish = None
         with _deciding:
             self.done = True
-            event, base = self._event, self.future_base
+            event, bases = self._event, self.bases
         if event is not None:
             event.set()
-        if base is not None:
+        for base in bases:
             base.set_result(None)
 
     def want_future(self, base, here):
         """base is resolved when this is done. What the caller has to do for that: "resolve" it (this is done already),
         "complete" this (asked for with `here`), "submit" it to the completion thread, or nothing."""
         with _deciding:
-            self.future_base = base
             if self.done:
                 return "resolve"
+            self.bases.append(base)
             if here:
                 return "complete"
             if self.owner is None:

@@ -12,7 +12,7 @@ from anello.errors import ARGUMENT, TYPE, AnelloError
 from anello.library import Call
 from anello.torch import elements
 from anello.torch.operation import Operation
-from anello.torch.work import COMPLETED, Work
+from anello.torch.work import COMPLETED, Work, Works
 
 (ALLREDUCE, BROADCAST, ALLGATHER, REDUCE_SCATTER_BLOCK, BARRIER, SEND, RECV, REDUCE, GATHER, SCATTER, ALLTOALL, _SCAN, _EXSCAN,
  ALLGATHERV, GATHERV, SCATTERV, REDUCE_SCATTER, ALLTOALLV) = range(18)
@@ -82,6 +82,7 @@ class Posting:
         # held by who waits: what the other thread is about to start may be what he waits for.
         self._starting = threading.Lock()
         self._sequence = 0
+        self._coalesced = None  # works started since _start_coalescing
 
     def _doing(self, what):
         return f"{what} of rank {self._rank} in group {self._name}"
@@ -106,7 +107,7 @@ class Posting:
         """Posts calls, which are one operation, and waits where the caller would at once. finish puts results in place."""
         self._sequence += 1
         if opts is None or opts.asyncOp:
-            return Work(self._start(what, calls, held, finish, results))
+            return self._work(self._start(what, calls, held, finish, results))
         if len(calls) == 1:
             code = self._library.anello_post(self._comm, calls[0], None)
             if code:
@@ -116,6 +117,19 @@ class Posting:
         else:
             self._wait(self._start(what, calls, held, finish, results))
         return COMPLETED
+
+    def _work(self, operation):
+        work = Work(operation)
+        if self._coalesced is not None:
+            self._coalesced.append(work)
+        return work
+
+    def _start_coalescing(self, device):
+        self._coalesced = []
+
+    def _end_coalescing(self, device):
+        works, self._coalesced = self._coalesced, None
+        return Works(works)
 
     def _wait(self, operation):
         operation.complete()

@@ -69,7 +69,10 @@ class Work(dist.Work):
 
             # An exception that is stored in a future is taken for its value by C++; one that a callback raises is an error.
             self._future = base.then(outcome)
-            todo = operation.want_future(base, completions.is_this_thread() or _in_hook(sys._getframe(1)))
+            here = completions.is_this_thread() or _in_hook(sys._getframe(1))
+            if not here:
+                completions.start()
+            todo = operation.want_future(base, here)
             if todo == "resolve":
                 base.set_result(None)
             elif todo == "complete":
@@ -80,8 +83,10 @@ class Work(dist.Work):
 
     def __del__(self):
         operation = self.__dict__.get("_operation")
-        if operation is not None and not operation.done and operation.adopt():
-            completions.submit(operation)
+        if operation is not None and not operation.done:
+            completions.start()
+            if operation.adopt():
+                completions.submit(operation)
 
 
 def _in_hook(frame):
@@ -98,6 +103,38 @@ def _in_hook(frame):
             return True
         frame = frame.f_back
     return False
+
+
+class Works(dist.Work):
+    """Several that were started together."""
+
+    def __init__(self, works):
+        super().__init__()
+        self._works = works
+
+    def wait(self, timeout=_NO_LIMIT):
+        for work in self._works:
+            work.wait(timeout)
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        return all([work.is_completed() for work in self._works])
+
+    def is_success(self):
+        return all([work.is_success() for work in self._works])
+
+    def exception(self):
+        return next((work.exception() for work in self._works if work.exception() is not None), None)
+
+    def result(self):
+        return [tensor for work in self._works for tensor in work.result()]
+
+    def get_future(self):
+        return torch.futures.collect_all([work.get_future() for work in self._works]).then(
+            lambda done: [tensor for future in done.value() for tensor in future.value()])
 
 
 class CompletedWork(dist.Work):
