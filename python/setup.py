@@ -28,7 +28,8 @@ def built_library():
         raise SystemExit(f"There is no {SONAME} and no source to build it from. ANELLO_LIBRARY may name one.")
     for tool in ("meson", "ninja"):
         if shutil.which(tool) is None:
-            raise SystemExit(f"{built} is not there, and cannot be built without {tool}. In the clone, tools/quickstart builds it.")
+            raise SystemExit(f"{built} is not there, and cannot be built without {tool}. In the clone, tools/quickstart "
+                             "builds it.")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="anello-build-"))
     options = ["--buildtype=release", "-Dtools=disabled", "-Dbench=disabled", "-Dexamples=disabled", "-Dtests=disabled"]
     subprocess.run(["meson", "setup", str(folder), str(CLONE), *options], check=True)

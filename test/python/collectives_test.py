@@ -110,14 +110,17 @@ class Reductions(Ranks):
                 self.same(tensor.contiguous(), sum(everybodys))
 
     def test_a_loss_with_a_graph_can_be_reduced_and_still_go_backward(self):
-        weight = torch.ones(3, requires_grad=True)
-        loss = (weight.exp() * (self.rank + 1)).sum()
+        weight = torch.ones(2, 3, requires_grad=True)
+        powers = weight.exp()
+        loss = (powers * (self.rank + 1)).sum()
         reported = loss.clone()
         dist.all_reduce(reported)
-        squares = weight.exp()
-        dist.all_reduce(squares)  # exp's gradient is its result: a version counter that moved would be an error
+        self.close(reported.detach(), torch.tensor(6 * torch.e * sum(range(1, self.size + 1))))
+        # exp's gradient is its result: a version counter that moved would be an error.
+        dist.all_reduce(powers, ReduceOp.MAX)
+        dist.all_reduce(powers.t(), ReduceOp.MAX)
         loss.backward()
-        self.close(weight.grad, torch.full((3,), torch.e) * (self.rank + 1))
+        self.close(weight.grad, torch.full((2, 3), torch.e) * (self.rank + 1))
 
     def test_reduce_brings_the_result_to_its_root(self):
         for root in range(self.size):

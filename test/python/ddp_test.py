@@ -60,7 +60,8 @@ class Modes(Ranks):
 
     def compare(self, trained, expected, tolerance=1e-5):
         for (name, one), other in zip(trained.named_parameters(), expected.parameters()):
-            torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance, msg=lambda text, name=name: f"{name}: {text}")
+            torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance,
+                                       msg=lambda text, name=name: f"{name}: {text}")
             everybodys = [torch.empty_like(one) for _ in range(self.size)]
             dist.all_gather(everybodys, one.detach())
             for each in everybodys:

@@ -9,7 +9,8 @@ import sys
 def with_torch(repository):
     """The interpreter, or None and why there is none."""
     named = os.environ.get("ANELLO_TEST_PYTHON")
-    places = [named] if named else [str(repository / "build" / place / "bin" / "python") for place in ("peers/torch", "torch-venv")]
+    usual = [str(repository / "build" / place / "bin" / "python") for place in ("peers/torch", "torch-venv")]
+    places = [named] if named else usual
     why = []
     for place in places:
         if not pathlib.Path(place).exists():

@@ -46,7 +46,8 @@ class Shards(Whole):
 
         for together in (False, True):
             model = DistributedDataParallel(net())
-            optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.01, parameters_as_bucket_view=together)
+            optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.01,
+                                                parameters_as_bucket_view=together)
             self.train(model, optimizer)
             for one, other in zip(model.module.parameters(), self.reference().parameters()):
                 self.close(one, other)

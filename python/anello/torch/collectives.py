@@ -70,8 +70,8 @@ class Collectives:
         dtype, each = elements.of_movement(memory)
         address = memory.data_ptr()
         finish = None if root == self._rank else put_back(tensor, memory)
-        return self._run("broadcast", opts, [self._call(BROADCAST, address, address, memory.numel() * each, dtype, opts, 0, root)],
-                         (memory, tensor), finish, [tensor])
+        call = self._call(BROADCAST, address, address, memory.numel() * each, dtype, opts, 0, root)
+        return self._run("broadcast", opts, [call], (memory, tensor), finish, [tensor])
 
     @collective("reduce")
     def reduce(self, tensors, opts):
@@ -110,7 +110,8 @@ class Collectives:
             _whole(memory, source, self._size)
             dtype, each = elements.of_movement(source)
             calls.append(self._call(ALLGATHER, source.data_ptr(), memory.data_ptr(), source.numel() * each, dtype, opts))
-        return self._run(what, opts, calls, (sources, memories, inputs, outputs), _put_all_back(outputs, memories), list(outputs))
+        return self._run(what, opts, calls, (sources, memories, inputs, outputs), _put_all_back(outputs, memories),
+                         list(outputs))
 
     @collective("reduce_scatter_single")
     def reduce_scatter_single(self, output, input, opts=None):

@@ -1,7 +1,7 @@
 """torch.distributed.monitored_barrier: a barrier that says who did not come.
 
-That function refuses every backend by name that is not gloo, so it is replaced by one that knows ours as well, in processes that
-make such a group. Who has imported the old one by its name before that keeps it.
+That function refuses every backend by name that is not gloo, so it is replaced by one that knows ours as well, in processes
+that make such a group. Who has imported the old one by its name before that keeps it.
 """
 
 import functools

@@ -136,6 +136,6 @@ def _forget():
 
 os.register_at_fork(after_in_child=_forget)
 
-for _owner in (ProcessGroup, Collectives, Parts, Messages, Posting, work.Work, work.Works, work.CompletedWork, posting, collectives, parts,
-               messages, monitored_barrier):
+for _owner in (ProcessGroup, Collectives, Parts, Messages, Posting, work.Work, work.Works, work.CompletedWork, posting,
+               collectives, parts, messages, monitored_barrier):
     unseen.skip(_owner)

@@ -14,8 +14,8 @@ from anello.torch.parts import layout
 
 def allreduce(group, tensor, opts):
     if tensor.layout is not torch.sparse_coo or not tensor.is_cpu:
-        raise ValueError(f"all_reduce of a tensor of layout {tensor.layout} on {tensor.device}: of sparse ones the backend anello "
-                         "takes those of torch.sparse_coo on the CPU")
+        raise ValueError(f"all_reduce of a tensor of layout {tensor.layout} on {tensor.device}: of sparse ones the backend "
+                         "anello takes those of torch.sparse_coo on the CPU")
     op = ReduceOp.SUM if opts is None else opts.reduceOp.op
     if op not in (ReduceOp.SUM, ReduceOp.AVG):
         raise ValueError(f"sparse tensors can be summed or averaged, not reduced by {op}")
@@ -55,6 +55,6 @@ def _counts(group, tensor, opts):
     group._wait(group._start("all_reduce", [call], (mine, all_of_them)))
     for rank, row in enumerate(all_of_them.tolist()):
         if row[1:] != mine.tolist()[1:]:
-            raise ValueError(f"all_reduce of sparse tensors of shape {tuple(tensor.shape)}, {tensor.sparse_dim()} dimensions of "
-                             f"it sparse, here, and {tuple(row[3:])}, {row[1]} of it sparse, on rank {rank}")
+            raise ValueError(f"all_reduce of sparse tensors of shape {tuple(tensor.shape)}, {tensor.sparse_dim()} dimensions "
+                             f"of it sparse, here, and {tuple(row[3:])}, {row[1]} of it sparse, on rank {rank}")
     return all_of_them[:, 0].tolist()

@@ -12,6 +12,8 @@ import torch
 def skip(owner):
     """Marks the functions that a class or a module defines."""
     frames = torch._C._dynamo.eval_frame
+    if not hasattr(frames, "set_code_exec_strategy"):
+        return  # another PyTorch: torch.compile, if it is used, says itself what it cannot compile
     never = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.SKIP)
     for code in _codes(owner):
         frames.set_code_exec_strategy(code, never)

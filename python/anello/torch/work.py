@@ -11,7 +11,7 @@ from anello.torch import completions
 
 _NO_LIMIT = timedelta(0)
 # The frame from which C++ calls us in a backward pass, and the hooks whose callbacks are known to start no collective.
-_BACKWARD = torch.autograd.graph._engine_run_backward.__code__
+_BACKWARD = getattr(torch.autograd.graph, "_engine_run_backward", torch.autograd.backward).__code__
 _HOOKS_THAT_ONLY_COPY = {"torch.distributed.algorithms.ddp_comm_hooks.default_hooks", "anello.torch.hooks"}
 
 
