@@ -96,7 +96,7 @@ def candidates():
     here = pathlib.Path(__file__).resolve().parent
     places = [here / SONAME]
     if (here.parent.parent / "meson.build").exists():  # this package is read from a clone
-        places += sorted(here.parent.parent.glob(f"build*/lib/api/{SONAME}"), key=lambda path: path.parts)
+        places.append(here.parent.parent / "build" / "lib" / "api" / SONAME)
     return [str(place) for place in places if place.exists()] + [SONAME]
 
 

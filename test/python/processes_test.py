@@ -4,11 +4,13 @@ processes_test.py REPOSITORY ANELLORUN LIBRARY"""
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import textwrap
 import unittest
+import zipfile
 
 import interpreter
 
@@ -152,6 +154,28 @@ class Processes(unittest.TestCase):
             print(torch.ones(2).sum().item())
         """)
         self.assertIn("2.0", out)
+
+    def test_the_wheel_has_the_library_inside(self):
+        asked = subprocess.run([PYTHON, "-c", "import setuptools; print(setuptools.__version__)"], capture_output=True, text=True,
+                               timeout=DEADLINE, check=False)
+        if asked.returncode != 0 or [int(part) for part in asked.stdout.split(".")[:2]] < [70, 1]:
+            self.skipTest("the Python with torch has no setuptools of version 70.1 or later")
+        source = self.scratch / "source"
+        shutil.copytree(REPOSITORY / "python", source, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+        subprocess.run([PYTHON, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir",
+                        self.scratch, source], env=self.around, timeout=DEADLINE, check=True, capture_output=True)
+        wheel, = self.scratch.glob("*.whl")
+        self.assertRegex(wheel.name, r"^anello-[0-9.]+-py3-none-linux_x86_64\.whl$")
+        installed = self.scratch / "installed"
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(installed)
+        out = self.run_program("""
+            import torch, torch.distributed as dist
+            dist.init_process_group("anello", store=dist.HashStore(), rank=0, world_size=1)
+            dist.all_reduce(torch.ones(1))
+            print([line.split()[-1] for line in open("/proc/self/maps") if "libanello" in line][0])
+        """, PYTHONPATH=str(installed), ANELLO_LIBRARY="")
+        self.assertEqual(out.split()[-1], str(installed / "anello" / "libanello.so.0"))
 
     def test_collectives_do_not_load_dynamo(self):
         out = self.run_program("""
