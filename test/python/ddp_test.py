@@ -145,8 +145,8 @@ class Modes(Ranks):
         torch.manual_seed(5)
         model = DistributedDataParallel(nn.Embedding(10, 3, sparse=True))
         reference = copy.deepcopy(model.module)
-        model(torch.tensor([self.rank, self.rank, 7])).sum().backward()
-        sum(reference(torch.tensor([rank, rank, 7])).sum() for rank in range(self.size)).backward()
+        model(torch.tensor([self.rank] * (self.rank + 1) + [7])).sum().mul(self.rank + 1).backward()
+        sum(reference(torch.tensor([rank] * (rank + 1) + [7])).sum() * (rank + 1) for rank in range(self.size)).backward()
         self.close(model.module.weight.grad.to_dense() * self.size, reference.weight.grad.to_dense())
 
     def test_hooks_of_pytorch(self):
