@@ -1,0 +1,135 @@
+"""libanello.so.0: where it is, its functions with their types, and its structs. Opened when first asked for, and never closed:
+threads of its own may still run in it."""
+
+import ctypes
+import os
+import pathlib
+import sys
+
+from anello.errors import LibraryError
+
+SONAME = "libanello.so.0"
+VERSION = 100  # 0.1.0, the first whose functions are these; before 1.0.0 a minor version may change them
+
+_pointer, _size, _int, _int64 = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int64
+_text = ctypes.c_char_p
+_buffer = [_pointer, _size, _int]            # address, count, data type
+_two_buffers = [_pointer, _pointer, _size, _int]
+
+StoreSet = ctypes.CFUNCTYPE(_int, _pointer, _text, _pointer, _size)
+StoreGet = ctypes.CFUNCTYPE(_int, _pointer, _text, _pointer, ctypes.POINTER(_size), _int64)
+
+
+class Store(ctypes.Structure):
+    _fields_ = [("context", _pointer), ("set", StoreSet), ("get", StoreGet)]
+
+
+class Config(ctypes.Structure):
+    _fields_ = [("size", _size), ("rank", _int), ("world_size", _int), ("url", _text), ("unique_id", _pointer),
+                ("store", ctypes.POINTER(Store)), ("timeout_ms", _int64), ("transports", _text)]
+
+
+class Status(ctypes.Structure):
+    _fields_ = [("source", _int), ("tag", _int), ("count", _size)]
+
+
+class Call(ctypes.Structure):
+    _fields_ = [("size", _size), ("kind", _int), ("dtype", _int), ("op", _int), ("peer", _int), ("tag", _int),
+                ("sendbuf", _pointer), ("recvbuf", _pointer), ("count", _size), ("timeout_ms", _int64),
+                ("sendcounts", _pointer), ("sdispls", _pointer), ("recvcounts", _pointer), ("rdispls", _pointer),
+                ("algorithm", _text), ("label", _text)]
+
+
+class ErrorInfo(ctypes.Structure):
+    _fields_ = [("size", _size), ("code", _int), ("text", _text), ("rank", _int), ("host", _text), ("pid", _int64),
+                ("lost", ctypes.POINTER(_int)), ("lost_count", _size), ("call", _text), ("kind", _int),
+                ("sequence", _int64), ("label", _text)]
+
+
+# Handles are passed as the numbers that they are; a request is passed by address, as a c_void_p of the caller's.
+_request = ctypes.POINTER(_pointer)
+_status = ctypes.POINTER(Status)
+_FUNCTIONS = {
+    "anello_result_name": ([_int], _text),
+    "anello_dtype_size": ([_int], _size),
+    "anello_version": ([], _int),
+    "anello_commit": ([], _text),
+    "anello_last_error": ([_pointer], _text),
+    "anello_error_info": ([_pointer, ctypes.POINTER(ErrorInfo)], _int),
+    "anello_op_create_premul_sum": ([_pointer, _int, ctypes.POINTER(_int)], _int),
+    "anello_op_free": ([_int], _int),
+    "anello_comm_create": ([ctypes.POINTER(Config), ctypes.POINTER(_pointer)], _int),
+    "anello_comm_create_all": ([_int, ctypes.POINTER(_pointer)], _int),
+    "anello_comm_dup": ([_pointer, ctypes.POINTER(_pointer)], _int),
+    "anello_comm_split": ([_pointer, _int, _int, ctypes.POINTER(_pointer)], _int),
+    "anello_comm_create_group": ([_pointer, _int, ctypes.POINTER(_int), _int, ctypes.POINTER(_pointer)], _int),
+    "anello_comm_destroy": ([_pointer], _int),
+    "anello_comm_abort": ([_pointer, _text], _int),
+    "anello_comm_rank": ([_pointer, ctypes.POINTER(_int)], _int),
+    "anello_comm_size": ([_pointer, ctypes.POINTER(_int)], _int),
+    "anello_comm_local_rank": ([_pointer, ctypes.POINTER(_int)], _int),
+    "anello_comm_local_size": ([_pointer, ctypes.POINTER(_int)], _int),
+    "anello_comm_transport": ([_pointer, _int, ctypes.POINTER(_text)], _int),
+    "anello_allreduce": (_two_buffers + [_int, _pointer], _int),
+    "anello_iallreduce": (_two_buffers + [_int, _pointer, _request], _int),
+    "anello_broadcast": (_buffer + [_int, _pointer], _int),
+    "anello_ibroadcast": (_buffer + [_int, _pointer, _request], _int),
+    "anello_allgather": (_two_buffers + [_pointer], _int),
+    "anello_reduce_scatter_block": (_two_buffers + [_int, _pointer], _int),
+    "anello_barrier": ([_pointer], _int),
+    "anello_isend": (_buffer + [_int, _int, _pointer, _request], _int),
+    "anello_irecv": (_buffer + [_int, _int, _pointer, _request], _int),
+    "anello_iprobe": ([_int, _int, _pointer, ctypes.POINTER(_int), _status], _int),
+    "anello_post": ([_pointer, ctypes.POINTER(Call), _request], _int),
+    "anello_wait": ([_request, _status], _int),
+    "anello_test": ([_request, ctypes.POINTER(_int), _status], _int),
+    "anello_wait_any": ([_size, ctypes.POINTER(_pointer), ctypes.POINTER(_int), _status], _int),
+    "anello_progress": ([_pointer], _int),
+}
+
+
+def candidates():
+    """Where the library may be, in the order in which it is looked for."""
+    named = os.environ.get("ANELLO_LIBRARY")
+    if named:
+        return [named]  # who names one wants no other
+    here = pathlib.Path(__file__).resolve().parent
+    places = [here / SONAME]
+    if (here.parent.parent / "meson.build").exists():  # this package is read from a clone
+        places.append(here.parent.parent / "build" / "lib" / "api" / SONAME)
+    return [str(place) for place in places if place.exists()] + [SONAME]
+
+
+def _open():
+    failures = []
+    for place in candidates():
+        try:
+            library = ctypes.CDLL(place)
+        except OSError as error:
+            failures.append(str(error))
+            continue
+        for name, (arguments, result) in _FUNCTIONS.items():
+            try:
+                function = getattr(library, name)
+            except AttributeError as error:
+                raise LibraryError(f"{place} lacks {name}: it is no libanello of version {VERSION}") from error
+            function.argtypes, function.restype = arguments, result
+        version = library.anello_version()
+        if version // 100 != VERSION // 100:
+            raise LibraryError(f"{place} has version {version}; this package needs {VERSION // 100 * 100} to "
+                               f"{VERSION // 100 * 100 + 99}")
+        return library
+    raise LibraryError("libanello was not found (" + "; ".join(failures) + "). ANELLO_LIBRARY may name it")
+
+
+_library = None
+
+
+def library():
+    """The opened library; raises LibraryError. Opening it twice at once is harmless: it is the same one."""
+    global _library
+    if _library is None:
+        if sys.platform != "linux":
+            raise LibraryError(f"Anello runs on Linux, not on {sys.platform}")
+        _library = _open()
+    return _library

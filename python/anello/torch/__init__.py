@@ -1,0 +1,31 @@
+"""The backend "anello" of torch.distributed:
+
+    import torch
+    torch.distributed.init_process_group("anello")
+
+PyTorch finds it through the entry point `torch.backends` of the installed package. Where the package is on the path but not
+installed, `import anello.torch` registers it.
+"""
+
+from anello.torch.register import autoload, register
+
+__all__ = ["ProcessGroup", "Work", "bf16_compress_hook", "register"]
+
+
+def __getattr__(name):  # PyTorch loads this module whenever it is imported: the rest waits until a group is made
+    if name == "ProcessGroup":
+        from anello.torch.process_group import ProcessGroup
+
+        return ProcessGroup
+    if name == "Work":
+        from anello.torch.work import Work
+
+        return Work
+    if name == "bf16_compress_hook":
+        from anello.torch.hooks import bf16_compress_hook
+
+        return bf16_compress_hook
+    raise AttributeError(f"module 'anello.torch' has no attribute {name!r}")
+
+
+autoload()

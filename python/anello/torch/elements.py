@@ -1,0 +1,94 @@
+"""Tensors as the library sees them: an address, a count, a data type."""
+
+import torch
+from torch.distributed import ReduceOp
+
+from anello import datatypes
+
+DTYPES = {
+    torch.float32: datatypes.FLOAT32, torch.float64: datatypes.FLOAT64, torch.float16: datatypes.FLOAT16,
+    torch.bfloat16: datatypes.BFLOAT16, torch.float8_e4m3fn: datatypes.FLOAT8_E4M3,
+    torch.float8_e5m2: datatypes.FLOAT8_E5M2, torch.int8: datatypes.INT8, torch.int16: datatypes.INT16,
+    torch.int32: datatypes.INT32, torch.int64: datatypes.INT64, torch.uint8: datatypes.UINT8,
+    torch.uint16: datatypes.UINT16, torch.uint32: datatypes.UINT32, torch.uint64: datatypes.UINT64,
+    torch.bool: datatypes.BOOL, torch.complex64: datatypes.COMPLEX64, torch.complex128: datatypes.COMPLEX128,
+}
+INTEGERS = {code: dtype for dtype, code in DTYPES.items() if not dtype.is_floating_point and not dtype.is_complex}
+OPERATIONS = {
+    ReduceOp.SUM: datatypes.SUM, ReduceOp.PRODUCT: datatypes.PROD, ReduceOp.MIN: datatypes.MIN,
+    ReduceOp.MAX: datatypes.MAX, ReduceOp.AVG: datatypes.AVG, ReduceOp.BAND: datatypes.BAND,
+    ReduceOp.BOR: datatypes.BOR, ReduceOp.BXOR: datatypes.BXOR,
+}
+
+
+def check(tensor):
+    if not tensor.is_cpu:
+        raise ValueError(f"the backend anello moves tensors of the CPU; this one is on {tensor.device}")
+    if tensor.layout is not torch.strided:
+        raise ValueError(f"a tensor of layout {tensor.layout} can be given to all_reduce alone")
+
+
+def reducible(tensor):
+    """tensor, or the same memory as numbers that the library adds."""
+    return torch.view_as_real(tensor) if tensor.dtype is torch.complex32 else tensor
+
+
+def of_reduction(tensor):
+    """Number of the data type for an operation that computes."""
+    try:
+        return DTYPES[tensor.dtype]
+    except KeyError:
+        raise TypeError(f"tensors of {tensor.dtype} can be moved, but not reduced") from None
+
+
+def of_movement(tensor):
+    """(data type, elements of it per element) for an operation that copies: any type goes, if need be as bytes."""
+    known = DTYPES.get(tensor.dtype)
+    return (known, 1) if known is not None else (datatypes.BYTE, tensor.itemsize)
+
+
+def is_plain(tensor):
+    """Whether the tensor's memory is its elements, in order. Those of a lazily conjugated or negated one are not."""
+    return tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
+
+
+# Through .data: an in-place operation on the tensor itself would be seen by autograd, which holds it against whoever reduces
+# a loss that carries a graph. The library, which writes by address, is not seen either.
+
+def to_read(tensor):
+    """tensor, or its elements in memory that can be read in order."""
+    check(tensor)
+    if is_plain(tensor):
+        return tensor
+    return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor.data)
+
+
+def to_write(tensor, filled=False):
+    """tensor, or memory in order to be written instead, and later given to put_back. filled: it is read, too."""
+    check(tensor)
+    if is_plain(tensor):
+        return tensor
+    staging = torch.empty(tensor.shape, dtype=tensor.dtype)
+    return staging.copy_(tensor.data) if filled else staging
+
+
+def put_back(tensor, staging):
+    if staging is not tensor:
+        tensor.data.copy_(staging)
+
+
+def flat(tensors):
+    """Memory for all of them, one after another, and its parts in their shapes."""
+    sizes = [tensor.numel() for tensor in tensors]
+    whole = torch.empty(sum(sizes), dtype=tensors[0].dtype)
+    return whole, [part.view(tensor.shape) for part, tensor in zip(whole.split(sizes), tensors)]
+
+
+def adjacent(tensors):
+    """Whether the tensors lie one after another in memory, as the chunks of one do."""
+    end = tensors[0].data_ptr()
+    for tensor in tensors:
+        if tensor.data_ptr() != end or not is_plain(tensor):
+            return False
+        end += tensor.numel() * tensor.itemsize
+    return True

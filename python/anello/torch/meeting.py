@@ -1,0 +1,48 @@
+"""How the ranks of a group meet: over PyTorch's store, or as a part of a group that has met."""
+
+import collections
+import threading
+import zlib
+from datetime import timedelta
+
+from anello.communicator import MAX_TAG, Communicator
+
+SOON = timedelta(milliseconds=1)
+
+
+class _KeyValues:
+    """A torch store in the terms of anello.Communicator.create."""
+
+    def __init__(self, store):
+        self._store = store
+
+    def set(self, key, value):
+        self._store.set(key, value)
+
+    def get(self, key, seconds):
+        if seconds <= 0:
+            return self._store.get(key) if self._store.check([key]) else None
+        self._store.wait([key], max(timedelta(seconds=seconds), SOON))
+        return self._store.get(key)
+
+
+def over_store(store, rank, size, timeout):
+    return Communicator.create(rank, size, timeout=timeout.total_seconds(), store=_KeyValues(store))
+
+
+class Subgroups:
+    """Makes the communicators of a group's subgroups; each is made by its members alone, and several may be at once, from
+    several threads. The tag that tells them apart is of the members and of how many groups of just these there were: that is
+    the same for all of them. PyTorch's name is not, where it counts groups that not all of them are in."""
+
+    def __init__(self, communicator):
+        self._communicator = communicator
+        self._counting = threading.Lock()
+        self._made = collections.Counter()
+
+    def make(self, ranks):
+        members = tuple(ranks)
+        with self._counting:
+            number = self._made[members]
+            self._made[members] += 1
+        return self._communicator.create_group(members, zlib.crc32(repr((members, number)).encode()) % (MAX_TAG + 1))

@@ -1,0 +1,57 @@
+"""Messages between two ranks, and the barrier that is made of them."""
+
+import ctypes
+
+from anello.communicator import ANY_SOURCE, MAX_TAG
+from anello.torch import elements, monitored_barrier
+from anello.torch.operation import Operation
+from anello.torch.posting import RECV, SEND, message, one, put_back
+
+# No program is likely to use these.
+_HERE_I_AM, _GO_ON = MAX_TAG - 1, MAX_TAG
+
+
+class Messages:
+    @message("send")
+    def send(self, tensors, dest, tag=0):
+        tensor = one(tensors)
+        memory = elements.to_read(tensor)
+        dtype, each = elements.of_movement(memory)
+        return self._work(self._message(SEND, memory, memory.numel() * each, dtype, dest, tag, tensor, None,
+                                        f"send to rank {dest}"))
+
+    @message("recv")
+    def recv(self, tensors, source, tag=0):
+        return self._receive(one(tensors), source, tag, f"recv from rank {source}")
+
+    @message("recv_anysource")
+    def recv_anysource(self, tensors, tag=0):
+        return self._receive(one(tensors), ANY_SOURCE, tag, "recv from any rank")
+
+    def _receive(self, tensor, source, tag, what):
+        memory = elements.to_write(tensor)
+        dtype, each = elements.of_movement(memory)
+        count = memory.numel() * each
+        operation = self._message(RECV, memory, count, dtype, source, tag, tensor, put_back(tensor, memory), what)
+        operation.expected = count
+        return self._work(operation)
+
+    def _message(self, kind, memory, count, dtype, peer, tag, tensor, finish, what):
+        request = ctypes.c_void_p()
+        address = memory.data_ptr()
+        if self._timeout_ms:
+            call = self._call(kind, address, address, count, dtype, None, 0, peer)
+            call.tag = tag
+            code = self._library.anello_post(self._comm, call, request)
+        else:
+            start = self._library.anello_isend if kind == SEND else self._library.anello_irecv
+            code = start(address, count, dtype, peer, tag, self._comm, request)
+        if code:
+            raise self._error(code, what)
+        # Each message is a lane of its own for the completion thread.
+        return Operation(self, [request], (memory, tensor), finish, [tensor], what, lane=request)
+
+    def monitored_barrier(self, timeout=None, wait_all_ranks=False):
+        """Rank 0 hears from all within the timeout, or raises an error that names those who did not come (with
+        wait_all_ranks all of them, else the first); then the others fail, too."""
+        monitored_barrier.run(self, timeout, wait_all_ranks, _HERE_I_AM, _GO_ON)

@@ -1,0 +1,160 @@
+"""One operation under way: its requests, what it reads and writes, and who is to complete it.
+
+Whoever first wants the outcome completes the operation: a thread in wait(), or the completion thread where nobody waits but a
+future was asked for (see completions.py). The library takes a request from one thread alone, so the two agree through
+`owner`.
+"""
+
+import ctypes
+import os
+import threading
+import time
+
+from anello.errors import AnelloError
+from anello.library import Status
+
+_deciding = threading.Lock()  # of owner, done and what hangs on them; never held while anything waits or runs a callback
+
+
+def _forget():  # in a forked child, whose parent may have held it just then
+    global _deciding
+    _deciding = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+THE_THREAD = object()  # the owner of what was handed to the completion thread
+
+
+class Operation:
+    """group: the ProcessGroup. requests: of the library, in the order in which they are waited for. held: whatever must stay in
+    memory. finish: called once when all has arrived, puts results where they belong. results: the tensors of the outcome.
+    what: the operation in words. lane: see completions.py; None: the group's."""
+
+    __slots__ = ("group", "requests", "at", "held", "finish", "results", "what", "lane", "owner", "done", "error", "_event",
+                 "bases", "source", "expected")
+
+    def __init__(self, group, requests, held, finish, results, what, lane=None):
+        self.group, self.requests, self.at = group, requests, 0
+        self.held, self.finish, self.results, self.what = held, finish, results, what
+        self.lane = group._comm if lane is None else id(lane)
+        self.owner = self.error = self._event = self.source = self.expected = None
+        self.done = False
+        self.bases = []  # futures to be resolved when this is done
+
+    @property
+    def doing(self):
+        return self.group._doing(self.what)
+
+    def complete(self, timeout=None):
+        """Returns when the operation is done, whoever does it. TimeoutError after `timeout` seconds (None: the library's own
+        deadline counts)."""
+        from anello.torch import completions
+
+        with _deciding:
+            if self.done:
+                return
+            mine = self.owner is None or (self.owner is THE_THREAD and completions.is_this_thread())
+            if mine:
+                before, self.owner = self.owner, threading.get_ident()
+            elif self._event is None:
+                self._event = threading.Event()
+        if not mine:
+            # The owner's wait has the library's deadline, so this one ends too.
+            if not self._event.wait(timeout):
+                raise TimeoutError
+            return
+        if timeout is None:
+            self._wait()
+        elif not self._poll(timeout):
+            with _deciding:
+                self.owner = before
+            raise TimeoutError
+        self.settle()
+
+    def _wait(self):
+        wait = self.group._library.anello_wait
+        while self.at < len(self.requests):
+            status = Status(-1, -1, 0)
+            code = wait(self.requests[self.at], status)
+            self.advance(code, status)
+
+    def _poll(self, timeout):
+        end, pause = time.monotonic() + timeout, 0.00002
+        while self.at < len(self.requests):
+            done, status = ctypes.c_int(), Status(-1, -1, 0)
+            code = self.group._library.anello_test(self.requests[self.at], done, status)
+            if code != 0 or done.value:
+                self.advance(code, status)
+            elif time.monotonic() >= end:
+                return False
+            else:
+                time.sleep(pause)
+                pause = min(pause * 1.5, 0.002)
+        return True
+
+    def looks_done(self):
+        """Without blocking; completes the operation where it has ended and nobody is at it."""
+        with _deciding:
+            if self.done or self.owner is not None:
+                return self.done
+            self.owner = threading.get_ident()
+        if self._poll(0):
+            self.settle()
+            return True
+        with _deciding:
+            self.owner = None
+        return False
+
+    def has_ended(self):
+        return self.done or self.at == len(self.requests)
+
+    def advance(self, code, status):
+        """The request at `at` has ended, as the library has just told this thread."""
+        self.at += 1
+        if code != 0:
+            if self.error is None:
+                self.error = self.group._error(code, self.what)
+        elif self.expected is not None:
+            self.source = status.source
+            if status.count != self.expected and self.error is None:
+                self.error = AnelloError(f"{self.doing}: the message from rank {status.source} has {status.count} elements, "
+                                         f"the tensor {self.expected}", rank=status.source)
+
+    def settle(self):
+        """All requests have ended: results go where they belong, and all who wait hear of it."""
+        if self.error is None and self.finish is not None:
+            try:
+                self.finish()
+            except Exception as error:
+                self.error = error
+        self.held = self.finish = None
+        with _deciding:
+            self.done = True
+            event, bases = self._event, self.bases
+        if event is not None:
+            event.set()
+        for base in bases:
+            base.set_result(None)
+
+    def want_future(self, base, here):
+        """base is resolved when this is done. What the caller has to do for that: "resolve" it (this is done already),
+        "complete" this (asked for with `here`), "submit" it to the completion thread, or nothing."""
+        with _deciding:
+            if self.done:
+                return "resolve"
+            self.bases.append(base)
+            if here:
+                return "complete"
+            if self.owner is None:
+                self.owner = THE_THREAD
+                return "submit"
+            return "nothing"
+
+    def adopt(self):
+        """Whether the completion thread should take this over, whose Work nobody holds any more."""
+        with _deciding:
+            if self.done or self.owner is not None:
+                return False
+            self.owner = THE_THREAD
+            return True

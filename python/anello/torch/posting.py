@@ -1,0 +1,204 @@
+"""How a method of the group becomes calls of the library: started under one lock, waited for at once where the caller would."""
+
+import ctypes
+import functools
+import threading
+
+import torch
+from torch.distributed import ReduceOp
+
+from anello import datatypes
+from anello.errors import ARGUMENT, TYPE, AnelloError
+from anello.library import Call
+from anello.torch import elements
+from anello.torch.operation import Operation
+from anello.torch.work import COMPLETED, Work, Works
+
+(ALLREDUCE, BROADCAST, ALLGATHER, REDUCE_SCATTER_BLOCK, BARRIER, SEND, RECV, REDUCE, GATHER, SCATTER, ALLTOALL, _SCAN, _EXSCAN,
+ ALLGATHERV, GATHERV, SCATTERV, REDUCE_SCATTER, ALLTOALLV) = range(18)
+_CALL_BYTES = ctypes.sizeof(Call)
+_NO_COUNTS = (None, None, None, None)
+_SUM = ReduceOp.SUM
+_profiled = torch.autograd._profiler_enabled
+
+
+def collective(name):
+    """A method that is a collective: torch.profiler shows it by this name, and where it raises before it has called the
+    library, the other ranks learn of that instead of waiting."""
+
+    def decorate(function):
+        @functools.wraps(function)
+        def method(self, *arguments, **named):
+            try:
+                if _profiled():
+                    with torch._C._profiler._RecordFunctionFast(f"anello:{name}", list(_tensors(arguments))):
+                        return function(self, *arguments, **named)
+                return function(self, *arguments, **named)
+            except AnelloError:
+                raise
+            except Exception as error:
+                self._withdraw(f"{name}: {error}")
+                raise
+
+        return method
+
+    return decorate
+
+
+def message(name):
+    """The same of a message, which has no place in an order that others would miss."""
+
+    def decorate(function):
+        @functools.wraps(function)
+        def method(self, *arguments, **named):
+            if _profiled():
+                with torch._C._profiler._RecordFunctionFast(f"anello:{name}", list(_tensors(arguments))):
+                    return function(self, *arguments, **named)
+            return function(self, *arguments, **named)
+
+        return method
+
+    return decorate
+
+
+def _tensors(arguments):
+    for argument in arguments:
+        if isinstance(argument, torch.Tensor):
+            yield argument
+        elif isinstance(argument, (list, tuple)):
+            yield from _tensors(argument)
+
+
+class Posting:
+    """What every kind of call needs; a part of ProcessGroup."""
+
+    def _prepare(self, communicator, name):
+        self._communicator, self._name = communicator, name
+        self._library, self._comm = communicator._library, communicator.handle
+        self._rank, self._size = communicator.rank, communicator.size
+        self._timeout_ms = 0  # of each call; 0: the communicator's
+        self._told = False    # somebody has been given the communicator's failure
+        # Operations that are several calls of the library are started without another thread's between them. The lock is never
+        # held by who waits: what the other thread is about to start may be what he waits for.
+        self._starting = threading.Lock()
+        self._sequence = 0
+        self._coalesced = None  # works started since _start_coalescing
+
+    def _doing(self, what):
+        return f"{what} of rank {self._rank} in group {self._name}"
+
+    def _error(self, code, what):
+        if code not in (ARGUMENT, TYPE):
+            self._told = True
+        return self._communicator.error(code, self._doing(what))
+
+    def _call(self, kind, send, receive, count, dtype, opts=None, op=0, peer=0, counts=_NO_COUNTS):
+        return Call(_CALL_BYTES, kind, dtype, op, peer, 0, send, receive, count, self._timeout(opts), *counts, None, None)
+
+    def _timeout(self, opts):
+        """Of one call, in milliseconds; 0 where it is the communicator's."""
+        if opts is None:
+            return self._timeout_ms
+        timeout = opts.timeout
+        # -1 ms: the caller has set none.
+        return self._timeout_ms if timeout.days < 0 else max(1, round(timeout.total_seconds() * 1000))
+
+    def _run(self, what, opts, calls, held, finish=None, results=()):
+        """Posts calls, which are one operation, and waits where the caller would at once. finish puts results in place."""
+        self._sequence += 1
+        if opts is None or opts.asyncOp:
+            return self._work(self._start(what, calls, held, finish, results))
+        if len(calls) == 1:
+            code = self._library.anello_post(self._comm, calls[0], None)
+            if code:
+                raise self._error(code, what)
+            if finish is not None:
+                finish()
+        else:
+            self._wait(self._start(what, calls, held, finish, results))
+        return COMPLETED
+
+    def _work(self, operation):
+        work = Work(operation)
+        if self._coalesced is not None:
+            self._coalesced.append(work)
+        return work
+
+    def _start_coalescing(self, device):
+        self._coalesced = []
+
+    def _end_coalescing(self, device):
+        works, self._coalesced = self._coalesced, None
+        return Works(works)
+
+    def _wait(self, operation):
+        operation.complete()
+        if operation.error is not None:
+            raise operation.error
+
+    def _start(self, what, calls, held, finish=None, results=()):
+        requests, error = [], None
+        with self._starting:
+            for call in calls:
+                request = ctypes.c_void_p()
+                code = self._library.anello_post(self._comm, call, request)
+                if code:
+                    error = self._error(code, what)
+                    break
+                requests.append(request)
+        operation = Operation(self, requests, held, finish, results, what)
+        if error is not None:
+            operation.finish = None
+            operation.complete()  # what has been started uses memory of the caller's
+            raise error
+        return operation
+
+    def _withdraw(self, text):
+        """Takes this rank's place in the order of collectives with a call that is refused, so that the others get an error."""
+        call = self._call(ALLREDUCE, None, None, 0, -1)
+        call.label = text.encode()[:63]
+        self._library.anello_post(self._comm, call, None)
+
+    def _operation(self, opts, dtype):
+        """The library's number for opts.reduceOp; one that was made for this call is freed by _free."""
+        if opts is None:
+            return datatypes.SUM
+        reduction = opts.reduceOp
+        if reduction == _SUM:
+            return datatypes.SUM
+        known = elements.OPERATIONS.get(reduction.op)
+        if known is not None:
+            return known
+        if reduction.op != ReduceOp.PREMUL_SUM:
+            raise ValueError(f"the backend anello has no reduction {reduction.op}")
+        factor = reduction.factor
+        factor = factor.item() if isinstance(factor, torch.Tensor) else factor
+        if dtype in elements.INTEGERS:
+            if factor != int(factor):
+                raise ValueError(f"integers cannot be multiplied by {factor}")
+            scalar, scalar_type = torch.tensor(int(factor), dtype=elements.INTEGERS[dtype]), dtype
+        else:
+            scalar, scalar_type = torch.tensor(factor, dtype=torch.float64), datatypes.FLOAT64
+        op = ctypes.c_int()
+        code = self._library.anello_op_create_premul_sum(scalar.data_ptr(), scalar_type, op)
+        if code:
+            raise self._error(code, "premultiplied sum")
+        return op.value
+
+    def _free(self, op):
+        if op > datatypes.LXOR:
+            self._library.anello_op_free(op)
+
+
+def one(tensors):
+    """The only tensor of the list that torch.distributed hands over."""
+    if isinstance(tensors, torch.Tensor):
+        return tensors
+    if len(tensors) != 1:
+        raise ValueError(f"{len(tensors)} tensors where there should be one")
+    return tensors[0]
+
+
+def put_back(tensor, staging):
+    """What puts results in place, None where they are."""
+    return None if staging is tensor else functools.partial(elements.put_back, tensor, staging)

@@ -1,0 +1,141 @@
+"""The group that torch.distributed.init_process_group("anello") makes.
+
+torch.distributed finds its methods by name; C++ (DDP's Reducer, functional collectives) finds those that PyTorch's trampolines
+know, and must be given a Work by each. A call that Python makes with asyncOp False is complete when it returns.
+"""
+
+import atexit
+import os
+import warnings
+import weakref
+
+import torch
+from torch import distributed as dist
+
+from anello.torch import collectives, completions, meeting, messages, monitored_barrier, parts, posting, unseen, work
+from anello.torch.collectives import Collectives
+from anello.torch.messages import Messages
+from anello.torch.parts import Parts
+from anello.torch.posting import Posting
+
+_CPU = torch.device("cpu")
+_open_groups = weakref.WeakSet()
+
+
+class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
+    def __init__(self, communicator, communicator_timeout, name):
+        dist.ProcessGroup.__init__(self, communicator.rank, communicator.size)
+        self._prepare(communicator, name)
+        self._allreduce, self._iallreduce = self._library.anello_allreduce, self._library.anello_iallreduce
+        self._subgroups = meeting.Subgroups(communicator)
+        self._communicator_timeout = communicator_timeout
+        self._description = "undefined"
+        _open_groups.add(self)
+
+    @classmethod
+    def create(cls, options, backend_options=None):
+        """Of register_backend's extended form. Called by the group's members alone."""
+        if backend_options is not None:
+            raise ValueError("the backend anello has no pg_options")
+        timeout, name = options.timeout, options.group_id
+        parent = _parent() if options.global_ranks_in_group else None
+        if parent is not None:
+            group = cls(parent._subgroups.make(options.global_ranks_in_group), parent._communicator_timeout, name)
+        else:
+            group = cls(meeting.over_store(options.store, options.group_rank, options.group_size, timeout), timeout, name)
+        group.set_timeout(timeout)
+        monitored_barrier.replace()
+        return group
+
+    # ---- What PyTorch asks for
+
+    def getBackendName(self):
+        return "anello"
+
+    name = getBackendName
+
+    def setGroupName(self, name):
+        self._name = name
+
+    def getGroupName(self):
+        return self._name
+
+    def setGroupDesc(self, description):
+        self._description = description
+
+    def getGroupDesc(self):
+        return self._description
+
+    def getRank(self):
+        return self._rank
+
+    def getSize(self):
+        return self._size
+
+    @property
+    def _device_types(self):
+        return [_CPU]
+
+    def _get_backend(self, device):
+        if torch.device(device).type != "cpu":
+            raise RuntimeError(f"the backend anello moves tensors of the CPU, not of {device}")
+        return self
+
+    supports_splitting = supports_coalescing = supports_time_estimate = False
+
+    def _get_sequence_number_for_group(self):
+        return self._sequence
+
+    def set_timeout(self, timeout):
+        same = timeout == self._communicator_timeout
+        self._timeout_ms = 0 if same else max(1, round(timeout.total_seconds() * 1000))
+
+    _set_default_timeout = set_timeout
+
+    # ---- The end
+
+    def shutdown(self):
+        """What destroy_process_group calls. Operations under way fail; those who wait for them hear of it."""
+        handle, self._communicator.handle = self._communicator.handle, None
+        if handle is None:
+            return
+        _open_groups.discard(self)
+        self._comm = None  # the library refuses calls on it
+        code = self._library.anello_comm_destroy(handle)
+        if code and not self._told:
+            text = self._communicator.error(code, self._doing("the last calls")).text
+            warnings.warn(f"a group was destroyed whose failure nobody had heard of: {text}", stacklevel=2)
+
+    def abort(self):
+        handle = self._communicator.handle
+        if handle is not None:
+            self._library.anello_comm_abort(handle, f"rank {self._rank} has aborted the group".encode())
+        self.shutdown()
+
+
+def _parent():
+    """The default group, if subgroups can be made from it: it is ours and nothing has failed on it."""
+    group = dist.distributed_c10d._get_default_group()
+    return group if isinstance(group, ProcessGroup) and group._comm is not None and not group._told else None
+
+
+@atexit.register
+def _close_all():
+    completions.close()
+    for group in list(_open_groups):
+        group._told = True  # the program ends; who had not waited by now does not want to know
+        group.shutdown()
+
+
+def _forget():
+    """In a forked child the library refuses every call; nothing is closed, either."""
+    for group in list(_open_groups):
+        group._communicator.handle = None
+    _open_groups.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+for _owner in (ProcessGroup, Collectives, Parts, Messages, Posting, work.Work, work.Works, work.CompletedWork, posting,
+               collectives, parts, messages, monitored_barrier):
+    unseen.skip(_owner)
