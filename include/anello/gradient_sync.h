@@ -119,7 +119,8 @@ ANELLO_API anello_result_t anello_gradient_sync_wait(anello_gradient_sync_t sync
 ANELLO_API anello_result_t anello_gradient_sync_test(anello_gradient_sync_t sync, int *done);
 
 /* After wait: where the result is, and whether any rank had a gradient (always 1 without find_unused or static_graph). Where
- * none had, the gradient is what it was before; in a view, zero. Either pointer may be NULL. */
+ * none had, the gradient is what it was before; in a view, zero. Where others had and this rank has never said where its own
+ * would be, *data is memory of the synchronizer's, until the next begin. Either pointer may be NULL. */
 ANELLO_API anello_result_t anello_gradient_sync_result(anello_gradient_sync_t sync, size_t i, const void **data, int *used);
 /* Where parameter i's gradient lives, zero at first. Contents stay, but the address may change in the second step's begin, where
  * buckets are rebuilt. ANELLO_ERR_STATE without views. */

@@ -76,7 +76,12 @@ void GradientSync::finish() {
   for (Parameter& one : parameters_) {
     if (one.where != nullptr) continue;
     one.where = one.data;
-    if (one.used_anywhere) take_out(one);
+    if (!one.used_anywhere) continue;
+    if (one.where == nullptr && config_.views == 0) {
+      one.spare.resize(one.count * anello_dtype_size(one.dtype));
+      one.where = one.spare.data();
+    }
+    take_out(one);
   }
   scaler_.step(overflow_);
   count_step(waited);

@@ -33,6 +33,7 @@ struct Parameter {
   bool accumulated = false;     // a local step since the last other one had a gradient
   std::size_t turn = 0;         // when it came in the first step
   bool used_anywhere = true;
+  std::vector<std::byte> spare;  // for a result that this rank had no gradient of and no place for
 
   Parameter(std::string its_name, void* its_data, std::size_t its_count, anello_dtype_t its_dtype)
       : name(std::move(its_name)), data(its_data), count(its_count), dtype(its_dtype) {}

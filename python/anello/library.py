@@ -46,6 +46,32 @@ class ErrorInfo(ctypes.Structure):
                 ("sequence", _int64), ("label", _text)]
 
 
+# ---- anello/gradient_sync.h
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("size", _size), ("name", _text), ("data", _pointer), ("count", _size), ("dtype", _int)]
+
+
+class SyncConfig(ctypes.Structure):
+    _fields_ = [("size", _size), ("first_bucket_bytes", _size), ("bucket_bytes", _size), ("rebuild", _int), ("views", _int),
+                ("find_unused", _int), ("static_graph", _int), ("delay", _int), ("op", _int), ("prescale", ctypes.c_double),
+                ("postscale", ctypes.c_double), ("wire", _int), ("error_feedback", _int), ("uneven", _int),
+                ("average_over_active", _int), ("check_overflow", _int), ("loss_scale", ctypes.c_double),
+                ("loss_scale_interval", _int), ("timeout_ms", _int64)]
+
+
+class BucketInfo(ctypes.Structure):
+    _fields_ = [("size", _size), ("index", _size), ("data", _pointer), ("count", _size), ("dtype", _int),
+                ("parameters", ctypes.POINTER(_size)), ("parameter_count", _size), ("ready_ns", _int64),
+                ("start_ns", _int64), ("end_ns", _int64)]
+
+
+class SyncStatistics(ctypes.Structure):
+    _fields_ = [("size", _size), ("steps", ctypes.c_uint64), ("local_steps", ctypes.c_uint64),
+                ("overflows", ctypes.c_uint64), ("buckets", _size), ("bytes", _size), ("computing_ns", _int64),
+                ("communicating_ns", _int64), ("waiting_ns", _int64), ("copying_ns", _int64)]
+
+
 # Handles are passed as the numbers that they are; a request is passed by address, as a c_void_p of the caller's.
 _request = ctypes.POINTER(_pointer)
 _status = ctypes.POINTER(Status)
@@ -85,6 +111,23 @@ _FUNCTIONS = {
     "anello_test": ([_request, ctypes.POINTER(_int), _status], _int),
     "anello_wait_any": ([_size, ctypes.POINTER(_pointer), ctypes.POINTER(_int), _status], _int),
     "anello_progress": ([_pointer], _int),
+    "anello_gradient_sync_create": ([_pointer, ctypes.POINTER(Tensor), _size, ctypes.POINTER(SyncConfig),
+                                     ctypes.POINTER(_pointer)], _int),
+    "anello_gradient_sync_destroy": ([_pointer], _int),
+    "anello_gradient_sync_broadcast": ([_pointer, ctypes.POINTER(Tensor), _size, _int], _int),
+    "anello_gradient_sync_begin": ([_pointer, ctypes.c_uint], _int),
+    "anello_gradient_sync_ready": ([_pointer, _size, _pointer], _int),
+    "anello_gradient_sync_unused": ([_pointer, _size], _int),
+    "anello_gradient_sync_wait": ([_pointer], _int),
+    "anello_gradient_sync_result": ([_pointer, _size, ctypes.POINTER(_pointer), ctypes.POINTER(_int)], _int),
+    "anello_gradient_sync_view": ([_pointer, _size, ctypes.POINTER(_pointer)], _int),
+    "anello_gradient_sync_overflow": ([_pointer, ctypes.POINTER(_int)], _int),
+    "anello_gradient_sync_loss_scale": ([_pointer, ctypes.POINTER(ctypes.c_double)], _int),
+    "anello_gradient_sync_join": ([_pointer, ctypes.POINTER(_int)], _int),
+    "anello_gradient_sync_bucket_count": ([_pointer, ctypes.POINTER(_size)], _int),
+    "anello_gradient_sync_bucket": ([_pointer, _size, ctypes.POINTER(BucketInfo)], _int),
+    "anello_gradient_sync_query": ([_pointer, ctypes.POINTER(SyncStatistics)], _int),
+    "anello_gradient_sync_summary": ([_pointer, _text, _size], _int),
 }
 
 

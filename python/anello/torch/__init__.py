@@ -9,10 +9,14 @@ installed, `import anello.torch` registers it.
 
 from anello.torch.register import autoload, register
 
-__all__ = ["ProcessGroup", "Work", "bf16_compress_hook", "register"]
+__all__ = ["DistributedDataParallel", "ProcessGroup", "Work", "bf16_compress_hook", "register"]
 
 
 def __getattr__(name):  # PyTorch loads this module whenever it is imported: the rest waits until a group is made
+    if name == "DistributedDataParallel":
+        from anello.torch.data_parallel import DistributedDataParallel
+
+        return DistributedDataParallel
     if name == "ProcessGroup":
         from anello.torch.process_group import ProcessGroup
 
