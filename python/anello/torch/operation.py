@@ -51,26 +51,40 @@ class Operation:
         deadline counts)."""
         from anello.torch import completions
 
-        with _deciding:
-            if self.done:
-                return
-            mine = self.owner is None or (self.owner is THE_THREAD and completions.is_this_thread())
+        while True:
+            with _deciding:
+                if self.done:
+                    return
+                mine = self.owner is None or (self.owner is THE_THREAD and completions.is_this_thread())
+                if mine:
+                    before, self.owner = self.owner, threading.get_ident()
+                elif self._event is None:
+                    self._event = threading.Event()
+                event = self._event
             if mine:
-                before, self.owner = self.owner, threading.get_ident()
-            elif self._event is None:
-                self._event = threading.Event()
-        if not mine:
-            # The owner's wait has the library's deadline, so this one ends too.
-            if not self._event.wait(timeout):
+                break
+            # The owner's wait has the library's deadline, or gives up and lets another do it.
+            if not event.wait(timeout):
                 raise TimeoutError
-            return
         if timeout is None:
             self._wait()
         elif not self._poll(timeout):
-            with _deciding:
-                self.owner = before
+            self._give_up(before)
             raise TimeoutError
         self.settle()
+
+    def _give_up(self, before):
+        """Somebody else may complete this: who waits tries again, and if only futures wait, the completion thread does."""
+        from anello.torch import completions
+
+        with _deciding:
+            handed_over = before is None and bool(self.bases)
+            self.owner = THE_THREAD if handed_over else before
+            event, self._event = self._event, None
+        if event is not None:
+            event.set()
+        if handed_over:
+            completions.submit(self)
 
     def _wait(self):
         wait = self.group._library.anello_wait
@@ -102,8 +116,7 @@ class Operation:
         if self._poll(0):
             self.settle()
             return True
-        with _deciding:
-            self.owner = None
+        self._give_up(None)
         return False
 
     def has_ended(self):
