@@ -164,6 +164,10 @@ class Failures(unittest.TestCase):
                 dist.all_reduce(torch.ones(3 + rank))
                 dist.barrier()
             says(differ, "MISMATCH")
+            group = dist.new_group(timeout=timedelta(seconds=20))  # beside the one that has failed
+            tensor = torch.ones(1)
+            dist.all_reduce(tensor, group=group)
+            assert tensor.item() == 2
         """)
         self.all_well(ends)
 

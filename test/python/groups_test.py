@@ -160,6 +160,8 @@ class Futures(Ranks):
 
     def test_old_style_coalescing_waits_for_what_was_started_inside(self):
         tensors = [torch.full((3,), float(self.rank)) for _ in range(2)]
+        if self.rank == self.size - 1:
+            time.sleep(0.2)  # who does not wait for the root would not have its data
         with dist.distributed_c10d._coalescing_manager(device=torch.device("cpu"), async_ops=True) as manager:
             for tensor in tensors:
                 dist.broadcast(tensor, self.size - 1, async_op=True)

@@ -13,12 +13,14 @@ import time
 from anello.errors import AnelloError
 from anello.library import Status
 
-_deciding = threading.Lock()  # of owner, done and what hangs on them; never held while anything waits or runs a callback
+# Of owner, done and what hangs on them. Never held while anything waits or runs a callback; but the garbage collector may come
+# while it is held, and end a Work that then takes it as well.
+_deciding = threading.RLock()
 
 
 def _forget():  # in a forked child, whose parent may have held it just then
     global _deciding
-    _deciding = threading.Lock()
+    _deciding = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_forget)
@@ -37,7 +39,7 @@ class Operation:
     def __init__(self, group, requests, held, finish, results, what, lane=None):
         self.group, self.requests, self.at = group, requests, 0
         self.held, self.finish, self.results, self.what = held, finish, results, what
-        self.lane = group._comm if lane is None else id(lane)
+        self.lane = group._comm if lane is None else lane
         self.owner = self.error = self._event = self.source = self.expected = None
         self.done = False
         self.bases = []  # futures to be resolved when this is done
@@ -66,11 +68,14 @@ class Operation:
             # The owner's wait has the library's deadline, or gives up and lets another do it.
             if not event.wait(timeout):
                 raise TimeoutError
-        if timeout is None:
-            self._wait()
-        elif not self._poll(timeout):
+        try:
+            if timeout is None:
+                self._wait()
+            elif not self._poll(timeout):
+                raise TimeoutError
+        except BaseException:  # among them that of Ctrl-C
             self._give_up(before)
-            raise TimeoutError
+            raise
         self.settle()
 
     def _give_up(self, before):

@@ -6,6 +6,7 @@ know, and must be given a Work by each. A call that Python makes with asyncOp Fa
 
 import atexit
 import os
+import threading
 import warnings
 import weakref
 
@@ -138,6 +139,7 @@ def _forget():
     """In a forked child the library refuses every call; nothing is closed, either."""
     for group in list(_open_groups):
         group._communicator.handle = None
+        group._starting = threading.Lock()  # another thread may have held it
     _open_groups.clear()
 
 
