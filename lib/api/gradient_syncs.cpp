@@ -79,9 +79,14 @@ GradientSync::Setup read_setup(const anello_tensor_t* parameters, std::size_t co
   }
   check_config(setup.config);
   if (parameters == nullptr && count > 0) refuse("parameters is NULL");
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const anello_tensor_t& one = parameters[i];
     check_tensor(one, i);
+    // With room for what is added to each, so that no sum of sizes wraps.
+    if (__builtin_add_overflow(bytes, one.count * anello_dtype_size(one.dtype) + 4096, &bytes) || bytes > SIZE_MAX / 4) {
+      refuse(text("the gradients up to that of parameter ", i, " have more bytes than there are addresses"));
+    }
     const unsigned kind = class_of(one.dtype);
     const std::string name = one.name != nullptr ? one.name : text('#', i);
     const bool has_kernels = one.dtype == ANELLO_FLOAT32 || one.dtype == ANELLO_FLOAT64 || one.dtype == ANELLO_FLOAT16 ||

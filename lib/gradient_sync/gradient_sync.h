@@ -3,6 +3,7 @@
 // buckets start in order (starting.cpp), wait takes the results out (finishing.cpp).
 #include "base/error.h"
 #include "gradient_sync/bucket.h"
+#include "gradient_sync/collective.h"
 #include "gradient_sync/loss_scaler.h"
 
 #include <anello/gradient_sync.h>
@@ -26,7 +27,8 @@ struct Parameter {
 
   Bucket* bucket = nullptr;
   const Part* part = nullptr;
-  void* where = nullptr;        // this step's gradient; nullptr: it has none
+  bool has_gradient = false;    // in this step
+  void* where = nullptr;        // where that is; nullptr: nowhere yet
   std::atomic<int> left{0};     // how often it must still become ready in this step
   std::atomic<int> fired{0};    // how often it did: of the first step of a static graph
   int expected = 1;             // a step
@@ -72,7 +74,7 @@ class GradientSync {
   std::string summary();
 
  private:
-  GradientSync(anello_comm_t comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
+  GradientSync(anello_comm_t comm, int rank, int size) : comm_(comm), all_(comm), rank_(rank), size_(size) {}
 
   // gradient_sync.cpp
   template <class Body>
@@ -80,8 +82,8 @@ class GradientSync {
   void require_sound() const;
   void require_not_joined(const char* call) const;
   void require_between_steps(const char* call);
-  // Tells the other ranks, and throws.
-  [[noreturn]] void refuse(anello_result_t code, const std::string& why);
+  [[noreturn]] void refuse(anello_result_t code, const std::string& why) const;
+  void keep(const Error& error);
   std::string failure_of_hook(anello_result_t result) const;
   void check_index(std::size_t i) const;
   std::string named(const Bucket& bucket) const;
@@ -112,11 +114,13 @@ class GradientSync {
   void await(Bucket& bucket);
   void take_out(Parameter& parameter);
   double factor_after() const;
+  void follow_overflow();
   void count_step(std::int64_t waited);
 
   std::int64_t now() const;  // since the step began
 
   anello_comm_t comm_;
+  Collectives all_;
   int rank_, size_;
   anello_gradient_sync_config_t config_ = ANELLO_GRADIENT_SYNC_CONFIG_INITIALIZER;
   anello_bucket_hook_t hook_ = ANELLO_BUCKET_HOOK_INITIALIZER;
@@ -151,22 +155,20 @@ class GradientSync {
   anello_gradient_sync_statistics_t statistics_ = ANELLO_GRADIENT_SYNC_STATISTICS_INITIALIZER;
 };
 
-// What it throws is the object's end: kept, and thrown again by every later call.
+// What it throws is the object's end: kept, thrown again by every later call, and told to the other ranks.
 template <class Body>
 auto GradientSync::final(Body&& body) {
   require_sound();
-  const auto keep = [this](const Error& error) {
-    const std::lock_guard held(error_mutex_);
-    if (!error_) error_ = error;
-    failed_.store(true, std::memory_order_release);
-  };
   try {
     return body();
   } catch (const Error& error) {
     keep(error);
     throw;
+  } catch (const std::bad_alloc&) {
+    keep({ANELLO_ERR_RESOURCE, "out of memory"});
+    throw;
   } catch (const std::exception& error) {
-    keep({ANELLO_ERR_RESOURCE, error.what()});
+    keep({ANELLO_ERR_INTERNAL, error.what()});
     throw;
   }
 }

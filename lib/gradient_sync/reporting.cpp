@@ -45,7 +45,7 @@ std::string GradientSync::summary() {
     constexpr std::size_t kTold = sizeof(Told) / sizeof(std::int64_t);
     std::vector<Told> all(std::size_t(size_), Told{});
     all[std::size_t(rank_)] = {std::int64_t(mine.steps), mine.computing_ns, mine.communicating_ns, mine.waiting_ns};
-    check(comm_, anello_allgather(ANELLO_IN_PLACE, all.data(), kTold, ANELLO_INT64, comm_), "summary");
+    all_.allgather(all.data(), kTold, ANELLO_INT64, "summary");
 
     Told sum{};
     std::size_t slowest = 0, fastest = 0;

@@ -3,8 +3,10 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 using namespace anello::test;
 
@@ -211,6 +213,50 @@ TEST_CASE("an overflow is seen by all ranks, and the loss scale follows") {
       if (!bad) model.expect_average(step);
     }
   }) == "");
+}
+
+TEST_CASE("ranks agree on an overflow in what one of them has no gradient of") {
+  CHECK(run_ranks(2, "shm", [](const Rank& rank) {
+    std::vector<float> first(10, 1), second(10, INFINITY);
+    const anello_tensor_t tensors[] = {{sizeof(anello_tensor_t), "first", nullptr, 10, ANELLO_FLOAT32},
+                                       {sizeof(anello_tensor_t), "second", nullptr, 10, ANELLO_FLOAT32}};
+    anello_gradient_sync_config_t config = ANELLO_GRADIENT_SYNC_CONFIG_INITIALIZER;
+    config.find_unused = 1;
+    config.check_overflow = 1;
+    anello_gradient_sync_t sync = ANELLO_GRADIENT_SYNC_NULL;
+    rank.ok(anello_gradient_sync_create(rank.comm, tensors, 2, &config, &sync), "create");
+    rank.ok(anello_gradient_sync_begin(sync, 0), "begin");
+    rank.ok(anello_gradient_sync_ready(sync, 0, first.data()), "ready");
+    if (rank.rank == 0) rank.ok(anello_gradient_sync_ready(sync, 1, second.data()), "ready");
+    rank.ok(anello_gradient_sync_wait(sync), "wait");
+    int found = 0, used = 0;
+    const void* data = nullptr;
+    rank.ok(anello_gradient_sync_overflow(sync, &found), "overflow");
+    if (found != 1) rank.report.wrong("rank ", rank.rank, " has seen no overflow");
+    rank.ok(anello_gradient_sync_result(sync, 1, &data, &used), "result");
+    if (used != 1 || data == nullptr || static_cast<const float*>(data)[9] != INFINITY) rank.report.wrong("rank ", rank.rank, ": the result is missing");
+    rank.ok(anello_gradient_sync_destroy(sync), "destroy");
+  }) == "");
+}
+
+TEST_CASE("the deadline is the config's, for all that a step waits for") {
+  CHECK(run_ranks(2, "shm", [](const Rank& rank) {
+    for (const int uneven : {0, 1}) {
+      Model model(rank);
+      anello_gradient_sync_config_t config = small_buckets();
+      config.uneven = uneven;
+      config.timeout_ms = uneven != 0 ? INT64_MAX : 15'000;  // the communicator's is far less
+      model.ok(model.create(config), "create");
+      model.step(0);
+      if (rank.rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      if (uneven != 0 && rank.rank == 1) {
+        model.ok(anello_gradient_sync_join(model.sync, nullptr), "join");
+        continue;
+      }
+      model.step(1);  // begins with rank 0's order of gradients
+      if (uneven != 0) model.ok(anello_gradient_sync_join(model.sync, nullptr), "join");
+    }
+  }, 700) == "");
 }
 
 namespace {

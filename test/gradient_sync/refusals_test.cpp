@@ -40,6 +40,9 @@ TEST_CASE("ranks with other options are told which") {
     anello_gradient_sync_config_t config = small_buckets();
     if (rank.rank == 1) config.bucket_bytes = 12345;
     model.fails(model.create(config), ANELLO_ERR_MISMATCH, "create", "bucket_bytes 65536 on rank 0 and bucket_bytes 12345 on rank 1");
+    config = small_buckets();
+    config.prescale = rank.rank == 0 ? 1.0 / 3 : 0.333333333333;
+    model.fails(model.create(config), ANELLO_ERR_MISMATCH, "create", "prescale 0.33333333333333331 on rank 0");
   }) == "");
 }
 
