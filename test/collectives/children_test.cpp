@@ -176,39 +176,6 @@ TEST_CASE("a communicator is created without waiting for the others") {
   CHECK(requests[0] == ANELLO_REQUEST_NULL);
 }
 
-TEST_CASE("what an event loop leaves to the service thread goes on, also where it has filled the lane itself") {
-  const char* transports = GENERATE(from_range(std::begin(kTransports), std::end(kTransports)));
-  CAPTURE(transports);
-  CHECK(run_ranks(2, transports, [](const Rank& me) {
-    int descriptor = -1;
-    me.ok(anello_comm_descriptor(me.comm, &descriptor), "descriptor");
-    std::vector<char> message(std::size_t{48} << 20);
-    for (int round = 0; round < 3; ++round) {
-      me.ok(anello_barrier(me.comm), "barrier");
-      if (me.rank == 1) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(3));
-        me.ok(anello_recv(message.data(), message.size(), ANELLO_BYTE, 0, 5, me.comm, nullptr), "recv");
-        continue;
-      }
-      anello_request_t request = ANELLO_REQUEST_NULL;
-      me.ok(anello_isend(message.data(), message.size(), ANELLO_BYTE, 1, 5, me.comm, &request), "post");
-      // The receiver's grant comes meanwhile, and it is this thread that sends as much as there is room for.
-      const auto start = std::chrono::steady_clock::now();
-      while (std::chrono::steady_clock::now() - start < std::chrono::microseconds(3300)) me.ok(anello_progress(me.comm), "progress");
-      int done = 0;
-      for (pollfd interest{descriptor, POLLIN, 0}; done == 0;) {
-        if (poll(&interest, 1, 8'000) != 1) {
-          me.report.wrong("it stands still");
-          break;
-        }
-        me.ok(anello_progress(me.comm), "progress");
-        me.ok(anello_test(&request, &done, nullptr), "test");
-      }
-      if (done == 0) me.ok(anello_wait(&request, nullptr), "wait");
-    }
-  }) == "");
-}
-
 TEST_CASE("an event loop learns of completions by a descriptor") {
   const char* transports = GENERATE(from_range(std::begin(kTransports), std::end(kTransports)));
   CAPTURE(transports);
