@@ -297,7 +297,7 @@ void Context::stay_awake() {
 // Sleeps until something comes, at most until it is time to look at deadlines.
 void Context::doze(Lock& held, Operation* watched, bool first) {
   const bool something = announce_sleep();
-  if (!something && !progress() && (watched == nullptr || !watched->done.load(std::memory_order_relaxed))) {
+  if (!something && !progress() && !arm_routes() && (watched == nullptr || !watched->done.load(std::memory_order_relaxed))) {
     asleep_ = true;
     held.unlock();
     epoll_event events[16];
@@ -323,6 +323,7 @@ void Context::watch_in_background() {
       announce_sleep();
     }
     if (progress()) continue;
+    if (arm_routes() && progress()) continue;  // that look may have been the one that found a lane full
     watch();
     return;
   }
