@@ -81,8 +81,8 @@ void agree_on(const Collectives& all, const char* what, const std::vector<std::s
   std::string other = !mine ? "" : place < said.size() ? said[place] : "none";
   broadcast_text(all, other, from);
   const auto at = static_cast<std::size_t>(least_place);
-  throw Error(ANELLO_ERR_MISMATCH, text(what, ' ', at, " is ", at < firsts.size() ? firsts[at] : "none", " on rank 0 and ", other,
-                                        " on rank ", from, "; all ranks must say the same"));
+  throw Error(ANELLO_ERR_MISMATCH, text(what, ' ', at, " is ", at < firsts.size() ? firsts[at] : "none",
+                                        " on rank 0 and ", other, " on rank ", from, "; all ranks must say the same"));
 }
 
 }  // namespace anello::gradient_sync

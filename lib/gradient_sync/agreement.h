@@ -12,8 +12,8 @@ namespace anello::gradient_sync {
 // Collective. Throws on all ranks the objection of the lowest rank that has one; the text begins with "rank 2: ".
 void agree(const Collectives& all, const std::optional<Error>& objection);
 
-// Collective: what each rank says in order must be equal. Throws ANELLO_ERR_MISMATCH on all ranks with the first place where
-// some rank says anything else than rank 0. what: "parameter" 3 is ..
+// Collective: what each rank says in order must be equal. Throws ANELLO_ERR_MISMATCH on all ranks with the first place
+// where some rank says anything else than rank 0. what: "parameter" 3 is ..
 void agree_on(const Collectives& all, const char* what, const std::vector<std::string>& said);
 
 }  // namespace anello::gradient_sync

@@ -14,18 +14,22 @@ constexpr std::size_t kAlone = 64 * 1024, kTogether = 1024 * 1024;
 
 std::size_t bytes_of(const anello_tensor_t& tensor) { return tensor.count * anello_dtype_size(tensor.dtype); }
 
-std::string described(const anello_tensor_t& tensor) { return text(tensor.count, ' ', anello_dtype_name(tensor.dtype)); }
+std::string described(const anello_tensor_t& tensor) {
+  return text(tensor.count, ' ', anello_dtype_name(tensor.dtype));
+}
 
 }  // namespace
 
-void GradientSync::broadcast(std::size_t count, int root, const std::function<const anello_tensor_t&(std::size_t i)>& tensor) {
+void GradientSync::broadcast(std::size_t count, int root,
+                             const std::function<const anello_tensor_t&(std::size_t i)>& tensor) {
   require_not_joined("broadcast");
   final([&] { require_between_steps("broadcast"); });
   // Refused arguments are the end of the call, on all ranks, and not of the object.
   std::vector<anello_tensor_t> tensors;
   std::optional<Error> objection;
   try {
-    if (root < 0 || root >= size_) throw Error(ANELLO_ERR_ARGUMENT, text("broadcast: root ", root, " is none of ", size_, " ranks"));
+    if (root < 0 || root >= size_)
+      throw Error(ANELLO_ERR_ARGUMENT, text("broadcast: root ", root, " is none of ", size_, " ranks"));
     for (std::size_t i = 0; i < count; ++i) tensors.push_back(tensor(i));
   } catch (const Error& error) {
     objection = error;
@@ -61,7 +65,8 @@ void GradientSync::broadcast(std::size_t count, int root, const std::function<co
       const anello_tensor_t& one = tensors[i];
       const std::size_t bytes = bytes_of(one);
       if (bytes >= kAlone) {
-        all_.broadcast(one.data, one.count, one.dtype, root, one.name != nullptr ? text("broadcast of ", one.name) : text("broadcast of tensor ", i));
+        all_.broadcast(one.data, one.count, one.dtype, root,
+                       one.name != nullptr ? text("broadcast of ", one.name) : text("broadcast of tensor ", i));
       } else if (bytes > 0) {
         if (together.size() + bytes > kTogether) send_together();
         together.resize(together.size() + bytes);

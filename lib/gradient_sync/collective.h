@@ -39,15 +39,16 @@ class Collectives {
     post(call, data, data, count, dtype, what, nullptr);
   }
   // In place: count elements of each rank.
-  void allgather(void* data, std::size_t count, anello_dtype_t dtype, const std::string& what, anello_request_t* request = nullptr) const {
+  void allgather(void* data, std::size_t count, anello_dtype_t dtype, const std::string& what,
+                 anello_request_t* request = nullptr) const {
     anello_call_t call = ANELLO_CALL_INITIALIZER;
     call.kind = ANELLO_ALLGATHER;
     post(call, ANELLO_IN_PLACE, data, count, dtype, what, request);
   }
 
  private:
-  void post(anello_call_t& call, const void* send, void* receive, std::size_t count, anello_dtype_t dtype, const std::string& what,
-            anello_request_t* request) const {
+  void post(anello_call_t& call, const void* send, void* receive, std::size_t count, anello_dtype_t dtype,
+            const std::string& what, anello_request_t* request) const {
     call.dtype = dtype;
     call.sendbuf = send;
     call.recvbuf = receive;

@@ -107,7 +107,8 @@ void GradientSync::await(Bucket& bucket) {
   if (hook_.start != nullptr && hook_.finish != nullptr) {
     const anello_bucket_t told = this->bucket(bucket.index);
     const anello_result_t result = hook_.finish(hook_.context, &told, comm_);
-    if (result != ANELLO_OK) refuse(result, text(named(bucket), ": its hook's finish ended with ", failure_of_hook(result)));
+    if (result != ANELLO_OK)
+      refuse(result, text(named(bucket), ": its hook's finish ended with ", failure_of_hook(result)));
   }
 }
 
@@ -116,7 +117,8 @@ void GradientSync::take_out(Parameter& one) {
   const bool check_overflow = config_.check_overflow != 0 || config_.loss_scale > 0;
   const Bucket& bucket = *one.bucket;
   void* const to = config_.views != 0 ? static_cast<void*>(bucket.home(*one.part)) : one.where;
-  if (to != nullptr && !copy_elements(bucket.sent(*one.part), bucket.wire, to, one.dtype, one.count, factor_after(), check_overflow)) {
+  if (to != nullptr &&
+      !copy_elements(bucket.sent(*one.part), bucket.wire, to, one.dtype, one.count, factor_after(), check_overflow)) {
     overflow_ = true;
   }
   copying_ns_.fetch_add(now() - start, std::memory_order_relaxed);

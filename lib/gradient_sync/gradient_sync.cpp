@@ -12,7 +12,8 @@ namespace anello::gradient_sync {
 namespace {
 
 std::int64_t clock_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 // With all of its bits.
@@ -23,13 +24,24 @@ std::string exactly(double value) {
 }
 
 std::vector<std::string> described(const anello_gradient_sync_config_t& config) {
-  return {text("first_bucket_bytes ", config.first_bucket_bytes), text("bucket_bytes ", config.bucket_bytes),
-          text("rebuild ", config.rebuild != 0), text("views ", config.views != 0), text("find_unused ", config.find_unused != 0),
-          text("static_graph ", config.static_graph != 0), text("delay ", config.delay != 0), text("op ", anello_op_name(config.op)),
-          "prescale " + exactly(config.prescale), "postscale " + exactly(config.postscale), text("wire ", anello_dtype_name(config.wire)),
-          text("error_feedback ", config.error_feedback != 0), text("uneven ", config.uneven != 0),
-          text("average_over_active ", config.average_over_active != 0), text("check_overflow ", config.check_overflow != 0),
-          "loss_scale " + exactly(config.loss_scale), text("loss_scale_interval ", config.loss_scale_interval), text("timeout_ms ", config.timeout_ms)};
+  return {text("first_bucket_bytes ", config.first_bucket_bytes),
+          text("bucket_bytes ", config.bucket_bytes),
+          text("rebuild ", config.rebuild != 0),
+          text("views ", config.views != 0),
+          text("find_unused ", config.find_unused != 0),
+          text("static_graph ", config.static_graph != 0),
+          text("delay ", config.delay != 0),
+          text("op ", anello_op_name(config.op)),
+          "prescale " + exactly(config.prescale),
+          "postscale " + exactly(config.postscale),
+          text("wire ", anello_dtype_name(config.wire)),
+          text("error_feedback ", config.error_feedback != 0),
+          text("uneven ", config.uneven != 0),
+          text("average_over_active ", config.average_over_active != 0),
+          text("check_overflow ", config.check_overflow != 0),
+          "loss_scale " + exactly(config.loss_scale),
+          text("loss_scale_interval ", config.loss_scale_interval),
+          text("timeout_ms ", config.timeout_ms)};
 }
 
 std::vector<std::string> described(const std::deque<Parameter>& parameters) {
@@ -150,7 +162,8 @@ void GradientSync::make_buckets() {
   try {
     for (BucketPlan& plan : plan_buckets(sizes, order_, config_.first_bucket_bytes, config_.bucket_bytes)) {
       const anello_dtype_t wire = plan.dtype == ANELLO_FLOAT32 ? config_.wire : plan.dtype;
-      made.push_back(std::make_unique<Bucket>(std::move(plan), made.size(), wire, config_.views != 0, config_.error_feedback != 0));
+      made.push_back(std::make_unique<Bucket>(std::move(plan), made.size(), wire, config_.views != 0,
+                                              config_.error_feedback != 0));
     }
   } catch (const Error& error) {
     objection = error;
@@ -192,7 +205,8 @@ void GradientSync::rebuild() {
 std::int64_t GradientSync::now() const { return clock_ns() - begun_ns_; }
 
 void GradientSync::begin(unsigned flags) {
-  if ((flags & ~ANELLO_GRADIENT_SYNC_LOCAL) != 0) throw Error(ANELLO_ERR_ARGUMENT, text("begin: flags ", flags, " has an unknown one"));
+  if ((flags & ~ANELLO_GRADIENT_SYNC_LOCAL) != 0)
+    throw Error(ANELLO_ERR_ARGUMENT, text("begin: flags ", flags, " has an unknown one"));
   require_not_joined("begin");
   final([&] {
     require_between_steps("begin");
@@ -240,7 +254,8 @@ void GradientSync::enter_step() {
 void GradientSync::leave_step() {
   if (steps_ == 0 && !joined_) {
     // What had no gradient comes last.
-    std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return parameters_[a].turn < parameters_[b].turn; });
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::size_t a, std::size_t b) { return parameters_[a].turn < parameters_[b].turn; });
   }
   for (Parameter& one : parameters_) one.accumulated = false;
   ++steps_;
@@ -298,10 +313,11 @@ void* GradientSync::view(std::size_t i) const {
 }
 
 anello_bucket_t GradientSync::bucket(std::size_t index) const {
-  if (index >= buckets_.size()) throw Error(ANELLO_ERR_ARGUMENT, text("bucket ", index, ": there are ", buckets_.size(), ", counted from 0"));
+  if (index >= buckets_.size())
+    throw Error(ANELLO_ERR_ARGUMENT, text("bucket ", index, ": there are ", buckets_.size(), ", counted from 0"));
   const Bucket& it = *buckets_[index];
-  return {sizeof(anello_bucket_t), index, it.data.get(), it.plan.count, it.wire, it.parameters.data(), it.parameters.size(),
-          it.ready_ns, it.start_ns, it.end_ns};
+  return {sizeof(anello_bucket_t), index,       it.data.get(), it.plan.count, it.wire, it.parameters.data(),
+          it.parameters.size(),    it.ready_ns, it.start_ns,   it.end_ns};
 }
 
 void GradientSync::set_hook(const anello_bucket_hook_t* hook) {

@@ -1,6 +1,6 @@
 #pragma once
-// One rank's side of include/anello/gradient_sync.h. A step: begin, gradients become ready and fill buckets (filling.cpp), full
-// buckets start in order (starting.cpp), wait takes the results out (finishing.cpp).
+// One rank's side of include/anello/gradient_sync.h. A step: begin, gradients become ready and fill buckets
+// (filling.cpp), full buckets start in order (starting.cpp), wait takes the results out (finishing.cpp).
 #include "base/error.h"
 #include "gradient_sync/bucket.h"
 #include "gradient_sync/collective.h"
@@ -27,13 +27,13 @@ struct Parameter {
 
   Bucket* bucket = nullptr;
   const Part* part = nullptr;
-  bool has_gradient = false;    // in this step
-  void* where = nullptr;        // where that is; nullptr: nowhere yet
-  std::atomic<int> left{0};     // how often it must still become ready in this step
-  std::atomic<int> fired{0};    // how often it did: of the first step of a static graph
-  int expected = 1;             // a step
-  bool accumulated = false;     // a local step since the last other one had a gradient
-  std::size_t turn = 0;         // when it came in the first step
+  bool has_gradient = false;  // in this step
+  void* where = nullptr;      // where that is; nullptr: nowhere yet
+  std::atomic<int> left{0};   // how often it must still become ready in this step
+  std::atomic<int> fired{0};  // how often it did: of the first step of a static graph
+  int expected = 1;           // a step
+  bool accumulated = false;   // a local step since the last other one had a gradient
+  std::size_t turn = 0;       // when it came in the first step
   bool used_anywhere = true;
   std::vector<std::byte> spare;  // for a result that this rank had no gradient of and no place for
 
@@ -129,23 +129,23 @@ class GradientSync {
   LossScaler scaler_;
 
   bool in_step_ = false, local_ = false, joined_ = false, overflow_ = false;
-  std::uint64_t steps_ = 0;        // that were not local; equal on all ranks, joined ones count on
+  std::uint64_t steps_ = 0;  // that were not local; equal on all ranks, joined ones count on
   std::int64_t begun_ns_ = 0;
   std::atomic<std::size_t> remaining_{0};  // parameters that are not there yet
   std::vector<std::size_t> order_;         // in which gradients are expected to come
   std::atomic<std::size_t> came_{0};
   std::atomic<std::int64_t> last_ready_ns_{0};
-  std::vector<std::uint8_t> used_;         // one bit each: this rank's, then of any rank
+  std::vector<std::uint8_t> used_;  // one bit each: this rank's, then of any rank
   anello_request_t used_request_ = ANELLO_REQUEST_NULL;
-  std::vector<std::uint8_t> present_;      // ranks that still have data
+  std::vector<std::uint8_t> present_;  // ranks that still have data
   anello_request_t present_request_ = ANELLO_REQUEST_NULL;
 
-  std::mutex mutex_;                  // of the four below, and of buckets' full
-  std::size_t next_ = 0;              // bucket to start
-  bool starting_ = false;             // some thread does that
+  std::mutex mutex_;       // of the four below, and of buckets' full
+  std::size_t next_ = 0;   // bucket to start
+  bool starting_ = false;  // some thread does that
   bool flushed_ = false;
-  std::size_t oldest_ = 0;            // bucket that has started and is not known to have ended
-  std::mutex ends_;                   // who looks for that
+  std::size_t oldest_ = 0;  // bucket that has started and is not known to have ended
+  std::mutex ends_;         // who looks for that
 
   std::atomic<bool> failed_{false};
   mutable std::mutex error_mutex_;

@@ -43,8 +43,8 @@ void GradientSync::start(Bucket& bucket) {
   } else {
     const anello_op_t op = config_.op == ANELLO_AVG && config_.average_over_active != 0 ? ANELLO_SUM : config_.op;
     const std::string label = text("bucket ", bucket.index);
-    all_.allreduce(bucket.data.get(), bucket.plan.count, bucket.wire, op, text("step ", steps_, ", ", named(bucket)), &bucket.request,
-                   label.c_str());
+    all_.allreduce(bucket.data.get(), bucket.plan.count, bucket.wire, op, text("step ", steps_, ", ", named(bucket)),
+                   &bucket.request, label.c_str());
   }
 }
 
@@ -57,7 +57,8 @@ void GradientSync::start_used_map() {
       if (parameters_[i].has_gradient) used_[i / 8] = static_cast<std::uint8_t>(used_[i / 8] | 1u << i % 8);
     }
   }
-  all_.allreduce(used_.data(), used_.size(), ANELLO_UINT8, ANELLO_BOR, text("step ", steps_, ", used parameters"), &used_request_);
+  all_.allreduce(used_.data(), used_.size(), ANELLO_UINT8, ANELLO_BOR, text("step ", steps_, ", used parameters"),
+                 &used_request_);
 }
 
 // Moves what is under way, too, where the processors have no time for Anello's own thread.
