@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -142,11 +143,18 @@ class OwnModes(Ranks):
                 model.zero_grad()
                 model(torch.ones(2, 8) * (step + 1)).sum().backward()
         self.assertEqual(model.last_rank, self.size - 1)
+        weights = torch.zeros(self.size, 4)
+        dist.all_gather_into_tensor(weights, model.module.last.bias.detach())
+        for each in weights:
+            self.same(each, weights[0])
         last = copy.deepcopy(self.net)
         (last(torch.ones(2, 8) * steps).sum() / self.size).backward()
         if self.rank == self.size - 1:
             for mine, theirs in zip(model.module.parameters(), last.parameters()):
                 self.close(mine.grad, theirs.grad)
+        with model.join():  # once more
+            model.zero_grad()
+            model(torch.ones(2, 8)).sum().backward()
 
     def test_bfloat16_on_the_wire(self):
         expected = self.whole(copy.deepcopy(self.net))
@@ -182,6 +190,136 @@ class OwnModes(Ranks):
         del model
         gc.collect()
         self.same(kept, torch.ones(100, 2000))
+
+    def test_state_and_types_as_of_any_module(self):
+        model = DistributedDataParallel(copy.deepcopy(self.net))
+        theirs = nn.parallel.DistributedDataParallel(copy.deepcopy(self.net))
+        self.assertEqual(list(model.state_dict()), list(theirs.state_dict()))
+        model.load_state_dict(theirs.state_dict())
+        self.assertEqual([name for name, _ in model.named_buffers()], [])
+        with self.assertRaisesRegex(TypeError, "copy or save its .module"):
+            copy.deepcopy(model)
+        model.to(torch.float64)
+        with self.assertRaisesRegex(RuntimeError, "is torch.float64, of .* it was .*torch.float32"):
+            model(torch.ones(2, 8, dtype=torch.float64)).sum().backward()
+
+    def test_a_gradient_that_is_dropped_at_once(self):
+        # As where an optimizer steps in the backward pass: the synchronizer has the address all the same.
+        net = nn.Sequential(*[nn.Linear(300, 300) for _ in range(4)])
+        model = DistributedDataParallel(net, bucket_cap_mb=0.1)
+        for each in net.parameters():
+            each.register_post_accumulate_grad_hook(lambda parameter: setattr(parameter, "grad", None))
+        for _ in range(20):
+            model(torch.ones(2, 300)).sum().backward()
+
+    def test_a_wrapper_that_is_gone_synchronizes_nothing(self):
+        inner = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+        model = DistributedDataParallel(inner)
+        model(torch.ones(1, 3)).sum().backward()
+        gone = weakref.ref(model)
+        del model
+        gc.collect()
+        self.assertIsNone(gone())
+        inner[0].requires_grad_(False)
+        inner.zero_grad()
+        model = DistributedDataParallel(inner)
+        model(torch.full((1, 3), float(self.rank))).sum().backward()
+        self.assertIsNone(inner[0].weight.grad)
+
+    def test_a_backward_that_an_exception_ends(self):
+        model = DistributedDataParallel(copy.deepcopy(self.net))
+
+        class Broken(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                raise ArithmeticError("broken")
+
+        x = torch.relu(model.module.first(torch.ones(2, 8)))
+        y = model.module.last(model.module.second(Broken.apply(x)))
+        with self.assertRaisesRegex(ArithmeticError, "broken"):
+            y.sum().backward()
+        dist.barrier()  # who goes on first tells the other
+        with self.assertRaisesRegex(anello.AnelloError, "did not reach all parameters .* no gradient of .*first.weight"):
+            model(torch.ones(2, 8))
+
+    def test_reentrant_checkpoints(self):
+        from torch.utils.checkpoint import checkpoint
+
+        class Checked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
+                self.outer = nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.outer(x) + checkpoint(self.inner, x, use_reentrant=True)
+
+        net = Checked()
+        model = DistributedDataParallel(net)
+        inputs = torch.randn(self.size, 2, 4)
+        for _ in range(3):
+            model.zero_grad()
+            model(inputs[self.rank].clone().requires_grad_()).square().sum().backward()
+        expected = copy.deepcopy(net)
+        expected.zero_grad()
+        (sum(expected(part.clone().requires_grad_()).square().sum() for part in inputs) / self.size).backward()
+        for mine, theirs in zip(net.parameters(), expected.parameters()):
+            self.close(mine.grad, theirs.grad)
+
+    def test_a_rank_that_uses_none_of_the_parameters(self):
+        class Perhaps(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(3, 3)
+
+            def forward(self, x, used):
+                return self.layer(x) if used else x * 2
+
+        model = DistributedDataParallel(Perhaps(), find_unused_parameters=True)
+        for step in range(3):
+            model.zero_grad()
+            model(torch.ones(1, 3, requires_grad=True), self.rank == step % self.size).sum().backward()
+            self.close(model.module.layer.bias.grad, torch.full((3,), 1 / self.size))
+
+    def test_gradients_that_stay_without_zero_grad(self):
+        for views in (False, True):
+            both = nn.ParameterList([torch.ones(1), torch.ones(1)])
+
+            class Choice(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.both = both
+
+                def forward(self, second):
+                    return self.both[0] * 2 + (self.both[1] if second else 0)
+
+            results = []
+            for wrapper in (DistributedDataParallel, nn.parallel.DistributedDataParallel):
+                for each in both:
+                    each.grad = None
+                model = wrapper(Choice(), find_unused_parameters=True, gradient_as_bucket_view=views)
+                model(True).sum().backward()
+                model(self.rank == 1).sum().backward()
+                results.append([each.grad.clone() for each in both])
+                del model
+                gc.collect()
+            self.assertEqual(results[0], results[1])
+
+    def test_buffers_of_evaluation_are_those_of_rank_0(self):
+        net = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+        model = DistributedDataParallel(net)
+        model(torch.randn(4, 3) + self.rank).sum().backward()
+        model.eval()
+        with torch.no_grad():
+            model(torch.ones(2, 3))
+        means = torch.zeros(self.size, 3)
+        dist.all_gather_into_tensor(means, net[1].running_mean)
+        for each in means:
+            self.same(each, means[0])
 
     def test_a_group_of_another_backend_is_refused(self):
         with self.assertRaisesRegex(ValueError, "none of the backend anello"):

@@ -2,15 +2,20 @@
 
 import contextlib
 import ctypes
+import sys
+import weakref
 
 import torch
 from torch import distributed as dist
+from torch.utils import _pytree as pytree
 
 from anello import datatypes
+from anello.errors import AnelloError
 from anello.gradient_sync import GradientSync, Parameter
 from anello.torch import elements
 
 _MiB = 1 << 20
+_BACKWARD = getattr(torch.autograd.graph, "_engine_run_backward", torch.autograd.backward).__code__
 
 
 class DistributedDataParallel(torch.nn.Module):
@@ -36,37 +41,53 @@ class DistributedDataParallel(torch.nn.Module):
         self.broadcast_buffers, self.find_unused_parameters = broadcast_buffers, find_unused_parameters
         self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
         self.require_backward_grad_sync = True
-        ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        named = [(name, each) for name, each in module.named_parameters() if each.requires_grad and name not in ignored]
+        self._ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        named = [(name, each) for name, each in module.named_parameters() if each.requires_grad and name not in self._ignored]
         if not named:
             raise RuntimeError("the module has no parameter that requires a gradient")
-        self._parameters_by_number = [each for _, each in named]
-        self._buffers = [(name, each) for name, each in module.named_buffers() if name not in ignored]
-        described = [Parameter(name, None, each.numel(), elements.of_reduction(each)) for name, each in named]
+        for _, each in named:
+            elements.check(each)
+        self._names, self._synced = [name for name, _ in named], [each for _, each in named]
+        self._declared = [(each.dtype, each.numel()) for each in self._synced]
         sizes = {} if bucket_cap_mb is None else {"bucket_bytes": round(bucket_cap_mb * _MiB),
                                                   "first_bucket_bytes": round(bucket_cap_mb * _MiB)}
+        self._uneven = uneven
         # Views stay where they are: who kept one of the first step's would else read what is no longer there.
-        self._sync = GradientSync(group._communicator, described, views=gradient_as_bucket_view,
-                                  rebuild=not gradient_as_bucket_view, find_unused=find_unused_parameters,
-                                  static_graph=static_graph, error_feedback=error_feedback, uneven=uneven,
-                                  wire=datatypes.FLOAT32 if wire is None else elements.DTYPES[wire], **sizes)
-        self._views = [self._view(i, each) for i, each in enumerate(self._parameters_by_number)] if gradient_as_bucket_view else None
-        self._in_backward = False
-        # What came in this step and, of find_unused_parameters, in the passes under no_sync since the last one.
-        self._came = bytearray(len(named)) if find_unused_parameters or static_graph else None
-        self._accumulated = bytearray(len(named))
+        self._options = dict(views=gradient_as_bucket_view, rebuild=not gradient_as_bucket_view,
+                             find_unused=find_unused_parameters, static_graph=static_graph, error_feedback=error_feedback,
+                             uneven=uneven, wire=datatypes.FLOAT32 if wire is None else elements.DTYPES[wire], **sizes)
+        self._make_sync()
+        self._buffers_due = True  # in the next forward
         if init_sync:
-            weights = [(name, each) for name, each in module.named_parameters() if name not in ignored]
-            self._broadcast(weights + self._buffers)
-        self._hooks = [each.register_post_accumulate_grad_hook(self._hook(i))
-                       for i, each in enumerate(self._parameters_by_number)]
+            self._broadcast([(name, each) for name, each in module.named_parameters() if name not in self._ignored])
+            self._broadcast(self._own_buffers())
+        # Weakly: a parameter's hooks live as long as the parameter, and the wrapper need not.
+        weak = weakref.ref(self)
+        hooks = [each.register_post_accumulate_grad_hook(_hook(weak, i)) for i, each in enumerate(self._synced)]
+        weakref.finalize(self, _remove, hooks)
+
+    def _make_sync(self):
+        described = [Parameter(name, None, each.numel(), elements.of_reduction(each))
+                     for name, each in zip(self._names, self._synced)]
+        self._sync = GradientSync(self.process_group._communicator, described, **self._options)
+        views = self._options["views"]
+        self._views = [self._view(i, each) for i, each in enumerate(self._synced)] if views else None
+        self._leave_step()
 
     # ---- Steps
 
     def forward(self, *inputs, **named):
-        if self.broadcast_buffers and self._buffers and self.require_backward_grad_sync and torch.is_grad_enabled() and self.training:
-            self._broadcast(self._buffers)
-        return self.module(*inputs, **named)
+        if self._in_step:
+            self._end_of_a_broken_step()
+        buffers = self._own_buffers()
+        # With uneven inputs the other ranks may be inside join: their buffers come with its end.
+        if self.broadcast_buffers and buffers and self._buffers_due and not self._uneven:
+            self._broadcast(buffers)
+        self._buffers_due = torch.is_grad_enabled() and self.require_backward_grad_sync
+        output = self.module(*inputs, **named)
+        if self.find_unused_parameters and torch.is_grad_enabled() and self.require_backward_grad_sync:
+            output = self._beginning_with(output)
+        return output
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -79,60 +100,108 @@ class DistributedDataParallel(torch.nn.Module):
 
     @contextlib.contextmanager
     def join(self):
-        """Ranks may have different numbers of batches: who leaves first adds zeros to the others' until all have left."""
+        """Ranks may have different numbers of batches: who leaves first adds zeros to the others' until all have left. Then all
+        have the weights and buffers of the rank that was last."""
         yield
         self.last_rank = self._sync.join()
+        kept = [each.grad.clone() if each.grad is not None and self._views is not None else None for each in self._synced]
+        self._make_sync()
+        for i, gradient in enumerate(kept):
+            if gradient is not None:
+                self._synced[i].grad = self._views[i].copy_(gradient)
+        if self.last_rank >= 0:
+            self._broadcast(list(self.module.named_parameters()) + self._own_buffers(), self.last_rank)
 
     def summary(self):
         """Collective: one line on what the steps have cost."""
         return self._sync.summary()
 
-    def _hook(self, i):
-        def hook(parameter):
-            if not self.require_backward_grad_sync:
-                self._accumulated[i] = 1  # and stays in .grad, which the caller may still throw away
-                return
-            if not self._in_backward:
-                self._begin()
-            self._hand_over(i, parameter)
+    def __getstate__(self):
+        raise TypeError("anello.torch.DistributedDataParallel belongs to its process group: copy or save its .module")
 
-        return hook
+    def _leave_step(self):
+        self._in_step, self._task = False, None
+        self._missing = len(self._synced)
+        self._came = bytearray(len(self._synced))
+        self._held = [None] * len(self._synced)  # gradients whose addresses the synchronizer has
+
+    def _begin(self):
+        """At the first gradient of a step. What is left to do at the end of the backward pass is queued with the engine."""
+        if not self._in_step:
+            self._sync.begin()
+            self._in_step = True
+        task = torch._C._current_graph_task_id()
+        if task == self._task:
+            return
+        nested = _depth() > 1
+        if nested and self._may_be_unused():
+            raise RuntimeError("checkpoints with use_reentrant=True do not go with find_unused_parameters or static_graph")
+        self._task = task
+        # Inside a reentrant checkpoint the end of its backward pass is not the end of all: the last gradient is.
+        if not nested:
+            _queue(self._end_of_backward)
+
+    def _may_be_unused(self):
+        return self.find_unused_parameters or self.static_graph
+
+    def _take(self, i, parameter):
+        if not self.require_backward_grad_sync:
+            return  # stays in .grad, which the caller may still throw away
+        self._begin()
+        if self._came[i] and not self.static_graph:
+            raise RuntimeError(f"the gradient of {self._names[i]} came twice in a step: an exception ended the last backward(), or "
+                               "there were two, of which the first belongs under no_sync()")
+        self._hand_over(i, parameter)
+        if self._missing == 0 and not self._may_be_unused():
+            _queue(self._end_of_backward)
 
     def _hand_over(self, i, parameter):
-        if self._came is not None:
+        if not self._came[i]:
             self._came[i] = 1
+            self._missing -= 1
         gradient, address = parameter.grad, None
+        if gradient.layout is not torch.strided:
+            raise RuntimeError(f"the gradient of {self._names[i]} is sparse; torch's DistributedDataParallel takes those")
+        if (gradient.dtype, gradient.numel()) != self._declared[i] or not gradient.is_cpu:
+            raise RuntimeError(f"the gradient of {self._names[i]} is {gradient.dtype}, of {gradient.numel()} elements, on "
+                               f"{gradient.device}; it was {self._declared[i]} on cpu when the module was wrapped")
         if self._views is not None:
             view = self._views[i]
             if gradient is not view:
-                view.copy_(gradient)
+                view.copy_(gradient.detach())
                 parameter.grad = view
         else:
             if not _is_dense(gradient) or gradient.is_conj() or gradient.is_neg():
-                gradient = parameter.grad = gradient.contiguous().resolve_conj().resolve_neg()
-            address = gradient.data_ptr()
+                gradient = parameter.grad = gradient.detach().contiguous().resolve_conj().resolve_neg()
+            address, self._held[i] = gradient.data_ptr(), gradient
         code = self._sync.ready(self._sync.handle, i, address)
         if code:
             self._sync.check(code, "handing over a gradient")
 
-    def _begin(self):
-        self._sync.begin()
-        self._in_backward = True
-        torch.autograd.Variable._execution_engine.queue_callback(self._finish)
-
-    def _finish(self):
+    def _end_of_backward(self):
+        if not self._in_step:
+            return  # the last gradient's own call was first
         if self.find_unused_parameters:
-            for i, parameter in enumerate(self._parameters_by_number):
-                if self._accumulated[i] and not self._came[i] and parameter.grad is not None:
+            for i, parameter in enumerate(self._synced):
+                # Of earlier passes: it is averaged as torch does it, and where all have the same it stays.
+                if not self._came[i] and parameter.grad is not None:
                     self._hand_over(i, parameter)
-        self._in_backward = False
+        came = self._came
         self._sync.wait()
-        self._accumulated[:] = bytes(len(self._accumulated))
-        if self._came is not None:
-            for i, came in enumerate(self._came):
-                if not came:
-                    self._take_others(i, self._parameters_by_number[i])
-            self._came[:] = bytes(len(self._came))
+        self._leave_step()
+        if self._may_be_unused():
+            for i, parameter in enumerate(self._synced):
+                if not came[i]:
+                    self._take_others(i, parameter)
+
+    def _end_of_a_broken_step(self):
+        """Between a first gradient and the next forward some never came. The synchronizer names them, to all ranks."""
+        try:
+            self._sync.wait()
+        except AnelloError as error:
+            raise AnelloError(f"the last backward() did not reach all parameters (an exception ended it, or the loss does not depend "
+                              f"on them): {error.text}", error.code, error.name, error.rank, error.lost) from error
+        self._leave_step()
 
     def _take_others(self, i, parameter):
         """The gradient of a parameter of which this rank has none in this step, but another may have."""
@@ -146,13 +215,29 @@ class DistributedDataParallel(torch.nn.Module):
         else:
             parameter.grad.copy_(self._tensor_at(result, parameter))
 
-    def _broadcast(self, named):
+    def _beginning_with(self, output):
+        """The output, whose backward pass begins a step also where it reaches none of the parameters."""
+        leaves, form = pytree.tree_flatten(output)
+        places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+        if places:
+            for at, leaf in zip(places, _Beginning.apply(weakref.ref(self), *[leaves[at] for at in places])):
+                leaves[at] = leaf
+        return pytree.tree_unflatten(leaves, form)
+
+    # ---- Tensors
+
+    def _own_buffers(self):
+        return [(name, each) for name, each in self.module.named_buffers() if name not in self._ignored]
+
+    def _broadcast(self, named, root=0):
+        if not named:
+            return
         staged = [(name, tensor, elements.to_write(tensor, filled=True)) for name, tensor in named]
         sent = []
         for name, _, each in staged:
             dtype, times = elements.of_movement(each)
             sent.append(Parameter(name, each.data_ptr(), each.numel() * times, dtype))
-        self._sync.broadcast(sent)
+        self._sync.broadcast(sent, root)
         for _, tensor, each in staged:
             elements.put_back(tensor, each)
 
@@ -168,6 +253,48 @@ class DistributedDataParallel(torch.nn.Module):
         memory.owner = self._sync
         flat = torch.frombuffer(memory, dtype=parameter.dtype)
         return flat.as_strided(parameter.size(), parameter.stride()) if _is_dense(parameter) else flat.view(parameter.size())
+
+
+class _Beginning(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, wrapper, *tensors):
+        ctx.wrapper = wrapper
+        ctx.set_materialize_grads(False)
+        return tuple(each.clone() for each in tensors)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        wrapper = ctx.wrapper()
+        if wrapper is not None and wrapper.require_backward_grad_sync:
+            wrapper._begin()
+        return (None, *gradients)
+
+
+def _hook(weak, i):
+    def hook(parameter):
+        wrapper = weak()
+        if wrapper is not None:
+            wrapper._take(i, parameter)
+
+    return hook
+
+
+def _remove(hooks):
+    for each in hooks:
+        each.remove()
+
+
+def _queue(callback):
+    torch.autograd.Variable._execution_engine.queue_callback(callback)
+
+
+def _depth():
+    """How many backward passes this thread is inside of."""
+    depth, frame = 0, sys._getframe(1)
+    while frame is not None:
+        depth += frame.f_code is _BACKWARD
+        frame = frame.f_back
+    return depth
 
 
 def _is_dense(tensor):

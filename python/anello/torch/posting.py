@@ -37,7 +37,8 @@ def collective(name):
             except AnelloError:
                 raise
             except Exception as error:
-                self._withdraw(f"{name}: {error}")
+                if not getattr(error, "anello_was_posted", False):
+                    self._withdraw(f"{name}: {error}")
                 raise
 
         return method
@@ -113,7 +114,11 @@ class Posting:
             if code:
                 raise self._error(code, what)
             if finish is not None:
-                finish()
+                try:
+                    finish()
+                except Exception as error:
+                    error.anello_was_posted = True  # the call has had its place in the order
+                    raise
         else:
             self._wait(self._start(what, calls, held, finish, results))
         return COMPLETED
