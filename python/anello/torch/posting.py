@@ -8,7 +8,7 @@ import torch
 from torch.distributed import ReduceOp
 
 from anello import datatypes
-from anello.errors import ARGUMENT, TYPE, AnelloError
+from anello.errors import ARGUMENT, TIMEOUT, TYPE, AnelloError
 from anello.library import Call
 from anello.torch import elements, profiling
 from anello.torch.operation import Operation
@@ -94,7 +94,8 @@ class Posting:
     def _error(self, code, what):
         if code not in (ARGUMENT, TYPE):
             self._told = True
-        return self._communicator.error(code, self._doing(what))
+        # Programs look for these words, which are gloo's.
+        return self._communicator.error(code, self._doing(what) + (": Timed out while waiting" if code == TIMEOUT else ""))
 
     def _call(self, kind, send, receive, count, dtype, opts=None, op=0, peer=0, counts=_NO_COUNTS):
         return Call(_CALL_BYTES, kind, dtype, op, peer, 0, send, receive, count, self._timeout(opts), *counts, None, None)
