@@ -122,6 +122,7 @@ def find_python():
 def main():
     asked = arguments()
     python = find_python()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by which Meson ends it; the ranks go with it
     begin, runs = time.monotonic(), {}
     with open(asked.log or os.devnull, "w", encoding="utf-8") as log:
         for backend in asked.backend.split(","):
