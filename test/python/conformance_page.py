@@ -22,7 +22,7 @@ exit codes. What the harness changes, for both backends alike:
 - The suite decides by names what to run. `anello` is treated as `gloo` in all of them.
 - Cases of all_to_all with tensors of the CPU, which the suite keeps for MPI, run.
 - Cases of a group of ranks 1 and 2, which the suite skips on fewer than 8 ranks, run on 4.
-- A rank is forked off a process that has imported torch instead of importing it anew. That takes 0.3 s a case instead of 4.
+- A rank is forked off a process that has imported torch instead of importing it anew, which takes longer than most cases.
 - The exit codes of all ranks are looked at, not rank 0's alone, and a case has {seconds} s.
 - `MASTER_PORT` is set: libanello refuses `MASTER_ADDR`, which the suite sets, without it, even where ranks meet over a file.
 """
