@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 CLONE = HERE.parent
 
 
-def built_library():
+def built_library(scratch):
     named = os.environ.get("ANELLO_LIBRARY")
     if named:
         return pathlib.Path(named)
@@ -30,18 +30,18 @@ def built_library():
         if shutil.which(tool) is None:
             raise SystemExit(f"{built} is not there, and cannot be built without {tool}. In the clone, tools/quickstart "
                              "builds it.")
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="anello-build-"))
     options = ["--buildtype=release", "-Dtools=disabled", "-Dbench=disabled", "-Dexamples=disabled", "-Dtests=disabled"]
-    subprocess.run(["meson", "setup", str(folder), str(CLONE), *options], check=True)
-    subprocess.run(["ninja", "-C", str(folder), f"lib/api/{SONAME}"], check=True)
-    return folder / "lib" / "api" / SONAME
+    subprocess.run(["meson", "setup", scratch, str(CLONE), *options], check=True)
+    subprocess.run(["meson", "compile", "-C", scratch, "anello"], check=True)
+    return pathlib.Path(scratch) / "lib" / "api" / SONAME
 
 
 class WithLibrary(build_py):
     def run(self):
         super().run()
         if not self.editable_mode:  # a clone that is used in place finds the library of its build folder
-            shutil.copyfile(built_library(), pathlib.Path(self.build_lib) / "anello" / SONAME)
+            with tempfile.TemporaryDirectory(prefix="anello-build-") as scratch:
+                shutil.copyfile(built_library(scratch), pathlib.Path(self.build_lib) / "anello" / SONAME)
 
 
 class ForAnyPython(bdist_wheel):

@@ -11,6 +11,7 @@ meson                  | configures the build                          | needed
 ninja-build            | runs the build                                | needed
 pkg-config             | finds the libraries below                     | needed
 python3                | tests of the tools, the layer check           | needed
+python3-venv           | a Python of its own for PyTorch               | the tests with PyTorch
 libasio-dev            | the control connections                       | needed
 libspdlog-dev          | the log                                       | needed
 libfmt-dev             | the log                                       | needed
@@ -103,6 +104,22 @@ install_packages() {
   done
   hardware_rows
   [ ${#lacking[@]} -eq 0 ] || fail "cannot go on without ${lacking[*]}; apt-get's own words are above"
+}
+
+# A Python with PyTorch in build/torch-venv, for the tests that need one; they say what they lack where it cannot be had.
+torch_environment() {
+  local place=$repository/build/torch-venv
+  if [ -n "${ANELLO_TEST_PYTHON:-}" ] || [ -x "$repository/build/peers/torch/bin/python" ]; then return; fi
+  if "$place/bin/python" -W ignore -c 'import torch, numpy, expecttest' 2>/dev/null; then return; fi
+  heading "Installing PyTorch 2.13 for the CPU in build/torch-venv (1 GB; once)"
+  # PyPI's own wheel wants CUDA's libraries; the rest comes from PyPI.
+  if python3 -m venv "$place" && timeout 600 "$place/bin/pip" install --quiet --disable-pip-version-check --retries 1 \
+    --extra-index-url https://download.pytorch.org/whl/cpu 'torch==2.13.0+cpu' numpy expecttest 'setuptools>=70.1'; then
+    row PyTorch "the tests with PyTorch" "installed"
+  else
+    rm -rf "$place"
+    row PyTorch "the tests with PyTorch" "left out: pip could not install it"
+  fi
 }
 
 # configure FOLDER OPTIONS..: once; later runs leave a configured folder as it is.

@@ -5,8 +5,8 @@
 
 namespace fashion {
 
-Gradients::Gradients(Communicator& communicator, const std::vector<Network::Block>& blocks, Eigen::VectorXf& flat, Sync sync,
-                     std::size_t bucket_bytes)
+Gradients::Gradients(Communicator& communicator, const std::vector<Network::Block>& blocks, Eigen::VectorXf& flat,
+                     Sync sync, std::size_t bucket_bytes)
     : communicator_(communicator), blocks_(blocks), flat_(flat), ready_(blocks.size()) {
   if (sync == Sync::flat) return;
   std::vector<anello_tensor_t> parameters;
@@ -17,8 +17,8 @@ Gradients::Gradients(Communicator& communicator, const std::vector<Network::Bloc
   anello_gradient_sync_config_t config = ANELLO_GRADIENT_SYNC_CONFIG_INITIALIZER;
   config.first_bucket_bytes = std::max<std::size_t>(bucket_bytes / 4, 1);
   config.bucket_bytes = bucket_bytes;
-  communicator_.check("making buckets", anello_gradient_sync_create(communicator_.handle(), parameters.data(), parameters.size(),
-                                                                    &config, &sync_));
+  communicator_.check("making buckets", anello_gradient_sync_create(communicator_.handle(), parameters.data(),
+                                                                    parameters.size(), &config, &sync_));
 }
 
 Gradients::~Gradients() {
@@ -55,7 +55,8 @@ void Gradients::wait() {
 
 std::size_t Gradients::buckets() const {
   std::size_t count = 0;
-  if (sync_ != ANELLO_GRADIENT_SYNC_NULL) communicator_.check("counting buckets", anello_gradient_sync_bucket_count(sync_, &count));
+  if (sync_ != ANELLO_GRADIENT_SYNC_NULL)
+    communicator_.check("counting buckets", anello_gradient_sync_bucket_count(sync_, &count));
   return count;
 }
 
@@ -74,7 +75,8 @@ Timeline Gradients::timeline() const {
     for (std::size_t b = 0; b < buckets(); ++b) {
       anello_bucket_t bucket = ANELLO_BUCKET_INITIALIZER;
       communicator_.check("looking at buckets", anello_gradient_sync_bucket(sync_, b, &bucket));
-      timeline.rows.push_back({"bucket " + std::to_string(b), Timeline::sending, double(bucket.start_ns) * 1e-9, double(bucket.end_ns) * 1e-9});
+      timeline.rows.push_back({"bucket " + std::to_string(b), Timeline::sending, double(bucket.start_ns) * 1e-9,
+                               double(bucket.end_ns) * 1e-9});
     }
   }
   timeline.rows.push_back({"waiting", Timeline::waiting, wait_from_, wait_until_});
@@ -84,7 +86,8 @@ Timeline Gradients::timeline() const {
 std::string Gradients::summary() {
   char line[512];
   if (sync_ == ANELLO_GRADIENT_SYNC_NULL) {
-    std::snprintf(line, sizeof line, "one all-reduce of %.1f KiB; per step %.2f ms under way, all of it waited for (0 %% hidden)",
+    std::snprintf(line, sizeof line,
+                  "one all-reduce of %.1f KiB; per step %.2f ms under way, all of it waited for (0 %% hidden)",
                   double(flat_.size()) * 4 / 1024, 1e3 * seconds_inside_ / double(std::max<std::size_t>(steps_, 1)));
   } else {
     communicator_.check("summing up", anello_gradient_sync_summary(sync_, line, sizeof line));

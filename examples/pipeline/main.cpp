@@ -1,5 +1,6 @@
-// Model parallelism: each rank holds some layers of one network. Activations go down the ranks and gradients come back up,
-// a micro-batch at a time, so that all ranks have something to do: while rank 1 works on the first, rank 0 is at the second.
+// Model parallelism: each rank holds some layers of one network. Activations go down the ranks and gradients come back
+// up, a micro-batch at a time, so that all ranks have something to do: while rank 1 works on the first, rank 0 is at
+// the second.
 //
 //   anellorun -np 2 ./pipeline
 //
@@ -20,8 +21,8 @@ namespace {
 constexpr std::size_t kMicroBatches = 8, kRows = 32;  // a micro-batch
 constexpr int kSteps = 300;
 constexpr float kRate = 0.1f;
-// Tags: what goes down, and what comes back. A pair of ranks has one message of each kind for each micro-batch of a step, and
-// messages with equal tags keep their order.
+// Tags: what goes down, and what comes back. A pair of ranks has one message of each kind for each micro-batch of a
+// step, and messages with equal tags keep their order.
 constexpr int kActivations = 1, kGradients = 2;
 
 using Clock = std::chrono::steady_clock;
@@ -36,7 +37,8 @@ float truth(float x, float y) { return std::sin(3 * x) * std::cos(2 * y); }
 
 Matrix samples(int step, std::size_t micro_batch) {
   Matrix points(kRows, 2);
-  std::uint32_t state = static_cast<std::uint32_t>(step) * 2654435761u + static_cast<std::uint32_t>(micro_batch) * 40503u + 1;
+  std::uint32_t state =
+      static_cast<std::uint32_t>(step) * 2654435761u + static_cast<std::uint32_t>(micro_batch) * 40503u + 1;
   for (float& value : points.values) {
     state = state * 1664525u + 1013904223u;
     value = static_cast<float>(state >> 8) * 0x1p-23f - 1.0f;
@@ -69,7 +71,8 @@ class Pipeline {
     check(comm_, anello_allreduce(ANELLO_IN_PLACE, &hash, 1, ANELLO_UINT64, ANELLO_BXOR, comm_), "combining hashes");
     if (is_last()) {
       std::printf("%d %s, %zu micro-batches of %zu: stages busy %.0f %% of the time; weights %016llx\n", size_,
-                  size_ == 1 ? "stage" : "stages", kMicroBatches, kRows, 100 * busy, static_cast<unsigned long long>(hash));
+                  size_ == 1 ? "stage" : "stages", kMicroBatches, kRows, 100 * busy,
+                  static_cast<unsigned long long>(hash));
     }
   }
 
@@ -78,7 +81,8 @@ class Pipeline {
   bool is_last() const { return rank_ == size_ - 1; }
 
   void run_step(Stage& stage, int step, double& loss, double& waited) {
-    // All receives are posted before anything is computed, so that messages land where they belong while this rank works.
+    // All receives are posted before anything is computed, so that messages land where they belong while this rank
+    // works.
     std::vector<Matrix> activations(kMicroBatches), gradients(kMicroBatches), down(kMicroBatches), up(kMicroBatches);
     std::vector<anello_request_t> arriving(kMicroBatches, ANELLO_REQUEST_NULL), returning = arriving;
     std::vector<anello_request_t> leaving(2 * kMicroBatches, ANELLO_REQUEST_NULL);
@@ -113,10 +117,12 @@ class Pipeline {
 
   void receive(Matrix& into, std::size_t columns, int from, int tag, anello_request_t* request) {
     into = Matrix(kRows, columns);
-    check(comm_, anello_irecv(into.values.data(), into.values.size(), ANELLO_FLOAT32, from, tag, comm_, request), "receiving");
+    check(comm_, anello_irecv(into.values.data(), into.values.size(), ANELLO_FLOAT32, from, tag, comm_, request),
+          "receiving");
   }
   void send(const Matrix& what, int to, int tag, anello_request_t* request) {
-    check(comm_, anello_isend(what.values.data(), what.values.size(), ANELLO_FLOAT32, to, tag, comm_, request), "sending");
+    check(comm_, anello_isend(what.values.data(), what.values.size(), ANELLO_FLOAT32, to, tag, comm_, request),
+          "sending");
   }
   void wait(anello_request_t* request, const char* what, double& waited) {
     const Clock::time_point start = Clock::now();
@@ -138,8 +144,10 @@ int run() {
     int rank = 0, size = 1;
     check(comm, anello_comm_rank(comm, &rank), "rank");
     check(comm, anello_comm_size(comm, &size), "size");
-    if (std::size_t(size) > layers) throw std::runtime_error(std::to_string(size) + " ranks, but " + std::to_string(layers) + " layers");
-    Stage stage(widths, layers * std::size_t(rank) / std::size_t(size), layers * std::size_t(rank + 1) / std::size_t(size), kMicroBatches);
+    if (std::size_t(size) > layers)
+      throw std::runtime_error(std::to_string(size) + " ranks, but " + std::to_string(layers) + " layers");
+    Stage stage(widths, layers * std::size_t(rank) / std::size_t(size),
+                layers * std::size_t(rank + 1) / std::size_t(size), kMicroBatches);
     Pipeline(comm).train(stage);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "pipeline: %s\n", error.what());

@@ -1,5 +1,6 @@
 #pragma once
-// Some layers of a network, those that one rank of the pipeline holds: forward and backward over one micro-batch at a time.
+// Some layers of a network, those that one rank of the pipeline holds: forward and backward over one micro-batch at a
+// time.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -12,7 +13,8 @@ struct Matrix {
   std::vector<float> values;
 
   Matrix() = default;
-  Matrix(std::size_t its_rows, std::size_t its_columns) : rows(its_rows), columns(its_columns), values(rows * columns) {}
+  Matrix(std::size_t its_rows, std::size_t its_columns)
+      : rows(its_rows), columns(its_columns), values(rows * columns) {}
   float& at(std::size_t row, std::size_t column) { return values[row * columns + column]; }
   float at(std::size_t row, std::size_t column) const { return values[row * columns + column]; }
 };
@@ -26,7 +28,8 @@ class Stage {
   std::size_t outputs() const { return layers_.back().outputs; }
 
   const Matrix& forward(std::size_t micro_batch, Matrix input);
-  // gradient: of the loss by what forward gave for the micro-batch. Returns that by its input, and adds up the weights'.
+  // gradient: of the loss by what forward gave for the micro-batch. Returns that by its input, and adds up the
+  // weights'.
   Matrix backward(std::size_t micro_batch, Matrix gradient);
   // Gradient descent over what was added up, which is zero then.
   void update(float rate);
@@ -36,7 +39,7 @@ class Stage {
  private:
   struct Layer {
     std::size_t index, inputs, outputs;
-    bool last;                                   // of the network: its outputs are not bent
+    bool last;                                    // of the network: its outputs are not bent
     std::vector<float> weights, weight_gradient;  // outputs x inputs, then one bias an output
     std::vector<Matrix> inputs_of, outputs_of;    // of each micro-batch, for the way back
   };

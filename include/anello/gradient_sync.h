@@ -21,10 +21,10 @@
  * What anello.h says of results, memory, time and bits holds here too, and beside it:
  *
  * Threads   ready and unused may be called from any thread, for different parameters at once. All else is for one thread at
- *           a time, which also sees to it that no ready is under way when it calls wait, begin or destroy.
+ *           a time, which also sees to it that no ready or unused is under way meanwhile.
  * Errors    A refused argument (ANELLO_ERR_ARGUMENT, .._TYPE) changes nothing. Any other failure of broadcast, join, or a call
- *           that belongs to a step is final: later calls return the same code, other ranks learn of it in their next wait, and
- *           no gradient of that step may be used. The text names the parameter or bucket and the rank, and stands in
+ *           that belongs to a step is final: later calls return the same code, and other ranks learn of it, at the
+ *           latest in their next step, which cannot complete. The text names the parameter or bucket and the rank, and stands in
  *           anello_last_error(ANELLO_COMM_NULL) of the same thread.
  * Memory    Beside the gradients: their size once more in buckets that ranks of the same host map, none of it with views; with a
  *           wire type half of it; 4 bytes an element for error feedback; about 200 bytes a parameter.
@@ -70,7 +70,8 @@ typedef struct anello_gradient_sync_config {
   double postscale;            /* .. and what comes out. PyTorch's DDP: SUM, 1 / size, 1. Horovod: SUM, 1 / f, f / size */
   anello_dtype_t wire;         /* in which float32 gradients travel: FLOAT32, FLOAT16 or BFLOAT16, which are added in
                                 * float32 and rounded once */
-  int error_feedback;          /* 1: what rounding to the wire type took from a gradient is added to the next step's */
+  int error_feedback;          /* 1: what rounding to the wire type took from a gradient is added to the next step's; a step that
+                                * is skipped for its overflow takes its share with it */
   int uneven;                  /* 1: ranks may have different numbers of steps (anello_gradient_sync_join) */
   int average_over_active;     /* of ANELLO_AVG, uneven: 1: divided by the ranks that still had data; 0: by all */
   int check_overflow;          /* 1: infinities and NaN are looked for (anello_gradient_sync_overflow) */
@@ -115,7 +116,8 @@ ANELLO_API anello_result_t anello_gradient_sync_unused(anello_gradient_sync_t sy
 ANELLO_API anello_result_t anello_gradient_sync_flush(anello_gradient_sync_t sync);
 /* Flushes, and returns when the results of all ranks are where the gradients were. Of a local step nothing is waited for. */
 ANELLO_API anello_result_t anello_gradient_sync_wait(anello_gradient_sync_t sync);
-/* The same without blocking: *done says whether it was there. Flushes only where all have become ready. */
+/* The same without blocking: *done says whether it was there. Flushes only where all have become ready; of the first step of a
+ * static graph nobody knows when that is, and flush must have been called. */
 ANELLO_API anello_result_t anello_gradient_sync_test(anello_gradient_sync_t sync, int *done);
 
 /* After wait: where the result is, and whether any rank had a gradient (always 1 without find_unused or static_graph). Where

@@ -45,30 +45,42 @@ anello_result_t with_sync(const char* name, anello_gradient_sync_t sync, Body&& 
 
 void check_tensor(const anello_tensor_t& tensor, std::size_t i) {
   if (tensor.size != sizeof tensor) {
-    refuse(text("anello_tensor_t.size of tensor ", i, " is ", tensor.size, ", not ", sizeof tensor, "; begin with ANELLO_TENSOR_INITIALIZER"));
+    refuse(text("anello_tensor_t.size of tensor ", i, " is ", tensor.size, ", not ", sizeof tensor,
+                "; begin with ANELLO_TENSOR_INITIALIZER"));
   }
-  if (anello_dtype_size(tensor.dtype) == 0) throw Error(ANELLO_ERR_TYPE, text("tensor ", i, " has the unknown type ", int(tensor.dtype)));
-  if (tensor.count > SIZE_MAX / 2 / anello_dtype_size(tensor.dtype)) refuse(text("tensor ", i, " has ", tensor.count, " elements"));
+  if (anello_dtype_size(tensor.dtype) == 0)
+    throw Error(ANELLO_ERR_TYPE, text("tensor ", i, " has the unknown type ", int(tensor.dtype)));
+  if (tensor.count > SIZE_MAX / 2 / anello_dtype_size(tensor.dtype))
+    refuse(text("tensor ", i, " has ", tensor.count, " elements"));
 }
 
 void check_config(const anello_gradient_sync_config_t& config) {
-  if (config.bucket_bytes == 0 || config.first_bucket_bytes == 0) refuse("bucket_bytes and first_bucket_bytes must be at least 1");
+  if (config.bucket_bytes == 0 || config.first_bucket_bytes == 0)
+    refuse("bucket_bytes and first_bucket_bytes must be at least 1");
   if (config.op != ANELLO_AVG && config.op != ANELLO_SUM && config.op != ANELLO_MIN && config.op != ANELLO_MAX) {
-    throw Error(ANELLO_ERR_TYPE, text("op is ", anello_op_name(config.op), "; gradients are combined by avg, sum, min or max"));
+    throw Error(ANELLO_ERR_TYPE,
+                text("op is ", anello_op_name(config.op), "; gradients are combined by avg, sum, min or max"));
   }
   if (config.wire != ANELLO_FLOAT32 && config.wire != ANELLO_FLOAT16 && config.wire != ANELLO_BFLOAT16) {
-    throw Error(ANELLO_ERR_TYPE, text("wire is ", anello_dtype_name(config.wire), "; gradients travel as float32, float16 or bfloat16"));
+    throw Error(ANELLO_ERR_TYPE,
+                text("wire is ", anello_dtype_name(config.wire), "; gradients travel as float32, float16 or bfloat16"));
   }
-  if (!std::isfinite(config.prescale) || !std::isfinite(config.postscale)) refuse("prescale and postscale must be finite");
+  if (!std::isfinite(config.prescale) || !std::isfinite(config.postscale))
+    refuse("prescale and postscale must be finite");
   if (!std::isfinite(config.loss_scale) || config.loss_scale < 0) refuse(text("loss_scale is ", config.loss_scale));
-  if (config.loss_scale > 0 && config.loss_scale_interval < 1) refuse(text("loss_scale_interval is ", config.loss_scale_interval));
-  if (config.error_feedback != 0 && config.wire == ANELLO_FLOAT32) refuse("error_feedback needs a wire type of 16 bits: nothing else is rounded");
-  if (config.average_over_active != 0 && (config.uneven == 0 || config.op != ANELLO_AVG)) refuse("average_over_active needs uneven and ANELLO_AVG");
-  if (config.static_graph != 0 && config.find_unused != 0) refuse("static_graph finds unused parameters itself; find_unused must be 0");
+  if (config.loss_scale > 0 && config.loss_scale_interval < 1)
+    refuse(text("loss_scale_interval is ", config.loss_scale_interval));
+  if (config.error_feedback != 0 && config.wire == ANELLO_FLOAT32)
+    refuse("error_feedback needs a wire type of 16 bits: nothing else is rounded");
+  if (config.average_over_active != 0 && (config.uneven == 0 || config.op != ANELLO_AVG))
+    refuse("average_over_active needs uneven and ANELLO_AVG");
+  if (config.static_graph != 0 && config.find_unused != 0)
+    refuse("static_graph finds unused parameters itself; find_unused must be 0");
   if (config.timeout_ms < 0) refuse(text("timeout_ms is ", config.timeout_ms));
 }
 
-GradientSync::Setup read_setup(const anello_tensor_t* parameters, std::size_t count, const anello_gradient_sync_config_t* config) {
+GradientSync::Setup read_setup(const anello_tensor_t* parameters, std::size_t count,
+                               const anello_gradient_sync_config_t* config) {
   GradientSync::Setup setup{{}, ANELLO_GRADIENT_SYNC_CONFIG_INITIALIZER};
   if (config != nullptr) {
     if (config->size != sizeof *config) {
@@ -79,19 +91,27 @@ GradientSync::Setup read_setup(const anello_tensor_t* parameters, std::size_t co
   }
   check_config(setup.config);
   if (parameters == nullptr && count > 0) refuse("parameters is NULL");
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const anello_tensor_t& one = parameters[i];
     check_tensor(one, i);
+    // With room for what is added to each, so that no sum of sizes wraps.
+    if (__builtin_add_overflow(bytes, one.count * anello_dtype_size(one.dtype) + 4096, &bytes) ||
+        bytes > SIZE_MAX / 4) {
+      refuse(text("the gradients up to that of parameter ", i, " have more bytes than there are addresses"));
+    }
     const unsigned kind = class_of(one.dtype);
     const std::string name = one.name != nullptr ? one.name : text('#', i);
-    const bool has_kernels = one.dtype == ANELLO_FLOAT32 || one.dtype == ANELLO_FLOAT64 || one.dtype == ANELLO_FLOAT16 ||
-                             one.dtype == ANELLO_BFLOAT16 || kind == kComplex;
+    const bool has_kernels = one.dtype == ANELLO_FLOAT32 || one.dtype == ANELLO_FLOAT64 ||
+                             one.dtype == ANELLO_FLOAT16 || one.dtype == ANELLO_BFLOAT16 || kind == kComplex;
     if (!has_kernels) {
-      throw Error(ANELLO_ERR_TYPE, text("parameter ", i, " (", name, ") is of ", anello_dtype_name(one.dtype),
-                                        "; gradients are float32, float64, float16, bfloat16, complex64 or complex128"));
+      throw Error(ANELLO_ERR_TYPE,
+                  text("parameter ", i, " (", name, ") is of ", anello_dtype_name(one.dtype),
+                       "; gradients are float32, float64, float16, bfloat16, complex64 or complex128"));
     }
     if (kind == kComplex && (setup.config.op == ANELLO_MIN || setup.config.op == ANELLO_MAX)) {
-      throw Error(ANELLO_ERR_TYPE, text("parameter ", i, " (", name, ") is complex, and op is ", anello_op_name(setup.config.op)));
+      throw Error(ANELLO_ERR_TYPE,
+                  text("parameter ", i, " (", name, ") is complex, and op is ", anello_op_name(setup.config.op)));
     }
     setup.parameters.emplace_back(name, setup.config.views != 0 ? nullptr : one.data, one.count, one.dtype);
   }
@@ -101,7 +121,8 @@ GradientSync::Setup read_setup(const anello_tensor_t* parameters, std::size_t co
 template <class Struct>
 void check_size(const char* name, const Struct* given) {
   if (given == nullptr) refuse(text(name, " is NULL"));
-  if (given->size != sizeof *given) refuse(text(name, ".size is ", given->size, ", not ", sizeof *given, "; begin with its initializer"));
+  if (given->size != sizeof *given)
+    refuse(text(name, ".size is ", given->size, ", not ", sizeof *given, "; begin with its initializer"));
 }
 
 }  // namespace
@@ -134,7 +155,8 @@ anello_result_t anello_gradient_sync_destroy(anello_gradient_sync_t sync) {
   });
 }
 
-anello_result_t anello_gradient_sync_broadcast(anello_gradient_sync_t sync, const anello_tensor_t* tensors, size_t count, int root) {
+anello_result_t anello_gradient_sync_broadcast(anello_gradient_sync_t sync, const anello_tensor_t* tensors,
+                                               size_t count, int root) {
   return with_sync("anello_gradient_sync_broadcast", sync, [&](GradientSync& it) {
     it.broadcast(count, root, [&](std::size_t i) -> const anello_tensor_t& {
       if (tensors == nullptr) refuse("tensors is NULL");

@@ -12,7 +12,9 @@ namespace {
 sampler::Shard shard_of(const anello_sampler_t* given) {
   const auto refuse = [](const std::string& what) { throw Error(ANELLO_ERR_ARGUMENT, what); };
   if (given == nullptr) refuse("sampler is NULL");
-  if (given->size != sizeof *given) refuse(text("anello_sampler_t.size is ", given->size, ", not ", sizeof *given, "; begin with ANELLO_SAMPLER_INITIALIZER"));
+  if (given->size != sizeof *given)
+    refuse(text("anello_sampler_t.size is ", given->size, ", not ", sizeof *given,
+                "; begin with ANELLO_SAMPLER_INITIALIZER"));
   if (given->samples < 0) refuse(text("anello_sampler_t.samples is ", given->samples));
   if (given->world_size < 1) refuse(text("anello_sampler_t.world_size is ", given->world_size));
   if (given->rank < 0 || given->rank >= given->world_size) {

@@ -261,7 +261,9 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   const Reduction reduction = reduction_of(call);
   operation.element_bytes = reduction.element_bytes;
   operation.reducer = reduction.reducer;
-  operation.timeout_ns = (call.timeout_ms > 0 ? call.timeout_ms : timeout_ms_) * 1'000'000;
+  // A number that is meant as "none" does not wrap: 70 years.
+  constexpr std::int64_t kMostMs = INT64_MAX / 4'000'000;
+  operation.timeout_ns = std::min(call.timeout_ms > 0 ? call.timeout_ms : timeout_ms_, kMostMs) * 1'000'000;
   operation.label.set(call.label);
   const bool in_place = !is_message(call.kind) && is_in_place(call, rank());
   set_buffers(operation, call, in_place);

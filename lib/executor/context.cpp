@@ -45,10 +45,13 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carrier
 }
 
 Context::~Context() {
+  {
+    const Lock held = lock();
+    closing_ = true;  // from now on the service thread asks for nothing more
+  }
   job_->unwatch();
   {
     const Lock held = lock();
-    closing_ = true;
     // What was sent still arrives: the endpoints hand over what they hold. A peer that does not take it within the
     // limit has stopped, and whoever waits for it has a deadline of his own.
     const Deadline limit = Deadline::in_ms(1000);

@@ -191,6 +191,7 @@ class Context {
   void yield(Lock& lock);
   void doze(Lock& lock, Operation* watched, bool first);
   bool announce_sleep();
+  bool arm_routes();
   void stay_awake();
   void watch_in_background();
   void watch();

@@ -165,7 +165,11 @@ bool Context::test(Operation& operation) {
     const kernels::DefaultFloats floats;
     progress();
     if (any_gone_ || !suspects_.empty()) tick(nullptr);
-    if (unfinished_ == 0) stay_awake();
+    if (unfinished_ == 0) {
+      stay_awake();
+    } else if (watched_ && says_it_sleeps_) {
+      watch_in_background();
+    }
   }
   return operation.done.load(std::memory_order_relaxed);
 }
@@ -269,7 +273,12 @@ bool Context::announce_sleep() {
     transport::store_barrier();
   }
   says_it_sleeps_ = true;
-  bool something = job_->news.load(std::memory_order_acquire);
+  return arm_routes() || job_->news.load(std::memory_order_acquire);
+}
+
+// Each route says what would wake it, as it stands now: a lane that is full asks for room. True: something is there.
+bool Context::arm_routes() {
+  bool something = false;
   for (Route* way : open_routes_) {
     if (way->state() != Route::State::open) continue;
     something |= way->endpoint()->before_sleep();
@@ -288,7 +297,7 @@ void Context::stay_awake() {
 // Sleeps until something comes, at most until it is time to look at deadlines.
 void Context::doze(Lock& held, Operation* watched, bool first) {
   const bool something = announce_sleep();
-  if (!something && !progress() && (watched == nullptr || !watched->done.load(std::memory_order_relaxed))) {
+  if (!something && !progress() && !arm_routes() && (watched == nullptr || !watched->done.load(std::memory_order_relaxed))) {
     asleep_ = true;
     held.unlock();
     epoll_event events[16];
@@ -305,10 +314,16 @@ void Context::doze(Lock& held, Operation* watched, bool first) {
 
 // Operations are under way and nobody drives: the service thread shall look when something comes.
 void Context::watch_in_background() {
-  if ((watched_ && says_it_sleeps_) || closing_) return;
+  if (closing_) return;
   while (unfinished_ > 0) {
-    announce_sleep();
+    // Peers know already. But who posts or tests moves things on, and may have filled a lane.
+    if (watched_ && says_it_sleeps_) {
+      arm_routes();
+    } else {
+      announce_sleep();
+    }
     if (progress()) continue;
+    if (arm_routes() && progress()) continue;  // that look may have been the one that found a lane full
     watch();
     return;
   }
@@ -322,7 +337,8 @@ void Context::watch() {
 // The same in a moment. Most callers wait soon for what they have posted, and look themselves then: peers that woke the service
 // thread meanwhile would have it in their way.
 void Context::look_soon() {
-  if (closing_ || looks_soon_ || (watched_ && says_it_sleeps_)) return;
+  if (closing_ || looks_soon_) return;
+  if (watched_ && says_it_sleeps_) return watch_in_background();
   while (progress()) {
   }
   if (unfinished_ == 0) return;
@@ -338,7 +354,10 @@ bool Context::set_timer(long after_ns) {
     timer_ = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
     epoll_event interest{};
     interest.events = EPOLLIN;
-    if (!timer_ || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), &interest) != 0) return false;
+    if (!timer_ || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), &interest) != 0) {
+      timer_ = UniqueFd();
+      return false;
+    }
   }
   itimerspec when{};
   when.it_value.tv_nsec = after_ns;

@@ -1,7 +1,5 @@
 #include "gradient_sync/agreement.h"
 
-#include "gradient_sync/collective.h"
-
 #include <algorithm>
 #include <climits>
 #include <cstdint>
@@ -12,22 +10,24 @@ namespace {
 
 constexpr std::int64_t kNone = INT64_MAX;
 
-int rank_in(anello_comm_t comm) {
+const char* const kAgreeing = "agreeing with the other ranks";
+
+int rank_in(const Collectives& all) {
   int rank = 0;
-  check(comm, anello_comm_rank(comm, &rank), "rank");
+  check(all.comm(), anello_comm_rank(all.comm(), &rank), "rank");
   return rank;
 }
 
-std::int64_t least(anello_comm_t comm, std::int64_t value) {
-  check(comm, anello_allreduce(ANELLO_IN_PLACE, &value, 1, ANELLO_INT64, ANELLO_MIN, comm), "agreeing with the other ranks");
+std::int64_t least(const Collectives& all, std::int64_t value) {
+  all.allreduce(&value, 1, ANELLO_INT64, ANELLO_MIN, kAgreeing);
   return value;
 }
 
-void broadcast_text(anello_comm_t comm, std::string& text, int root) {
+void broadcast_text(const Collectives& all, std::string& text, int root) {
   std::uint64_t bytes = text.size();
-  check(comm, anello_broadcast(&bytes, 1, ANELLO_UINT64, root, comm), "agreeing with the other ranks");
+  all.broadcast(&bytes, 1, ANELLO_UINT64, root, kAgreeing);
   text.resize(bytes);
-  check(comm, anello_broadcast(text.data(), bytes, ANELLO_BYTE, root, comm), "agreeing with the other ranks");
+  all.broadcast(text.data(), bytes, ANELLO_BYTE, root, kAgreeing);
 }
 
 // Each with its length before it, so that no two lists become the same bytes.
@@ -53,36 +53,36 @@ std::vector<std::string> unpacked(const std::string& all) {
 
 }  // namespace
 
-void agree(anello_comm_t comm, const std::optional<Error>& objection) {
-  const int rank = rank_in(comm);
-  const std::int64_t first = least(comm, objection ? rank : kNone);
+void agree(const Collectives& all, const std::optional<Error>& objection) {
+  const int rank = rank_in(all);
+  const std::int64_t first = least(all, objection ? rank : kNone);
   if (first == kNone) return;
   const auto from = static_cast<int>(first);
   std::int32_t code = objection ? objection->code() : ANELLO_OK;
   std::string said = objection ? objection->text() : "";
-  check(comm, anello_broadcast(&code, 1, ANELLO_INT32, from, comm), "agreeing with the other ranks");
-  broadcast_text(comm, said, from);
+  all.broadcast(&code, 1, ANELLO_INT32, from, kAgreeing);
+  broadcast_text(all, said, from);
   throw Error(static_cast<anello_result_t>(code), text("rank ", from, ": ", said));
 }
 
-void agree_on(anello_comm_t comm, const char* what, const std::vector<std::string>& said) {
-  const int rank = rank_in(comm);
-  std::string all = packed(said);
-  broadcast_text(comm, all, 0);
-  const std::vector<std::string> firsts = unpacked(all);
+void agree_on(const Collectives& all, const char* what, const std::vector<std::string>& said) {
+  const int rank = rank_in(all);
+  std::string first = packed(said);
+  broadcast_text(all, first, 0);
+  const std::vector<std::string> firsts = unpacked(first);
   const std::size_t both = std::min(firsts.size(), said.size());
   std::size_t place = 0;
   while (place < both && firsts[place] == said[place]) ++place;
   const bool differs = place < firsts.size() || place < said.size();
-  const std::int64_t least_place = least(comm, differs ? static_cast<std::int64_t>(place) : kNone);
+  const std::int64_t least_place = least(all, differs ? static_cast<std::int64_t>(place) : kNone);
   if (least_place == kNone) return;
   const bool mine = differs && static_cast<std::int64_t>(place) == least_place;
-  const auto from = static_cast<int>(least(comm, mine ? rank : INT_MAX));
+  const auto from = static_cast<int>(least(all, mine ? rank : INT_MAX));
   std::string other = !mine ? "" : place < said.size() ? said[place] : "none";
-  broadcast_text(comm, other, from);
+  broadcast_text(all, other, from);
   const auto at = static_cast<std::size_t>(least_place);
-  throw Error(ANELLO_ERR_MISMATCH, text(what, ' ', at, " is ", at < firsts.size() ? firsts[at] : "none", " on rank 0 and ", other,
-                                        " on rank ", from, "; all ranks must say the same"));
+  throw Error(ANELLO_ERR_MISMATCH, text(what, ' ', at, " is ", at < firsts.size() ? firsts[at] : "none",
+                                        " on rank 0 and ", other, " on rank ", from, "; all ranks must say the same"));
 }
 
 }  // namespace anello::gradient_sync

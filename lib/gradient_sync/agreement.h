@@ -1,8 +1,7 @@
 #pragma once
 // What all ranks must agree on before they go on, so that none waits for one that was refused.
 #include "base/error.h"
-
-#include <anello/anello.h>
+#include "gradient_sync/collective.h"
 
 #include <optional>
 #include <string>
@@ -11,10 +10,10 @@
 namespace anello::gradient_sync {
 
 // Collective. Throws on all ranks the objection of the lowest rank that has one; the text begins with "rank 2: ".
-void agree(anello_comm_t comm, const std::optional<Error>& objection);
+void agree(const Collectives& all, const std::optional<Error>& objection);
 
-// Collective: what each rank says in order must be equal. Throws ANELLO_ERR_MISMATCH on all ranks with the first place where
-// some rank says anything else than rank 0. what: "parameter" 3 is ..
-void agree_on(anello_comm_t comm, const char* what, const std::vector<std::string>& said);
+// Collective: what each rank says in order must be equal. Throws ANELLO_ERR_MISMATCH on all ranks with the first place
+// where some rank says anything else than rank 0. what: "parameter" 3 is ..
+void agree_on(const Collectives& all, const char* what, const std::vector<std::string>& said);
 
 }  // namespace anello::gradient_sync

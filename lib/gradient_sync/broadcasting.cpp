@@ -14,28 +14,34 @@ constexpr std::size_t kAlone = 64 * 1024, kTogether = 1024 * 1024;
 
 std::size_t bytes_of(const anello_tensor_t& tensor) { return tensor.count * anello_dtype_size(tensor.dtype); }
 
-std::string described(const anello_tensor_t& tensor) { return text(tensor.count, ' ', anello_dtype_name(tensor.dtype)); }
+std::string described(const anello_tensor_t& tensor) {
+  return text(tensor.count, ' ', anello_dtype_name(tensor.dtype));
+}
 
 }  // namespace
 
-void GradientSync::broadcast(std::size_t count, int root, const std::function<const anello_tensor_t&(std::size_t i)>& tensor) {
+void GradientSync::broadcast(std::size_t count, int root,
+                             const std::function<const anello_tensor_t&(std::size_t i)>& tensor) {
   require_not_joined("broadcast");
   final([&] { require_between_steps("broadcast"); });
   // Refused arguments are the end of the call, on all ranks, and not of the object.
   std::vector<anello_tensor_t> tensors;
   std::optional<Error> objection;
   try {
-    if (root < 0 || root >= size_) throw Error(ANELLO_ERR_ARGUMENT, text("broadcast: root ", root, " is none of ", size_, " ranks"));
+    if (root < 0 || root >= size_)
+      throw Error(ANELLO_ERR_ARGUMENT, text("broadcast: root ", root, " is none of ", size_, " ranks"));
     for (std::size_t i = 0; i < count; ++i) tensors.push_back(tensor(i));
   } catch (const Error& error) {
     objection = error;
+  } catch (const std::bad_alloc&) {
+    objection = Error(ANELLO_ERR_RESOURCE, "no memory for a list of tensors");
   }
-  agree(comm_, objection);
+  agree(all_, objection);
   final([&] {
-    agree_on(comm_, "root of broadcast", {std::to_string(root)});
+    agree_on(all_, "root of broadcast", {std::to_string(root)});
     std::vector<std::string> said;
     for (const anello_tensor_t& one : tensors) said.push_back(described(one));
-    agree_on(comm_, "broadcast: tensor", said);
+    agree_on(all_, "broadcast: tensor", said);
 
     std::vector<std::byte> together;
     std::vector<std::size_t> members;
@@ -46,7 +52,7 @@ void GradientSync::broadcast(std::size_t count, int root, const std::function<co
         if (rank_ == root) std::memcpy(together.data() + at, tensors[i].data, bytes_of(tensors[i]));
         at += bytes_of(tensors[i]);
       }
-      check(comm_, anello_broadcast(together.data(), at, ANELLO_BYTE, root, comm_), "broadcast of small tensors");
+      all_.broadcast(together.data(), at, ANELLO_BYTE, root, "broadcast of small tensors");
       at = 0;
       for (const std::size_t i : members) {
         std::memcpy(tensors[i].data, together.data() + at, bytes_of(tensors[i]));
@@ -59,8 +65,8 @@ void GradientSync::broadcast(std::size_t count, int root, const std::function<co
       const anello_tensor_t& one = tensors[i];
       const std::size_t bytes = bytes_of(one);
       if (bytes >= kAlone) {
-        check(comm_, anello_broadcast(one.data, one.count, one.dtype, root, comm_),
-              one.name != nullptr ? text("broadcast of ", one.name) : text("broadcast of tensor ", i));
+        all_.broadcast(one.data, one.count, one.dtype, root,
+                       one.name != nullptr ? text("broadcast of ", one.name) : text("broadcast of tensor ", i));
       } else if (bytes > 0) {
         if (together.size() + bytes > kTogether) send_together();
         together.resize(together.size() + bytes);

@@ -4,8 +4,8 @@
 
 namespace anello::gradient_sync {
 
-std::vector<BucketPlan> plan_buckets(const std::vector<Sized>& parameters, const std::vector<std::size_t>& order, std::size_t first_bytes,
-                                     std::size_t bytes) {
+std::vector<BucketPlan> plan_buckets(const std::vector<Sized>& parameters, const std::vector<std::size_t>& order,
+                                     std::size_t first_bytes, std::size_t bytes) {
   struct Open {
     BucketPlan plan;
     std::size_t limit;

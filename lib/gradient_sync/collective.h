@@ -5,6 +5,7 @@
 
 #include <anello/anello.h>
 
+#include <cstdint>
 #include <string>
 
 namespace anello::gradient_sync {
@@ -13,5 +14,51 @@ namespace anello::gradient_sync {
 inline void check(anello_comm_t comm, anello_result_t result, const std::string& what) {
   if (result != ANELLO_OK) throw Error(result, what + ": " + anello_last_error(comm));
 }
+
+// Collectives of one communicator that share a deadline.
+class Collectives {
+ public:
+  explicit Collectives(anello_comm_t comm) : comm_(comm) {}
+
+  anello_comm_t comm() const { return comm_; }
+  void set_timeout(std::int64_t timeout_ms) { timeout_ms_ = timeout_ms; }  // 0: the communicator's
+
+  // request nullptr: waits.
+  void allreduce(void* data, std::size_t count, anello_dtype_t dtype, anello_op_t op, const std::string& what,
+                 anello_request_t* request = nullptr, const char* label = nullptr) const {
+    anello_call_t call = ANELLO_CALL_INITIALIZER;
+    call.kind = ANELLO_ALLREDUCE;
+    call.op = op;
+    call.label = label;
+    post(call, ANELLO_IN_PLACE, data, count, dtype, what, request);
+  }
+  void broadcast(void* data, std::size_t count, anello_dtype_t dtype, int root, const std::string& what) const {
+    anello_call_t call = ANELLO_CALL_INITIALIZER;
+    call.kind = ANELLO_BROADCAST;
+    call.peer = root;
+    post(call, data, data, count, dtype, what, nullptr);
+  }
+  // In place: count elements of each rank.
+  void allgather(void* data, std::size_t count, anello_dtype_t dtype, const std::string& what,
+                 anello_request_t* request = nullptr) const {
+    anello_call_t call = ANELLO_CALL_INITIALIZER;
+    call.kind = ANELLO_ALLGATHER;
+    post(call, ANELLO_IN_PLACE, data, count, dtype, what, request);
+  }
+
+ private:
+  void post(anello_call_t& call, const void* send, void* receive, std::size_t count, anello_dtype_t dtype,
+            const std::string& what, anello_request_t* request) const {
+    call.dtype = dtype;
+    call.sendbuf = send;
+    call.recvbuf = receive;
+    call.count = count;
+    call.timeout_ms = timeout_ms_;
+    check(comm_, anello_post(comm_, &call, request), what);
+  }
+
+  anello_comm_t comm_;
+  std::int64_t timeout_ms_ = 0;
+};
 
 }  // namespace anello::gradient_sync

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <type_traits>
 
-// Compiled for what the machine has; one text for all, so that the results do not depend on it (no contraction: meson.build).
-// Sanitizers instrument the function that selects, which runs before they are ready.
+// Compiled for what the machine has; one text for all, so that the results do not depend on it (no contraction:
+// meson.build). Sanitizers instrument the function that selects, which runs before they are ready.
 #if defined(__x86_64__) && !defined(ANELLO_SANITIZED)
 #define ANELLO_CLONES [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
 #else
@@ -50,9 +50,9 @@ ANELLO_INLINE bool copy_loop(const From* from, To* to, std::size_t count, double
   return special == 0;
 }
 
-#define ANELLO_COPY(name, From, To)                                                                      \
-  ANELLO_CLONES bool name(const void* from, void* to, std::size_t count, double factor) {                \
-    return factor == 1 ? copy_loop<false>(static_cast<const From*>(from), static_cast<To*>(to), count, 1) \
+#define ANELLO_COPY(name, From, To)                                                                            \
+  ANELLO_CLONES bool name(const void* from, void* to, std::size_t count, double factor) {                      \
+    return factor == 1 ? copy_loop<false>(static_cast<const From*>(from), static_cast<To*>(to), count, 1)      \
                        : copy_loop<true>(static_cast<const From*>(from), static_cast<To*>(to), count, factor); \
   }
 ANELLO_COPY(copy_float32, float, float)
@@ -79,24 +79,29 @@ ANELLO_INLINE void feedback_loop(const float* from, float* residual, To* to, std
 ANELLO_CLONES void feedback_float16(const float* from, float* residual, Float16* to, std::size_t count, float factor) {
   feedback_loop(from, residual, to, count, factor);
 }
-ANELLO_CLONES void feedback_bfloat16(const float* from, float* residual, BFloat16* to, std::size_t count, float factor) {
+ANELLO_CLONES void feedback_bfloat16(const float* from, float* residual, BFloat16* to, std::size_t count,
+                                     float factor) {
   feedback_loop(from, residual, to, count, factor);
 }
 
 }  // namespace
 
-bool copy_elements(const void* from, anello_dtype_t from_type, void* to, anello_dtype_t to_type, std::size_t count, double factor,
-                   bool check) {
+bool copy_elements(const void* from, anello_dtype_t from_type, void* to, anello_dtype_t to_type, std::size_t count,
+                   double factor, bool check) {
   if (from_type == to_type && factor == 1 && !check) {
     if (from != to && count > 0) std::memcpy(to, from, count * anello_dtype_size(to_type));
     return true;
   }
   bool finite = true;
   if (from_type != to_type) {
-    if (to_type == ANELLO_FLOAT16) finite = float32_to_float16(from, to, count, factor);
-    else if (to_type == ANELLO_BFLOAT16) finite = float32_to_bfloat16(from, to, count, factor);
-    else if (from_type == ANELLO_FLOAT16) finite = float16_to_float32(from, to, count, factor);
-    else finite = bfloat16_to_float32(from, to, count, factor);
+    if (to_type == ANELLO_FLOAT16)
+      finite = float32_to_float16(from, to, count, factor);
+    else if (to_type == ANELLO_BFLOAT16)
+      finite = float32_to_bfloat16(from, to, count, factor);
+    else if (from_type == ANELLO_FLOAT16)
+      finite = float16_to_float32(from, to, count, factor);
+    else
+      finite = bfloat16_to_float32(from, to, count, factor);
     return !check || finite;
   }
   switch (from_type) {
@@ -111,7 +116,8 @@ bool copy_elements(const void* from, anello_dtype_t from_type, void* to, anello_
   return !check || finite;
 }
 
-void round_with_feedback(const float* from, float* residual, void* to, anello_dtype_t to_type, std::size_t count, double factor) {
+void round_with_feedback(const float* from, float* residual, void* to, anello_dtype_t to_type, std::size_t count,
+                         double factor) {
   if (to_type == ANELLO_FLOAT16) {
     feedback_float16(from, residual, static_cast<Float16*>(to), count, static_cast<float>(factor));
   } else {

@@ -1,5 +1,4 @@
 // Gradients on their way into buckets.
-#include "gradient_sync/collective.h"
 #include "gradient_sync/element_copy.h"
 #include "gradient_sync/gradient_sync.h"
 
@@ -15,9 +14,9 @@ void GradientSync::ready(std::size_t i, void* gradient) {
     throw Error(ANELLO_ERR_ARGUMENT, text("ready: the gradient of ", one.name, " lives in a view; pass NULL"));
   }
   if (where == nullptr && one.count > 0) {
-    throw Error(ANELLO_ERR_ARGUMENT, text("ready: the gradient of ", one.name, " is nowhere: its data and the argument are NULL"));
+    throw Error(ANELLO_ERR_ARGUMENT,
+                text("ready: the gradient of ", one.name, " is nowhere: its data and the argument are NULL"));
   }
-  if (where == nullptr) where = one.bucket->sent(*one.part);
   final([&] {
     if (!in_step_) refuse(ANELLO_ERR_STATE, text(one.name, " became ready before begin"));
     if (local_) {
@@ -26,6 +25,7 @@ void GradientSync::ready(std::size_t i, void* gradient) {
       return;
     }
     if (is_static_first()) {
+      if (flushed_) refuse(ANELLO_ERR_STATE, text(one.name, " became ready after flush"));
       one.where = where;
       one.fired.fetch_add(1, std::memory_order_relaxed);
       one.turn = came_.fetch_add(1, std::memory_order_relaxed);
@@ -34,11 +34,13 @@ void GradientSync::ready(std::size_t i, void* gradient) {
     }
     const int left = one.left.fetch_sub(1, std::memory_order_acq_rel);
     if (left < 1) {
-      refuse(ANELLO_ERR_STATE,
-             config_.static_graph == 0
-                 ? text(one.name, " became ready twice; a graph that uses a parameter several times is static_graph's")
-                 : text(one.name, " became ready more often than in the first step, where it did ", one.expected,
-                        " times: the graph is not static"));
+      refuse(ANELLO_ERR_STATE, config_.static_graph == 0
+                                   ? text(one.name,
+                                          " became ready twice, or after flush had taken it for unused; a graph that "
+                                          "uses a parameter several times "
+                                          "is static_graph's")
+                                   : text(one.name, " became ready more often than in the first step, where it did ",
+                                          one.expected, " times: the graph is not static"));
     }
     if (left > 1) return;
     one.where = where;
@@ -54,21 +56,26 @@ void GradientSync::unused(std::size_t i) {
   check_index(i);
   Parameter& one = parameters_[i];
   final([&] {
-    if (!may_be_unused()) refuse(ANELLO_ERR_STATE, text(one.name, " is unused, but the config says neither find_unused nor static_graph"));
+    if (!may_be_unused())
+      refuse(ANELLO_ERR_STATE, text(one.name, " is unused, but the config says neither find_unused nor static_graph"));
     if (!in_step_) refuse(ANELLO_ERR_STATE, text(one.name, " was said to be unused before begin"));
     if (local_ || is_static_first()) return;
     if (config_.static_graph != 0) {
-      if (one.expected > 0) refuse(ANELLO_ERR_STATE, text(one.name, " is unused, but was not in the first step: the graph is not static"));
+      if (one.expected > 0)
+        refuse(ANELLO_ERR_STATE, text(one.name, " is unused, but was not in the first step: the graph is not static"));
       return;
     }
-    if (one.left.fetch_sub(1, std::memory_order_acq_rel) < 1) refuse(ANELLO_ERR_STATE, text(one.name, " is unused, but was ready before"));
+    if (one.left.fetch_sub(1, std::memory_order_acq_rel) < 1)
+      refuse(ANELLO_ERR_STATE, text(one.name, " is unused, but was ready before"));
     fill_unused(one);
   });
 }
 
-// Into the bucket: rounded and multiplied on the way. Where the gradient lives in what travels, there is nothing else to do.
+// Into the bucket: rounded and multiplied on the way. Where the gradient lives in what travels, there is nothing else
+// to do.
 void GradientSync::fill(Parameter& one) {
   const std::int64_t start = now();
+  one.has_gradient = true;
   Bucket& bucket = *one.bucket;
   std::byte* const to = bucket.sent(*one.part);
   if (float* rest = bucket.rest(*one.part)) {
@@ -92,7 +99,7 @@ void GradientSync::fill_unused(Parameter& one) {
   arrived(one);
 }
 
-// The gradient is in its bucket. A null `where` says that it was unused.
+// It is in its bucket: a gradient, or zeros.
 void GradientSync::arrived(Parameter& one) {
   remaining_.fetch_sub(1, std::memory_order_acq_rel);
   if (one.bucket->missing.fetch_sub(1, std::memory_order_acq_rel) == 1) is_full(*one.bucket);
@@ -131,9 +138,10 @@ void GradientSync::flush_all() {
     }
     if (missing > 5) names += text(" and ", missing - 5, " more");
     if (missing > 0) {
-      refuse(ANELLO_ERR_STATE, text("no gradient of ", names, config_.static_graph != 0
-                                        ? ", which the first step had: the graph is not static"
-                                        : "; where a step may leave parameters out, the config says find_unused"));
+      refuse(ANELLO_ERR_STATE,
+             text("no gradient of ", names,
+                  config_.static_graph != 0 ? ", which the first step had: the graph is not static"
+                                            : "; where a step may leave parameters out, the config says find_unused"));
     }
   }
   {

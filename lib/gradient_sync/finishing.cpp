@@ -1,5 +1,4 @@
 // The end of a step: results on their way out of the buckets.
-#include "gradient_sync/collective.h"
 #include "gradient_sync/element_copy.h"
 #include "gradient_sync/gradient_sync.h"
 
@@ -63,7 +62,7 @@ void GradientSync::finish() {
   for (const auto& bucket : buckets_) {
     wait_for([&] { await(*bucket); });
     for (const std::size_t i : bucket->parameters) {
-      if (parameters_[i].where != nullptr) take_out(parameters_[i]);
+      if (parameters_[i].has_gradient) take_out(parameters_[i]);
     }
   }
   if (exchanges_used()) {
@@ -74,7 +73,7 @@ void GradientSync::finish() {
     }
   }
   for (Parameter& one : parameters_) {
-    if (one.where != nullptr) continue;
+    if (one.has_gradient) continue;
     one.where = one.data;
     if (!one.used_anywhere) continue;
     if (one.where == nullptr && config_.views == 0) {
@@ -83,9 +82,20 @@ void GradientSync::finish() {
     }
     take_out(one);
   }
-  scaler_.step(overflow_);
+  follow_overflow();
   count_step(waited);
   leave_step();
+}
+
+void GradientSync::follow_overflow() {
+  const double before = scaler_.scale();
+  scaler_.step(overflow_);
+  if (scaler_.scale() == before) return;
+  // What rounding has taken away was in units of the scale.
+  const auto factor = static_cast<float>(scaler_.scale() / before);
+  for (const auto& bucket : buckets_) {
+    for (float& rest : bucket->residual) rest *= factor;
+  }
 }
 
 void GradientSync::await(Bucket& bucket) {
@@ -97,7 +107,8 @@ void GradientSync::await(Bucket& bucket) {
   if (hook_.start != nullptr && hook_.finish != nullptr) {
     const anello_bucket_t told = this->bucket(bucket.index);
     const anello_result_t result = hook_.finish(hook_.context, &told, comm_);
-    if (result != ANELLO_OK) refuse(result, text(named(bucket), ": its hook's finish ended with ", failure_of_hook(result)));
+    if (result != ANELLO_OK)
+      refuse(result, text(named(bucket), ": its hook's finish ended with ", failure_of_hook(result)));
   }
 }
 
@@ -106,7 +117,8 @@ void GradientSync::take_out(Parameter& one) {
   const bool check_overflow = config_.check_overflow != 0 || config_.loss_scale > 0;
   const Bucket& bucket = *one.bucket;
   void* const to = config_.views != 0 ? static_cast<void*>(bucket.home(*one.part)) : one.where;
-  if (to != nullptr && !copy_elements(bucket.sent(*one.part), bucket.wire, to, one.dtype, one.count, factor_after(), check_overflow)) {
+  if (to != nullptr &&
+      !copy_elements(bucket.sent(*one.part), bucket.wire, to, one.dtype, one.count, factor_after(), check_overflow)) {
     overflow_ = true;
   }
   copying_ns_.fetch_add(now() - start, std::memory_order_relaxed);

@@ -1,10 +1,10 @@
 #include "gradient_sync/gradient_sync.h"
 
 #include "gradient_sync/agreement.h"
-#include "gradient_sync/collective.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <numeric>
 
@@ -12,17 +12,36 @@ namespace anello::gradient_sync {
 namespace {
 
 std::int64_t clock_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// With all of its bits.
+std::string exactly(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
 }
 
 std::vector<std::string> described(const anello_gradient_sync_config_t& config) {
-  return {text("first_bucket_bytes ", config.first_bucket_bytes), text("bucket_bytes ", config.bucket_bytes),
-          text("rebuild ", config.rebuild != 0), text("views ", config.views != 0), text("find_unused ", config.find_unused != 0),
-          text("static_graph ", config.static_graph != 0), text("delay ", config.delay != 0), text("op ", anello_op_name(config.op)),
-          text("prescale ", config.prescale), text("postscale ", config.postscale), text("wire ", anello_dtype_name(config.wire)),
-          text("error_feedback ", config.error_feedback != 0), text("uneven ", config.uneven != 0),
-          text("average_over_active ", config.average_over_active != 0), text("check_overflow ", config.check_overflow != 0),
-          text("loss_scale ", config.loss_scale), text("loss_scale_interval ", config.loss_scale_interval)};
+  return {text("first_bucket_bytes ", config.first_bucket_bytes),
+          text("bucket_bytes ", config.bucket_bytes),
+          text("rebuild ", config.rebuild != 0),
+          text("views ", config.views != 0),
+          text("find_unused ", config.find_unused != 0),
+          text("static_graph ", config.static_graph != 0),
+          text("delay ", config.delay != 0),
+          text("op ", anello_op_name(config.op)),
+          "prescale " + exactly(config.prescale),
+          "postscale " + exactly(config.postscale),
+          text("wire ", anello_dtype_name(config.wire)),
+          text("error_feedback ", config.error_feedback != 0),
+          text("uneven ", config.uneven != 0),
+          text("average_over_active ", config.average_over_active != 0),
+          text("check_overflow ", config.check_overflow != 0),
+          "loss_scale " + exactly(config.loss_scale),
+          text("loss_scale_interval ", config.loss_scale_interval),
+          text("timeout_ms ", config.timeout_ms)};
 }
 
 std::vector<std::string> described(const std::deque<Parameter>& parameters) {
@@ -43,22 +62,28 @@ std::unique_ptr<GradientSync> GradientSync::create(anello_comm_t comm, const std
   check(comm, anello_comm_dup(comm, &own), "copying the communicator");
   std::unique_ptr<GradientSync> made(new GradientSync(own, rank, size));
   std::optional<Error> objection;
+  std::vector<std::string> options, parameters;
   try {
     Setup setup = read();
     made->parameters_ = std::move(setup.parameters);
     made->config_ = setup.config;
+    made->used_.resize((made->parameters_.size() + 7) / 8);
+    made->present_.resize(std::size_t(made->size_));
+    // The backward pass reaches the last layer first.
+    made->order_.resize(made->parameters_.size());
+    std::iota(made->order_.rbegin(), made->order_.rend(), std::size_t{0});
+    options = described(made->config_);
+    parameters = described(made->parameters_);
   } catch (const Error& error) {
     objection = error;
+  } catch (const std::bad_alloc&) {
+    objection = Error(ANELLO_ERR_RESOURCE, "no memory for what is kept of each parameter");
   }
-  agree(own, objection);
-  agree_on(own, "option", described(made->config_));
-  agree_on(own, "parameter", described(made->parameters_));
+  agree(made->all_, objection);
+  agree_on(made->all_, "option", options);
+  agree_on(made->all_, "parameter", parameters);
+  made->all_.set_timeout(made->config_.timeout_ms);
   if (made->config_.loss_scale > 0) made->scaler_ = {made->config_.loss_scale, made->config_.loss_scale_interval};
-  made->used_.resize((made->parameters_.size() + 7) / 8);
-  made->present_.resize(std::size_t(made->size_));
-  // The backward pass reaches the last layer first.
-  made->order_.resize(made->parameters_.size());
-  std::iota(made->order_.rbegin(), made->order_.rend(), std::size_t{0});
   made->make_buckets();
   return made;
 }
@@ -84,10 +109,19 @@ void GradientSync::require_sound() const {
   throw error_;
 }
 
-void GradientSync::refuse(anello_result_t code, const std::string& why) {
-  const std::string all = text("rank ", rank_, ", step ", steps_, ": ", why);
-  anello_comm_abort(comm_, all.c_str());
-  throw Error(code, all);
+void GradientSync::refuse(anello_result_t code, const std::string& why) const {
+  throw Error(code, text("rank ", rank_, ", step ", steps_, ": ", why));
+}
+
+void GradientSync::keep(const Error& error) {
+  const std::lock_guard held(error_mutex_);
+  if (error_) return;
+  error_ = error;
+  failed_.store(true, std::memory_order_release);
+  // Nothing happens where it is the communicator that has failed.
+  const std::string own = text("rank ", rank_);
+  const std::string& said = error.text();
+  anello_comm_abort(comm_, (said.compare(0, own.size(), own) == 0 ? said : own + ": " + said).c_str());
 }
 
 // Others may still be inside the join that this rank has left: they are not disturbed.
@@ -128,21 +162,25 @@ void GradientSync::make_buckets() {
   try {
     for (BucketPlan& plan : plan_buckets(sizes, order_, config_.first_bucket_bytes, config_.bucket_bytes)) {
       const anello_dtype_t wire = plan.dtype == ANELLO_FLOAT32 ? config_.wire : plan.dtype;
-      made.push_back(std::make_unique<Bucket>(std::move(plan), made.size(), wire, config_.views != 0, config_.error_feedback != 0));
+      made.push_back(std::make_unique<Bucket>(std::move(plan), made.size(), wire, config_.views != 0,
+                                              config_.error_feedback != 0));
     }
   } catch (const Error& error) {
     objection = error;
   } catch (const std::bad_alloc&) {
     objection = Error(ANELLO_ERR_RESOURCE, "no memory for the buckets");
   }
-  agree(comm_, objection);
+  agree(all_, objection);
   for (const auto& bucket : made) {
     for (const Part& part : bucket->plan.parts) {
       Parameter& parameter = parameters_[part.parameter];
       if (parameter.bucket != nullptr) {
         const Bucket& old = *parameter.bucket;
         const std::size_t element = anello_dtype_size(parameter.dtype);
-        if (config_.views != 0) std::memcpy(bucket->home(part), old.home(*parameter.part), parameter.count * element);
+        if (config_.views != 0 && parameter.count > 0) {
+          std::memcpy(bucket->home(part), old.home(*parameter.part), parameter.count * element);
+          if (parameter.where != nullptr) parameter.where = bucket->home(part);  // of a local step before
+        }
         if (float* rest = bucket->rest(part)) {
           std::memcpy(rest, old.residual.data() + parameter.part->offset, parameter.count * sizeof *rest);
         }
@@ -157,7 +195,7 @@ void GradientSync::make_buckets() {
 // Rank 0's order becomes everybody's: buckets must start in one order on all ranks.
 void GradientSync::rebuild() {
   std::vector<std::uint64_t> order(order_.begin(), order_.end());
-  check(comm_, anello_broadcast(order.data(), order.size(), ANELLO_UINT64, 0, comm_), "rank 0's order of gradients");
+  all_.broadcast(order.data(), order.size(), ANELLO_UINT64, 0, "rank 0's order of gradients");
   order_.assign(order.begin(), order.end());
   make_buckets();
 }
@@ -167,7 +205,8 @@ void GradientSync::rebuild() {
 std::int64_t GradientSync::now() const { return clock_ns() - begun_ns_; }
 
 void GradientSync::begin(unsigned flags) {
-  if ((flags & ~ANELLO_GRADIENT_SYNC_LOCAL) != 0) throw Error(ANELLO_ERR_ARGUMENT, text("begin: flags ", flags, " has an unknown one"));
+  if ((flags & ~ANELLO_GRADIENT_SYNC_LOCAL) != 0)
+    throw Error(ANELLO_ERR_ARGUMENT, text("begin: flags ", flags, " has an unknown one"));
   require_not_joined("begin");
   final([&] {
     require_between_steps("begin");
@@ -187,8 +226,7 @@ void GradientSync::begin(unsigned flags) {
 void GradientSync::exchange_presence(bool present, bool blocking) {
   if (config_.uneven == 0) return;
   present_[std::size_t(rank_)] = present;
-  check(comm_, anello_iallgather(ANELLO_IN_PLACE, present_.data(), 1, ANELLO_UINT8, comm_, &present_request_), "who has data");
-  if (blocking) check(comm_, anello_wait(&present_request_, nullptr), "who has data");
+  all_.allgather(present_.data(), 1, ANELLO_UINT8, "who has data", blocking ? nullptr : &present_request_);
 }
 
 void GradientSync::enter_step() {
@@ -197,6 +235,7 @@ void GradientSync::enter_step() {
   for (Parameter& one : parameters_) {
     one.left.store(one.expected, std::memory_order_relaxed);
     if (!one.accumulated) one.where = nullptr;
+    one.has_gradient = false;
     if (config_.static_graph == 0 || steps_ == 0) one.used_anywhere = true;
   }
   remaining_.store(parameters_.size(), std::memory_order_relaxed);
@@ -215,7 +254,8 @@ void GradientSync::enter_step() {
 void GradientSync::leave_step() {
   if (steps_ == 0 && !joined_) {
     // What had no gradient comes last.
-    std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return parameters_[a].turn < parameters_[b].turn; });
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::size_t a, std::size_t b) { return parameters_[a].turn < parameters_[b].turn; });
   }
   for (Parameter& one : parameters_) one.accumulated = false;
   ++steps_;
@@ -273,10 +313,11 @@ void* GradientSync::view(std::size_t i) const {
 }
 
 anello_bucket_t GradientSync::bucket(std::size_t index) const {
-  if (index >= buckets_.size()) throw Error(ANELLO_ERR_ARGUMENT, text("bucket ", index, ": there are ", buckets_.size(), ", counted from 0"));
+  if (index >= buckets_.size())
+    throw Error(ANELLO_ERR_ARGUMENT, text("bucket ", index, ": there are ", buckets_.size(), ", counted from 0"));
   const Bucket& it = *buckets_[index];
-  return {sizeof(anello_bucket_t), index, it.data.get(), it.plan.count, it.wire, it.parameters.data(), it.parameters.size(),
-          it.ready_ns, it.start_ns, it.end_ns};
+  return {sizeof(anello_bucket_t), index,       it.data.get(), it.plan.count, it.wire, it.parameters.data(),
+          it.parameters.size(),    it.ready_ns, it.start_ns,   it.end_ns};
 }
 
 void GradientSync::set_hook(const anello_bucket_hook_t* hook) {

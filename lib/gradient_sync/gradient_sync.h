@@ -1,8 +1,9 @@
 #pragma once
-// One rank's side of include/anello/gradient_sync.h. A step: begin, gradients become ready and fill buckets (filling.cpp), full
-// buckets start in order (starting.cpp), wait takes the results out (finishing.cpp).
+// One rank's side of include/anello/gradient_sync.h. A step: begin, gradients become ready and fill buckets
+// (filling.cpp), full buckets start in order (starting.cpp), wait takes the results out (finishing.cpp).
 #include "base/error.h"
 #include "gradient_sync/bucket.h"
+#include "gradient_sync/collective.h"
 #include "gradient_sync/loss_scaler.h"
 
 #include <anello/gradient_sync.h>
@@ -26,12 +27,13 @@ struct Parameter {
 
   Bucket* bucket = nullptr;
   const Part* part = nullptr;
-  void* where = nullptr;        // this step's gradient; nullptr: it has none
-  std::atomic<int> left{0};     // how often it must still become ready in this step
-  std::atomic<int> fired{0};    // how often it did: of the first step of a static graph
-  int expected = 1;             // a step
-  bool accumulated = false;     // a local step since the last other one had a gradient
-  std::size_t turn = 0;         // when it came in the first step
+  bool has_gradient = false;  // in this step
+  void* where = nullptr;      // where that is; nullptr: nowhere yet
+  std::atomic<int> left{0};   // how often it must still become ready in this step
+  std::atomic<int> fired{0};  // how often it did: of the first step of a static graph
+  int expected = 1;           // a step
+  bool accumulated = false;   // a local step since the last other one had a gradient
+  std::size_t turn = 0;       // when it came in the first step
   bool used_anywhere = true;
   std::vector<std::byte> spare;  // for a result that this rank had no gradient of and no place for
 
@@ -72,7 +74,7 @@ class GradientSync {
   std::string summary();
 
  private:
-  GradientSync(anello_comm_t comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
+  GradientSync(anello_comm_t comm, int rank, int size) : comm_(comm), all_(comm), rank_(rank), size_(size) {}
 
   // gradient_sync.cpp
   template <class Body>
@@ -80,8 +82,8 @@ class GradientSync {
   void require_sound() const;
   void require_not_joined(const char* call) const;
   void require_between_steps(const char* call);
-  // Tells the other ranks, and throws.
-  [[noreturn]] void refuse(anello_result_t code, const std::string& why);
+  [[noreturn]] void refuse(anello_result_t code, const std::string& why) const;
+  void keep(const Error& error);
   std::string failure_of_hook(anello_result_t result) const;
   void check_index(std::size_t i) const;
   std::string named(const Bucket& bucket) const;
@@ -112,11 +114,13 @@ class GradientSync {
   void await(Bucket& bucket);
   void take_out(Parameter& parameter);
   double factor_after() const;
+  void follow_overflow();
   void count_step(std::int64_t waited);
 
   std::int64_t now() const;  // since the step began
 
   anello_comm_t comm_;
+  Collectives all_;
   int rank_, size_;
   anello_gradient_sync_config_t config_ = ANELLO_GRADIENT_SYNC_CONFIG_INITIALIZER;
   anello_bucket_hook_t hook_ = ANELLO_BUCKET_HOOK_INITIALIZER;
@@ -125,23 +129,23 @@ class GradientSync {
   LossScaler scaler_;
 
   bool in_step_ = false, local_ = false, joined_ = false, overflow_ = false;
-  std::uint64_t steps_ = 0;        // that were not local; equal on all ranks, joined ones count on
+  std::uint64_t steps_ = 0;  // that were not local; equal on all ranks, joined ones count on
   std::int64_t begun_ns_ = 0;
   std::atomic<std::size_t> remaining_{0};  // parameters that are not there yet
   std::vector<std::size_t> order_;         // in which gradients are expected to come
   std::atomic<std::size_t> came_{0};
   std::atomic<std::int64_t> last_ready_ns_{0};
-  std::vector<std::uint8_t> used_;         // one bit each: this rank's, then of any rank
+  std::vector<std::uint8_t> used_;  // one bit each: this rank's, then of any rank
   anello_request_t used_request_ = ANELLO_REQUEST_NULL;
-  std::vector<std::uint8_t> present_;      // ranks that still have data
+  std::vector<std::uint8_t> present_;  // ranks that still have data
   anello_request_t present_request_ = ANELLO_REQUEST_NULL;
 
-  std::mutex mutex_;                  // of the four below, and of buckets' full
-  std::size_t next_ = 0;              // bucket to start
-  bool starting_ = false;             // some thread does that
+  std::mutex mutex_;       // of the four below, and of buckets' full
+  std::size_t next_ = 0;   // bucket to start
+  bool starting_ = false;  // some thread does that
   bool flushed_ = false;
-  std::size_t oldest_ = 0;            // bucket that has started and is not known to have ended
-  std::mutex ends_;                   // who looks for that
+  std::size_t oldest_ = 0;  // bucket that has started and is not known to have ended
+  std::mutex ends_;         // who looks for that
 
   std::atomic<bool> failed_{false};
   mutable std::mutex error_mutex_;
@@ -151,22 +155,20 @@ class GradientSync {
   anello_gradient_sync_statistics_t statistics_ = ANELLO_GRADIENT_SYNC_STATISTICS_INITIALIZER;
 };
 
-// What it throws is the object's end: kept, and thrown again by every later call.
+// What it throws is the object's end: kept, thrown again by every later call, and told to the other ranks.
 template <class Body>
 auto GradientSync::final(Body&& body) {
   require_sound();
-  const auto keep = [this](const Error& error) {
-    const std::lock_guard held(error_mutex_);
-    if (!error_) error_ = error;
-    failed_.store(true, std::memory_order_release);
-  };
   try {
     return body();
   } catch (const Error& error) {
     keep(error);
     throw;
+  } catch (const std::bad_alloc&) {
+    keep({ANELLO_ERR_RESOURCE, "out of memory"});
+    throw;
   } catch (const std::exception& error) {
-    keep({ANELLO_ERR_RESOURCE, error.what()});
+    keep({ANELLO_ERR_INTERNAL, error.what()});
     throw;
   }
 }

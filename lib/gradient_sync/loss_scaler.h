@@ -1,6 +1,6 @@
 #pragma once
-// Dynamic loss scaling: gradients of 16-bit floats are kept away from zero by a factor on the loss, the largest that does not
-// overflow. Every rank sees the same results, and so arrives at the same factor.
+// Dynamic loss scaling: gradients of 16-bit floats are kept away from zero by a factor on the loss, the largest that
+// does not overflow. Every rank sees the same results, and so arrives at the same factor.
 #include <algorithm>
 
 namespace anello::gradient_sync {

@@ -1,5 +1,4 @@
 // Full buckets on their way out: in the order of their numbers, whoever filled them.
-#include "gradient_sync/collective.h"
 #include "gradient_sync/gradient_sync.h"
 
 namespace anello::gradient_sync {
@@ -42,17 +41,10 @@ void GradientSync::start(Bucket& bucket) {
     const anello_result_t result = hook_.start(hook_.context, &told, comm_, &bucket.request);
     if (result != ANELLO_OK) refuse(result, text(named(bucket), ": its hook ended with ", failure_of_hook(result)));
   } else {
+    const anello_op_t op = config_.op == ANELLO_AVG && config_.average_over_active != 0 ? ANELLO_SUM : config_.op;
     const std::string label = text("bucket ", bucket.index);
-    anello_call_t call = ANELLO_CALL_INITIALIZER;
-    call.kind = ANELLO_ALLREDUCE;
-    call.dtype = bucket.wire;
-    call.op = config_.op == ANELLO_AVG && config_.average_over_active != 0 ? ANELLO_SUM : config_.op;
-    call.sendbuf = ANELLO_IN_PLACE;
-    call.recvbuf = bucket.data.get();
-    call.count = bucket.plan.count;
-    call.timeout_ms = config_.timeout_ms;
-    call.label = label.c_str();
-    check(comm_, anello_post(comm_, &call, &bucket.request), text("step ", steps_, ", ", named(bucket)));
+    all_.allreduce(bucket.data.get(), bucket.plan.count, bucket.wire, op, text("step ", steps_, ", ", named(bucket)),
+                   &bucket.request, label.c_str());
   }
 }
 
@@ -62,11 +54,11 @@ void GradientSync::start_used_map() {
   if (!joined_) {
     std::fill(used_.begin(), used_.end(), std::uint8_t{0});
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (parameters_[i].where != nullptr) used_[i / 8] = static_cast<std::uint8_t>(used_[i / 8] | 1u << i % 8);
+      if (parameters_[i].has_gradient) used_[i / 8] = static_cast<std::uint8_t>(used_[i / 8] | 1u << i % 8);
     }
   }
-  check(comm_, anello_iallreduce(ANELLO_IN_PLACE, used_.data(), used_.size(), ANELLO_UINT8, ANELLO_BOR, comm_, &used_request_),
-        text("step ", steps_, ", used parameters"));
+  all_.allreduce(used_.data(), used_.size(), ANELLO_UINT8, ANELLO_BOR, text("step ", steps_, ", used parameters"),
+                 &used_request_);
 }
 
 // Moves what is under way, too, where the processors have no time for Anello's own thread.

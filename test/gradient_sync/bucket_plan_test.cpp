@@ -29,7 +29,8 @@ TEST_CASE("a bucket closes once it has enough, the first one early") {
 }
 
 TEST_CASE("buckets are numbered by the parameter that fills them") {
-  const std::vector<Sized> mixed = {{16, ANELLO_FLOAT32}, {8, ANELLO_FLOAT64}, {16, ANELLO_FLOAT32}, {32, ANELLO_FLOAT16}};
+  const std::vector<Sized> mixed = {
+      {16, ANELLO_FLOAT32}, {8, ANELLO_FLOAT64}, {16, ANELLO_FLOAT32}, {32, ANELLO_FLOAT16}};
   // The float64 one is open from the second on and full at the end; float16's is full at once.
   const auto plans = plan_buckets(mixed, {0, 1, 2, 3}, 1 << 20, 1 << 20);
   REQUIRE(plans.size() == 3);

@@ -60,7 +60,8 @@ TEST_CASE("infinities and NaN are seen wherever they are") {
   struct Case {
     anello_dtype_t from, to;
   };
-  for (const auto [from, to] : {Case{ANELLO_FLOAT32, ANELLO_FLOAT32}, Case{ANELLO_FLOAT32, ANELLO_FLOAT16}, Case{ANELLO_FLOAT32, ANELLO_BFLOAT16}}) {
+  for (const auto [from, to] : {Case{ANELLO_FLOAT32, ANELLO_FLOAT32}, Case{ANELLO_FLOAT32, ANELLO_FLOAT16},
+                                Case{ANELLO_FLOAT32, ANELLO_BFLOAT16}}) {
     for (const float bad : {INFINITY, -INFINITY, NAN}) {
       for (const std::size_t at : {std::size_t{0}, std::size_t{17}, std::size_t{98}}) {
         std::vector<float> in = some(99, 3), out(99);

@@ -24,7 +24,8 @@ inline const std::vector<std::size_t>& counts() {
 
 // Whole numbers, so that sums are exact.
 inline float gradient_of(int rank, std::size_t parameter, std::size_t element, int step) {
-  return static_cast<float>(static_cast<int>((parameter * 31 + element * 7 + std::size_t(rank) * 13 + std::size_t(step) * 5) % 97) - 48);
+  return static_cast<float>(
+      static_cast<int>((parameter * 31 + element * 7 + std::size_t(rank) * 13 + std::size_t(step) * 5) % 97) - 48);
 }
 
 inline float sum_of(int ranks, std::size_t parameter, std::size_t element, int step) {
@@ -56,7 +57,8 @@ class Model {
   std::vector<anello_tensor_t> parameters() {
     std::vector<anello_tensor_t> tensors;
     for (std::size_t i = 0; i < names_.size(); ++i) {
-      tensors.push_back({sizeof(anello_tensor_t), names_[i].c_str(), gradients_[i].data(), gradients_[i].size(), ANELLO_FLOAT32});
+      tensors.push_back(
+          {sizeof(anello_tensor_t), names_[i].c_str(), gradients_[i].data(), gradients_[i].size(), ANELLO_FLOAT32});
     }
     return tensors;
   }
@@ -101,14 +103,16 @@ class Model {
     }
   }
   void expect_average(int step) {
-    expect("step " + std::to_string(step), [&](std::size_t i, std::size_t e) { return sum_of(rank_.size, i, e, step) / float(rank_.size); });
+    expect("step " + std::to_string(step),
+           [&](std::size_t i, std::size_t e) { return sum_of(rank_.size, i, e, step) / float(rank_.size); });
   }
 
   void ok(anello_result_t result, const std::string& what) { fails(result, ANELLO_OK, what); }
   void fails(anello_result_t result, anello_result_t code, const std::string& what, const std::string& says = "") {
     const std::string said = result == ANELLO_OK ? "" : anello_last_error(ANELLO_COMM_NULL);
     if (result != code) {
-      rank_.report.wrong("rank ", rank_.rank, ", ", what, ": ", anello_result_name(result), " in place of ", anello_result_name(code), ": ", said);
+      rank_.report.wrong("rank ", rank_.rank, ", ", what, ": ", anello_result_name(result), " in place of ",
+                         anello_result_name(code), ": ", said);
     } else if (said.find(says) == std::string::npos) {
       rank_.report.wrong("rank ", rank_.rank, ", ", what, ": its text has no \"", says, "\": ", said);
     }

@@ -10,27 +10,27 @@ namespace {
 void train(const std::vector<int>& steps, int last, anello_gradient_sync_config_t config) {
   config.uneven = 1;
   CHECK(run_ranks(int(steps.size()), "shm", [&](const Rank& rank) {
-    Model model(rank);
-    model.ok(model.create(config), "create");
-    for (int step = 0; step < steps[std::size_t(rank.rank)]; ++step) {
-      model.step(step);
-      model.expect("step " + std::to_string(step), [&](std::size_t i, std::size_t e) {
-        float sum = 0;
-        int active = 0;
-        for (int r = 0; r < rank.size; ++r) {
-          if (step >= steps[std::size_t(r)]) continue;
-          sum += gradient_of(r, i, e, step);
-          ++active;
-        }
-        // As it is done: the sum, then one factor.
-        return config.average_over_active != 0 ? sum * float(1.0 / active) : sum / float(rank.size);
-      });
-    }
-    int joined_last = -5;
-    model.ok(anello_gradient_sync_join(model.sync, &joined_last), "join");
-    model.require(joined_last == last, "last is " + std::to_string(joined_last));
-    model.fails(anello_gradient_sync_begin(model.sync, 0), ANELLO_ERR_STATE, "begin after join", "joined");
-  }) == "");
+          Model model(rank);
+          model.ok(model.create(config), "create");
+          for (int step = 0; step < steps[std::size_t(rank.rank)]; ++step) {
+            model.step(step);
+            model.expect("step " + std::to_string(step), [&](std::size_t i, std::size_t e) {
+              float sum = 0;
+              int active = 0;
+              for (int r = 0; r < rank.size; ++r) {
+                if (step >= steps[std::size_t(r)]) continue;
+                sum += gradient_of(r, i, e, step);
+                ++active;
+              }
+              // As it is done: the sum, then one factor.
+              return config.average_over_active != 0 ? sum * float(1.0 / active) : sum / float(rank.size);
+            });
+          }
+          int joined_last = -5;
+          model.ok(anello_gradient_sync_join(model.sync, &joined_last), "join");
+          model.require(joined_last == last, "last is " + std::to_string(joined_last));
+          model.fails(anello_gradient_sync_begin(model.sync, 0), ANELLO_ERR_STATE, "begin after join", "joined");
+        }) == "");
 }
 
 }  // namespace

@@ -313,8 +313,13 @@ class Movement(Ranks):
         with self.assertRaises((ValueError, RuntimeError)) as caught:
             dist.all_reduce(tensor)
         self.assertLess(time.monotonic() - begin, 10)
+        # Not because rank 0 has left: it waits for the others to have been told.
+        store = dist.distributed_c10d._get_default_store()
         if self.rank != 0:
             self.assertIn("rank 0", str(caught.exception))
+            store.set(f"told{self.rank}", "")
+        else:
+            store.wait([f"told{rank}" for rank in range(1, self.size)], timedelta(seconds=8))
 
 
 if __name__ == "__main__":

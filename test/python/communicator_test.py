@@ -86,13 +86,29 @@ class Communicators(unittest.TestCase):
             except anello.AnelloError as error:
                 assert error.name == "ANELLO_ERR_MISMATCH" and error.code == 5, error
                 import pickle
-                assert pickle.loads(pickle.dumps(error)).rank == error.rank
+                copy = pickle.loads(pickle.dumps(error))
+                assert (copy.code, copy.name, copy.rank, copy.lost, str(copy)) == (
+                    error.code, error.name, error.rank, error.lost, str(error)) and "ANELLO_ERR_MISMATCH" in str(copy)
             else:
                 raise SystemExit("silence")
             try:
                 comm.broadcast(b"read only", 1 - comm.rank)
             except BufferError:
                 pass
+        """)
+
+    def test_a_rank_that_is_gone_is_named(self):
+        self.ranks(2, """
+            comm = anello.Communicator.create()
+            comm.barrier()
+            if comm.rank == 1:
+                os._exit(0)
+            try:
+                comm.allreduce(array.array("f", [1.0]))
+            except anello.AnelloError as error:
+                assert error.name == "ANELLO_ERR_PEER_LOST" and error.rank == 1 and error.lost == (1,), vars(error)
+            else:
+                raise SystemExit("silence")
         """)
 
     def test_buffers_that_do_not_fit_are_refused(self):

@@ -148,7 +148,8 @@ class Failures(unittest.TestCase):
             dist.barrier()
             if rank == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
-            says(lambda: dist.all_reduce(torch.ones(1)), "rank 1")
+            if rank == 0:  # rank 2 does not know yet
+                says(lambda: dist.all_reduce(torch.ones(1)), "rank 1")
             group = dist.new_group([0, 2], timeout=timedelta(seconds=20), use_local_synchronization=True)
             tensor = torch.ones(1)
             dist.all_reduce(tensor, group=group)
@@ -163,6 +164,10 @@ class Failures(unittest.TestCase):
                 dist.all_reduce(torch.ones(3 + rank))
                 dist.barrier()
             says(differ, "MISMATCH")
+            group = dist.new_group(timeout=timedelta(seconds=20))  # beside the one that has failed
+            tensor = torch.ones(1)
+            dist.all_reduce(tensor, group=group)
+            assert tensor.item() == 2
         """)
         self.all_well(ends)
 

@@ -1,5 +1,6 @@
 """Messages of torch.distributed, objects, and the monitored barrier."""
 
+import threading
 import time
 from datetime import timedelta
 
@@ -89,6 +90,33 @@ class Messages(Ranks):
         dist.send(torch.ones(1), following)
         work.wait()
         self.assertEqual(came.item(), 1)
+
+    def test_a_wait_that_gives_up_leaves_the_operation_to_others(self):
+        following, before = self.other()
+        came = torch.zeros(1)
+        work = dist.irecv(came, before)
+        outcomes = []
+
+        def wait(*limit):
+            try:
+                outcomes.append(work.wait(*limit))
+            except RuntimeError as error:
+                outcomes.append(str(error))
+
+        brief = threading.Thread(target=wait, args=(timedelta(seconds=0.5),))
+        brief.start()
+        while work._operation.owner is None:
+            time.sleep(0.001)
+        patient = threading.Thread(target=wait)
+        patient.start()
+        future = work.get_future()
+        brief.join(10)
+        self.assertIn("not complete after 0.5 s", outcomes[0])
+        dist.barrier()
+        dist.send(torch.ones(1), following)
+        self.same(future.wait()[0], torch.ones(1))
+        patient.join(10)
+        self.assertEqual(outcomes[1:], [True])
 
     def test_the_future_of_a_receive_does_not_keep_others_from_completing(self):
         following, before = self.other()

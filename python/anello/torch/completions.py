@@ -79,11 +79,11 @@ def submit(operation):
     if _gone:
         return
     with _changing:
-        lane = _lanes.get(operation.lane)
-        if lane is not None:
-            lane.append(operation)
+        # The garbage collector may come at any line, end a Work and call this, for the same lane even.
+        lane = _lanes.setdefault(operation.lane, collections.deque())
+        lane.append(operation)
+        if len(lane) > 1:
             return  # the thread comes to it when the lane does
-        _lanes[operation.lane] = collections.deque([operation])
         wake = _waiting and not _woken
         if wake:
             _woken = True
@@ -102,7 +102,7 @@ def _run():
                 _changing.wait(60)
             if _closing:
                 return
-            heads = [lane[0] for lane in _lanes.values()]
+            heads = [lane[0] for lane in list(_lanes.values())]
             _waiting = True
         # A callback may have completed one that it waited for.
         ended = next((operation for operation in heads if operation.has_ended()), None) or _wait_for_one(opened, heads)

@@ -49,7 +49,7 @@ class Messages:
         if code:
             raise self._error(code, what)
         # Each message is a lane of its own for the completion thread.
-        return Operation(self, [request], (memory, tensor), finish, [tensor], what, lane=request)
+        return Operation(self, [request], (memory, tensor), finish, [tensor], what, lane=("message", id(request)))
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
         """Rank 0 hears from all within the timeout, or raises an error that names those who did not come (with

@@ -13,12 +13,14 @@ import time
 from anello.errors import AnelloError
 from anello.library import Status
 
-_deciding = threading.Lock()  # of owner, done and what hangs on them; never held while anything waits or runs a callback
+# Of owner, done and what hangs on them. Never held while anything waits or runs a callback; but the garbage collector may come
+# while it is held, and end a Work that then takes it as well.
+_deciding = threading.RLock()
 
 
 def _forget():  # in a forked child, whose parent may have held it just then
     global _deciding
-    _deciding = threading.Lock()
+    _deciding = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_forget)
@@ -37,7 +39,7 @@ class Operation:
     def __init__(self, group, requests, held, finish, results, what, lane=None):
         self.group, self.requests, self.at = group, requests, 0
         self.held, self.finish, self.results, self.what = held, finish, results, what
-        self.lane = group._comm if lane is None else id(lane)
+        self.lane = group._comm if lane is None else lane
         self.owner = self.error = self._event = self.source = self.expected = self.event = None
         self.done = False
         self.bases = []  # futures to be resolved when this is done
@@ -51,26 +53,43 @@ class Operation:
         deadline counts)."""
         from anello.torch import completions
 
-        with _deciding:
-            if self.done:
-                return
-            mine = self.owner is None or (self.owner is THE_THREAD and completions.is_this_thread())
-            if mine:
-                before, self.owner = self.owner, threading.get_ident()
-            elif self._event is None:
-                self._event = threading.Event()
-        if not mine:
-            # The owner's wait has the library's deadline, so this one ends too.
-            if not self._event.wait(timeout):
-                raise TimeoutError
-            return
-        if timeout is None:
-            self._wait()
-        elif not self._poll(timeout):
+        while True:
             with _deciding:
-                self.owner = before
-            raise TimeoutError
+                if self.done:
+                    return
+                mine = self.owner is None or (self.owner is THE_THREAD and completions.is_this_thread())
+                if mine:
+                    before, self.owner = self.owner, threading.get_ident()
+                elif self._event is None:
+                    self._event = threading.Event()
+                event = self._event
+            if mine:
+                break
+            # The owner's wait has the library's deadline, or gives up and lets another do it.
+            if not event.wait(timeout):
+                raise TimeoutError
+        try:
+            if timeout is None:
+                self._wait()
+            elif not self._poll(timeout):
+                raise TimeoutError
+        except BaseException:  # among them that of Ctrl-C
+            self._give_up(before)
+            raise
         self.settle()
+
+    def _give_up(self, before):
+        """Somebody else may complete this: who waits tries again, and if only futures wait, the completion thread does."""
+        from anello.torch import completions
+
+        with _deciding:
+            handed_over = before is None and bool(self.bases)
+            self.owner = THE_THREAD if handed_over else before
+            event, self._event = self._event, None
+        if event is not None:
+            event.set()
+        if handed_over:
+            completions.submit(self)
 
     def _wait(self):
         wait = self.group._library.anello_wait
@@ -102,8 +121,7 @@ class Operation:
         if self._poll(0):
             self.settle()
             return True
-        with _deciding:
-            self.owner = None
+        self._give_up(None)
         return False
 
     def has_ended(self):

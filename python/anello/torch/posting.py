@@ -8,7 +8,7 @@ import torch
 from torch.distributed import ReduceOp
 
 from anello import datatypes
-from anello.errors import ARGUMENT, TIMEOUT, TYPE, AnelloError
+from anello.errors import ARGUMENT, TIMEOUT, TRUNCATE, TYPE, AnelloError
 from anello.library import Call
 from anello.torch import elements, profiling
 from anello.torch.operation import Operation
@@ -92,7 +92,7 @@ class Posting:
         return f"{what} of rank {self._rank} in group {self._name}"
 
     def _error(self, code, what):
-        if code not in (ARGUMENT, TYPE):
+        if code not in (ARGUMENT, TYPE, TRUNCATE):  # all others are final
             self._told = True
         # Programs look for these words, which are gloo's.
         return self._communicator.error(code, self._doing(what) + (": Timed out while waiting" if code == TIMEOUT else ""))

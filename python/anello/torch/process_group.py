@@ -6,12 +6,14 @@ know, and must be given a Work by each. A call that Python makes with asyncOp Fa
 
 import atexit
 import os
+import threading
 import warnings
 import weakref
 
 import torch
 from torch import distributed as dist
 
+from anello.errors import ABORTED, PEER_LOST, AnelloError
 from anello.torch import (collectives, completions, meeting, messages, monitored_barrier, parts, posting, profiling, unseen,
                           work)
 from anello.torch.collectives import Collectives
@@ -39,14 +41,26 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
         if backend_options is not None:
             raise ValueError("the backend anello has no pg_options")
         timeout, name = options.timeout, options.group_id
-        parent = _parent() if options.global_ranks_in_group else None
-        if parent is not None:
-            group = cls(parent._subgroups.make(options.global_ranks_in_group), parent._communicator_timeout, name)
-        else:
+        group = cls._of_parent(options.global_ranks_in_group, name) if options.global_ranks_in_group else None
+        if group is None:
             group = cls(meeting.over_store(options.store, options.group_rank, options.group_size, timeout), timeout, name)
         group.set_timeout(timeout)
         monitored_barrier.replace()
         return group
+
+    @classmethod
+    def _of_parent(cls, ranks, name):
+        """The group of these of the default group's ranks; None where that is not ours, or has failed: then they meet over the
+        store. A rank that learns of the failure only here does so, too, unless one of the members is what was lost."""
+        parent = dist.distributed_c10d._get_default_group()
+        if not isinstance(parent, ProcessGroup) or parent._comm is None or parent._told:
+            return None
+        try:
+            return cls(parent._subgroups.make(ranks), parent._communicator_timeout, name)
+        except AnelloError as error:
+            if error.code not in (PEER_LOST, ABORTED) or not set(ranks).isdisjoint({*error.lost, error.rank}):
+                raise
+            return None
 
     # ---- What PyTorch asks for
 
@@ -114,12 +128,6 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
         self.shutdown()
 
 
-def _parent():
-    """The default group, if subgroups can be made from it: it is ours and nothing has failed on it."""
-    group = dist.distributed_c10d._get_default_group()
-    return group if isinstance(group, ProcessGroup) and group._comm is not None and not group._told else None
-
-
 @atexit.register
 def _close_all():
     completions.close()
@@ -132,6 +140,7 @@ def _forget():
     """In a forked child the library refuses every call; nothing is closed, either."""
     for group in list(_open_groups):
         group._communicator.handle = None
+        group._starting = threading.Lock()  # another thread may have held it
     _open_groups.clear()
 
 
