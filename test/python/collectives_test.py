@@ -248,12 +248,16 @@ class Movement(Ranks):
                 dist.all_gather_into_tensor(output, each)
         for output, length in zip(outputs, (1, 4)):
             self.same(output, torch.cat([input_of(rank, (length,), torch.float32) for rank in range(self.size)]))
-        lists = [[torch.empty(length) for _ in range(self.size)] for length in (1, 4)]
-        group = dist.group.WORLD
-        group.allgather_coalesced(lists, inputs).wait()
-        for parts, length in zip(lists, (1, 4)):
-            for rank, part in enumerate(parts):
-                self.same(part, input_of(rank, (length,), torch.float32))
+        for asynchronous in (False, True):
+            lists = [[torch.empty(length) for length in (1, 4)] for _ in range(self.size)]
+            work = dist.all_gather_coalesced(lists, inputs, async_op=asynchronous)
+            if asynchronous:
+                work.wait()
+            for rank, parts in enumerate(lists):
+                for part, length in zip(parts, (1, 4)):
+                    self.same(part, input_of(rank, (length,), torch.float32))
+        with self.assertRaisesRegex(ValueError, "lists of tensors for"):
+            dist.all_gather_coalesced([lists[0]] * (self.size + 1), inputs)
 
     def test_gather_and_scatter(self):
         for root in range(self.size):

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 
-def with_torch(repository):
-    """The interpreter, or None and why there is none."""
+def with_torch(repository, also=()):
+    """The interpreter, which has these modules as well, or None and why there is none."""
     named = os.environ.get("ANELLO_TEST_PYTHON")
     usual = [str(repository / "build" / place / "bin" / "python") for place in ("peers/torch", "torch-venv")]
     places = [named] if named else usual
@@ -23,9 +23,18 @@ def with_torch(repository):
             why.append(f"{place} has no torch")
         elif tuple(int(part) for part in version.split("+")[0].split(".")[:2]) < (2, 13):
             why.append(f"{place} has torch {version}, older than 2.13")
+        elif lacks := _lacking(place, also):
+            why.append(f"{place} has torch, but no {' and no '.join(lacks)}")
         else:
             return place, None
-    return None, "; ".join(why) + "; ANELLO_TEST_PYTHON may name a Python with torch >= 2.13"
+    wanted = " and ".join(["torch >= 2.13", *also])
+    return None, "; ".join(why) + f"; ANELLO_TEST_PYTHON may name a Python with {wanted}"
+
+
+def _lacking(place, modules):
+    ask = "import importlib.util, sys; print(*[name for name in sys.argv[1:] if importlib.util.find_spec(name) is None])"
+    asked = subprocess.run([place, "-c", ask, *modules], capture_output=True, text=True, timeout=60, check=True)
+    return asked.stdout.split()
 
 
 def environment(repository, library, scratch):

@@ -2,6 +2,7 @@
 
 import copy
 import shutil
+import time
 
 import torch
 import torch.distributed as dist
@@ -202,6 +203,28 @@ class Profile(Ranks):
         self.assertIn([[8]], events["anello:all_reduce"])  # DDP's bucket
         self.assertIn([[7]], events["anello:broadcast"])
         self.assertIn("anello:barrier", events)
+
+    def test_an_operation_is_shown_until_it_is_complete_and_as_asynchronous(self):
+        from torch.profiler import ProfilerActivity, profile
+
+        late = 0.3
+        with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiled:
+            dist.barrier()
+            if self.rank == 0:
+                time.sleep(late)  # what the others' event has to show
+            tensor = torch.ones(5)
+            work = dist.all_reduce(tensor, async_op=True)
+            work.wait()
+            whole = torch.empty(self.size * 3)
+            dist.all_gather_into_tensor(whole, torch.ones(3))
+            with self.assertRaises(ValueError):
+                dist.all_gather_into_tensor(whole, torch.ones(4))
+        events = {event.name: event for event in profiled.events() if event.name.startswith("anello:")}
+        self.assertEqual(set(events), {"anello:barrier", "anello:all_reduce", "anello:all_gather_single"})
+        self.assertTrue(all(event.is_async for event in events.values()))
+        self.assertEqual(events["anello:all_gather_single"].input_shapes, [[4]])  # the last one, which was refused
+        if self.rank != 0:
+            self.assertGreater(events["anello:all_reduce"].time_range.elapsed_us(), late * 0.9e6)
 
 
 class Compiled(Whole):

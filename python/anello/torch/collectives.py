@@ -14,7 +14,7 @@ _STRIDED = torch.strided
 
 
 class Collectives:
-    @collective("all_reduce")
+    @collective("all_reduce", inputs=0)
     def allreduce(self, tensors, opts=None):
         tensor = one(tensors)
         if tensor.layout is not _STRIDED:
@@ -48,7 +48,7 @@ class Collectives:
         finally:
             self._free(op)
 
-    @collective("all_reduce_coalesced")
+    @collective("all_reduce_coalesced", inputs=0)
     def allreduce_coalesced(self, tensors, opts=None):
         plain = [elements.reducible(tensor) for tensor in tensors]
         memories = [elements.to_write(tensor, filled=True) for tensor in plain]
@@ -63,7 +63,7 @@ class Collectives:
             for op in operations.values():
                 self._free(op)
 
-    @collective("broadcast")
+    @collective("broadcast", inputs=0)
     def broadcast(self, tensors, opts=None):
         tensor, root = one(tensors), 0 if opts is None else opts.rootRank
         memory = elements.to_read(tensor) if root == self._rank else elements.to_write(tensor)
@@ -73,7 +73,7 @@ class Collectives:
         call = self._call(BROADCAST, address, address, memory.numel() * each, dtype, opts, 0, root)
         return self._run("broadcast", opts, [call], (memory, tensor), finish, [tensor])
 
-    @collective("reduce")
+    @collective("reduce", inputs=0)
     def reduce(self, tensors, opts):
         tensor, root = one(tensors), opts.rootRank
         plain = elements.reducible(tensor)

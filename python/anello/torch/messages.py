@@ -24,7 +24,7 @@ class Messages:
     def recv(self, tensors, source, tag=0):
         return self._receive(one(tensors), source, tag, f"recv from rank {source}")
 
-    @message("recv_anysource")
+    @message("recvAnySource")
     def recv_anysource(self, tensors, tag=0):
         return self._receive(one(tensors), ANY_SOURCE, tag, "recv from any rank")
 

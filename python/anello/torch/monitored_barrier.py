@@ -1,4 +1,4 @@
-"""torch.distributed.monitored_barrier: a barrier that says who did not come.
+"""torch.distributed.monitored_barrier: a barrier that says who did not come, in the words of gloo's, for which programs look.
 
 That function refuses every backend by name that is not gloo, so it is replaced by one that knows ours as well, in processes
 that make such a group. Who has imported the old one by its name before that keeps it.
@@ -66,15 +66,19 @@ def run(group, timeout, wait_all_ranks, here_i_am, go_on):
 def _lead(meeting, wait_all_ranks):
     group = meeting.group
     awaited = {peer: meeting.start(RECV, peer, meeting.here_i_am) for peer in range(1, group._size)}
-    missing = []
+    missing, in_time = [], True
     for peer, operation in awaited.items():
+        in_time = in_time and time.monotonic() < meeting.end
         if not meeting.came(operation):
             missing.append(peer)
             if not wait_all_ranks:
                 break
     if missing:
-        who = ("ranks " if len(missing) > 1 else "rank ") + ", ".join(map(str, missing))
-        text = f"{group._doing('monitored_barrier')}: {who} did not come within {meeting.seconds} s"
+        who = ("Ranks " if len(missing) > 1 else "Rank ") + ", ".join(map(str, missing))
+        text = f"{who} failed to pass monitoredBarrier in {meeting.seconds} s"
+        if not in_time and not wait_all_ranks:
+            text = f"Rank 0 timed out in monitoredBarrier after {meeting.seconds} s, and then did not wait for rank {missing[0]}"
+        text = f"{group._doing('monitored_barrier')}: {text}"
         group._told = True
         group._library.anello_comm_abort(group._comm, text.encode())
         for operation in awaited.values():
@@ -87,8 +91,13 @@ def _lead(meeting, wait_all_ranks):
 
 def _follow(meeting):
     group = meeting.group
-    answer = meeting.start(RECV, 0, meeting.go_on)
-    meeting.came(meeting.start(SEND, 0, meeting.here_i_am))
-    if not meeting.came(answer, grace=1):  # rank 0 knows who is missing, and says so when its time is over
-        raise AnelloError(f"{group._doing('monitored_barrier')}: rank 0 did not let this rank go on within {meeting.seconds} s",
-                          rank=0)
+    came = (f"Rank {group._rank} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
+            f"rank 0")
+    try:
+        answer = meeting.start(RECV, 0, meeting.go_on)
+        meeting.came(meeting.start(SEND, 0, meeting.here_i_am))
+        if meeting.came(answer, grace=1):  # rank 0 knows who is missing, and says so when its time is over
+            return
+    except AnelloError as error:
+        raise AnelloError(f"{came}: {error.text}", error.code, error.name, error.rank, error.lost) from None
+    raise AnelloError(f"{came}: it did not let this rank go on within {meeting.seconds} s", rank=0)

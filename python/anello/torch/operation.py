@@ -31,16 +31,16 @@ THE_THREAD = object()  # the owner of what was handed to the completion thread
 class Operation:
     """group: the ProcessGroup. requests: of the library, in the order in which they are waited for. held: whatever must stay in
     memory. finish: called once when all has arrived, puts results where they belong. results: the tensors of the outcome.
-    what: the operation in words. lane: see completions.py; None: the group's."""
+    what: the operation in words. lane: see completions.py; None: the group's. event: of profiling.py, where it is profiled."""
 
     __slots__ = ("group", "requests", "at", "held", "finish", "results", "what", "lane", "owner", "done", "error", "_event",
-                 "bases", "source", "expected")
+                 "bases", "source", "expected", "event")
 
     def __init__(self, group, requests, held, finish, results, what, lane=None):
         self.group, self.requests, self.at = group, requests, 0
         self.held, self.finish, self.results, self.what = held, finish, results, what
         self.lane = group._comm if lane is None else lane
-        self.owner = self.error = self._event = self.source = self.expected = None
+        self.owner = self.error = self._event = self.source = self.expected = self.event = None
         self.done = False
         self.bases = []  # futures to be resolved when this is done
 
@@ -147,6 +147,8 @@ class Operation:
             except Exception as error:
                 self.error = error
         self.held = self.finish = None
+        if self.event is not None:
+            self.event.end()
         with _deciding:
             self.done = True
             event, bases = self._event, self.bases

@@ -16,8 +16,10 @@ class Parts:
 
     @collective("all_gather_coalesced")
     def allgather_coalesced(self, outputs, inputs, opts=None):
-        # A list of outputs for each input, each with a tensor for each rank.
-        return self._gather_lists("all_gather_coalesced", outputs, inputs, opts)
+        # Unlike allgather's, an inner list is what one rank has given.
+        if len(outputs) != self._size:
+            raise ValueError(f"{len(outputs)} lists of tensors for {self._size} ranks")
+        return self._gather_lists("all_gather_coalesced", list(zip(*outputs, strict=True)), inputs, opts)
 
     def _gather_lists(self, what, outputs, inputs, opts):
         calls, held, wholes = [], [], []

@@ -8,9 +8,9 @@ import torch
 from torch.distributed import ReduceOp
 
 from anello import datatypes
-from anello.errors import ARGUMENT, TRUNCATE, TYPE, AnelloError
+from anello.errors import ARGUMENT, TIMEOUT, TRUNCATE, TYPE, AnelloError
 from anello.library import Call
-from anello.torch import elements
+from anello.torch import elements, profiling
 from anello.torch.operation import Operation
 from anello.torch.work import COMPLETED, Work, Works
 
@@ -22,17 +22,16 @@ _SUM = ReduceOp.SUM
 _profiled = torch.autograd._profiler_enabled
 
 
-def collective(name):
-    """A method that is a collective: torch.profiler shows it by this name, and where it raises before it has called the
-    library, the other ranks learn of that instead of waiting."""
+def collective(name, inputs=1):
+    """A method that is a collective: torch.profiler shows it by this name, with its argument at `inputs`, and where it raises
+    before it has called the library, the other ranks learn of that instead of waiting."""
 
     def decorate(function):
         @functools.wraps(function)
         def method(self, *arguments, **named):
             try:
                 if _profiled():
-                    with torch._C._profiler._RecordFunctionFast(f"anello:{name}", list(_tensors(arguments))):
-                        return function(self, *arguments, **named)
+                    return _shown(name, arguments[inputs:inputs + 1], function, self, *arguments, **named)
                 return function(self, *arguments, **named)
             except AnelloError:
                 raise
@@ -53,8 +52,7 @@ def message(name):
         @functools.wraps(function)
         def method(self, *arguments, **named):
             if _profiled():
-                with torch._C._profiler._RecordFunctionFast(f"anello:{name}", list(_tensors(arguments))):
-                    return function(self, *arguments, **named)
+                return _shown(name, arguments[:1], function, self, *arguments, **named)
             return function(self, *arguments, **named)
 
         return method
@@ -62,12 +60,18 @@ def message(name):
     return decorate
 
 
-def _tensors(arguments):
-    for argument in arguments:
-        if isinstance(argument, torch.Tensor):
-            yield argument
-        elif isinstance(argument, (list, tuple)):
-            yield from _tensors(argument)
+def _shown(name, inputs, function, *arguments, **named):
+    event = profiling.Event(f"anello:{name}", inputs)
+    try:
+        work = function(*arguments, **named)
+    except BaseException:
+        event.end()
+        raise
+    if isinstance(work, Work) and not work._operation.done:
+        work._operation.event = event  # nobody else has the operation yet
+    else:
+        event.end()
+    return work
 
 
 class Posting:
@@ -91,7 +95,8 @@ class Posting:
     def _error(self, code, what):
         if code not in (ARGUMENT, TYPE, TRUNCATE):  # all others are final
             self._told = True
-        return self._communicator.error(code, self._doing(what))
+        # Programs look for these words, which are gloo's.
+        return self._communicator.error(code, self._doing(what) + (": Timed out while waiting" if code == TIMEOUT else ""))
 
     def _call(self, kind, send, receive, count, dtype, opts=None, op=0, peer=0, counts=_NO_COUNTS):
         return Call(_CALL_BYTES, kind, dtype, op, peer, 0, send, receive, count, self._timeout(opts), *counts, None, None)

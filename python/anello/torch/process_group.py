@@ -14,7 +14,8 @@ import torch
 from torch import distributed as dist
 
 from anello.errors import ABORTED, PEER_LOST, AnelloError
-from anello.torch import collectives, completions, meeting, messages, monitored_barrier, parts, posting, unseen, work
+from anello.torch import (collectives, completions, meeting, messages, monitored_barrier, parts, posting, profiling, unseen,
+                          work)
 from anello.torch.collectives import Collectives
 from anello.torch.messages import Messages
 from anello.torch.parts import Parts
@@ -146,5 +147,5 @@ def _forget():
 os.register_at_fork(after_in_child=_forget)
 
 for _owner in (ProcessGroup, Collectives, Parts, Messages, Posting, work.Work, work.Works, work.CompletedWork, posting,
-               collectives, parts, messages, monitored_barrier):
+               collectives, parts, messages, monitored_barrier, profiling, profiling.Event):
     unseen.skip(_owner)

@@ -1,0 +1,60 @@
+"""Operations as torch.profiler shows them: from the call to their completion, with the shapes of their inputs, and marked as
+asynchronous, as PyTorch's own backends' are, so that the time is not counted as computation of the calling thread.
+
+What makes an event asynchronous is that another thread ends it.
+"""
+
+import concurrent.futures
+import os
+import threading
+
+import torch
+
+_elsewhere = None
+SOON = 10  # seconds; the other thread has nothing else to do
+
+
+class Event:
+    """Begins with its making."""
+
+    def __init__(self, name, inputs):
+        self._thread = threading.get_ident()
+        self._over = torch.futures.Future()
+        begun = torch.autograd._record_function_with_args_enter(name, *_tensors(inputs))
+        with torch._C.DisableTorchFunctionSubclass():
+            torch.ops.profiler._call_end_callbacks_on_jit_fut._RecordFunction(begun, self._over)
+
+    def end(self):
+        """When this returns, the profiler has it: a program may stop profiling as soon as it has waited."""
+        if threading.get_ident() != self._thread:
+            self._over.set_result(None)
+            return
+        try:
+            ended = _other_thread().submit(self._over.set_result, None)
+        except RuntimeError:  # the interpreter ends and starts no thread: the event is not marked
+            self._over.set_result(None)
+            return
+        concurrent.futures.wait([ended], SOON)
+
+
+def _other_thread():
+    global _elsewhere
+    if _elsewhere is None:
+        _elsewhere = concurrent.futures.ThreadPoolExecutor(1, "anello-profiling")
+    return _elsewhere
+
+
+def _tensors(arguments):
+    for argument in arguments:
+        if isinstance(argument, torch.Tensor):
+            yield argument
+        elif isinstance(argument, (list, tuple)):
+            yield from _tensors(argument)
+
+
+def _forget():  # in a forked child the thread is the parent's
+    global _elsewhere
+    _elsewhere = None
+
+
+os.register_at_fork(after_in_child=_forget)
