@@ -109,7 +109,7 @@ install_packages() {
 # A Python with PyTorch in build/torch-venv, for the tests that need one; they say what they lack where it cannot be had.
 torch_environment() {
   local place=$repository/build/torch-venv
-  if [ -n "${ANELLO_TEST_PYTHON:-}" ] || [ -x "$repository/build/peers/torch/bin/python" ]; then return; fi
+  if [ -n "${ANELLO_TEST_PYTHON:-}" ]; then return; fi
   if "$place/bin/python" -W ignore -c 'import torch, numpy, expecttest' 2>/dev/null; then return; fi
   heading "Installing PyTorch 2.13 for the CPU in build/torch-venv (1 GB; once)"
   # PyPI's own wheel wants CUDA's libraries; the rest comes from PyPI.

@@ -203,8 +203,8 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
   if (in_forked_child()) throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello");
   watch_forks();
   check_environment();
-  const Launch launch =
-      read_launch([](const char* name) { return secure_getenv(name); }, config.rank, config.world_size);
+  const Launch launch = read_launch([](const char* name) { return secure_getenv(name); }, config.rank, config.world_size,
+                                    config.unique_id == nullptr && config.store == nullptr);
   Wish wish;
   wish.rank = launch.rank;
   wish.size = launch.size;

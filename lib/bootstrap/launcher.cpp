@@ -55,7 +55,7 @@ pid_t server_behind(int descriptor) {
 
 }  // namespace
 
-Launch read_launch(const Lookup& lookup, int rank, int size) {
+Launch read_launch(const Lookup& lookup, int rank, int size, bool address) {
   Launch launch;
   const Names* found = nullptr;
   for (const Names& names : kLaunchers) {
@@ -82,7 +82,7 @@ Launch read_launch(const Lookup& lookup, int rank, int size) {
   if (launch.size > kMaxRanks || launch.rank >= launch.size) {
     throw Error(ANELLO_ERR_ARGUMENT, text("rank ", launch.rank, " does not exist in a world of ", launch.size));
   }
-  if (const char* const host = value_of(lookup, "MASTER_ADDR")) {
+  if (const char* const host = address ? value_of(lookup, "MASTER_ADDR") : nullptr) {
     launch.master_host = host;
     if (value_of(lookup, "MASTER_PORT") == nullptr) {
       throw Error(ANELLO_ERR_ARGUMENT, "MASTER_ADDR is set and MASTER_PORT is not");

@@ -20,7 +20,8 @@ struct Launch {
 
 using Lookup = std::function<const char*(const char* name)>;  // nullptr: not set
 
-// rank, size: what the caller says, -1 for the environment's. Throws Error: ANELLO_ERR_ARGUMENT.
-Launch read_launch(const Lookup& lookup, int rank, int size);
+// rank, size: what the caller says, -1 for the environment's. address: whether ranks may meet at MASTER_ADDR, which is not
+// looked at else. Throws Error: ANELLO_ERR_ARGUMENT.
+Launch read_launch(const Lookup& lookup, int rank, int size, bool address = true);
 
 }  // namespace anello::bootstrap

@@ -17,7 +17,7 @@ try:
     HAS_NUMPY = True
 except ImportError:
     HAS_NUMPY = False
-needs_numpy = unittest.skipUnless(HAS_NUMPY, "PyTorch pickles objects through numpy, which this Python lacks")
+needs_numpy = unittest.skipUnless(HAS_NUMPY, "PyTorch needs numpy for this, which this Python lacks")
 
 
 _times_left = 0

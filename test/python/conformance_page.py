@@ -24,7 +24,6 @@ exit codes. What the harness changes, for both backends alike:
 - Cases of a group of ranks 1 and 2, which the suite skips on fewer than 8 ranks, run on 4.
 - A rank is forked off a process that has imported torch instead of importing it anew, which takes longer than most cases.
 - The exit codes of all ranks are looked at, not rank 0's alone, and a case has {seconds} s.
-- `MASTER_PORT` is set: libanello refuses `MASTER_ADDR`, which the suite sets, without it, even where ranks meet over a file.
 """
 ALL_PASS = "No case that ran failed over `anello`, and none passes over `gloo` on as many ranks that does not over `anello`.\n"
 

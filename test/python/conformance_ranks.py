@@ -17,9 +17,8 @@ import unittest
 
 BACKEND, RANKS, SECONDS, RESULTS = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 
-# Read while the suite is imported, and by its decorators, for which every backend is gloo. The suite sets MASTER_ADDR alone, which
-# libanello refuses even where ranks meet over a file; no rank uses the port.
-os.environ.update(BACKEND="gloo", WORLD_SIZE=str(RANKS), INIT_METHOD="file://", MASTER_PORT="29500",
+# Read while the suite is imported, and by its decorators, for which every backend is gloo.
+os.environ.update(BACKEND="gloo", WORLD_SIZE=str(RANKS), INIT_METHOD="file://",
                   DISTRIBUTED_TESTS_DEFAULT_TIMEOUT=str(SECONDS))
 
 import torch

@@ -9,7 +9,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 from torch.distributed.algorithms.join import Join
 from torch.nn.parallel import DistributedDataParallel
 
-from case import Ranks, main
+from case import Ranks, main, needs_numpy
 
 ROWS = 6
 
@@ -164,6 +164,7 @@ class Modes(Ranks):
 
         self.both(hook=(None, bf16_compress_hook), tolerance=5e-2)
 
+    @needs_numpy
     def test_power_sgd_with_several_buckets(self):
         state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=2, min_compression_rate=0.5)
         torch.manual_seed(5)
