@@ -5,5 +5,5 @@ import pathlib
 import sys
 
 page, program = (pathlib.Path(name).read_text() for name in sys.argv[1:])
-if f"```c\n{program}```\n" not in page:
+if f"```c\n{program}```\n" not in page and f"```python\n{program}```\n" not in page:
     sys.exit(f"{sys.argv[1]} does not show the program as it is: copy it over")

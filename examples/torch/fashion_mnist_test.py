@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each way to start the trainer reaches one process's accuracy at the same global batch, and ranks end bit-equal."""
+"""The example of docs/pytorch.md; and each way to start the trainer reaches one process's accuracy at the same global batch, and ranks end bit-equal."""
 
 import json
 import pathlib
@@ -18,6 +18,19 @@ if not (DATA / "train-images-idx3-ubyte.gz").exists():
     print(f"{DATA} has no images; install dataset-fashion-mnist")
     sys.exit(77)
 TRAINER = REPOSITORY / "examples/torch/fashion_mnist.py"
+
+
+class Page(unittest.TestCase):
+    def test_the_first_example_prints_what_the_page_says(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            done = subprocess.run([LAUNCHER, "-np", "2", PYTHON, "-W", "ignore", REPOSITORY / "examples/torch/allreduce.py"],
+                                  env=interpreter.environment(REPOSITORY, LIBRARY, scratch), capture_output=True, text=True, timeout=100,
+                                  check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        page = (REPOSITORY / "docs/pytorch.md").read_text()
+        shown = [line.strip() for line in page.split("\n") if line.startswith("    rank ")]
+        self.assertEqual(len(shown), 4)
+        self.assertEqual(sorted(done.stdout.splitlines()), sorted(shown))
 
 
 class Trainer(unittest.TestCase):
