@@ -69,10 +69,8 @@ class OwnModes(Ranks):
         net[1].running_mean.fill_(self.rank + 1.0)
         model(torch.ones(4, 3)).sum().backward()
         self.same(net[1].num_batches_tracked, torch.tensor(1))
-        gathered = [None] * self.size
         means = torch.zeros(self.size, 5)
         dist.all_gather_into_tensor(means, net[1].running_mean)
-        del gathered
         for rank in range(1, self.size):
             self.same(means[rank], means[0])
 
