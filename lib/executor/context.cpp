@@ -10,6 +10,7 @@
 #include "executor/run.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -59,11 +60,30 @@ Context::~Context() {
       return std::all_of(open_routes_.begin(), open_routes_.end(), [](Route* route) { return route->drained(); });
     };
     while (!all_drained() && !limit.passed()) sched_yield();
+    see_off();
     drop_all(strays_);
   }
   routes_.clear();  // before the job: endpoints look at the arena
   groups_.clear();
   for (EarlyFrame* frame : free_frames_) delete frame;
+}
+
+// Until the peers' systems have what this one holds for them, as long as they go on taking it.
+void Context::see_off() {
+  const auto on_the_way = [this] {
+    return std::accumulate(open_routes_.begin(), open_routes_.end(), std::size_t{0},
+                           [](std::size_t sum, const Route* route) { return sum + route->endpoint()->on_the_way(); });
+  };
+  constexpr int kPatienceMs = 2000;
+  Deadline limit = Deadline::in_ms(kPatienceMs);
+  std::size_t before = on_the_way();
+  while (before > 0 && !limit.passed()) {
+    const timespec nap{0, 500'000};
+    nanosleep(&nap, nullptr);
+    const std::size_t now = on_the_way();
+    if (now != before) limit = Deadline::in_ms(kPatienceMs);
+    before = now;
+  }
 }
 
 std::unique_lock<std::mutex> Context::lock() {

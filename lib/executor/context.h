@@ -138,6 +138,7 @@ class Context {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
+  void see_off();
   bool progress();
   void hear_sockets();
   bool handle_events();

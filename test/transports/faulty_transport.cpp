@@ -45,6 +45,7 @@ class FaultyEndpoint final : public Endpoint {
     if (held_ && push(header_, spare_.data())) held_ = false;
     return !held_ && (!inner_ || inner_->flush());
   }
+  std::size_t on_the_way() const override { return inner_ ? inner_->on_the_way() : 0; }
 
   const FrameHeader* incoming() override {
     if (failed() || stalled()) return nullptr;

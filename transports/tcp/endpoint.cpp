@@ -4,6 +4,10 @@
 
 #include <cstring>
 
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 namespace anello::transport {
@@ -48,6 +52,19 @@ bool TcpEndpoint::flush() {
   if (out_.write(header_, payload_)) held_ = false;
   check_out();
   return !held_;
+}
+
+// A socket that is closed while the peer still sends (it returns credit) is reset, and with it goes what the peer's system has
+// not acknowledged.
+std::size_t TcpEndpoint::on_the_way() const {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  int bytes = 0;
+  if (failure_ || ::getsockopt(fd_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_state == TCP_CLOSE ||
+      ::ioctl(fd_.get(), SIOCOUTQ, &bytes) != 0) {
+    return 0;
+  }
+  return static_cast<std::size_t>(bytes);
 }
 
 // A connection that takes nothing more may still have something to give, which must be delivered first.

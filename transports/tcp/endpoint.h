@@ -16,6 +16,7 @@ class TcpEndpoint final : public Endpoint {
   bool mid_frame() const override { return !held_ && out_.mid_frame(); }
   void detach() override;
   bool flush() override;
+  std::size_t on_the_way() const override;
 
   const FrameHeader* incoming() override;
   std::size_t remaining() const override { return in_.remaining(); }
