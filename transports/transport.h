@@ -66,6 +66,8 @@ class Endpoint {
   // 16 bytes or is empty, so whole elements always come through.
   virtual std::span<const std::byte> view() = 0;
   virtual void consume(std::size_t bytes) = 0;
+  // Bytes of the rest that receive would copy now. May say less than that.
+  virtual std::size_t arrived() { return view().size(); }
 
   // -- State ---------------------------------------------------------------------------------------------------
   // Set once, by any of the above, when the lane is broken (after that they do nothing): ANELLO_ERR_PEER_LOST when

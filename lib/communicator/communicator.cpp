@@ -450,9 +450,37 @@ bool Communicator::repeat(const anello_call_t& call, Error* error, std::int64_t*
   return true;
 }
 
+// A blocking send or receive, from start to end under one hold of the lock where it is small and simple. As enter().
+bool Communicator::pass(const anello_call_t& call, anello_status_t* status, Operation** under_way) {
+  *under_way = nullptr;
+  if (call.peer < 0) return false;
+  const auto held = context_->try_lock();
+  if (!held) return false;
+  const std::size_t bytes = call.count * dtype_bytes(call.dtype);
+  if (call.kind == ANELLO_RECV) return context_->receive_now(*group_, call, bytes, status);
+  if (call.kind != ANELLO_SEND) return false;
+  const executor::Context::Sent sent = context_->send_now(*group_, call, bytes);
+  if (sent != executor::Context::Sent::in_part) return sent == executor::Context::Sent::complete;
+  Operation* operation = nullptr;
+  try {
+    operation = context_->acquire_locked(*group_);
+    control::CallRecord record;
+    prepare(*operation, call, record);
+  } catch (...) {
+    if (operation != nullptr) context_->release_locked(operation);
+    const int world = context_->rank();
+    context_->fail(*group_, Error(ANELLO_ERR_RESOURCE,
+                                  text("no memory for the rest of a message on ", context_->job().describe(world)), world), true);
+    throw;
+  }
+  context_->go_on_sending(*operation);
+  *under_way = operation;
+  return false;
+}
+
 Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind, std::int64_t* sequence) {
   Operation* operation = nullptr;
-  if (enter(call, record_kind, &operation)) return {};
+  if (is_message(call.kind) ? pass(call, status, &operation) : enter(call, record_kind, &operation)) return {};
   if (operation == nullptr) operation = start(call, record_kind);
   return wait_for(operation, status, sequence);
 }

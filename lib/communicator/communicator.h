@@ -100,6 +100,7 @@ class Communicator {
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool enter(const anello_call_t& call, int record_kind, executor::Operation** under_way);
   bool enter_last(executor::Operation** under_way);
+  bool pass(const anello_call_t& call, anello_status_t* status, executor::Operation** under_way);
   void give_back(executor::Operation* operation);
   Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
   bool is_last(const anello_call_t& call) const;

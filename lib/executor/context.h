@@ -57,6 +57,13 @@ class Context {
   Entered walk_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // Any other blocking collective, or one of these that has not begun: enters it.
   Entered enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
+  // The short way of blocking messages (short_messages.cpp), under the lock that the caller holds. bytes: of call.
+  // in_part: some of it has gone; go_on_sending takes the operation for the rest.
+  using Sent = Route::Sent;
+  Sent send_now(Group& group, const anello_call_t& call, std::size_t bytes);
+  void go_on_sending(Operation& operation);
+  // True: it was there, or came at once, and is in its buffer. Else nothing has happened.
+  bool receive_now(Group& group, const anello_call_t& call, std::size_t bytes, anello_status_t* status);
   // The lock if nobody has it and nobody drives; else empty.
   std::unique_lock<std::mutex> try_lock();
   Operation* acquire_locked(Group& group);
@@ -184,6 +191,9 @@ class Context {
   bool has_mapped_staging(const Operation& operation);
   void staging_settled(Operation& operation, bool everywhere);
 
+  bool undisturbed(const Group& group) const;
+  bool took_now(Flow& flow, const SmallReceive& taken, anello_dtype_t dtype, anello_status_t* status);
+
   template <class Done>
   void wait_until(Lock& lock, Done&& done, Operation* watched);
   template <class Done>
@@ -226,6 +236,7 @@ class Context {
   const int rank_;
   WaitBudget budget_;
   YieldCost yield_cost_;
+  Patience patience_;
   std::vector<Carrier> carriers_;
 
   std::mutex mutex_;
@@ -238,6 +249,7 @@ class Context {
   bool says_it_sleeps_ = false;     // peers have been asked to wake this rank
   bool looks_soon_ = false;         // the timer is set
   bool closing_ = false;
+  bool spun_ = false;               // the short way has just waited in vain, and who drives next need not
   std::int64_t next_tick_ns_ = 0;
 
   UniqueFd epoll_;

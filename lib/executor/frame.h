@@ -2,12 +2,18 @@
 // What the executor puts into a transport's frame header.
 #include "transports/transport.h"
 
+#include <anello/anello.h>
+
 #include <cstdint>
 
 namespace anello::executor {
 
 // Tags of Anello's own messages between ranks of a communicator; the caller's are below, and ANELLO_ANY_TAG means those.
 inline constexpr int kInternalTags = 1 << 30;
+// Whether who waits for messages of one tag, or of any, takes one of that tag.
+inline bool is_tag_for(int wanted, int tag) {
+  return wanted == tag || (wanted == ANELLO_ANY_TAG && (tag & kInternalTags) == 0);
+}
 
 enum class FrameKind : std::uint16_t {
   step = 1,     // a piece of a schedule step's message; sequence and digest name the operation

@@ -41,8 +41,13 @@ struct Flow {
   Flow* next = nullptr;
 
   bool owes_much() const { return owed >= kCredit / 4 || small_owed >= kSmallCredit / 4; }
-  // All that is owed, as the argument of a header.
-  std::uint64_t give_back() { return std::exchange(owed, 0) | std::uint64_t{std::exchange(small_owed, 0)} << 32; }
+  // All that is owed, as the argument of a header; give_back: it is on its way.
+  std::uint64_t owes() const { return owed | std::uint64_t{small_owed} << 32; }
+  std::uint64_t give_back() {
+    const std::uint64_t argument = owes();
+    owed = small_owed = 0;
+    return argument;
+  }
   // False where the peer gives back what it never had.
   bool take_back(std::uint64_t argument) {
     const std::size_t back = argument & 0xffffffffu, small_back = argument >> 32;

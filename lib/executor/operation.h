@@ -182,8 +182,7 @@ struct Operation {
 
   // Of a receive or probe: whether it is for such a message.
   bool matches(int source, int of_tag) const {
-    return (peer == ANELLO_ANY_SOURCE || peer == source) &&
-           (tag == of_tag || (tag == ANELLO_ANY_TAG && (of_tag & kInternalTags) == 0));
+    return (peer == ANELLO_ANY_SOURCE || peer == source) && is_tag_for(tag, of_tag);
   }
 
   // into[i] = left[i] op right[i]

@@ -13,9 +13,6 @@
 
 namespace anello::executor {
 
-// What looking at a socket costs, in turns of a wait.
-constexpr int kSocketTurns = 10;
-
 // Marks the routes whose sockets have something to give.
 void Context::hear_sockets() {
   epoll_event events[64];
@@ -203,7 +200,7 @@ template <class Done>
 void Context::drive(Lock& held, Done&& done, Operation* watched) {
   const kernels::DefaultFloats floats;
   stay_awake();
-  Waiting waiting(budget_);
+  Waiting waiting(budget_, std::exchange(spun_, false));
   int yields = 0;
   bool first_doze = true;
   while (true) {

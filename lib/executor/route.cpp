@@ -43,8 +43,15 @@ bool Route::drained() {
   return endpoint_->failure() != nullptr || (!has_work() && endpoint_->flush());
 }
 
+// To ask an endpoint again is to have done with an empty frame. One whose rest does not come any more is none.
+const FrameHeader* Route::incoming() {
+  const bool cut_off = endpoint_->failure() != nullptr && endpoint_->remaining() > 0;
+  if (incoming_ == nullptr || cut_off) incoming_ = endpoint_->incoming();
+  return incoming_;
+}
+
 bool Route::has_arrivals() {
-  return endpoint_->incoming() != nullptr && (endpoint_->remaining() == 0 || !endpoint_->view().empty());
+  return incoming() != nullptr && (endpoint_->remaining() == 0 || !endpoint_->view().empty());
 }
 
 void Route::break_off() {
@@ -74,7 +81,7 @@ bool Route::push() {
     sent();
     if (state_ != State::open) return true;
   }
-  if (endpoint_->failure() != nullptr && endpoint_->incoming() == nullptr) break_off();
+  if (endpoint_->failure() != nullptr && incoming() == nullptr) break_off();
   return moved;
 }
 
@@ -115,6 +122,35 @@ bool Route::fill_note(Flow& flow) {
   return true;
 }
 
+namespace {
+
+// Of a message that goes as it is.
+FrameHeader eager_header(const Group& group, std::size_t bytes, int tag, std::uint16_t dtype) {
+  FrameHeader header = header_of(FrameKind::eager, group);
+  header.bytes = static_cast<std::uint32_t>(bytes);
+  header.tag = static_cast<std::uint32_t>(tag);
+  header.flags = dtype;
+  return header;
+}
+
+}  // namespace
+
+Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
+  if (state_ != State::open) return Sent::not_begun;
+  if (has_work()) push();
+  const std::size_t cost = message.bytes + kFrameCost;
+  if (has_work() || flow.small_credit < cost || !endpoint_->flush()) return Sent::not_begun;
+  FrameHeader header = eager_header(*flow.group, message.bytes, message.tag, message.dtype);
+  header.argument = flow.owes();
+  const bool all = endpoint_->send(header, message.payload);
+  if (!all && !endpoint_->mid_frame()) return Sent::not_begun;
+  flow.give_back();
+  flow.small_credit -= cost;
+  if (all) return Sent::complete;
+  leaving_ = {Leaving::Kind::eager, header, message.payload, &flow, nullptr, nullptr};
+  return Sent::in_part;
+}
+
 // Messages of send keep their order because only the first one that has not been told of may go: small ones as they
 // are while there is credit, all others as an announcement.
 bool Route::fill_announcement(Flow& flow) {
@@ -124,8 +160,7 @@ bool Route::fill_announcement(Flow& flow) {
   FrameHeader& header = leaving_.header;
   const std::size_t cost = operation->bytes + kFrameCost;
   if (operation->bytes <= kEagerBytes && flow.small_credit >= cost) {
-    header = header_of(FrameKind::eager, *flow.group);
-    header.bytes = static_cast<std::uint32_t>(operation->bytes);
+    header = eager_header(*flow.group, operation->bytes, operation->tag, short_dtype(operation->dtype));
     header.argument = flow.give_back();
     leaving_.kind = Leaving::Kind::eager;
     leaving_.payload = operation->input;
@@ -133,11 +168,11 @@ bool Route::fill_announcement(Flow& flow) {
   } else {
     header = header_of(FrameKind::announce, *flow.group);
     header.argument = operation->bytes;
+    header.tag = static_cast<std::uint32_t>(operation->tag);
+    header.flags = short_dtype(operation->dtype);
     leaving_.kind = Leaving::Kind::announce;
   }
   header.sequence = operation->number;
-  header.tag = static_cast<std::uint32_t>(operation->tag);
-  header.flags = short_dtype(operation->dtype);
   return true;
 }
 
@@ -242,21 +277,40 @@ bool Route::pull() {
   constexpr int kMost = 64;
   int frames = 0;
   for (; frames < kMost; ++frames) {
-    const FrameHeader* incoming = endpoint_->incoming();
-    if (incoming == nullptr) {
+    const FrameHeader* const at = incoming();
+    if (at == nullptr) {
       if (endpoint_->failure() != nullptr) break_off();
       break;
     }
-    const FrameHeader header = *incoming;
+    const FrameHeader header = *at;
     if (arriving_.mode == Arriving::Mode::none) classify(header);
     moved |= consume();
     if (endpoint_->remaining() > 0) break;
     moved = true;
+    incoming_ = nullptr;
     arrived(header);
     if (state_ != State::open) break;
   }
   heard = frames == kMost;
   return moved;
+}
+
+Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
+  if (state_ != State::open || arriving_.mode != Arriving::Mode::none) return Arrived::something_else;
+  const FrameHeader* const header = incoming();
+  if (header == nullptr) return endpoint_->failure() != nullptr ? Arrived::something_else : Arrived::nothing;
+  if (header->kind != static_cast<std::uint16_t>(FrameKind::eager) || header->communicator != flow.group->id) {
+    return Arrived::something_else;
+  }
+  const std::size_t bytes = header->bytes;
+  if ((bytes > 0 && endpoint_->arrived() < bytes) || !wanted.takes(static_cast<int>(header->tag), header->flags, bytes) ||
+      !flow.take_back(header->argument)) {
+    return Arrived::something_else;
+  }
+  if (bytes > 0) endpoint_->receive(wanted.into, bytes);
+  incoming_ = nullptr;
+  heard = true;  // more may have been read with it
+  return Arrived::message;
 }
 
 // Decides, once a frame, where its payload goes.

@@ -2,6 +2,7 @@
 // The way to one rank: its endpoint once there is one, the flows that have something to send, the frame that is leaving
 // and the frame that is arriving. Shared by all communicators that both ranks are in. Guarded by the context's lock.
 #include "executor/group.h"
+#include "executor/small_message.h"
 #include "transports/transport.h"
 
 #include <cstdint>
@@ -27,6 +28,8 @@ class Route {
   transport::Endpoint* endpoint() const { return endpoint_.get(); }
   std::int64_t broken_since_ns() const { return broken_since_ns_; }
 
+  enum class Sent { not_begun, in_part, complete };
+
   std::uint32_t interest = 0;  // what the context's epoll waits for on the endpoint's descriptor
   bool heard = false;          // epoll has reported it, or the last look left something that epoll does not know of: worth a look
 
@@ -44,6 +47,14 @@ class Route {
   // Sends what can be sent, takes what has come. True when something moved.
   bool push();
   bool pull();
+
+  // The short way of messages (short_messages.cpp): sends one at once, if it is the only thing to send. in_part: some of it has
+  // gone, and its operation must be given for the rest.
+  Sent send_small(Flow& flow, const SmallMessage& message);
+  void go_on_sending(Operation& operation) { leaving_.operation = &operation; }
+  // Takes one if it is what has come next, all of it.
+  enum class Arrived { nothing, message, something_else };
+  Arrived take_small(Flow& flow, SmallReceive& wanted);
 
   // The group has failed or goes away: nothing of it is sent any more and no memory of its operations is touched.
   void forget(Group& group);
@@ -75,6 +86,7 @@ class Route {
   bool fill_step(Flow& flow);
   void sent();
 
+  const transport::FrameHeader* incoming();
   void classify(const transport::FrameHeader& header);
   bool consume();
   std::size_t combine(RunLane& lane, std::size_t left);
@@ -89,6 +101,7 @@ class Route {
   Fifo<Flow, &Flow::next> flows_;
   Leaving leaving_;
   Arriving arriving_;
+  const transport::FrameHeader* incoming_ = nullptr;  // the endpoint has told of it, and it is not handled
   std::vector<std::byte> torn_;  // the beginning of an element whose rest is still to come
   std::int64_t broken_since_ns_ = 0;
 };

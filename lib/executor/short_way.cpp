@@ -15,7 +15,8 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
   number(operation, record, digest);
   group.board.publish(operation.at(step.from), bytes, operation.digest, operation.sequence, lines_needed(group, operation));
   group.ledger.note(record);  // while the line is on its way
-  for (int turn = 0; turn <= budget_.spins; ++turn) {
+  int turn = 0;
+  for (; turn <= budget_.spins; ++turn) {
     const Board::Seen seen = group.board.look(operation.digest);
     if (seen == Board::Seen::complete) {
       const kernels::DefaultFloats floats;
@@ -28,6 +29,7 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
     // Also in the first turns: a line that is asked for without a break takes longer to come.
     pause_processor();
   }
+  spun_ = turn > budget_.spins;
   operation.published = true;
   ++unfinished_;
   queue(operation);
@@ -104,12 +106,13 @@ bool Context::lines_come(const Operation& operation) {
     if (seen != Board::Seen::waiting) return seen == Board::Seen::complete;
     pause_processor();
   }
+  spun_ = true;
   return false;
 }
 
 // What became of an operation that went on the common way.
 Context::Entered Context::entered(Operation& operation) {
-  for (int turn = 0; turn <= budget_.spins && operation.board_use != BoardUse::none; ++turn) {
+  for (int turn = 0; turn <= budget_.spins && operation.board_use != BoardUse::none && !spun_; ++turn) {
     pause_processor();
     poll_board(*operation.group);
   }

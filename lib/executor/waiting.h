@@ -56,11 +56,43 @@ class YieldCost {
   int left_ = 0;             // waits until a yield is tried again
 };
 
+// Where ranks share processors, who waits gives its own away: whom it waits for may need it. But a peer on another processor
+// answers sooner than a hand-over takes. So a wait begins with a few turns if that has been worth it lately, and now and then
+// to see whether it is.
+class Patience {
+ public:
+  // Of a wait that begins.
+  int turns() {
+    if (left_ > 0) {
+      --left_;
+      return 0;
+    }
+    left_ = pause_;
+    pause_ = pause_ < kLongestPause ? pause_ * 2 : pause_;
+    return kTurns;
+  }
+  // They were enough.
+  void rewarded() {
+    pause_ = 1;
+    left_ = 0;
+  }
+
+ private:
+  static constexpr int kTurns = 80;  // about a hand-over
+  static constexpr int kLongestPause = 64;
+  int pause_ = 1;  // waits without, after the next that is not rewarded
+  int left_ = 0;
+};
+
+// What looking at a socket costs, in turns of a wait.
+inline constexpr int kSocketTurns = 10;
+
 class Waiting {
  public:
   enum class Next { spin, yield, sleep };
 
-  explicit Waiting(const WaitBudget& budget) : budget_(budget) {}
+  // spun: the caller has spent the turns already.
+  Waiting(const WaitBudget& budget, bool spun) : budget_(budget), spent_(spun ? budget.spins : 0) {}
   void progressed() { spent_ = yields_ = 0; }
   // cost: of the turn just done, in turns over shared memory alone; polling a socket is a system call.
   Next next(int cost) {
@@ -73,7 +105,7 @@ class Waiting {
 
  private:
   const WaitBudget& budget_;
-  int spent_ = 0;
+  int spent_;
   int yields_ = 0;
 };
 

@@ -2,7 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <chrono>
+#include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace anello::test;
@@ -149,6 +152,139 @@ TEST_CASE("both ranks send first, and it works for small messages") {
       me.ok(anello_send(out.data(), out.size(), ANELLO_UINT8, 1 - me.rank, 0, me.comm), "send");
       me.ok(anello_recv(in.data(), in.size(), ANELLO_UINT8, 1 - me.rank, 0, me.comm, nullptr), "recv");
       if (in[4095] != 1 - me.rank) me.report.wrong("got ", int(in[4095]));
+    }
+  }) == "");
+}
+
+namespace {
+
+struct Sent {
+  int from;
+  std::size_t bytes;
+  int tag;
+  bool waits_sending, waits_receiving, any_tag;
+};
+
+std::vector<Sent> random_messages(unsigned seed, std::size_t count) {
+  std::minstd_rand random(seed);
+  const auto below = [&](unsigned end) { return unsigned(random() % end); };
+  std::vector<Sent> messages;
+  for (std::size_t i = 0; i < count; ++i) {
+    constexpr std::size_t kSizes[] = {0, 1, 8, 16, 17, 63, 64, 65, 1000, 4096, 4097, 20'000, 300'000};
+    const std::size_t bytes = kSizes[below(100) < 90 ? below(10) : below(13)];
+    messages.push_back({int(below(8) < 4), bytes, int(below(3)), below(4) > 0, below(4) > 0, below(4) == 0});
+  }
+  return messages;
+}
+
+unsigned char value(std::size_t message, std::size_t i) { return static_cast<unsigned char>(message * 31 + i * 7 + i / 251); }
+
+}  // namespace
+
+TEST_CASE("messages in any mixture of calls and sizes arrive in their order, whole") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  const auto seed = GENERATE(1u, 2u, 3u);
+  CAPTURE(transports, seed);
+  const std::vector<Sent> messages = random_messages(seed, 3000);
+  CHECK(run_ranks(2, transports.c_str(), [&](const Rank& me) {
+    std::vector<std::vector<unsigned char>> memory(messages.size());
+    std::vector<anello_request_t> requests(messages.size(), ANELLO_REQUEST_NULL);
+    for (std::size_t m = 0; m < messages.size(); ++m) {
+      const Sent& each = messages[m];
+      memory[m].resize(each.bytes + 1);
+      if (each.from == me.rank) {
+        for (std::size_t i = 0; i < each.bytes; ++i) memory[m][i] = value(m, i);
+        // A large one that waits would wait for a receive that the other rank may have posted only behind its own.
+        const bool waits = each.waits_sending && each.bytes <= 4096;
+        if (waits) me.ok(anello_send(memory[m].data(), each.bytes, ANELLO_BYTE, 1 - me.rank, each.tag, me.comm), "send");
+        if (!waits) me.ok(anello_isend(memory[m].data(), each.bytes, ANELLO_BYTE, 1 - me.rank, each.tag, me.comm, &requests[m]), "isend");
+      } else if (each.waits_receiving) {
+        anello_status_t status{};
+        const int tag = each.any_tag ? ANELLO_ANY_TAG : each.tag;
+        me.ok(anello_recv(memory[m].data(), each.bytes, ANELLO_BYTE, 1 - me.rank, tag, me.comm, &status), "recv");
+        if (status.source != 1 - me.rank || status.tag != each.tag || status.count != each.bytes) {
+          me.report.wrong("message ", m, ": source ", status.source, ", tag ", status.tag, ", count ", status.count);
+        }
+      } else {
+        me.ok(anello_irecv(memory[m].data(), each.bytes, ANELLO_BYTE, 1 - me.rank, each.tag, me.comm, &requests[m]), "irecv");
+      }
+    }
+    me.ok(anello_wait_all(requests.size(), requests.data(), nullptr), "wait_all");
+    for (std::size_t m = 0; m < messages.size(); ++m) {
+      for (std::size_t i = 0; i < messages[m].bytes; ++i) {
+        if (memory[m][i] == value(m, i)) continue;
+        me.report.wrong("byte ", i, " of message ", m, " (", messages[m].bytes, " bytes) is wrong");
+        break;
+      }
+    }
+  }) == "");
+}
+
+TEST_CASE("small sends wait for room in a full lane, and what is left of one follows") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  CAPTURE(transports);
+  // Each communicator has credit of its own, less than this; together it is more than any lane holds.
+  constexpr int kComms = 24;
+  constexpr std::size_t kMessages = 400, kBytes = 3001;
+  CHECK(run_ranks(2, transports.c_str(), [&](const Rank& me) {
+    std::vector<anello_comm_t> comms(kComms, ANELLO_COMM_NULL);
+    for (anello_comm_t& comm : comms) me.ok(anello_comm_dup(me.comm, &comm), "dup");
+    std::vector<unsigned char> data(kBytes);
+    for (int c = 0; c < kComms; ++c) {
+      if (me.rank == 1 && c == 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      for (std::size_t m = 0; m < kMessages; ++m) {
+        const std::size_t name = std::size_t(c) * kMessages + m;
+        if (me.rank == 0) {
+          for (std::size_t i = 0; i < kBytes; ++i) data[i] = value(name, i);
+          me.ok(anello_send(data.data(), kBytes, ANELLO_BYTE, 1, 0, comms[std::size_t(c)]), "send");
+          continue;
+        }
+        me.ok(anello_recv(data.data(), kBytes, ANELLO_BYTE, 0, 0, comms[std::size_t(c)], nullptr), "recv");
+        for (std::size_t i = 0; i < kBytes; ++i) {
+          if (data[i] == value(name, i)) continue;
+          me.report.wrong("byte ", i, " of message ", m, " on communicator ", c, " is wrong");
+          break;
+        }
+      }
+    }
+    for (anello_comm_t& comm : comms) me.ok(anello_comm_destroy(comm), "destroy");
+  }) == "");
+}
+
+TEST_CASE("a blocking receive of another type or too little room says so, and the next message comes as if nothing had happened") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  CHECK(run_ranks(2, transports.c_str(), [](const Rank& me) {
+    float two[2] = {1, 2};
+    for (int turn = 0; turn < 3; ++turn) {
+      if (me.rank == 0) {
+        for (int i = 0; i < 3; ++i) me.ok(anello_send(two, 2, ANELLO_FLOAT32, 1, 5, me.comm), "send");
+      } else {
+        std::int32_t other[2] = {7, 7};
+        float got[2] = {0, 0};
+        me.fails(anello_recv(other, 2, ANELLO_INT32, 0, 5, me.comm, nullptr), ANELLO_ERR_MISMATCH, "recv of another type");
+        me.fails(anello_recv(got, 1, ANELLO_FLOAT32, 0, 5, me.comm, nullptr), ANELLO_ERR_TRUNCATE, "recv of too little");
+        if (other[0] != 7 || got[0] != 0) me.report.wrong("a refused message was stored");
+        me.ok(anello_recv(got, 2, ANELLO_FLOAT32, 0, 5, me.comm, nullptr), "recv");
+        if (got[1] != 2) me.report.wrong("element 1 is ", got[1]);
+      }
+      me.ok(anello_barrier(me.comm), "barrier");
+    }
+  }) == "");
+}
+
+TEST_CASE("blocking receives take tags in another order than they were sent") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  CHECK(run_ranks(2, transports.c_str(), [](const Rank& me) {
+    for (int turn = 0; turn < 10; ++turn) {
+      for (const int tag : {1, 2, 3}) {
+        int value = 10 * turn + tag;
+        if (me.rank == 0) me.ok(anello_send(&value, 1, ANELLO_INT32, 1, tag, me.comm), "send");
+      }
+      for (const int tag : {3, 1, 2}) {
+        int value = 0;
+        if (me.rank == 1) me.ok(anello_recv(&value, 1, ANELLO_INT32, 0, tag, me.comm, nullptr), "recv");
+        if (me.rank == 1 && value != 10 * turn + tag) me.report.wrong("tag ", tag, " of turn ", turn, " brought ", value);
+      }
     }
   }) == "");
 }

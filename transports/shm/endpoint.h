@@ -24,6 +24,7 @@ class ShmEndpoint final : public Endpoint {
   std::size_t receive(std::byte* into, std::size_t bytes) override;
   std::span<const std::byte> view() override;
   void consume(std::size_t bytes) override;
+  std::size_t arrived() override { return failure_ ? 0 : reader_.arrived(); }
 
   const Error* failure() const override { return failure_ ? &failure_ : nullptr; }
   bool before_sleep() override;

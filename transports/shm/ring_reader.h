@@ -18,6 +18,7 @@ class RingReader {
   std::size_t receive(std::byte* into, std::size_t bytes);
   std::span<const std::byte> view();
   void consume(std::size_t bytes);
+  std::size_t arrived() const { return current_ ? arrived_ - consumed_ : 0; }
 
   // Something has arrived that no call above has reported yet.
   bool news() const;

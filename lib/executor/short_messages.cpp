@@ -1,0 +1,79 @@
+// Context: blocking sends and receives of small messages from start to end under one hold of the lock, without an operation.
+// They keep the order of the common way (messages.cpp), to which goes whatever is not as simple as this.
+#include "executor/context.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace anello::executor {
+
+// Whether nothing has happened that only the common way looks at.
+bool Context::undisturbed(const Group& group) const {
+  return !group.error && !any_gone_ && !job_->news.load(std::memory_order_relaxed);
+}
+
+Context::Sent Context::send_now(Group& group, const anello_call_t& call, std::size_t bytes) {
+  if (bytes > kEagerBytes || call.peer == group.rank || !undisturbed(group)) return Sent::not_begun;
+  Flow& flow = group.flows[std::size_t(call.peer)];
+  // Behind an earlier one that could not leave yet.
+  if (!flow.announcing.empty()) return Sent::not_begun;
+  const SmallMessage message{static_cast<const std::byte*>(call.sendbuf), bytes, call.tag, short_dtype(call.dtype)};
+  return flow.route->send_small(flow, message);
+}
+
+void Context::go_on_sending(Operation& operation) {
+  Group& group = *operation.group;
+  Flow& flow = group.flows[std::size_t(operation.peer)];
+  operation.number = group.next_number++;
+  operation.state = Operation::State::active;
+  operation.bytes = operation.count * operation.element_bytes;
+  ++unfinished_;
+  flow.announcing.push(&operation);
+  flow.route->go_on_sending(operation);
+}
+
+bool Context::receive_now(Group& group, const anello_call_t& call, std::size_t bytes, anello_status_t* status) {
+  // What is under way needs its turns; receives and probes that were posted earlier come first.
+  if (call.peer < 0 || call.peer == group.rank || unfinished_ > 0 || !undisturbed(group)) return false;
+  if (!group.receives.empty() || !group.probes.empty()) return false;
+  stay_awake();
+  Flow& flow = group.flows[std::size_t(call.peer)];
+  SmallReceive wanted{static_cast<std::byte*>(call.recvbuf), bytes, call.tag, short_dtype(call.dtype)};
+  if (!group.unexpected.empty()) {
+    const auto found = std::find_if(group.unexpected.begin(), group.unexpected.end(), [&](const Unexpected& message) {
+      return message.source == call.peer && is_tag_for(call.tag, message.tag);
+    });
+    if (found != group.unexpected.end()) {
+      if (found->eager == nullptr || !wanted.takes(found->tag, found->dtype, found->bytes)) return false;
+      if (found->bytes > 0) std::memcpy(wanted.into, found->eager->payload.data(), found->bytes);
+      drop(found->eager);
+      group.unexpected.erase(found);
+      return took_now(flow, wanted, call.dtype, status);
+    }
+  }
+  Route& way = *flow.route;
+  const bool polls_socket = way.endpoint() != nullptr && way.endpoint()->descriptor() >= 0;
+  int turns = budget_.spins / (polls_socket ? kSocketTurns : 1);
+  for (int turn = 0; turn <= turns; ++turn) {
+    const Route::Arrived arrived = way.take_small(flow, wanted);
+    if (arrived == Route::Arrived::something_else) return false;
+    if (arrived == Route::Arrived::message) {
+      if (turn > 0) patience_.rewarded();
+      return took_now(flow, wanted, call.dtype, status);
+    }
+    if (turn == 0 && turns == 0 && !polls_socket) turns = patience_.turns();
+    pause_processor();
+  }
+  spun_ = true;
+  return false;
+}
+
+// The credit of a message that its receive has taken.
+bool Context::took_now(Flow& flow, const SmallReceive& taken, anello_dtype_t dtype, anello_status_t* status) {
+  consumed_small(flow, taken.bytes);
+  if (flow.route->has_work()) flow.route->push();
+  if (status != nullptr) *status = {flow.peer, taken.tag, taken.bytes / dtype_bytes(dtype)};
+  return true;
+}
+
+}  // namespace anello::executor
