@@ -34,10 +34,10 @@ inline std::uint64_t told_bytes(const transport::FrameHeader& header) {
 inline constexpr std::size_t kFrameCost = 64;
 // What one rank may have under way to another within one communicator before the other has used it. Large enough to
 // keep a loopback or a datacentre link busy, small enough that a process with hundreds of such pairs stays in bounds.
-inline constexpr std::size_t kCredit = 1024 * 1024;
+inline constexpr std::size_t kCredit = 2 * 1024 * 1024;
 // The same for small messages of send. Apart from the former: whether a small send returns may not depend on what the peer has
 // used of a collective.
-inline constexpr std::size_t kSmallCredit = kCredit / 2;
+inline constexpr std::size_t kSmallCredit = 512 * 1024;
 // Operations that are not their communicator's oldest leave this much of it alone, so that the oldest can always go on
 // (and with it, one after the other, all of them).
 inline constexpr std::size_t kCreditForOldest = kCredit / 2;
@@ -49,7 +49,7 @@ inline constexpr std::size_t kEagerBytes = 4096;
 // Announced messages that nobody has posted a receive for, per communicator.
 inline constexpr std::size_t kMaxUnexpected = 65536;
 // Frames for communicators that this rank has not created yet, kept in all.
-inline constexpr std::size_t kMaxStrayBytes = 64 * kCredit;
+inline constexpr std::size_t kMaxStrayBytes = 32 * kCredit;
 // Operations of a communicator that are under way at once.
 inline constexpr int kWindow = 8;
 

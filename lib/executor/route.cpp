@@ -149,7 +149,7 @@ bool Route::fill_message(Flow& flow) {
   leaving_.header = header_of(FrameKind::message, *flow.group);
   leaving_.header.argument = operation->partner;
   leaving_.header.bytes =
-      static_cast<std::uint32_t>(std::min(operation->bytes - operation->moved, transport::kMaxFrameBytes));
+      static_cast<std::uint32_t>(std::min(operation->bytes - operation->moved, endpoint_->frame_bytes()));
   leaving_.payload = operation->input + operation->moved;
   return true;
 }
@@ -162,7 +162,7 @@ bool Route::fill_step(Flow& flow) {
     const std::uint32_t step = lane->plan->sends[lane->next_send];
     const std::size_t whole = message_bytes(operation, step);
     const std::size_t left = whole - lane->sent;
-    std::size_t bytes = std::min(left, transport::kMaxFrameBytes);
+    std::size_t bytes = std::min(left, endpoint_->frame_bytes());
     if (allowed < bytes + kFrameCost) {
       // Not in crumbs: a frame that is worth its header.
       constexpr std::size_t kWorthwhile = 32 * 1024;

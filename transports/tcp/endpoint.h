@@ -16,6 +16,8 @@ class TcpEndpoint final : public Endpoint {
   bool mid_frame() const override { return !held_ && out_.mid_frame(); }
   void detach() override;
   bool flush() override;
+  // For each system call the kernel pays anew: on loopback a MiB takes 1.6 times as long in four of them.
+  std::size_t frame_bytes() const override { return kMaxFrameBytes; }
 
   const FrameHeader* incoming() override;
   std::size_t remaining() const override { return in_.remaining(); }
