@@ -40,7 +40,7 @@ struct Flow {
   bool listed = false;       // in route's list of flows with something to send
   Flow* next = nullptr;
 
-  bool owes_much() const { return owed >= kCredit / 4 || small_owed >= kSmallCredit / 4; }
+  bool owes_much() const { return owed >= kCredit / 4 || small_owed >= kSmallOwed; }
   // All that is owed, as the argument of a header.
   std::uint64_t give_back() { return std::exchange(owed, 0) | std::uint64_t{std::exchange(small_owed, 0)} << 32; }
   // False where the peer gives back what it never had.

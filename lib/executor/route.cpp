@@ -123,7 +123,9 @@ bool Route::fill_announcement(Flow& flow) {
   leaving_.operation = operation;
   FrameHeader& header = leaving_.header;
   const std::size_t cost = operation->bytes + kFrameCost;
-  if (operation->bytes <= kEagerBytes && flow.small_credit >= cost) {
+  const bool small = operation->bytes <= kEagerBytes;
+  const bool at_once = small || (operation->bytes <= kEagerSocketBytes && endpoint_->descriptor() >= 0);
+  if (at_once && flow.small_credit >= cost + (small ? 0 : kCreditForSmall)) {
     header = header_of(FrameKind::eager, *flow.group);
     header.bytes = static_cast<std::uint32_t>(operation->bytes);
     header.argument = flow.give_back();
@@ -287,6 +289,10 @@ void Route::classify(const FrameHeader& header) {
     if (header.argument > 0) list(flow);
   }
   if (kind == FrameKind::eager) {
+    if (context_.takes_eager(flow, header, arriving_.operation)) {
+      if (arriving_.operation != nullptr) arriving_.mode = Mode::message;
+      return;
+    }
     arriving_.mode = Mode::keep;
     arriving_.frame = context_.keep(header, peer_);
     return;
@@ -419,13 +425,16 @@ void Route::arrived(FrameHeader header) {
       }
       return;
     case Mode::message:
+      if (kind == FrameKind::eager) context_.consumed_small(*done.flow, header.bytes);
       if (done.operation->moved == done.operation->bytes) {
         done.flow->group->matched.remove(done.operation);
         context_.finish(*done.operation);
       }
       return;
     case Mode::discard:
-      if (done.flow != nullptr && !done.flow->group->error) context_.on_note(*done.flow, header);
+      if (done.flow == nullptr || done.flow->group->error) return;
+      if (kind == FrameKind::eager) context_.consumed_small(*done.flow, header.bytes);
+      context_.on_note(*done.flow, header);
       return;
     case Mode::none:
       return;
