@@ -17,7 +17,9 @@
 
 namespace anello::transport {
 
-inline constexpr std::size_t kMaxFrameBytes = 256 * 1024;
+inline constexpr std::size_t kMaxFrameBytes = 1024 * 1024;
+// What most lanes are best given of a long message at a time.
+inline constexpr std::size_t kFrameBytes = 256 * 1024;
 
 // Little-endian, as it travels. What the fields mean beyond `bytes` is the executor's business.
 struct FrameHeader {
@@ -43,6 +45,8 @@ class Endpoint {
   virtual bool send(const FrameHeader& header, const std::byte* payload) = 0;
   // True between a send that took a part and the one that takes the rest.
   virtual bool mid_frame() const = 0;
+  // How much of a long message is best offered as one frame, at most kMaxFrameBytes.
+  virtual std::size_t frame_bytes() const { return kFrameBytes; }
   // Gives the caller's payload free in the middle of a frame: what is left of it is copied and goes out by flush,
   // so that an aborted operation neither keeps its buffer nor breaks the lane for others. No-op between frames.
   virtual void detach() = 0;

@@ -34,7 +34,8 @@ json of_message(const anello_call_t& call, const Communicator& communicator) {
   json out = {{"peer", call.peer}, {"tag", call.tag}, {"bytes", {{"sent", sent}, {"received", received}}}};
   out["transport"] = call.peer < 0 ? communicator.transports() : communicator.transport_to(call.peer);
   if (call.kind != ANELLO_PROBE) {
-    out["protocol"] = std::max(sent, received) <= executor::kEagerBytes ? "eager" : "announced";
+    const std::size_t most = out["transport"] == "tcp" ? executor::kEagerSocketBytes : executor::kEagerBytes;
+    out["protocol"] = std::max(sent, received) <= most ? "eager" : "announced";
   }
   return out;
 }

@@ -135,6 +135,7 @@ class Context {
   void post_receive(Operation& operation);
   void post_probe(Operation& operation);
   bool known_type(Flow& flow, const transport::FrameHeader& header);
+  bool takes_eager(Flow& flow, const transport::FrameHeader& header, Operation*& into);
   void on_eager(Flow& flow, EarlyFrame* frame);
   void on_announce(Flow& flow, const transport::FrameHeader& header);
   void on_grant(Flow& flow, const transport::FrameHeader& header);

@@ -40,22 +40,28 @@ inline std::uint64_t told_bytes(const transport::FrameHeader& header) {
 inline constexpr std::size_t kFrameCost = 64;
 // What one rank may have under way to another within one communicator before the other has used it. Large enough to
 // keep a loopback or a datacentre link busy, small enough that a process with hundreds of such pairs stays in bounds.
-inline constexpr std::size_t kCredit = 1024 * 1024;
-// The same for small messages of send. Apart from the former: whether a small send returns may not depend on what the peer has
-// used of a collective.
-inline constexpr std::size_t kSmallCredit = kCredit / 2;
+inline constexpr std::size_t kCredit = 2 * 1024 * 1024;
+// The same for messages of send that go without asking. Apart from the former: whether a small send returns may not depend on
+// what the peer has used of a collective.
+inline constexpr std::size_t kSmallCredit = 1024 * 1024;
+// Given back from this on.
+inline constexpr std::size_t kSmallOwed = 128 * 1024;
+// Messages above kEagerBytes leave this much of it to the others, which may count on it (anello_send).
+inline constexpr std::size_t kCreditForSmall = kSmallCredit / 2;
 // Operations that are not their communicator's oldest leave this much of it alone, so that the oldest can always go on
 // (and with it, one after the other, all of them).
 inline constexpr std::size_t kCreditForOldest = kCredit / 2;
 // A receiver may hold back the return of a quarter (Flow::owes_much), and a frame is not cut below 32 KiB: with both gone
 // something must be left for the oldest.
 static_assert(kCreditForOldest > kCredit / 4 + 32 * 1024 + kFrameCost);
-// Largest message of send that goes without asking.
+// Largest message of send that may count on going without asking.
 inline constexpr std::size_t kEagerBytes = 4096;
+// Largest that does over a socket, where an answer takes as long as 32 KiB more.
+inline constexpr std::size_t kEagerSocketBytes = 64 * 1024;
 // Announced messages that nobody has posted a receive for, per communicator.
 inline constexpr std::size_t kMaxUnexpected = 65536;
 // Frames for communicators that this rank has not created yet, kept in all.
-inline constexpr std::size_t kMaxStrayBytes = 64 * kCredit;
+inline constexpr std::size_t kMaxStrayBytes = 32 * kCredit;
 // Operations of a communicator that are under way at once.
 inline constexpr int kWindow = 8;
 

@@ -40,7 +40,7 @@ struct Flow {
   bool listed = false;       // in route's list of flows with something to send
   Flow* next = nullptr;
 
-  bool owes_much() const { return owed >= kCredit / 4 || small_owed >= kSmallCredit / 4; }
+  bool owes_much() const { return owed >= kCredit / 4 || small_owed >= kSmallOwed; }
   // All that is owed, as the argument of a header; give_back: it is on its way.
   std::uint64_t owes() const { return owed | std::uint64_t{small_owed} << 32; }
   std::uint64_t give_back() {

@@ -159,6 +159,22 @@ bool Context::known_type(Flow& flow, const transport::FrameHeader& header) {
   return false;
 }
 
+// Whether what begins to arrive goes straight into a receive that is posted for it, or, where there is none such in the end
+// because it does not fit, nowhere. False: nobody has posted any.
+bool Context::takes_eager(Flow& flow, const transport::FrameHeader& header, Operation*& into) {
+  Group& group = *flow.group;
+  if (!known_type(flow, header)) return true;
+  const int tag = static_cast<int>(header.tag);
+  Operation* receive = match_posted(group, flow.peer, tag);
+  if (receive == nullptr) return false;
+  if (!fits(*receive, flow.peer, tag, header.flags, header.bytes)) return true;
+  receive->peer = flow.peer;
+  receive->bytes = header.bytes;
+  group.matched.push(receive);
+  into = receive;
+  return true;
+}
+
 void Context::on_eager(Flow& flow, EarlyFrame* frame) {
   Group& group = *flow.group;
   if (!known_type(flow, frame->header)) return drop(frame);

@@ -135,17 +135,23 @@ FrameHeader eager_header(const Group& group, std::size_t bytes, int tag, std::ui
 
 }  // namespace
 
+// Whether a message goes without being asked for.
+bool Route::goes_at_once(const Flow& flow, std::size_t bytes) const {
+  const bool small = bytes <= kEagerBytes;
+  if (!small && (bytes > kEagerSocketBytes || endpoint_->descriptor() < 0)) return false;
+  return flow.small_credit >= bytes + kFrameCost + (small ? 0 : kCreditForSmall);
+}
+
 Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
   if (state_ != State::open) return Sent::not_begun;
   if (has_work()) push();
-  const std::size_t cost = message.bytes + kFrameCost;
-  if (has_work() || flow.small_credit < cost || !endpoint_->flush()) return Sent::not_begun;
+  if (has_work() || !goes_at_once(flow, message.bytes) || !endpoint_->flush()) return Sent::not_begun;
   FrameHeader header = eager_header(*flow.group, message.bytes, message.tag, message.dtype);
   header.argument = flow.owes();
   const bool all = endpoint_->send(header, message.payload);
   if (!all && !endpoint_->mid_frame()) return Sent::not_begun;
   flow.give_back();
-  flow.small_credit -= cost;
+  flow.small_credit -= message.bytes + kFrameCost;
   if (all) return Sent::complete;
   leaving_ = {Leaving::Kind::eager, header, message.payload, &flow, nullptr, nullptr};
   return Sent::in_part;
@@ -158,13 +164,12 @@ bool Route::fill_announcement(Flow& flow) {
   if (operation == nullptr) return false;
   leaving_.operation = operation;
   FrameHeader& header = leaving_.header;
-  const std::size_t cost = operation->bytes + kFrameCost;
-  if (operation->bytes <= kEagerBytes && flow.small_credit >= cost) {
+  if (goes_at_once(flow, operation->bytes)) {
     header = eager_header(*flow.group, operation->bytes, operation->tag, short_dtype(operation->dtype));
     header.argument = flow.give_back();
     leaving_.kind = Leaving::Kind::eager;
     leaving_.payload = operation->input;
-    flow.small_credit -= cost;
+    flow.small_credit -= operation->bytes + kFrameCost;
   } else {
     header = header_of(FrameKind::announce, *flow.group);
     header.argument = operation->bytes;
@@ -184,7 +189,7 @@ bool Route::fill_message(Flow& flow) {
   leaving_.header = header_of(FrameKind::message, *flow.group);
   leaving_.header.argument = operation->partner;
   leaving_.header.bytes =
-      static_cast<std::uint32_t>(std::min(operation->bytes - operation->moved, transport::kMaxFrameBytes));
+      static_cast<std::uint32_t>(std::min(operation->bytes - operation->moved, endpoint_->frame_bytes()));
   leaving_.payload = operation->input + operation->moved;
   return true;
 }
@@ -197,7 +202,7 @@ bool Route::fill_step(Flow& flow) {
     const std::uint32_t step = lane->plan->sends[lane->next_send];
     const std::size_t whole = message_bytes(operation, step);
     const std::size_t left = whole - lane->sent;
-    std::size_t bytes = std::min(left, transport::kMaxFrameBytes);
+    std::size_t bytes = std::min(left, endpoint_->frame_bytes());
     if (allowed < bytes + kFrameCost) {
       // Not in crumbs: a frame that is worth its header.
       constexpr std::size_t kWorthwhile = 32 * 1024;
@@ -341,6 +346,10 @@ void Route::classify(const FrameHeader& header) {
     if (header.argument > 0) list(flow);
   }
   if (kind == FrameKind::eager) {
+    if (context_.takes_eager(flow, header, arriving_.operation)) {
+      if (arriving_.operation != nullptr) arriving_.mode = Mode::message;
+      return;
+    }
     arriving_.mode = Mode::keep;
     arriving_.frame = context_.keep(header, peer_);
     return;
@@ -473,13 +482,16 @@ void Route::arrived(FrameHeader header) {
       }
       return;
     case Mode::message:
+      if (kind == FrameKind::eager) context_.consumed_small(*done.flow, header.bytes);
       if (done.operation->moved == done.operation->bytes) {
         done.flow->group->matched.remove(done.operation);
         context_.finish(*done.operation);
       }
       return;
     case Mode::discard:
-      if (done.flow != nullptr && !done.flow->group->error) context_.on_note(*done.flow, header);
+      if (done.flow == nullptr || done.flow->group->error) return;
+      if (kind == FrameKind::eager) context_.consumed_small(*done.flow, header.bytes);
+      context_.on_note(*done.flow, header);
       return;
     case Mode::none:
       return;

@@ -78,6 +78,7 @@ class Route {
     EarlyFrame* frame = nullptr;
   };
 
+  bool goes_at_once(const Flow& flow, std::size_t bytes) const;
   bool next_frame();
   bool fill(Flow& flow);
   bool fill_note(Flow& flow);

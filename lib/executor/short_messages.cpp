@@ -13,7 +13,7 @@ bool Context::undisturbed(const Group& group) const {
 }
 
 Context::Sent Context::send_now(Group& group, const anello_call_t& call, std::size_t bytes) {
-  if (bytes > kEagerBytes || call.peer == group.rank || !undisturbed(group)) return Sent::not_begun;
+  if (call.peer == group.rank || !undisturbed(group)) return Sent::not_begun;
   Flow& flow = group.flows[std::size_t(call.peer)];
   // Behind an earlier one that could not leave yet.
   if (!flow.announcing.empty()) return Sent::not_begun;

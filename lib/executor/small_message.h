@@ -9,7 +9,7 @@ namespace anello::executor {
 
 struct SmallMessage {
   const std::byte* payload = nullptr;
-  std::size_t bytes = 0;  // at most kEagerBytes
+  std::size_t bytes = 0;
   int tag = 0;
   std::uint16_t dtype = 0;
 };

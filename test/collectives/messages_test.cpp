@@ -116,7 +116,7 @@ TEST_CASE("messages match by source and tag, in order, and by wildcards") {
 TEST_CASE("a message longer than its receive fails that receive alone") {
   const auto transports = GENERATE(as<std::string>(), "shm", "tcp");
   CHECK(run_ranks(2, transports.c_str(), [](const Rank& me) {
-    for (const std::size_t count : {std::size_t(100), std::size_t(100'000)}) {
+    for (const std::size_t count : {std::size_t(100), std::size_t(10'000), std::size_t(100'000)}) {
       std::vector<float> data(count, 1.0f);
       if (me.rank == 0) {
         me.ok(anello_send(data.data(), count, ANELLO_FLOAT32, 1, 1, me.comm), "send");
@@ -129,6 +129,51 @@ TEST_CASE("a message longer than its receive fails that receive alone") {
         if (status.count != 10) me.report.wrong("the next message has ", status.count, " elements");
       }
     }
+  }) == "");
+}
+
+TEST_CASE("small messages go at once however many longer ones nobody has received") {
+  CHECK(run_ranks(2, "tcp", [](const Rank& me) {
+    constexpr std::size_t kLong = 64 * 1024, kLongs = 40, kSmall = 4096, kSmalls = 90;
+    std::vector<unsigned char> data(kLong);
+    std::vector<anello_request_t> requests(kLongs, ANELLO_REQUEST_NULL);
+    for (std::size_t i = 0; me.rank == 0 && i < kLongs; ++i) {
+      me.ok(anello_isend(data.data(), kLong, ANELLO_BYTE, 1, 1, me.comm, &requests[i]), "isend");
+    }
+    for (std::size_t i = 0; me.rank == 0 && i < kSmalls; ++i) {
+      me.ok(anello_send(data.data(), kSmall, ANELLO_BYTE, 1, 2, me.comm), "send");
+    }
+    me.ok(anello_barrier(me.comm), "barrier");
+    for (std::size_t i = 0; me.rank == 1 && i < kLongs + kSmalls; ++i) {
+      const int tag = i < kLongs ? 1 : 2;
+      me.ok(anello_recv(data.data(), data.size(), ANELLO_BYTE, 0, tag, me.comm, nullptr), "recv");
+    }
+    me.ok(anello_wait_all(requests.size(), requests.data(), nullptr), "wait_all");
+  }) == "");
+}
+
+TEST_CASE("messages that do not fit a receive that waits use up no credit") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  CHECK(run_ranks(2, transports.c_str(), [](const Rank& me) {
+    constexpr std::size_t kMessages = 400;  // more than the credit for them
+    std::vector<unsigned char> data(4096, static_cast<unsigned char>(1 - me.rank));
+    std::vector<anello_request_t> requests(kMessages, ANELLO_REQUEST_NULL);
+    for (std::size_t i = 0; me.rank == 1 && i < kMessages; ++i) {
+      me.ok(anello_irecv(data.data(), i % 8, ANELLO_BYTE, 0, 1, me.comm, &requests[i]), "irecv");
+    }
+    me.ok(anello_barrier(me.comm), "barrier");
+    for (std::size_t i = 0; me.rank == 0 && i < kMessages; ++i) {
+      me.ok(anello_send(data.data(), data.size(), ANELLO_BYTE, 1, 1, me.comm), "send");
+    }
+    for (std::size_t i = 0; me.rank == 1 && i < kMessages; ++i) {
+      me.report.expect(anello_wait(&requests[i], nullptr), ANELLO_ERR_TRUNCATE, me.comm, "wait");
+    }
+    if (me.rank == 1 && data[0] != 0) me.report.wrong("a message that does not fit was written");
+    // Returns though nobody has posted a receive.
+    if (me.rank == 0) me.ok(anello_send(data.data(), data.size(), ANELLO_BYTE, 1, 2, me.comm), "send");
+    me.ok(anello_barrier(me.comm), "barrier");
+    if (me.rank == 1) me.ok(anello_recv(data.data(), data.size(), ANELLO_BYTE, 0, 2, me.comm, nullptr), "recv");
+    if (me.rank == 1 && data[4095] != 1) me.report.wrong("the last message did not arrive");
   }) == "");
 }
 
@@ -274,6 +319,7 @@ TEST_CASE("a blocking receive of another type or too little room says so, and th
 
 TEST_CASE("blocking receives take tags in another order than they were sent") {
   const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  CAPTURE(transports);
   CHECK(run_ranks(2, transports.c_str(), [](const Rank& me) {
     for (int turn = 0; turn < 10; ++turn) {
       for (const int tag : {1, 2, 3}) {

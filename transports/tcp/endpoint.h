@@ -17,6 +17,8 @@ class TcpEndpoint final : public Endpoint {
   void detach() override;
   bool flush() override;
   std::size_t on_the_way() const override;
+  // For each system call the kernel pays anew: on loopback a MiB takes 1.6 times as long in four of them.
+  std::size_t frame_bytes() const override { return kMaxFrameBytes; }
 
   const FrameHeader* incoming() override;
   std::size_t remaining() const override { return in_.remaining(); }

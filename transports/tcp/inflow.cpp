@@ -13,7 +13,7 @@ namespace anello::transport {
 namespace {
 
 constexpr std::size_t kHeader = sizeof(FrameHeader);
-constexpr std::size_t kStagingBytes = kMaxFrameBytes + 64;
+constexpr std::size_t kStagingBytes = 256 * 1024 + 64;
 // Read while a header is awaited: several small frames at once, but little of a large payload, which would be copied
 // twice.
 constexpr std::size_t kEagerBytes = 16 * 1024;

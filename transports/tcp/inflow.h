@@ -1,6 +1,6 @@
 #pragma once
 // The receiving half of a socket. Small frames come several to a system call, through a staging buffer; large payloads
-// go from the socket into the receiver's memory, or are looked at in the staging buffer. It holds a whole frame: a
+// go from the socket into the receiver's memory, or are looked at in the staging buffer, a part at a time. It has 256 KiB: a
 // quarter of that has half the rate, for the system calls.
 //
 //   staging:  | consumed | begin_ .. end_: bytes of the stream, header or payload first | free |
