@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 
 namespace anello::transport {
 
@@ -101,18 +103,26 @@ struct ArenaHeader {
 };
 static_assert(sizeof(ArenaHeader) <= 4096);
 
+// What the ranks of one process that use an arena have in common beside its memory. It lives as long as the process's
+// mapping: a rank may have sent and left before another has come to its transport.
+struct ArenaThreads {
+  std::mutex mutex;
+  std::shared_ptr<void> lanes;  // made by the transport between threads
+};
+
 // One rank's sight of the arena. A value; whoever made the mapping keeps it alive (control::Job).
 class Arena {
  public:
   Arena() = default;
-  Arena(std::byte* base, ArenaLayout layout, int index, int fd, const int* wake)
-      : base_(base), layout_(layout), index_(index), fd_(fd), wake_(wake), agreed_(agrees_to_store_barriers()) {}
+  Arena(std::byte* base, ArenaLayout layout, int index, int fd, const int* wake, ArenaThreads* threads)
+      : base_(base), layout_(layout), index_(index), fd_(fd), wake_(wake), threads_(threads), agreed_(agrees_to_store_barriers()) {}
 
   explicit operator bool() const { return base_ != nullptr; }
   int index() const { return index_; }
   int ranks() const { return layout_.ranks; }
   const ArenaLayout& layout() const { return layout_; }
   int file() const { return fd_; }  // -1: none
+  ArenaThreads& threads() const { return *threads_; }
   ArenaHeader& header() const { return *reinterpret_cast<ArenaHeader*>(base_); }
   Inbox& inbox(int rank) const { return reinterpret_cast<Inbox*>(base_ + layout_.inboxes())[rank]; }
   BoardSlots& board(int board, int rank) const {
@@ -153,6 +163,7 @@ class Arena {
   int index_ = -1;
   int fd_ = -1;                // of the memfd; -1: anonymous memory of one process, already backed
   const int* wake_ = nullptr;  // eventfds by local index
+  ArenaThreads* threads_ = nullptr;
   bool agreed_ = false;        // this process does (store_barrier.h)
 };
 

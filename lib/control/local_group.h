@@ -46,7 +46,7 @@ class LocalGroup {
   const std::vector<int>& wake() const { return wake_numbers_; }
   const std::vector<Death>& deaths() const { return deaths_; }
   transport::Arena arena(int index) const {
-    return {base_, layout_, index, memory_.get(), wake_numbers_.data()};
+    return {base_, layout_, index, memory_.get(), wake_numbers_.data(), &threads_};
   }
 
   std::weak_ptr<DeathWatch> watch;  // service thread only
@@ -63,6 +63,7 @@ class LocalGroup {
   std::vector<int> wake_numbers_;
   std::vector<Death> deaths_;
   std::byte* base_ = nullptr;
+  mutable transport::ArenaThreads threads_;
 };
 
 }  // namespace anello::control

@@ -25,6 +25,7 @@ struct LocalJobs::State {
   std::vector<UniqueFd> wake;
   std::vector<int> wake_numbers;
   std::vector<transport::Arena> arenas;
+  transport::ArenaThreads threads;
   std::vector<control::Member> members;
   control::Shared shared;
   mutable std::mutex mutex;
@@ -224,7 +225,7 @@ LocalJobs::LocalJobs(int ranks, std::uint32_t transport, control::Shared shared)
   }
   state.jobs.resize(std::size_t(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    state.arenas.emplace_back(state.base, state.layout, rank, -1, state.wake_numbers.data());
+    state.arenas.emplace_back(state.base, state.layout, rank, -1, state.wake_numbers.data(), &state.threads);
     state.arenas.back().inbox(rank).state.store(transport::RankState::alive);
     control::Member member;
     member.rank = rank;

@@ -70,12 +70,13 @@ TEST_CASE("inproc does not return memory that the receiver is looking at") {
 
 TEST_CASE("inproc keeps frames of a rank that has gone for one that comes later") {
   TestArena arena(2);
-  const auto early = make_inproc(arena.of(0)), late = make_inproc(arena.of(1));
   {
+    const auto early = make_inproc(arena.of(0));
     const auto end = early->open(1, 1, {});
     const auto payload = payload_of(0, 0, 100);
     REQUIRE(end->send(header_of(0, 0, 100), payload.data()));
   }
+  const auto late = make_inproc(arena.of(1));
   CHECK(arena.of(1).inbox(1).first_use[0].load() == 1);
   const auto end = late->open(0, 0, {});
   Collector collector(*end);

@@ -15,7 +15,7 @@ class TestArena {
   TestArena(const TestArena&) = delete;
   TestArena& operator=(const TestArena&) = delete;
 
-  transport::Arena of(int rank) const { return {base_, layout_, rank, memory_.get(), bells_.data()}; }
+  transport::Arena of(int rank) const { return {base_, layout_, rank, memory_.get(), bells_.data(), &threads_}; }
   int bell(int rank) const { return bells_[static_cast<std::size_t>(rank)]; }
 
  private:
@@ -24,6 +24,7 @@ class TestArena {
   std::vector<UniqueFd> owners_;
   std::vector<int> bells_;
   std::byte* base_ = nullptr;
+  mutable transport::ArenaThreads threads_;
 };
 
 }  // namespace anello::testing

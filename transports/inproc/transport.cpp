@@ -25,21 +25,16 @@ class Hub {
   std::map<std::pair<int, int>, std::shared_ptr<InprocLane>> lanes_;
 };
 
-// How threads that share nothing but an arena find each other. A hub goes with the last transport that uses it.
-std::shared_ptr<Hub> hub_of(std::uint64_t nonce) {
-  static std::mutex mutex;
-  static auto& hubs = *new std::map<std::uint64_t, std::weak_ptr<Hub>>;  // outlives threads that run during exit
-  const std::lock_guard lock(mutex);
-  std::erase_if(hubs, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<Hub>& known = hubs[nonce];
-  std::shared_ptr<Hub> hub = known.lock();
-  if (!hub) known = hub = std::make_shared<Hub>();
-  return hub;
+std::shared_ptr<Hub> hub_of(const Arena& arena) {
+  ArenaThreads& threads = arena.threads();
+  const std::lock_guard held(threads.mutex);
+  if (!threads.lanes) threads.lanes = std::make_shared<Hub>();
+  return std::static_pointer_cast<Hub>(threads.lanes);
 }
 
 class InprocTransport final : public Transport {
  public:
-  explicit InprocTransport(const Arena& arena) : arena_(arena), hub_(arena ? hub_of(arena.header().nonce) : nullptr) {}
+  explicit InprocTransport(const Arena& arena) : arena_(arena), hub_(arena ? hub_of(arena) : nullptr) {}
 
   std::string_view name() const override { return "inproc"; }
   bool needs_connection() const override { return false; }
