@@ -68,25 +68,19 @@ class Work(dist.Work):
                 return operation.results
 
             # An exception that is stored in a future is taken for its value by C++; one that a callback raises is an error.
-            self._future = base.then(outcome)
+            future = base.then(outcome)
             here = completions.is_this_thread() or _in_hook(sys._getframe(1))
             if not here:
                 completions.start()
-            todo = operation.want_future(base, here)
-            if todo == "resolve":
-                base.set_result(None)
-            elif todo == "complete":
-                operation.complete()
-            elif todo == "submit":
-                completions.submit(operation)
+            operation.want_future(base, here)
+            self._future = future
         return self._future
 
     def __del__(self):
         operation = self.__dict__.get("_operation")
         if operation is not None and not operation.done:
             completions.start()
-            if operation.adopt():
-                completions.submit(operation)
+            operation.adopt()
 
 
 def _in_hook(frame):
