@@ -7,6 +7,7 @@ import itertools
 import sys
 import threading
 import time
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -89,9 +90,15 @@ class Interrupts(Ranks):
         self.numbers = itertools.count(1)
         self.receive(1).get_future().wait()  # the completion thread is there
 
-    def receive(self, value, count=3, into=None):
-        """A receive of a message that is on its way; the memory is not contiguous, so that a copy is the end of it."""
+    def send(self, value, count=3):
         self.sent = self.group.send([torch.full((count,), float(value))], self.rank, 5)
+
+    def receive(self, value, count=3):
+        """A receive of a message that is on its way; the memory is not contiguous, so that a copy is the end of it."""
+        self.send(value, count)
+        return self.receive_later()
+
+    def receive_later(self, _=None):
         self.tensor = torch.zeros(3, 2)[:, 0]
         return self.group.recv([self.tensor], self.rank, 5)
 
@@ -120,8 +127,12 @@ class Interrupts(Ranks):
         self.assertIs(elsewhere(work.get_future().wait)[0], self.tensor)
 
     def future_comes(self, work, value):
-        self.assertIs(elsewhere(lambda: work.get_future().wait())[0], self.tensor)
-        self.arrived(work, value)
+        try:
+            self.assertIs(elsewhere(lambda: work.get_future().wait())[0], self.tensor)
+        except RuntimeError as error:  # what comes while a future gets its value is that
+            self.assertIn("KeyboardInterrupt", str(error))
+        self.assertTrue(elsewhere(work.wait))
+        self.assertEqual(self.tensor.tolist(), [value] * 3)
 
     def test_wait(self):
         self.everywhere(lambda work: work.wait(), self.arrived)
@@ -132,11 +143,32 @@ class Interrupts(Ranks):
     def test_wait_with_a_timeout(self):
         self.everywhere(lambda work: work.wait(dist.default_pg_timeout), self.arrived)
 
+    def test_wait_with_a_timeout_that_ends(self):
+        def check(work, value):
+            self.send(value)
+            self.arrived(work, value)
+
+        self.everywhere(lambda work: work.wait(timedelta(microseconds=50)), check, self.receive_later)
+
     def test_is_completed(self):
         self.everywhere(lambda work: work.is_completed(), self.arrived)
 
-    def test_get_future(self):
+    def test_get_future_of_what_is_there(self):
         self.everywhere(lambda work: work.get_future(), self.future_comes)
+
+    def test_get_future_of_what_comes_later(self):
+        def check(work, value):
+            self.send(value)
+            self.future_comes(work, value)
+
+        self.everywhere(lambda work: work.get_future(), check, self.receive_later)
+
+    def test_is_completed_of_what_comes_later(self):
+        def check(work, value):
+            self.send(value)
+            self.arrived(work, value)
+
+        self.everywhere(lambda work: self.assertFalse(work.is_completed()), check, self.receive_later)
 
     def test_wait_of_what_a_future_waits_for(self):
         def act(work):

@@ -71,6 +71,7 @@ class Operation:
             if timeout is None:
                 self._wait()
             elif not self._poll(timeout):
+                self._give_up(before)
                 raise TimeoutError
             self.settle()
         except BaseException:  # among them that of Ctrl-C, which may come after any call above
@@ -136,7 +137,7 @@ class Operation:
         while self.at < len(self.requests):
             self._ask(wait, Status(-1, -1, 0))
 
-    def _poll(self, timeout):
+    def _poll(self, timeout, rests=True):
         end, pause = time.monotonic() + timeout, 0.00002
         while self.at < len(self.requests):
             asked = self.at
@@ -144,26 +145,27 @@ class Operation:
             if self.at == asked:
                 if time.monotonic() >= end:
                     return False
-                time.sleep(pause)
-                pause = min(pause * 1.5, 0.002)
+                if rests:
+                    time.sleep(pause)
+                    pause = min(pause * 1.5, 0.002)
         return True
 
-    def looks_done(self):
-        """Without blocking; completes the operation where it has ended and nobody is at it."""
+    def looks_done(self, patience=0):
+        """Completes the operation where it has ended, or does within so many seconds, and nobody is at it."""
         mine = object()
         try:
             with _deciding:
                 if self.done or self.owner is not None:
                     return self.done
                 self.owner = mine
-            if self._poll(0):
+            if self._poll(patience, rests=False):
                 self.settle()
                 return True
+            self._give_up(None)
+            return False
         except BaseException:
             self._let_go(mine, None)
             raise
-        self._let_go(mine, None)
-        return False
 
     def has_ended(self):
         return self.done or self.at == len(self.requests)

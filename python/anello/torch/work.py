@@ -10,6 +10,7 @@ from anello.errors import AnelloError
 from anello.torch import completions
 
 _NO_LIMIT = timedelta(0)
+_PATIENCE = 20e-6  # seconds that get_future waits itself; that the completion thread hears of the operation takes longer
 # The frame from which C++ calls us in a backward pass, and the hooks whose callbacks are known to start no collective.
 _BACKWARD = getattr(torch.autograd.graph, "_engine_run_backward", torch.autograd.backward).__code__
 _HOOKS_THAT_ONLY_COPY = {"torch.distributed.algorithms.ddp_comm_hooks.default_hooks", "anello.torch.hooks"}
@@ -70,7 +71,7 @@ class Work(dist.Work):
             # An exception that is stored in a future is taken for its value by C++; one that a callback raises is an error.
             future = base.then(outcome)
             here = completions.is_this_thread() or _in_hook(sys._getframe(1))
-            if not here:
+            if not here and not operation.looks_done(_PATIENCE):
                 completions.start()
             operation.want_future(base, here)
             self._future = future
