@@ -111,6 +111,8 @@ _FUNCTIONS = {
     "anello_test": ([_request, ctypes.POINTER(_int), _status], _int),
     "anello_wait_any": ([_size, ctypes.POINTER(_pointer), ctypes.POINTER(_int), _status], _int),
     "anello_progress": ([_pointer], _int),
+    "anello_mem_alloc": ([_size, ctypes.POINTER(_pointer)], _int),
+    "anello_mem_free": ([_pointer], _int),
     "anello_gradient_sync_create": ([_pointer, ctypes.POINTER(Tensor), _size, ctypes.POINTER(SyncConfig),
                                      ctypes.POINTER(_pointer)], _int),
     "anello_gradient_sync_destroy": ([_pointer], _int),

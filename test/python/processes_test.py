@@ -193,6 +193,15 @@ class Processes(unittest.TestCase):
         """)
         self.assertIn("False", out)
 
+    def test_pytorchs_variable_keeps_the_buckets_of_ddp_ordinary(self):
+        for value, module in (("1", "torch._C._distributed_c10d"), ("0", "anello.torch.buckets"), ("", "anello.torch.buckets")):
+            out = self.run_program("""
+                import torch, torch.distributed as dist
+                dist.init_process_group("anello", store=dist.HashStore(), rank=0, world_size=1)
+                print(dist.Reducer.__module__)
+            """, DDP_DISABLE_COMM_MEM=value)
+            self.assertEqual(out.strip(), module)
+
     def test_a_group_of_one(self):
         self.run_program("""
             import torch, torch.distributed as dist

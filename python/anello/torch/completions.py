@@ -73,8 +73,9 @@ def start():
             _thread = thread
 
 
-def submit(operation):
-    """Hands an operation, whose owner is THE_THREAD, to the completion thread."""
+def submit(operation, again=False):
+    """Hands an operation, whose owner is THE_THREAD, to the completion thread. again: it may have been before, and the thread
+    not woken; that it then is in its lane twice does no harm."""
     global _woken
     if _gone:
         return
@@ -82,9 +83,9 @@ def submit(operation):
         # The garbage collector may come at any line, end a Work and call this, for the same lane even.
         lane = _lanes.setdefault(operation.lane, collections.deque())
         lane.append(operation)
-        if len(lane) > 1:
+        if lane[0] is not operation:
             return  # the thread comes to it when the lane does
-        wake = _waiting and not _woken
+        wake = _waiting and (again or not _woken)
         if wake:
             _woken = True
         _changing.notify()

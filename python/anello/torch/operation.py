@@ -12,6 +12,7 @@ import time
 
 from anello.errors import AnelloError
 from anello.library import Status
+from anello.torch import completions
 
 # Of owner, done and what hangs on them. Never held while anything waits or runs a callback; but the garbage collector may come
 # while it is held, and end a Work that then takes it as well.
@@ -34,13 +35,13 @@ class Operation:
     what: the operation in words. lane: see completions.py; None: the group's. event: of profiling.py, where it is profiled."""
 
     __slots__ = ("group", "requests", "at", "held", "finish", "results", "what", "lane", "owner", "done", "error", "_event",
-                 "bases", "source", "expected", "event")
+                 "bases", "source", "expected", "event", "heard")
 
     def __init__(self, group, requests, held, finish, results, what, lane=None):
         self.group, self.requests, self.at = group, requests, 0
         self.held, self.finish, self.results, self.what = held, finish, results, what
         self.lane = group._comm if lane is None else lane
-        self.owner = self.error = self._event = self.source = self.expected = self.event = None
+        self.owner = self.error = self._event = self.source = self.expected = self.event = self.heard = None
         self.done = False
         self.bases = []  # futures to be resolved when this is done
 
@@ -51,85 +52,126 @@ class Operation:
     def complete(self, timeout=None):
         """Returns when the operation is done, whoever does it. TimeoutError after `timeout` seconds (None: the library's own
         deadline counts)."""
-        from anello.torch import completions
-
-        while True:
-            with _deciding:
-                if self.done:
-                    return
-                mine = self.owner is None or (self.owner is THE_THREAD and completions.is_this_thread())
-                if mine:
-                    before, self.owner = self.owner, threading.get_ident()
-                elif self._event is None:
-                    self._event = threading.Event()
-                event = self._event
-            if mine:
-                break
-            # The owner's wait has the library's deadline, or gives up and lets another do it.
-            if not event.wait(timeout):
-                raise TimeoutError
+        mine, before = object(), None
         try:
+            while True:
+                with _deciding:
+                    if self.done:
+                        return
+                    if self.owner is None or (self.owner is THE_THREAD and completions.is_this_thread()):
+                        before = self.owner
+                        self.owner = mine
+                        break
+                    if self._event is None:
+                        self._event = threading.Event()
+                    event = self._event
+                # The owner's wait has the library's deadline, or gives up and lets another do it.
+                if not event.wait(timeout):
+                    raise TimeoutError
             if timeout is None:
                 self._wait()
             elif not self._poll(timeout):
+                self._give_up(before)
                 raise TimeoutError
-        except BaseException:  # among them that of Ctrl-C
-            self._give_up(before)
+            self.settle()
+        except BaseException:  # among them that of Ctrl-C, which may come after any call above
+            self._let_go(mine, before)
             raise
-        self.settle()
+
+    def _let_go(self, mine, before):
+        """Somebody else may complete this: who waits tries again, and if only futures wait, the completion thread does. Does
+        nothing where `mine` is not the owner. Ctrl-C again, inside this, counts once it is through."""
+        again = None
+        for _ in range(10):
+            try:
+                if self.owner is mine:
+                    self._give_up(before)
+                break
+            except KeyboardInterrupt as error:
+                again = error
+        if again is not None:
+            raise again
 
     def _give_up(self, before):
-        """Somebody else may complete this: who waits tries again, and if only futures wait, the completion thread does."""
-        from anello.torch import completions
-
-        with _deciding:
+        """May be interrupted, and is then called anew: so the owner changes last."""
+        if self.done:
+            self._announce()
+            return
+        self._take_heard()
+        self.heard = None  # from now on the requests may be another thread's
+        while True:
             handed_over = before is None and bool(self.bases)
-            self.owner = THE_THREAD if handed_over else before
-            event, self._event = self._event, None
-        if event is not None:
-            event.set()
-        if handed_over:
-            completions.submit(self)
+            if handed_over:
+                completions.start()
+                completions.submit(self, again=True)
+            with _deciding:
+                if before is None and self.bases and not handed_over:
+                    continue  # somebody has just asked for a future
+                event = self._event
+                if event is not None:
+                    event.set()
+                self._event = None
+                self.owner = THE_THREAD if handed_over else before
+                return
+
+    # The exception of Ctrl-C comes between bytecodes, most often after the call that it interrupted: a wait. map and extend call
+    # the library and keep what it says within one; what a call that has consumed its request says is not said again.
+
+    def _ask(self, function, *arguments):
+        codes = []
+        self.heard = (self.at, codes, arguments[-1])
+        codes.extend(map(function, (self.requests[self.at],), *[(each,) for each in arguments]))
+        if codes[0] != 0 and self.requests[self.at].value is not None:
+            self.advance(codes[0], arguments[-1])  # refused, as in a forked child
+        else:
+            self._take_heard()
+
+    def _take_heard(self):
+        if self.heard is not None:
+            at, codes, status = self.heard
+            if at == self.at and codes and self.requests[at].value is None:
+                self.advance(codes[0], status)
 
     def _wait(self):
         wait = self.group._library.anello_wait
         while self.at < len(self.requests):
-            status = Status(-1, -1, 0)
-            code = wait(self.requests[self.at], status)
-            self.advance(code, status)
+            self._ask(wait, Status(-1, -1, 0))
 
-    def _poll(self, timeout):
+    def _poll(self, timeout, rests=True):
         end, pause = time.monotonic() + timeout, 0.00002
         while self.at < len(self.requests):
-            done, status = ctypes.c_int(), Status(-1, -1, 0)
-            code = self.group._library.anello_test(self.requests[self.at], done, status)
-            if code != 0 or done.value:
-                self.advance(code, status)
-            elif time.monotonic() >= end:
-                return False
-            else:
-                time.sleep(pause)
-                pause = min(pause * 1.5, 0.002)
+            asked = self.at
+            self._ask(self.group._library.anello_test, ctypes.c_int(), Status(-1, -1, 0))
+            if self.at == asked:
+                if time.monotonic() >= end:
+                    return False
+                if rests:
+                    time.sleep(pause)
+                    pause = min(pause * 1.5, 0.002)
         return True
 
-    def looks_done(self):
-        """Without blocking; completes the operation where it has ended and nobody is at it."""
-        with _deciding:
-            if self.done or self.owner is not None:
-                return self.done
-            self.owner = threading.get_ident()
-        if self._poll(0):
-            self.settle()
-            return True
-        self._give_up(None)
-        return False
+    def looks_done(self, patience=0):
+        """Completes the operation where it has ended, or does within so many seconds, and nobody is at it."""
+        mine = object()
+        try:
+            with _deciding:
+                if self.done or self.owner is not None:
+                    return self.done
+                self.owner = mine
+            if self._poll(patience, rests=False):
+                self.settle()
+                return True
+            self._give_up(None)
+            return False
+        except BaseException:
+            self._let_go(mine, None)
+            raise
 
     def has_ended(self):
         return self.done or self.at == len(self.requests)
 
     def advance(self, code, status):
         """The request at `at` has ended, as the library has just told this thread."""
-        self.at += 1
         if code != 0:
             if self.error is None:
                 self.error = self.group._error(code, self.what)
@@ -138,43 +180,70 @@ class Operation:
             if status.count != self.expected and self.error is None:
                 self.error = AnelloError(f"{self.doing}: the message from rank {status.source} has {status.count} elements, "
                                          f"the tensor {self.expected}", rank=status.source)
+        self.at += 1
 
     def settle(self):
-        """All requests have ended: results go where they belong, and all who wait hear of it."""
+        """All requests have ended: results go where they belong, and all who wait hear of it. Who was interrupted in it lets
+        go, and it is called anew: finish may run twice, which puts the same results in place."""
         if self.error is None and self.finish is not None:
             try:
                 self.finish()
             except Exception as error:
                 self.error = error
-        self.held = self.finish = None
-        if self.event is not None:
-            self.event.end()
+        self.finish = self.held = None
+        event, self.event = self.event, None
+        if event is not None:
+            event.end()
         with _deciding:
             self.done = True
-            event, bases = self._event, self.bases
-        if event is not None:
-            event.set()
-        for base in bases:
-            base.set_result(None)
+        self._announce()
+
+    def _announce(self):
+        if self._event is not None:
+            self._event.set()
+        for base in self.bases:
+            if not base.done():
+                base.set_result(None)
 
     def want_future(self, base, here):
-        """base is resolved when this is done. What the caller has to do for that: "resolve" it (this is done already),
-        "complete" this (asked for with `here`), "submit" it to the completion thread, or nothing."""
-        with _deciding:
-            if self.done:
-                return "resolve"
-            self.bases.append(base)
-            if here:
-                return "complete"
-            if self.owner is None:
-                self.owner = THE_THREAD
-                return "submit"
-            return "nothing"
+        """base is resolved when this is done: now where it is, by the caller where that asks for it with `here`, else by who
+        is waiting or the completion thread."""
+        try:
+            with _deciding:
+                done, free = self.done, self.owner is None
+                if not done:
+                    self.bases.append(base)
+                    if free and not here:
+                        self.owner = THE_THREAD
+            if done:
+                base.set_result(None)
+            elif here:
+                self.complete()
+            elif free:
+                completions.submit(self)
+        except BaseException:
+            self._submit_again()
+            raise
 
     def adopt(self):
-        """Whether the completion thread should take this over, whose Work nobody holds any more."""
-        with _deciding:
-            if self.done or self.owner is not None:
-                return False
-            self.owner = THE_THREAD
-            return True
+        """The completion thread takes this over, whose Work nobody holds any more."""
+        try:
+            with _deciding:
+                if self.done or self.owner is not None:
+                    return
+                self.owner = THE_THREAD
+            completions.submit(self)
+        except BaseException:
+            self._submit_again()
+            raise
+
+    def _submit_again(self):
+        """Interrupted between the decision and the act, of which nobody knows whether it came to that."""
+        if self.owner is THE_THREAD and not self.done:
+            completions.submit(self, again=True)
+
+    def __del__(self):
+        """The Work's own has seen to it, unless Ctrl-C came in that."""
+        if not self.done and self.owner is None:
+            completions.start()
+            self.adopt()

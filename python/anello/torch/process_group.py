@@ -14,8 +14,8 @@ import torch
 from torch import distributed as dist
 
 from anello.errors import ABORTED, PEER_LOST, AnelloError
-from anello.torch import (collectives, completions, meeting, messages, monitored_barrier, parts, posting, profiling, unseen,
-                          work)
+from anello.torch import (buckets, collectives, completions, meeting, messages, monitored_barrier, parts, posting, profiling,
+                          unseen, work)
 from anello.torch.collectives import Collectives
 from anello.torch.messages import Messages
 from anello.torch.parts import Parts
@@ -46,6 +46,7 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
             group = cls(meeting.over_store(options.store, options.group_rank, options.group_size, timeout), timeout, name)
         group.set_timeout(timeout)
         monitored_barrier.replace()
+        buckets.replace()
         return group
 
     @classmethod
@@ -147,5 +148,6 @@ def _forget():
 os.register_at_fork(after_in_child=_forget)
 
 for _owner in (ProcessGroup, Collectives, Parts, Messages, Posting, work.Work, work.Works, work.CompletedWork, posting,
-               collectives, parts, messages, monitored_barrier, profiling, profiling.Event):
+               collectives, parts, messages, monitored_barrier, profiling, profiling.Event, buckets, buckets.Reducer,
+               buckets._BucketMemory, buckets._Block):
     unseen.skip(_owner)

@@ -10,6 +10,7 @@ from anello.errors import AnelloError
 from anello.torch import completions
 
 _NO_LIMIT = timedelta(0)
+_PATIENCE = 20e-6  # seconds that get_future waits itself; that the completion thread hears of the operation takes longer
 # The frame from which C++ calls us in a backward pass, and the hooks whose callbacks are known to start no collective.
 _BACKWARD = getattr(torch.autograd.graph, "_engine_run_backward", torch.autograd.backward).__code__
 _HOOKS_THAT_ONLY_COPY = {"torch.distributed.algorithms.ddp_comm_hooks.default_hooks", "anello.torch.hooks"}
@@ -68,25 +69,19 @@ class Work(dist.Work):
                 return operation.results
 
             # An exception that is stored in a future is taken for its value by C++; one that a callback raises is an error.
-            self._future = base.then(outcome)
+            future = base.then(outcome)
             here = completions.is_this_thread() or _in_hook(sys._getframe(1))
-            if not here:
+            if not here and not operation.looks_done(_PATIENCE):
                 completions.start()
-            todo = operation.want_future(base, here)
-            if todo == "resolve":
-                base.set_result(None)
-            elif todo == "complete":
-                operation.complete()
-            elif todo == "submit":
-                completions.submit(operation)
+            operation.want_future(base, here)
+            self._future = future
         return self._future
 
     def __del__(self):
         operation = self.__dict__.get("_operation")
         if operation is not None and not operation.done:
             completions.start()
-            if operation.adopt():
-                completions.submit(operation)
+            operation.adopt()
 
 
 def _in_hook(frame):
