@@ -34,8 +34,7 @@ json of_message(const anello_call_t& call, const Communicator& communicator) {
   json out = {{"peer", call.peer}, {"tag", call.tag}, {"bytes", {{"sent", sent}, {"received", received}}}};
   out["transport"] = call.peer < 0 ? communicator.transports() : communicator.transport_to(call.peer);
   if (call.kind != ANELLO_PROBE) {
-    const std::size_t most = out["transport"] == "tcp" ? executor::kEagerSocketBytes : executor::kEagerBytes;
-    out["protocol"] = std::max(sent, received) <= most ? "eager" : "announced";
+    out["protocol"] = std::max(sent, received) <= executor::kMostEagerBytes ? "eager" : "announced";
   }
   return out;
 }

@@ -56,8 +56,9 @@ inline constexpr std::size_t kCreditForOldest = kCredit / 2;
 static_assert(kCreditForOldest > kCredit / 4 + 32 * 1024 + kFrameCost);
 // Largest message of send that may count on going without asking.
 inline constexpr std::size_t kEagerBytes = 4096;
-// Largest that does over a socket, where an answer takes as long as 32 KiB more.
-inline constexpr std::size_t kEagerSocketBytes = 64 * 1024;
+// Largest that does. Over a socket an answer takes as long as 32 KiB more; in shared memory it is two lines and, where ranks
+// share processors, two hand-overs.
+inline constexpr std::size_t kMostEagerBytes = 64 * 1024;
 // Announced messages that nobody has posted a receive for, per communicator.
 inline constexpr std::size_t kMaxUnexpected = 65536;
 // Frames for communicators that this rank has not created yet, kept in all.

@@ -137,9 +137,7 @@ FrameHeader eager_header(const Group& group, std::size_t bytes, int tag, std::ui
 
 // Whether a message goes without being asked for.
 bool Route::goes_at_once(const Flow& flow, std::size_t bytes) const {
-  const bool small = bytes <= kEagerBytes;
-  if (!small && (bytes > kEagerSocketBytes || endpoint_->descriptor() < 0)) return false;
-  return flow.small_credit >= bytes + kFrameCost + (small ? 0 : kCreditForSmall);
+  return bytes <= kMostEagerBytes && flow.small_credit >= bytes + kFrameCost + (bytes <= kEagerBytes ? 0 : kCreditForSmall);
 }
 
 Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
