@@ -140,7 +140,8 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, schedule:
   const auto me = static_cast<int>(std::find(ranks.begin(), ranks.end(), job.rank()) - ranks.begin());
   executor::Board lines;
   if (board >= 0) {
-    lines = executor::Board(job.arena(), board, std::move(local), me, first_exchange(job.shared().first_sequence));
+    lines = executor::Board(job.arena(), board, std::move(local), me, first_exchange(job.shared().first_sequence),
+                            topology_.oversubscribed);
   }
   group_ = context_->add_group(id, std::move(ranks), std::move(lines),
                                static_cast<std::uint32_t>(job.shared().first_sequence));

@@ -8,8 +8,15 @@ namespace anello::executor {
 
 using transport::BoardLine;
 
-Board::Board(const transport::Arena& arena, int index, std::vector<int> local, int rank, std::uint32_t first_number)
-    : arena_(&arena), index_(index), rank_(rank), number_(first_number), seen_(first_number), local_(std::move(local)) {
+namespace {
+
+constexpr std::uint32_t kFewLines = 8;
+
+}  // namespace
+
+Board::Board(const transport::Arena& arena, int index, std::vector<int> local, int rank, std::uint32_t first_number,
+             bool crowded)
+    : arena_(&arena), index_(index), rank_(rank), mask_(crowded ? transport::kBoardLines - 1 : kFewLines - 1), number_(first_number), seen_(first_number), local_(std::move(local)) {
   for (const int member : local_) {
     slots_.push_back(&arena.board(index, member));
     fences_ = fences_ || arena.fences_for(member);
@@ -80,7 +87,7 @@ std::optional<std::uint32_t> Board::disagreed() const {
 
 void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence, int needs) {
   transport::BoardSlots& mine = *slots_[std::size_t(rank_)];
-  BoardLine& line = mine.line[number_ % transport::kBoardLines];
+  BoardLine& line = mine.line[number_ & mask_];
   std::byte* const larger = mine.payload[number_ % transport::kBoardPayloads];
   if (bytes > 0) std::memcpy(bytes <= transport::kInlineBytes ? line.data : larger, payload, bytes);
   line.bytes = static_cast<std::uint32_t>(bytes);

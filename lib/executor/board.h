@@ -2,7 +2,7 @@
 // One exchange at a time over a communicator's board: every rank writes its payload and a number on its own line, and reads the
 // lines that it needs once they carry that number. Lines in turn need no second synchronisation: who writes number n + k has
 // seen all lines of n + 1, whose writers had left n. So who needs nobody's line (the root of a broadcast) goes on at once, up to
-// kLead exchanges ahead of the others, or one with a larger payload. A line stays for as long again: those that a rank had
+// half of the lines ahead of the others, or one with a larger payload. A line stays for as long again: those that a rank had
 // no need of are compared when it looks for room, while it drives anything, and at the end.
 #include "transports/arena.h"
 
@@ -16,8 +16,9 @@ namespace anello::executor {
 class Board {
  public:
   Board() = default;  // none: the ranks share no memory
-  // local[i]: arena index of the communicator's rank i.
-  Board(const transport::Arena& arena, int index, std::vector<int> local, int rank, std::uint32_t first_number);
+  // local[i]: arena index of the communicator's rank i. crowded: with more ranks than processors, alike on all; each hand-over
+  // of a processor then serves many calls, if there are lines for them. Else few lines stay closer.
+  Board(const transport::Arena& arena, int index, std::vector<int> local, int rank, std::uint32_t first_number, bool crowded);
 
   explicit operator bool() const { return !slots_.empty(); }
   int index() const { return index_; }
@@ -25,12 +26,13 @@ class Board {
   // Largest payload of one rank.
   static constexpr std::size_t capacity() { return transport::kBoardBytes; }
 
-  static constexpr std::uint32_t kLead = transport::kBoardLines / 2;
+  // How far ahead with payloads that fit into a line.
+  std::uint32_t lead() const { return (mask_ + 1) / 2; }
   enum class Seen { waiting, complete, mismatch };
   // Whether all ranks are so close that this one may write its next line, and have agreed until there.
   Seen room(std::size_t bytes) {
-    const std::uint32_t lead = bytes > transport::kInlineBytes ? transport::kBoardPayloads : kLead;
-    return seen_ == number_ ? Seen::complete : look_behind(number_ + 2 - lead);
+    const std::uint32_t most = bytes > transport::kInlineBytes ? transport::kBoardPayloads : lead();
+    return seen_ == number_ ? Seen::complete : look_behind(number_ + 2 - most);
   }
   // Whether some line that this rank had no need of has not been seen yet.
   bool is_behind() const { return seen_ != number_; }
@@ -69,7 +71,7 @@ class Board {
   // Never 0, which stands for no operation.
   static std::uint64_t name_of(std::uint32_t sequence) { return std::uint64_t{sequence} + 1; }
   const transport::BoardLine& line_of(int rank, std::uint32_t number) const {
-    return slots_[std::size_t(rank)]->line[number % transport::kBoardLines];
+    return slots_[std::size_t(rank)]->line[number & mask_];
   }
   bool has_come(int rank, std::uint32_t number) const {
     return line_of(rank, number).number.load(std::memory_order_acquire) == number;
@@ -81,6 +83,7 @@ class Board {
   const transport::Arena* arena_ = nullptr;
   int index_ = -1;
   int rank_ = -1;
+  std::uint32_t mask_ = 0;    // of the lines that are used
   std::uint32_t number_ = 1;  // of the exchange being done or the next one
   std::uint32_t seen_ = 1;    // all ranks have come to every exchange before this one
   int behind_ = 0;            // of it, lines of ranks below this one have

@@ -141,6 +141,8 @@ const std::vector<Rule>& rules() {
 
       {broadcast,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       // To announce buffers is to meet: who sends or receives by messages need not wait for the others.
+      // But up to what a line of the board holds, who needs nobody's goes far ahead of the others.
+      {broadcast,      memory,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {broadcast,      memory,   128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {broadcast,      memory,   2 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 16 * kKiB + 1},
@@ -180,6 +182,7 @@ const std::vector<Rule>& rules() {
       {barrier,        anywhere, kAny,     kAny,      "dissemination", 64 * kKiB},
 
       {reduce,         anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {reduce,         memory,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {reduce,         memory,   4 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {reduce,         memory,   32 * kKiB, kAny,     "chain",         64 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {reduce,         memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},

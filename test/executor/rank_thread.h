@@ -37,7 +37,7 @@ class RankThread {
     std::vector<int> ranks(std::size_t(size), 0);
     std::iota(ranks.begin(), ranks.end(), 0);
     executor::Board lines;
-    if (board >= 0) lines = executor::Board(context_->job().arena(), board, ranks, rank_, first_sequence + 1);
+    if (board >= 0) lines = executor::Board(context_->job().arena(), board, ranks, rank_, first_sequence + 1, false);
     return context_->add_group(id, ranks, std::move(lines), first_sequence);
   }
 

@@ -173,7 +173,10 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
   CHECK(chosen(floats(Collective::allreduce, 4097), crowd) == "staged");
   // And who has only to send goes on.
   CHECK(chosen(floats(Collective::reduce, 2), meeting(4)) == "exchange");
-  CHECK(chosen(floats(Collective::reduce, 2), crowd) == "tree");
+  CHECK(chosen(floats(Collective::reduce, 12), crowd) == "exchange");
+  CHECK(chosen(floats(Collective::reduce, 13), crowd) == "tree");
+  CHECK(chosen(floats(Collective::broadcast, 12), crowd) == "exchange");
+  CHECK(chosen(floats(Collective::broadcast, 13), crowd) == "tree");
   CHECK(chosen(floats(Collective::gather, 2), crowd) == "tree");
   CHECK(chosen(floats(Collective::scatter, 2), crowd) == "tree");
   CHECK(chosen(reaching(Collective::broadcast, 1 << 14, Reach::store), crowd) == "tree");
