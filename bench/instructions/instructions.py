@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Instructions of one all-reduce between two ranks over shared memory, as callgrind counts them on rank 0.
+"""Instructions of one all-reduce, send or receive between two ranks over shared memory, as callgrind counts them on rank 0.
 
 They do not depend on what else the machine does, so a change of the small path shows here when no clock would tell.
 Rank 1 runs beside as it is and is there first. Each call is counted by itself, and the one with the fewest is shown: in
@@ -19,25 +19,26 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 KEPT = os.path.join(HERE, "counts.json")
-CASES = [(8, "malloc"), (8, "mapped"), (4096, "malloc"), (4096, "mapped")]
+CASES = [("allreduce", 8, "malloc"), ("allreduce", 8, "mapped"), ("allreduce", 4096, "malloc"), ("allreduce", 4096, "mapped"),
+         ("send", 8, "malloc"), ("recv", 8, "malloc")]
 WARM, CALLS = 50, 200
 MOST = 1.1
 
 
-def counted(program, size, memory):
-    """Instructions inside anello_allreduce, of each call after the first ones."""
+def counted(program, call, size, memory):
+    """Instructions inside the call's function, of each call after the first ones."""
     environment = dict(os.environ, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="29671", ANELLO_TRANSPORT="shm",
                        ANELLO_JOB=f"instructions-{os.getpid()}", ANELLO_SPIN_US="5000000")
     with tempfile.TemporaryDirectory() as folder:
         shared = os.path.join(folder, "arrived")
         with open(shared, "wb") as file:
             file.write(bytes(8))
-        words = [program, str(size), str(WARM + CALLS), memory, shared]
+        words = [program, str(size), str(WARM + CALLS), memory, shared, call]
         peer = subprocess.Popen(words, env=dict(environment, RANK="1", LOCAL_RANK="1"))
         try:
             # Before each call what the one before it came to is written out.
-            done = subprocess.run(["valgrind", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=anello_allreduce",
-                                   "--dump-before=anello_allreduce", f"--callgrind-out-file={folder}/call", *words],
+            done = subprocess.run(["valgrind", "--tool=callgrind", "--collect-atstart=no", f"--toggle-collect=anello_{call}",
+                                   f"--dump-before=anello_{call}", f"--callgrind-out-file={folder}/call", *words],
                                   env=dict(environment, RANK="0", LOCAL_RANK="0"), stderr=subprocess.PIPE, timeout=300, check=False)
             if peer.wait(timeout=60) != 0 or done.returncode != 0:
                 raise RuntimeError(f"a rank failed: {done.stderr.decode()[-1000:]}")
@@ -66,15 +67,15 @@ def main():
     program = os.path.join(options.build, "bench", "instructions_loop")
     kept = json.load(open(KEPT, encoding="utf-8")) if os.path.exists(KEPT) else {}
     now, worse = {}, []
-    print("   bytes  memory  instructions    kept")
-    for size, memory in CASES:
-        name = f"{size} {memory}"
-        calls = counted(program, size, memory)
+    print("call          bytes  memory  instructions    kept")
+    for call, size, memory in CASES:
+        name = f"{call} {size} {memory}"
+        calls = counted(program, call, size, memory)
         now[name] = calls[0]
         before = kept.get(name)
         if before is None or now[name] > MOST * before:
             worse.append(name)
-        print(f"{size:8}  {memory:6}  {now[name]:12}  {before if before is not None else '-':>6}", flush=True)
+        print(f"{call:9}  {size:8}  {memory:6}  {now[name]:12}  {before if before is not None else '-':>6}", flush=True)
     if options.keep:
         with open(KEPT, "w", encoding="utf-8") as file:
             json.dump(now, file, indent=2)

@@ -24,8 +24,6 @@ std::string named(const anello_call_t& call) { return text("anello_", kind_name(
 
 namespace {
 
-constexpr int kMaxTag = (1 << 30) - 1;
-
 Error argument(const anello_call_t& call, const std::string& what) {
   return {ANELLO_ERR_ARGUMENT, named(call) + what};
 }

@@ -22,6 +22,7 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
     return result;
   }
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
+    if (blocking && is_plain_message(call, communicator->size())) return run_call(comm, communicator, call, status);
     if (blocking && !hooks_are_set.load(std::memory_order_relaxed)) {
       Error error;
       std::int64_t sequence = -1;

@@ -192,7 +192,7 @@ class Context {
   bool has_mapped_staging(const Operation& operation);
   void staging_settled(Operation& operation, bool everywhere);
 
-  bool undisturbed(const Group& group) const;
+  bool undisturbed(const Group& group, int peer) const;
   bool took_now(Flow& flow, const SmallReceive& taken, anello_dtype_t dtype, anello_status_t* status);
 
   template <class Done>

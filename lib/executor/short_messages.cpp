@@ -7,13 +7,14 @@
 
 namespace anello::executor {
 
-// Whether nothing has happened that only the common way looks at.
-bool Context::undisturbed(const Group& group) const {
-  return !group.error && !any_gone_ && !job_->news.load(std::memory_order_relaxed);
+// Whether nothing has happened to the peer, or to the communicator, that only the common way looks at.
+bool Context::undisturbed(const Group& group, int peer) const {
+  return !group.error && group.flows[std::size_t(peer)].left_ns == 0 &&
+         gone_[std::size_t(group.ranks[std::size_t(peer)])] == Gone::no && !job_->news.load(std::memory_order_relaxed);
 }
 
 Context::Sent Context::send_now(Group& group, const anello_call_t& call, std::size_t bytes) {
-  if (call.peer == group.rank || !undisturbed(group)) return Sent::not_begun;
+  if (call.peer == group.rank || !undisturbed(group, call.peer)) return Sent::not_begun;
   Flow& flow = group.flows[std::size_t(call.peer)];
   // Behind an earlier one that could not leave yet.
   if (!flow.announcing.empty()) return Sent::not_begun;
@@ -34,7 +35,7 @@ void Context::go_on_sending(Operation& operation) {
 
 bool Context::receive_now(Group& group, const anello_call_t& call, std::size_t bytes, anello_status_t* status) {
   // What is under way needs its turns; receives and probes that were posted earlier come first.
-  if (call.peer < 0 || call.peer == group.rank || unfinished_ > 0 || !undisturbed(group)) return false;
+  if (call.peer < 0 || call.peer == group.rank || unfinished_ > 0 || !undisturbed(group, call.peer)) return false;
   if (!group.receives.empty() || !group.probes.empty()) return false;
   stay_awake();
   Flow& flow = group.flows[std::size_t(call.peer)];
