@@ -304,6 +304,9 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
   if (state_ != State::open || arriving_.mode != Arriving::Mode::none) return Arrived::something_else;
   const FrameHeader* const header = incoming();
   if (header == nullptr) return endpoint_->failure() != nullptr ? Arrived::something_else : Arrived::nothing;
+  // Whatever becomes of it: this frame, where it is empty, and those that were read with it are in no socket any more, and who
+  // asks epoll alone would not look here.
+  heard = true;
   if (header->kind != static_cast<std::uint16_t>(FrameKind::eager) || header->communicator != flow.group->id) {
     return Arrived::something_else;
   }
@@ -314,7 +317,6 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
   }
   if (bytes > 0) endpoint_->receive(wanted.into, bytes);
   incoming_ = nullptr;
-  heard = true;  // more may have been read with it
   return Arrived::message;
 }
 

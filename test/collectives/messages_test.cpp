@@ -334,3 +334,31 @@ TEST_CASE("blocking receives take tags in another order than they were sent") {
     }
   }) == "");
 }
+
+TEST_CASE("a blocking receive hears of a large message whose announcement was there first, among many connections") {
+  // Four ranks: with three sockets each a rank asks all of them at once, and looks only at those that have something.
+  CHECK(run_ranks(4, "tcp", [](const Rank& me) {
+    std::vector<unsigned char> data(1 << 20, static_cast<unsigned char>(me.rank)), all(4);
+    for (int from = 0; from < 4; ++from) {
+      for (int to = 0; to < 4; ++to) {
+        if (from == to) continue;
+        if (me.rank == from) me.ok(anello_send(data.data(), 1, ANELLO_BYTE, to, 0, me.comm), "send");
+        if (me.rank == to) me.ok(anello_recv(all.data(), 1, ANELLO_BYTE, from, 0, me.comm, nullptr), "recv");
+      }
+    }
+    // An empty one of another tag is as short.
+    for (const std::size_t bytes : {data.size(), std::size_t(0)}) {
+      if (me.rank == 1) {
+        if (bytes == 0) me.ok(anello_send(data.data(), 0, ANELLO_BYTE, 0, 2, me.comm), "send");
+        me.ok(anello_send(data.data(), bytes, ANELLO_BYTE, 0, 1, me.comm), "send");
+      }
+      if (me.rank == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        me.ok(anello_recv(data.data(), bytes, ANELLO_BYTE, 1, 1, me.comm, nullptr), "recv");
+        if (bytes == 0) me.ok(anello_recv(data.data(), 0, ANELLO_BYTE, 1, 2, me.comm, nullptr), "recv");
+        if (data[0] != 1) me.report.wrong("the message has ", int(data[0]));
+      }
+      me.ok(anello_barrier(me.comm), "barrier");
+    }
+  }) == "");
+}
