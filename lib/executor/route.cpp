@@ -135,11 +135,22 @@ FrameHeader eager_header(const Group& group, std::size_t bytes, int tag, std::ui
 
 }  // namespace
 
+bool Route::is_small(std::size_t bytes) const {
+  return bytes <= kEagerBytes || (bytes <= kEagerSocketBytes && endpoint_->descriptor() >= 0);
+}
+
 // Whether a message goes without being asked for.
 bool Route::goes_at_once(const Flow& flow, std::size_t bytes) const {
-  const bool small = bytes <= kEagerBytes;
-  if (!small && (bytes > kEagerSocketBytes || endpoint_->descriptor() < 0)) return false;
-  return flow.small_credit >= bytes + kFrameCost + (small ? 0 : kCreditForSmall);
+  return is_small(bytes) && flow.small_credit >= bytes + kFrameCost + (bytes <= kEagerBytes ? 0 : kCreditForSmall);
+}
+
+// Who only ever sends never looks, and an announcement cannot be taken back: its sender would wait for a receive though the
+// peer has taken all that came before.
+void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
+  while (state_ == State::open && is_small(bytes) && !goes_at_once(flow, bytes)) {
+    pull();
+    if (!heard) return;
+  }
 }
 
 Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {

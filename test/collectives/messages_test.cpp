@@ -362,3 +362,31 @@ TEST_CASE("a blocking receive hears of a large message whose announcement was th
     }
   }) == "");
 }
+
+TEST_CASE("a rank that only ever sends hears that its small messages were received") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  CAPTURE(transports);
+  CHECK(run_ranks(3, transports.c_str(), [](const Rank& me) {
+    std::vector<unsigned char> data(1024);
+    const auto send = [&](std::size_t bytes, int to) { me.ok(anello_send(data.data(), bytes, ANELLO_BYTE, to, 0, me.comm), "send"); };
+    const auto receive = [&](std::size_t bytes, int from) {
+      me.ok(anello_recv(data.data(), bytes, ANELLO_BYTE, from, 0, me.comm, nullptr), "recv");
+    };
+    // More than the credit in all, but never more than a little that nobody has received: rank 1 takes the message of rank 0
+    // only once rank 0 has come back from sending it.
+    for (int round = 0; round < 2500; ++round) {
+      if (me.rank == 0) {
+        send(1024, 1);
+        send(0, 2);
+        // So that what rank 1 gives back is on the way no longer.
+        if (round % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      } else if (me.rank == 2) {
+        receive(0, 0);
+        send(0, 1);
+      } else {
+        receive(0, 2);
+        receive(1024, 0);
+      }
+    }
+  }, 5'000) == "");
+}
