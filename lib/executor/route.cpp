@@ -156,7 +156,8 @@ void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
 Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
   if (state_ != State::open) return Sent::not_begun;
   if (has_work()) push();
-  if (has_work() || !goes_at_once(flow, message.bytes) || !endpoint_->flush()) return Sent::not_begun;
+  // What that has sent may have ended an operation badly, and with it the group: nobody would end a rest of this message.
+  if (flow.group->error || has_work() || !goes_at_once(flow, message.bytes) || !endpoint_->flush()) return Sent::not_begun;
   FrameHeader header = eager_header(*flow.group, message.bytes, message.tag, message.dtype);
   header.argument = flow.owes();
   const bool all = endpoint_->send(header, message.payload);

@@ -7,9 +7,10 @@
 
 namespace anello::executor {
 
-// Whether nothing has happened that only the common way looks at.
+// Whether nothing has happened that only the common way looks at. That a rank has left, or a communicator, is none of it: who
+// waits for it in vain comes to the common way. It also happens whenever one was destroyed, and is for good.
 bool Context::undisturbed(const Group& group) const {
-  return !group.error && !any_gone_ && !job_->news.load(std::memory_order_relaxed);
+  return !group.error && !job_->news.load(std::memory_order_relaxed);
 }
 
 Context::Sent Context::send_now(Group& group, const anello_call_t& call, std::size_t bytes) {
