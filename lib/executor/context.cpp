@@ -301,9 +301,15 @@ void Context::queue(Operation& operation) {
 
 // What was begun, as far as it goes without waiting.
 void Context::push_routes(const Operation& operation) {
-  if (operation.done.load(std::memory_order_relaxed)) return;
-  for (Flow& flow : operation.group->flows) {
+  const auto push = [](const Flow& flow) {
     if (flow.route != nullptr && flow.route->has_work()) flow.route->push();
+  };
+  std::deque<Flow>& flows = operation.group->flows;
+  if (!operation.done.load(std::memory_order_relaxed)) {
+    std::for_each(flows.begin(), flows.end(), push);
+  } else if (operation.kind == ANELLO_RECV && operation.status.source >= 0) {
+    // It found its message here and gives credit back, for which the sender may wait while this rank is about something else.
+    push(flows[std::size_t(operation.status.source)]);
   }
 }
 

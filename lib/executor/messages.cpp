@@ -29,6 +29,8 @@ void Context::post_send(Operation& operation) {
   Group& group = *operation.group;
   if (operation.peer != group.rank) {
     Flow& flow = group.flows[std::size_t(operation.peer)];
+    flow.route->hear_of_credit(flow, operation.bytes);
+    if (group.error) return finish(operation, group.error);  // that was among what came
     flow.announcing.push(&operation);
     want_to_send(flow);
     return;

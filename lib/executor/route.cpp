@@ -140,10 +140,20 @@ bool Route::goes_at_once(const Flow& flow, std::size_t bytes) const {
   return bytes <= kMostEagerBytes && flow.small_credit >= bytes + kFrameCost + (bytes <= kEagerBytes ? 0 : kCreditForSmall);
 }
 
+// Who only ever sends never looks, and an announcement cannot be taken back: its sender would wait for a receive though the
+// peer has taken all that came before.
+void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
+  while (state_ == State::open && bytes <= kMostEagerBytes && !goes_at_once(flow, bytes)) {
+    pull();
+    if (!heard) return;
+  }
+}
+
 Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
   if (state_ != State::open) return Sent::not_begun;
   if (has_work()) push();
-  if (has_work() || !goes_at_once(flow, message.bytes) || !endpoint_->flush()) return Sent::not_begun;
+  // What that has sent may have ended an operation badly, and with it the group: nobody would end a rest of this message.
+  if (flow.group->error || has_work() || !goes_at_once(flow, message.bytes) || !endpoint_->flush()) return Sent::not_begun;
   FrameHeader header = eager_header(*flow.group, message.bytes, message.tag, message.dtype);
   header.argument = flow.owes();
   const bool all = endpoint_->send(header, message.payload);
@@ -302,6 +312,9 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
   if (state_ != State::open || arriving_.mode != Arriving::Mode::none) return Arrived::something_else;
   const FrameHeader* const header = incoming();
   if (header == nullptr) return endpoint_->failure() != nullptr ? Arrived::something_else : Arrived::nothing;
+  // Whatever becomes of it: this frame, where it is empty, and those that were read with it are in no socket any more, and who
+  // asks epoll alone would not look here.
+  heard = true;
   if (header->kind != static_cast<std::uint16_t>(FrameKind::eager) || header->communicator != flow.group->id) {
     return Arrived::something_else;
   }
@@ -312,7 +325,6 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
   }
   if (bytes > 0) endpoint_->receive(wanted.into, bytes);
   incoming_ = nullptr;
-  heard = true;  // more may have been read with it
   return Arrived::message;
 }
 

@@ -51,6 +51,8 @@ class Route {
   // The short way of messages (short_messages.cpp): sends one at once, if it is the only thing to send. in_part: some of it has
   // gone, and its operation must be given for the rest.
   Sent send_small(Flow& flow, const SmallMessage& message);
+  // For a message that would go at once but for credit: takes what has come, among which there may be some.
+  void hear_of_credit(const Flow& flow, std::size_t bytes);
   void go_on_sending(Operation& operation) { leaving_.operation = &operation; }
   // Takes one if it is what has come next, all of it.
   enum class Arrived { nothing, message, something_else };

@@ -62,6 +62,8 @@ bool Context::receive_now(Group& group, const anello_call_t& call, std::size_t b
       if (turn > 0) patience_.rewarded();
       return took_now(flow, wanted, call.dtype, status);
     }
+    // What this one waits for may be what another thread is about to send.
+    if (contenders_.load(std::memory_order_relaxed) > 0) return false;
     if (turn == 0 && turns == 0 && !polls_socket) turns = patience_.turns();
     pause_processor();
   }

@@ -334,3 +334,86 @@ TEST_CASE("blocking receives take tags in another order than they were sent") {
     }
   }) == "");
 }
+
+TEST_CASE("a blocking receive hears of a large message whose announcement was there first, among many connections") {
+  // Four ranks: with three sockets each a rank asks all of them at once, and looks only at those that have something.
+  CHECK(run_ranks(4, "tcp", [](const Rank& me) {
+    std::vector<unsigned char> data(1 << 20, static_cast<unsigned char>(me.rank)), all(4);
+    for (int from = 0; from < 4; ++from) {
+      for (int to = 0; to < 4; ++to) {
+        if (from == to) continue;
+        if (me.rank == from) me.ok(anello_send(data.data(), 1, ANELLO_BYTE, to, 0, me.comm), "send");
+        if (me.rank == to) me.ok(anello_recv(all.data(), 1, ANELLO_BYTE, from, 0, me.comm, nullptr), "recv");
+      }
+    }
+    // An empty one of another tag is as short.
+    for (const std::size_t bytes : {data.size(), std::size_t(0)}) {
+      if (me.rank == 1) {
+        if (bytes == 0) me.ok(anello_send(data.data(), 0, ANELLO_BYTE, 0, 2, me.comm), "send");
+        me.ok(anello_send(data.data(), bytes, ANELLO_BYTE, 0, 1, me.comm), "send");
+      }
+      if (me.rank == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        me.ok(anello_recv(data.data(), bytes, ANELLO_BYTE, 1, 1, me.comm, nullptr), "recv");
+        if (bytes == 0) me.ok(anello_recv(data.data(), 0, ANELLO_BYTE, 1, 2, me.comm, nullptr), "recv");
+        if (data[0] != 1) me.report.wrong("the message has ", int(data[0]));
+      }
+      me.ok(anello_barrier(me.comm), "barrier");
+    }
+  }) == "");
+}
+
+TEST_CASE("a rank that only ever sends hears that its small messages were received") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  CAPTURE(transports);
+  CHECK(run_ranks(3, transports.c_str(), [](const Rank& me) {
+    std::vector<unsigned char> data(1024);
+    const auto send = [&](std::size_t bytes, int to) { me.ok(anello_send(data.data(), bytes, ANELLO_BYTE, to, 0, me.comm), "send"); };
+    const auto receive = [&](std::size_t bytes, int from) {
+      me.ok(anello_recv(data.data(), bytes, ANELLO_BYTE, from, 0, me.comm, nullptr), "recv");
+    };
+    // More than the credit in all, but never more than a little that nobody has received: rank 1 takes the message of rank 0
+    // only once rank 0 has come back from sending it.
+    for (int round = 0; round < 2500; ++round) {
+      if (me.rank == 0) {
+        send(1024, 1);
+        send(0, 2);
+        // So that what rank 1 gives back is on the way no longer.
+        if (round % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      } else if (me.rank == 2) {
+        receive(0, 0);
+        send(0, 1);
+      } else {
+        receive(0, 2);
+        receive(1024, 0);
+      }
+    }
+  }, 5'000) == "");
+}
+
+TEST_CASE("what a receive finds at its rank is given back though the rank then is about something else") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  CAPTURE(transports);
+  CHECK(run_ranks(2, transports.c_str(), [](const Rank& me) {
+    using std::chrono::milliseconds;
+    constexpr int kFirst = 240, kLater = 24;  // of 4 KiB: together more than the credit, later ones less than any lane holds
+    std::vector<unsigned char> data(4096);
+    const auto send = [&] { me.ok(anello_send(data.data(), data.size(), ANELLO_BYTE, 1, 0, me.comm), "send"); };
+    const auto receive = [&] {
+      me.ok(anello_recv(data.data(), data.size(), ANELLO_BYTE, ANELLO_ANY_SOURCE, 0, me.comm, nullptr), "recv");
+    };
+    if (me.rank == 0) {
+      for (int i = 0; i < kFirst; ++i) send();
+      me.ok(anello_send(nullptr, 0, ANELLO_BYTE, 1, 1, me.comm), "send");
+      std::this_thread::sleep_for(milliseconds(500));
+      const auto begin = std::chrono::steady_clock::now();
+      for (int i = 0; i < kLater; ++i) send();
+      if (std::chrono::steady_clock::now() - begin > milliseconds(1000)) me.report.wrong("sends waited for a rank that slept");
+    } else {
+      me.ok(anello_recv(nullptr, 0, ANELLO_BYTE, 0, 1, me.comm, nullptr), "recv");  // behind all others
+      for (int i = 0; i < kFirst; ++i) receive();
+      std::this_thread::sleep_for(milliseconds(2500));
+      for (int i = 0; i < kLater; ++i) receive();
+    }
+  }) == "");
+}
