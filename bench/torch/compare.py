@@ -78,6 +78,7 @@ def rank_main(options):
     for way in WAYS:  # views that DDP has, rebuilt buckets, mapped memory: nothing of that is timed
         for _ in range(3):
             step(wrapped[way], True)
+    before = {way: wrapped[way].statistics() for way in WAYS[2:]}
     for number in range(options.rounds):
         order = WAYS[number % len(WAYS):] + WAYS[:number % len(WAYS)]
         row = {"local": step(wrapped[order[0]], False)}
@@ -91,6 +92,11 @@ def rank_main(options):
                     torch.testing.assert_close(mine.grad, theirs)
         if rank == 0 and sys.stderr.isatty():
             print(f"\r{options.transport}: round {number + 1} of {options.rounds}", end="", file=sys.stderr, flush=True)
+    size = sum(each.nbytes for each in wrapped["own"].parameters())
+    report["copies"] = {}
+    for way, old in before.items():
+        new = wrapped[way].statistics()
+        report["copies"][way] = (new["copied_bytes"] - old["copied_bytes"]) / ((new["steps"] - old["steps"]) * size)
     report["summary"] = {way: wrapped[way].summary() for way in WAYS[2:]}
 
     one = torch.ones(1)
@@ -174,6 +180,7 @@ def table(reports, transport):
         most = max(each["growth"][name] for each in reports)
         missed += most > 0
         lines.append(f"- resident growth in 1,000 steps, {name}: {most / 1024:.0f} KiB (target: 0) {'ok' if most <= 0 else 'MISSED'}")
+    lines += [f"- copies of a gradient byte, counted, {titles[way]}: {copies:.2f}" for way, copies in reports[0]["copies"].items()]
     lines += [f"- {way}: {summary}" for way, summary in reports[0]["summary"].items()]
     return lines, missed
 

@@ -191,9 +191,11 @@ typedef struct anello_gradient_sync_statistics {
   int64_t communicating_ns;  /* while some bucket was under way */
   int64_t waiting_ns;        /* in wait, until the last bucket had ended: communication that nothing hid */
   int64_t copying_ns;        /* in ready and wait: gradients into buckets and back */
+  uint64_t copied_bytes;     /* of gradients, in their own type, that it moved: each twice a step; none with views, unless the
+                              * wire type is another */
 } anello_gradient_sync_statistics_t;
 
-#define ANELLO_GRADIENT_SYNC_STATISTICS_INITIALIZER {sizeof(anello_gradient_sync_statistics_t), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define ANELLO_GRADIENT_SYNC_STATISTICS_INITIALIZER {sizeof(anello_gradient_sync_statistics_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* At any time but inside a step; local. */
 ANELLO_API anello_result_t anello_gradient_sync_query(anello_gradient_sync_t sync,

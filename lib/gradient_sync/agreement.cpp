@@ -62,7 +62,7 @@ void agree(const Collectives& all, const std::optional<Error>& objection) {
   std::string said = objection ? objection->text() : "";
   all.broadcast(&code, 1, ANELLO_INT32, from, kAgreeing);
   broadcast_text(all, said, from);
-  throw Error(static_cast<anello_result_t>(code), text("rank ", from, ": ", said));
+  throw Agreed(static_cast<anello_result_t>(code), text("rank ", from, ": ", said));
 }
 
 void agree_on(const Collectives& all, const char* what, const std::vector<std::string>& said) {
@@ -81,8 +81,8 @@ void agree_on(const Collectives& all, const char* what, const std::vector<std::s
   std::string other = !mine ? "" : place < said.size() ? said[place] : "none";
   broadcast_text(all, other, from);
   const auto at = static_cast<std::size_t>(least_place);
-  throw Error(ANELLO_ERR_MISMATCH, text(what, ' ', at, " is ", at < firsts.size() ? firsts[at] : "none",
-                                        " on rank 0 and ", other, " on rank ", from, "; all ranks must say the same"));
+  throw Agreed(ANELLO_ERR_MISMATCH, text(what, ' ', at, " is ", at < firsts.size() ? firsts[at] : "none",
+                                         " on rank 0 and ", other, " on rank ", from, "; all ranks must say the same"));
 }
 
 }  // namespace anello::gradient_sync

@@ -9,6 +9,12 @@
 
 namespace anello::gradient_sync {
 
+// What all ranks throw. Nobody needs to be told of it: an abort would reach those that still receive the others' words.
+class Agreed : public Error {
+ public:
+  using Error::Error;
+};
+
 // Collective. Throws on all ranks the objection of the lowest rank that has one; the text begins with "rank 2: ".
 void agree(const Collectives& all, const std::optional<Error>& objection);
 

@@ -83,7 +83,7 @@ void GradientSync::fill(Parameter& one) {
   } else if (one.where != to || config_.prescale != 1) {
     copy_elements(one.where, one.dtype, to, bucket.wire, one.count, config_.prescale, false);
   }
-  copying_ns_.fetch_add(now() - start, std::memory_order_relaxed);
+  count_copy(one, start, one.where != to);
 }
 
 // No gradient in this step; what local steps before it have accumulated goes all the same.

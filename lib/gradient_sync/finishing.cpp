@@ -121,7 +121,12 @@ void GradientSync::take_out(Parameter& one) {
       !copy_elements(bucket.sent(*one.part), bucket.wire, to, one.dtype, one.count, factor_after(), check_overflow)) {
     overflow_ = true;
   }
+  count_copy(one, start, to != nullptr && to != bucket.sent(*one.part));
+}
+
+void GradientSync::count_copy(const Parameter& one, std::int64_t start, bool moved) {
   copying_ns_.fetch_add(now() - start, std::memory_order_relaxed);
+  if (moved) copied_bytes_.fetch_add(one.count * anello_dtype_size(one.dtype), std::memory_order_relaxed);
 }
 
 void GradientSync::count_step(std::int64_t waited) {

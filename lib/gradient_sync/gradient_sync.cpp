@@ -118,6 +118,7 @@ void GradientSync::keep(const Error& error) {
   if (error_) return;
   error_ = error;
   failed_.store(true, std::memory_order_release);
+  if (dynamic_cast<const Agreed*>(&error) != nullptr) return;
   // Nothing happens where it is the communicator that has failed.
   const std::string own = text("rank ", rank_);
   const std::string& said = error.text();

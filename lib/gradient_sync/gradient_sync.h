@@ -113,6 +113,7 @@ class GradientSync {
   void finish();
   void await(Bucket& bucket);
   void take_out(Parameter& parameter);
+  void count_copy(const Parameter& parameter, std::int64_t start, bool moved);
   double factor_after() const;
   void follow_overflow();
   void count_step(std::int64_t waited);
@@ -152,6 +153,7 @@ class GradientSync {
   Error error_;
 
   std::atomic<std::int64_t> copying_ns_{0};
+  std::atomic<std::uint64_t> copied_bytes_{0};
   anello_gradient_sync_statistics_t statistics_ = ANELLO_GRADIENT_SYNC_STATISTICS_INITIALIZER;
 };
 

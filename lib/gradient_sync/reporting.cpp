@@ -35,6 +35,7 @@ void GradientSync::statistics(anello_gradient_sync_statistics_t& to) const {
   to.bytes = 0;
   for (const auto& bucket : buckets_) to.bytes += bucket->plan.count * anello_dtype_size(bucket->wire);
   to.copying_ns = copying_ns_.load(std::memory_order_relaxed);
+  to.copied_bytes = copied_bytes_.load(std::memory_order_relaxed);
 }
 
 std::string GradientSync::summary() {

@@ -69,7 +69,8 @@ class BucketInfo(ctypes.Structure):
 class SyncStatistics(ctypes.Structure):
     _fields_ = [("size", _size), ("steps", ctypes.c_uint64), ("local_steps", ctypes.c_uint64),
                 ("overflows", ctypes.c_uint64), ("buckets", _size), ("bytes", _size), ("computing_ns", _int64),
-                ("communicating_ns", _int64), ("waiting_ns", _int64), ("copying_ns", _int64)]
+                ("communicating_ns", _int64), ("waiting_ns", _int64), ("copying_ns", _int64),
+                ("copied_bytes", ctypes.c_uint64)]
 
 
 # Handles are passed as the numbers that they are; a request is passed by address, as a c_void_p of the caller's.

@@ -92,6 +92,31 @@ class Subgroups(Ranks):
         for tensor in tensors:
             self.same(tensor, torch.full((3,), float(self.size)))
 
+    def test_threads_use_one_group_at_once(self):
+        # Which of them is first differs from rank to rank, so both start the same: whichever meet make a sum.
+        wrong = []
+
+        def work(asynchronous):
+            try:
+                for _ in range(100):
+                    tensor = torch.ones(50)
+                    work = dist.all_reduce(tensor, async_op=asynchronous)
+                    if asynchronous:
+                        work.get_future().wait()
+                    if not tensor.eq(self.size).all():
+                        wrong.append(tensor)
+            except Exception as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=work, args=(asynchronous,)) for asynchronous in (False, True) * 2]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+            self.assertFalse(thread.is_alive())
+        self.assertEqual(wrong, [])
+        dist.barrier()
+
     def test_what_pytorch_asks_of_a_group(self):
         group = dist.group.WORLD
         self.assertEqual(dist.get_backend(), "anello")
@@ -241,6 +266,29 @@ class Timeouts(unittest.TestCase):
             self.late(lambda: dist.barrier(timeout=timedelta(seconds=0.5)), 10)
             self.late(lambda: dist.all_reduce(torch.ones(1)), 10)  # and then the group has failed
         self.wait_for_others("call")
+
+    def test_in_the_options_of_each_kind_of_collective(self):
+        def with_timeout(options):
+            options.timeout = timedelta(seconds=0.3)
+            return options
+
+        one, size = torch.ones(1), dist.get_world_size()
+        many = torch.ones(size)
+        calls = {
+            "allreduce": lambda group: group.allreduce([one], with_timeout(dist.AllreduceOptions())),
+            "broadcast": lambda group: group.broadcast([one], with_timeout(dist.BroadcastOptions())),
+            "reduce": lambda group: group.reduce([one], with_timeout(dist.ReduceOptions())),
+            "allgather": lambda group: group.all_gather_single(many, one, with_timeout(dist.distributed_c10d.AllgatherOptions())),
+            "scatter": lambda group: group.reduce_scatter_single(one, many, with_timeout(dist.ReduceScatterOptions())),
+            "alltoall": lambda group: group.all_to_all_single(many, many.clone(), [], [], with_timeout(dist.AllToAllOptions())),
+        }
+        for name, call in calls.items():
+            with self.subTest(name):
+                group = dist.new_group()
+                # Not the root of the broadcast, which only gives and need not wait.
+                if dist.get_rank() == (1 if name == "broadcast" else 0):
+                    self.late(lambda: call(group).wait(), 10)
+                self.wait_for_others(name)
 
     def test_of_waiting_for_the_others_to_come(self):
         if dist.get_rank() == 0:

@@ -49,8 +49,16 @@ class Messages(Ranks):
                 source = dist.recv(came)
                 seen[source] = came.tolist()
             self.assertEqual(seen, {rank: [rank, rank * 2.0] for rank in range(1, self.size)})
+            late = torch.zeros(2)
+            work = dist.irecv(late, tag=7)  # before it is sent
+            dist.barrier()
+            work.wait()
+            self.assertEqual((work._source_rank(), late.tolist()), (self.size - 1, [3, 4]))
         else:
             dist.send(torch.tensor([self.rank, self.rank * 2.0]), 0)
+            dist.barrier()
+            if self.rank == self.size - 1:
+                dist.send(torch.tensor([3.0, 4.0]), 0, tag=7)
         dist.barrier()
 
     def test_batches_of_messages(self):

@@ -324,6 +324,20 @@ class OwnModes(Ranks):
         with self.assertRaisesRegex(ValueError, "none of the backend anello"):
             DistributedDataParallel(nn.Linear(1, 1), process_group=dist.new_group(backend="gloo"))
 
+    def test_copies_are_counted(self):
+        # Views: autograd makes a new gradient, which is copied in once, or adds to the one that is there.
+        for views, keeps, copies in ((False, False, 2), (False, True, 2), (True, False, 1), (True, True, 0)):
+            with self.subTest(views=views, keeps=keeps):
+                model = DistributedDataParallel(torch.nn.Linear(30, 20), gradient_as_bucket_view=views)
+                size = sum(each.nbytes for each in model.parameters())
+                for step in range(4):
+                    before = model.statistics()["copied_bytes"]
+                    model(torch.ones(2, 30)).sum().backward()
+                    if step > 0:  # the first has no gradient to add to
+                        self.assertEqual(model.statistics()["copied_bytes"] - before, copies * size)
+                    model.zero_grad(set_to_none=not keeps)
+                self.assertEqual(model.statistics()["steps"], 4)
+
     def test_a_summary(self):
         model = self.trained(DistributedDataParallel(copy.deepcopy(self.net)))
         self.assertRegex(model.summary(), f"{self.size} ranks, .* hidden")

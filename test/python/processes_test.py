@@ -10,7 +10,6 @@ import sys
 import tempfile
 import textwrap
 import unittest
-import zipfile
 
 import interpreter
 
@@ -101,6 +100,24 @@ class Processes(unittest.TestCase):
             options=(PYTHON,))
         self.assertEqual(len(list(self.scratch.glob("* was here"))), 2)
 
+    def test_torchrun_starts_all_ranks_anew_where_one_was_killed(self):
+        self.run_program("""
+            import os, signal, torch, torch.distributed as dist
+            dist.init_process_group("anello")
+            rank, attempt = dist.get_rank(), os.environ["TORCHELASTIC_RESTART_COUNT"]
+            model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))
+            for step in range(4):
+                if attempt == "0" and rank == 1 and step == 2:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                model(torch.full((2, 3), rank + 1.0)).sum().backward()
+                assert model.module.weight.grad[0, 0].item() == 3 * (step + 1), model.module.weight.grad
+            open(f"rank {rank} ended in attempt {attempt}", "w").close()
+            dist.destroy_process_group()
+        """, PYTHON, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1",
+            python="--no-python", options=(PYTHON,))
+        self.assertEqual({each.name for each in self.scratch.glob("rank *")},
+                         {"rank 0 ended in attempt 1", "rank 1 ended in attempt 1"})
+
     def test_importing_torch_makes_the_backend_known_and_loads_nothing_else(self):
         out = self.run_program("""
             import sys, torch
@@ -161,7 +178,7 @@ class Processes(unittest.TestCase):
         """)
         self.assertIn("2.0", out)
 
-    def test_the_wheel_has_the_library_inside(self):
+    def wheel(self):
         asked = subprocess.run([PYTHON, "-c", "import setuptools; print(setuptools.__version__)"], capture_output=True, text=True,
                                timeout=DEADLINE, check=False)
         if asked.returncode != 0 or [int(part) for part in asked.stdout.split(".")[:2]] < [70, 1]:
@@ -172,21 +189,38 @@ class Processes(unittest.TestCase):
                         self.scratch, source], env=self.around, timeout=DEADLINE, check=True, capture_output=True)
         wheel, = self.scratch.glob("*.whl")
         self.assertRegex(wheel.name, r"^anello-[0-9.]+-py3-none-linux_x86_64\.whl$")
-        installed = self.scratch / "installed"
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(installed)
-        out = self.run_program("""
-            import torch, torch.distributed as dist
-            dist.init_process_group("anello", store=dist.HashStore(), rank=0, world_size=1)
-            dist.all_reduce(torch.ones(1))
-            print([line.split()[-1] for line in open("/proc/self/maps") if "libanello" in line][0])
-        """, PYTHONPATH=str(installed), ANELLO_LIBRARY="")
-        self.assertEqual(out.split()[-1], str(installed / "anello" / "libanello.so.0"))
+        return wheel
 
-    def test_collectives_do_not_load_dynamo(self):
+    def test_the_wheel_installed_into_a_fresh_venv_has_the_library_inside(self):
+        wheel, fresh = self.wheel(), self.scratch / "fresh"
+        subprocess.run([PYTHON, "-m", "venv", fresh], timeout=DEADLINE, check=True, capture_output=True)
+        python = str(fresh / "bin" / "python")
+        where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        theirs, ours = (subprocess.run([each, "-c", where], timeout=DEADLINE, check=True, capture_output=True, text=True).stdout.strip()
+                        for each in (PYTHON, python))
+        subprocess.run([python, "-m", "pip", "install", "--no-deps", "--no-index", wheel], timeout=DEADLINE, check=True,
+                       capture_output=True, env={**os.environ, "PYTHONPATH": ""})
+        pathlib.Path(ours, "torch.pth").write_text(theirs + "\n")  # not installed again, which takes minutes and a network
         out = self.run_program("""
             import sys, torch, torch.distributed as dist
+            import anello
+            dist.init_process_group("anello")
+            tensor = torch.ones(1)
+            dist.all_reduce(tensor)
+            assert tensor.item() == 2
+            if dist.get_rank() == 0:
+                print(anello.__file__, [line.split()[-1] for line in open("/proc/self/maps") if "libanello" in line][0])
+            dist.destroy_process_group()
+        """, str(ANELLORUN), "-np", "2", python=python, PYTHONPATH="", ANELLO_LIBRARY="")
+        self.assertEqual(out.split()[-2:], [ours + "/anello/__init__.py", ours + "/anello/libanello.so.0"])
+
+    def test_neither_collectives_nor_our_ddp_load_dynamo(self):
+        out = self.run_program("""
+            import sys, torch, torch.distributed as dist
+            import anello.torch
             dist.init_process_group("anello", store=dist.HashStore(), rank=0, world_size=1)
+            model = anello.torch.DistributedDataParallel(torch.nn.Linear(3, 1))  # torch's own does load it, over gloo, too
+            model(torch.ones(1, 3)).sum().backward()
             dist.all_reduce(torch.ones(1))
             dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()
             print("torch._dynamo" in sys.modules)

@@ -69,6 +69,7 @@ class DistributedDataParallel(torch.nn.Module):
     def _make_sync(self):
         described = [Parameter(name, None, each.numel(), elements.of_reduction(each))
                      for name, each in zip(self._names, self._synced)]
+        self._copied_bytes = 0  # of gradients into views, by this file
         self._sync = GradientSync(self.process_group._communicator, described, **self._options)
         views = self._options["views"]
         self._views = [self._view(i, each) for i, each in enumerate(self._synced)] if views else None
@@ -115,6 +116,13 @@ class DistributedDataParallel(torch.nn.Module):
     def summary(self):
         """Collective: one line on what the steps have cost."""
         return self._sync.summary()
+
+    def statistics(self):
+        """What the steps have cost this rank, as a dictionary; since the last join, where there was one. copied_bytes: of gradients
+        that were moved, those that autograd put elsewhere than their view included."""
+        found = self._sync.statistics()
+        found["copied_bytes"] += self._copied_bytes
+        return found
 
     def __getstate__(self):
         raise TypeError("anello.torch.DistributedDataParallel belongs to its process group: copy or save its .module")
@@ -169,6 +177,7 @@ class DistributedDataParallel(torch.nn.Module):
             view = self._views[i]
             if gradient is not view:
                 view.copy_(gradient.detach())
+                self._copied_bytes += gradient.nbytes
                 parameter.grad = view
         else:
             if not _is_dense(gradient) or gradient.is_conj() or gradient.is_neg():
