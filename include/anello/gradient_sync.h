@@ -26,8 +26,9 @@
  *           that belongs to a step is final: later calls return the same code, and other ranks learn of it, at the
  *           latest in their next step, which cannot complete. The text names the parameter or bucket and the rank, and stands in
  *           anello_last_error(ANELLO_COMM_NULL) of the same thread.
- * Memory    Beside the gradients: their size once more in buckets that ranks of the same host map, none of it with views; with a
- *           wire type half of it; 4 bytes an element for error feedback; about 200 bytes a parameter.
+ * Memory    Gradients lie in the host's memory; that of devices is not taken yet, and a pointer is not asked where it leads.
+ *           Beside them: their size once more in buckets that ranks of the same host map, none of it with views; with a wire
+ *           type half of it; 4 bytes an element for error feedback; about 200 bytes a parameter.
  * Order     Every object has a communicator of its own, so that its collectives and those of the program do not mix.
  */
 #ifndef ANELLO_GRADIENT_SYNC_H

@@ -324,6 +324,46 @@ class OwnModes(Ranks):
         with self.assertRaisesRegex(ValueError, "none of the backend anello"):
             DistributedDataParallel(nn.Linear(1, 1), process_group=dist.new_group(backend="gloo"))
 
+    def test_compiled_outside_and_inside(self):
+        import torch._dynamo
+
+        def trained(wrap):
+            torch.manual_seed(3)
+            module = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+            model, optimizer = wrap(module), torch.optim.SGD(module.parameters(), lr=0.1)
+            torch.manual_seed(50 + self.rank)
+            for _ in range(4):
+                optimizer.zero_grad()
+                model(torch.randn(4, 8)).square().mean().backward()
+                optimizer.step()
+            return [each.detach() for each in module.parameters()]
+
+        expected = trained(DistributedDataParallel)
+        for wrap in (lambda module: torch.compile(DistributedDataParallel(module), backend="aot_eager"),
+                     lambda module: DistributedDataParallel(torch.compile(module, backend="aot_eager"))):
+            torch._dynamo.reset()
+            for one, other in zip(trained(wrap), expected):
+                self.close(one, other)
+
+    def test_under_the_zero_redundancy_optimizer(self):
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+
+        def trained(optimizer_of):
+            torch.manual_seed(3)
+            model = DistributedDataParallel(nn.Linear(8, 3))
+            optimizer = optimizer_of(model.parameters())
+            torch.manual_seed(50 + self.rank)
+            for _ in range(4):
+                optimizer.zero_grad()
+                model(torch.randn(4, 8)).square().mean().backward()
+                optimizer.step()
+            return [each.detach() for each in model.parameters()]
+
+        expected = trained(lambda parameters: torch.optim.Adam(parameters, lr=0.1))
+        got = trained(lambda parameters: ZeroRedundancyOptimizer(parameters, optimizer_class=torch.optim.Adam, lr=0.1))
+        for one, other in zip(got, expected):
+            self.close(one, other)
+
     def test_copies_are_counted(self):
         # Views: autograd makes a new gradient, which is copied in once, or adds to the one that is there.
         for views, keeps, copies in ((False, False, 2), (False, True, 2), (True, False, 1), (True, True, 0)):
