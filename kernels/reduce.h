@@ -9,6 +9,7 @@
 // are kept; 16- and 8-bit floats are rounded to nearest even from float32; AVG divides the sum by ranks in
 // the accumulator's type, integers truncating towards zero.
 #include "base/dtype.h"
+#include "kernels/default_floats.h"
 
 #include <cstddef>
 
@@ -44,18 +45,5 @@ struct Reducer {
 // What makes no sense together (makes_sense) has a row without functions: movement needs no more.
 // Requires: both are known (is_dtype, is_op). The best variant for this processor, settled on first use.
 const Reducer& reducer(anello_dtype_t dtype, anello_op_t op);
-
-// While it lives, the calling thread computes with round-to-nearest, denormals and masked exceptions; what was set
-// before is set again at the end.
-class DefaultFloats {
- public:
-  DefaultFloats();
-  ~DefaultFloats();
-  DefaultFloats(const DefaultFloats&) = delete;
-  DefaultFloats& operator=(const DefaultFloats&) = delete;
-
- private:
-  unsigned saved_;
-};
 
 }  // namespace anello::kernels

@@ -1,5 +1,7 @@
 #pragma once
 // The call struct from the arguments of a C function.
+#include "communicator/plain_call.h"
+
 #include <anello/anello.h>
 
 #include <cstddef>
@@ -12,6 +14,10 @@ inline anello_call_t call_of(anello_kind_t kind, const void* sendbuf, void* recv
   // Not ANELLO_CALL_INITIALIZER with fields set afterwards: that zeroes all of it first, with a string instruction.
   return {sizeof(anello_call_t), kind, dtype, op, peer, tag, sendbuf, recvbuf, count, 0, nullptr, nullptr, nullptr,
           nullptr, nullptr, nullptr};
+}
+
+inline anello_call_t call_of(const PlainCall& call) {
+  return call_of(call.kind, call.sendbuf, call.recvbuf, call.count, call.dtype, call.op, call.root);
 }
 
 // The same with what lies where, where it differs by rank.

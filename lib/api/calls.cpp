@@ -23,13 +23,6 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
   }
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
     if (blocking && is_plain_message(call, communicator->size())) return run_call(comm, communicator, call, status);
-    if (blocking && !hooks_are_set.load(std::memory_order_relaxed)) {
-      Error error;
-      std::int64_t sequence = -1;
-      if (communicator->repeat(call, &error, &sequence)) {
-        return error ? failed(comm, error, {call.kind, sequence, {}}) : ANELLO_OK;
-      }
-    }
     if (const Error refused = check(call, *communicator)) {
       communicator->refuse(call, refused.code());
       return failed(comm, refused, {call.kind, -1, Label(call.label)});
@@ -44,6 +37,36 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
     *request = request_of(post_call(comm, communicator, call), communicator, comm);
     return ANELLO_OK;
   });
+}
+
+// The rest of collective(), apart, so that its beginning has a small frame.
+[[gnu::noinline]] anello_result_t wait_for(anello_comm_t comm, Communicator& communicator, executor::Operation* operation) {
+  const anello_kind_t kind = operation->kind;
+  std::int64_t sequence = -1;
+  const Error error = communicator.wait_for(operation, nullptr, &sequence);
+  return error ? failed(comm, error, {kind, sequence, {}}) : ANELLO_OK;
+}
+[[gnu::noinline]] anello_result_t make(anello_comm_t comm, const PlainCall& call) {
+  return dispatch(comm, call_of(call), nullptr, true, nullptr);
+}
+
+// A blocking collective. Most calls of a loop are the last one again: nothing of those is checked or prepared anew, unless
+// something about this thread or process has to be looked at first.
+anello_result_t collective(anello_comm_t comm, const PlainCall& call) noexcept {
+  using Entered = executor::Context::Entered;
+  const bool plain_here = !hooks_are_set.load(std::memory_order_relaxed) && CallGroup::current() == nullptr && !refuses_here();
+  if (plain_here) {
+    try {
+      const Communicators::Use use(communicators(), number(comm));
+      executor::Operation* operation = nullptr;
+      const Entered entered = use ? (*use)->repeat(call, &operation) : Entered::not_begun;
+      if (entered == Entered::complete) return ANELLO_OK;
+      if (entered == Entered::under_way) return wait_for(comm, **use, operation);
+    } catch (...) {
+      return failed(comm, caught());
+    }
+  }
+  return make(comm, call);
 }
 
 }  // namespace
@@ -62,51 +85,51 @@ anello_result_t anello_post(anello_comm_t comm, const anello_call_t* call, anell
 
 anello_result_t anello_allreduce(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,
                                  anello_comm_t comm) {
-  return dispatch(comm, call_of(ANELLO_ALLREDUCE, sendbuf, recvbuf, count, dtype, op), nullptr, true, nullptr);
+  return collective(comm, {ANELLO_ALLREDUCE, sendbuf, recvbuf, count, dtype, op});
 }
 
 anello_result_t anello_broadcast(void* buffer, size_t count, anello_dtype_t dtype, int root, anello_comm_t comm) {
-  return dispatch(comm, call_of(ANELLO_BROADCAST, buffer, buffer, count, dtype, ANELLO_SUM, root), nullptr, true, nullptr);
+  return collective(comm, {ANELLO_BROADCAST, buffer, buffer, count, dtype, ANELLO_SUM, root});
 }
 
 anello_result_t anello_allgather(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
                                  anello_comm_t comm) {
-  return dispatch(comm, call_of(ANELLO_ALLGATHER, sendbuf, recvbuf, count, dtype), nullptr, true, nullptr);
+  return collective(comm, {ANELLO_ALLGATHER, sendbuf, recvbuf, count, dtype});
 }
 
 anello_result_t anello_reduce_scatter_block(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
                                             anello_op_t op, anello_comm_t comm) {
-  return dispatch(comm, call_of(ANELLO_REDUCE_SCATTER_BLOCK, sendbuf, recvbuf, count, dtype, op), nullptr, true, nullptr);
+  return collective(comm, {ANELLO_REDUCE_SCATTER_BLOCK, sendbuf, recvbuf, count, dtype, op});
 }
 
 anello_result_t anello_reduce(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,
                               int root, anello_comm_t comm) {
-  return dispatch(comm, call_of(ANELLO_REDUCE, sendbuf, recvbuf, count, dtype, op, root), nullptr, true, nullptr);
+  return collective(comm, {ANELLO_REDUCE, sendbuf, recvbuf, count, dtype, op, root});
 }
 
 anello_result_t anello_gather(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, int root,
                               anello_comm_t comm) {
-  return dispatch(comm, call_of(ANELLO_GATHER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root), nullptr, true, nullptr);
+  return collective(comm, {ANELLO_GATHER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root});
 }
 
 anello_result_t anello_scatter(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, int root,
                                anello_comm_t comm) {
-  return dispatch(comm, call_of(ANELLO_SCATTER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root), nullptr, true, nullptr);
+  return collective(comm, {ANELLO_SCATTER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root});
 }
 
 anello_result_t anello_alltoall(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
                                 anello_comm_t comm) {
-  return dispatch(comm, call_of(ANELLO_ALLTOALL, sendbuf, recvbuf, count, dtype), nullptr, true, nullptr);
+  return collective(comm, {ANELLO_ALLTOALL, sendbuf, recvbuf, count, dtype});
 }
 
 anello_result_t anello_scan(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,
                             anello_comm_t comm) {
-  return dispatch(comm, call_of(ANELLO_SCAN, sendbuf, recvbuf, count, dtype, op), nullptr, true, nullptr);
+  return collective(comm, {ANELLO_SCAN, sendbuf, recvbuf, count, dtype, op});
 }
 
 anello_result_t anello_exscan(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,
                               anello_comm_t comm) {
-  return dispatch(comm, call_of(ANELLO_EXSCAN, sendbuf, recvbuf, count, dtype, op), nullptr, true, nullptr);
+  return collective(comm, {ANELLO_EXSCAN, sendbuf, recvbuf, count, dtype, op});
 }
 
 anello_result_t anello_allgatherv(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
@@ -146,7 +169,7 @@ anello_result_t anello_alltoallv(const void* sendbuf, const size_t* sendcounts, 
 }
 
 anello_result_t anello_barrier(anello_comm_t comm) {
-  return dispatch(comm, call_of(ANELLO_BARRIER, nullptr, nullptr, 0, ANELLO_UINT8), nullptr, true, nullptr);
+  return collective(comm, {ANELLO_BARRIER, nullptr, nullptr, 0, ANELLO_UINT8});
 }
 
 anello_result_t anello_send(const void* buffer, size_t count, anello_dtype_t dtype, int dest, int tag,

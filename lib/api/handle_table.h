@@ -31,15 +31,16 @@ class HandleTable {
   };
   // This thread's name, while it lives.
   static const char* self() {
-    static thread_local const char name = 0;
+    [[gnu::tls_model("initial-exec")]] static thread_local const char name = 0;
     return &name;
   }
   static bool owns(Slot& slot) {
-    if (counting == Counting::of_all || !transport::agrees_to_store_barriers()) return false;
+    if (counting == Counting::of_all) return false;
     const char* const owner = slot.owner.load(std::memory_order_relaxed);
     if (owner == self()) return true;
+    if (owner != nullptr || !transport::agrees_to_store_barriers()) return false;
     const char* nobody = nullptr;
-    return owner == nullptr && slot.owner.compare_exchange_strong(nobody, self(), std::memory_order_relaxed);
+    return slot.owner.compare_exchange_strong(nobody, self(), std::memory_order_relaxed);
   }
 
  public:

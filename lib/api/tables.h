@@ -78,6 +78,8 @@ inline anello_result_t run_call(anello_comm_t comm, const std::shared_ptr<Commun
   return error ? failed(comm, error, {call.kind, sequence, Label(call.label)}) : ANELLO_OK;
 }
 
+// Whether refuse_here has something to say.
+inline bool refuses_here() { return executor::inside_user_function() || in_forked_child(); }
 // Throws in a forked child, and in the caller's own function while it combines for Anello.
 inline void refuse_here() {
   if (executor::inside_user_function()) {

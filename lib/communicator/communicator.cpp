@@ -11,6 +11,7 @@
 #include "communicator/premultiply.h"
 #include "communicator/reduction.h"
 #include "communicator/varying.h"
+#include "executor/fold.h"
 #include "executor/run.h"
 #include "schedule/shape.h"
 #include "schedule/tuning.h"
@@ -64,12 +65,6 @@ void set_buffers(Operation& operation, const anello_call_t& call, bool in_place)
   // A scatter's root finds its part where it is.
   const bool inside = in_place && call.kind != ANELLO_SCATTER && call.kind != ANELLO_SCATTERV;
   operation.input = inside ? operation.output : static_cast<const std::byte*>(call.sendbuf);
-}
-
-// Calls that differ have other marks, nearly always.
-std::uintptr_t mark_of(const anello_call_t& call) {
-  return reinterpret_cast<std::uintptr_t>(call.sendbuf) * 3 + reinterpret_cast<std::uintptr_t>(call.recvbuf) + (call.count << 20) +
-         static_cast<std::uintptr_t>(call.kind);
 }
 
 }  // namespace
@@ -367,7 +362,7 @@ void Communicator::prepare_last(const anello_call_t& call, bool in_place, int re
   if (last_.operation == nullptr) last_.operation = context_->acquire_locked(*group_);
   Operation* const operation = std::exchange(last_.operation, nullptr);
   try {
-    last_ = {nullptr, nullptr, call, {}, in_place, record_kind, {}, 0};
+    last_ = {nullptr, nullptr, call, {}, {}, in_place, record_kind, {}, 0};
     if (call.algorithm != nullptr) last_.algorithm = schedule::find(executor::operation_collective(call.kind), call.algorithm)->name;
     prepare(*operation, call, last_.record);
   } catch (...) {
@@ -377,6 +372,33 @@ void Communicator::prepare_last(const anello_call_t& call, bool in_place, int re
   if (record_kind >= 0) last_.record.kind = record_kind;
   last_.digest = control::digest_of(last_.record);
   last_.operation = operation;
+}
+
+// Inline in both of the ways to it, one of which is the shortest of all.
+[[gnu::always_inline]] inline bool Communicator::enter_last(Operation** under_way) {
+  using Entered = executor::Context::Entered;
+  Operation* const operation = last_.operation;
+  Entered done = Entered::not_begun;
+  try {
+    if (operation->announces()) {
+      done = context_->walk_now(*operation, last_.record, last_.digest);
+    } else if (operation->plan->is_exchange) {
+      done = context_->exchange_now(*operation, last_.record, last_.digest);
+    }
+    if (done == Entered::not_begun) done = context_->enter_now(*operation, last_.record, last_.digest);
+  } catch (...) {
+    // Half entered, for want of memory: nobody can go on with it, and the others wait.
+    last_.operation = nullptr;
+    const int world = context_->rank();
+    context_->fail(*group_, Error(ANELLO_ERR_RESOURCE,
+                                  text("no memory for what ", kind_name(operation->kind), " needs on ", context_->job().describe(world)),
+                                  world), true);
+    if (operation->done.load(std::memory_order_relaxed)) context_->release_locked(operation);
+    throw;
+  }
+  if (done == Entered::complete) return true;
+  *under_way = last_.under_way = std::exchange(last_.operation, nullptr);
+  return false;
 }
 
 // A blocking collective, prepared like the last one where it is like it; one that needs nothing but the board from start to
@@ -393,62 +415,25 @@ bool Communicator::enter(const anello_call_t& call, int record_kind, Operation**
   set_buffers(operation, call, in_place);
   last_.call.sendbuf = call.sendbuf;
   last_.call.recvbuf = call.recvbuf;
-  last_mark_.store(mark_of(call), std::memory_order_relaxed);
+  if (operation.plan->is_exchange && !operation.announces()) executor::prepare_exchange(*group_, operation);
   if (call.label != nullptr || !operation.label.empty()) {
     operation.label.set(call.label);
     last_.record.set_label(operation.label);
   }
+  last_.plain.reset();
+  if (call.label == nullptr && call.algorithm == nullptr && call.timeout_ms == 0 && record_kind < 0) {
+    last_.plain = PlainCall{call.kind, call.sendbuf, call.recvbuf, call.count, call.dtype, call.op, call.peer};
+  }
+  last_mark_.store(last_.plain ? last_.plain->mark() : 0, std::memory_order_relaxed);
   return enter_last(under_way);
 }
 
-bool Communicator::enter_last(Operation** under_way) {
+executor::Context::Entered Communicator::repeat(const PlainCall& call, Operation** operation) {
   using Entered = executor::Context::Entered;
-  Operation* const operation = last_.under_way = std::exchange(last_.operation, nullptr);
-  Entered done = Entered::not_begun;
-  try {
-    if (operation->announces()) {
-      done = context_->walk_now(*operation, last_.record, last_.digest);
-    } else if (operation->plan->is_exchange) {
-      done = context_->exchange_now(*operation, last_.record, last_.digest);
-    }
-    if (done == Entered::not_begun) done = context_->enter_now(*operation, last_.record, last_.digest);
-  } catch (...) {
-    // Half entered, for want of memory: nobody can go on with it, and the others wait.
-    last_.under_way = nullptr;
-    const int world = context_->rank();
-    context_->fail(*group_, Error(ANELLO_ERR_RESOURCE,
-                                  text("no memory for what ", kind_name(operation->kind), " needs on ", context_->job().describe(world)),
-                                  world), true);
-    if (operation->done.load(std::memory_order_relaxed)) context_->release_locked(operation);
-    throw;
-  }
-  if (done == Entered::complete) {
-    last_.under_way = nullptr;
-    last_.operation = operation;
-    return true;
-  }
-  *under_way = operation;
-  return false;
-}
-
-bool Communicator::is_last(const anello_call_t& call) const {
-  const anello_call_t& last = last_.call;
-  return call.kind == last.kind && call.dtype == last.dtype && call.op == last.op && call.peer == last.peer &&
-         call.sendbuf == last.sendbuf && call.recvbuf == last.recvbuf && call.count == last.count &&
-         call.timeout_ms == last.timeout_ms && asks_like_last(call) && call.label == nullptr && last_.record_kind < 0 &&
-         last_.operation->label.empty();
-}
-
-bool Communicator::repeat(const anello_call_t& call, Error* error, std::int64_t* sequence) {
-  if (last_mark_.load(std::memory_order_relaxed) != mark_of(call)) return false;
-  Operation* under_way = nullptr;
-  {
-    const auto held = context_->try_lock();
-    if (!held || group_->error || last_.operation == nullptr || !is_last(call)) return false;
-    if (enter_last(&under_way)) return true;
-  }
-  *error = wait_for(under_way, nullptr, sequence);
-  return true;
+  if (last_mark_.load(std::memory_order_relaxed) != call.mark()) return Entered::not_begun;
+  const auto held = context_->try_lock();
+  if (!held || group_->error || last_.operation == nullptr || last_.plain != call) return Entered::not_begun;
+  return enter_last(operation) ? Entered::complete : Entered::under_way;
 }
 
 // A blocking send or receive, from start to end under one hold of the lock where it is small and simple. As enter().

@@ -3,6 +3,7 @@
 // themselves are the executor's. Errors are thrown in setup and returned in operations.
 #include "base/error.h"
 #include "communicator/explanation.h"
+#include "communicator/plain_call.h"
 #include "communicator/plan_cache.h"
 #include "executor/context.h"
 #include "schedule/catalog.h"
@@ -54,8 +55,10 @@ class Communicator {
   // A blocking call from start to end. sequence: that of a collective that failed.
   Error run(const anello_call_t& call, anello_status_t* status, int record_kind = -1, std::int64_t* sequence = nullptr);
   // A blocking collective that is the last one again, buffers too: what was checked then holds, and all that it needs is
-  // there. False: it is not, and nothing has happened.
-  bool repeat(const anello_call_t& call, Error* error, std::int64_t* sequence);
+  // there. not_begun: it is not, and nothing has happened. under_way: *operation is to be waited for.
+  executor::Context::Entered repeat(const PlainCall& call, executor::Operation** operation);
+  // Waits for one that is under way. sequence: that of a collective that failed.
+  Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
   // What a checked probe finds; nothing: there is no message now (only where it does not wait). Throws Error.
   struct Probed {
     anello_status_t status;
@@ -102,8 +105,6 @@ class Communicator {
   bool enter_last(executor::Operation** under_way);
   bool pass(const anello_call_t& call, anello_status_t* status, executor::Operation** under_way);
   void give_back(executor::Operation* operation);
-  Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
-  bool is_last(const anello_call_t& call) const;
   bool is_like_last(const anello_call_t& call, bool in_place, int record_kind) const;
   bool asks_like_last(const anello_call_t& call) const;
   void prepare_last(const anello_call_t& call, bool in_place, int record_kind);
@@ -128,6 +129,7 @@ class Communicator {
     executor::Operation* operation = nullptr;  // null: none, or it is under way
     executor::Operation* under_way = nullptr;  // it comes back when it has ended well
     anello_call_t call;
+    std::optional<PlainCall> plain;  // the same, where it is one
     std::string_view algorithm;  // that it asks for; of the catalog
     bool in_place;
     int record_kind;
@@ -135,7 +137,7 @@ class Communicator {
     std::uint64_t digest;
   };
   Last last_{};
-  std::atomic<std::uintptr_t> last_mark_{0};  // of its call: whether a look at it, under the lock, is worth while
+  std::atomic<std::uintptr_t> last_mark_{0};  // of its plain call, whether a look at it, under the lock, is worth while; 0: none
   std::atomic<std::uint32_t> children_{0};  // splits so far, equal on all ranks
   std::atomic<std::uint32_t> groups_{0};    // that this rank was the first of
   std::once_flag destroyed_;

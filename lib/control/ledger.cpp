@@ -77,53 +77,48 @@ std::string CallRecord::describe() const {
   return call;
 }
 
-void Ledger::note(const CallRecord& record) {
-  const std::uint64_t number = noted_.load(std::memory_order_relaxed);
-  Slot& slot = slots_[number % kKept];
+void Ledger::describe(CallRecord& record) {
+  record.described = ++described_;
   const auto words = std::bit_cast<Words>(static_cast<const CallFields&>(record));
-  const std::uint64_t version = slot.version.load(std::memory_order_relaxed);
-  slot.version.store(version + 1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  for (std::size_t i = 0; i < words.size(); ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
-  if (record.labelled != 0) {
-    const auto label = std::bit_cast<LabelWords>(record.label());
-    for (std::size_t i = 0; i < label.size(); ++i) labels_[number % kKept][i].store(label[i], std::memory_order_relaxed);
-  }
-  slot.version.store(version + 2, std::memory_order_release);
-  noted_.store(number + 1, std::memory_order_release);
+  Description& description = descriptions_[described_ % kSlots];
+  for (std::size_t i = 0; i < words.size(); ++i) description.words[i].store(words[i], std::memory_order_relaxed);
+  if (record.labelled == 0) return;
+  const auto label = std::bit_cast<LabelWords>(record.label());
+  for (std::size_t i = 0; i < label.size(); ++i) description.label[i].store(label[i], std::memory_order_relaxed);
 }
 
-CallRecord Ledger::read(std::uint64_t number) const {
-  const Slot& slot = slots_[number % kKept];
-  for (;; sched_yield()) {
-    const std::uint64_t version = slot.version.load(std::memory_order_acquire);
-    Words words{};
-    for (std::size_t i = 0; i < words.size(); ++i) words[i] = slot.words[i].load(std::memory_order_relaxed);
-    LabelWords label{};
-    for (std::size_t i = 0; i < label.size(); ++i) label[i] = labels_[number % kKept][i].load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (version % 2 == 0 && slot.version.load(std::memory_order_relaxed) == version) {
-      CallRecord record;
-      static_cast<CallFields&>(record) = std::bit_cast<CallFields>(words);
-      if (record.labelled != 0) record.set_label(std::bit_cast<Label>(label));
-      return record;
-    }
-  }
+std::optional<CallRecord> Ledger::read(std::uint64_t number) const {
+  const Slot& slot = slots_[number % kSlots];
+  CallRecord record;
+  record.sequence = slot.sequence.load(std::memory_order_relaxed);
+  record.digest = slot.digest.load(std::memory_order_relaxed);
+  const Description& description = descriptions_[slot.described.load(std::memory_order_relaxed) % kSlots];
+  Words words{};
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = description.words[i].load(std::memory_order_relaxed);
+  LabelWords label{};
+  for (std::size_t i = 0; i < label.size(); ++i) label[i] = description.label[i].load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (noted_.load(std::memory_order_relaxed) - number > kKept) return std::nullopt;
+  static_cast<CallFields&>(record) = std::bit_cast<CallFields>(words);
+  if (record.labelled != 0) record.set_label(std::bit_cast<Label>(label));
+  return record;
 }
 
 std::optional<CallRecord> Ledger::find(std::uint32_t sequence) const {
   const std::uint64_t noted = noted_.load(std::memory_order_acquire);
   for (std::uint64_t i = 0; i < kKept && i < noted; ++i) {
-    const CallRecord record = read(noted - 1 - i);
-    if (record.sequence == sequence) return record;
+    const auto record = read(noted - 1 - i);
+    if (!record) break;  // nor are there older ones any more
+    if (record->sequence == sequence) return record;
   }
   return std::nullopt;
 }
 
 std::optional<CallRecord> Ledger::newest() const {
-  const std::uint64_t noted = noted_.load(std::memory_order_acquire);
-  if (noted == 0) return std::nullopt;
-  return read(noted - 1);
+  for (std::uint64_t noted; (noted = noted_.load(std::memory_order_acquire)) != 0; sched_yield()) {
+    if (auto record = read(noted - 1)) return record;
+  }
+  return std::nullopt;
 }
 
 }  // namespace anello::control

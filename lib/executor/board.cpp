@@ -6,20 +6,24 @@
 
 namespace anello::executor {
 
-using transport::BoardLine;
-
 namespace {
 
 constexpr std::uint32_t kFewLines = 8;
 
 }  // namespace
 
-Board::Board(const transport::Arena& arena, int index, std::vector<int> local, int rank, std::uint32_t first_number,
+Board::Board(const transport::Arena& arena, int index, const std::vector<int>& local, int rank, std::uint32_t first_number,
              bool crowded)
-    : arena_(&arena), index_(index), rank_(rank), mask_(crowded ? transport::kBoardLines - 1 : kFewLines - 1), number_(first_number), seen_(first_number), local_(std::move(local)) {
-  for (const int member : local_) {
+    : arena_(&arena),
+      index_(index),
+      rank_(rank),
+      mask_(crowded ? transport::kBoardLines - 1 : kFewLines - 1),
+      number_(first_number),
+      seen_(first_number) {
+  for (const int member : local) {
     slots_.push_back(&arena.board(index, member));
     fences_ = fences_ || arena.fences_for(member);
+    if (int(slots_.size()) - 1 != rank) peers_.push_back({slots_.back(), &arena.inbox(member).sleeping, member});
   }
   // What an earlier communicator on the same board left. Others look only once this rank has announced something.
   own().touching.store(0, std::memory_order_relaxed);
@@ -54,15 +58,6 @@ bool Board::is_touching(int rank, std::uint32_t sequence) const {
   return slots_[std::size_t(rank)]->touch.touching.load(std::memory_order_acquire) == name_of(sequence);
 }
 
-// Between a store and a look at what others store, who look at this one: they see to it, where all can.
-void Board::fence() const {
-  if (fences_) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  } else {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
-}
-
 // Lines of all exchanges before `end`.
 Board::Seen Board::look_behind(std::uint32_t end) {
   for (; static_cast<std::int32_t>(seen_ - end) < 0; ++seen_, behind_ = 0) {
@@ -85,54 +80,10 @@ std::optional<std::uint32_t> Board::disagreed() const {
   return std::nullopt;
 }
 
-void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence, int needs) {
-  transport::BoardSlots& mine = *slots_[std::size_t(rank_)];
-  BoardLine& line = mine.line[number_ & mask_];
-  std::byte* const larger = mine.payload[number_ % transport::kBoardPayloads];
-  if (bytes > 0) std::memcpy(bytes <= transport::kInlineBytes ? line.data : larger, payload, bytes);
-  line.bytes = static_cast<std::uint32_t>(bytes);
-  line.digest = digest;
-  own_[number_ % own_.size()] = {digest, sequence};
-  line.number.store(number_, std::memory_order_release);
-  needs_ = needs;
-  published_ = true;
-  missing_ = 0;
-  fence();
-  for (std::size_t peer = 0; peer < local_.size(); ++peer) {
-    if (int(peer) != rank_) arena_->wake_after_fence(local_[peer]);
-  }
-}
-
-Board::Seen Board::look(std::uint64_t digest) {
-  if (needs_ == kNobody) return Seen::complete;
-  const int last = needs_ == kAll ? int(slots_.size()) - 1 : needs_;
-  if (needs_ != kAll) missing_ = needs_;
-  for (; missing_ <= last; ++missing_) {
-    if (missing_ == rank_) continue;  // the others are loading it now
-    if (!has_come(missing_, number_)) return Seen::waiting;
-    if (line_of(missing_, number_).digest != digest) return Seen::mismatch;
-  }
-  return Seen::complete;
-}
-
-void Board::finish() {
-  ++number_;
-  if (needs_ == kAll) {
-    seen_ = number_;
-    behind_ = 0;
-  }
-  published_ = false;
-}
-
 bool Board::awaits(int rank) const {
   if (rank == rank_) return false;
   if (published_) return (needs_ == kAll || needs_ == rank) && !has_come(rank, number_);
   return seen_ != number_ && !has_come(rank, seen_);
-}
-
-const std::byte* Board::payload(int rank, std::size_t bytes) const {
-  if (bytes <= transport::kInlineBytes) return line_of(rank, number_).data;
-  return slots_[std::size_t(rank)]->payload[number_ % transport::kBoardPayloads];
 }
 
 }  // namespace anello::executor

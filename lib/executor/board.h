@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -18,7 +19,7 @@ class Board {
   Board() = default;  // none: the ranks share no memory
   // local[i]: arena index of the communicator's rank i. crowded: with more ranks than processors, alike on all; each hand-over
   // of a processor then serves many calls, if there are lines for them. Else few lines stay closer.
-  Board(const transport::Arena& arena, int index, std::vector<int> local, int rank, std::uint32_t first_number, bool crowded);
+  Board(const transport::Arena& arena, int index, const std::vector<int>& local, int rank, std::uint32_t first_number, bool crowded);
 
   explicit operator bool() const { return !slots_.empty(); }
   int index() const { return index_; }
@@ -95,9 +96,71 @@ class Board {
   int needs_ = kAll;
   bool published_ = false;
   bool fences_ = false;       // some rank does not make others' stores visible before it looks (store_barrier.h)
-  int missing_ = 0;           // of the published one, lines of ranks below it have come
-  std::vector<int> local_;
+  std::size_t missing_ = 0;   // of the published one, the lines of peers before this one have come
   std::vector<transport::BoardSlots*> slots_;
+  struct Peer {
+    const transport::BoardSlots* slots;
+    const std::atomic<std::uint32_t>* sleeping;
+    int local;
+  };
+  std::vector<Peer> peers_;   // all but this rank, whose line the others are loading
 };
+
+// ---- The way of the smallest calls: inline, since a call of another file costs as much as what these do ----
+
+// Between a store and a look at what others store, who look at this one: they see to it, where all can.
+inline void Board::fence() const {
+  if (fences_) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+}
+
+inline void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence, int needs) {
+  transport::BoardSlots& mine = *slots_[std::size_t(rank_)];
+  transport::BoardLine& line = mine.line[number_ & mask_];
+  std::byte* const larger = mine.payload[number_ % transport::kBoardPayloads];
+  if (bytes > 0) std::memcpy(bytes <= transport::kInlineBytes ? line.data : larger, payload, bytes);
+  line.bytes = static_cast<std::uint32_t>(bytes);
+  line.digest = digest;
+  own_[number_ % own_.size()] = {digest, sequence};
+  line.number.store(number_, std::memory_order_release);
+  needs_ = needs;
+  published_ = true;
+  missing_ = 0;
+  fence();
+  for (const Peer& peer : peers_) {
+    if (peer.sleeping->load(std::memory_order_relaxed) != 0) arena_->ring_bell(peer.local);
+  }
+}
+
+inline Board::Seen Board::look(std::uint64_t digest) {
+  const auto look_at = [&](const transport::BoardSlots& slots) {
+    const transport::BoardLine& line = slots.line[number_ & mask_];
+    if (line.number.load(std::memory_order_acquire) != number_) return Seen::waiting;
+    return line.digest == digest ? Seen::complete : Seen::mismatch;
+  };
+  if (needs_ >= 0) return look_at(*slots_[std::size_t(needs_)]);
+  if (needs_ == kNobody) return Seen::complete;
+  for (; missing_ < peers_.size(); ++missing_) {
+    if (const Seen seen = look_at(*peers_[missing_].slots); seen != Seen::complete) return seen;
+  }
+  return Seen::complete;
+}
+
+inline void Board::finish() {
+  ++number_;
+  if (needs_ == kAll) {
+    seen_ = number_;
+    behind_ = 0;
+  }
+  published_ = false;
+}
+
+inline const std::byte* Board::payload(int rank, std::size_t bytes) const {
+  if (bytes <= transport::kInlineBytes) return line_of(rank, number_).data;
+  return slots_[std::size_t(rank)]->payload[number_ % transport::kBoardPayloads];
+}
 
 }  // namespace anello::executor

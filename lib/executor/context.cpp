@@ -206,12 +206,6 @@ Operation* Context::acquire(Group& group) {
   return acquire_locked(group);
 }
 
-std::unique_lock<std::mutex> Context::try_lock() {
-  Lock held(mutex_, std::try_to_lock);
-  if (held && driving_) held.unlock();
-  return held.owns_lock() ? std::move(held) : Lock();
-}
-
 namespace {
 
 // Scratch of a large call is not kept for ever: first touch costs, but so does a process that never shrinks.
@@ -279,15 +273,6 @@ void Context::release_locked(Operation* operation) {
 }
 
 // Gives the call its place in the communicator's order.
-void Context::number(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
-  Group& group = *operation.group;
-  record.sequence = group.next_sequence++;
-  group.chain = group.chain * 0x9e3779b97f4a7c15ull + digest;
-  record.digest = group.chain;
-  operation.sequence = record.sequence;
-  operation.digest = record.digest;
-}
-
 void Context::enter(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   number(operation, record, digest);
   operation.group->ledger.note(record);

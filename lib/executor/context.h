@@ -23,6 +23,8 @@
 namespace anello::executor {
 
 class Context {
+  using Lock = std::unique_lock<std::mutex>;
+
  public:
   struct Carrier {
     std::uint32_t bit;  // control/transport_kind.h
@@ -65,7 +67,11 @@ class Context {
   // True: it was there, or came at once, and is in its buffer. Else nothing has happened.
   bool receive_now(Group& group, const anello_call_t& call, std::size_t bytes, anello_status_t* status);
   // The lock if nobody has it and nobody drives; else empty.
-  std::unique_lock<std::mutex> try_lock();
+  std::unique_lock<std::mutex> try_lock() {
+    Lock held(mutex_, std::try_to_lock);
+    if (held && driving_) held.unlock();
+    return held.owns_lock() ? std::move(held) : Lock();
+  }
   Operation* acquire_locked(Group& group);
   void release_locked(Operation* operation);
   // Ended well, it may be entered again as it is.
@@ -111,7 +117,11 @@ class Context {
   // Ranks seem to have made different calls: the service threads compare their records.
   void suspect(Group& group, std::uint32_t sequence);
   void look_behind(Group& group);
-  void leave_exchange(Group& group);
+  void note_behind(Group& group);
+  void leave_exchange(Group& group) {
+    group.board.finish();
+    if (group.board.is_behind()) note_behind(group);
+  }
   // First error of the group: ends all its operations. tell: the other ranks do not know yet.
   void fail(Group& group, const Error& error, bool tell);
   void lane_broke(Route& route);
@@ -144,8 +154,6 @@ class Context {
   void on_note(Flow& flow, const transport::FrameHeader& header);
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
-
   void see_off();
   bool progress();
   void hear_sockets();
@@ -156,7 +164,14 @@ class Context {
   void deliver_strays(Group& group);
   void activate();
   void activate(Group& group);
-  void number(Operation& operation, control::CallRecord& record, std::uint64_t digest);
+  static void number(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
+    Group& group = *operation.group;
+    record.sequence = group.next_sequence++;
+    group.chain = group.chain * 0x9e3779b97f4a7c15ull + digest;
+    record.digest = group.chain;
+    operation.sequence = record.sequence;
+    operation.digest = record.digest;
+  }
   void enter(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   void queue(Operation& operation);
   bool room_comes(Board& board, std::size_t bytes) const;

@@ -262,10 +262,8 @@ void Context::lines_came(Operation& operation, BoardUse use) {
   }
 }
 
-void Context::leave_exchange(Group& group) {
-  group.board.finish();
-  if (!group.board.is_behind() || std::find(behind_.begin(), behind_.end(), &group) != behind_.end()) return;
-  behind_.push_back(&group);
+void Context::note_behind(Group& group) {
+  if (std::find(behind_.begin(), behind_.end(), &group) == behind_.end()) behind_.push_back(&group);
 }
 
 // The plan of a call whose ranks reach nobody's buffers.

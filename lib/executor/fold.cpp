@@ -54,21 +54,25 @@ int lines_needed(const Group& group, const Operation& operation) {
   }
 }
 
+void prepare_exchange(const Group& group, Operation& operation) {
+  const schedule::Step& step = operation.plan->schedule.steps[0];
+  Exchange& exchange = operation.exchange;
+  exchange.from = operation.at(step.from);
+  exchange.bytes = step.from.count * operation.element_bytes;
+  exchange.needs = lines_needed(group, operation);
+  exchange.into = operation.at(step.into);
+  const bool by_one_reduce = group.size() == 2 && step.into.count > 0 && operation.custom == nullptr &&
+                             (operation.kind == ANELLO_ALLREDUCE || operation.kind == ANELLO_REDUCE) &&
+                             !operation.reducer->accumulates && !operation.reducer->finishes;
+  exchange.reduce = by_one_reduce ? operation.reducer->reduce : nullptr;
+}
+
 void fold_lines(const Group& group, Operation& operation) {
   const schedule::Step& step = operation.plan->schedule.steps[0];
   if (step.into.count == 0) return;
   std::byte* const into = operation.at(step.into);
   const int rank = group.rank;
   const int size = group.size();
-  // The most common call of the smallest ones, where every instruction counts.
-  if (operation.kind == ANELLO_ALLREDUCE && size == 2 && operation.custom == nullptr && !operation.reducer->accumulates &&
-      !operation.reducer->finishes) {
-    // The own one where it came from: the peer is loading its line now.
-    const std::byte* const peers = group.board.payload(1 - rank, operation.count * operation.element_bytes);
-    const std::byte* const own = operation.at(step.from);
-    operation.reducer->reduce(into, rank == 0 ? own : peers, rank == 0 ? peers : own, operation.count);
-    return;
-  }
   const std::size_t part = operation.count * operation.element_bytes;
   const std::size_t own = std::size_t(rank) * part;
   const std::byte* const input = operation.at(step.from);

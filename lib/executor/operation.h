@@ -88,6 +88,16 @@ enum class BoardUse : std::uint8_t {
   staged,    // whether this rank has mapped all of it
 };
 
+// An exchange with its buffers, as the short way takes it. Worked out when they change (prepare_exchange).
+struct Exchange {
+  const std::byte* from = nullptr;  // what this rank's line carries
+  std::size_t bytes = 0;
+  int needs = 0;  // whose lines (Board::publish)
+  std::byte* into = nullptr;
+  // Of two ranks' lines, what becomes of both where one reduce is all; null: fold_lines.
+  void (*reduce)(void* into, const void* left, const void* right, std::size_t count) = nullptr;
+};
+
 // Steps at peers' buffers, done a piece at a time.
 struct PeerWork {
   static constexpr std::uint32_t kNoStep = ~std::uint32_t{0};
@@ -136,6 +146,7 @@ struct Operation {
   // On the board
   BoardUse board_use = BoardUse::none;
   bool published = false;       // this rank's line for it is there
+  Exchange exchange;            // of the short way
   std::uint32_t meet_step = 0;
 
   // Calls that may go over peers' memory: the announcements choose `plan` of these.

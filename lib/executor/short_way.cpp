@@ -9,18 +9,25 @@ namespace anello::executor {
 Context::Entered Context::exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
   if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
-  const schedule::Step& step = operation.plan->schedule.steps[0];
-  const std::size_t bytes = step.from.count * operation.element_bytes;
-  if (group.board.room(bytes) != Board::Seen::complete && !room_comes(group.board, bytes)) return Entered::not_begun;
+  const Exchange& exchange = operation.exchange;
+  Board& board = group.board;
+  if (board.room(exchange.bytes) != Board::Seen::complete && !room_comes(board, exchange.bytes)) return Entered::not_begun;
   number(operation, record, digest);
-  group.board.publish(operation.at(step.from), bytes, operation.digest, operation.sequence, lines_needed(group, operation));
+  board.publish(exchange.from, exchange.bytes, operation.digest, operation.sequence, exchange.needs);
   group.ledger.note(record);  // while the line is on its way
   int turn = 0;
   for (; turn <= budget_.spins; ++turn) {
-    const Board::Seen seen = group.board.look(operation.digest);
+    const Board::Seen seen = board.look(operation.digest);
     if (seen == Board::Seen::complete) {
-      const kernels::DefaultFloats floats;
-      fold_lines(group, operation);
+      if (exchange.reduce != nullptr) {
+        // The own one where it came from: the peer is loading its line now.
+        const std::byte* const peers = board.payload(1 - group.rank, exchange.bytes);
+        const bool first = group.rank == 0;
+        exchange.reduce(exchange.into, first ? exchange.from : peers, first ? peers : exchange.from, operation.count);
+      } else {
+        const kernels::DefaultFloats floats;
+        fold_lines(group, operation);
+      }
       leave_exchange(group);
       ++group.movement;
       return Entered::complete;
