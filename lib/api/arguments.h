@@ -20,12 +20,10 @@ std::string named(const anello_call_t& call);
 Error check(const anello_call_t& call, int rank, int size);
 // Tags of the caller's.
 inline constexpr int kMaxTag = (1 << 30) - 1;
-// Whether a call is a send or receive of which check has nothing to say, seen at a glance.
-inline bool is_plain_message(const anello_call_t& call, int size) {
-  const void* const buffer = call.kind == ANELLO_SEND ? call.sendbuf : call.recvbuf;
-  constexpr std::size_t kPlainCount = 1 << 20;
-  return (call.kind == ANELLO_SEND || call.kind == ANELLO_RECV) && call.peer >= 0 && call.peer < size && call.tag >= 0 &&
-         call.tag <= kMaxTag && is_dtype(call.dtype) && call.count <= kPlainCount && call.timeout_ms >= 0 && buffer != nullptr &&
+// Whether check has nothing to say of a send or receive, seen at a glance.
+inline bool is_sound(const void* buffer, std::size_t count, anello_dtype_t dtype, int peer, int tag, int size) {
+  constexpr std::size_t kFew = 1 << 20;
+  return peer >= 0 && peer < size && tag >= 0 && tag <= kMaxTag && is_dtype(dtype) && count <= kFew && buffer != nullptr &&
          buffer != ANELLO_IN_PLACE;
 }
 // The same, and of the algorithm that the call asks for.

@@ -20,6 +20,13 @@ inline anello_call_t call_of(const PlainCall& call) {
   return call_of(call.kind, call.sendbuf, call.recvbuf, call.count, call.dtype, call.op, call.root);
 }
 
+inline anello_call_t call_of(const PlainSend& send) {
+  return call_of(ANELLO_SEND, send.buffer, nullptr, send.count, send.dtype, ANELLO_SUM, send.dest, send.tag);
+}
+inline anello_call_t call_of(const PlainReceive& receive) {
+  return call_of(ANELLO_RECV, nullptr, receive.buffer, receive.count, receive.dtype, ANELLO_SUM, receive.source, receive.tag);
+}
+
 // The same with what lies where, where it differs by rank.
 inline anello_call_t with_parts(anello_call_t call, const std::size_t* sendcounts, const std::size_t* sdispls,
                                 const std::size_t* recvcounts, const std::size_t* rdispls) {

@@ -22,7 +22,6 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
     return result;
   }
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
-    if (blocking && is_plain_message(call, communicator->size())) return run_call(comm, communicator, call, status);
     if (const Error refused = check(call, *communicator)) {
       communicator->refuse(call, refused.code());
       return failed(comm, refused, {call.kind, -1, Label(call.label)});
@@ -39,34 +38,45 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
   });
 }
 
-// The rest of collective(), apart, so that its beginning has a small frame.
-[[gnu::noinline]] anello_result_t wait_for(anello_comm_t comm, Communicator& communicator, executor::Operation* operation) {
+using Entered = executor::Context::Entered;
+
+// The rest of in_short(), apart, so that its beginning has a small frame.
+[[gnu::noinline]] anello_result_t wait_for(anello_comm_t comm, Communicator& communicator, executor::Operation* operation,
+                                           anello_status_t* status) {
   const anello_kind_t kind = operation->kind;
   std::int64_t sequence = -1;
-  const Error error = communicator.wait_for(operation, nullptr, &sequence);
+  const Error error = communicator.wait_for(operation, status, &sequence);
   return error ? failed(comm, error, {kind, sequence, {}}) : ANELLO_OK;
 }
-[[gnu::noinline]] anello_result_t make(anello_comm_t comm, const PlainCall& call) {
-  return dispatch(comm, call_of(call), nullptr, true, nullptr);
+template <class Plain>
+[[gnu::noinline]] anello_result_t at_length(anello_comm_t comm, const Plain& call, anello_status_t* status) {
+  return dispatch(comm, call_of(call), nullptr, true, status);
 }
 
-// A blocking collective. Most calls of a loop are the last one again: nothing of those is checked or prepared anew, unless
-// something about this thread or process has to be looked at first.
-anello_result_t collective(anello_comm_t comm, const PlainCall& call) noexcept {
-  using Entered = executor::Context::Entered;
-  const bool plain_here = !hooks_are_set.load(std::memory_order_relaxed) && CallGroup::current() == nullptr && !refuses_here();
-  if (plain_here) {
+// A blocking call by a short way of its communicator, enter(communicator, &operation), unless that does not take it or something
+// about this thread or process has to be looked at first.
+template <class Plain, class Enter>
+[[gnu::always_inline]] inline anello_result_t in_short(anello_comm_t comm, const Plain& call, anello_status_t* status,
+                                                       Enter&& enter) noexcept {
+  if (!hooks_are_set.load(std::memory_order_relaxed) && CallGroup::current() == nullptr && !refuses_here()) {
     try {
       const Communicators::Use use(communicators(), number(comm));
       executor::Operation* operation = nullptr;
-      const Entered entered = use ? (*use)->repeat(call, &operation) : Entered::not_begun;
+      const Entered entered = use ? enter(**use, &operation) : Entered::not_begun;
       if (entered == Entered::complete) return ANELLO_OK;
-      if (entered == Entered::under_way) return wait_for(comm, **use, operation);
+      if (entered == Entered::under_way) return wait_for(comm, **use, operation, status);
     } catch (...) {
       return failed(comm, caught());
     }
   }
-  return make(comm, call);
+  return at_length(comm, call, status);
+}
+
+// Most calls of a loop are the last one again: nothing of those is checked or prepared anew.
+anello_result_t collective(anello_comm_t comm, const PlainCall& call) noexcept {
+  return in_short(comm, call, nullptr, [&](Communicator& communicator, executor::Operation** operation) {
+    return communicator.repeat(call, operation);
+  });
 }
 
 }  // namespace
@@ -174,12 +184,19 @@ anello_result_t anello_barrier(anello_comm_t comm) {
 
 anello_result_t anello_send(const void* buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
                             anello_comm_t comm) {
-  return dispatch(comm, call_of(ANELLO_SEND, buffer, nullptr, count, dtype, ANELLO_SUM, dest, tag), nullptr, true, nullptr);
+  const PlainSend send{buffer, count, dtype, dest, tag};
+  return in_short(comm, send, nullptr, [&](Communicator& communicator, executor::Operation** operation) {
+    return is_sound(buffer, count, dtype, dest, tag, communicator.size()) ? communicator.pass(send, operation) : Entered::not_begun;
+  });
 }
 
 anello_result_t anello_recv(void* buffer, size_t count, anello_dtype_t dtype, int source, int tag, anello_comm_t comm,
                             anello_status_t* status) {
-  return dispatch(comm, call_of(ANELLO_RECV, nullptr, buffer, count, dtype, ANELLO_SUM, source, tag), nullptr, true, status);
+  const PlainReceive receive{buffer, count, dtype, source, tag};
+  return in_short(comm, receive, status, [&](Communicator& communicator, executor::Operation**) {
+    if (!is_sound(buffer, count, dtype, source, tag, communicator.size())) return Entered::not_begun;
+    return communicator.pass(receive, status) ? Entered::complete : Entered::not_begun;
+  });
 }
 
 anello_result_t anello_iallreduce(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,

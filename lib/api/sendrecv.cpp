@@ -45,11 +45,37 @@ SendReceive both_of(const void* sendbuf, std::size_t sendcount, int dest, int se
           call_of(ANELLO_RECV, nullptr, recvbuf, recvcount, dtype, ANELLO_SUM, source, recvtag)};
 }
 
-// The receive is posted, the send made from start to end.
+// A send that leaves at once has left before its receive is made: neither then needs a request.
 anello_result_t run_both(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const SendReceive& both,
                          anello_status_t* status) {
-  anello_request_t receiving = request_of(post_call(comm, communicator, both.receive), communicator, comm);
-  const anello_result_t sent = run_call(comm, communicator, both.send, nullptr);
+  using Entered = executor::Context::Entered;
+  const auto sound = [&](const anello_call_t& call, const void* buffer) {
+    return is_sound(buffer, call.count, call.dtype, call.peer, call.tag, communicator->size());
+  };
+  const anello_call_t& send = both.send;
+  const anello_call_t& receive = both.receive;
+  executor::Operation* sending = nullptr;
+  if (!hooks_are_set.load(std::memory_order_relaxed) && sound(send, send.sendbuf) && sound(receive, receive.recvbuf)) {
+    const PlainSend plain{send.sendbuf, send.count, send.dtype, send.peer, send.tag};
+    if (communicator->pass(plain, &sending) == Entered::complete) {
+      const PlainReceive receiving{receive.recvbuf, receive.count, receive.dtype, receive.peer, receive.tag};
+      return communicator->pass(receiving, status) ? ANELLO_OK : run_call(comm, communicator, receive, status);
+    }
+  }
+  const auto end_send = [&] {
+    if (sending == nullptr) return run_call(comm, communicator, send, nullptr);
+    const Error error = communicator->wait_for(sending, nullptr, nullptr);
+    return error ? failed(comm, error, {ANELLO_SEND, -1, {}}) : ANELLO_OK;
+  };
+  // Else the receive is posted first: the peer's send may wait for it before it receives.
+  anello_request_t receiving = ANELLO_REQUEST_NULL;
+  try {
+    receiving = request_of(post_call(comm, communicator, receive), communicator, comm);
+  } catch (...) {
+    if (sending != nullptr) end_send();
+    throw;
+  }
+  const anello_result_t sent = end_send();
   // A send that failed has failed the communicator, and the receive with it: it ends at once.
   const anello_result_t received = anello_wait(&receiving, status);
   return sent != ANELLO_OK ? sent : received;

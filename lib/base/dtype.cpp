@@ -26,8 +26,6 @@ std::string what_op_takes(anello_op_t op) {
   return list;
 }
 
-bool is_dtype(int dtype) { return dtype_bytes(static_cast<anello_dtype_t>(dtype)) != 0; }
-
 bool is_op(int op) {
   switch (op) {
 #define ANELLO_OP(enumerator, name, classes) \
@@ -38,18 +36,6 @@ bool is_op(int op) {
     default:
       return false;
   }
-}
-
-std::size_t dtype_bytes(anello_dtype_t dtype) {
-  if (is_element(dtype)) return static_cast<std::size_t>(dtype - ANELLO_ELEMENT(0));
-  switch (dtype) {
-#define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) \
-  case enumerator:                                                       \
-    return sizeof(storage);
-#include "base/dtypes.def"
-#undef ANELLO_DTYPE
-  }
-  return 0;
 }
 
 const char* dtype_name(anello_dtype_t dtype) {
@@ -74,19 +60,6 @@ const char* op_name(anello_op_t op) {
 #undef ANELLO_OP
   }
   return "unknown";
-}
-
-namespace {
-constexpr int kShortElement = 0x8000;
-}
-
-std::uint16_t short_dtype(anello_dtype_t dtype) {
-  return static_cast<std::uint16_t>(is_element(dtype) ? kShortElement | (dtype - ANELLO_ELEMENT(0)) : dtype);
-}
-
-anello_dtype_t long_dtype(std::uint16_t dtype) {
-  const int bytes = dtype - kShortElement;
-  return bytes > 0 ? ANELLO_ELEMENT(bytes) : static_cast<anello_dtype_t>(dtype);
 }
 
 }  // namespace anello

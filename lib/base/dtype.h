@@ -68,13 +68,30 @@ constexpr bool is_element(int dtype) {
   return dtype > ANELLO_ELEMENT(0) && dtype <= ANELLO_ELEMENT(ANELLO_ELEMENT_MAX);
 }
 
-bool is_dtype(int dtype);
+// 0 when unknown.
+constexpr std::size_t dtype_bytes(anello_dtype_t dtype) {
+  if (is_element(dtype)) return static_cast<std::size_t>(dtype - ANELLO_ELEMENT(0));
+  switch (dtype) {
+#define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) \
+  case enumerator:                                                       \
+    return sizeof(storage);
+#include "base/dtypes.def"
+#undef ANELLO_DTYPE
+  }
+  return 0;
+}
+constexpr bool is_dtype(int dtype) { return dtype_bytes(static_cast<anello_dtype_t>(dtype)) != 0; }
 bool is_op(int op);
-std::size_t dtype_bytes(anello_dtype_t dtype);  // 0 when unknown
 const char* dtype_name(anello_dtype_t dtype);   // "unknown" when unknown
 const char* op_name(anello_op_t op);
 // In 16 bits, as frames tell it, and back.
-std::uint16_t short_dtype(anello_dtype_t dtype);
-anello_dtype_t long_dtype(std::uint16_t dtype);
+inline constexpr int kShortElement = 0x8000;
+constexpr std::uint16_t short_dtype(anello_dtype_t dtype) {
+  return static_cast<std::uint16_t>(is_element(dtype) ? kShortElement | (dtype - ANELLO_ELEMENT(0)) : dtype);
+}
+constexpr anello_dtype_t long_dtype(std::uint16_t dtype) {
+  const int bytes = dtype - kShortElement;
+  return bytes > 0 ? ANELLO_ELEMENT(bytes) : static_cast<anello_dtype_t>(dtype);
+}
 
 }  // namespace anello

@@ -436,19 +436,30 @@ executor::Context::Entered Communicator::repeat(const PlainCall& call, Operation
   return enter_last(operation) ? Entered::complete : Entered::under_way;
 }
 
-// A blocking send or receive, from start to end under one hold of the lock where it is small and simple. As enter().
-bool Communicator::pass(const anello_call_t& call, anello_status_t* status, Operation** under_way) {
-  *under_way = nullptr;
-  if (call.peer < 0) return false;
+executor::Context::Entered Communicator::pass(const PlainSend& send, Operation** operation) {
+  using executor::Context;
   const auto held = context_->try_lock();
-  if (!held) return false;
-  const std::size_t bytes = call.count * dtype_bytes(call.dtype);
-  if (call.kind == ANELLO_RECV) return context_->receive_now(*group_, call, bytes, status);
-  if (call.kind != ANELLO_SEND) return false;
-  const executor::Context::Sent sent = context_->send_now(*group_, call, bytes);
-  if (sent != executor::Context::Sent::in_part) return sent == executor::Context::Sent::complete;
+  if (!held) return Context::Entered::not_begun;
+  const executor::SmallMessage message{static_cast<const std::byte*>(send.buffer), send.count * dtype_bytes(send.dtype), send.tag,
+                                       short_dtype(send.dtype)};
+  const Context::Sent sent = context_->send_now(*group_, send.dest, message);
+  if (sent == Context::Sent::in_part) *operation = rest_of(send);
+  return sent == Context::Sent::complete ? Context::Entered::complete
+         : sent == Context::Sent::in_part ? Context::Entered::under_way
+                                          : Context::Entered::not_begun;
+}
+
+// An operation for a message that has gone in part.
+Operation* Communicator::rest_of(const PlainSend& send) {
   Operation* operation = nullptr;
   try {
+    anello_call_t call = ANELLO_CALL_INITIALIZER;
+    call.kind = ANELLO_SEND;
+    call.sendbuf = send.buffer;
+    call.count = send.count;
+    call.dtype = send.dtype;
+    call.peer = send.dest;
+    call.tag = send.tag;
     operation = context_->acquire_locked(*group_);
     control::CallRecord record;
     prepare(*operation, call, record);
@@ -460,13 +471,22 @@ bool Communicator::pass(const anello_call_t& call, anello_status_t* status, Oper
     throw;
   }
   context_->go_on_sending(*operation);
-  *under_way = operation;
-  return false;
+  return operation;
+}
+
+bool Communicator::pass(const PlainReceive& receive, anello_status_t* status) {
+  const auto held = context_->try_lock();
+  if (!held) return false;
+  executor::SmallReceive wanted{static_cast<std::byte*>(receive.buffer), receive.count * dtype_bytes(receive.dtype), receive.tag,
+                                short_dtype(receive.dtype)};
+  if (!context_->receive_now(*group_, receive.source, wanted)) return false;
+  if (status != nullptr) *status = {receive.source, wanted.tag, wanted.bytes / dtype_bytes(receive.dtype)};
+  return true;
 }
 
 Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind, std::int64_t* sequence) {
   Operation* operation = nullptr;
-  if (is_message(call.kind) ? pass(call, status, &operation) : enter(call, record_kind, &operation)) return {};
+  if (enter(call, record_kind, &operation)) return {};
   if (operation == nullptr) operation = start(call, record_kind);
   return wait_for(operation, status, sequence);
 }

@@ -57,6 +57,10 @@ class Communicator {
   // A blocking collective that is the last one again, buffers too: what was checked then holds, and all that it needs is
   // there. not_begun: it is not, and nothing has happened. under_way: *operation is to be waited for.
   executor::Context::Entered repeat(const PlainCall& call, executor::Operation** operation);
+  // A blocking send or receive that was checked, from start to end where it is small and simple; not begun or false: it is not,
+  // and nothing has happened.
+  executor::Context::Entered pass(const PlainSend& send, executor::Operation** operation);
+  bool pass(const PlainReceive& receive, anello_status_t* status);
   // Waits for one that is under way. sequence: that of a collective that failed.
   Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
   // What a checked probe finds; nothing: there is no message now (only where it does not wait). Throws Error.
@@ -103,7 +107,7 @@ class Communicator {
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool enter(const anello_call_t& call, int record_kind, executor::Operation** under_way);
   bool enter_last(executor::Operation** under_way);
-  bool pass(const anello_call_t& call, anello_status_t* status, executor::Operation** under_way);
+  executor::Operation* rest_of(const PlainSend& send);
   void give_back(executor::Operation* operation);
   bool is_like_last(const anello_call_t& call, bool in_place, int record_kind) const;
   bool asks_like_last(const anello_call_t& call) const;

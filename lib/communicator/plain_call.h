@@ -1,5 +1,6 @@
 #pragma once
-// A collective with nothing beyond its arguments: no label, deadline, algorithm or counts by rank.
+// Calls with nothing beyond their arguments: no label, deadline, algorithm or counts by rank. Most of them go a short way, for
+// which the whole call struct would be much to fill in.
 #include <anello/anello.h>
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 
 namespace anello {
 
+// A collective.
 struct PlainCall {
   anello_kind_t kind = ANELLO_BARRIER;
   const void* sendbuf = nullptr;
@@ -22,6 +24,22 @@ struct PlainCall {
     return (reinterpret_cast<std::uintptr_t>(sendbuf) * 3 + reinterpret_cast<std::uintptr_t>(recvbuf) + (count << 20) +
             (static_cast<std::uintptr_t>(kind) << 1)) | 1;
   }
+};
+
+struct PlainSend {
+  const void* buffer;
+  std::size_t count;
+  anello_dtype_t dtype;
+  int dest;
+  int tag;
+};
+
+struct PlainReceive {
+  void* buffer;
+  std::size_t count;
+  anello_dtype_t dtype;
+  int source;
+  int tag;
 };
 
 }  // namespace anello

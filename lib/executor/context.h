@@ -59,13 +59,13 @@ class Context {
   Entered walk_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // Any other blocking collective, or one of these that has not begun: enters it.
   Entered enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
-  // The short way of blocking messages (short_messages.cpp), under the lock that the caller holds. bytes: of call.
+  // The short way of blocking messages (short_messages.cpp), under the lock that the caller holds.
   // in_part: some of it has gone; go_on_sending takes the operation for the rest.
   using Sent = Route::Sent;
-  Sent send_now(Group& group, const anello_call_t& call, std::size_t bytes);
+  Sent send_now(Group& group, int dest, const SmallMessage& message);
   void go_on_sending(Operation& operation);
-  // True: it was there, or came at once, and is in its buffer. Else nothing has happened.
-  bool receive_now(Group& group, const anello_call_t& call, std::size_t bytes, anello_status_t* status);
+  // True: it was there, or came at once, is in its buffer, and wanted says what it was. Else nothing has happened.
+  bool receive_now(Group& group, int source, SmallReceive& wanted);
   // The lock if nobody has it and nobody drives; else empty.
   std::unique_lock<std::mutex> try_lock() {
     Lock held(mutex_, std::try_to_lock);
@@ -133,7 +133,10 @@ class Context {
   void drop_all(EarlyFrames& frames);
   // Bytes of a counted frame have been used: they go back to the sender's credit in time.
   void consumed(Flow& flow, std::size_t bytes);
-  void consumed_small(Flow& flow, std::size_t bytes);  // of eager
+  void consumed_small(Flow& flow, std::size_t bytes) {  // of eager
+    flow.small_owed += bytes + kFrameCost;
+    if (flow.owes_much()) want_to_send(flow);
+  }
   // A whole frame of a step, kept while it arrived: to its operation, which may have been entered meanwhile.
   void arrived_early(Flow& flow, EarlyFrame* frame);
   // A whole frame for a communicator that this rank has not created yet.
@@ -208,7 +211,7 @@ class Context {
   void staging_settled(Operation& operation, bool everywhere);
 
   bool undisturbed(const Group& group, int peer) const;
-  bool took_now(Flow& flow, const SmallReceive& taken, anello_dtype_t dtype, anello_status_t* status);
+  bool took_now(Flow& flow, const SmallReceive& taken);
 
   template <class Done>
   void wait_until(Lock& lock, Done&& done, Operation* watched);
@@ -219,7 +222,10 @@ class Context {
   void doze(Lock& lock, Operation* watched, bool first);
   bool announce_sleep();
   bool arm_routes();
-  void stay_awake();
+  void stay_awake() {
+    if (looks_soon_ || says_it_sleeps_) get_up();
+  }
+  void get_up();
   void watch_in_background();
   void watch();
   void look_soon();

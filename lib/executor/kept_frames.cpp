@@ -41,11 +41,6 @@ void Context::consumed(Flow& flow, std::size_t bytes) {
   if (flow.owes_much()) want_to_send(flow);
 }
 
-void Context::consumed_small(Flow& flow, std::size_t bytes) {
-  flow.small_owed += bytes + kFrameCost;
-  if (flow.owes_much()) want_to_send(flow);
-}
-
 void Context::stray(EarlyFrame* frame) {
   // The communicator may have been created while the frame arrived.
   if (Group* group = find_group(frame->header.communicator)) {

@@ -285,7 +285,7 @@ bool Context::arm_routes() {
 }
 
 // Nobody needs to wake this rank: it looks itself.
-void Context::stay_awake() {
+void Context::get_up() {
   if (std::exchange(looks_soon_, false)) set_timer(0);
   if (!std::exchange(says_it_sleeps_, false)) return;
   if (const transport::Arena& arena = job_->arena()) arena.inbox(arena.index()).sleeping.store(0, std::memory_order_relaxed);

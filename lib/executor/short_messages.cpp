@@ -13,12 +13,11 @@ bool Context::undisturbed(const Group& group, int peer) const {
          gone_[std::size_t(group.ranks[std::size_t(peer)])] == Gone::no && !job_->news.load(std::memory_order_relaxed);
 }
 
-Context::Sent Context::send_now(Group& group, const anello_call_t& call, std::size_t bytes) {
-  if (call.peer == group.rank || !undisturbed(group, call.peer)) return Sent::not_begun;
-  Flow& flow = group.flows[std::size_t(call.peer)];
+Context::Sent Context::send_now(Group& group, int dest, const SmallMessage& message) {
+  if (dest == group.rank || !undisturbed(group, dest)) return Sent::not_begun;
+  Flow& flow = group.flows[std::size_t(dest)];
   // Behind an earlier one that could not leave yet.
   if (!flow.announcing.empty()) return Sent::not_begun;
-  const SmallMessage message{static_cast<const std::byte*>(call.sendbuf), bytes, call.tag, short_dtype(call.dtype)};
   return flow.route->send_small(flow, message);
 }
 
@@ -33,23 +32,22 @@ void Context::go_on_sending(Operation& operation) {
   flow.route->go_on_sending(operation);
 }
 
-bool Context::receive_now(Group& group, const anello_call_t& call, std::size_t bytes, anello_status_t* status) {
+bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
   // What is under way needs its turns; receives and probes that were posted earlier come first.
-  if (call.peer < 0 || call.peer == group.rank || unfinished_ > 0 || !undisturbed(group, call.peer)) return false;
+  if (source == group.rank || unfinished_ > 0 || !undisturbed(group, source)) return false;
   if (!group.receives.empty() || !group.probes.empty()) return false;
   stay_awake();
-  Flow& flow = group.flows[std::size_t(call.peer)];
-  SmallReceive wanted{static_cast<std::byte*>(call.recvbuf), bytes, call.tag, short_dtype(call.dtype)};
+  Flow& flow = group.flows[std::size_t(source)];
   if (!group.unexpected.empty()) {
     const auto found = std::find_if(group.unexpected.begin(), group.unexpected.end(), [&](const Unexpected& message) {
-      return message.source == call.peer && is_tag_for(call.tag, message.tag);
+      return message.source == source && is_tag_for(wanted.tag, message.tag);
     });
     if (found != group.unexpected.end()) {
       if (found->eager == nullptr || !wanted.takes(found->tag, found->dtype, found->bytes)) return false;
       if (found->bytes > 0) std::memcpy(wanted.into, found->eager->payload.data(), found->bytes);
       drop(found->eager);
       group.unexpected.erase(found);
-      return took_now(flow, wanted, call.dtype, status);
+      return took_now(flow, wanted);
     }
   }
   Route& way = *flow.route;
@@ -60,7 +58,7 @@ bool Context::receive_now(Group& group, const anello_call_t& call, std::size_t b
     if (arrived == Route::Arrived::something_else) return false;
     if (arrived == Route::Arrived::message) {
       if (turn > 0) patience_.rewarded();
-      return took_now(flow, wanted, call.dtype, status);
+      return took_now(flow, wanted);
     }
     // What this one waits for may be what another thread is about to send.
     if (contenders_.load(std::memory_order_relaxed) > 0) return false;
@@ -72,10 +70,9 @@ bool Context::receive_now(Group& group, const anello_call_t& call, std::size_t b
 }
 
 // The credit of a message that its receive has taken.
-bool Context::took_now(Flow& flow, const SmallReceive& taken, anello_dtype_t dtype, anello_status_t* status) {
+bool Context::took_now(Flow& flow, const SmallReceive& taken) {
   consumed_small(flow, taken.bytes);
   if (flow.route->has_work()) flow.route->push();
-  if (status != nullptr) *status = {flow.peer, taken.tag, taken.bytes / dtype_bytes(dtype)};
   return true;
 }
 
