@@ -1,6 +1,7 @@
 #pragma once
 // Objects behind handles that are numbers in disguise: index and generation. A handle that was given back is recognised
 // by its generation and never dereferenced; whoever is inside a call keeps the object alive until it comes out.
+#include "base/this_thread.h"
 #include "transports/store_barrier.h"
 
 #include <atomic>
@@ -25,22 +26,17 @@ class HandleTable {
     std::atomic<std::uint32_t> users{0};
     // The thread that first used the slot, for ever, counts without locked instructions: who removes an object makes that
     // count visible (store_barrier.h) before looking.
-    std::atomic<const char*> owner{nullptr};
+    std::atomic<const void*> owner{nullptr};
     std::atomic<std::uint32_t> owner_users{0};
     Object object{};
   };
-  // This thread's name, while it lives.
-  static const char* self() {
-    [[gnu::tls_model("initial-exec")]] static thread_local const char name = 0;
-    return &name;
-  }
   static bool owns(Slot& slot) {
     if (counting == Counting::of_all) return false;
-    const char* const owner = slot.owner.load(std::memory_order_relaxed);
-    if (owner == self()) return true;
+    const void* const owner = slot.owner.load(std::memory_order_relaxed);
+    if (owner == this_thread()) return true;
     if (owner != nullptr || !transport::agrees_to_store_barriers()) return false;
-    const char* nobody = nullptr;
-    return slot.owner.compare_exchange_strong(nobody, self(), std::memory_order_relaxed);
+    const void* nobody = nullptr;
+    return slot.owner.compare_exchange_strong(nobody, this_thread(), std::memory_order_relaxed);
   }
 
  public:

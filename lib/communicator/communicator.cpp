@@ -407,7 +407,7 @@ void Communicator::prepare_last(const anello_call_t& call, bool in_place, int re
 bool Communicator::enter(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
   if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op)) return false;
-  const auto held = context_->try_lock();
+  const auto held = context_->lock_shortly();
   if (!held || group_->error) return false;
   const bool in_place = is_in_place(call, rank());
   if (!is_like_last(call, in_place, record_kind)) prepare_last(call, in_place, record_kind);
@@ -431,14 +431,14 @@ bool Communicator::enter(const anello_call_t& call, int record_kind, Operation**
 executor::Context::Entered Communicator::repeat(const PlainCall& call, Operation** operation) {
   using Entered = executor::Context::Entered;
   if (last_mark_.load(std::memory_order_relaxed) != call.mark()) return Entered::not_begun;
-  const auto held = context_->try_lock();
+  const auto held = context_->lock_shortly();
   if (!held || group_->error || last_.operation == nullptr || last_.plain != call) return Entered::not_begun;
   return enter_last(operation) ? Entered::complete : Entered::under_way;
 }
 
 executor::Context::Entered Communicator::pass(const PlainSend& send, Operation** operation) {
   using executor::Context;
-  const auto held = context_->try_lock();
+  const auto held = context_->lock_shortly();
   if (!held) return Context::Entered::not_begun;
   const executor::SmallMessage message{static_cast<const std::byte*>(send.buffer), send.count * dtype_bytes(send.dtype), send.tag,
                                        short_dtype(send.dtype)};
@@ -475,7 +475,7 @@ Operation* Communicator::rest_of(const PlainSend& send) {
 }
 
 bool Communicator::pass(const PlainReceive& receive, anello_status_t* status) {
-  const auto held = context_->try_lock();
+  const auto held = context_->lock_shortly();
   if (!held) return false;
   executor::SmallReceive wanted{static_cast<std::byte*>(receive.buffer), receive.count * dtype_bytes(receive.dtype), receive.tag,
                                 short_dtype(receive.dtype)};

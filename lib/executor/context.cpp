@@ -86,9 +86,9 @@ void Context::see_off() {
   }
 }
 
-std::unique_lock<std::mutex> Context::lock() {
+Context::Lock Context::lock() {
   contenders_.fetch_add(1, std::memory_order_relaxed);
-  Lock held(mutex_);
+  Lock held(lock_);
   contenders_.fetch_sub(1, std::memory_order_relaxed);
   return held;
 }

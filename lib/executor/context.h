@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "control/job.h"
 #include "executor/group.h"
+#include "executor/rank_lock.h"
 #include "executor/region_cache.h"
 #include "executor/route.h"
 #include "executor/waiting.h"
@@ -23,7 +24,7 @@
 namespace anello::executor {
 
 class Context {
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = std::unique_lock<RankLock>;
 
  public:
   struct Carrier {
@@ -66,12 +67,8 @@ class Context {
   void go_on_sending(Operation& operation);
   // True: it was there, or came at once, is in its buffer, and wanted says what it was. Else nothing has happened.
   bool receive_now(Group& group, int source, SmallReceive& wanted);
-  // The lock if nobody has it and nobody drives; else empty.
-  std::unique_lock<std::mutex> try_lock() {
-    Lock held(mutex_, std::try_to_lock);
-    if (held && driving_) held.unlock();
-    return held.owns_lock() ? std::move(held) : Lock();
-  }
+  // The lock for the short ways if nobody has it and nobody drives; else empty.
+  RankLock::Short lock_shortly() { return RankLock::Short(lock_, driving_); }
   Operation* acquire_locked(Group& group);
   void release_locked(Operation* operation);
   // Ended well, it may be entered again as it is.
@@ -100,7 +97,7 @@ class Context {
   // Of the group, in rising order: those that control knows to be lost by now.
   std::vector<int> lost_ranks(Group& group);
   // The lock for those who look into a group from outside.
-  std::unique_lock<std::mutex> lock();
+  Lock lock();
 
   // ---- For the executor's other parts; these require the lock ----
   Route& route(int world);
@@ -261,8 +258,8 @@ class Context {
   Patience patience_;
   std::vector<Carrier> carriers_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  RankLock lock_;
+  std::condition_variable_any changed_;
   std::atomic<int> contenders_{0};  // threads that wait for the lock while somebody drives
   int waiters_ = 0;                 // threads that wait for an operation or for the baton
   bool driving_ = false;
