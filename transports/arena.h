@@ -46,7 +46,7 @@ struct alignas(2 * kLine) Inbox {
 // that says that it is there; more lies in `payload`, of which there are fewer.
 inline constexpr std::size_t kInlineBytes = 48;
 inline constexpr std::size_t kBoardBytes = 16 * 1024;
-inline constexpr std::uint32_t kBoardLines = 64;
+inline constexpr std::uint32_t kBoardLines = 256;
 inline constexpr std::uint32_t kBoardPayloads = 2;
 
 struct alignas(kLine) BoardLine {
