@@ -81,6 +81,13 @@ void RingReader::consume(std::size_t bytes) {
 }
 
 std::size_t RingReader::receive(std::byte* into, std::size_t bytes) {
+  // Inside its slot a payload lies whole, and in one piece.
+  if (current_ && consumed_ == 0 && bytes == header_.bytes && bytes <= kInlined) {
+    std::memcpy(into, data_ + (payload_ & mask_), bytes);
+    consumed_ = bytes;
+    give_back(next_);
+    return bytes;
+  }
   std::size_t done = 0;
   while (done < bytes && current_) {
     const std::span<const std::byte> here = view();
@@ -93,10 +100,7 @@ std::size_t RingReader::receive(std::byte* into, std::size_t bytes) {
   return done;
 }
 
-// A quarter of the ring at a time: a sender without room has more than that unread before it, so it is never left
-// waiting for less, and frames too small to matter cost no fence and no line that both sides write.
-void RingReader::give_back(std::uint64_t upto) {
-  if (upto - released_ < (mask_ + 1) / 4) return;
+void RingReader::release(std::uint64_t upto) {
   released_ = upto;
   control_.head.store(upto, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -29,7 +29,12 @@ class RingReader {
   Slot& slot(std::uint64_t position) const { return *reinterpret_cast<Slot*>(data_ + (position & mask_)); }
   bool accept(const Slot& slot, std::uint64_t stamp);
   void look_at_tail();
-  void give_back(std::uint64_t upto);
+  // A quarter of the ring at a time: a sender without room has more than that unread before it, so it is never left
+  // waiting for less, and frames too small to matter cost no fence and no line that both sides write.
+  void give_back(std::uint64_t upto) {
+    if (upto - released_ >= (mask_ + 1) / 4) release(upto);
+  }
+  void release(std::uint64_t upto);
 
   Arena arena_;
   RingControl& control_;

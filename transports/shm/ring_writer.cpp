@@ -16,7 +16,9 @@ RingWriter::RingWriter(const Arena& arena, int from, int to)
       control_(arena.ring(from, to)),
       data_(arena.ring_data(from, to)),
       mask_(arena.layout().ring_bytes - 1),
-      to_(to) {}
+      to_(to),
+      sleeping_(arena.inbox(to).sleeping),
+      fences_(arena.fences_for(to)) {}
 
 std::size_t RingWriter::room() {
   const std::uint64_t head = control_.head.load(std::memory_order_acquire);
@@ -51,7 +53,17 @@ void RingWriter::copy_in(const std::byte* from, std::size_t bytes) {
   position_ += whole_lines(bytes);
 }
 
-void RingWriter::announce(bool last) {
+// As Arena::wake, of a rank that this lane's end has looked up once.
+[[gnu::always_inline]] inline void RingWriter::wake() {
+  if (fences_) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  if (sleeping_.load(std::memory_order_relaxed) != 0) arena_.ring_bell(to_);
+}
+
+[[gnu::always_inline]] inline void RingWriter::announce(bool last) {
   if (last) slot(position_).stamp.store(0, std::memory_order_relaxed);
   if (stamped_) {
     control_.tail.store(position_, std::memory_order_release);
@@ -59,7 +71,7 @@ void RingWriter::announce(bool last) {
     slot(slot_position_).stamp.store(position_, std::memory_order_release);
     stamped_ = true;
   }
-  arena_.wake(to_);
+  wake();
 }
 
 bool RingWriter::write(const FrameHeader& header, const std::byte* payload) {
@@ -110,7 +122,7 @@ void RingWriter::close() {
   } else {
     slot(position_).stamp.store(kClosed, std::memory_order_release);
   }
-  arena_.wake(to_);
+  wake();
 }
 
 }  // namespace anello::transport

@@ -34,6 +34,7 @@ class RingWriter {
   void fill(const FrameHeader& header);
   void copy_in(const std::byte* from, std::size_t bytes);
   void announce(bool last);
+  void wake();
   bool write_piecewise(const FrameHeader& header, const std::byte* payload);
 
   Arena arena_;
@@ -41,6 +42,8 @@ class RingWriter {
   std::byte* data_;
   std::uint64_t mask_;
   int to_;
+  const std::atomic<std::uint32_t>& sleeping_;  // of to
+  bool fences_;
   PieceCopy copy_;
   std::uint64_t position_ = 0;       // of the next byte written; a multiple of kLine
   std::uint64_t head_ = 0;           // the receiver's, when last looked at
