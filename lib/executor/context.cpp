@@ -211,8 +211,11 @@ namespace {
 // Scratch of a large call is not kept for ever: first touch costs, but so does a process that never shrinks.
 void trim(Operation& operation) {
   constexpr std::size_t kKeep = 64 * 1024 * 1024;
-  for (std::vector<std::byte>* memory : {&operation.run.scratch, &operation.run.accumulator, &operation.staged.memory})
-    if (memory->size() > kKeep) std::vector<std::byte>().swap(*memory);
+  for (std::vector<std::byte>* memory : {&operation.run.scratch, &operation.run.accumulator, &operation.staged.memory}) {
+    if (memory->size() <= kKeep) continue;
+    std::vector<std::byte>().swap(*memory);
+    operation.run.serves.reset();
+  }
 }
 
 }  // namespace
@@ -264,6 +267,7 @@ void Context::release(Operation* operation) {
 
 void Context::release_locked(Operation* operation) {
   operation->plan.reset();
+  operation->run.serves.reset();
   operation->plans.reset();
   operation->custom.reset();
   operation->group = nullptr;

@@ -61,6 +61,10 @@ struct Run {
   std::vector<RunLane> lanes;
   std::vector<std::byte> scratch;
   std::vector<std::byte> accumulator;
+  // What all of these are large enough for (take_memory).
+  std::shared_ptr<const Plan> serves;
+  std::size_t served_element_bytes = 0;
+  const kernels::Reducer* served_reducer = nullptr;
   std::uint32_t unfinished = 0;
   bool starting = false;  // the ready stack is being worked off: who pushes need not start it
 };

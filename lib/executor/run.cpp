@@ -116,6 +116,7 @@ void start_ready(Operation& operation) {
 void take_memory(Operation& operation) {
   const schedule::Schedule& schedule = operation.plan->schedule;
   Run& run = operation.run;
+  if (run.serves == operation.plan && run.served_element_bytes == operation.element_bytes && run.served_reducer == operation.reducer) return;
   run.waits.reserve(schedule.steps.size());
   run.ready.reserve(schedule.steps.size());
   if (schedule.lanes.empty()) operation.peer_work.next.reserve(schedule.steps.size());
@@ -125,6 +126,9 @@ void take_memory(Operation& operation) {
   if (schedule.accumulator > 0 && run.accumulator.size() < schedule.accumulator * operation.reducer->accumulator_bytes) {
     run.accumulator.resize(schedule.accumulator * operation.reducer->accumulator_bytes);
   }
+  run.serves = operation.plan;
+  run.served_element_bytes = operation.element_bytes;
+  run.served_reducer = operation.reducer;
 }
 
 namespace {
