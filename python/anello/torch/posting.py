@@ -148,15 +148,14 @@ class Posting:
 
     def _start(self, what, calls, held, finish=None, results=()):
         requests, error = [], None
+        operation = Operation(self, requests, held, finish, results, what)
         with self._starting:
             for call in calls:
-                request = ctypes.c_void_p()
-                code = self._library.anello_post(self._comm, call, request)
+                requests.append(ctypes.c_void_p())
+                code = self._library.anello_post(self._comm, call, requests[-1])
                 if code:
                     error = self._error(code, what)
                     break
-                requests.append(request)
-        operation = Operation(self, requests, held, finish, results, what)
         if error is not None:
             operation.finish = None
             operation.complete()  # what has been started uses memory of the caller's
