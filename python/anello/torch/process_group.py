@@ -108,6 +108,10 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
 
     _set_default_timeout = set_timeout
 
+    def _seconds(self):
+        """The timeout; a subgroup's may be another than its communicator's."""
+        return self._timeout_ms / 1000 or self._communicator_timeout.total_seconds()
+
     # ---- The end
 
     def shutdown(self):
