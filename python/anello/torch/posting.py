@@ -30,6 +30,8 @@ def collective(name, inputs=1):
         @functools.wraps(function)
         def method(self, *arguments, **named):
             try:
+                if self._compare is not None:
+                    self._compare(self, name, arguments, named)
                 if _profiled():
                     return _shown(name, arguments[inputs:inputs + 1], function, self, *arguments, **named)
                 return function(self, *arguments, **named)
@@ -88,6 +90,7 @@ class Posting:
         self._starting = threading.Lock()
         self._sequence = 0
         self._coalesced = None  # works started since _start_coalescing
+        self._compare = None    # what compares the ranks' calls beforehand, if anything does
 
     def _doing(self, what):
         return f"{what} of rank {self._rank} in group {self._name}"
