@@ -4,6 +4,7 @@
   - the test accuracy after 5 epochs is at least 87 %, and within 0.5 points whatever the number of ranks
   - the first epoch's loss is the same within 1e-3
   - all ranks hold the same bits after every epoch
+  - --timeline draws a step, and what is sent after the backward pass counts as hidden in none of the two ways to send
   - with ANELLO_INVARIANT=1, 4 ranks end with the bits of one process that folds 4 micro-batches in rank order, and the same
     ones whether gradients travel in buckets (--sync buckets, two of them) or at once (--sync flat)
 
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import xml.etree.ElementTree as ElementTree
 
 FILES = [f"{name}-{part}-ubyte.gz" for name in ("train", "t10k") for part in ("images-idx3", "labels-idx1")]
 
@@ -99,6 +101,18 @@ class Runner:
         equal = sum(epoch["equal"] for epoch in epochs)
         self.state(equal == len(epochs), f"parameters bit-equal on all ranks after {equal} of {len(epochs)} epochs")
 
+    def check_timeline(self, ranks, *arguments):
+        """Of a network whose gradients fit into one bucket, which is full when the last of them is there."""
+        for sync in ("buckets", "flat"):
+            with tempfile.NamedTemporaryFile(suffix=".svg") as drawing:
+                run = self.train(ranks, "--sync", sync, "--bucket-kib", "4096", "--timeline", drawing.name, *arguments)
+                if not run:
+                    continue
+                texts = [each.text for each in ElementTree.parse(drawing.name).iter() if each.tag.endswith("}text")]
+            rows = ["layer1.weights", "layer3.biases", "waiting", "bucket 0" if sync == "buckets" else "all gradients"]
+            self.state(all(row in texts for row in rows), f"--sync {sync}: the time line shows {', '.join(rows)}")
+            self.state(run["hidden"] == 0, f"--sync {sync}, at once after the backward pass: {100 * run['hidden']:.0f} % hidden")
+
     def check_invariance(self, ranks, *arguments):
         many = self.train(ranks, "--bucket-kib", "16", *arguments, invariant=True)
         flat = self.train(ranks, "--sync", "flat", *arguments, invariant=True)
@@ -129,9 +143,11 @@ def main():
     runner = Runner(options)
     if options.quick:
         runner.check_ranks([1, 2], 78, "--quick")
+        runner.check_timeline(2, "--quick")
         runner.check_invariance(2, "--quick")
     else:
         runner.check_ranks([1, 2, 4], 87)
+        runner.check_timeline(2)
         runner.check_invariance(4)
     return 1 if runner.failures else 0
 

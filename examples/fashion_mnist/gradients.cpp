@@ -79,7 +79,7 @@ Timeline Gradients::timeline() const {
                                double(bucket.end_ns) * 1e-9});
     }
   }
-  timeline.rows.push_back({"waiting", Timeline::waiting, wait_from_, wait_until_});
+  timeline.rows.push_back({"waiting", Timeline::waiting, from, wait_until_});  // once nothing is computed any more
   return timeline;
 }
 

@@ -190,7 +190,8 @@ typedef struct anello_gradient_sync_statistics {
   size_t bytes;              /* of all buckets as they travel */
   int64_t computing_ns;      /* from begin to the last ready */
   int64_t communicating_ns;  /* while some bucket was under way */
-  int64_t waiting_ns;        /* in wait, until the last bucket had ended: communication that nothing hid */
+  int64_t waiting_ns;        /* in wait, and in the last ready from its copy on, until the last bucket had ended: communication
+                              * that nothing hid */
   int64_t copying_ns;        /* in ready and wait: gradients into buckets and back */
   uint64_t copied_bytes;     /* of gradients, in their own type, that it moved: each twice a step; none with views, unless the
                               * wire type is another */

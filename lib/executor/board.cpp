@@ -72,12 +72,19 @@ Board::Seen Board::look_behind(std::uint32_t end) {
 
 std::optional<std::uint32_t> Board::disagreed() const {
   for (std::uint32_t number = seen_; number != number_; ++number) {
-    const Own& own = own_[number % own_.size()];
     for (int rank = 0; rank < int(slots_.size()); ++rank) {
-      if (rank != rank_ && has_come(rank, number) && line_of(rank, number).digest != own.digest) return own.sequence;
+      if (rank != rank_ && differs(rank, number)) return own_[number % own_.size()].sequence;
     }
   }
   return std::nullopt;
+}
+
+bool Board::differs(int rank) const {
+  const std::uint32_t end = published_ ? number_ + 1 : number_;
+  for (std::uint32_t number = seen_; number != end; ++number) {
+    if (differs(rank, number)) return true;
+  }
+  return false;
 }
 
 bool Board::awaits(int rank) const {

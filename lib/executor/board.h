@@ -43,6 +43,8 @@ class Board {
   void catch_up() { look_behind(number_); }
   // The call, by its sequence, of the first exchange that other ranks' lines, as far as they have come, do not agree on.
   std::optional<std::uint32_t> disagreed() const;
+  // Whether that rank's line is another call's, in this exchange or one whose lines have not all been seen.
+  bool differs(int rank) const;
   // Whose lines a rank needs: all, nobody's, or one rank's.
   static constexpr int kAll = -1, kNobody = -2;
   // Writes this rank's line for the next exchange and wakes who sleeps. Requires: there is room.
@@ -76,6 +78,9 @@ class Board {
   }
   bool has_come(int rank, std::uint32_t number) const {
     return line_of(rank, number).number.load(std::memory_order_acquire) == number;
+  }
+  bool differs(int rank, std::uint32_t number) const {
+    return has_come(rank, number) && line_of(rank, number).digest != own_[number % own_.size()].digest;
   }
   Seen look_behind(std::uint32_t end);
   void fence() const;

@@ -246,11 +246,18 @@ void Context::check_gone() {
                                         &flow.announced, &flow.granted}) {
         list->each(look);
       }
-      if (held_up == nullptr) continue;
       const int world = group->ranks[std::size_t(peer)];
-      fail(*group, Error(ANELLO_ERR_PEER_LOST,
-                         text(call_text(*held_up), " on rank ", group->rank, " cannot complete: ", job_->describe(world),
-                              " ", how, " without taking its part in it"), world), true);
+      const auto fail_by = [&](anello_result_t code, const Operation& operation, const std::string& did) {
+        fail(*group, Error(code, text(call_text(operation), " on rank ", group->rank, " cannot complete: ",
+                                      job_->describe(world), " ", did), world), true);
+      };
+      const Operation* front = group->window.front();
+      if (held_up != nullptr) {
+        fail_by(ANELLO_ERR_PEER_LOST, *held_up, how + " without taking its part in it");
+      } else if (front != nullptr && front->is_on_board() && group->board.differs(peer)) {
+        // It is not there to say which.
+        fail_by(ANELLO_ERR_MISMATCH, *front, "made another call, and " + how);
+      }
     }
   }
 }

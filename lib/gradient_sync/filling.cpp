@@ -46,9 +46,12 @@ void GradientSync::ready(std::size_t i, void* gradient) {
     one.where = where;
     one.turn = came_.fetch_add(1, std::memory_order_relaxed);
     fill(one);
-    last_ready_ns_.store(now(), std::memory_order_relaxed);
+    const std::int64_t there = now();
+    last_ready_ns_.store(there, std::memory_order_relaxed);
     arrived(one);
     look_for_ends();
+    // Nothing is computed any more, so nothing hides what has just been sent.
+    if (remaining_.load(std::memory_order_acquire) == 0) sending_last_ns_.store(now() - there, std::memory_order_relaxed);
   });
 }
 

@@ -133,7 +133,7 @@ void GradientSync::count_step(std::int64_t waited) {
   ++statistics_.steps;
   if (overflow_) ++statistics_.overflows;
   statistics_.computing_ns += last_ready_ns_.load(std::memory_order_relaxed);
-  statistics_.waiting_ns += waited;
+  statistics_.waiting_ns += waited + sending_last_ns_.load(std::memory_order_relaxed);
   std::int64_t until = 0;  // buckets start in order
   for (const auto& bucket : buckets_) {
     const std::int64_t from = std::max(bucket->start_ns, until);

@@ -242,6 +242,7 @@ void GradientSync::enter_step() {
   remaining_.store(parameters_.size(), std::memory_order_relaxed);
   came_.store(0, std::memory_order_relaxed);
   last_ready_ns_.store(0, std::memory_order_relaxed);
+  sending_last_ns_.store(0, std::memory_order_relaxed);
   next_ = oldest_ = 0;
   flushed_ = false;
   // Who never has a gradient in a static graph is there at once.

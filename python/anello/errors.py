@@ -22,7 +22,7 @@ class LibraryError(AnelloError):
 
 
 # Numbers of anello_result_t that the package itself has to tell apart.
-ARGUMENT, TYPE, PEER_LOST, TIMEOUT, TRUNCATE, ABORTED = 1, 2, 4, 6, 12, 13
+ARGUMENT, TYPE, PEER_LOST, MISMATCH, TIMEOUT, TRUNCATE, ABORTED = 1, 2, 4, 5, 6, 12, 13
 
 
 def describe(library, comm, code, doing):

@@ -112,6 +112,19 @@ const Role disagreeing("disagreeing", [](Rank& me) {
   me.check(anello_comm_destroy(world), "destroy", world);
 });
 
+// Rank 0 gives its data to whom it may concern and is gone before the others make another call.
+const Role gone_after_another_call("gone after another call", [](Rank& me) {
+  const anello_comm_t world = me.create();
+  std::vector<float> numbers(std::size_t(me.number("count", 3)), 1);
+  if (me.rank() == 0) {
+    me.check(anello_broadcast(numbers.data(), numbers.size(), ANELLO_FLOAT32, 0, world), "broadcast", world);
+  } else {
+    sleep_ms(300);
+    me.report("call", anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_SUM, world), world);
+  }
+  anello_comm_destroy(world);
+});
+
 // Broadcast's root goes on, and whoever has its data; who has sent its part to a root; a scan's first rank.
 bool may_end_alone(const Called& call) {
   return call.kind == "broadcast" || call.kind == "reduce" || call.kind == "gather" || call.kind == "scan";
@@ -193,3 +206,21 @@ void judge_all(const std::string& transport) {
 TEST_CASE("ranks that disagree all hear of both calls, over shared memory") { judge_all("shm"); }
 
 TEST_CASE("ranks that disagree all hear of both calls, over TCP") { judge_all("tcp"); }
+
+TEST_CASE("a rank that made another call and left is named soon") {
+  for (const char* transport : {"shm", "tcp"}) {
+    for (const char* count : {"3", "2000"}) {
+      for (const int ranks : {2, 3}) {
+        INFO(ranks << " ranks over " << transport << ", " << count << " elements");
+        Ranks job(ranks, "gone after another call", transport, {{"count", count}});
+        for (int rank = 1; rank < ranks; ++rank) {
+          const Line line = job.next(rank, 10'000);  // the deadline is later
+          INFO(line.text);
+          CHECK((line.begins("call ANELLO_ERR_MISMATCH") || line.begins("call ANELLO_ERR_PEER_LOST")));
+          CHECK(line.has("rank 0"));
+        }
+        job.finish();
+      }
+    }
+  }
+}

@@ -116,6 +116,58 @@ TEST_CASE("a static graph: gradients that come several times, and some that neve
         }) == "");
 }
 
+TEST_CASE("flush says that no gradient will come any more, and what has come is sent") {
+  for (const int fixed : {0, 1}) {
+    CHECK(run_ranks(2, "shm", [&](const Rank& rank) {
+            Model model(rank);
+            anello_gradient_sync_config_t config = small_buckets();
+            config.find_unused = fixed == 0;
+            config.static_graph = fixed;
+            config.delay = 1;
+            model.ok(model.create(config), "create");
+            for (int step = 0; step < 3; ++step) {
+              model.begin();
+              for (std::size_t i = model.size(); i-- > 0;) {
+                if (i == 2) continue;
+                model.compute(i, step);
+                model.ready(i);
+              }
+              anello_bucket_t last = ANELLO_BUCKET_INITIALIZER;
+              std::size_t buckets = 0;
+              anello_gradient_sync_bucket_count(model.sync, &buckets);
+              anello_gradient_sync_bucket(model.sync, buckets - 1, &last);
+              model.require(last.start_ns == 0, "a bucket was sent before flush");
+              model.ok(anello_gradient_sync_flush(model.sync), "flush");
+              anello_gradient_sync_bucket(model.sync, buckets - 1, &last);
+              model.require(last.start_ns > 0, "flush has not sent the last bucket");
+              for (int done = 0; done == 0;) model.ok(anello_gradient_sync_test(model.sync, &done), "test");
+              model.expect("step " + std::to_string(step),
+                           [&](std::size_t i, std::size_t e) { return i == 2 ? -1 : sum_of(2, i, e, step) / 2; });
+            }
+          }) == "");
+  }
+}
+
+TEST_CASE("16 bits on the wire: a sum is rounded once, not at each rank") {
+  for (const auto [wire, most] : {std::pair{ANELLO_BFLOAT16, 256.0f}, std::pair{ANELLO_FLOAT16, 2048.0f}}) {
+    CHECK(run_ranks(4, "shm", [&, wire = wire, most = most](const Rank& rank) {
+            Model model(rank, {700, 20000});
+            anello_gradient_sync_config_t config = small_buckets();
+            config.wire = wire;
+            config.op = ANELLO_SUM;
+            model.ok(model.create(config), "create");
+            model.begin();
+            for (std::size_t i = model.size(); i-- > 0;) {
+              // most + 1 is no number of the type, and rounds to most: 1 at a time gets nowhere.
+              std::fill_n(model.gradient(i), model.count(i), rank.rank == 0 ? most : rank.rank < 3 ? 1.0f : 0.0f);
+              model.ready(i);
+            }
+            model.wait();
+            model.expect("sum", [&](std::size_t, std::size_t) { return most + 2; });
+          }) == "");
+  }
+}
+
 TEST_CASE("16 bits on the wire, added in float32") {
   for (const int views : {0, 1}) {
     for (const anello_dtype_t wire : {ANELLO_FLOAT16, ANELLO_BFLOAT16}) {

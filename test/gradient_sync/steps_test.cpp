@@ -249,6 +249,22 @@ TEST_CASE("weights become rank root's") {
         }) == "");
 }
 
+TEST_CASE("what is sent after the last gradient is not hidden by anything") {
+  CHECK(run_ranks(2, "shm", [](const Rank& rank) {
+          Model model(rank);
+          const anello_gradient_sync_config_t one_bucket = ANELLO_GRADIENT_SYNC_CONFIG_INITIALIZER;
+          model.ok(model.create(one_bucket), "create");
+          for (int step = 0; step < 50; ++step) model.step(step);
+          anello_gradient_sync_statistics_t statistics = ANELLO_GRADIENT_SYNC_STATISTICS_INITIALIZER;
+          model.ok(anello_gradient_sync_query(model.sync, &statistics), "query");
+          model.require(statistics.buckets == 1, "there is more than one bucket");
+          // From the one call to the other there may be some time.
+          model.require(statistics.communicating_ns > 0 && statistics.waiting_ns > statistics.communicating_ns / 2,
+                        "waited " + std::to_string(statistics.waiting_ns) + " ns of " +
+                            std::to_string(statistics.communicating_ns));
+        }) == "");
+}
+
 TEST_CASE("a summary says what was sent and who was slow") {
   CHECK(run_ranks(2, "shm", [](const Rank& rank) {
           Model model(rank);

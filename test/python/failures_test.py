@@ -28,13 +28,13 @@ rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 dist.init_process_group("anello", init_method="file://" + os.environ["MEETING"], rank=rank, world_size=size,
                         timeout=timedelta(seconds=20))
 
-def says(act, text):
+def says(act, *texts):
     begin = time.monotonic()
     try:
         act()
     except RuntimeError as error:
         assert time.monotonic() - begin < 15, "late"
-        assert text in str(error), str(error)
+        assert all(text in str(error) for text in texts), str(error)
         print("said:", error, flush=True)
     else:
         raise SystemExit("silence")
@@ -106,6 +106,25 @@ class Failures(unittest.TestCase):
                 self.assertIn("PEER_LOST", ends[0][1])
                 end = float(re.search(r"ended at (\S+)", ends[0][1])[1])
                 self.assertLess(time.monotonic() - end, 10)
+                self.forget_the_meeting()
+
+    def test_a_rank_killed_under_our_own_ddp(self):
+        for options in ("", "find_unused_parameters=True", "static_graph=True", "gradient_as_bucket_view=True"):
+            with self.subTest(options):
+                ends = self.ranks(2, f"""
+                    import anello.torch
+                    layers = torch.nn.Sequential(*[torch.nn.Linear(50, 50) for _ in range(6)])
+                    model = anello.torch.DistributedDataParallel(layers, bucket_cap_mb=0.01, {options})
+                    def step():
+                        model(torch.ones(2, 50)).sum().backward()
+                    for _ in range(3):
+                        step()
+                    if rank == 1:
+                        layers[2].weight.register_hook(lambda gradient: os.kill(os.getpid(), signal.SIGKILL))
+                    says(step, "PEER_LOST", "rank 1", "step 3, bucket")
+                    says(step, "PEER_LOST", "rank 1")
+                """)
+                self.all_well(ends, but=(1,))
                 self.forget_the_meeting()
 
     def test_a_hook_hears_of_it_too(self):

@@ -9,6 +9,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+from anello.torch import meeting
 from case import SCRATCH, TIMEOUT, Ranks, leave, main
 
 
@@ -35,6 +36,18 @@ class Subgroups(Ranks):
             dist.all_reduce(tensor, group=group)
             self.assertEqual(tensor.item(), members[-1] * len(members))
         dist.barrier()
+
+    def test_subgroups_are_made_of_their_parents_communicator(self):
+        meet, meeting.over_store = meeting.over_store, None
+        try:
+            groups = [dist.new_group(), dist.new_group([self.size - 1]), dist.new_group(use_local_synchronization=True)]
+            mine, _ = dist.new_subgroups(1)
+        finally:
+            meeting.over_store = meet
+        for group in (groups[0], groups[2], mine):
+            tensor = torch.ones(1)
+            dist.all_reduce(tensor, group=group)
+            self.assertEqual(tensor.item(), dist.get_world_size(group))
 
     def test_subgroups_made_by_members_alone(self):
         half = [rank for rank in range(self.size) if rank % 2 == self.rank % 2]
@@ -294,8 +307,6 @@ class Timeouts(unittest.TestCase):
         if dist.get_rank() == 0:
             store = dist.PrefixStore("nobody", self.store)
             begin = time.monotonic()
-            from anello.torch import meeting
-
             with self.assertRaisesRegex(RuntimeError, "RENDEZVOUS"):
                 meeting.over_store(store, 0, 2, timedelta(seconds=0.5))
             self.assertLess(time.monotonic() - begin, 10)

@@ -3,6 +3,7 @@ outcome afterwards gets it. One rank, which sends messages to itself."""
 
 import dis
 import functools
+import gc
 import itertools
 import sys
 import threading
@@ -12,12 +13,16 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+import anello.torch.collectives
 import anello.torch.completions
+import anello.torch.messages
 import anello.torch.operation
+import anello.torch.posting
 import anello.torch.work
 from case import Ranks, main
 
-FILES = {module.__file__ for module in (anello.torch.completions, anello.torch.operation, anello.torch.work)}
+FILES = {module.__file__ for module in (anello.torch.collectives, anello.torch.completions, anello.torch.messages,
+                                        anello.torch.operation, anello.torch.posting, anello.torch.work)}
 # After these, and where a function begins, Python looks for signals.
 LOOKS = {"CALL", "CALL_FUNCTION_EX", "CALL_KW", "JUMP_BACKWARD"}
 SOON = 10
@@ -202,6 +207,54 @@ class Interrupts(Ranks):
                     elsewhere(work.wait)
 
         self.everywhere(lambda work: work.wait(), check, lambda value: self.receive(value, count=2))
+
+    def test_a_receive_that_is_being_posted(self):
+        """What the library writes to stays in memory, whoever has let go of it."""
+        length = 1000
+        for timeout in (None, timedelta(seconds=SOON)):
+            group = dist.new_group(timeout=timeout)
+            if timeout is not None:
+                group.set_timeout(timeout / 2)  # another way into the library
+            for number in itertools.count():
+                tensor = torch.zeros(length)
+                interrupt = Interrupt(number)
+                try:
+                    with interrupt:
+                        group.recv([tensor], self.rank, number)
+                except KeyboardInterrupt:
+                    pass
+                del tensor
+                gc.collect()
+                others = [torch.full((length,), 7.0) for _ in range(3)]  # of the same size, so that memory that was free is used
+                group.send([torch.ones(length)], self.rank, number).wait()
+                with self.subTest(place=number):
+                    for other in others:
+                        self.same(other, torch.full((length,), 7.0))
+                if not interrupt.fired:
+                    break
+            self.assertGreater(number, 10)
+
+    def test_collectives_that_are_being_posted(self):
+        calls = {"all_reduce": lambda tensor: dist.all_reduce(tensor, async_op=True),
+                 "broadcast": lambda tensor: dist.broadcast(tensor, self.rank, async_op=True),
+                 "all_gather": lambda tensor: dist.all_gather([tensor], tensor + 1, async_op=True)}
+        for name, call in calls.items():
+            for number in itertools.count():
+                tensor = torch.full((4, 3), 5.0).t()  # with a copy at its end
+                interrupt = Interrupt(number)
+                try:
+                    with interrupt:
+                        call(tensor)
+                except KeyboardInterrupt:
+                    pass
+                with self.subTest(call=name, place=number):
+                    dist.barrier()  # the group is in order
+                    done = torch.ones(3)
+                    self.same(elsewhere(dist.all_reduce(done, async_op=True).get_future().wait)[0], torch.ones(3))
+                    self.assertIn(tensor.unique().tolist(), [[5], [6]])
+                if not interrupt.fired:
+                    break
+            self.assertGreater(number, 10)
 
     def test_a_dropped_work(self):
         def check(_, value):

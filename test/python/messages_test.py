@@ -184,6 +184,15 @@ class MonitoredBarrier(Ranks):
             dist.all_reduce(torch.ones(1), group=group)
         dist.barrier()
 
+    def test_the_timeout_is_that_of_the_subgroup(self):
+        group = dist.new_group(timeout=timedelta(seconds=0.5))
+        if self.rank == 0:
+            begin = time.monotonic()
+            with self.assertRaisesRegex(RuntimeError, "failed to pass monitoredBarrier in 0.5 s"):
+                dist.monitored_barrier(group)
+            self.assertLess(time.monotonic() - begin, 10)
+        dist.barrier()
+
 
 if __name__ == "__main__":
     main()

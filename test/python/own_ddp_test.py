@@ -127,6 +127,34 @@ class OwnModes(Ranks):
                 else:
                     self.assertIsNone(net.seldom.bias.grad)
 
+    def test_two_heads_with_a_backward_pass_each(self):
+        class Heads(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.one, self.other = nn.Linear(8, 8), nn.Linear(8, 3), nn.Linear(8, 2)
+
+            def forward(self, x):
+                x = torch.tanh(self.body(x))
+                return self.one(x), self.other(x)
+
+        torch.manual_seed(4)
+        net = Heads()
+        for options in ({}, {"gradient_as_bucket_view": True}, {"find_unused_parameters": True}, {"static_graph": True}):
+            with self.subTest(options):
+                model, expected = DistributedDataParallel(copy.deepcopy(net), **options), copy.deepcopy(net)
+                for inputs in batches(3, self.size):
+                    model.zero_grad()
+                    expected.zero_grad()
+                    one, other = model(inputs[self.rank])
+                    with model.no_sync():
+                        one.sum().backward(retain_graph=True)
+                    other.square().sum().backward()
+                    for part in inputs:
+                        one, other = expected(part)
+                        ((one.sum() + other.square().sum()) / self.size).backward()
+                    for mine, theirs in zip(model.module.parameters(), expected.parameters()):
+                        self.close(mine.grad, theirs.grad)
+
     def test_forwards_without_a_backward(self):
         model = DistributedDataParallel(copy.deepcopy(self.net))
         model(torch.ones(2, 8))

@@ -40,11 +40,13 @@ class Collectives:
                     elements.put_back(plain, memory)
                 return COMPLETED
             request = ctypes.c_void_p()
+            operation = Operation(self, [request], (memory, tensor), put_back(plain, memory), [tensor], "all_reduce")
             with self._starting:
                 code = self._iallreduce(address, address, count, dtype, op, self._comm, request)
             if code:
+                operation.refused()
                 raise self._error(code, "all_reduce")
-            return self._work(Operation(self, [request], (memory, tensor), put_back(plain, memory), [tensor], "all_reduce"))
+            return self._work(operation)
         finally:
             self._free(op)
 

@@ -131,6 +131,7 @@ class DistributedDataParallel(torch.nn.Module):
         self._in_step, self._task = False, None
         self._missing = len(self._synced)
         self._came = bytearray(len(self._synced))
+        self._kept = bytearray(len(self._synced))  # under no_sync, since the last step
         self._held = [None] * len(self._synced)  # gradients whose addresses the synchronizer has
 
     def _begin(self):
@@ -154,7 +155,8 @@ class DistributedDataParallel(torch.nn.Module):
 
     def _take(self, i, parameter):
         if not self.require_backward_grad_sync:
-            return  # stays in .grad, which the caller may still throw away
+            self._kept[i] = 1  # stays in .grad, which the caller may still throw away
+            return
         self._begin()
         if self._came[i] and not self.static_graph:
             raise RuntimeError(f"the gradient of {self._names[i]} came twice in a step: an exception ended the last backward(), or "
@@ -190,10 +192,11 @@ class DistributedDataParallel(torch.nn.Module):
     def _end_of_backward(self):
         if not self._in_step:
             return  # the last gradient's own call was first
-        if self.find_unused_parameters:
+        if self._missing > 0:
             for i, parameter in enumerate(self._synced):
-                # Of earlier passes: it is averaged as torch does it, and where all have the same it stays.
-                if not self._came[i] and parameter.grad is not None:
+                # Of earlier passes: with find_unused_parameters it is averaged as torch does it, and where all have the same it
+                # stays; without, passes under no_sync count.
+                if not self._came[i] and parameter.grad is not None and (self.find_unused_parameters or self._kept[i]):
                     self._hand_over(i, parameter)
         came = self._came
         self._sync.wait()

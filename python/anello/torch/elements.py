@@ -92,3 +92,12 @@ def adjacent(tensors):
             return False
         end += tensor.numel() * tensor.itemsize
     return True
+
+
+def within(argument):
+    """The tensors in an argument that is one, or lists of them."""
+    if isinstance(argument, torch.Tensor):
+        yield argument
+    elif isinstance(argument, (list, tuple)):
+        for each in argument:
+            yield from within(each)

@@ -32,12 +32,14 @@ class Messages:
         memory = elements.to_write(tensor)
         dtype, each = elements.of_movement(memory)
         count = memory.numel() * each
-        operation = self._message(RECV, memory, count, dtype, source, tag, tensor, put_back(tensor, memory), what)
-        operation.expected = count
-        return self._work(operation)
+        return self._work(self._message(RECV, memory, count, dtype, source, tag, tensor, put_back(tensor, memory), what))
 
     def _message(self, kind, memory, count, dtype, peer, tag, tensor, finish, what):
         request = ctypes.c_void_p()
+        # Each message is a lane of its own for the completion thread.
+        operation = Operation(self, [request], (memory, tensor), finish, [tensor], what, lane=("message", id(request)))
+        if kind == RECV:
+            operation.expected = count
         address = memory.data_ptr()
         if self._timeout_ms:
             call = self._call(kind, address, address, count, dtype, None, 0, peer)
@@ -47,9 +49,9 @@ class Messages:
             start = self._library.anello_isend if kind == SEND else self._library.anello_irecv
             code = start(address, count, dtype, peer, tag, self._comm, request)
         if code:
+            operation.refused()
             raise self._error(code, what)
-        # Each message is a lane of its own for the completion thread.
-        return Operation(self, [request], (memory, tensor), finish, [tensor], what, lane=("message", id(request)))
+        return operation
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
         """Rank 0 hears from all within the timeout, or raises an error that names those who did not come (with

@@ -55,7 +55,7 @@ class _Meeting:
 
 
 def run(group, timeout, wait_all_ranks, here_i_am, go_on):
-    seconds = (group._communicator_timeout if timeout is None else timeout).total_seconds()
+    seconds = group._seconds() if timeout is None else timeout.total_seconds()
     meeting = _Meeting(group, here_i_am, go_on, seconds)
     if group._rank == 0:
         _lead(meeting, wait_all_ranks)

@@ -30,7 +30,9 @@ THE_THREAD = object()  # the owner of what was handed to the completion thread
 
 
 class Operation:
-    """group: the ProcessGroup. requests: of the library, in the order in which they are waited for. held: whatever must stay in
+    """Made before its requests are posted, so that it has them whenever Ctrl-C comes.
+
+    group: the ProcessGroup. requests: of the library, in the order in which they are waited for. held: whatever must stay in
     memory. finish: called once when all has arrived, puts results where they belong. results: the tensors of the outcome.
     what: the operation in words. lane: see completions.py; None: the group's. event: of profiling.py, where it is profiled."""
 
@@ -242,8 +244,18 @@ class Operation:
         if self.owner is THE_THREAD and not self.done:
             completions.submit(self, again=True)
 
+    def refused(self):
+        """The library has not taken the last request, and there was no other."""
+        self.done = True
+
     def __del__(self):
-        """The Work's own has seen to it, unless Ctrl-C came in that."""
-        if not self.done and self.owner is None:
+        """The Work's own has seen to it, unless Ctrl-C came in that or before there was one."""
+        if getattr(self, "done", True) or self.owner is not None:
+            return
+        posted = [request for request in self.requests[self.at:] if request.value is not None]
+        if len(posted) < len(self.requests) - self.at:
+            self.requests[self.at:] = posted
+            self.finish = None  # not all of the results will come
+        if self.requests:
             completions.start()
             self.adopt()

@@ -30,6 +30,8 @@ def collective(name, inputs=1):
         @functools.wraps(function)
         def method(self, *arguments, **named):
             try:
+                if self._compare is not None:
+                    self._compare(self, name, arguments, named)
                 if _profiled():
                     return _shown(name, arguments[inputs:inputs + 1], function, self, *arguments, **named)
                 return function(self, *arguments, **named)
@@ -88,6 +90,7 @@ class Posting:
         self._starting = threading.Lock()
         self._sequence = 0
         self._coalesced = None  # works started since _start_coalescing
+        self._compare = None    # what compares the ranks' calls beforehand, if anything does
 
     def _doing(self, what):
         return f"{what} of rank {self._rank} in group {self._name}"
@@ -148,15 +151,14 @@ class Posting:
 
     def _start(self, what, calls, held, finish=None, results=()):
         requests, error = [], None
+        operation = Operation(self, requests, held, finish, results, what)
         with self._starting:
             for call in calls:
-                request = ctypes.c_void_p()
-                code = self._library.anello_post(self._comm, call, request)
+                requests.append(ctypes.c_void_p())
+                code = self._library.anello_post(self._comm, call, requests[-1])
                 if code:
                     error = self._error(code, what)
                     break
-                requests.append(request)
-        operation = Operation(self, requests, held, finish, results, what)
         if error is not None:
             operation.finish = None
             operation.complete()  # what has been started uses memory of the caller's

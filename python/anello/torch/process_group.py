@@ -14,8 +14,8 @@ import torch
 from torch import distributed as dist
 
 from anello.errors import ABORTED, PEER_LOST, AnelloError
-from anello.torch import (buckets, collectives, completions, meeting, messages, monitored_barrier, parts, posting, profiling,
-                          unseen, work)
+from anello.torch import (buckets, collectives, completions, fingerprints, meeting, messages, monitored_barrier, parts, posting,
+                          profiling, unseen, work)
 from anello.torch.collectives import Collectives
 from anello.torch.messages import Messages
 from anello.torch.parts import Parts
@@ -29,6 +29,8 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
     def __init__(self, communicator, communicator_timeout, name):
         dist.ProcessGroup.__init__(self, communicator.rank, communicator.size)
         self._prepare(communicator, name)
+        if fingerprints.wanted() and communicator.size > 1:
+            self._compare = fingerprints.compare
         self._allreduce, self._iallreduce = self._library.anello_allreduce, self._library.anello_iallreduce
         self._subgroups = meeting.Subgroups(communicator)
         self._communicator_timeout = communicator_timeout
@@ -108,6 +110,10 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
 
     _set_default_timeout = set_timeout
 
+    def _seconds(self):
+        """The timeout; a subgroup's may be another than its communicator's."""
+        return self._timeout_ms / 1000 or self._communicator_timeout.total_seconds()
+
     # ---- The end
 
     def shutdown(self):
@@ -148,6 +154,6 @@ def _forget():
 os.register_at_fork(after_in_child=_forget)
 
 for _owner in (ProcessGroup, Collectives, Parts, Messages, Posting, work.Work, work.Works, work.CompletedWork, posting,
-               collectives, parts, messages, monitored_barrier, profiling, profiling.Event, buckets, buckets.Reducer,
+               collectives, parts, messages, monitored_barrier, fingerprints, profiling, profiling.Event, buckets, buckets.Reducer,
                buckets._BucketMemory, buckets._Block):
     unseen.skip(_owner)

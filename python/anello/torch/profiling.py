@@ -10,6 +10,8 @@ import threading
 
 import torch
 
+from anello.torch import elements
+
 _elsewhere = None
 SOON = 10  # seconds; the other thread has nothing else to do
 
@@ -20,7 +22,7 @@ class Event:
     def __init__(self, name, inputs):
         self._thread = threading.get_ident()
         self._over = torch.futures.Future()
-        begun = torch.autograd._record_function_with_args_enter(name, *_tensors(inputs))
+        begun = torch.autograd._record_function_with_args_enter(name, *elements.within(inputs))
         with torch._C.DisableTorchFunctionSubclass():
             torch.ops.profiler._call_end_callbacks_on_jit_fut._RecordFunction(begun, self._over)
 
@@ -42,14 +44,6 @@ def _other_thread():
     if _elsewhere is None:
         _elsewhere = concurrent.futures.ThreadPoolExecutor(1, "anello-profiling")
     return _elsewhere
-
-
-def _tensors(arguments):
-    for argument in arguments:
-        if isinstance(argument, torch.Tensor):
-            yield argument
-        elif isinstance(argument, (list, tuple)):
-            yield from _tensors(argument)
 
 
 def _forget():  # in a forked child the thread is the parent's
