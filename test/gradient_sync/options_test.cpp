@@ -149,7 +149,7 @@ TEST_CASE("flush says that no gradient will come any more, and what has come is 
 }
 
 TEST_CASE("16 bits on the wire: a sum is rounded once, not at each rank") {
-  for (const auto [wire, most] : {std::pair{ANELLO_BFLOAT16, 256.0f}, std::pair{ANELLO_FLOAT16, 2048.0f}}) {
+  for (const auto& [wire, most] : {std::pair{ANELLO_BFLOAT16, 256.0f}, std::pair{ANELLO_FLOAT16, 2048.0f}}) {
     CHECK(run_ranks(4, "shm", [&, wire = wire, most = most](const Rank& rank) {
             Model model(rank, {700, 20000});
             anello_gradient_sync_config_t config = small_buckets();
