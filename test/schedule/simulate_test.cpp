@@ -113,6 +113,16 @@ TEST_CASE("traffic per rank is what theory says") {
           CHECK(traffic.received == (ranks - 1) * block);
         }
     }
+    if (size == 2 || size == 4 || size == 8) {
+      // The same bytes; a round sends 1, 2, 4, .. blocks, cut every 5 elements.
+      const std::size_t messages = size == 2 ? 5 : size == 4 ? 5 + 10 : 5 + 10 + 20;
+      for (const auto& [half, name] : {std::pair{Collective::reduce_scatter, "halving"}, {Collective::allgather, "doubling"}})
+        for (const Traffic& traffic : moved(half, name, block)) {
+          CHECK(traffic.sent == (ranks - 1) * block);
+          CHECK(traffic.received == (ranks - 1) * block);
+          CHECK(traffic.messages == messages);
+        }
+    }
     for (const Traffic& traffic : moved(Collective::allreduce, "pairwise", ranks * block, true))
       CHECK(traffic.sent == 2 * (ranks - 1) * block);
     if (size == 4 || size == 8)
