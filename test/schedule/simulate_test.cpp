@@ -133,3 +133,30 @@ TEST_CASE("traffic per rank is what theory says") {
     CHECK(sent == (ranks - 1) * 24);
   }
 }
+
+TEST_CASE("a tree keeps what ranks on the same processors need among them") {
+  const auto bound_in_turn = [](int size, int processors) {
+    Topology topology = meeting(size);
+    for (int rank = 0; rank < size; ++rank) topology.processors_of.push_back(rank % processors);
+    return topology;
+  };
+  for (const int size : {2, 3, 4, 5, 8, 13})
+    for (const int processors : {1, 2, 3, 4})
+      for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::allreduce})
+        for (const int root : {0, size / 2, size - 1}) {
+          if (processors >= size) continue;
+          const Topology topology = bound_in_turn(size, processors);
+          Call call = a_call(collective, 7);
+          call.root = has_root(collective) ? root : 0;
+          INFO(describe(call) << ", " << size << " ranks on " << processors << " processors");
+          const std::vector<Schedule> schedules = make_all(*find(collective, "tree"), call, topology, 3);
+          REQUIRE(simulate(call, topology, schedules, {5, 0, -1, 0}).problem == "");
+          int crossing = 0;
+          for (int rank = 0; rank < size; ++rank)
+            for (const Lane& lane : schedules[static_cast<std::size_t>(rank)].lanes)
+              crossing += (rank - lane.peer) % processors != 0 && !lane.sends.empty() ? 1 : 0;
+          // As many on each, and a power of two: subtrees of their own.
+          if (size == 8 && processors != 3)
+            CHECK(crossing == (processors - 1) * (collective == Collective::allreduce ? 2 : 1));
+        }
+}
