@@ -40,6 +40,10 @@ bool partials_travel_between_hosts(const Call& call, const Topology& topology) {
   return partials_travel(call, topology) && is_nested(topology);
 }
 
+bool partials_travel_between_leaders(const Call& call, const Topology& topology) {
+  return partials_travel(call, topology) && (is_nested(topology) || takes_turns_bound(topology));
+}
+
 bool moves_between_hosts(const Call& call, const Topology& topology) {
   return moves_data(call, topology) && is_nested(topology);
 }
@@ -87,8 +91,8 @@ const std::vector<Algorithm>& catalog() {
       {"pairwise", allreduce, moves_data, pairwise_allreduce, "each block's owner gets all inputs, hands out the result",
        true},
       {"doubling", allreduce, partials_travel, doubling_allreduce, "whole vectors between ranks 1, 2, 4, .. apart"},
-      {"leaders", allreduce, partials_travel_between_hosts, leaders_allreduce,
-       "one rank of each host folds its host's vectors; those go between hosts by doubling"},
+      {"leaders", allreduce, partials_travel_between_leaders, leaders_allreduce,
+       "one rank of each host, or of those that share processors, folds their vectors; those go on by doubling"},
       {"tree", allreduce, partials_travel, tree_allreduce, "up a binomial tree to rank 0, and down again"},
       {"dissemination", allreduce, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", allreduce, one_rank, alone, "one rank: a copy"},

@@ -126,6 +126,7 @@ const std::vector<Rule>& rules() {
       {allreduce,      network,  16 * kKiB, kAny,     "tree",          64 * kKiB, none, 0, 5, INT_MAX, 0, true},
       {allreduce,      anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
       {allreduce,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
+      {allreduce,      network,  128 * kKiB, kAny,    "leaders",       64 * kKiB, none, 0, 3, 4, 0, true},
       {allreduce,      network,  128 * kKiB, kAny,    "doubling",      64 * kKiB, none, 0, 3, 4, 0, true},
       {allreduce,      network,  128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 5, INT_MAX, 0, true},
       {allreduce,      network,  512 * kKiB, kAny,    "pairwise",      128 * kKiB, none, 0, 3, 4, 0, true},

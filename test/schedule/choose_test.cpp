@@ -129,6 +129,14 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   CHECK(chosen(floats(Collective::reduce_scatter, 1 << 15), crowded(8)) == "ring");
   CHECK(chosen(floats(Collective::reduce_scatter, 1 << 14), crowded(8)) == "halving");
   CHECK(chosen(floats(Collective::reduce_scatter, 2), crowded(5)) == "pairwise");
+  // Bound, those of a processor have one of them speak for all.
+  Topology bound = crowded(4);
+  bound.processors_of = {0, 1, 0, 1};
+  CHECK(chosen(floats(Collective::allreduce, 2), bound) == "leaders");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 15), bound) == "leaders");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 16), bound) == "pairwise");
+  bound.oversubscribed = false;
+  CHECK(chosen(floats(Collective::allreduce, 2), bound) == "doubling");
   Topology two_hosts = crowded(8);
   two_hosts.host_of = {0, 0, 0, 0, 1, 1, 1, 1};
   CHECK(chosen(floats(Collective::allreduce, 2), two_hosts) == "leaders");

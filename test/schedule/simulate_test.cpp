@@ -134,12 +134,37 @@ TEST_CASE("traffic per rank is what theory says") {
   }
 }
 
+namespace {
+
+Topology bound_in_turn(int size, int processors) {
+  Topology topology = meeting(size);
+  topology.oversubscribed = true;
+  for (int rank = 0; rank < size; ++rank) topology.processors_of.push_back(rank % processors);
+  return topology;
+}
+
+}  // namespace
+
+TEST_CASE("leaders of ranks that share processors") {
+  for (const int size : {3, 4, 5, 8, 13})
+    for (const int processors : {2, 3, 4})
+      for (const bool in_place : {false, true}) {
+        if (processors >= size) continue;
+        const Topology topology = bound_in_turn(size, processors);
+        Call call = a_call(Collective::allreduce, 7);
+        call.in_place = in_place;
+        call.finish = size % 2 == 0;
+        INFO(describe(call) << ", " << size << " ranks on " << processors << " processors");
+        const Algorithm& leaders = *find(Collective::allreduce, "leaders");
+        REQUIRE(leaders.fits(call, topology));
+        const Outcome outcome = simulate(call, topology, make_all(leaders, call, topology, 3), {5, 0, -1, 0});
+        REQUIRE(outcome.problem == "");
+        // Nobody but leaders sends more than its own.
+        for (int rank = processors; rank < size; ++rank) CHECK(outcome.traffic[static_cast<std::size_t>(rank)].sent == 7);
+      }
+}
+
 TEST_CASE("a tree keeps what ranks on the same processors need among them") {
-  const auto bound_in_turn = [](int size, int processors) {
-    Topology topology = meeting(size);
-    for (int rank = 0; rank < size; ++rank) topology.processors_of.push_back(rank % processors);
-    return topology;
-  };
   for (const int size : {2, 3, 4, 5, 8, 13})
     for (const int processors : {1, 2, 3, 4})
       for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::allreduce})
