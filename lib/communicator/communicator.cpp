@@ -121,6 +121,13 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, schedule:
     const auto host = machines.try_emplace(members[std::size_t(world)].machine, int(machines.size())).first;
     topology_.host_of.push_back(host->second);
   }
+  std::map<std::pair<std::string, control::Processors::Words>, int> processors;
+  for (const int world : ranks) {
+    const control::Member& member = members[std::size_t(world)];
+    const auto known = processors.try_emplace({member.host, member.processors.allowed()}, int(processors.size())).first;
+    topology_.processors_of.push_back(known->second);
+  }
+  if (processors.size() == 1 || processors.size() == ranks.size()) topology_.processors_of.clear();
   topology_.board = board >= 0;
   topology_.board_bytes = board >= 0 ? executor::Board::capacity() : 0;
   topology_.network = board < 0 && topology_.size > 1;

@@ -18,6 +18,10 @@ Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, st
 Schedule ring_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule ring_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
+// halving.cpp: halves change places between ranks 1, 2, 4, .. apart: the ring's bytes, fewest hops.
+Schedule halving_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule doubling_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
 // hierarchical.cpp: inside each host, then in a ring of hosts for each local rank: 2(H-1)/H of the bytes leave a host.
 Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule hierarchical_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);

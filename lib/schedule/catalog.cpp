@@ -4,6 +4,8 @@
 #include "schedule/hosts.h"
 #include "schedule/shape.h"
 
+#include <bit>
+
 namespace anello::schedule {
 namespace {
 
@@ -25,8 +27,21 @@ bool partials_travel(const Call& call, const Topology& topology) {
          (!call.accumulate || (topology.size == 2 && !call.finish));
 }
 
+// Ranks pair off in every round.
+bool pairs_off(const Call& call, const Topology& topology) {
+  return moves_data(call, topology) && std::has_single_bit(static_cast<unsigned>(topology.size));
+}
+
+bool partials_travel_in_pairs(const Call& call, const Topology& topology) {
+  return partials_travel(call, topology) && pairs_off(call, topology);
+}
+
 bool partials_travel_between_hosts(const Call& call, const Topology& topology) {
   return partials_travel(call, topology) && is_nested(topology);
+}
+
+bool partials_travel_between_leaders(const Call& call, const Topology& topology) {
+  return partials_travel(call, topology) && (is_nested(topology) || takes_turns_bound(topology));
 }
 
 bool moves_between_hosts(const Call& call, const Topology& topology) {
@@ -76,8 +91,8 @@ const std::vector<Algorithm>& catalog() {
       {"pairwise", allreduce, moves_data, pairwise_allreduce, "each block's owner gets all inputs, hands out the result",
        true},
       {"doubling", allreduce, partials_travel, doubling_allreduce, "whole vectors between ranks 1, 2, 4, .. apart"},
-      {"leaders", allreduce, partials_travel_between_hosts, leaders_allreduce,
-       "one rank of each host folds its host's vectors; those go between hosts by doubling"},
+      {"leaders", allreduce, partials_travel_between_leaders, leaders_allreduce,
+       "one rank of each host, or of those that share processors, folds their vectors; those go on by doubling"},
       {"tree", allreduce, partials_travel, tree_allreduce, "up a binomial tree to rank 0, and down again"},
       {"dissemination", allreduce, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", allreduce, one_rank, alone, "one rank: a copy"},
@@ -96,6 +111,7 @@ const std::vector<Algorithm>& catalog() {
       {"hierarchical", allgather, moves_between_hosts, hierarchical_allgather,
        "a ring across hosts for each local rank; what it brings goes on inside each host"},
       {"ring", allgather, moves_data, ring_allgather, "blocks go around a ring"},
+      {"doubling", allgather, pairs_off, doubling_allgather, "all that ranks 1, 2, 4, .. apart have changes places"},
       {"pairwise", allgather, moves_data, pairwise_allgather, "each rank sends its block to every other"},
       {"dissemination", allgather, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", allgather, one_rank, alone, "one rank: a copy"},
@@ -104,6 +120,8 @@ const std::vector<Algorithm>& catalog() {
       {"direct", reduce_scatter, reads_peers, direct_reduce_scatter, "every rank folds its part of all inputs where they lie"},
       {"staged", reduce_scatter, stages, staged_reduce_scatter, "every rank folds its part of what all have copied to staging memory"},
       {"ring", reduce_scatter, partials_travel, ring_reduce_scatter, "partial sums go around a ring to their owners"},
+      {"halving", reduce_scatter, partials_travel_in_pairs, halving_reduce_scatter,
+       "halves of partial sums change places between ranks P/2, .., 2, 1 apart"},
       {"pairwise", reduce_scatter, moves_data, pairwise_reduce_scatter, "each block's owner gets all inputs of it"},
       {"dissemination", reduce_scatter, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", reduce_scatter, one_rank, alone, "one rank: a copy"},

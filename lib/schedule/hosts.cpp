@@ -3,16 +3,28 @@
 #include "schedule/split.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace anello::schedule {
+namespace {
 
-Hosts::Hosts(const Topology& topology) : host_of_(topology.host_of) {
-  host_of_.resize(static_cast<std::size_t>(topology.size), 0);
+std::vector<int> hosts_of(const Topology& topology) {
+  std::vector<int> host_of = topology.host_of;
+  host_of.resize(static_cast<std::size_t>(topology.size), 0);
   // Known to none: as one where they meet in memory, each by itself where they do not.
-  if (topology.host_of.empty() && topology.network)
-    for (int rank = 0; rank < topology.size; ++rank) host_of_[static_cast<std::size_t>(rank)] = rank;
+  if (topology.host_of.empty() && topology.network) std::iota(host_of.begin(), host_of.end(), 0);
+  return host_of;
+}
+
+}  // namespace
+
+Hosts::Hosts(const Topology& topology) : Hosts(hosts_of(topology)) {}
+
+Hosts::Hosts(std::vector<int> host_of) : host_of_(std::move(host_of)) {
   ranks_.resize(static_cast<std::size_t>(*std::max_element(host_of_.begin(), host_of_.end())) + 1);
-  for (int rank = 0; rank < topology.size; ++rank) ranks_[static_cast<std::size_t>(of(rank))].push_back(rank);
+  const auto size = static_cast<int>(host_of_.size());
+  for (int rank = 0; rank < size; ++rank) ranks_[static_cast<std::size_t>(of(rank))].push_back(rank);
 }
 
 int Hosts::most() const {
@@ -31,5 +43,7 @@ bool is_nested(const Topology& topology) {
   const auto last = std::max_element(topology.host_of.begin(), topology.host_of.end());
   return last != topology.host_of.end() && *last > 0 && *last + 1 < topology.size;
 }
+
+bool takes_turns_bound(const Topology& topology) { return topology.oversubscribed && !topology.processors_of.empty(); }
 
 }  // namespace anello::schedule

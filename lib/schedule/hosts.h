@@ -10,6 +10,8 @@ namespace anello::schedule {
 class Hosts {
  public:
   explicit Hosts(const Topology& topology);
+  // By rank, numbered from 0; at least one.
+  explicit Hosts(std::vector<int> host_of);
 
   int count() const { return static_cast<int>(ranks_.size()); }
   int of(int rank) const { return host_of_[static_cast<std::size_t>(rank)]; }
@@ -40,5 +42,7 @@ class Locals {
 
 // Several hosts, one of them at least with several ranks.
 bool is_nested(const Topology& topology);
+// Or, on one host, more ranks than processors, bound to some of them each.
+bool takes_turns_bound(const Topology& topology);
 
 }  // namespace anello::schedule

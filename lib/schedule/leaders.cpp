@@ -5,8 +5,9 @@
 namespace anello::schedule {
 
 // The lowest rank of each host, its leader, folds the host's vectors in the order of rank. Leaders alone use the network.
+// On one host the same of ranks that share processors: each of their leaders has processors of its own.
 Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
-  const Hosts hosts(topology);
+  const Hosts hosts = is_nested(topology) ? Hosts(topology) : Hosts(topology.processors_of);
   const std::vector<int>& locals = hosts.ranks(hosts.of(rank));
   const Split split(call.count, 1, chunk);
   Builder steps("leaders", call, topology, rank);

@@ -72,6 +72,8 @@ struct Topology {
   bool oversubscribed = false;     // more ranks than processors on some host
   std::vector<int> host_of;        // by rank: which ranks meet in memory, hosts numbered by their lowest rank; empty where
                                    // all ranks do, or no two. hosts.h
+  std::vector<int> processors_of;  // by rank: the same number, below size, for those that may run on the same processors; empty
+                                   // where all may, or no two
   bool operator==(const Topology&) const = default;
 };
 

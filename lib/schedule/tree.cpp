@@ -2,6 +2,9 @@
 #include "schedule/builder.h"
 #include "schedule/tree.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace anello::schedule {
 namespace {
 
@@ -25,11 +28,34 @@ Slice pull_up(Builder& steps, const Place& at, Slice into, Slice own) {
 // Chunks of a reduction that may be under way at a rank that is not the root.
 constexpr std::size_t kSlots = 4;
 
+// From the root around the ring of ranks, each followed by those that it shares processors with.
+std::vector<int> order_by_processors(int root, const Topology& topology) {
+  const int size = topology.size;
+  const auto processors = [&](int position) {
+    return static_cast<std::size_t>(topology.processors_of[static_cast<std::size_t>(wrap(root + position, size))]);
+  };
+  std::vector<std::vector<int>> on(static_cast<std::size_t>(size));
+  for (int position = 0; position < size; ++position) on[processors(position)].push_back(wrap(root + position, size));
+  std::vector<int> order;
+  for (int position = 0; position < size; ++position) {
+    const std::vector<int> together = std::exchange(on[processors(position)], {});
+    order.insert(order.end(), together.begin(), together.end());
+  }
+  return order;
+}
+
 }  // namespace
+
+Place place_by_processors(int rank, int root, const Topology& topology) {
+  if (topology.processors_of.empty()) return place(rank, root, topology.size);
+  const std::vector<int> order = order_by_processors(root, topology);
+  const auto position = static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
+  return place_at(position, topology.size, [&](int at) { return order[static_cast<std::size_t>(at)]; });
+}
 
 Schedule tree_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("tree", call, topology, rank);
-  const Place at = place(rank, call.root, topology.size);
+  const Place at = place_by_processors(rank, call.root, topology);
   // Without data a token travels: also then nobody returns before the root has called.
   if (call.count == 0) pass_down(steps, at, Slice{Buffer::scratch, 0, 1});
   const Split split(call.count, 1, chunk);
@@ -39,7 +65,7 @@ Schedule tree_broadcast(const Call& call, const Topology& topology, int rank, st
 
 Schedule tree_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("tree", call, topology, rank);
-  const Place at = place(rank, 0, topology.size);
+  const Place at = place_by_processors(rank, 0, topology);
   const Split split(call.count, 1, chunk);
   for (std::size_t c = 0; c < split.chunks(); ++c) {
     const Part part = split.chunk(0, c);
@@ -52,7 +78,7 @@ Schedule tree_allreduce(const Call& call, const Topology& topology, int rank, st
 
 Schedule tree_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("tree", call, topology, rank);
-  const Place at = place(rank, call.root, topology.size);
+  const Place at = place_by_processors(rank, call.root, topology);
   const Split split(call.count, 1, chunk);
   for (std::size_t c = 0; c < split.chunks(); ++c) {
     const Part part = split.chunk(0, c);

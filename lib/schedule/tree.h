@@ -1,5 +1,6 @@
 #pragma once
-// The binomial tree under a root. Positions count from the root around the ring of ranks.
+// The binomial tree under a root. Positions count from the root around the ring of ranks, or through an order of one's own.
+#include "schedule/schedule.h"
 #include "schedule/split.h"
 
 #include <vector>
@@ -14,18 +15,28 @@ struct Place {
   int ranks = 1;  // of its subtree: those at position, position + 1, ..
 };
 
-inline Place place(int rank, int root, int size) {
+// at(position): the rank there.
+template <class At>
+Place place_at(int position, int size, At&& at) {
   Place result;
-  result.position = wrap(rank - root, size);
+  result.position = position;
   for (int bit = 1; bit < size; bit *= 2) {
-    if ((result.position & bit) != 0) {
-      result.parent = wrap(rank - bit, size);
+    if ((position & bit) != 0) {
+      result.parent = at(position - bit);
       break;
     }
-    if (result.position + bit < size) result.children.push_back(wrap(rank + bit, size));
-    result.ranks = result.position + 2 * bit < size ? 2 * bit : size - result.position;
+    if (position + bit < size) result.children.push_back(at(position + bit));
+    result.ranks = position + 2 * bit < size ? 2 * bit : size - position;
   }
   return result;
 }
+
+inline Place place(int rank, int root, int size) {
+  return place_at(wrap(rank - root, size), size, [&](int position) { return wrap(root + position, size); });
+}
+
+// The same where ranks that share processors follow each other: what a processor's ranks need comes to one of them, which
+// hands it on, and the inner ranks of a level have processors of their own.
+Place place_by_processors(int rank, int root, const Topology& topology);
 
 }  // namespace anello::schedule

@@ -92,7 +92,7 @@ Options parse(int argc, char** argv) {
 Job job_of(const Options& options, std::size_t number) {
   Random random(mix(options.seed, 31 * number + 7));
   static const std::vector<std::string> transports{"inproc", "shm", "tcp"};
-  static const std::vector<std::string> algorithms{"ring", "pairwise", "doubling", "tree", "chain", "direct", "exchange"};
+  static const std::vector<std::string> algorithms{"ring", "pairwise", "doubling", "halving", "tree", "chain", "direct", "exchange"};
   Job job = options.job;
   if (job.transport == "all") job.transport = transports[number % transports.size()];
   if (job.ranks == 0) job.ranks = random.one_in(10) ? 1 : 2 + random.below(7);

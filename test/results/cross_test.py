@@ -7,7 +7,7 @@ import sys
 import unittest
 
 RESULTS_TEST = sys.argv.pop(1)
-ALGORITHMS = ["", "ring", "pairwise", "doubling", "tree", "chain", "exchange"]
+ALGORITHMS = ["", "ring", "pairwise", "doubling", "halving", "tree", "chain", "exchange"]
 
 
 class Cross(unittest.TestCase):

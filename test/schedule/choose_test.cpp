@@ -73,6 +73,9 @@ TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::broadcast, 1024), meeting(4)) == "tree");
   CHECK(chosen(floats(Collective::barrier, 0), meeting(4)) == "exchange");
   CHECK(chosen(floats(Collective::barrier, 0), network(4)) == "dissemination");
+  CHECK(chosen(floats(Collective::allgather, 4096), network(4)) == "doubling");
+  CHECK(chosen(floats(Collective::allgather, 4097), network(4)) == "ring");
+  CHECK(chosen(floats(Collective::reduce_scatter, 2), network(4)) == "pairwise");
   CHECK(chosen(floats(Collective::allreduce, 5), meeting(1)) == "alone");
   CHECK(choose(floats(Collective::allreduce, 1 << 20), unstaged(4)).chunk == 16 * 1024);
   CHECK(choose(floats(Collective::allreduce, 1 << 20), meeting(4), {"ring", 0}).chunk == 16 * 1024);  // the ring's own rule
@@ -118,9 +121,26 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   CHECK(chosen(floats(Collective::allreduce, 1 << 16), crowded(4)) == "pairwise");
   CHECK(chosen(floats(Collective::allreduce, 1 << 18), crowded(4)) == "ring");
   CHECK(chosen(floats(Collective::allreduce, 1 << 18), crowded(8)) == "ring");
+  CHECK(chosen(floats(Collective::allgather, 1 << 16), crowded(4)) == "doubling");
+  CHECK(chosen(floats(Collective::allgather, 1 << 16), crowded(8)) == "ring");
+  CHECK(chosen(floats(Collective::allgather, 1 << 15), crowded(8)) == "doubling");
+  CHECK(chosen(floats(Collective::allgather, 2), crowded(5)) == "ring");  // not in pairs
+  CHECK(chosen(floats(Collective::reduce_scatter, 1 << 15), crowded(4)) == "halving");
+  CHECK(chosen(floats(Collective::reduce_scatter, 1 << 15), crowded(8)) == "ring");
+  CHECK(chosen(floats(Collective::reduce_scatter, 1 << 14), crowded(8)) == "halving");
+  CHECK(chosen(floats(Collective::reduce_scatter, 2), crowded(5)) == "pairwise");
+  // Bound, those of a processor have one of them speak for all.
+  Topology bound = crowded(4);
+  bound.processors_of = {0, 1, 0, 1};
+  CHECK(chosen(floats(Collective::allreduce, 2), bound) == "leaders");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 15), bound) == "leaders");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 16), bound) == "pairwise");
+  bound.oversubscribed = false;
+  CHECK(chosen(floats(Collective::allreduce, 2), bound) == "doubling");
   Topology two_hosts = crowded(8);
   two_hosts.host_of = {0, 0, 0, 0, 1, 1, 1, 1};
   CHECK(chosen(floats(Collective::allreduce, 2), two_hosts) == "leaders");
+  CHECK(chosen(floats(Collective::allgather, 2), two_hosts) == "hierarchical");
   CHECK(chosen(floats(Collective::allreduce, 1 << 14), two_hosts) == "hierarchical");
 }
 

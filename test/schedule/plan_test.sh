@@ -26,6 +26,7 @@ says '+ 3  out[12..16)' allreduce --ranks 4 --count 16 --algorithm ring
 says 'recv out[0..4) = rank 0' broadcast --ranks 3 --count 4 --algorithm tree --view table
 says 'simulated: right' allreduce -r 7 -c 100 -a doubling --chunk 9 --simulate
 says 'simulated: right' barrier -r 9 --network --simulate
+says 'simulated: right' reduce -r 7 -c 100 -a tree --bound-to 3 --root 2 --simulate
 says 'drawn to' allreduce -r 4 -c 16 -a ring --svg "$directory/ring.svg"
 grep -q '</svg>' "$directory/ring.svg" || fail 'the drawing is not complete'
 says 'first that holds and fits: ring' explain allreduce -r 8 -c 1048576 --network

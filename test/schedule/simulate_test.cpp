@@ -113,6 +113,16 @@ TEST_CASE("traffic per rank is what theory says") {
           CHECK(traffic.received == (ranks - 1) * block);
         }
     }
+    if (size == 2 || size == 4 || size == 8) {
+      // The same bytes; a round sends 1, 2, 4, .. blocks, cut every 5 elements.
+      const std::size_t messages = size == 2 ? 5 : size == 4 ? 5 + 10 : 5 + 10 + 20;
+      for (const auto& [half, name] : {std::pair{Collective::reduce_scatter, "halving"}, {Collective::allgather, "doubling"}})
+        for (const Traffic& traffic : moved(half, name, block)) {
+          CHECK(traffic.sent == (ranks - 1) * block);
+          CHECK(traffic.received == (ranks - 1) * block);
+          CHECK(traffic.messages == messages);
+        }
+    }
     for (const Traffic& traffic : moved(Collective::allreduce, "pairwise", ranks * block, true))
       CHECK(traffic.sent == 2 * (ranks - 1) * block);
     if (size == 4 || size == 8)
@@ -122,4 +132,56 @@ TEST_CASE("traffic per rank is what theory says") {
     for (const Traffic& traffic : moved(Collective::broadcast, "tree", 24)) sent += traffic.sent;
     CHECK(sent == (ranks - 1) * 24);
   }
+}
+
+namespace {
+
+Topology bound_in_turn(int size, int processors) {
+  Topology topology = meeting(size);
+  topology.oversubscribed = true;
+  for (int rank = 0; rank < size; ++rank) topology.processors_of.push_back(rank % processors);
+  return topology;
+}
+
+}  // namespace
+
+TEST_CASE("leaders of ranks that share processors") {
+  for (const int size : {3, 4, 5, 8, 13})
+    for (const int processors : {2, 3, 4})
+      for (const bool in_place : {false, true}) {
+        if (processors >= size) continue;
+        const Topology topology = bound_in_turn(size, processors);
+        Call call = a_call(Collective::allreduce, 7);
+        call.in_place = in_place;
+        call.finish = size % 2 == 0;
+        INFO(describe(call) << ", " << size << " ranks on " << processors << " processors");
+        const Algorithm& leaders = *find(Collective::allreduce, "leaders");
+        REQUIRE(leaders.fits(call, topology));
+        const Outcome outcome = simulate(call, topology, make_all(leaders, call, topology, 3), {5, 0, -1, 0});
+        REQUIRE(outcome.problem == "");
+        // Nobody but leaders sends more than its own.
+        for (int rank = processors; rank < size; ++rank) CHECK(outcome.traffic[static_cast<std::size_t>(rank)].sent == 7);
+      }
+}
+
+TEST_CASE("a tree keeps what ranks on the same processors need among them") {
+  for (const int size : {2, 3, 4, 5, 8, 13})
+    for (const int processors : {1, 2, 3, 4})
+      for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::allreduce})
+        for (const int root : {0, size / 2, size - 1}) {
+          if (processors >= size) continue;
+          const Topology topology = bound_in_turn(size, processors);
+          Call call = a_call(collective, 7);
+          call.root = has_root(collective) ? root : 0;
+          INFO(describe(call) << ", " << size << " ranks on " << processors << " processors");
+          const std::vector<Schedule> schedules = make_all(*find(collective, "tree"), call, topology, 3);
+          REQUIRE(simulate(call, topology, schedules, {5, 0, -1, 0}).problem == "");
+          int crossing = 0;
+          for (int rank = 0; rank < size; ++rank)
+            for (const Lane& lane : schedules[static_cast<std::size_t>(rank)].lanes)
+              crossing += (rank - lane.peer) % processors != 0 && !lane.sends.empty() ? 1 : 0;
+          // As many on each, and a power of two: subtrees of their own.
+          if (size == 8 && processors != 3)
+            CHECK(crossing == (processors - 1) * (collective == Collective::allreduce ? 2 : 1));
+        }
 }

@@ -59,7 +59,9 @@ schedule::Topology Request::topology() const {
   topology.board = !topology.network && board_bytes > 0;
   topology.staging_bytes = topology.board && !no_staging ? schedule::usual_staging_bytes(topology.size) : 0;
   topology.board_bytes = topology.board ? board_bytes : 0;
-  topology.oversubscribed = oversubscribed;
+  topology.oversubscribed = oversubscribed || (bound_to > 0 && topology.size > bound_to);
+  for (int rank = 0; bound_to > 1 && bound_to < topology.size && rank < topology.size; ++rank)
+    topology.processors_of.push_back(rank % bound_to);
   return topology;
 }
 
@@ -99,6 +101,8 @@ void add_options(CLI::App& app, Request& request) {
   app.add_flag("--round-robin", request.round_robin, "they are numbered over the hosts in turn, not a host at a time")
       ->group(place);
   app.add_flag("--oversubscribed", request.oversubscribed, "more ranks than processors")->group(place);
+  app.add_option("--bound-to", request.bound_to, "how many processors they are bound to in turn; 0: they are not")
+      ->capture_default_str()->check(CLI::Range(0, 4096))->group(place);
   app.add_option("--board-bytes", request.board_bytes, "largest payload on the shared board; 0: no board")
       ->capture_default_str()->group(place);
   app.add_flag("--no-staging", request.no_staging, "they have no staging memory, as threads, or where it was not to be had")
@@ -127,6 +131,7 @@ std::string why_not(const Request& request) {
   if (request.reach != schedule::Reach::none && topology.network)
     return "--reach is of ranks that meet in memory: leave out --network, and --per-host with several";
   if (request.round_robin && request.per_host.size() < 2) return "--round-robin needs several hosts: --per-host 4,4";
+  if (request.bound_to > 0 && topology.host_of.size() > 0) return "--bound-to is of one host's ranks: leave out --per-host";
   constexpr std::size_t kMostElements = std::size_t{1} << 40;
   if (request.count > kMostElements) return text("--count takes at most ", kMostElements);
   return schedule::why_not(request.wish());
