@@ -48,6 +48,10 @@ bool moves_between_hosts(const Call& call, const Topology& topology) {
   return moves_data(call, topology) && is_nested(topology);
 }
 
+bool moves_between_processors(const Call& call, const Topology& topology) {
+  return moves_data(call, topology) && takes_turns_bound(topology);
+}
+
 // What travels are results: formed in rank order, rounded where somebody else gets them as well.
 bool results_travel(const Call& call, const Topology& topology) {
   return moves_data(call, topology) && (!call.accumulate || topology.size == 2);
@@ -110,6 +114,8 @@ const std::vector<Algorithm>& catalog() {
       {"staged", allgather, stages, staged_allgather, "every rank copies to staging memory and from all others'"},
       {"hierarchical", allgather, moves_between_hosts, hierarchical_allgather,
        "a ring across hosts for each local rank; what it brings goes on inside each host"},
+      {"leaders", allgather, moves_between_processors, leaders_allgather,
+       "one of the ranks that share processors collects their parts, gets the others' and hands all out"},
       {"ring", allgather, moves_data, ring_allgather, "blocks go around a ring"},
       {"doubling", allgather, pairs_off, doubling_allgather, "all that ranks 1, 2, 4, .. apart have changes places"},
       {"pairwise", allgather, moves_data, pairwise_allgather, "each rank sends its block to every other"},

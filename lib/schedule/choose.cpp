@@ -162,6 +162,7 @@ const std::vector<Rule>& rules() {
       {allgather,      memory,   256 * kKiB, kAny,    "staged",        512 * kKiB, none, 8 * kKiB + 1, 2, 2},
       {allgather,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 16 * kKiB, 3},
       {allgather,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
+      {allgather,      network,  kAny,     16 * kKiB, "leaders",       64 * kKiB, none, 0, 3, 8, 0, true},
       {allgather,      network,  16 * kKiB, kAny,     "doubling",      64 * kKiB, none, 0, 3},
       {allgather,      network,  kAny,     kMiB,      "doubling",      128 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {allgather,      network,  kAny,     kAny,      "ring",          512 * kKiB, none, 0, 2, 2},

@@ -33,4 +33,39 @@ Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank,
   return std::move(steps).build();
 }
 
+// A leader collects its ranks' parts, side by side so that they are one message to each other leader, and hands all out.
+Schedule leaders_allgather(const Call& call, const Topology& topology, int rank, std::size_t) {
+  const Hosts groups(topology.processors_of);
+  const int group = groups.of(rank);
+  const std::vector<int>& locals = groups.ranks(group);
+  const Part all{0, call.count * static_cast<std::size_t>(topology.size)};
+  Builder steps("leaders", call, topology, rank);
+  if (rank != locals[0]) {
+    steps.send(locals[0], input({0, call.count}));
+    steps.recv(locals[0], output(all));
+    return std::move(steps).build();
+  }
+  // Of a group's ranks from the one with this index on.
+  const auto collected = [&](int of_group, std::size_t index, std::size_t ranks) {
+    std::size_t before = index;
+    for (int earlier = 0; earlier < of_group; ++earlier) before += groups.ranks(earlier).size();
+    return Slice{Buffer::scratch, before * call.count, ranks * call.count};
+  };
+  steps.copy(collected(group, 0, 1), input({0, call.count}));
+  for (std::size_t i = 1; i < locals.size(); ++i) steps.recv(locals[i], collected(group, i, 1));
+  for (int d = 1; d < groups.count(); ++d) {
+    const int above = wrap(group + d, groups.count());
+    const int below = wrap(group - d, groups.count());
+    steps.send(groups.ranks(above)[0], collected(group, 0, locals.size()));
+    steps.recv(groups.ranks(below)[0], collected(below, 0, groups.ranks(below).size()));
+  }
+  for (int of_group = 0; of_group < groups.count(); ++of_group) {
+    const std::vector<int>& ranks = groups.ranks(of_group);
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      steps.copy(output({static_cast<std::size_t>(ranks[i]) * call.count, call.count}), collected(of_group, i, 1));
+  }
+  for (std::size_t i = 1; i < locals.size(); ++i) steps.send(locals[i], output(all));
+  return std::move(steps).build();
+}
+
 }  // namespace anello::schedule

@@ -135,6 +135,8 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   CHECK(chosen(floats(Collective::allreduce, 2), bound) == "leaders");
   CHECK(chosen(floats(Collective::allreduce, 1 << 15), bound) == "leaders");
   CHECK(chosen(floats(Collective::allreduce, 1 << 16), bound) == "pairwise");
+  CHECK(chosen(floats(Collective::allgather, 1024), bound) == "leaders");
+  CHECK(chosen(floats(Collective::allgather, 1025), bound) == "doubling");
   bound.oversubscribed = false;
   CHECK(chosen(floats(Collective::allreduce, 2), bound) == "doubling");
   Topology two_hosts = crowded(8);

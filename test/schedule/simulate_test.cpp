@@ -146,22 +146,24 @@ Topology bound_in_turn(int size, int processors) {
 }  // namespace
 
 TEST_CASE("leaders of ranks that share processors") {
-  for (const int size : {3, 4, 5, 8, 13})
-    for (const int processors : {2, 3, 4})
-      for (const bool in_place : {false, true}) {
-        if (processors >= size) continue;
-        const Topology topology = bound_in_turn(size, processors);
-        Call call = a_call(Collective::allreduce, 7);
-        call.in_place = in_place;
-        call.finish = size % 2 == 0;
-        INFO(describe(call) << ", " << size << " ranks on " << processors << " processors");
-        const Algorithm& leaders = *find(Collective::allreduce, "leaders");
-        REQUIRE(leaders.fits(call, topology));
-        const Outcome outcome = simulate(call, topology, make_all(leaders, call, topology, 3), {5, 0, -1, 0});
-        REQUIRE(outcome.problem == "");
-        // Nobody but leaders sends more than its own.
-        for (int rank = processors; rank < size; ++rank) CHECK(outcome.traffic[static_cast<std::size_t>(rank)].sent == 7);
-      }
+  for (const Collective collective : {Collective::allreduce, Collective::allgather})
+    for (const int size : {3, 4, 5, 8, 13})
+      for (const int processors : {2, 3, 4})
+        for (Call call : calls(collective, size)) {
+          const Topology topology = bound_in_turn(size, processors);
+          const Algorithm& leaders = *find(collective, "leaders");
+          if (processors >= size || !leaders.fits(call, topology)) continue;
+          INFO(describe(call) << ", " << size << " ranks on " << processors << " processors");
+          const std::vector<Schedule> schedules = make_all(leaders, call, topology, 401);
+          for (const unsigned eager : {0u, 100u, 256u}) {
+            const Outcome outcome = simulate(call, topology, schedules, {eager + 5, eager, -1, 0});
+            REQUIRE(outcome.problem == "");
+            // Who leads nobody sends what it has, and no more.
+            for (int rank = processors; rank < size; ++rank)
+              REQUIRE(outcome.traffic[static_cast<std::size_t>(rank)].sent == call.count);
+          }
+        }
+  CHECK_FALSE(find(Collective::allgather, "leaders")->fits(a_call(Collective::allgather, 1), meeting(4)));
 }
 
 TEST_CASE("a tree keeps what ranks on the same processors need among them") {
