@@ -178,10 +178,10 @@ Error Context::remove_group(Group& group) {
   const Deadline limit = Deadline::in_ms(100);
   for (Flow& flow : group.flows) {
     if (flow.route == nullptr) continue;
-    while (!flow.notes.empty() && flow.route->state() == Route::State::open && !limit.passed()) {
+    while (flow.route->has_notes(flow) && flow.route->state() == Route::State::open && !limit.passed()) {
       if (!flow.route->push()) sched_yield();
     }
-    flow.route->forget(group);
+    flow.route->forget_notes(group);
   }
   if (!group.error) group.error = ended;
   if (last_group_ == &group) last_group_ = nullptr;

@@ -515,15 +515,24 @@ void Route::forget(Group& group) {
       flow.listed = false;
     }
   }
-  if (leaving_.kind != Leaving::Kind::none && leaving_.flow->group == &group) {
-    if (endpoint_ != nullptr) endpoint_->detach();
-    leaving_ = {};
-  }
+  // The answer to what a peer has announced is none of the operations that end here.
+  if (leaving_.kind != Leaving::Kind::note) forget_leaving(group);
   if (arriving_.flow != nullptr && arriving_.flow->group == &group) {
     if (arriving_.frame != nullptr) context_.drop(arriving_.frame);
     arriving_ = {};
     arriving_.mode = Arriving::Mode::discard;
   }
+}
+
+void Route::forget_notes(Group& group) {
+  forget(group);
+  forget_leaving(group);
+}
+
+void Route::forget_leaving(const Group& group) {
+  if (leaving_.kind == Leaving::Kind::none || leaving_.flow->group != &group) return;
+  if (endpoint_ != nullptr) endpoint_->detach();
+  leaving_ = {};
 }
 
 }  // namespace anello::executor

@@ -58,8 +58,12 @@ class Route {
   enum class Arrived { nothing, message, something_else };
   Arrived take_small(Flow& flow, SmallReceive& wanted);
 
-  // The group has failed or goes away: nothing of it is sent any more and no memory of its operations is touched.
+  // The group has failed: no memory of its operations is touched any more. A note that is leaving still does.
   void forget(Group& group);
+  // The group goes away: nothing of it is sent any more.
+  void forget_notes(Group& group);
+  // Whether some of the flow have not left yet.
+  bool has_notes(const Flow& flow) const { return !flow.notes.empty() || (leaving_.kind == Leaving::Kind::note && leaving_.flow == &flow); }
 
  private:
   struct Leaving {
@@ -80,6 +84,7 @@ class Route {
     EarlyFrame* frame = nullptr;
   };
 
+  void forget_leaving(const Group& group);
   bool goes_at_once(const Flow& flow, std::size_t bytes) const;
   bool next_frame();
   bool fill(Flow& flow);

@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
 #include <chrono>
+#include <cstring>
 #include <random>
 #include <string>
 #include <thread>
@@ -61,6 +63,48 @@ TEST_CASE("an empty message arrives also when the credit is used up") {
       if (status.count != (i < kFull ? data.size() : 0)) me.report.wrong("message ", i, " has ", status.count);
     }
     me.ok(anello_wait_all(requests.size(), requests.data(), nullptr), "wait_all");
+  }) == "");
+}
+
+TEST_CASE("who has announced a message hears that it was taken, also of a receiver that leaves while the lane is full") {
+  std::atomic<bool> held{false};
+  CHECK(run_ranks(3, "inproc", [&held](const Rank& me) {
+    // Of 4 KiB as many as go without asking; then empty ones that are announced, more than a lane takes answers to.
+    constexpr std::size_t kFull = 252, kMessages = 500;
+    const auto tag_of = [](std::size_t message) { return message == kMessages - 1 ? 1 : 0; };
+    anello_comm_t pair = ANELLO_COMM_NULL;
+    me.ok(anello_comm_split(me.comm, me.rank == 1 ? ANELLO_UNDEFINED : 0, 0, &pair), "split");
+    std::vector<unsigned char> data(4096);
+    std::vector<anello_request_t> requests(kMessages, ANELLO_REQUEST_NULL);
+    for (std::size_t i = 0; me.rank == 0 && i < kMessages; ++i) {
+      me.ok(anello_isend(data.data(), i < kFull ? data.size() : 0, ANELLO_BYTE, 1, tag_of(i), me.comm, &requests[i]), "isend");
+    }
+    // Until rank 1 knows of all of them rank 0 moves them on, waiting.
+    if (me.rank == 1) me.ok(anello_probe(0, 1, me.comm, nullptr), "probe");
+    me.ok(anello_barrier(me.comm), "barrier");
+    if (me.rank == 1) {
+      while (!held) std::this_thread::yield();
+      for (std::size_t i = 0; i < kMessages; ++i) {
+        me.ok(anello_recv(data.data(), data.size(), ANELLO_BYTE, 0, tag_of(i), me.comm, nullptr), "recv");
+      }
+      return;  // and destroys the communicator at once
+    }
+    // Rank 0 has its lock for a while, so that nobody empties its lane: less than a leaving rank waits for that.
+    anello_op_config_t config = ANELLO_OP_CONFIG_INITIALIZER;
+    config.name = "slow";
+    if (me.rank == 0) config.context = &held;
+    config.function = [](void* context, void* into, const void* left, const void*, std::size_t count, anello_dtype_t) {
+      std::memmove(into, left, count);
+      if (context != nullptr) *static_cast<std::atomic<bool>*>(context) = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    };
+    anello_op_t slow{};
+    me.ok(anello_op_create(&config, &slow), "op_create");
+    unsigned char one = 1;
+    me.ok(anello_allreduce(ANELLO_IN_PLACE, &one, 1, ANELLO_UINT8, slow, pair), "allreduce");
+    me.ok(anello_wait_all(requests.size(), requests.data(), nullptr), "wait_all");
+    me.ok(anello_op_free(slow), "op_free");
+    me.ok(anello_comm_destroy(pair), "destroy");
   }) == "");
 }
 
