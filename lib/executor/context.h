@@ -176,6 +176,9 @@ class Context {
   void queue(Operation& operation);
   bool room_comes(Board& board, std::size_t bytes) const;
   bool lines_come(const Operation& operation);
+  bool says_again(Operation& operation);
+  std::uint32_t told_again(Operation& operation);
+  std::uint32_t walk_placed(Operation& operation);
   Entered entered(Operation& operation);
   Entered ended_well(Operation& operation);
   void push_routes(const Operation& operation);

@@ -5,6 +5,7 @@
 #include "control/transport_kind.h"
 #include "executor/context.h"
 #include "executor/fold.h"
+#include "executor/peer_fold.h"
 #include "executor/run.h"
 #include "transports/process_memory.h"
 
@@ -159,6 +160,8 @@ void Context::publish_line(Operation& operation) {
       return publish(operation.at(step.from), line_bytes(operation), lines_needed(group, operation));
     }
     case BoardUse::announce: {
+      operation.says = Operation::Says::unknown;
+      operation.says_at = transport::regions_version();
       const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {
         if (address == nullptr || bytes == 0) return {};
         const transport::RegionSpot spot = regions_.own(address, bytes);
@@ -172,13 +175,15 @@ void Context::publish_line(Operation& operation) {
       }
       if (lacks && may_publish_payload(operation)) {
         take_plain(operation);
-        const schedule::Step& step = operation.plan->schedule.steps[0];
-        return publish(operation.at(step.from), step.from.count * operation.element_bytes);
+        prepare_exchange(group, operation);
+        operation.says = Operation::Says::payload;
+        return publish(operation.exchange.from, operation.exchange.bytes);
       }
       operation.announced.resize(std::size_t(group.size()));
       operation.announces_as_before = std::exchange(operation.announced[std::size_t(group.rank)], own) == own;
       // From here on: who comes late finds these lines, and may begin although this rank has given up.
       operation.exposed = true;
+      operation.says = Operation::Says::buffers;
       return publish(&own, sizeof own);
     }
     case BoardUse::settle: {
@@ -408,7 +413,11 @@ void Context::take_schedule(Operation& operation, Reach reach) {
                   true);
     }
   }
-  if (operation.exposed && plan.schedule.staging == 0) operation.placed = group.settlings;
+  operation.placed_steps.clear();
+  if (operation.exposed && plan.schedule.staging == 0) {
+    operation.placed = group.settlings;
+    place_steps(operation);
+  }
   begin_reaching(operation, 0);
 }
 

@@ -7,6 +7,7 @@
 #include "executor/frame.h"
 #include "executor/intrusive.h"
 #include "executor/peer_buffers.h"
+#include "executor/placed_step.h"
 #include "executor/plan.h"
 #include "executor/user_function.h"
 #include "kernels/reduce.h"
@@ -161,10 +162,15 @@ struct Operation {
   std::size_t output_bytes = 0;
   std::vector<Announced> announced;      // by rank
   bool announces_as_before = false;      // this rank, what it had in there
+  // What this rank's line said of these buffers, which holds while this process's regions are of that version.
+  enum class Says : std::uint8_t { unknown, buffers, payload };
+  Says says = Says::unknown;
+  std::uint64_t says_at = 0;
   std::vector<PeerBuffers> buffers;      // by rank, where the chosen schedule needs them
   std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // that those are in
   // When they were worked out from what is announced (Group::settlings): until then, whoever announces the same is there. 0: never.
   std::uint64_t placed = 0;
+  std::vector<PlacedStep> placed_steps;  // the whole plan as they lie; none where it is too large or some cannot be placed
   PeerWork peer_work;
   schedule::Reach reach = schedule::Reach::none;  // by the announcements
   bool settled = false;                  // all ranks are known to have it

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 namespace anello::executor {
 namespace {
@@ -17,9 +18,7 @@ using schedule::Step;
 constexpr std::size_t kBlockBytes = 8 * 1024;
 // The same of operands that are read by system call, each of which costs as much as a few KiB.
 constexpr std::size_t kReadBlockBytes = 128 * 1024;
-// So many operands, and as many results, are worked on side by side. Ranks' buffers lie alike in their pages, so that their
-// lines want the same place in a cache, which has room for eight: more of them are better taken by twos.
-constexpr int kAbreast = 4;
+constexpr int kAbreast = PlacedStep::kAbreast;
 
 // What a piece is folded from, and where its result goes.
 class PieceFold {
@@ -28,30 +27,43 @@ class PieceFold {
       : operation_(operation), step_(step), from_(from), count_(count), size_(operation.group->size()) {}
 
   void run() {
-    const schedule::Slice into = part_of(step_.into, from_, count_);
-    const bool everywhere = step_.into.owner == schedule::kEach;
-    // Backwards: the operands that are folded last are the nearest to be stored to.
-    for (int rank = size_ - 1; rank >= 0 && everywhere; --rank) add(operation_.at_peer(into, rank));
-    // An own slice of scratch has no owner's address; every rank's is of the caller's buffers.
-    if (!everywhere) add(operation_.at(into));
+    find_destinations();
     transport::PieceCopy& copies = operation_.group->context.copies_to_peers();
     const bool shows = step_.shown != schedule::kNotShown;
     std::byte* const shown = shows ? operation_.at(part_of(twin_of(step_), from_, count_)) : nullptr;
     // What goes back to a peer lies in this processor's caches.
     const bool streams = shows && step_.shown_in == schedule::kOwn && copies.streams();
     if (shows && !streams) add(shown);
-    if (size_ <= kAbreast && stores_ <= kAbreast && loads_all() && reducer()->reduce_all != nullptr && !reducer()->finishes) {
-      fold_abreast();
+    if (is_abreast()) {
+      placed().fold(*reducer());
     } else {
       fold_in_blocks();
     }
     if (streams) copies.copy(shown, destinations_[0], bytes(count_));
   }
 
+  // The same of a fold that shows its result to nobody, as far as it can be placed.
+  std::optional<PlacedStep> place() {
+    find_destinations();
+    if (!is_abreast()) return std::nullopt;
+    return placed();
+  }
+
  private:
   const kernels::Reducer* reducer() const { return operation_.reducer; }
   std::size_t bytes(std::size_t elements) const { return elements * operation_.element_bytes; }
   void add(std::byte* destination) { destinations_[std::size_t(stores_++)] = destination; }
+  void find_destinations() {
+    const schedule::Slice into = part_of(step_.into, from_, count_);
+    const bool everywhere = step_.into.owner == schedule::kEach;
+    // Backwards: the operands that are folded last are the nearest to be stored to.
+    for (int rank = size_ - 1; rank >= 0 && everywhere; --rank) add(operation_.at_peer(into, rank));
+    // An own slice of scratch has no owner's address; every rank's is of the caller's buffers.
+    if (!everywhere) add(operation_.at(into));
+  }
+  bool is_abreast() const {
+    return size_ <= kAbreast && stores_ <= kAbreast && loads_all() && reducer()->reduce_all != nullptr && !reducer()->finishes;
+  }
 
   bool is_read(int rank) const {
     return step_.kind == Kind::fold && operation_.buffer_of(step_.from, rank).process != 0;
@@ -71,15 +83,11 @@ class PieceFold {
     read_peer(operation_, slice, rank, landing);
     return landing;
   }
-  void fold_abreast() {
-    std::array<const void*, kAbreast> sources;
-    for (int rank = 0; rank < size_; ++rank) sources[std::size_t(rank)] = operand(rank, 0, count_, nullptr);
-    if (size_ == 2 && stores_ == 1) return reducer()->reduce(destinations_[0], sources[0], sources[1], count_);
-    if (size_ == 2 && stores_ == 2)
-      return reducer()->reduce_twice(destinations_[0], destinations_[1], sources[0], sources[1], count_);
-    std::array<void*, kAbreast> into;
-    std::copy_n(destinations_.begin(), stores_, into.begin());
-    reducer()->reduce_all(into.data(), stores_, sources.data(), size_, count_);
+  PlacedStep placed() const {
+    PlacedStep step{step_.kind, {}, {}, size_, stores_, count_, bytes(count_)};
+    for (int rank = 0; rank < size_; ++rank) step.from[std::size_t(rank)] = operand(rank, 0, count_, nullptr);
+    std::copy_n(destinations_.begin(), stores_, step.into.begin());
+    return step;
   }
 
   void fold_in_blocks() {
@@ -149,8 +157,41 @@ void read_peer(const Operation& operation, const schedule::Slice& slice, int ran
   if (error != 0) throw ReadFailure{rank, error, bytes};
 }
 
+void PlacedStep::fold(const kernels::Reducer& reducer) const {
+  if (loads == 2 && stores == 1) return reducer.reduce(into[0], from[0], from[1], count);
+  if (loads == 2 && stores == 2) return reducer.reduce_twice(into[0], into[1], from[0], from[1], count);
+  reducer.reduce_all(into.data(), stores, from.data(), loads, count);
+}
+
 void fold_piece(Operation& operation, const schedule::Step& step, std::size_t from, std::size_t count) {
   PieceFold(operation, step, from, count).run();
+}
+
+void place_steps(Operation& operation) {
+  // In one go, as a piece.
+  constexpr std::size_t kMostBytes = 256 * 1024;
+  const schedule::Schedule& schedule = operation.plan->schedule;
+  const auto is_here = [&](const schedule::Slice& slice) {
+    return slice.owner == schedule::kOwn || (slice.owner >= 0 && operation.buffer_of(slice, slice.owner).process == 0);
+  };
+  std::vector<PlacedStep>& placed = operation.placed_steps;
+  placed.clear();
+  if (operation.reach != schedule::Reach::store || schedule.scratch > 0 || schedule.accumulator > 0) return;
+  std::size_t bytes = 0;
+  for (const Step& step : schedule.steps) {
+    std::optional<PlacedStep> found;
+    if (step.kind == Kind::meet) {
+      found.emplace();
+    } else if (step.kind == Kind::fold && step.shown == schedule::kNotShown) {
+      found = PieceFold(operation, step, 0, step.into.count).place();
+    } else if (step.kind == Kind::copy && is_here(step.from) && is_here(step.into)) {
+      const std::size_t all = step.into.count * operation.element_bytes;
+      found = {Kind::copy, {operation.at(step.from)}, {operation.at(step.into)}, 1, 1, all, all};
+    }
+    if (found) bytes += found->bytes;
+    if (!found || bytes > kMostBytes) return placed.clear();
+    placed.push_back(*found);
+  }
 }
 
 }  // namespace anello::executor

@@ -19,6 +19,10 @@ void read_peer(const Operation& operation, const schedule::Slice& slice, int ran
 // Of a fold or fold_staged, `count` elements from its element `from` on. Throws ReadFailure.
 void fold_piece(Operation& operation, const schedule::Step& step, std::size_t from, std::size_t count);
 
+// Operation::placed_steps, of a call whose buffers have their places: all of its plan's steps, if each can be placed and they are
+// small together, or none.
+void place_steps(Operation& operation);
+
 // So much of a slice from there on.
 inline schedule::Slice part_of(schedule::Slice slice, std::size_t from, std::size_t count) {
   slice.offset += from;

@@ -296,9 +296,10 @@ void Context::doze(Lock& held, Operation* watched, bool first) {
   const bool something = announce_sleep();
   if (!something && !progress() && !arm_routes() && (watched == nullptr || !watched->done.load(std::memory_order_relaxed))) {
     asleep_ = true;
+    const int most_ms = any_gone_ ? 20 : first ? 50 : 200;
     held.unlock();
     epoll_event events[16];
-    ::epoll_wait(epoll_.get(), events, 16, any_gone_ ? 20 : first ? 50 : 200);
+    ::epoll_wait(epoll_.get(), events, 16, most_ms);
     held.lock();
     asleep_ = false;
   }

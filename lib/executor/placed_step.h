@@ -1,0 +1,31 @@
+#pragma once
+// A step of a call over peers' memory with its addresses worked out: operands and results lie where the kernels can load and
+// store them as they are. A call that comes again with the same buffers on all ranks does these and looks nothing up.
+#include "schedule/step.h"
+
+#include <array>
+#include <cstddef>
+
+namespace anello::kernels {
+struct Reducer;
+}
+
+namespace anello::executor {
+
+struct PlacedStep {
+  // So many operands, and as many results, are worked on side by side. Ranks' buffers lie alike in their pages, so that their
+  // lines want the same place in a cache, which has room for eight: more of them are better taken by twos.
+  static constexpr int kAbreast = 4;
+
+  schedule::Kind kind = schedule::Kind::meet;  // or copy, or fold
+  std::array<const void*, kAbreast> from{};
+  std::array<void*, kAbreast> into{};
+  int loads = 0;
+  int stores = 0;
+  std::size_t count = 0;  // elements; of a copy, bytes
+  std::size_t bytes = 0;  // of each operand
+
+  void fold(const kernels::Reducer& reducer) const;
+};
+
+}  // namespace anello::executor
