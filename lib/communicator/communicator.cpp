@@ -279,7 +279,7 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   if (kind_is_varying(call.kind)) asked.varying = varying_of(call, rank(), size(), in_place);
   operation.plans = plans(asked);
   operation.placed = 0;
-  operation.says = Operation::Says::unknown;
+  operation.forget_places();
   operation.mappings.clear();
   operation.plan = operation.plans->at(schedule::Reach::none);
   if (operation.announces()) expose(operation, asked);
@@ -421,7 +421,7 @@ bool Communicator::enter(const anello_call_t& call, int record_kind, Operation**
   if (!is_like_last(call, in_place, record_kind)) prepare_last(call, in_place, record_kind);
   Operation& operation = *last_.operation;
   set_buffers(operation, call, in_place);
-  operation.says = Operation::Says::unknown;
+  operation.forget_places();
   last_.call.sendbuf = call.sendbuf;
   last_.call.recvbuf = call.recvbuf;
   if (operation.plan->is_exchange && !operation.announces()) executor::prepare_exchange(*group_, operation);

@@ -176,9 +176,7 @@ class Context {
   void queue(Operation& operation);
   bool room_comes(Board& board, std::size_t bytes) const;
   bool lines_come(const Operation& operation);
-  bool says_again(Operation& operation);
-  std::uint32_t told_again(Operation& operation);
-  std::uint32_t walk_placed(Operation& operation);
+  std::uint32_t walk_placed(Operation& operation, std::uint32_t first);
   Entered entered(Operation& operation);
   Entered ended_well(Operation& operation);
   void push_routes(const Operation& operation);
@@ -189,8 +187,6 @@ class Context {
   static std::uint64_t line_digest(const Operation& operation);
   void poll_board(Group& group);
   static std::size_t line_bytes(const Operation& operation);
-  void take_plain(Operation& operation);
-  std::uint32_t told_by_lines(Operation& operation);
   void publish_line(Operation& operation);
   void lines_came(Operation& operation, BoardUse use);
   void all_announced(Operation& operation);
@@ -200,6 +196,13 @@ class Context {
   bool reaches_by_address(const Operation& operation, int rank) const;
   void take_schedule(Operation& operation, schedule::Reach reach);
   void begin_reaching(Operation& operation, std::uint32_t first);
+  // Announcing (announcing.cpp)
+  void take_plain(Operation& operation);
+  void announce(Operation& operation);
+  bool says_again(Operation& operation);
+  void say(Operation& operation);
+  std::uint32_t told_by_lines(Operation& operation);
+  std::uint32_t told_again(Operation& operation);
   // Staging memory (staging.cpp)
   void set_up_staging(Operation& operation);
   void take_staging(Operation& operation);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "control/transport_kind.h"
+#include "executor/announcing.h"
 #include "executor/context.h"
 #include "executor/fold.h"
 #include "executor/peer_fold.h"
@@ -47,48 +48,6 @@ void each_buffer(const Operation& operation, std::size_t rank, Visit&& visit) {
   const Announced& said = operation.announced[rank];
   if (operation.plans->peers_inputs && said.input.address != 0) visit(said.input);
   if (operation.plans->peers_outputs && said.output.address != 0) visit(said.output);
-}
-
-// Whether a rank's line, in the place of an announcement, may be its payload: every rank has one, and none is as short as an
-// announcement.
-bool may_publish_payload(const Operation& operation) {
-  if (operation.kind == ANELLO_BROADCAST || operation.kind == ANELLO_SCATTER) return false;
-  if (operation.group->by_address || !operation.plans->may_exchange_at_once()) return false;
-  const schedule::Step& step = operation.plans->at(Reach::none)->schedule.steps[0];
-  return step.from.count * operation.element_bytes > sizeof(Announced);
-}
-// Whether this rank knows by itself that others cannot reach its buffers.
-bool lacks_regions(const Operation& operation, const Announced& own) {
-  const auto lacks = [](bool matters, const AnnouncedBuffer& buffer) { return matters && buffer.address != 0 && buffer.region == 0; };
-  return lacks(operation.plans->peers_inputs, own.input) || lacks(operation.plans->peers_outputs, own.output);
-}
-// How many ranks have published theirs.
-int published_payloads(const Operation& operation) {
-  if (!may_publish_payload(operation)) return 0;
-  int payloads = 0;
-  for (int rank = 0; rank < operation.group->size(); ++rank) {
-    payloads += operation.group->board.payload_bytes(rank) != sizeof(Announced) ? 1 : 0;
-  }
-  return payloads;
-}
-
-// Whether this rank's line may say that it has staged its first round, and how many ranks' lines do.
-bool may_stage_early(const Operation& operation) {
-  return operation.group->staging.state == Staging::State::ready && operation.plans->may_stage_at_once();
-}
-// Whether it may do so before the others are known to have done with the last call.
-bool stages_apart(const Operation& operation) {
-  const schedule::Schedule& plain = operation.plans->at(Reach::none)->schedule;
-  return operation.group->staging.apart(plain.staging * operation.element_bytes, plain.staging_comes_back);
-}
-constexpr std::byte kStaged{1};
-int staged_early(const Operation& operation) {
-  if (!may_stage_early(operation)) return 0;
-  int staged = 0;
-  for (int rank = 0; rank < operation.group->size(); ++rank) {
-    staged += operation.group->board.payload_bytes(rank) == sizeof kStaged ? 1 : 0;
-  }
-  return staged;
 }
 
 }  // namespace
@@ -159,33 +118,7 @@ void Context::publish_line(Operation& operation) {
       const schedule::Step& step = operation.plan->schedule.steps[0];
       return publish(operation.at(step.from), line_bytes(operation), lines_needed(group, operation));
     }
-    case BoardUse::announce: {
-      operation.says = Operation::Says::unknown;
-      operation.says_at = transport::regions_version();
-      const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {
-        if (address == nullptr || bytes == 0) return {};
-        const transport::RegionSpot spot = regions_.own(address, bytes);
-        return {reinterpret_cast<std::uintptr_t>(address), spot.region, spot.offset};
-      };
-      const Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
-      const bool lacks = lacks_regions(operation, own);
-      if (lacks && may_stage_early(operation) && stages_apart(operation)) {
-        stage_early(operation);
-        return publish(&kStaged, sizeof kStaged);
-      }
-      if (lacks && may_publish_payload(operation)) {
-        take_plain(operation);
-        prepare_exchange(group, operation);
-        operation.says = Operation::Says::payload;
-        return publish(operation.exchange.from, operation.exchange.bytes);
-      }
-      operation.announced.resize(std::size_t(group.size()));
-      operation.announces_as_before = std::exchange(operation.announced[std::size_t(group.rank)], own) == own;
-      // From here on: who comes late finds these lines, and may begin although this rank has given up.
-      operation.exposed = true;
-      operation.says = Operation::Says::buffers;
-      return publish(&own, sizeof own);
-    }
+    case BoardUse::announce: return announce(operation);
     case BoardUse::settle: {
       Lacking lacking;
       for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
@@ -271,34 +204,6 @@ void Context::note_behind(Group& group) {
   if (std::find(behind_.begin(), behind_.end(), &group) == behind_.end()) behind_.push_back(&group);
 }
 
-// The plan of a call whose ranks reach nobody's buffers.
-void Context::take_plain(Operation& operation) {
-  operation.plan = operation.plans->at(Reach::none);
-  operation.reach = Reach::none;
-  operation.placed = 0;
-}
-
-// Where the lines alone tell how a call goes on: the step of its plan that is next. kNotTold: it takes more than that.
-std::uint32_t Context::told_by_lines(Operation& operation) {
-  Group& group = *operation.group;
-  if (const int payloads = published_payloads(operation); payloads > 0) {
-    if (payloads < group.size()) return kNotTold;
-    fold_lines(group, operation);
-    return 1;
-  }
-  if (const int staged = staged_early(operation); staged > 0) return staged < group.size() ? kNotTold : operation.meet_step + 1;
-  bool as_before = operation.announces_as_before;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    if (rank == group.rank) continue;  // the others are loading that line
-    Announced said;
-    std::memcpy(&said, group.board.payload(rank, sizeof said), sizeof said);
-    as_before = std::exchange(operation.announced[std::size_t(rank)], said) == said && as_before;
-  }
-  if (as_before && operation.placed == group.settlings) return 0;
-  operation.placed = 0;
-  return kNotTold;
-}
-
 // All ranks find the same here: they have the same lines, and had the same before.
 void Context::all_announced(Operation& operation) {
   Group& group = *operation.group;
@@ -378,7 +283,7 @@ bool Context::can_read(const Operation& operation, int rank) {
 
 void Context::take_schedule(Operation& operation, Reach reach) {
   Group& group = *operation.group;
-  operation.placed = 0;
+  operation.leave_places();
   operation.plan = operation.plans->at(reach);
   if (operation.plan->schedule.staging > 0) {
     operation.reach = reach;
@@ -413,7 +318,6 @@ void Context::take_schedule(Operation& operation, Reach reach) {
                   true);
     }
   }
-  operation.placed_steps.clear();
   if (operation.exposed && plan.schedule.staging == 0) {
     operation.placed = group.settlings;
     place_steps(operation);

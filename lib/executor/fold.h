@@ -1,5 +1,6 @@
 #pragma once
 #include "executor/group.h"
+#include "kernels/default_floats.h"
 
 namespace anello::executor {
 
@@ -12,5 +13,19 @@ void prepare_exchange(const Group& group, Operation& operation);
 // What an exchange step makes of the board's lines, which have come as far as needed: this rank's result. Reductions go in rank
 // order with one rounding.
 void fold_lines(const Group& group, Operation& operation);
+
+// The same by its Exchange.
+inline void take_lines(const Group& group, Operation& operation) {
+  const Exchange& exchange = operation.exchange;
+  if (exchange.reduce != nullptr) {
+    // The own one where it came from: the peer is loading its line now.
+    const std::byte* const peers = group.board.payload(1 - group.rank, exchange.bytes);
+    const bool first = group.rank == 0;
+    exchange.reduce(exchange.into, first ? exchange.from : peers, first ? peers : exchange.from, operation.count);
+  } else {
+    const kernels::DefaultFloats floats;
+    fold_lines(group, operation);
+  }
+}
 
 }  // namespace anello::executor

@@ -163,14 +163,15 @@ struct Operation {
   std::vector<Announced> announced;      // by rank
   bool announces_as_before = false;      // this rank, what it had in there
   // What this rank's line said of these buffers, which holds while this process's regions are of that version.
-  enum class Says : std::uint8_t { unknown, buffers, payload };
+  enum class Says : std::uint8_t { unknown, buffers, payload, staged };
   Says says = Says::unknown;
   std::uint64_t says_at = 0;
   std::vector<PeerBuffers> buffers;      // by rank, where the chosen schedule needs them
   std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // that those are in
   // When they were worked out from what is announced (Group::settlings): until then, whoever announces the same is there. 0: never.
   std::uint64_t placed = 0;
-  std::vector<PlacedStep> placed_steps;  // the whole plan as they lie; none where it is too large or some cannot be placed
+  std::vector<PlacedStep> placed_steps;  // the whole plan, as it lies; none where it is too large or some step cannot be placed
+  std::size_t placed_staging = SIZE_MAX; // staging_from of those
   PeerWork peer_work;
   schedule::Reach reach = schedule::Reach::none;  // by the announcements
   bool settled = false;                  // all ranks are known to have it
@@ -180,6 +181,18 @@ struct Operation {
   std::size_t staging_from = 0;          // and the byte of it that is its first
   bool exposed = false;                  // peers may be at this rank's buffers
 
+  // The buffers are, or may be, other ones.
+  void forget_places() {
+    says = Says::unknown;
+    placed_staging = SIZE_MAX;
+    placed_steps.clear();
+  }
+  // Ranks announce others, or none.
+  void leave_places() {
+    placed = 0;
+    placed_staging = SIZE_MAX;
+    placed_steps.clear();
+  }
   // Where this rank's input really is.
   const std::byte* own_input() const { return input_inside ? output + input_at : input; }
   // Whether it is its turn there, and it waits for something.

@@ -42,9 +42,12 @@ class PieceFold {
     if (streams) copies.copy(shown, destinations_[0], bytes(count_));
   }
 
-  // The same of a fold that shows its result to nobody, as far as it can be placed.
+  // The same of all of the step, if it can be placed.
   std::optional<PlacedStep> place() {
     find_destinations();
+    // Whether what is shown in the own memory goes past the caches is found out each time.
+    if (step_.shown != schedule::kNotShown && step_.shown_in == schedule::kOwn) return std::nullopt;
+    if (step_.shown != schedule::kNotShown) add(operation_.at(twin_of(step_)));
     if (!is_abreast()) return std::nullopt;
     return placed();
   }
@@ -84,7 +87,7 @@ class PieceFold {
     return landing;
   }
   PlacedStep placed() const {
-    PlacedStep step{step_.kind, {}, {}, size_, stores_, count_, bytes(count_)};
+    PlacedStep step{Kind::fold, {}, {}, size_, stores_, count_, bytes(count_)};
     for (int rank = 0; rank < size_; ++rank) step.from[std::size_t(rank)] = operand(rank, 0, count_, nullptr);
     std::copy_n(destinations_.begin(), stores_, step.into.begin());
     return step;
@@ -172,26 +175,46 @@ void place_steps(Operation& operation) {
   constexpr std::size_t kMostBytes = 256 * 1024;
   const schedule::Schedule& schedule = operation.plan->schedule;
   const auto is_here = [&](const schedule::Slice& slice) {
-    return slice.owner == schedule::kOwn || (slice.owner >= 0 && operation.buffer_of(slice, slice.owner).process == 0);
+    return slice.owner == schedule::kOwn || slice.buffer == schedule::Buffer::staging ||
+           (slice.owner >= 0 && operation.buffer_of(slice, slice.owner).process == 0);
   };
   std::vector<PlacedStep>& placed = operation.placed_steps;
   placed.clear();
-  if (operation.reach != schedule::Reach::store || schedule.scratch > 0 || schedule.accumulator > 0) return;
+  operation.placed_staging = operation.staging_from;
+  if (operation.reach == schedule::Reach::read || schedule.scratch > 0 || schedule.accumulator > 0) return;
   std::size_t bytes = 0;
   for (const Step& step : schedule.steps) {
     std::optional<PlacedStep> found;
     if (step.kind == Kind::meet) {
       found.emplace();
-    } else if (step.kind == Kind::fold && step.shown == schedule::kNotShown) {
+    } else if (step.kind == Kind::fold || step.kind == Kind::fold_staged) {
       found = PieceFold(operation, step, 0, step.into.count).place();
     } else if (step.kind == Kind::copy && is_here(step.from) && is_here(step.into)) {
       const std::size_t all = step.into.count * operation.element_bytes;
       found = {Kind::copy, {operation.at(step.from)}, {operation.at(step.into)}, 1, 1, all, all};
+      found->stages = step.into.buffer == schedule::Buffer::staging;
     }
     if (found) bytes += found->bytes;
     if (!found || bytes > kMostBytes) return placed.clear();
     placed.push_back(*found);
   }
+}
+
+bool do_placed(Operation& operation, const PlacedStep& step) {
+  Group& group = *operation.group;
+  // What is staged is no caller's.
+  if (operation.exposed && !group.board.begin_touching(operation.sequence)) return false;
+  if (step.kind == Kind::fold) {
+    step.fold(*operation.reducer);
+  } else if (step.stages) {
+    group.context.copies_to_peers().copy(static_cast<std::byte*>(step.into[0]), static_cast<const std::byte*>(step.from[0]), step.bytes);
+  } else if (step.into[0] != step.from[0]) {
+    std::memcpy(step.into[0], step.from[0], step.bytes);
+  }
+  if (operation.exposed) group.board.end_touching();
+  group.context.count_handled(step.bytes);
+  ++group.movement;
+  return true;
 }
 
 }  // namespace anello::executor

@@ -22,6 +22,8 @@ void fold_piece(Operation& operation, const schedule::Step& step, std::size_t fr
 // Operation::placed_steps, of a call whose buffers have their places: all of its plan's steps, if each can be placed and they are
 // small together, or none.
 void place_steps(Operation& operation);
+// Does one that is no meet. False, and it is not done: some rank has ended the call with an error.
+bool do_placed(Operation& operation, const PlacedStep& step);
 
 // So much of a slice from there on.
 inline schedule::Slice part_of(schedule::Slice slice, std::size_t from, std::size_t count) {

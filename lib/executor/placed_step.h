@@ -1,6 +1,6 @@
 #pragma once
-// A step of a call over peers' memory with its addresses worked out: operands and results lie where the kernels can load and
-// store them as they are. A call that comes again with the same buffers on all ranks does these and looks nothing up.
+// A step of a call over peers' or staging memory with its addresses worked out: operands and results lie where the kernels can
+// load and store them as they are. A call that comes again with the same buffers does these and looks nothing up.
 #include "schedule/step.h"
 
 #include <array>
@@ -24,6 +24,7 @@ struct PlacedStep {
   int stores = 0;
   std::size_t count = 0;  // elements; of a copy, bytes
   std::size_t bytes = 0;  // of each operand
+  bool stages = false;    // a copy to where others load it
 
   void fold(const kernels::Reducer& reducer) const;
 };

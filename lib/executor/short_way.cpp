@@ -1,30 +1,12 @@
 // Context: blocking calls that need nothing but the board, and memory that all reach, from start to end under one hold of the
 // lock, while the others come at once. What takes longer goes on the common way from where it is.
+#include "executor/announcing.h"
 #include "executor/context.h"
 #include "executor/fold.h"
+#include "executor/peer_fold.h"
 #include "executor/run.h"
 
-#include <cstring>
-
 namespace anello::executor {
-namespace {
-
-// The result of an exchange whose lines have come.
-[[gnu::always_inline]] inline void take_lines(const Group& group, Operation& operation) {
-  const Exchange& exchange = operation.exchange;
-  if (exchange.reduce != nullptr) {
-    // The own one where it came from: the peer is loading its line now.
-    const std::byte* const peers = group.board.payload(1 - group.rank, exchange.bytes);
-    const bool first = group.rank == 0;
-    exchange.reduce(exchange.into, first ? exchange.from : peers, first ? peers : exchange.from, operation.count);
-  } else {
-    const kernels::DefaultFloats floats;
-    fold_lines(group, operation);
-  }
-}
-
-}  // namespace
-
 Context::Entered Context::exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
   if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
@@ -84,9 +66,9 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   };
   leave_board();
   ++group.reached[std::size_t(operation.reach)];
-  if (at == 0 && !operation.placed_steps.empty()) at = walk_placed(operation);
-  while (!operation.published && (at = walk(operation, at, &left)) < steps.size() && steps[at].kind == schedule::Kind::meet &&
-         left > 0) {
+  if (!operation.placed_steps.empty()) at = walk_placed(operation, at);
+  while (!operation.published && at < steps.size() && (at = walk(operation, at, &left)) < steps.size() &&
+         steps[at].kind == schedule::Kind::meet && left > 0) {
     operation.board_use = BoardUse::meet;
     publish_line(operation);
     operation.published = !lines_come(operation);
@@ -108,65 +90,22 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   return entered(operation);
 }
 
-// Publishes what this rank's line of a call with these buffers said before, if that is known to be the same still.
-bool Context::says_again(Operation& operation) {
-  using Says = Operation::Says;
-  if (operation.says == Says::unknown || operation.says_at != transport::regions_version()) return false;
-  Group& group = *operation.group;
-  const std::uint64_t digest = line_digest(operation);
-  if (operation.says == Says::payload) {
-    group.board.publish(operation.exchange.from, operation.exchange.bytes, digest, operation.sequence);
-    return true;
-  }
-  operation.announces_as_before = true;
-  operation.exposed = true;
-  const Announced& own = operation.announced[std::size_t(group.rank)];
-  group.board.publish(reinterpret_cast<const std::byte*>(&own), sizeof own, digest, operation.sequence);
-  return true;
-}
-
-// As told_by_lines, where this rank has said the same as before: so have the others, nearly always.
-std::uint32_t Context::told_again(Operation& operation) {
-  const Group& group = *operation.group;
-  const Board& board = group.board;
-  const bool payload = operation.says == Operation::Says::payload;
-  bool same = payload || operation.placed == group.settlings;
-  for (int peer = 0; peer < group.size() && same; ++peer) {
-    if (peer == group.rank) continue;  // the others are loading that line
-    same = (board.payload_bytes(peer) != sizeof(Announced)) == payload &&
-           (payload || std::memcmp(&operation.announced[std::size_t(peer)], board.payload(peer, sizeof(Announced)), sizeof(Announced)) == 0);
-  }
-  if (!same) return told_by_lines(operation);
-  if (!payload) return 0;
-  take_lines(group, operation);
-  return 1;
-}
-
-// The steps of a plan that is placed, as far as the others come to its meets at once. The step that is next.
-std::uint32_t Context::walk_placed(Operation& operation) {
+// The steps of a plan that is placed, from there on and as far as the others come to its meets at once. The one that is next.
+std::uint32_t Context::walk_placed(Operation& operation, std::uint32_t first) {
   Group& group = *operation.group;
   const auto size = static_cast<std::uint32_t>(operation.placed_steps.size());
-  for (std::uint32_t at = 0; at < size; ++at) {
+  for (std::uint32_t at = first; at < size; ++at) {
     const PlacedStep& step = operation.placed_steps[at];
-    if (step.kind == schedule::Kind::meet) {
-      operation.board_use = BoardUse::meet;
-      group.board.publish(nullptr, 0, line_digest(operation), operation.sequence);
-      if (!lines_come(operation)) {
-        operation.published = true;
-        return at;
-      }
-      group.board.finish();
-      operation.board_use = BoardUse::none;
-    } else {
-      if (!group.board.begin_touching(operation.sequence)) return at;
-      if (step.kind == schedule::Kind::copy) {
-        if (step.into[0] != step.from[0]) std::memcpy(step.into[0], step.from[0], step.count);
-      } else {
-        step.fold(*operation.reducer);
-      }
-      group.board.end_touching();
-      count_handled(step.bytes);
+    if (step.kind != schedule::Kind::meet) {
+      if (!do_placed(operation, step)) return at;
+      continue;
     }
+    operation.board_use = BoardUse::meet;
+    group.board.publish(nullptr, 0, line_digest(operation), operation.sequence);
+    operation.published = !lines_come(operation);
+    if (operation.published) return at;
+    group.board.finish();
+    operation.board_use = BoardUse::none;
     ++group.movement;
   }
   return size;

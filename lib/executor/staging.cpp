@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "executor/context.h"
+#include "executor/peer_fold.h"
 #include "executor/run.h"
 
 #include <algorithm>
@@ -27,8 +28,18 @@ void Context::stage_early(Operation& operation) {
   operation.staged_early = true;
   take_plain(operation);
   take_staging(operation);
-  std::size_t all = SIZE_MAX;
-  operation.meet_step = walk(operation, 0, &all);
+  // Memory that does not come back is at another place in each call.
+  const bool comes_back = operation.plan->schedule.staging_comes_back;
+  if (comes_back && operation.placed_staging != operation.staging_from) place_steps(operation);
+  if (!comes_back) operation.placed_steps.clear();
+  if (operation.placed_steps.empty()) {
+    std::size_t all = SIZE_MAX;
+    operation.meet_step = walk(operation, 0, &all);
+    return;
+  }
+  std::uint32_t at = 0;
+  for (; operation.placed_steps[at].kind != schedule::Kind::meet; ++at) do_placed(operation, operation.placed_steps[at]);
+  operation.meet_step = at;
 }
 
 // What cannot be had here is in no region.

@@ -151,17 +151,24 @@ const Role repeating("repeating", [](Rank& me) {
     const std::size_t bytes = (count * 3 * sizeof(float) + 4095) / 4096 * 4096;
     auto* const own = static_cast<float*>(std::aligned_alloc(4096, bytes));
     auto* const result = static_cast<float*>(std::aligned_alloc(4096, bytes));
-    for (const anello_kind_t kind : {ANELLO_ALLREDUCE, ANELLO_BROADCAST, ANELLO_ALLGATHER}) {
-      for (float* buffer : {own, result}) me.check(anello_register(buffer, bytes), "register");
-      for (int round = 0; round < 12; ++round) {
-        for (int again = 0; again < 3; ++again) one_call(me, comm, kind, own, result, count, ++shift);
-        // Registered again they are other regions at the same addresses; for one call they may be none.
-        const bool changes = round % 3 == me.rank();
-        for (float* buffer : {own, result}) me.check(!changes || anello_deregister(buffer) == ANELLO_OK, "deregister");
-        if (round % 2 != 0) one_call(me, comm, kind, own, result, count, ++shift);
-        for (float* buffer : {own, result}) me.check(!changes || anello_register(buffer, bytes) == ANELLO_OK, "register");
+    const auto change = [&](bool to_mapped) {
+      for (float* buffer : {own, result}) {
+        me.check((to_mapped ? anello_register(buffer, bytes) : anello_deregister(buffer)) == ANELLO_OK, "change");
       }
-      for (float* buffer : {own, result}) me.check(anello_deregister(buffer), "deregister");
+    };
+    for (const anello_kind_t kind : {ANELLO_ALLREDUCE, ANELLO_BROADCAST, ANELLO_ALLGATHER}) {
+      for (const bool mapped : {true, false}) {
+        if (mapped) change(true);
+        for (int round = 0; round < 12; ++round) {
+          for (int again = 0; again < 3; ++again) one_call(me, comm, kind, own, result, count, ++shift);
+          // Registered again they are other regions at the same addresses; for two calls they may be none, or be some.
+          const bool changes = round % 3 == me.rank();
+          if (changes) change(!mapped);
+          for (int again = 0; again < round % 2 * 2; ++again) one_call(me, comm, kind, own, result, count, ++shift);
+          if (changes) change(mapped);
+        }
+        if (mapped) change(false);
+      }
     }
     std::free(own);
     std::free(result);

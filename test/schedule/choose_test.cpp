@@ -57,8 +57,10 @@ TEST_CASE("choose always finds a row that fits, and a chunk that bounds the plan
 
 TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::allreduce, 2), meeting(4)) == "exchange");
-  CHECK(chosen(floats(Collective::allreduce, 1408), meeting(2)) == "exchange");
-  CHECK(chosen(floats(Collective::allreduce, 1409), meeting(2)) == "staged");
+  CHECK(chosen(floats(Collective::allreduce, 512), meeting(2)) == "exchange");
+  CHECK(chosen(floats(Collective::allreduce, 513), meeting(2)) == "staged");
+  CHECK(chosen(floats(Collective::allreduce, 1408), unstaged(2)) == "exchange");
+  CHECK(chosen(floats(Collective::allreduce, 1409), unstaged(2)) == "doubling");
   CHECK(chosen(floats(Collective::allreduce, 1920), meeting(8)) == "exchange");
   CHECK(chosen(floats(Collective::allreduce, 1921), meeting(8)) == "staged");
   CHECK(chosen(floats(Collective::allreduce, 2048), meeting(9)) == "staged");
@@ -184,8 +186,8 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
     return call;
   };
   constexpr std::size_t kLarge = 1 << 20;
-  CHECK(chosen(reaching(Collective::allreduce, 640, Reach::store), meeting(4)) == "exchange");
-  CHECK(chosen(reaching(Collective::allreduce, 641, Reach::store), meeting(4)) == "direct");
+  CHECK(chosen(reaching(Collective::allreduce, 512, Reach::store), meeting(4)) == "exchange");
+  CHECK(chosen(reaching(Collective::allreduce, 513, Reach::store), meeting(4)) == "direct");
   // Where ranks take turns on their processors, a second meet costs more than to copy and fold all.
   Topology crowd = meeting(4);
   crowd.oversubscribed = true;

@@ -83,7 +83,7 @@ TEST_CASE("its rules come before the library's, for as many ranks and bytes as t
   const auto chosen = [&](std::size_t count, int ranks) { return decide(floats(count), meeting(ranks), wish); };
   CHECK(chosen(1024, 4).choice.algorithm->name == "pairwise");
   CHECK(chosen(1024, 3).choice.algorithm->name == "pairwise");
-  CHECK(chosen(1024, 2).choice.algorithm->name == "exchange");
+  CHECK(chosen(1024, 2).choice.algorithm->name == "staged");
   CHECK(chosen(1024, 5).choice.algorithm->name == "exchange");
   CHECK(chosen(1025, 4).choice.algorithm->name == "tree");
   CHECK(chosen(1 << 20, 4).choice.chunk == 32768 / 4);

@@ -1,0 +1,171 @@
+// Context: what a rank's first line of a call over peers' memory says, and what all of them tell. A rank says where its buffers are;
+// one that knows by itself that the others cannot reach them goes on at once in the way that is left, and says that.
+#include "executor/announcing.h"
+
+#include "executor/context.h"
+#include "executor/fold.h"
+#include "executor/run.h"
+
+#include <cstring>
+#include <utility>
+
+namespace anello::executor {
+namespace {
+
+using schedule::Reach;
+using Says = Operation::Says;
+
+constexpr std::byte kStaged{1};
+
+// Whether this rank knows by itself that others cannot reach its buffers, or that no schedule goes to them.
+bool lacks_regions(const Operation& operation, const Announced& own) {
+  if (!operation.plans->peers_inputs && !operation.plans->peers_outputs) return true;
+  const auto lacks = [](bool matters, const AnnouncedBuffer& buffer) { return matters && buffer.address != 0 && buffer.region == 0; };
+  return lacks(operation.plans->peers_inputs, own.input) || lacks(operation.plans->peers_outputs, own.output);
+}
+
+bool may_stage_early(const Operation& operation) {
+  return operation.group->staging.state == Staging::State::ready && operation.plans->may_stage_at_once();
+}
+// Whether it may do so before the others are known to have done with the last call.
+bool stages_apart(const Operation& operation) {
+  const schedule::Schedule& plain = operation.plans->at(Reach::none)->schedule;
+  return operation.group->staging.apart(plain.staging * operation.element_bytes, plain.staging_comes_back);
+}
+
+// What all lines are as long as, where all ranks say the same.
+bool is_as_long(Says says, std::size_t bytes) {
+  switch (says) {
+    case Says::payload: return bytes != sizeof(Announced);  // lines with parts of another size would be another call
+    case Says::staged: return bytes == sizeof kStaged;
+    default: return bytes == sizeof(Announced);
+  }
+}
+
+}  // namespace
+
+bool may_publish_payload(const Operation& operation) {
+  if (operation.kind == ANELLO_BROADCAST || operation.kind == ANELLO_SCATTER) return false;
+  if (operation.group->by_address || !operation.plans->may_exchange_at_once()) return false;
+  const schedule::Step& step = operation.plans->at(Reach::none)->schedule.steps[0];
+  return step.from.count * operation.element_bytes > sizeof(Announced);
+}
+
+int published_payloads(const Operation& operation) {
+  if (!may_publish_payload(operation)) return 0;
+  int payloads = 0;
+  for (int rank = 0; rank < operation.group->size(); ++rank) {
+    payloads += operation.group->board.payload_bytes(rank) != sizeof(Announced) ? 1 : 0;
+  }
+  return payloads;
+}
+
+int staged_early(const Operation& operation) {
+  if (!may_stage_early(operation)) return 0;
+  int staged = 0;
+  for (int rank = 0; rank < operation.group->size(); ++rank) {
+    staged += operation.group->board.payload_bytes(rank) == sizeof kStaged ? 1 : 0;
+  }
+  return staged;
+}
+
+// The plan of a call whose ranks reach nobody's buffers.
+void Context::take_plain(Operation& operation) {
+  const std::shared_ptr<const Plan>& plain = operation.plans->at(Reach::none);
+  if (operation.plan != plain) operation.plan = plain;
+  operation.reach = Reach::none;
+  if (operation.placed != 0) operation.leave_places();
+}
+
+void Context::announce(Operation& operation) {
+  Group& group = *operation.group;
+  operation.says = Says::unknown;
+  operation.says_at = transport::regions_version();
+  const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {
+    if (address == nullptr || bytes == 0) return {};
+    const transport::RegionSpot spot = regions_.own(address, bytes);
+    return {reinterpret_cast<std::uintptr_t>(address), spot.region, spot.offset};
+  };
+  const Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
+  const bool lacks = lacks_regions(operation, own);
+  if (lacks && may_stage_early(operation) && stages_apart(operation)) {
+    operation.says = Says::staged;
+  } else if (lacks && may_publish_payload(operation)) {
+    take_plain(operation);
+    prepare_exchange(group, operation);
+    operation.says = Says::payload;
+  } else {
+    operation.announced.resize(std::size_t(group.size()));
+    operation.announces_as_before = std::exchange(operation.announced[std::size_t(group.rank)], own) == own;
+    operation.says = Says::buffers;
+  }
+  say(operation);
+}
+
+// As the last call with these buffers did, if that is known to hold still.
+bool Context::says_again(Operation& operation) {
+  if (operation.says == Says::unknown || operation.says_at != transport::regions_version()) return false;
+  if (operation.says == Says::staged && !stages_apart(operation)) return false;
+  operation.announces_as_before = true;
+  say(operation);
+  return true;
+}
+
+void Context::say(Operation& operation) {
+  Group& group = *operation.group;
+  const auto publish = [&](const std::byte* payload, std::size_t bytes) {
+    group.board.publish(payload, bytes, line_digest(operation), operation.sequence);
+  };
+  switch (operation.says) {
+    case Says::payload: return publish(operation.exchange.from, operation.exchange.bytes);
+    case Says::staged:
+      stage_early(operation);
+      return publish(&kStaged, sizeof kStaged);
+    default:
+      // From here on: who comes late finds these lines, and may begin although this rank has given up.
+      operation.exposed = true;
+      return publish(reinterpret_cast<const std::byte*>(&operation.announced[std::size_t(group.rank)]), sizeof(Announced));
+  }
+}
+
+// Where the lines alone tell how a call goes on: the step of its plan that is next. kNotTold: it takes more than that.
+std::uint32_t Context::told_by_lines(Operation& operation) {
+  Group& group = *operation.group;
+  if (const int payloads = published_payloads(operation); payloads > 0) {
+    if (payloads < group.size()) return kNotTold;
+    take_lines(group, operation);
+    return 1;
+  }
+  if (const int staged = staged_early(operation); staged > 0) return staged < group.size() ? kNotTold : operation.meet_step + 1;
+  bool as_before = operation.announces_as_before;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (rank == group.rank) continue;  // the others are loading that line
+    Announced said;
+    std::memcpy(&said, group.board.payload(rank, sizeof said), sizeof said);
+    as_before = std::exchange(operation.announced[std::size_t(rank)], said) == said && as_before;
+  }
+  if (as_before && operation.placed == group.settlings) return 0;
+  operation.leave_places();
+  return kNotTold;
+}
+
+// The same where this rank has said what it said before: so have the others, nearly always.
+std::uint32_t Context::told_again(Operation& operation) {
+  const Group& group = *operation.group;
+  const Board& board = group.board;
+  const Says says = operation.says;
+  bool same = says != Says::buffers || operation.placed == group.settlings;
+  for (int peer = 0; peer < group.size() && same; ++peer) {
+    if (peer == group.rank) continue;  // the others are loading that line
+    same = is_as_long(says, board.payload_bytes(peer)) &&
+           (says != Says::buffers ||
+            std::memcmp(&operation.announced[std::size_t(peer)], board.payload(peer, sizeof(Announced)), sizeof(Announced)) == 0);
+  }
+  if (!same) return told_by_lines(operation);
+  if (says == Says::buffers) return 0;
+  if (says == Says::staged) return operation.meet_step + 1;
+  take_lines(group, operation);
+  return 1;
+}
+
+}  // namespace anello::executor
