@@ -45,13 +45,14 @@ struct alignas(2 * kLine) Inbox {
 // A rank's part of a board: lines used in turn. One cache line carries up to kInlineBytes of payload together with the number
 // that says that it is there; more lies in `payload`, of which there are fewer.
 inline constexpr std::size_t kInlineBytes = 48;
-inline constexpr std::size_t kBoardBytes = 16 * 1024;
+inline constexpr std::size_t kBoardBytes = 16 * 1024;  // its number fits into BoardLine::bytes
 inline constexpr std::uint32_t kBoardLines = 256;
 inline constexpr std::uint32_t kBoardPayloads = 2;
 
 struct alignas(kLine) BoardLine {
   std::atomic<std::uint32_t> number;  // of the exchange that this is of, counted from 1; wraps past 0
-  std::uint32_t bytes;
+  std::uint16_t bytes;
+  std::uint16_t processor;  // that its writer was on, where ranks share processors
   std::uint64_t digest;
   std::byte data[kInlineBytes];
 };

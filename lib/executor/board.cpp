@@ -2,6 +2,7 @@
 
 #include "transports/store_barrier.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace anello::executor {
@@ -19,7 +20,8 @@ Board::Board(const transport::Arena& arena, int index, const std::vector<int>& l
       rank_(rank),
       mask_(crowded ? transport::kBoardLines - 1 : kFewLines - 1),
       number_(first_number),
-      seen_(first_number) {
+      seen_(first_number),
+      crowded_(crowded) {
   for (const int member : local) {
     slots_.push_back(&arena.board(index, member));
     fences_ = fences_ || arena.fences_for(member);
@@ -85,6 +87,18 @@ bool Board::differs(int rank) const {
     if (differs(rank, number)) return true;
   }
   return false;
+}
+
+bool Board::awaits_elsewhere() const {
+  if (!crowded_ || !published_ || needs_ == kNobody) return false;
+  const auto here = static_cast<std::uint16_t>(::sched_getcpu());
+  const auto has_come_or_is_elsewhere = [&](const transport::BoardSlots& slots) {
+    const bool come = slots.line[number_ & mask_].number.load(std::memory_order_relaxed) == number_;
+    return come || slots.line[(number_ - 1) & mask_].processor != here;
+  };
+  if (needs_ >= 0) return has_come_or_is_elsewhere(*slots_[std::size_t(needs_)]);
+  return std::all_of(peers_.begin() + std::ptrdiff_t(missing_), peers_.end(),
+                     [&](const Peer& peer) { return has_come_or_is_elsewhere(*peer.slots); });
 }
 
 bool Board::awaits(int rank) const {

@@ -12,6 +12,8 @@
 #include <optional>
 #include <vector>
 
+#include <sched.h>
+
 namespace anello::executor {
 
 class Board {
@@ -54,6 +56,9 @@ class Board {
   Seen look(std::uint64_t digest);
   // Whether it takes a rank's line to go on: to see it, or for room.
   bool awaits(int rank) const;
+  // Where ranks share processors: whether all lines that the published exchange still needs are of ranks that were on other
+  // processors than this rank when they wrote their last ones. To give this one away helps none of them.
+  bool awaits_elsewhere() const;
 
   // Payload of a needed rank in the complete exchange, and how much it is.
   const std::byte* payload(int rank, std::size_t bytes) const;
@@ -100,6 +105,7 @@ class Board {
   std::array<Own, transport::kBoardLines> own_{};  // of exchanges from seen_ on
   int needs_ = kAll;
   bool published_ = false;
+  bool crowded_ = false;      // ranks share processors
   bool fences_ = false;       // some rank does not make others' stores visible before it looks (store_barrier.h)
   std::size_t missing_ = 0;   // of the published one, the lines of peers before this one have come
   std::vector<transport::BoardSlots*> slots_;
@@ -127,7 +133,8 @@ inline void Board::publish(const std::byte* payload, std::size_t bytes, std::uin
   transport::BoardLine& line = mine.line[number_ & mask_];
   std::byte* const larger = mine.payload[number_ % transport::kBoardPayloads];
   if (bytes > 0) std::memcpy(bytes <= transport::kInlineBytes ? line.data : larger, payload, bytes);
-  line.bytes = static_cast<std::uint32_t>(bytes);
+  line.bytes = static_cast<std::uint16_t>(bytes);
+  if (crowded_) line.processor = static_cast<std::uint16_t>(::sched_getcpu());
   line.digest = digest;
   own_[number_ % own_.size()] = {digest, sequence};
   line.number.store(number_, std::memory_order_release);

@@ -175,6 +175,8 @@ class Context {
   void enter(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   void queue(Operation& operation);
   bool room_comes(Board& board, std::size_t bytes) const;
+  Board::Seen lines_seen(Board& board, std::uint64_t digest);
+  bool waits_elsewhere() const;
   bool lines_come(const Operation& operation);
   std::uint32_t walk_placed(Operation& operation, std::uint32_t first);
   Entered entered(Operation& operation);
@@ -262,6 +264,7 @@ class Context {
   WaitBudget budget_;
   YieldCost yield_cost_;
   Patience patience_;
+  Patience board_patience_;  // with lines of ranks on other processors
   std::vector<Carrier> carriers_;
 
   RankLock lock_;

@@ -203,16 +203,23 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
   Waiting waiting(budget_, std::exchange(spun_, false));
   int yields = 0;
   bool first_doze = true;
+  int turns = -1;  // with lines of ranks on other processors, before this one is given away; -1: not begun
   while (true) {
     const bool moved = progress();
+    if (moved && turns >= 0) board_patience_.rewarded();
     if (done()) return;
     if (contenders_.load(std::memory_order_relaxed) > 0) step_aside(held);
     if (moved) {
       waiting.progressed();
       first_doze = true;
+      turns = -1;
       continue;
     }
     Waiting::Next next = waiting.next(1 + kSocketTurns * sockets_);
+    if (next == Waiting::Next::yield && waits_elsewhere()) {
+      if (turns < 0) turns = board_patience_.turns();
+      if (turns-- > 0) next = Waiting::Next::spin;
+    }
     if (next == Waiting::Next::yield && yield_cost_.is_dear()) next = Waiting::Next::sleep;
     switch (next) {
       case Waiting::Next::spin:
@@ -220,6 +227,7 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
         break;
       case Waiting::Next::yield:
         yield(held);
+        turns = -1;
         if (++yields % 256 == 0) tick(watched);
         break;
       case Waiting::Next::sleep:
@@ -228,6 +236,10 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
         break;
     }
   }
+}
+
+bool Context::waits_elsewhere() const {
+  return !on_boards_.empty() && std::all_of(on_boards_.begin(), on_boards_.end(), [](const Group* each) { return each->board.awaits_elsewhere(); });
 }
 
 void Context::yield(Lock& held) {

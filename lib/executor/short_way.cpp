@@ -7,6 +7,24 @@
 #include "executor/run.h"
 
 namespace anello::executor {
+
+// Looks for the lines of what has been published, for as long as it is worth to wait for them here.
+[[gnu::always_inline]] inline Board::Seen Context::lines_seen(Board& board, std::uint64_t digest) {
+  int turns = budget_.spins;
+  int turn = 0;
+  while (true) {
+    const Board::Seen seen = board.look(digest);
+    if (seen == Board::Seen::complete && turn > budget_.spins) board_patience_.rewarded();
+    if (seen != Board::Seen::waiting || unfinished_ > 0) return seen;
+    if (turn == turns && turn == budget_.spins && board.awaits_elsewhere()) turns += board_patience_.turns();
+    if (turn++ == turns) break;
+    // Also in the first turns: a line that is asked for without a break takes longer to come.
+    pause_processor();
+  }
+  spun_ = true;
+  return Board::Seen::waiting;
+}
+
 Context::Entered Context::exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
   if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
@@ -16,20 +34,12 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
   number(operation, record, digest);
   board.publish(exchange.from, exchange.bytes, operation.digest, operation.sequence, exchange.needs);
   group.ledger.note(record);  // while the line is on its way
-  int turn = 0;
-  for (; turn <= budget_.spins; ++turn) {
-    const Board::Seen seen = board.look(operation.digest);
-    if (seen == Board::Seen::complete) {
-      take_lines(group, operation);
-      leave_exchange(group);
-      ++group.movement;
-      return Entered::complete;
-    }
-    if (seen == Board::Seen::mismatch || unfinished_ > 0) break;
-    // Also in the first turns: a line that is asked for without a break takes longer to come.
-    pause_processor();
+  if (lines_seen(board, operation.digest) == Board::Seen::complete) {
+    take_lines(group, operation);
+    leave_exchange(group);
+    ++group.movement;
+    return Entered::complete;
   }
-  spun_ = turn > budget_.spins;
   operation.published = true;
   ++unfinished_;
   queue(operation);
@@ -121,17 +131,9 @@ bool Context::room_comes(Board& board, std::size_t bytes) const {
   return false;
 }
 
-// Whether all lines of what has been published are there, or come while it is worth to wait for them here.
+// Whether all lines of what has been published are there, or come.
 bool Context::lines_come(const Operation& operation) {
-  Board& board = operation.group->board;
-  const std::uint64_t digest = line_digest(operation);
-  for (int turn = 0; turn <= budget_.spins; ++turn) {
-    const Board::Seen seen = board.look(digest);
-    if (seen != Board::Seen::waiting) return seen == Board::Seen::complete;
-    pause_processor();
-  }
-  spun_ = true;
-  return false;
+  return lines_seen(operation.group->board, line_digest(operation)) == Board::Seen::complete;
 }
 
 // What became of an operation that went on the common way.

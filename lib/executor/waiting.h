@@ -57,8 +57,8 @@ class YieldCost {
 };
 
 // Where ranks share processors, who waits gives its own away: whom it waits for may need it. But a peer on another processor
-// answers sooner than a hand-over takes. So a wait begins with a few turns if that has been worth it lately, and now and then
-// to see whether it is.
+// answers sooner than a hand-over takes, and two processors whose ranks wait a moment for each other's do twice the calls a
+// hand-over. So a wait begins with a few turns if that has been worth it lately, and now and then to see whether it is.
 class Patience {
  public:
   // Of a wait that begins.

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <sched.h>
+
 using namespace anello;
 using namespace anello::test;
 using executor::Board;
@@ -130,6 +132,50 @@ TEST_CASE("who needs nobody's line gets as far ahead as there are places, and no
     const std::vector<Exchange> everybody(60, {8, 0, Exchange::Kind::all});
     CHECK(furthest(everybody, 3 * seed + 1, true) == 1);
   }
+}
+
+TEST_CASE("where ranks share processors it is known whether all that are awaited were on other ones") {
+  cpu_set_t before;
+  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+  std::vector<int> processors;
+  for (int each = 0; each < CPU_SETSIZE; ++each) {
+    if (CPU_ISSET(each, &before)) processors.push_back(each);
+  }
+  if (processors.size() < 2) {
+    WARN("SKIPPED: needs two processors");
+    return;
+  }
+  const auto move_to = [&](std::size_t processor) {
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(processors[processor], &only);
+    REQUIRE(::sched_setaffinity(0, sizeof only, &only) == 0);
+  };
+  for (const bool crowded : {true, false}) {
+    LocalJobs jobs(kSize, control::bit::shm);
+    std::vector<Board> boards;
+    for (int rank = 0; rank < kSize; ++rank) boards.emplace_back(jobs.arena(rank), 0, std::vector<int>{0, 1, 2}, rank, 1, crowded);
+    const auto publish = [&](int rank, std::uint64_t digest) { boards[std::size_t(rank)].publish(nullptr, 0, digest, 0); };
+    // Ranks 0 and 1 are on the first processor, rank 2 is on the other.
+    move_to(0);
+    publish(0, 1);
+    publish(1, 1);
+    move_to(1);
+    publish(2, 1);
+    for (Board& board : boards) {
+      REQUIRE(board.look(1) == Board::Seen::complete);
+      board.finish();
+    }
+    move_to(0);
+    publish(0, 2);
+    CHECK_FALSE(boards[0].awaits_elsewhere());  // rank 1 needs this processor
+    publish(1, 2);
+    CHECK(boards[1].awaits_elsewhere() == crowded);
+    CHECK(boards[0].awaits_elsewhere() == crowded);
+    move_to(1);
+    CHECK_FALSE(boards[0].awaits_elsewhere());  // now it is in rank 2's way
+  }
+  REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
 }
 
 TEST_CASE("calls that differ are found by some rank, also where none needs the line that differs") {
