@@ -278,7 +278,7 @@ TEST_CASE("what the call itself asks for comes before the wish, and the names of
   call.algorithm = "tree";
   CHECK(chosen(call, meeting(4), {"ring", 0}) == "tree");
   CHECK(decide(call, meeting(4), {"ring", 0}).why == "tree was asked for by the call. ");
-  CHECK(names_that_fit(call, meeting(4)) == "staged, ring, pairwise, doubling, tree");
+  CHECK(names_that_fit(call, meeting(4)) == "staged, ring, pairwise, doubling, halving, tree");
   call.accumulate = true;
   CHECK(names_that_fit(call, meeting(4)) == "staged, pairwise");
   CHECK(names_that_fit(call, unstaged(4)) == "pairwise");
