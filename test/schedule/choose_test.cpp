@@ -67,6 +67,13 @@ TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::allreduce, 1 << 20), meeting(4)) == "staged");
   CHECK(chosen(floats(Collective::allreduce, 1 << 20), unstaged(4)) == "ring");
   CHECK(chosen(floats(Collective::allreduce, 1 << 20), network(4)) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 4096), network(8)) == "doubling");
+  CHECK(chosen(floats(Collective::allreduce, 4097), network(8)) == "halving");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 17), network(4)) == "halving");
+  CHECK(chosen(floats(Collective::allreduce, (1 << 17) + 1), network(4)) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 14), network(6)) == "ring");  // not in pairs
+  CHECK(chosen(floats(Collective::allreduce, 1 << 14), network(2)) == "ring");
+  CHECK(choose(floats(Collective::allreduce, 1 << 17), network(8)).chunk == 8 * 1024);
   CHECK(chosen(floats(Collective::allreduce, 0), network(4)) == "dissemination");
   CHECK(chosen(floats(Collective::allreduce, 0), meeting(4)) == "exchange");
   CHECK(chosen(floats(Collective::broadcast, 1), meeting(4)) == "exchange");
@@ -116,7 +123,7 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   CHECK(chosen(floats(Collective::allreduce, 2), crowded(8)) == "tree");
   CHECK(chosen(floats(Collective::allreduce, 1 << 14), crowded(4)) == "doubling");
   CHECK(chosen(floats(Collective::allreduce, 1 << 14), crowded(8)) == "tree");
-  CHECK(chosen(floats(Collective::allreduce, 1 << 14), network(8)) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 14), network(8)) == "halving");
   CHECK(chosen(floats(Collective::allreduce, 1 << 16), crowded(8)) == "pairwise");
   CHECK(chosen(floats(Collective::allreduce, 1 << 16), crowded(4)) == "pairwise");
   CHECK(chosen(floats(Collective::allreduce, 1 << 18), crowded(4)) == "ring");
