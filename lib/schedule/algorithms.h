@@ -19,6 +19,7 @@ Schedule ring_reduce_scatter(const Call& call, const Topology& topology, int ran
 Schedule ring_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // halving.cpp: halves change places between ranks 1, 2, 4, .. apart: the ring's bytes, fewest hops.
+Schedule halving_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule halving_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule doubling_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 

@@ -95,6 +95,8 @@ const std::vector<Algorithm>& catalog() {
       {"pairwise", allreduce, moves_data, pairwise_allreduce, "each block's owner gets all inputs, hands out the result",
        true},
       {"doubling", allreduce, partials_travel, doubling_allreduce, "whole vectors between ranks 1, 2, 4, .. apart"},
+      {"halving", allreduce, partials_travel_in_pairs, halving_allreduce,
+       "halves of partial sums change places between ranks 1, 2, .., P/2 apart, results the same way back"},
       {"leaders", allreduce, partials_travel_between_leaders, leaders_allreduce,
        "one rank of each host, or of those that share processors, folds their vectors; those go on by doubling"},
       {"tree", allreduce, partials_travel, tree_allreduce, "up a binomial tree to rank 0, and down again"},

@@ -61,6 +61,7 @@ class Explain(unittest.TestCase):
         part = n * 4 // size
         per_rank = {  # algorithm: what each rank sends, receives and reduces
             ("allreduce", "ring"): (n, [2 * 3 * part] * 4, [2 * 3 * part] * 4, [3 * part] * 4),
+            ("allreduce", "halving"): (n, [2 * 3 * part] * 4, [2 * 3 * part] * 4, [3 * part] * 4),
             ("allreduce", "pairwise"): (n, [2 * 3 * part] * 4, [2 * 3 * part] * 4, [3 * part] * 4),
             ("allreduce", "doubling"): (n, [2 * n * 4] * 4, [2 * n * 4] * 4, [2 * n * 4] * 4),
             ("broadcast", "tree"): (n, [8 * n, 0, 4 * n, 0], [0, 4 * n, 4 * n, 4 * n], [0] * 4),
@@ -156,7 +157,7 @@ class Explain(unittest.TestCase):
         length = ctypes.c_size_t()
         call = call_of("allreduce", 30_000, algorithm=b"exchange")
         self.assertEqual(self.api.anello_explain(comm, ctypes.byref(call), None, 0, ctypes.byref(length)), ARGUMENT)
-        self.assertIn(b"it may be direct, attach, ring, pairwise, doubling, tree", self.api.anello_last_error(comm))
+        self.assertIn(b"it may be direct, attach, ring, pairwise, doubling, halving, tree", self.api.anello_last_error(comm))
         call.algorithm = None
         text = ctypes.create_string_buffer(b"untouched")
         self.assertEqual(self.api.anello_explain(comm, ctypes.byref(call), text, len(text), ctypes.byref(length)), TRUNCATE)

@@ -69,6 +69,13 @@ TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::allreduce, 1 << 20), meeting(4)) == "staged");
   CHECK(chosen(floats(Collective::allreduce, 1 << 20), unstaged(4)) == "ring");
   CHECK(chosen(floats(Collective::allreduce, 1 << 20), network(4)) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 4096), network(8)) == "doubling");
+  CHECK(chosen(floats(Collective::allreduce, 4097), network(8)) == "halving");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 17), network(4)) == "halving");
+  CHECK(chosen(floats(Collective::allreduce, (1 << 17) + 1), network(4)) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 14), network(6)) == "ring");  // not in pairs
+  CHECK(chosen(floats(Collective::allreduce, 1 << 14), network(2)) == "ring");
+  CHECK(choose(floats(Collective::allreduce, 1 << 17), network(8)).chunk == 8 * 1024);
   CHECK(chosen(floats(Collective::allreduce, 0), network(4)) == "dissemination");
   CHECK(chosen(floats(Collective::allreduce, 0), meeting(4)) == "exchange");
   CHECK(chosen(floats(Collective::broadcast, 1), meeting(4)) == "exchange");
@@ -118,7 +125,7 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   CHECK(chosen(floats(Collective::allreduce, 2), crowded(8)) == "tree");
   CHECK(chosen(floats(Collective::allreduce, 1 << 14), crowded(4)) == "doubling");
   CHECK(chosen(floats(Collective::allreduce, 1 << 14), crowded(8)) == "tree");
-  CHECK(chosen(floats(Collective::allreduce, 1 << 14), network(8)) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 14), network(8)) == "halving");
   CHECK(chosen(floats(Collective::allreduce, 1 << 16), crowded(8)) == "pairwise");
   CHECK(chosen(floats(Collective::allreduce, 1 << 16), crowded(4)) == "pairwise");
   CHECK(chosen(floats(Collective::allreduce, 1 << 18), crowded(4)) == "ring");
@@ -280,7 +287,7 @@ TEST_CASE("what the call itself asks for comes before the wish, and the names of
   call.algorithm = "tree";
   CHECK(chosen(call, meeting(4), {"ring", 0}) == "tree");
   CHECK(decide(call, meeting(4), {"ring", 0}).why == "tree was asked for by the call. ");
-  CHECK(names_that_fit(call, meeting(4)) == "staged, ring, pairwise, doubling, tree");
+  CHECK(names_that_fit(call, meeting(4)) == "staged, ring, pairwise, doubling, halving, tree");
   call.accumulate = true;
   CHECK(names_that_fit(call, meeting(4)) == "staged, pairwise");
   CHECK(names_that_fit(call, unstaged(4)) == "pairwise");

@@ -122,6 +122,11 @@ TEST_CASE("traffic per rank is what theory says") {
           CHECK(traffic.received == (ranks - 1) * block);
           CHECK(traffic.messages == messages);
         }
+      for (const Traffic& traffic : moved(Collective::allreduce, "halving", ranks * block)) {
+        CHECK(traffic.sent == 2 * (ranks - 1) * block);
+        CHECK(traffic.received == 2 * (ranks - 1) * block);
+        CHECK(traffic.messages == 2 * messages);
+      }
     }
     for (const Traffic& traffic : moved(Collective::allreduce, "pairwise", ranks * block, true))
       CHECK(traffic.sent == 2 * (ranks - 1) * block);
