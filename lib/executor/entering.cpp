@@ -6,7 +6,6 @@
 #include "executor/announcing.h"
 #include "executor/context.h"
 #include "executor/fold.h"
-#include "executor/peer_fold.h"
 #include "executor/run.h"
 #include "transports/process_memory.h"
 

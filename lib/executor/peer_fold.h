@@ -3,6 +3,7 @@
 #include "executor/operation.h"
 
 #include <cstddef>
+#include <optional>
 
 namespace anello::executor {
 
@@ -19,11 +20,8 @@ void read_peer(const Operation& operation, const schedule::Slice& slice, int ran
 // Of a fold or fold_staged, `count` elements from its element `from` on. Throws ReadFailure.
 void fold_piece(Operation& operation, const schedule::Step& step, std::size_t from, std::size_t count);
 
-// Operation::placed_steps, of a call whose buffers have their places: all of its plan's steps, if each can be placed and they are
-// small together, or none.
-void place_steps(Operation& operation);
-// Does one that is no meet. False, and it is not done: some rank has ended the call with an error.
-bool do_placed(Operation& operation, const PlacedStep& step);
+// The whole of a fold or fold_staged with its addresses, if the kernels can load and store all of them as they are.
+std::optional<PlacedStep> place_fold(Operation& operation, const schedule::Step& step);
 
 // So much of a slice from there on.
 inline schedule::Slice part_of(schedule::Slice slice, std::size_t from, std::size_t count) {

@@ -29,4 +29,12 @@ struct PlacedStep {
   void fold(const kernels::Reducer& reducer) const;
 };
 
+struct Operation;
+
+// Operation::placed_steps, of a call whose buffers have their places: all of its plan's steps, if each can be placed and they are
+// small together, or none.
+void place_steps(Operation& operation);
+// Does one that is no meet. False, and it is not done: some rank has ended the call with an error.
+bool do_placed(Operation& operation, const PlacedStep& step);
+
 }  // namespace anello::executor

@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 #include "executor/context.h"
-#include "executor/peer_fold.h"
 #include "executor/run.h"
 
 #include <algorithm>

@@ -1,0 +1,67 @@
+#include "executor/placed_step.h"
+
+#include "executor/context.h"
+#include "executor/peer_fold.h"
+
+#include <cstring>
+#include <optional>
+
+namespace anello::executor {
+
+using schedule::Kind;
+using schedule::Step;
+
+void PlacedStep::fold(const kernels::Reducer& reducer) const {
+  if (loads == 2 && stores == 1) return reducer.reduce(into[0], from[0], from[1], count);
+  if (loads == 2 && stores == 2) return reducer.reduce_twice(into[0], into[1], from[0], from[1], count);
+  reducer.reduce_all(into.data(), stores, from.data(), loads, count);
+}
+
+void place_steps(Operation& operation) {
+  // In one go, as a piece.
+  constexpr std::size_t kMostBytes = 256 * 1024;
+  const schedule::Schedule& schedule = operation.plan->schedule;
+  const auto is_here = [&](const schedule::Slice& slice) {
+    return slice.owner == schedule::kOwn || slice.buffer == schedule::Buffer::staging ||
+           (slice.owner >= 0 && operation.buffer_of(slice, slice.owner).process == 0);
+  };
+  std::vector<PlacedStep>& placed = operation.placed_steps;
+  placed.clear();
+  operation.placed_staging = operation.staging_from;
+  if (operation.reach == schedule::Reach::read || schedule.scratch > 0 || schedule.accumulator > 0) return;
+  std::size_t bytes = 0;
+  for (const Step& step : schedule.steps) {
+    std::optional<PlacedStep> found;
+    if (step.kind == Kind::meet) {
+      found.emplace();
+    } else if (step.kind == Kind::fold || step.kind == Kind::fold_staged) {
+      found = place_fold(operation, step);
+    } else if (step.kind == Kind::copy && is_here(step.from) && is_here(step.into)) {
+      const std::size_t all = step.into.count * operation.element_bytes;
+      found = {Kind::copy, {operation.at(step.from)}, {operation.at(step.into)}, 1, 1, all, all};
+      found->stages = step.into.buffer == schedule::Buffer::staging;
+    }
+    if (found) bytes += found->bytes;
+    if (!found || bytes > kMostBytes) return placed.clear();
+    placed.push_back(*found);
+  }
+}
+
+bool do_placed(Operation& operation, const PlacedStep& step) {
+  Group& group = *operation.group;
+  // What is staged is no caller's.
+  if (operation.exposed && !group.board.begin_touching(operation.sequence)) return false;
+  if (step.kind == Kind::fold) {
+    step.fold(*operation.reducer);
+  } else if (step.stages) {
+    group.context.copies_to_peers().copy(static_cast<std::byte*>(step.into[0]), static_cast<const std::byte*>(step.from[0]), step.bytes);
+  } else if (step.into[0] != step.from[0]) {
+    std::memcpy(step.into[0], step.from[0], step.bytes);
+  }
+  if (operation.exposed) group.board.end_touching();
+  group.context.count_handled(step.bytes);
+  ++group.movement;
+  return true;
+}
+
+}  // namespace anello::executor
