@@ -147,7 +147,7 @@ const Role changing("changing", [](Rank& me) {
 const Role repeating("repeating", [](Rank& me) {
   const anello_comm_t comm = me.create();
   std::size_t shift = 0;
-  for (const std::size_t count : {800, 1'500, 60'000}) {
+  for (const std::size_t count : {800, 1'500, 20'000}) {
     const std::size_t bytes = (count * 3 * sizeof(float) + 4095) / 4096 * 4096;
     auto* const own = static_cast<float*>(std::aligned_alloc(4096, bytes));
     auto* const result = static_cast<float*>(std::aligned_alloc(4096, bytes));
@@ -159,7 +159,7 @@ const Role repeating("repeating", [](Rank& me) {
     for (const anello_kind_t kind : {ANELLO_ALLREDUCE, ANELLO_BROADCAST, ANELLO_ALLGATHER}) {
       for (const bool mapped : {true, false}) {
         if (mapped) change(true);
-        for (int round = 0; round < 12; ++round) {
+        for (int round = 0; round < 6; ++round) {
           for (int again = 0; again < 3; ++again) one_call(me, comm, kind, own, result, count, ++shift);
           // Registered again they are other regions at the same addresses; for two calls they may be none, or be some.
           const bool changes = round % 3 == me.rank();

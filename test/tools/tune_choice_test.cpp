@@ -97,7 +97,7 @@ TEST_CASE("lines say for which memory and how many ranks, and those for memory t
   CHECK(printed(results) == std::vector<std::string>{
                                 "allreduce memory store 2 1 4096 exchange auto",
                                 "allreduce memory store 2 4097 any direct auto",
-                                "allreduce memory none 2 1 65536 doubling auto # 0.50 of the time by exchange",
+                                "allreduce memory none 2 1 65536 doubling auto # 0.50 of the time by staged",
                                 "allreduce memory read 3-5 65537 any attach auto # 0.80 of the time by staged",
                                 "allreduce memory store 6-10 1 131072 exchange auto # 0.80 of the time by direct",
                             });
