@@ -102,5 +102,5 @@ TEST_CASE("a rank that is stopped while it reads its peers' buffers does not hol
   const auto seed = std::uint64_t(knob("FAILURE_SEED", now_ns()));
   INFO("FAILURE_SEED=" << seed);
   std::mt19937_64 random(seed);
-  for (std::int64_t i = 0; i < knob("FAILURE_STOPS", 4); ++i) CHECK_FALSE(stop_one(random, false));
+  for (std::int64_t i = 0; i < knob("FAILURE_STOPS", 4); ++i) REQUIRE_FALSE(stop_one(random, false));
 }
