@@ -80,6 +80,7 @@ def compile_loop(wheel, build):
                "-isystem", os.path.join(folder, "include")]
     if wheel.library:
         lib = os.path.join(folder, "lib")
-        command += ["-L", lib, f"-Wl,-rpath,{lib}", f"-l:{wheel.library}"]
+        # So that the folder may be moved, or shared by several builds.
+        command += ["-L", lib, "-Wl,-rpath,$ORIGIN/lib", f"-l:{wheel.library}"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return "" if done.returncode == 0 else "its loop does not compile: " + "; ".join(done.stdout.splitlines()[-2:])

@@ -421,7 +421,7 @@ bool Communicator::enter(const anello_call_t& call, int record_kind, Operation**
   if (!is_like_last(call, in_place, record_kind)) prepare_last(call, in_place, record_kind);
   Operation& operation = *last_.operation;
   set_buffers(operation, call, in_place);
-  operation.forget_places();
+  if (call.sendbuf != last_.call.sendbuf || call.recvbuf != last_.call.recvbuf) operation.forget_places();
   last_.call.sendbuf = call.sendbuf;
   last_.call.recvbuf = call.recvbuf;
   if (operation.plan->is_exchange && !operation.announces()) executor::prepare_exchange(*group_, operation);

@@ -88,7 +88,8 @@ void Context::announce(Operation& operation) {
   };
   const Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
   const bool lacks = lacks_regions(operation, own);
-  if (lacks && may_stage_early(operation) && stages_apart(operation)) {
+  const bool may_stage = lacks && may_stage_early(operation);
+  if (may_stage && stages_apart(operation)) {
     operation.says = Says::staged;
   } else if (lacks && may_publish_payload(operation)) {
     take_plain(operation);
@@ -100,6 +101,8 @@ void Context::announce(Operation& operation) {
     operation.says = Says::buffers;
   }
   say(operation);
+  // Only until the next call finds its place apart again.
+  if (may_stage && operation.says == Says::buffers) operation.says = Says::unknown;
 }
 
 // As the last call with these buffers did, if that is known to hold still.

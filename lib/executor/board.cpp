@@ -94,7 +94,7 @@ bool Board::awaits_elsewhere() const {
   const auto here = static_cast<std::uint16_t>(::sched_getcpu());
   const auto has_come_or_is_elsewhere = [&](const transport::BoardSlots& slots) {
     const bool come = slots.line[number_ & mask_].number.load(std::memory_order_relaxed) == number_;
-    return come || slots.line[(number_ - 1) & mask_].processor != here;
+    return come || slots.line[(number_ - 1) & mask_].processor.load(std::memory_order_relaxed) != here;
   };
   if (needs_ >= 0) return has_come_or_is_elsewhere(*slots_[std::size_t(needs_)]);
   return std::all_of(peers_.begin() + std::ptrdiff_t(missing_), peers_.end(),

@@ -134,7 +134,7 @@ inline void Board::publish(const std::byte* payload, std::size_t bytes, std::uin
   std::byte* const larger = mine.payload[number_ % transport::kBoardPayloads];
   if (bytes > 0) std::memcpy(bytes <= transport::kInlineBytes ? line.data : larger, payload, bytes);
   line.bytes = static_cast<std::uint16_t>(bytes);
-  if (crowded_) line.processor = static_cast<std::uint16_t>(::sched_getcpu());
+  if (crowded_) line.processor.store(static_cast<std::uint16_t>(::sched_getcpu()), std::memory_order_relaxed);
   line.digest = digest;
   own_[number_ % own_.size()] = {digest, sequence};
   line.number.store(number_, std::memory_order_release);
