@@ -206,7 +206,7 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
   int turns = -1;  // with lines of ranks on other processors, before this one is given away; -1: not begun
   while (true) {
     const bool moved = progress();
-    if (moved && turns >= 0) board_patience_.rewarded();
+    if (moved && turns > 0) board_patience_.rewarded();
     if (done()) return;
     if (contenders_.load(std::memory_order_relaxed) > 0) step_aside(held);
     if (moved) {
@@ -215,10 +215,15 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
       turns = -1;
       continue;
     }
+    if (turns > 0 && waits_elsewhere()) {
+      --turns;
+      pause_processor();
+      continue;
+    }
     Waiting::Next next = waiting.next(1 + kSocketTurns * sockets_);
-    if (next == Waiting::Next::yield && waits_elsewhere()) {
-      if (turns < 0) turns = board_patience_.turns();
-      if (turns-- > 0) next = Waiting::Next::spin;
+    if (next == Waiting::Next::yield && turns < 0 && waits_elsewhere()) {
+      turns = board_patience_.turns();
+      if (turns > 0) next = Waiting::Next::spin;
     }
     if (next == Waiting::Next::yield && yield_cost_.is_dear()) next = Waiting::Next::sleep;
     switch (next) {
