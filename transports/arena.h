@@ -30,7 +30,7 @@ struct alignas(kLine) Sample {
 
 struct alignas(2 * kLine) Inbox {
   // 1: this rank is about to wait on its descriptors only. Who publishes something for it (a ring's tail or freed
-  // room, a board line) afterwards exchanges it to 0 and, if it was 1, writes its wake-up descriptor.
+  // room, the last board line that it sleeps for) afterwards exchanges it to 0 and, if it was 1, writes its wake-up descriptor.
   std::atomic<std::uint32_t> sleeping;
   // 1: between that and the wait it makes the stores of all who agree to it visible (store_barrier.h). Before `state`.
   std::atomic<std::uint32_t> barriers;
@@ -68,6 +68,8 @@ struct BoardTouch {
 struct alignas(2 * kLine) BoardSlots {
   BoardLine line[kBoardLines];
   BoardTouch touch;
+  // Number of the exchange that this rank sleeps for until all lines of it are there. Before Inbox::sleeping.
+  alignas(kLine) std::atomic<std::uint32_t> asleep_for;
   std::byte payload[kBoardPayloads][kBoardBytes];
 };
 

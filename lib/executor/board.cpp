@@ -101,6 +101,30 @@ bool Board::awaits_elsewhere() const {
                      [&](const Peer& peer) { return has_come_or_is_elsewhere(*peer.slots); });
 }
 
+void Board::about_to_sleep() {
+  // Far from what anybody writes in the meantime: every line wakes this rank.
+  constexpr std::uint32_t kAnyLine = 1u << 31;
+  const std::uint32_t number = published_ && needs_ == kAll ? number_ : number_ ^ kAnyLine;
+  slots_[std::size_t(rank_)]->asleep_for.store(number, std::memory_order_relaxed);
+}
+
+// Whether a peer that sleeps need not be woken by this rank's line: others are missing still. Of those that write theirs at the same
+// time one sees all lines, since each looks at the others' after its own can be seen. Lines that disagree are worth a look at once.
+bool Board::sleeps_on(std::size_t peer) const {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (peers_[peer].slots->asleep_for.load(std::memory_order_relaxed) != number_) return false;
+  bool missing = false;
+  for (const Peer& each : peers_) {
+    const transport::BoardLine& line = each.slots->line[number_ & mask_];
+    if (line.number.load(std::memory_order_acquire) != number_) {
+      missing = true;
+    } else if (line.digest != own_[number_ % own_.size()].digest) {
+      return false;
+    }
+  }
+  return missing;
+}
+
 bool Board::awaits(int rank) const {
   if (rank == rank_) return false;
   if (published_) return (needs_ == kAll || needs_ == rank) && !has_come(rank, number_);

@@ -49,7 +49,8 @@ class Board {
   bool differs(int rank) const;
   // Whose lines a rank needs: all, nobody's, or one rank's.
   static constexpr int kAll = -1, kNobody = -2;
-  // Writes this rank's line for the next exchange and wakes who sleeps. Requires: there is room.
+  // Writes this rank's line for the next exchange and wakes who sleeps, but for who needs others' lines as well. Requires: there is
+  // room.
   void publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence, int needs = kAll);
 
   // Whether the needed lines of the published exchange are there, and agree on the digest.
@@ -59,6 +60,8 @@ class Board {
   // Where ranks share processors: whether all lines that the published exchange still needs are of ranks that were on other
   // processors than this rank when they wrote their last ones. To give this one away helps none of them.
   bool awaits_elsewhere() const;
+  // This rank is about to sleep, and says so after this: which lines need to wake it.
+  void about_to_sleep();
 
   // Payload of a needed rank in the complete exchange, and how much it is.
   const std::byte* payload(int rank, std::size_t bytes) const;
@@ -88,6 +91,7 @@ class Board {
     return has_come(rank, number) && line_of(rank, number).digest != own_[number % own_.size()].digest;
   }
   Seen look_behind(std::uint32_t end);
+  bool sleeps_on(std::size_t peer) const;
   void fence() const;
   transport::BoardTouch& own() const { return slots_[std::size_t(rank_)]->touch; }
 
@@ -142,8 +146,8 @@ inline void Board::publish(const std::byte* payload, std::size_t bytes, std::uin
   published_ = true;
   missing_ = 0;
   fence();
-  for (const Peer& peer : peers_) {
-    if (peer.sleeping->load(std::memory_order_relaxed) != 0) arena_->ring_bell(peer.local);
+  for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
+    if (peers_[peer].sleeping->load(std::memory_order_relaxed) != 0 && !sleeps_on(peer)) arena_->ring_bell(peers_[peer].local);
   }
 }
 

@@ -283,6 +283,7 @@ void Context::step_aside(Lock& held) {
 // From here on whoever publishes something for this rank writes its wake-up descriptor. True: something is there.
 bool Context::announce_sleep() {
   if (const transport::Arena& arena = job_->arena()) {
+    for (Group* group : on_boards_) group->board.about_to_sleep();
     arena.inbox(arena.index()).sleeping.store(1, std::memory_order_seq_cst);
     transport::store_barrier();
   }

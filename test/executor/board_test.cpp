@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <random>
 #include <utility>
 #include <vector>
@@ -176,6 +177,64 @@ TEST_CASE("where ranks share processors it is known whether all that are awaited
     CHECK_FALSE(boards[0].awaits_elsewhere());  // now it is in rank 2's way
   }
   REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
+}
+
+TEST_CASE("who sleeps for the lines of all ranks is woken by the last of them") {
+  LocalJobs jobs(kSize, control::bit::shm);
+  std::vector<Board> boards;
+  for (int rank = 0; rank < kSize; ++rank) boards.emplace_back(jobs.arena(rank), 0, std::vector<int>{0, 1, 2}, rank, 1, true);
+  std::atomic<std::uint32_t>& sleeping = jobs.arena(0).inbox(0).sleeping;
+  const auto sleep = [&] {
+    boards[0].about_to_sleep();
+    sleeping.store(1);
+  };
+  const auto publish = [&](int rank, std::uint64_t digest, int needs = Board::kAll) {
+    boards[std::size_t(rank)].publish(nullptr, 0, digest, 0, needs);
+  };
+  const auto finish = [&] {
+    for (Board& board : boards) board.finish();
+  };
+  for (int round = 0; round < 3; ++round) {
+    publish(0, 1);
+    sleep();
+    publish(2, 1);
+    CHECK(sleeping.load() == 1);
+    publish(1, 1);
+    CHECK(sleeping.load() == 0);
+    finish();
+  }
+  SECTION("a line of another call wakes it at once") {
+    publish(0, 1);
+    sleep();
+    publish(1, 2);
+    CHECK(sleeping.load() == 0);
+  }
+  SECTION("so does one that finds another call's") {
+    publish(0, 1);
+    publish(1, 1);
+    sleep();
+    publish(2, 2);
+    CHECK(sleeping.load() == 0);
+  }
+  SECTION("and any line, if it sleeps for one rank's or for room") {
+    publish(0, 1, 1);
+    sleep();
+    publish(1, 1);
+    CHECK(sleeping.load() == 0);
+    boards[0].finish();
+    sleep();
+    publish(2, 1);
+    CHECK(sleeping.load() == 0);
+  }
+  SECTION("and the next exchange's, whatever it said before") {
+    publish(0, 1);
+    sleep();
+    for (int rank = 1; rank < kSize; ++rank) publish(rank, 1);
+    finish();
+    sleeping.store(1);
+    publish(1, 1);
+    CHECK(sleeping.load() == 0);
+  }
 }
 
 TEST_CASE("calls that differ are found by some rank, also where none needs the line that differs") {
