@@ -58,11 +58,12 @@ struct alignas(kLine) BoardLine {
 };
 static_assert(sizeof(BoardLine) == kLine);
 
-// Of a rank whose memory others load and store. Both name an operation, by its sequence and 1; 0: none. On lines of their own:
-// a rank writes the first in every call, and looks at everybody's second.
+// Of a rank whose memory others load and store. The first two name an operation, by its sequence and 1; 0: none. On lines of their
+// own: a rank writes the first in every call, and looks at everybody's second.
 struct BoardTouch {
   alignas(kLine) std::atomic<std::uint64_t> touching;  // it is at its peers' buffers for this one, now
   alignas(kLine) std::atomic<std::uint64_t> stopped;   // this one has ended here with an error: nobody may begin to touch its buffers
+  std::atomic<std::uint64_t> offers_nothing;  // 1: what it has offered of messages may not be there any more
 };
 
 struct alignas(2 * kLine) BoardSlots {

@@ -267,7 +267,7 @@ bool move_region(const void* address) {
     std::memcpy(copy, base, region.bytes);
     ::munmap(copy, region.bytes);
     if (attach(fresh.get(), region.bytes, region.wish, base) == nullptr) return false;
-    give_pages_back(region.memory.get(), 0, region.bytes);
+    // The old pages stay with those who have them mapped: other calls may still be reading what lay there.
     region.memory = std::move(fresh);
     region.identity = fresh_identity();
     all.version.fetch_add(1, std::memory_order_release);

@@ -42,7 +42,8 @@ std::uint64_t regions_version();
 UniqueFd region_descriptor(std::uint64_t region);
 
 // Gives the region that holds the address other pages with the same contents, at the same place, and another identity: a
-// peer that was stopped in the middle of a store into it cannot reach it any more. False: no region, or no memory.
+// peer that was stopped in the middle of a store into it cannot reach it any more. Those who have the old ones mapped keep them. False: no region, or
+// no memory.
 bool move_region(const void* address);
 
 // Another process's region, in this one's address space. Not inherited by forked children.

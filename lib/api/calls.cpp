@@ -186,7 +186,7 @@ anello_result_t anello_send(const void* buffer, size_t count, anello_dtype_t dty
                             anello_comm_t comm) {
   const PlainSend send{buffer, count, dtype, dest, tag};
   return in_short(comm, send, nullptr, [&](Communicator& communicator, executor::Operation** operation) {
-    return is_sound(buffer, count, dtype, dest, tag, communicator.size()) ? communicator.pass(send, operation) : Entered::not_begun;
+    return is_sound(buffer, count, dtype, dest, tag, communicator.size()) ? communicator.pass(send, true, operation) : Entered::not_begun;
   });
 }
 

@@ -27,7 +27,7 @@ void stand_in(anello_call_t& call) {
   if (call.recvbuf == nullptr) call.recvbuf = reinterpret_cast<void*>(std::uintptr_t{4096});
 }
 
-json of_message(const anello_call_t& call, const Communicator& communicator) {
+json of_message(const anello_call_t& call, Communicator& communicator) {
   const Amounts amounts = amounts_of(call, communicator.rank(), communicator.size());
   const std::size_t sent = amounts.in * dtype_bytes(call.dtype);
   const std::size_t received = amounts.out * dtype_bytes(call.dtype);
@@ -36,6 +36,7 @@ json of_message(const anello_call_t& call, const Communicator& communicator) {
   if (call.kind != ANELLO_PROBE) {
     out["protocol"] = std::max(sent, received) <= executor::kMostEagerBytes ? "eager" : "announced";
   }
+  out["taken"] = communicator.taken_messages();
   return out;
 }
 

@@ -45,7 +45,18 @@ SendReceive both_of(const void* sendbuf, std::size_t sendcount, int dest, int se
           call_of(ANELLO_RECV, nullptr, recvbuf, recvcount, dtype, ANELLO_SUM, source, recvtag)};
 }
 
-// A send that leaves at once has left before its receive is made: neither then needs a request.
+// The receive is posted first: the peer's send may wait for it before it receives.
+anello_result_t run_both_with_hooks(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const SendReceive& both,
+                                    anello_status_t* status) {
+  anello_request_t receiving = request_of(post_call(comm, communicator, both.receive), communicator, comm);
+  const anello_result_t sent = run_call(comm, communicator, both.send, nullptr);
+  // A send that failed has failed the communicator, and the receive with it: it ends at once.
+  const anello_result_t received = anello_wait(&receiving, status);
+  return sent != ANELLO_OK ? sent : received;
+}
+
+// A send that leaves at once has left before its receive is made. Else both are begun before either is waited for, and nothing
+// is handed to the background meanwhile: who waits here drives both.
 anello_result_t run_both(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const SendReceive& both,
                          anello_status_t* status) {
   using Entered = executor::Context::Entered;
@@ -54,31 +65,30 @@ anello_result_t run_both(anello_comm_t comm, const std::shared_ptr<Communicator>
   };
   const anello_call_t& send = both.send;
   const anello_call_t& receive = both.receive;
+  if (hooks_are_set.load(std::memory_order_relaxed)) return run_both_with_hooks(comm, communicator, both, status);
   executor::Operation* sending = nullptr;
-  if (!hooks_are_set.load(std::memory_order_relaxed) && sound(send, send.sendbuf) && sound(receive, receive.recvbuf)) {
-    const PlainSend plain{send.sendbuf, send.count, send.dtype, send.peer, send.tag};
-    if (communicator->pass(plain, &sending) == Entered::complete) {
-      const PlainReceive receiving{receive.recvbuf, receive.count, receive.dtype, receive.peer, receive.tag};
-      return communicator->pass(receiving, status) ? ANELLO_OK : run_call(comm, communicator, receive, status);
-    }
-  }
-  const auto end_send = [&] {
-    if (sending == nullptr) return run_call(comm, communicator, send, nullptr);
-    const Error error = communicator->wait_for(sending, nullptr, nullptr);
-    return error ? failed(comm, error, {ANELLO_SEND, -1, {}}) : ANELLO_OK;
-  };
-  // Else the receive is posted first: the peer's send may wait for it before it receives.
-  anello_request_t receiving = ANELLO_REQUEST_NULL;
+  executor::Operation* receiving = nullptr;
   try {
-    receiving = request_of(post_call(comm, communicator, receive), communicator, comm);
+    if (sound(send, send.sendbuf) && sound(receive, receive.recvbuf)) {
+      const PlainSend plain{send.sendbuf, send.count, send.dtype, send.peer, send.tag};
+      if (communicator->pass(plain, false, &sending) == Entered::complete) {
+        const PlainReceive alone{receive.recvbuf, receive.count, receive.dtype, receive.peer, receive.tag};
+        return communicator->pass(alone, status) ? ANELLO_OK : run_call(comm, communicator, receive, status);
+      }
+    }
+    receiving = communicator->begin(receive);
+    if (sending == nullptr) sending = communicator->begin(send);
   } catch (...) {
-    if (sending != nullptr) end_send();
+    // A call is refused where the communicator has failed, and the other one with it: it ends at once.
+    for (executor::Operation* begun : {sending, receiving}) {
+      if (begun != nullptr) communicator->wait_for(begun, nullptr, nullptr);
+    }
     throw;
   }
-  const anello_result_t sent = end_send();
-  // A send that failed has failed the communicator, and the receive with it: it ends at once.
-  const anello_result_t received = anello_wait(&receiving, status);
-  return sent != ANELLO_OK ? sent : received;
+  const Error sent = communicator->wait_for(sending, nullptr, nullptr);
+  const Error received = communicator->wait_for(receiving, status, nullptr);
+  if (sent) return failed(comm, sent, {ANELLO_SEND, -1, {}});
+  return received ? failed(comm, received, {ANELLO_RECV, -1, {}}) : ANELLO_OK;
 }
 
 }  // namespace

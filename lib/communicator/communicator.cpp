@@ -305,6 +305,11 @@ void Communicator::expose(Operation& operation, const schedule::Call& call) cons
   operation.output_bytes = schedule::extent(schedule::Buffer::output, call, size(), rank()) * element;
 }
 
+std::uint64_t Communicator::taken_messages() {
+  const auto held = context_->lock();
+  return group_->taken;
+}
+
 Communicator::Outlook Communicator::outlook(const anello_call_t& call) {
   if (is_message(call.kind)) return {};
   const schedule::Call asked = planned(call, is_in_place(call, rank()), reduction_of(call));
@@ -445,21 +450,21 @@ executor::Context::Entered Communicator::repeat(const PlainCall& call, Operation
   return enter_last(operation) ? Entered::complete : Entered::under_way;
 }
 
-executor::Context::Entered Communicator::pass(const PlainSend& send, Operation** operation) {
+executor::Context::Entered Communicator::pass(const PlainSend& send, bool waits, Operation** operation) {
   using executor::Context;
   const auto held = context_->lock_shortly();
   if (!held) return Context::Entered::not_begun;
   const executor::SmallMessage message{static_cast<const std::byte*>(send.buffer), send.count * dtype_bytes(send.dtype), send.tag,
                                        short_dtype(send.dtype)};
-  const Context::Sent sent = context_->send_now(*group_, send.dest, message);
-  if (sent == Context::Sent::in_part) *operation = rest_of(send);
-  return sent == Context::Sent::complete ? Context::Entered::complete
-         : sent == Context::Sent::in_part ? Context::Entered::under_way
-                                          : Context::Entered::not_begun;
+  const Context::Sent sent = context_->send_now(*group_, send.dest, message, waits);
+  if (sent == Context::Sent::complete) return Context::Entered::complete;
+  if (sent == Context::Sent::not_begun) return Context::Entered::not_begun;
+  *operation = rest_of(send, sent);
+  return Context::Entered::under_way;
 }
 
-// An operation for a message that has gone in part.
-Operation* Communicator::rest_of(const PlainSend& send) {
+// An operation for a message that has gone in part, or has been offered.
+Operation* Communicator::rest_of(const PlainSend& send, executor::Context::Sent sent) {
   Operation* operation = nullptr;
   try {
     anello_call_t call = ANELLO_CALL_INITIALIZER;
@@ -479,7 +484,7 @@ Operation* Communicator::rest_of(const PlainSend& send) {
                                   text("no memory for the rest of a message on ", context_->job().describe(world)), world), true);
     throw;
   }
-  context_->go_on_sending(*operation);
+  context_->go_on_sending(*operation, sent);
   return operation;
 }
 

@@ -47,19 +47,23 @@ class Communicator {
     const char* algorithm = nullptr;   // static; null of messages
   };
   Outlook outlook(const anello_call_t& call);
+  // Messages that this rank has copied from where they lay in the memory of their senders.
+  std::uint64_t taken_messages();
   // Of a checked collective.
   Explanation explain(const anello_call_t& call);
   // Posts a checked call; the operation is complete or under way. Never null. claim: the receive is for the message
   // that a probe has taken out.
   executor::Operation* post(const anello_call_t& call, std::uint32_t claim = 0);
+  // The same for who waits for it next (wait_for).
+  executor::Operation* begin(const anello_call_t& call) { return start(call, -1); }
   // A blocking call from start to end. sequence: that of a collective that failed.
   Error run(const anello_call_t& call, anello_status_t* status, int record_kind = -1, std::int64_t* sequence = nullptr);
   // A blocking collective that is the last one again, buffers too: what was checked then holds, and all that it needs is
   // there. not_begun: it is not, and nothing has happened. under_way: *operation is to be waited for.
   executor::Context::Entered repeat(const PlainCall& call, executor::Operation** operation);
   // A blocking send or receive that was checked, from start to end where it is small and simple; not begun or false: it is not,
-  // and nothing has happened.
-  executor::Context::Entered pass(const PlainSend& send, executor::Operation** operation);
+  // and nothing has happened. waits: the caller has nothing to receive meanwhile.
+  executor::Context::Entered pass(const PlainSend& send, bool waits, executor::Operation** operation);
   bool pass(const PlainReceive& receive, anello_status_t* status);
   // Waits for one that is under way. sequence: that of a collective that failed.
   Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
@@ -107,7 +111,7 @@ class Communicator {
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool enter(const anello_call_t& call, int record_kind, executor::Operation** under_way);
   bool enter_last(executor::Operation** under_way);
-  executor::Operation* rest_of(const PlainSend& send);
+  executor::Operation* rest_of(const PlainSend& send, executor::Context::Sent sent);
   void give_back(executor::Operation* operation);
   bool is_like_last(const anello_call_t& call, bool in_place, int record_kind) const;
   bool asks_like_last(const anello_call_t& call) const;

@@ -30,6 +30,7 @@ Board::Board(const transport::Arena& arena, int index, const std::vector<int>& l
   // What an earlier communicator on the same board left. Others look only once this rank has announced something.
   own().touching.store(0, std::memory_order_relaxed);
   own().stopped.store(0, std::memory_order_relaxed);
+  own().offers_nothing.store(0, std::memory_order_relaxed);
 }
 
 bool Board::begin_touching(std::uint32_t sequence) {
@@ -58,6 +59,17 @@ void Board::stop(std::uint32_t sequence) {
 
 bool Board::is_touching(int rank, std::uint32_t sequence) const {
   return slots_[std::size_t(rank)]->touch.touching.load(std::memory_order_acquire) == name_of(sequence);
+}
+
+// Nobody waits for anybody: a copy of bytes that change meanwhile does no harm where it is known to be one.
+void Board::take_offers_back() {
+  own().offers_nothing.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+bool Board::still_offers(int rank) const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return slots_[std::size_t(rank)]->touch.offers_nothing.load(std::memory_order_relaxed) == 0;
 }
 
 // Lines of all exchanges before `end`.

@@ -78,6 +78,12 @@ class Board {
   void stop(std::uint32_t sequence);
   bool is_touching(int rank, std::uint32_t sequence) const;
 
+  // Messages that are taken from where they lie. Their sender says that they are no longer there, for good, before its caller may
+  // write to them.
+  void take_offers_back();
+  // For who has just read one: whether what it read was the message.
+  bool still_offers(int rank) const;
+
  private:
   // Never 0, which stands for no operation.
   static std::uint64_t name_of(std::uint32_t sequence) { return std::uint64_t{sequence} + 1; }

@@ -110,7 +110,9 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
     last_group_ = group.get();
     for (Flow& flow : group->flows) {
       const int world = group->ranks[std::size_t(flow.peer)];
-      if (world != rank_) flow.route = &route(world);
+      if (world == rank_) continue;
+      flow.route = &route(world);
+      flow.least_offered = least_offered(*group, flow.peer);
     }
     group->by_address = group->size() > 1;
     for (int peer = 0; peer < group->size(); ++peer) {

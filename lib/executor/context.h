@@ -61,10 +61,11 @@ class Context {
   // Any other blocking collective, or one of these that has not begun: enters it.
   Entered enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // The short way of blocking messages (short_messages.cpp), under the lock that the caller holds.
-  // in_part: some of it has gone; go_on_sending takes the operation for the rest.
+  // in_part: some of it has gone. offered: its place has. go_on_sending takes the operation for the rest.
+  // waits: for the answer to an offer, if it comes at once.
   using Sent = Route::Sent;
-  Sent send_now(Group& group, int dest, const SmallMessage& message);
-  void go_on_sending(Operation& operation);
+  Sent send_now(Group& group, int dest, const SmallMessage& message, bool waits);
+  void go_on_sending(Operation& operation, Sent sent);
   // True: it was there, or came at once, is in its buffer, and wanted says what it was. Else nothing has happened.
   bool receive_now(Group& group, int source, SmallReceive& wanted);
   // The lock for the short ways if nobody has it and nobody drives; else empty.
@@ -149,6 +150,11 @@ class Context {
   void on_eager(Flow& flow, EarlyFrame* frame);
   void on_announce(Flow& flow, const transport::FrameHeader& header);
   void on_grant(Flow& flow, const transport::FrameHeader& header);
+  // Offers (offers.cpp)
+  // Where the payload lies if it is to be offered; else in no region.
+  OfferedPlace place_to_offer(const Flow& flow, const std::byte* payload, std::size_t bytes) {
+    return flow.offers(bytes) ? place_in_region(payload, bytes) : OfferedPlace{};
+  }
   Operation* find_granted(Group& group, std::uint32_t number);
   // A frame that belongs to a communicator but not to an operation: credit, leave, announce, grant.
   void on_note(Flow& flow, const transport::FrameHeader& header);
@@ -250,10 +256,15 @@ class Context {
   void watch_descriptor(Route& route, bool add);
 
   // Messages
+  OfferedPlace place_in_region(const std::byte* payload, std::size_t bytes);
+  std::size_t least_offered(const Group& group, int peer) const;
+  Sent offer_now(Flow& flow, const SmallMessage& message, bool waits);
+  bool take_offer_now(Flow& flow, SmallReceive& wanted);
+  bool take_from_region(Flow& flow, const OfferedPlace& place, std::byte* into);
   void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
                std::size_t bytes);
   void take(Operation& receive, std::deque<Unexpected>& from, std::deque<Unexpected>::iterator found);
-  void grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, bool refuse);
+  void grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Granted what);
   bool fits(Operation& receive, int source, int tag, std::uint16_t dtype, std::size_t bytes);
   Operation* match_posted(Group& group, int source, int tag);
   void keep_unexpected(Group& group, const Unexpected& message);

@@ -277,6 +277,7 @@ std::vector<int> Context::lost_ranks(Group& group) {
 // ---- The end of operations ----
 
 void Context::end_all(Group& group, const Error& error) {
+  if (group.board) group.board.take_offers_back();
   for (Flow& flow : group.flows) {
     if (flow.route != nullptr) flow.route->forget(group);
     while (flow.steps.pop() != nullptr) {

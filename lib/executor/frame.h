@@ -21,8 +21,33 @@ enum class FrameKind : std::uint16_t {
   leave = 3,    // the sender has destroyed the communicator; everything it sent came before
   eager = 4,    // a whole small message of send; tag, argument: credit returned as in step
   announce = 5, // a large message of send waits; tag, argument: its bytes, sequence: its number at the sender
-  grant = 6,    // the receive for message `sequence` is posted; argument: the receiver's number for it
+  grant = 6,    // the receive for message `sequence` is posted; argument: the receiver's number for it; flags: Granted
   message = 7,  // a piece of a granted message; argument: the receiver's number
+  offer = 8,    // as announce, but the receiver may take it from where it lies: told_place
+};
+
+// Where an offered message lies: digest is the region, argument has both others.
+struct OfferedPlace {
+  static constexpr int kBytesBits = 24;
+  std::uint64_t region = 0;  // 0: it was not offered
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;
+
+  bool fits_a_header() const { return bytes >> kBytesBits == 0 && offset >> (64 - kBytesBits) == 0; }
+  void tell(transport::FrameHeader& header) const {
+    header.digest = region;
+    header.argument = offset << kBytesBits | bytes;
+  }
+};
+inline OfferedPlace told_place(const transport::FrameHeader& header) {
+  return {header.digest, header.argument >> OfferedPlace::kBytesBits,
+          static_cast<std::size_t>(header.argument & ((std::uint64_t{1} << OfferedPlace::kBytesBits) - 1))};
+}
+
+// What becomes of a message that was announced or offered.
+enum class Granted : std::uint16_t {
+  comes = 0,  // it may be sent
+  over = 1,   // nothing shall come: nobody takes it, or it has been taken from where it lay
 };
 
 // A step's frame tells how long the whole message is, in tag and flags: what the two ends of it must agree on.
@@ -59,6 +84,11 @@ inline constexpr std::size_t kEagerBytes = 4096;
 // Largest that does. Over a socket an answer takes as long as 32 KiB more; in shared memory it is two lines and, where ranks
 // share processors, two hand-overs.
 inline constexpr std::size_t kMostEagerBytes = 64 * 1024;
+// Messages that are offered where they can be. Smaller ones are copied twice sooner than the answer comes; larger ones keep two
+// processors busy by the ring, and would hold the receiver's lock for long.
+inline constexpr std::size_t kLeastOffered = 8 * 1024;
+inline constexpr std::size_t kMostOffered = 8 * 1024 * 1024;
+static_assert(kMostOffered >> OfferedPlace::kBytesBits == 0 && kLeastOffered > kEagerBytes);
 // Announced messages that nobody has posted a receive for, per communicator.
 inline constexpr std::size_t kMaxUnexpected = 65536;
 // Frames for communicators that this rank has not created yet, kept in all.

@@ -35,11 +35,14 @@ struct Flow {
   std::vector<transport::FrameHeader> notes;  // grants and leave, due
   std::size_t notes_sent = 0;
   EarlyFrames early;         // of operations that are not under way here yet
+  std::size_t least_offered = SIZE_MAX;  // messages of send from so many bytes on are offered, if they can be
   std::int64_t left_ns = 0;  // when the peer was seen to have destroyed the communicator; 0: it has not
   bool turn = false;         // alternates granted messages and steps
   bool listed = false;       // in route's list of flows with something to send
   Flow* next = nullptr;
 
+  // Whether messages of such a size are offered, where they lie in a region.
+  bool offers(std::size_t bytes) const { return bytes >= least_offered && bytes <= kMostOffered; }
   bool owes_much() const { return owed >= kCredit / 4 || small_owed >= kSmallOwed; }
   // All that is owed, as the argument of a header; give_back: it is on its way.
   std::uint64_t owes() const { return owed | std::uint64_t{small_owed} << 32; }
@@ -65,6 +68,8 @@ struct Unexpected {
   std::uint32_t number = 0;  // the sender's, of an announced one
   std::uint16_t dtype = 0;
   std::size_t bytes = 0;
+  std::uint64_t region = 0;  // of an offered one, where it lies; 0: it is not to be had there
+  std::uint64_t offset = 0;
   EarlyFrame* eager = nullptr;
   Operation* local = nullptr;  // a send of this rank to itself
   std::uint32_t claim = 0;     // a matched probe has taken it, for the receive that names this number
@@ -104,6 +109,7 @@ class Group {
   OperationFifo probes;     // posted, no message for them yet
   std::deque<Unexpected> unexpected;
   std::deque<Unexpected> claimed;
+  std::uint64_t taken = 0;  // messages that this rank has copied from where they lay
   std::uint32_t next_claim = 1;
   std::uint32_t next_number = 1;
 

@@ -1,5 +1,6 @@
 // Context: send and recv. Small messages travel with their envelope and wait at the receiver, within the sender's
-// credit; large ones are announced and move when their receive is posted.
+// credit; large ones are announced and move when their receive is posted. What lies where the receiver can map it is offered
+// (offers.cpp).
 #include "base/clock.h"
 #include "base/text.h"
 #include "executor/context.h"
@@ -128,8 +129,13 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
   } else {
     Flow& flow = group.flows[std::size_t(message.source)];
     const bool fit = fits(receive, message.source, message.tag, message.dtype, message.bytes);
-    grant(flow, message.number, receive.number, !fit);
-    if (!fit) return;
+    if (!fit) return grant(flow, message.number, receive.number, Granted::over);
+    const OfferedPlace place{message.region, message.offset, message.bytes};
+    if (place.region != 0 && take_from_region(flow, place, receive.output)) {
+      grant(flow, message.number, receive.number, Granted::over);
+      return finish(receive);
+    }
+    grant(flow, message.number, receive.number, Granted::comes);
     receive.peer = message.source;
     receive.bytes = message.bytes;
     if (message.bytes == 0) {
@@ -140,14 +146,14 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
   }
 }
 
-// Tells the sender that its announced message may come, or that nobody will take it.
-void Context::grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, bool refuse) {
+// Tells the sender what becomes of the message that it announced or offered.
+void Context::grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Granted what) {
   transport::FrameHeader header;
   header.kind = static_cast<std::uint16_t>(FrameKind::grant);
   header.communicator = flow.group->id;
   header.sequence = sender_number;
   header.argument = receiver_number;
-  header.flags = refuse ? 1 : 0;
+  header.flags = static_cast<std::uint16_t>(what);
   flow.notes.push_back(header);
   want_to_send(flow);
 }
@@ -205,6 +211,12 @@ void Context::on_announce(Flow& flow, const transport::FrameHeader& header) {
   message.tag = static_cast<int>(header.tag);
   message.dtype = header.flags;
   message.bytes = header.argument;
+  if (header.kind == static_cast<std::uint16_t>(FrameKind::offer)) {
+    const OfferedPlace place = told_place(header);
+    message.region = place.region;
+    message.offset = place.offset;
+    message.bytes = place.bytes;
+  }
   message.number = header.sequence;
   if (group.unexpected.size() >= kMaxUnexpected) {
     fail(group, Error(ANELLO_ERR_RESOURCE,
@@ -226,8 +238,8 @@ void Context::on_grant(Flow& flow, const transport::FrameHeader& header) {
     if (send->number != header.sequence) continue;
     flow.announced.remove(send);
     ++send->movement;
-    if (header.flags != 0 || send->bytes == 0) {
-      finish(*send);  // the receiver has said to its caller why it did not take it
+    if (header.flags != static_cast<std::uint16_t>(Granted::comes) || send->bytes == 0) {
+      finish(*send);  // where the receiver did not take it, it has said to its caller why
     } else {
       send->partner = static_cast<std::uint32_t>(header.argument);
       flow.granted.push(send);
@@ -260,6 +272,7 @@ void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
       any_gone_ = true;
       return;
     case FrameKind::announce:
+    case FrameKind::offer:
       on_announce(flow, header);
       return;
     case FrameKind::grant:

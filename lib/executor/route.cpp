@@ -133,6 +133,15 @@ FrameHeader eager_header(const Group& group, std::size_t bytes, int tag, std::ui
   return header;
 }
 
+// Of one that the receiver may take from where it lies.
+FrameHeader offer_header(const Group& group, const OfferedPlace& place, int tag, std::uint16_t dtype) {
+  FrameHeader header = header_of(FrameKind::offer, group);
+  place.tell(header);
+  header.tag = static_cast<std::uint32_t>(tag);
+  header.flags = dtype;
+  return header;
+}
+
 }  // namespace
 
 // Whether a message goes without being asked for.
@@ -149,11 +158,23 @@ void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
   }
 }
 
-Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
-  if (state_ != State::open) return Sent::not_begun;
+// Whether nothing is to be sent before what the caller has.
+[[gnu::always_inline]] inline bool Route::is_free_for(const Flow& flow) {
+  if (state_ != State::open) return false;
   if (has_work()) push();
   // What that has sent may have ended an operation badly, and with it the group: nobody would end a rest of this message.
-  if (flow.group->error || has_work() || !goes_at_once(flow, message.bytes) || !endpoint_->flush()) return Sent::not_begun;
+  return !flow.group->error && !has_work();
+}
+
+Route::Sent Route::send_offer(Flow& flow, const SmallMessage& message, const OfferedPlace& place) {
+  if (!is_free_for(flow) || !endpoint_->flush()) return Sent::not_begun;
+  FrameHeader header = offer_header(*flow.group, place, message.tag, message.dtype);
+  header.sequence = flow.group->next_number;
+  return endpoint_->send(header, nullptr) ? Sent::offered : Sent::not_begun;  // an empty frame goes whole or not at all
+}
+
+Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
+  if (!is_free_for(flow) || !goes_at_once(flow, message.bytes) || !endpoint_->flush()) return Sent::not_begun;
   FrameHeader header = eager_header(*flow.group, message.bytes, message.tag, message.dtype);
   header.argument = flow.owes();
   const bool all = endpoint_->send(header, message.payload);
@@ -166,13 +187,16 @@ Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
 }
 
 // Messages of send keep their order because only the first one that has not been told of may go: small ones as they
-// are while there is credit, all others as an announcement.
+// are while there is credit, all others as an announcement or, where they lie for the receiver to take, as an offer.
 bool Route::fill_announcement(Flow& flow) {
   Operation* operation = flow.announcing.front();
   if (operation == nullptr) return false;
   leaving_.operation = operation;
   FrameHeader& header = leaving_.header;
-  if (goes_at_once(flow, operation->bytes)) {
+  if (const OfferedPlace place = context_.place_to_offer(flow, operation->input, operation->bytes); place.region != 0) {
+    header = offer_header(*flow.group, place, operation->tag, short_dtype(operation->dtype));
+    leaving_.kind = Leaving::Kind::announce;
+  } else if (goes_at_once(flow, operation->bytes)) {
     header = eager_header(*flow.group, operation->bytes, operation->tag, short_dtype(operation->dtype));
     header.argument = flow.give_back();
     leaving_.kind = Leaving::Kind::eager;
@@ -316,7 +340,8 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
   // asks epoll alone would not look here.
   heard = true;
   if (header->kind != static_cast<std::uint16_t>(FrameKind::eager) || header->communicator != flow.group->id) {
-    return Arrived::something_else;
+    const bool offers = header->kind == static_cast<std::uint16_t>(FrameKind::offer) && header->communicator == flow.group->id;
+    return offers ? Arrived::offer : Arrived::something_else;
   }
   const std::size_t bytes = header->bytes;
   if ((bytes > 0 && endpoint_->arrived() < bytes) || !wanted.takes(static_cast<int>(header->tag), header->flags, bytes) ||
@@ -324,6 +349,17 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
     return Arrived::something_else;
   }
   if (bytes > 0) endpoint_->receive(wanted.into, bytes);
+  incoming_ = nullptr;
+  return Arrived::message;
+}
+
+Route::Arrived Route::take_answer(const Flow& flow) {
+  if (state_ != State::open || arriving_.mode != Arriving::Mode::none) return Arrived::something_else;
+  const FrameHeader* const header = incoming();
+  if (header == nullptr) return endpoint_->failure() != nullptr ? Arrived::something_else : Arrived::nothing;
+  const bool is_over = header->kind == static_cast<std::uint16_t>(FrameKind::grant) && header->communicator == flow.group->id &&
+                       header->sequence == flow.group->next_number && header->flags == static_cast<std::uint16_t>(Granted::over);
+  if (!is_over) return Arrived::something_else;
   incoming_ = nullptr;
   return Arrived::message;
 }

@@ -28,7 +28,7 @@ class Route {
   transport::Endpoint* endpoint() const { return endpoint_.get(); }
   std::int64_t broken_since_ns() const { return broken_since_ns_; }
 
-  enum class Sent { not_begun, in_part, complete };
+  enum class Sent { not_begun, in_part, offered, complete };
 
   std::uint32_t interest = 0;  // what the context's epoll waits for on the endpoint's descriptor
   bool heard = false;          // epoll has reported it, or the last look left something that epoll does not know of: worth a look
@@ -51,12 +51,19 @@ class Route {
   // The short way of messages (short_messages.cpp): sends one at once, if it is the only thing to send. in_part: some of it has
   // gone, and its operation must be given for the rest.
   Sent send_small(Flow& flow, const SmallMessage& message);
+  // The same for one that is offered, under the number that the group gives its next message; complete it is not.
+  Sent send_offer(Flow& flow, const SmallMessage& message, const OfferedPlace& place);
   // For a message that would go at once but for credit: takes what has come, among which there may be some.
   void hear_of_credit(const Flow& flow, std::size_t bytes);
   void go_on_sending(Operation& operation) { leaving_.operation = &operation; }
   // Takes one if it is what has come next, all of it.
-  enum class Arrived { nothing, message, something_else };
+  // offer: it is one that the communicator's receives have a look at, and stays what comes next until pass_offered.
+  enum class Arrived { nothing, message, offer, something_else };
   Arrived take_small(Flow& flow, SmallReceive& wanted);
+  const transport::FrameHeader& offered() const { return *incoming_; }
+  void pass_offered() { incoming_ = nullptr; }
+  // message: the answer to the offer under the number that the group gives its next message, which is over with it.
+  Arrived take_answer(const Flow& flow);
 
   // The group has failed: no memory of its operations is touched any more. A note that is leaving still does.
   void forget(Group& group);
@@ -85,6 +92,7 @@ class Route {
   };
 
   void forget_leaving(const Group& group);
+  bool is_free_for(const Flow& flow);
   bool goes_at_once(const Flow& flow, std::size_t bytes) const;
   bool next_frame();
   bool fill(Flow& flow);

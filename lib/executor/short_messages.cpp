@@ -13,21 +13,23 @@ bool Context::undisturbed(const Group& group, int peer) const {
          gone_[std::size_t(group.ranks[std::size_t(peer)])] == Gone::no && !job_->news.load(std::memory_order_relaxed);
 }
 
-Context::Sent Context::send_now(Group& group, int dest, const SmallMessage& message) {
+Context::Sent Context::send_now(Group& group, int dest, const SmallMessage& message, bool waits) {
   if (dest == group.rank || !undisturbed(group, dest)) return Sent::not_begun;
   Flow& flow = group.flows[std::size_t(dest)];
   // Behind an earlier one that could not leave yet.
   if (!flow.announcing.empty()) return Sent::not_begun;
+  if (message.bytes >= flow.least_offered) return offer_now(flow, message, waits);
   return flow.route->send_small(flow, message);
 }
 
-void Context::go_on_sending(Operation& operation) {
+void Context::go_on_sending(Operation& operation, Sent sent) {
   Group& group = *operation.group;
   Flow& flow = group.flows[std::size_t(operation.peer)];
   operation.number = group.next_number++;
   operation.state = Operation::State::active;
   operation.bytes = operation.count * operation.element_bytes;
   ++unfinished_;
+  if (sent == Sent::offered) return flow.announced.push(&operation);
   flow.announcing.push(&operation);
   flow.route->go_on_sending(operation);
 }
@@ -55,11 +57,12 @@ bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
   int turns = budget_.spins / (polls_socket ? kSocketTurns : 1);
   for (int turn = 0; turn <= turns; ++turn) {
     const Route::Arrived arrived = way.take_small(flow, wanted);
-    if (arrived == Route::Arrived::something_else) return false;
     if (arrived == Route::Arrived::message) {
       if (turn > 0) patience_.rewarded();
       return took_now(flow, wanted);
     }
+    if (arrived == Route::Arrived::offer) return take_offer_now(flow, wanted);
+    if (arrived == Route::Arrived::something_else) return false;
     // What this one waits for may be what another thread is about to send.
     if (contenders_.load(std::memory_order_relaxed) > 0) return false;
     if (turn == 0 && turns == 0 && !polls_socket) turns = patience_.turns();
