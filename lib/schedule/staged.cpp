@@ -138,7 +138,27 @@ Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, 
   return std::move(steps).build();
 }
 
+namespace {
+
+// Of two ranks one only gives: it stages the next round, or the next call's, while the root folds this one.
+Schedule give_to_root(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  Builder steps("staged", call, topology, rank);
+  const Slots slots(call, topology, 1, chunk);
+  steps.stages(slots.elements());
+  each_round(call.count, slots, [&](std::size_t turn, Part part) {
+    const bool root = rank == call.root;
+    const std::size_t place = slots.at(turn);
+    if (!root) steps.copy(staging({place, part.count}), input(part));
+    steps.meet();
+    if (root) steps.fold_staged(output(part), input(part), place);
+  });
+  return std::move(steps).build();
+}
+
+}  // namespace
+
 Schedule staged_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  if (topology.size == 2) return give_to_root(call, topology, rank, chunk);
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 2, chunk);
   steps.stages(slots.elements());

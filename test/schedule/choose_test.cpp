@@ -218,8 +218,18 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
   CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::read), meeting(4)) == "staged");
   CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::read), meeting(4), {"attach", 0}) == "attach");
   CHECK(chosen(reaching(Collective::allreduce, 1 << 15, Reach::read), unstaged(4)) == "ring");
-  CHECK(chosen(reaching(Collective::reduce, kLarge, Reach::read), meeting(4)) == "chain");
+  CHECK(chosen(reaching(Collective::reduce, kLarge, Reach::read), meeting(4)) == "staged");
   CHECK(chosen(reaching(Collective::reduce, kLarge, Reach::store), meeting(4)) == "direct");
+  // Between two ranks one only gives.
+  for (const Collective each : {Collective::reduce, Collective::broadcast}) {
+    CHECK(chosen(floats(each, 896), meeting(2)) == "exchange");
+    CHECK(chosen(floats(each, 897), meeting(2)) == "staged");
+    CHECK(chosen(floats(each, 897), unstaged(2)) == (each == Collective::reduce ? "exchange" : "tree"));
+    CHECK(chosen(reaching(each, 897, Reach::store), meeting(2)) == "direct");
+  }
+  CHECK(chosen(floats(Collective::reduce, 16384), crowd) == "tree");
+  CHECK(chosen(floats(Collective::reduce, 32768), crowd) == "chain");
+  CHECK(chosen(floats(Collective::reduce, 32769), crowd) == "staged");
   for (const Collective collective :
        {Collective::broadcast, Collective::allgather, Collective::reduce_scatter, Collective::alltoall}) {
     CHECK(chosen(reaching(collective, kLarge, Reach::read), meeting(4)) != "direct");  // by the rules; it would fit
