@@ -117,7 +117,9 @@ const Role gone_after_another_call("gone after another call", [](Rank& me) {
   const anello_comm_t world = me.create();
   std::vector<float> numbers(std::size_t(me.number("count", 3)), 1);
   if (me.rank() == 0) {
-    me.check(anello_broadcast(numbers.data(), numbers.size(), ANELLO_FLOAT32, 0, world), "broadcast", world);
+    // Where the root meets the others it learns of it, too.
+    const anello_result_t result = anello_broadcast(numbers.data(), numbers.size(), ANELLO_FLOAT32, 0, world);
+    if (result != ANELLO_ERR_MISMATCH) me.check(result, "broadcast", world);
   } else {
     sleep_ms(300);
     me.report("call", anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_SUM, world), world);
