@@ -28,6 +28,10 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
     const bool staged = part.buffer == schedule::Buffer::staging;
     if (part.owner != schedule::kOwn && !staged && operation.buffer_of(part, part.owner).process != 0) {
       read_peer(operation, part, part.owner, into);
+    } else if (staged) {
+      transport::copy_stored_elsewhere(into, operation.at(part), count * element);
+    } else if (step.into.buffer == schedule::Buffer::staging) {
+      copy_to_staging(operation, into, operation.at(part), count * element);
     } else {
       std::memcpy(into, operation.at(part), count * element);
     }
@@ -48,6 +52,14 @@ Error error_of(const Operation& operation, const ReadFailure& failure) {
 }
 
 }  // namespace
+
+void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes) {
+  if (operation.plan->schedule.staging_comes_back) {
+    std::memcpy(into, from, bytes);
+  } else {
+    operation.group->context.copies_to_peers().copy(into, from, bytes);
+  }
+}
 
 Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* finished) {
   PeerWork& work = operation.peer_work;

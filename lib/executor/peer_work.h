@@ -14,6 +14,10 @@ enum class Worked { nothing, piece, step };
 // to do, or some rank has ended the operation with an error and may not be touched any more: its word is on the way.
 Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* done);
 
+// Into staging memory of the operation's. Where its schedule's comes back, a rank stores to what it has loaded last, so that those
+// lines are in its caches, wherever the others' are.
+void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes);
+
 // This rank's call is about to end with an error while others may be at its buffers: keeps them out, waiting for those that
 // are, up to a second. What is to be added to the error's text of one that has not gone by then.
 std::string keep_peers_out(Operation& operation);

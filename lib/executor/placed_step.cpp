@@ -2,6 +2,7 @@
 
 #include "executor/context.h"
 #include "executor/peer_fold.h"
+#include "executor/peer_work.h"
 
 #include <cstring>
 #include <optional>
@@ -40,6 +41,7 @@ void place_steps(Operation& operation) {
       const std::size_t all = step.into.count * operation.element_bytes;
       found = {Kind::copy, {operation.at(step.from)}, {operation.at(step.into)}, 1, 1, all, all};
       found->stages = step.into.buffer == schedule::Buffer::staging;
+      found->fetches = step.from.buffer == schedule::Buffer::staging;
     }
     if (found) bytes += found->bytes;
     if (!found || bytes > kMostBytes) return placed.clear();
@@ -54,7 +56,9 @@ bool do_placed(Operation& operation, const PlacedStep& step) {
   if (step.kind == Kind::fold) {
     step.fold(*operation.reducer);
   } else if (step.stages) {
-    group.context.copies_to_peers().copy(static_cast<std::byte*>(step.into[0]), static_cast<const std::byte*>(step.from[0]), step.bytes);
+    copy_to_staging(operation, static_cast<std::byte*>(step.into[0]), static_cast<const std::byte*>(step.from[0]), step.bytes);
+  } else if (step.fetches) {
+    transport::copy_stored_elsewhere(static_cast<std::byte*>(step.into[0]), static_cast<const std::byte*>(step.from[0]), step.bytes);
   } else if (step.into[0] != step.from[0]) {
     std::memcpy(step.into[0], step.from[0], step.bytes);
   }

@@ -25,6 +25,7 @@ struct PlacedStep {
   std::size_t count = 0;  // elements; of a copy, bytes
   std::size_t bytes = 0;  // of each operand
   bool stages = false;    // a copy to where others load it
+  bool fetches = false;   // a copy from staging memory
 
   void fold(const kernels::Reducer& reducer) const;
 };

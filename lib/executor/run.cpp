@@ -42,8 +42,10 @@ void do_local(Operation& operation, const Step& step) {
       if (wide) {
         reducer->widen(into, from, count);
       } else if (step.into.buffer == Buffer::staging) {
-        operation.group->context.copies_to_peers().copy(into, from, count * operation.element_bytes);
+        copy_to_staging(operation, into, from, count * operation.element_bytes);
         operation.group->context.count_handled(count * operation.element_bytes);
+      } else if (step.from.buffer == Buffer::staging) {
+        transport::copy_stored_elsewhere(into, from, count * operation.element_bytes);
       } else if (into != from && count > 0) {
         std::memcpy(into, from, count * operation.element_bytes);
       }

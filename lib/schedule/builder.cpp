@@ -94,7 +94,8 @@ std::string Builder::problem(const Slice& slice, bool is_into, Kind kind) const 
   const bool of_caller = slice.buffer == Buffer::input || slice.buffer == Buffer::output;
   if (slice.buffer == Buffer::staging) {
     if (end(slice) > schedule_.staging) return "a slice past the staging memory";
-    if (slice.owner != kOwn && (kind != (is_into ? Kind::fold_staged : Kind::copy) || slice.owner < 0 || slice.owner >= size_))
+    const bool takes = kind == Kind::copy || (is_into && kind == Kind::fold_staged);
+    if (slice.owner != kOwn && (!takes || slice.owner < 0 || slice.owner >= size_))
       return "a peer's staging in a step that takes none";
     return "";
   }
@@ -121,8 +122,9 @@ void Builder::for_each_place(const Slice& slice, Visit&& visit) {
   // Nobody writes the input: its readers need no record.
   if (mine.owner == kOwn && mine.buffer != Buffer::input)
     visit(accesses_[static_cast<int>(mine.buffer)], mine.offset, end(mine));
-  // What peers have in their staging only meets say.
-  if (slice.owner == kOwn || slice.buffer == Buffer::staging) return;
+  if (slice.owner == kOwn) return;
+  // What peers do in their staging only meets say; what this rank has loaded there must be out before it stores.
+  if (slice.buffer == Buffer::staging) return visit(peers_staging_[slice.owner], slice.offset, end(slice));
   // A peer may be in place: what is written to its output may be its input.
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || (slice.owner != kEach && slice.owner != r)) continue;
@@ -159,6 +161,7 @@ void Builder::depend_on_everything() {
   for (std::uint32_t s = met_ == UINT32_MAX ? 0 : met_; s < index; ++s) edges_.emplace_back(s, index);
   for (AccessMap& map : accesses_) map = {};
   peers_.clear();
+  peers_staging_.clear();
   met_ = index;
 }
 

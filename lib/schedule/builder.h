@@ -76,6 +76,7 @@ class Builder {
   Schedule schedule_;
   AccessMap accesses_[kBuffers];   // by Buffer
   std::map<int, AccessMap> peers_;  // by owner: its output, and its input as it would lie there in place
+  std::map<int, AccessMap> peers_staging_;
   std::uint32_t met_ = UINT32_MAX;  // the last meet
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;  // (earlier, later), grouped by rising later
   std::vector<std::uint32_t> earlier_;                          // of the step being added

@@ -156,6 +156,8 @@ const std::vector<Rule>& rules() {
       // Two copies of lines that stay in the caches, in the place of two through a ring that is larger than they are.
       {broadcast,      memory,   256 * kKiB, kAny,    "staged",        64 * kKiB, none, 3 * kKiB + 513, 2, 2},
       {broadcast,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 64 * kKiB},
+      {broadcast,      memory,   kAny,     kAny,      "staged",        128 * kKiB, none, 256 * kKiB + 1, 2, 2},
+      {broadcast,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 128 * kKiB + 1, 3, INT_MAX, 0, true},
       {broadcast,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 256 * kKiB + 1},
       {broadcast,      memory,   kAny,     kAny,      "tree",          64 * kKiB},
       {broadcast,      network,  kAny,     kAny,      "tree",          kMiB, none, 0, 2, 2},
@@ -164,10 +166,10 @@ const std::vector<Rule>& rules() {
 
       {allgather,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       {allgather,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
+      {allgather,      memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 2 * kKiB + 1, 2, 2},
       {allgather,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allgather,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {allgather,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
-      {allgather,      memory,   256 * kKiB, kAny,    "staged",        512 * kKiB, none, 8 * kKiB + 1, 2, 2},
       {allgather,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 16 * kKiB, 3},
       {allgather,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {allgather,      network,  kAny,     16 * kKiB, "leaders",       64 * kKiB, none, 0, 3, 8, 0, true},
@@ -200,6 +202,7 @@ const std::vector<Rule>& rules() {
       {reduce,         memory,   32 * kKiB, kAny,     "chain",         64 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {reduce,         memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
       {reduce,         memory,   kMiB,     kAny,      "staged",        64 * kKiB, none, 3 * kKiB + 513, 2, 2},
+      {reduce,         memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 32 * kKiB + 1, 3, INT_MAX, 0, true},
       {reduce,         memory,   kAny,     kAny,      "staged",        64 * kKiB, none, 128 * kKiB + 1, 3},
       {reduce,         anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {reduce,         anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
@@ -227,6 +230,7 @@ const std::vector<Rule>& rules() {
 
       {alltoall,       anywhere, kAny,     kAny,      "alone",         256 * kKiB},
       {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, store, kKiB + 1},
+      {alltoall,       memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 4 * kKiB + 1, 2, 2},
       {alltoall,       anywhere, 8 * kKiB, 64 * kKiB, "exchange",      256 * kKiB},
       {alltoall,       anywhere, 0,        kAny,      "dissemination", 256 * kKiB},
       {alltoall,       memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 16 * kKiB + 1},

@@ -140,17 +140,17 @@ Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, 
 
 namespace {
 
-// Of two ranks one only gives: it stages the next round, or the next call's, while the root folds this one.
-Schedule give_to_root(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+// All others stage, the root folds: one meet a round, and the others stage the next one meanwhile. In all as many bytes as where
+// every rank folds its block, but the root's alone are more where ranks are more than two and have processors of their own.
+Schedule fold_at_root(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 1, chunk);
   steps.stages(slots.elements());
   each_round(call.count, slots, [&](std::size_t turn, Part part) {
-    const bool root = rank == call.root;
-    const std::size_t place = slots.at(turn);
-    if (!root) steps.copy(staging({place, part.count}), input(part));
+    const Part slot{slots.at(turn), part.count};
+    if (rank != call.root) steps.copy(staging(slot), input(part));
     steps.meet();
-    if (root) steps.fold_staged(output(part), input(part), place);
+    if (rank == call.root) steps.fold_staged(output(part), input(part), slot.offset);
   });
   return std::move(steps).build();
 }
@@ -158,7 +158,7 @@ Schedule give_to_root(const Call& call, const Topology& topology, int rank, std:
 }  // namespace
 
 Schedule staged_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
-  if (topology.size == 2) return give_to_root(call, topology, rank, chunk);
+  if (topology.size == 2 || topology.oversubscribed) return fold_at_root(call, topology, rank, chunk);
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 2, chunk);
   steps.stages(slots.elements());
@@ -190,11 +190,44 @@ Schedule staged_reduce_scatter(const Call& call, const Topology& topology, int r
   return std::move(steps).build();
 }
 
+namespace {
+
+// Between two ranks, each of which gives the other `given(part)` and takes `taken(part)`: by turns through either rank's memory,
+// so that each stores where it has loaded last. Those lines are in its caches already, and the other one's wait for nothing.
+// After an even number of rounds each rank has its own memory back.
+template <class Given, class Taken, class Keep>
+Schedule to_and_fro(const Call& call, const Topology& topology, int rank, std::size_t chunk, Given&& given, Taken&& taken, Keep&& keep) {
+  Builder steps("staged", call, topology, rank);
+  const int peer = 1 - rank;
+  const std::size_t pairs = (call.count + 2 * chunk - 1) / (2 * chunk);
+  const Slots slots(call, topology, 1, (call.count + 2 * pairs - 1) / (2 * pairs), 1);
+  steps.stages(slots.elements(), true);
+  const std::size_t rounds = (call.count + slots.round() - 1) / slots.round();
+  for (std::size_t turn = 0; turn < rounds + rounds % 2; ++turn) {
+    const std::size_t at = std::min(turn * slots.round(), call.count);
+    const Part part{at, std::min(slots.round(), call.count - at)};
+    const Part place{0, part.count};
+    const bool own = turn % 2 == 0;
+    steps.copy(own ? staging(place) : staging_of(peer, place), given(part));
+    steps.meet();
+    keep(steps, part);
+    steps.copy(taken(part), own ? staging_of(peer, place) : staging(place));
+  }
+  return std::move(steps).build();
+}
+
+}  // namespace
+
 Schedule staged_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  const auto of = [&](int owner, Part part) { return output(shifted(part, static_cast<std::size_t>(owner) * call.count)); };
+  if (topology.size == 2) {
+    return to_and_fro(
+        call, topology, rank, chunk, [&](Part part) { return input(part); }, [&](Part part) { return of(1 - rank, part); },
+        [&](Builder& steps, Part part) { steps.copy(of(rank, part), input(part)); });
+  }
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 1, chunk);
   steps.stages(slots.elements());
-  const auto of = [&](int owner, Part part) { return output(shifted(part, static_cast<std::size_t>(owner) * call.count)); };
   each_round(call.count, slots, [&](std::size_t turn, Part part) {
     const Part slot{slots.at(turn), part.count};
     steps.copy(staging(slot), input(part));
@@ -222,6 +255,13 @@ Schedule staged_broadcast(const Call& call, const Topology& topology, int rank, 
 }
 
 Schedule staged_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  if (topology.size == 2) {
+    const auto of = [&](int owner, Part part) { return shifted(part, static_cast<std::size_t>(owner) * call.count); };
+    return to_and_fro(
+        call, topology, rank, chunk, [&](Part part) { return input(of(1 - rank, part)); },
+        [&](Part part) { return output(of(1 - rank, part)); },
+        [&](Builder& steps, Part part) { steps.copy(output(of(rank, part)), input(of(rank, part))); });
+  }
   Builder steps("staged", call, topology, rank);
   const auto ranks = static_cast<std::size_t>(topology.size);
   const Slots slots(call, topology, ranks, chunk);

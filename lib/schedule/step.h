@@ -24,7 +24,7 @@ struct Slice {
   Buffer buffer = Buffer::output;
   std::size_t offset = 0;
   std::size_t count = 0;
-  int owner = kOwn;  // another only for input and output, in calls whose Reach allows it, and to load from staging
+  int owner = kOwn;  // another only for input and output, in calls whose Reach allows it, and for staging
   bool operator==(const Slice&) const = default;
 };
 

@@ -227,9 +227,8 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
     CHECK(chosen(floats(each, 897), unstaged(2)) == (each == Collective::reduce ? "exchange" : "tree"));
     CHECK(chosen(reaching(each, 897, Reach::store), meeting(2)) == "direct");
   }
-  CHECK(chosen(floats(Collective::reduce, 16384), crowd) == "tree");
-  CHECK(chosen(floats(Collective::reduce, 32768), crowd) == "chain");
-  CHECK(chosen(floats(Collective::reduce, 32769), crowd) == "staged");
+  CHECK(chosen(floats(Collective::reduce, 8192), crowd) == "chain");
+  CHECK(chosen(floats(Collective::reduce, 8193), crowd) == "staged");
   for (const Collective collective :
        {Collective::broadcast, Collective::allgather, Collective::reduce_scatter, Collective::alltoall}) {
     CHECK(chosen(reaching(collective, kLarge, Reach::read), meeting(4)) != "direct");  // by the rules; it would fit
