@@ -98,8 +98,9 @@ class Races {
   }
 
   void check(int owner, const Access& access) {
-    // Staging is nobody's to take back, and the next call begins with a meet.
-    if (access.when.before == SIZE_MAX && access.slice.buffer != Buffer::staging)
+    // Staging that takes turns is nobody's to take back. Where it comes back, its owner's next call stores there at once.
+    const bool stays = access.slice.buffer == Buffer::staging && !schedule(owner).staging_comes_back;
+    if (access.when.before == SIZE_MAX && !stays)
       problem_ = text(where(access.rank, access.step), " touches a buffer that rank ", owner,
                       " may have taken back: no meet follows");
     for (const Access& other : at(owner)) {

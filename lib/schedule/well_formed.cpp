@@ -55,7 +55,7 @@ class Inspection {
     if (slice.owner != kOwn && slice.buffer == Buffer::staging) {
       if (slice.owner < 0 || slice.owner >= calls_.size()) return "names a rank that is not there";
       const bool shows = step.kind == Kind::fold_staged && slice == twin_of(step);
-      if (!shows && (step.kind != Kind::copy || &slice == &step.into)) return "cannot touch peers' staging";
+      if (!shows && step.kind != Kind::copy) return "cannot touch peers' staging";
     } else if (slice.owner != kOwn) {
       const bool each = slice.owner == kEach;
       if (slice.owner < kEach || slice.owner >= calls_.size()) return "names a rank that is not there";

@@ -1,0 +1,104 @@
+// Schedules over staging memory in many rounds: lines are 64 bytes, so that vectors of a few elements are one.
+#include "schedule/builder.h"
+#include "schedule/simulate.h"
+#include "schedule_cases.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace anello::schedule;
+
+namespace {
+
+bool is_staged(const Algorithm& algorithm) { return algorithm.name == "staged"; }
+
+Topology with_staging(int size, std::size_t bytes, bool oversubscribed) {
+  Topology topology = meeting(size);
+  topology.staging_bytes = bytes;
+  topology.oversubscribed = oversubscribed;
+  return topology;
+}
+
+std::size_t meets_of(const Schedule& schedule) {
+  return std::size_t(std::count_if(schedule.steps.begin(), schedule.steps.end(), [](const Step& step) { return step.kind == Kind::meet; }));
+}
+
+// The same steps said again, but for one meet, on all ranks.
+std::vector<Schedule> without_meet(const std::vector<Schedule>& right, const Call& call, const Topology& topology, std::size_t omitted) {
+  std::vector<Schedule> faulty;
+  for (int rank = 0; rank < topology.size; ++rank) {
+    const Schedule& own = right[std::size_t(rank)];
+    Builder steps("test", call, topology, rank);
+    steps.stages(own.staging, own.staging_comes_back);
+    std::size_t met = 0;
+    for (const Step& step : own.steps) {
+      if (step.kind == Kind::copy) steps.copy(step.into, step.from);
+      if (step.kind == Kind::meet && met++ != omitted) steps.meet();
+    }
+    faulty.push_back(std::move(steps).build());
+  }
+  return faulty;
+}
+
+}  // namespace
+
+TEST_CASE("what goes through staging memory in many rounds gives the right result in every order of events") {
+  std::size_t simulated = 0;
+  for (const Algorithm& algorithm : catalog()) {
+    if (!is_staged(algorithm)) continue;
+    for (const int size : {2, 3, 4})
+      for (const bool oversubscribed : {false, true})
+        for (const std::size_t count : {200u, 641u, 1500u})
+          for (const bool in_place : {false, true})
+            for (const std::size_t staging_bytes : {std::size_t(128 * size), std::size_t(5000)}) {
+              Call call = a_call(algorithm.collective, count);
+              call.in_place = in_place && call.collective != Collective::broadcast;
+              call.root = has_root(call.collective) ? size / 2 : 0;
+              const Topology topology = with_staging(size, staging_bytes, oversubscribed);
+              REQUIRE(algorithm.fits(call, topology));
+              INFO(algorithm.name << " " << describe(call) << ", " << size << " ranks, " << staging_bytes << " bytes");
+              const std::vector<Schedule> schedules = make_all(algorithm, call, topology, 64);
+              REQUIRE(meets_of(schedules[0]) > 1);
+              for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+                REQUIRE(simulate(call, topology, schedules, {seed, 100, -1, 0}).problem == "");
+                ++simulated;
+              }
+            }
+  }
+  CHECK(simulated > 1000);
+}
+
+TEST_CASE("a meet that is left out between rounds over staging memory is found") {
+  for (const Collective collective : {Collective::allgather, Collective::alltoall}) {
+    Call call = a_call(collective, 640);
+    const Topology topology = with_staging(2, 5000, false);
+    const std::vector<Schedule> right = make_all(*find(collective, "staged"), call, topology, 64);
+    REQUIRE(simulate(call, topology, right).problem == "");
+    REQUIRE(meets_of(right[0]) == 10);
+    for (std::size_t omitted = 0; omitted < meets_of(right[0]); ++omitted) {
+      INFO(describe(call) << " without meet " << omitted);
+      REQUIRE(simulate(call, topology, without_meet(right, call, topology, omitted)).problem != "");
+    }
+  }
+}
+
+TEST_CASE("memory that is said to come back may have no peer in it after the last meet") {
+  for (const bool comes_back : {false, true}) {
+    Call call = a_call(Collective::broadcast, 64);
+    const Topology topology = with_staging(2, 5000, false);
+    std::vector<Schedule> schedules;
+    for (int rank = 0; rank < 2; ++rank) {
+      Builder steps("test", call, topology, rank);
+      steps.stages(64, comes_back);
+      if (rank == 0) steps.copy({Buffer::staging, 0, 64}, {Buffer::output, 0, 64});
+      steps.meet();
+      if (rank == 1) steps.copy({Buffer::output, 0, 64}, {Buffer::staging, 0, 64, 0});
+      schedules.push_back(std::move(steps).build());
+    }
+    const std::string problem = simulate(call, topology, schedules).problem;
+    CHECK((problem.find("may have taken back") != std::string::npos) == comes_back);
+  }
+}
