@@ -2,6 +2,7 @@
 #include "api/arguments.h"
 #include "api/call_group.h"
 #include "api/call_of.h"
+#include "api/short_call.h"
 #include "api/tables.h"
 #include "base/kind.h"
 #include "base/text.h"
@@ -40,7 +41,7 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
 
 using Entered = executor::Context::Entered;
 
-// The rest of in_short(), apart, so that its beginning has a small frame.
+// The rest of run_short(), apart, so that its beginning has a small frame.
 [[gnu::noinline]] anello_result_t wait_for(anello_comm_t comm, Communicator& communicator, executor::Operation* operation,
                                            anello_status_t* status) {
   const anello_kind_t kind = operation->kind;
@@ -53,28 +54,22 @@ template <class Plain>
   return dispatch(comm, call_of(call), nullptr, true, status);
 }
 
-// A blocking call by a short way of its communicator, enter(communicator, &operation), unless that does not take it or something
-// about this thread or process has to be looked at first.
+// A blocking call by a short way of its communicator, enter(communicator, &operation), unless that does not take it.
 template <class Plain, class Enter>
-[[gnu::always_inline]] inline anello_result_t in_short(anello_comm_t comm, const Plain& call, anello_status_t* status,
-                                                       Enter&& enter) noexcept {
-  if (!hooks_are_set.load(std::memory_order_relaxed) && CallGroup::current() == nullptr && !refuses_here()) {
-    try {
-      const Communicators::Use use(communicators(), number(comm));
-      executor::Operation* operation = nullptr;
-      const Entered entered = use ? enter(**use, &operation) : Entered::not_begun;
-      if (entered == Entered::complete) return ANELLO_OK;
-      if (entered == Entered::under_way) return wait_for(comm, **use, operation, status);
-    } catch (...) {
-      return failed(comm, caught());
-    }
-  }
-  return at_length(comm, call, status);
+[[gnu::always_inline]] inline anello_result_t run_short(anello_comm_t comm, const Plain& call, anello_status_t* status,
+                                                        Enter&& enter) noexcept {
+  const auto shortly = [&](Communicator& communicator) -> int {
+    executor::Operation* operation = nullptr;
+    const Entered entered = enter(communicator, &operation);
+    if (entered == Entered::complete) return ANELLO_OK;
+    return entered == Entered::under_way ? wait_for(comm, communicator, operation, status) : kNotTaken;
+  };
+  return in_short(comm, shortly, [&] { return at_length(comm, call, status); });
 }
 
 // Most calls of a loop are the last one again: nothing of those is checked or prepared anew.
 anello_result_t collective(anello_comm_t comm, const PlainCall& call) noexcept {
-  return in_short(comm, call, nullptr, [&](Communicator& communicator, executor::Operation** operation) {
+  return run_short(comm, call, nullptr, [&](Communicator& communicator, executor::Operation** operation) {
     return communicator.repeat(call, operation);
   });
 }
@@ -185,7 +180,7 @@ anello_result_t anello_barrier(anello_comm_t comm) {
 anello_result_t anello_send(const void* buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
                             anello_comm_t comm) {
   const PlainSend send{buffer, count, dtype, dest, tag};
-  return in_short(comm, send, nullptr, [&](Communicator& communicator, executor::Operation** operation) {
+  return run_short(comm, send, nullptr, [&](Communicator& communicator, executor::Operation** operation) {
     return is_sound(buffer, count, dtype, dest, tag, communicator.size()) ? communicator.pass(send, true, operation) : Entered::not_begun;
   });
 }
@@ -193,7 +188,7 @@ anello_result_t anello_send(const void* buffer, size_t count, anello_dtype_t dty
 anello_result_t anello_recv(void* buffer, size_t count, anello_dtype_t dtype, int source, int tag, anello_comm_t comm,
                             anello_status_t* status) {
   const PlainReceive receive{buffer, count, dtype, source, tag};
-  return in_short(comm, receive, status, [&](Communicator& communicator, executor::Operation**) {
+  return run_short(comm, receive, status, [&](Communicator& communicator, executor::Operation**) {
     if (!is_sound(buffer, count, dtype, source, tag, communicator.size())) return Entered::not_begun;
     return communicator.pass(receive, status) ? Entered::complete : Entered::not_begun;
   });

@@ -3,6 +3,7 @@
 #include "api/arguments.h"
 #include "api/call_group.h"
 #include "api/call_of.h"
+#include "api/short_call.h"
 
 using namespace anello;
 using namespace anello::api;
@@ -55,40 +56,44 @@ anello_result_t run_both_with_hooks(anello_comm_t comm, const std::shared_ptr<Co
   return sent != ANELLO_OK ? sent : received;
 }
 
-// A send that leaves at once has left before its receive is made. Else both are begun before either is waited for, and nothing
-// is handed to the background meanwhile: who waits here drives both.
-anello_result_t run_both(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const SendReceive& both,
-                         anello_status_t* status) {
-  using Entered = executor::Context::Entered;
-  const auto sound = [&](const anello_call_t& call, const void* buffer) {
-    return is_sound(buffer, call.count, call.dtype, call.peer, call.tag, communicator->size());
-  };
-  const anello_call_t& send = both.send;
-  const anello_call_t& receive = both.receive;
-  if (hooks_are_set.load(std::memory_order_relaxed)) return run_both_with_hooks(comm, communicator, both, status);
-  executor::Operation* sending = nullptr;
+// Waits for both, of which the send is under way already where `sending` says so.
+[[gnu::noinline]] anello_result_t begin_and_wait(anello_comm_t comm, Communicator& communicator, const SendReceive& both,
+                                                 executor::Operation* sending, anello_status_t* status) {
   executor::Operation* receiving = nullptr;
   try {
-    if (sound(send, send.sendbuf) && sound(receive, receive.recvbuf)) {
-      const PlainSend plain{send.sendbuf, send.count, send.dtype, send.peer, send.tag};
-      if (communicator->pass(plain, false, &sending) == Entered::complete) {
-        const PlainReceive alone{receive.recvbuf, receive.count, receive.dtype, receive.peer, receive.tag};
-        return communicator->pass(alone, status) ? ANELLO_OK : run_call(comm, communicator, receive, status);
-      }
-    }
-    receiving = communicator->begin(receive);
-    if (sending == nullptr) sending = communicator->begin(send);
+    // Nothing is handed to the background: who waits here drives both.
+    receiving = communicator.begin(both.receive);
+    if (sending == nullptr) sending = communicator.begin(both.send);
   } catch (...) {
     // A call is refused where the communicator has failed, and the other one with it: it ends at once.
     for (executor::Operation* begun : {sending, receiving}) {
-      if (begun != nullptr) communicator->wait_for(begun, nullptr, nullptr);
+      if (begun != nullptr) communicator.wait_for(begun, nullptr, nullptr);
     }
     throw;
   }
-  const Error sent = communicator->wait_for(sending, nullptr, nullptr);
-  const Error received = communicator->wait_for(receiving, status, nullptr);
+  const Error sent = communicator.wait_for(sending, nullptr, nullptr);
+  const Error received = communicator.wait_for(receiving, status, nullptr);
   if (sent) return failed(comm, sent, {ANELLO_SEND, -1, {}});
   return received ? failed(comm, received, {ANELLO_RECV, -1, {}}) : ANELLO_OK;
+}
+
+// A send that left at once has left before its receive is made.
+[[gnu::noinline]] anello_result_t receive_only(anello_comm_t comm, Communicator& communicator, const PlainReceive& receive,
+                                               anello_status_t* status) {
+  const Error received = communicator.run(call_of(receive), status);
+  return received ? failed(comm, received, {ANELLO_RECV, -1, {}}) : ANELLO_OK;
+}
+
+[[gnu::noinline]] anello_result_t at_length(anello_comm_t comm, const SendReceive& both, anello_status_t* status) {
+  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
+    require_valid(both, *communicator);
+    if (CallGroup* const group = CallGroup::current()) {
+      group->add(request_of({post_both(comm, communicator, both), communicator, comm}), status);
+      return ANELLO_OK;
+    }
+    if (hooks_are_set.load(std::memory_order_relaxed)) return run_both_with_hooks(comm, communicator, both, status);
+    return begin_and_wait(comm, *communicator, both, nullptr, status);
+  });
 }
 
 }  // namespace
@@ -99,14 +104,26 @@ extern "C" {
 anello_result_t anello_sendrecv(const void* sendbuf, size_t sendcount, int dest, int sendtag, void* recvbuf,
                                 size_t recvcount, int source, int recvtag, anello_dtype_t dtype, anello_comm_t comm,
                                 anello_status_t* status) {
-  const SendReceive both = both_of(sendbuf, sendcount, dest, sendtag, recvbuf, recvcount, source, recvtag, dtype);
-  return with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
-    require_valid(both, *communicator);
-    if (CallGroup* const group = CallGroup::current()) {
-      group->add(request_of({post_both(comm, communicator, both), communicator, comm}), status);
-      return ANELLO_OK;
+  const auto shortly = [&](Communicator& communicator) -> int {
+    const int size = communicator.size();
+    if (!is_sound(sendbuf, sendcount, dtype, dest, sendtag, size) || !is_sound(recvbuf, recvcount, dtype, source, recvtag, size) ||
+        overlap(sendbuf, sendcount * dtype_bytes(dtype), recvbuf, recvcount * dtype_bytes(dtype))) {
+      return kNotTaken;
     }
-    return run_both(comm, communicator, both, status);
+    const PlainSend send{sendbuf, sendcount, dtype, dest, sendtag};
+    const PlainReceive receive{recvbuf, recvcount, dtype, source, recvtag};
+    executor::Operation* sending = nullptr;
+    switch (communicator.pass(send, receive, status, &sending)) {
+      case Communicator::Passed::both: return ANELLO_OK;
+      case Communicator::Passed::send: return receive_only(comm, communicator, receive, status);
+      case Communicator::Passed::send_under_way:
+        return begin_and_wait(comm, communicator, {call_of(send), call_of(receive)}, sending, status);
+      case Communicator::Passed::neither: break;
+    }
+    return kNotTaken;
+  };
+  return in_short(comm, shortly, [&] {
+    return at_length(comm, both_of(sendbuf, sendcount, dest, sendtag, recvbuf, recvcount, source, recvtag, dtype), status);
   });
 }
 

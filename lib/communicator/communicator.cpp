@@ -450,17 +450,50 @@ executor::Context::Entered Communicator::repeat(const PlainCall& call, Operation
   return enter_last(operation) ? Entered::complete : Entered::under_way;
 }
 
+namespace {
+
+inline executor::SmallMessage message_of(const PlainSend& send) {
+  return {static_cast<const std::byte*>(send.buffer), send.count * dtype_bytes(send.dtype), send.tag, short_dtype(send.dtype)};
+}
+
+[[gnu::always_inline]] inline bool receive_shortly(executor::Context& context, executor::Group& group, const PlainReceive& receive, anello_status_t* status) {
+  executor::SmallReceive wanted{static_cast<std::byte*>(receive.buffer), receive.count * dtype_bytes(receive.dtype), receive.tag,
+                                short_dtype(receive.dtype)};
+  if (!context.receive_now(group, receive.source, wanted)) return false;
+  if (status != nullptr) *status = {receive.source, wanted.tag, wanted.bytes / dtype_bytes(receive.dtype)};
+  return true;
+}
+
+}  // namespace
+
 executor::Context::Entered Communicator::pass(const PlainSend& send, bool waits, Operation** operation) {
   using executor::Context;
   const auto held = context_->lock_shortly();
   if (!held) return Context::Entered::not_begun;
-  const executor::SmallMessage message{static_cast<const std::byte*>(send.buffer), send.count * dtype_bytes(send.dtype), send.tag,
-                                       short_dtype(send.dtype)};
-  const Context::Sent sent = context_->send_now(*group_, send.dest, message, waits);
+  const Context::Sent sent = context_->send_now(*group_, send.dest, message_of(send), waits);
   if (sent == Context::Sent::complete) return Context::Entered::complete;
   if (sent == Context::Sent::not_begun) return Context::Entered::not_begun;
   *operation = rest_of(send, sent);
   return Context::Entered::under_way;
+}
+
+bool Communicator::pass(const PlainReceive& receive, anello_status_t* status) {
+  const auto held = context_->lock_shortly();
+  return held && receive_shortly(*context_, *group_, receive, status);
+}
+
+Communicator::Passed Communicator::pass(const PlainSend& send, const PlainReceive& receive, anello_status_t* status,
+                                        Operation** sending) {
+  using executor::Context;
+  const auto held = context_->lock_shortly();
+  if (!held) return Passed::neither;
+  const Context::Sent sent = context_->send_now(*group_, send.dest, message_of(send), false);
+  if (sent == Context::Sent::not_begun) return Passed::neither;
+  if (sent != Context::Sent::complete) {
+    *sending = rest_of(send, sent);
+    return Passed::send_under_way;
+  }
+  return receive_shortly(*context_, *group_, receive, status) ? Passed::both : Passed::send;
 }
 
 // An operation for a message that has gone in part, or has been offered.
@@ -486,16 +519,6 @@ Operation* Communicator::rest_of(const PlainSend& send, executor::Context::Sent 
   }
   context_->go_on_sending(*operation, sent);
   return operation;
-}
-
-bool Communicator::pass(const PlainReceive& receive, anello_status_t* status) {
-  const auto held = context_->lock_shortly();
-  if (!held) return false;
-  executor::SmallReceive wanted{static_cast<std::byte*>(receive.buffer), receive.count * dtype_bytes(receive.dtype), receive.tag,
-                                short_dtype(receive.dtype)};
-  if (!context_->receive_now(*group_, receive.source, wanted)) return false;
-  if (status != nullptr) *status = {receive.source, wanted.tag, wanted.bytes / dtype_bytes(receive.dtype)};
-  return true;
 }
 
 Error Communicator::run(const anello_call_t& call, anello_status_t* status, int record_kind, std::int64_t* sequence) {

@@ -65,6 +65,9 @@ class Communicator {
   // and nothing has happened. waits: the caller has nothing to receive meanwhile.
   executor::Context::Entered pass(const PlainSend& send, bool waits, executor::Operation** operation);
   bool pass(const PlainReceive& receive, anello_status_t* status);
+  // Both of a sendrecv under one hold of the lock.
+  enum class Passed { neither, send_under_way, send, both };
+  Passed pass(const PlainSend& send, const PlainReceive& receive, anello_status_t* status, executor::Operation** sending);
   // Waits for one that is under way. sequence: that of a collective that failed.
   Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
   // What a checked probe finds; nothing: there is no message now (only where it does not wait). Throws Error.
