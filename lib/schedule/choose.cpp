@@ -183,7 +183,7 @@ const std::vector<Rule>& rules() {
       {reduce_scatter, anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {reduce_scatter, anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {reduce_scatter, memory,   kAny,     kAny,      "staged",        512 * kKiB},
-      {reduce_scatter, network,  512 * kKiB, kAny,    "halving",       128 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {reduce_scatter, network,  kMiB,     kAny,      "halving",       128 * kKiB, none, 0, 3, INT_MAX, 0, true},
       {reduce_scatter, anywhere, 64 * kKiB, kAny,     "pairwise",      64 * kKiB},
       {reduce_scatter, memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {reduce_scatter, network,  kAny,     kAny,      "ring",          512 * kKiB, none, 0, 2, 2},

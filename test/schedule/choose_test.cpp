@@ -135,7 +135,7 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   CHECK(chosen(floats(Collective::allgather, 1 << 15), crowded(8)) == "doubling");
   CHECK(chosen(floats(Collective::allgather, 2), crowded(5)) == "ring");  // not in pairs
   CHECK(chosen(floats(Collective::reduce_scatter, 1 << 15), crowded(4)) == "halving");
-  CHECK(chosen(floats(Collective::reduce_scatter, 1 << 15), crowded(8)) == "ring");
+  CHECK(chosen(floats(Collective::reduce_scatter, 1 << 16), crowded(8)) == "ring");
   CHECK(chosen(floats(Collective::reduce_scatter, 1 << 14), crowded(8)) == "halving");
   CHECK(chosen(floats(Collective::reduce_scatter, 2), crowded(5)) == "pairwise");
   // Bound, those of a processor have one of them speak for all.
