@@ -44,7 +44,7 @@ bool Context::take_from_region(Flow& flow, const OfferedPlace& place, std::byte*
 // Of one that is long enough for it, wherever it lies.
 Context::Sent Context::offer_now(Flow& flow, const SmallMessage& message, bool waits) {
   Route& way = *flow.route;
-  const OfferedPlace place = place_to_offer(flow, message.payload, message.bytes);
+  const OfferedPlace place = message.bytes <= kMostOffered ? place_in_region(message.payload, message.bytes) : OfferedPlace{};
   if (place.region == 0) return way.send_small(flow, message);
   const Sent sent = way.send_offer(flow, message, place);
   if (sent != Sent::offered || !waits || unfinished_ > 0) return sent;
