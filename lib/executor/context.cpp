@@ -113,7 +113,6 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
       if (world == rank_) continue;
       flow.route = &route(world);
       flow.least_offered = least_offered(*group, flow.peer);
-      if (flow.least_offered != SIZE_MAX) flow.least_offered_beside = std::min(flow.least_offered, kLeastOfferedBeside);
     }
     group->by_address = group->size() > 1;
     for (int peer = 0; peer < group->size(); ++peer) {

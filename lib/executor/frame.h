@@ -87,8 +87,8 @@ inline constexpr std::size_t kMostEagerBytes = 64 * 1024;
 // Messages that are offered where they can be. Smaller ones are copied twice sooner than the answer comes; larger ones keep two
 // processors busy by the ring, and would hold the receiver's lock for long.
 inline constexpr std::size_t kLeastOffered = 8 * 1024;
-// The same in a sendrecv among ranks that share processors, who wait in any case.
-inline constexpr std::size_t kLeastOfferedBeside = 48 * 1024;
+// The same among ranks that share processors, where the answer is a hand-over, which those that go at once do without.
+inline constexpr std::size_t kLeastOfferedShared = 48 * 1024;
 inline constexpr std::size_t kMostOffered = 8 * 1024 * 1024;
 static_assert(kMostOffered >> OfferedPlace::kBytesBits == 0 && kLeastOffered > kEagerBytes);
 // Announced messages that nobody has posted a receive for, per communicator.

@@ -36,7 +36,6 @@ struct Flow {
   std::size_t notes_sent = 0;
   EarlyFrames early;         // of operations that are not under way here yet
   std::size_t least_offered = SIZE_MAX;  // messages of send from so many bytes on are offered, if they can be
-  std::size_t least_offered_beside = SIZE_MAX;  // of a sendrecv
   std::int64_t left_ns = 0;  // when the peer was seen to have destroyed the communicator; 0: it has not
   bool turn = false;         // alternates granted messages and steps
   bool listed = false;       // in route's list of flows with something to send

@@ -13,8 +13,7 @@ namespace anello::executor {
 std::size_t Context::least_offered(const Group& group, int peer) const {
   const std::uint32_t bit = job_->members()[std::size_t(group.ranks[std::size_t(peer)])].transport;
   if (!group.board || (control::joining(control::Joins::host) & bit) == 0) return SIZE_MAX;
-  // Where ranks share processors the answer is a hand-over, which those that go at once do without.
-  return budget_.spins > 0 ? kLeastOffered : kMostEagerBytes + 1;
+  return budget_.spins > 0 ? kLeastOffered : kLeastOfferedShared;
 }
 
 OfferedPlace Context::place_in_region(const std::byte* payload, std::size_t bytes) {
@@ -44,7 +43,7 @@ bool Context::take_from_region(Flow& flow, const OfferedPlace& place, std::byte*
 // Of one that is long enough for it, wherever it lies.
 Context::Sent Context::offer_now(Flow& flow, const SmallMessage& message, bool waits) {
   Route& way = *flow.route;
-  const OfferedPlace place = message.bytes <= kMostOffered ? place_in_region(message.payload, message.bytes) : OfferedPlace{};
+  const OfferedPlace place = place_to_offer(flow, message.payload, message.bytes);
   if (place.region == 0) return way.send_small(flow, message);
   const Sent sent = way.send_offer(flow, message, place);
   if (sent != Sent::offered || !waits || unfinished_ > 0) return sent;

@@ -18,7 +18,7 @@ Context::Sent Context::send_now(Group& group, int dest, const SmallMessage& mess
   Flow& flow = group.flows[std::size_t(dest)];
   // Behind an earlier one that could not leave yet.
   if (!flow.announcing.empty()) return Sent::not_begun;
-  if (message.bytes >= (waits ? flow.least_offered : flow.least_offered_beside)) return offer_now(flow, message, waits);
+  if (message.bytes >= flow.least_offered) return offer_now(flow, message, waits);
   return flow.route->send_small(flow, message);
 }
 
