@@ -34,11 +34,11 @@ inline Operation operation_of(const std::string& name) {
 template <typename Library>
 class Collectives final {
  public:
-  Collectives(const Options& options, Library& library, Meeting& meeting, size_t processors)
+  Collectives(const Options& options, Library& library, Meeting& meeting)
       : operation_(operation_of(options.operation)),
         library_(library),
         meeting_(meeting),
-        series_(options, meeting, processors, library.version()),
+        series_(options, meeting, library.version()),
         rank_(meeting.rank()),
         size_(meeting.size()) {
     if (operation_ == Operation::kSendrecv && size_ % 2 != 0) throw std::runtime_error("sendrecv needs pairs of ranks");

@@ -40,9 +40,9 @@ namespace compare {
 template <typename Library>
 class Loop final {
  public:
-  Loop(const Options& options, Library& library, Meeting& meeting, size_t processors)
+  Loop(const Options& options, Library& library, Meeting& meeting)
       : options_(options), library_(library), meeting_(meeting),
-        series_(options, meeting, processors, library.version()) {
+        series_(options, meeting, library.version()) {
     const int n = meeting.size();
     int scale = 1;
     while (scale < n * n) scale *= 2;
@@ -145,14 +145,14 @@ class Loop final {
 };
 
 template <typename Library>
-void measure_all(const Options& options, Library& library, Meeting& meeting, size_t processors) {
+void measure_all(const Options& options, Library& library, Meeting& meeting) {
   constexpr bool kOperates =
       requires { library.operate(Operation::kBarrier, static_cast<const float*>(nullptr), nullptr, size_t{}); };
   if (options.operation == "allreduce") {
-    Loop<Library> loop(options, library, meeting, processors);
+    Loop<Library> loop(options, library, meeting);
     for (const size_t bytes : options.sizes) loop.measure(bytes);
   } else if constexpr (kOperates) {
-    Collectives<Library> loop(options, library, meeting, processors);
+    Collectives<Library> loop(options, library, meeting);
     for (const size_t bytes : options.sizes) loop.measure(bytes);
   } else {
     throw std::runtime_error("this loop does nothing but all-reduce");
@@ -162,15 +162,16 @@ void measure_all(const Options& options, Library& library, Meeting& meeting, siz
 template <typename Library>
 int run(int argc, char** argv) {
   try {
-    const Options options = parse(argc, argv);
+    Options options = parse(argc, argv);
     alarm(static_cast<unsigned>(options.limit) + 1);  // Ends a rank whose library never returns and whose parent died.
     const std::vector<int> processors = allowed_processors();
+    options.processors = std::max<size_t>(1, processors.size());
     if (options.pin && !processors.empty())
       pin_to(processors[static_cast<size_t>(launched_rank()) % processors.size()]);
     Library library(options);
     Meeting meeting(options.meeting, library.rank(), library.size(), options.limit);
     try {
-      measure_all(options, library, meeting, processors.size());
+      measure_all(options, library, meeting);
     } catch (...) {
       meeting.fail();
       throw;

@@ -21,6 +21,7 @@ struct Options {
   double limit = 120;    // --limit SECONDS: for the whole process
   double line_ns = 0;    // --line NS: waits, up to 2 s in all, until a cache line takes about this long
   bool pin = true;       // --pin 0|1: rank r to processor r modulo their number
+  size_t processors = 1;  // that the job may use, as they were before this rank was pinned to one
   bool untouched = true;  // --variants untouched,dirty
   bool dirty = true;
 };

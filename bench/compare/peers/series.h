@@ -17,11 +17,11 @@ namespace compare {
 
 class Series final {
  public:
-  Series(const Options& options, Meeting& meeting, size_t processors, std::string version)
+  Series(const Options& options, Meeting& meeting, std::string version)
       : options_(options),
         meeting_(meeting),
         version_(std::move(version)),
-        own_cores_(options.pin && static_cast<size_t>(meeting.size()) <= processors) {}
+        own_cores_(options.pin && static_cast<size_t>(meeting.size()) <= options.processors) {}
 
   // batch(calls) does, times and verifies that many calls and returns the seconds of one, on the slowest rank.
   // least: bytes that any way of doing a call moves between ranks, of all of them together.
