@@ -31,9 +31,23 @@ struct NoPack {
 // Of each operand of reduce_all at a time: few lines, since as many operands as there are ranks compete for room.
 constexpr std::size_t kTileBytes = 256;
 // Far enough ahead to be there in time, also where the next page begins, at which the processor's own prefetching stops.
-[[gnu::always_inline]] inline void prefetch_tile(const void* operand) {
-  for (std::size_t line = 0; line < kTileBytes; line += 64) __builtin_prefetch(static_cast<const char*>(operand) + 1024 + line);
+constexpr std::size_t kTilesAhead = 4;
+[[gnu::always_inline]] inline void prefetch_tile(const void* tile) {
+  for (std::size_t line = 0; line < kTileBytes; line += 64) __builtin_prefetch(static_cast<const char*>(tile) + line);
 }
+
+// Of a vector register; 0 where too few of them hold a tile.
+#if defined(__AVX512F__)
+constexpr std::size_t kRegisterBytes = 64;
+#elif defined(__AVX2__)
+constexpr std::size_t kRegisterBytes = 32;
+#else
+constexpr std::size_t kRegisterBytes = 0;
+#endif
+template <class T>
+struct Register {
+  typedef T Type [[gnu::vector_size(kRegisterBytes == 0 ? 16 : kRegisterBytes), gnu::aligned(1), gnu::may_alias]];
+};
 
 // wide(pack, i) for whole packs, from i on; up to which element that was.
 template <class Pack, class Wide>
@@ -90,36 +104,19 @@ struct Kernels {
     reduce_to(static_cast<Elements<T>>(into), static_cast<Elements<T>>(twin), left, right, count);
   }
 
-  // Tile by tile, so that all operands stream at once; a tile's partial results stay where the first loads put them.
+  // Tile by tile, so that all operands stream at once.
   static void reduce_all(void* const* into, int destinations, const void* const* from, int sources, std::size_t count) {
     constexpr std::size_t kTile = kTileBytes / sizeof(T);
     const Environment environment;
-    const auto source = [&](int s) { return static_cast<ConstElements<T>>(from[s]); };
-    const auto element = [](const Anywhere<T>& left, const Anywhere<T>& right) {
-      return narrowed<T>(combine<op>(widened<A>(left.get()), widened<A>(right.get())));
-    };
-    alignas(64) Anywhere<T> tile[kTile];
-    for (std::size_t done = 0; done < count; done += kTile) {
-      const std::size_t n = count - done < kTile ? count - done : kTile;
-      if (n < kTile) {
-        for (std::size_t k = 0; k < n; ++k) tile[k].set(element(source(0)[done + k], source(1)[done + k]));
-        for (int s = 2; s < sources; ++s)
-          for (std::size_t k = 0; k < n; ++k) tile[k].set(element(tile[k], source(s)[done + k]));
-        for (int d = 0; d < destinations; ++d) __builtin_memcpy(static_cast<Elements<T>>(into[d]) + done, tile, n * sizeof(T));
-        return;
-      }
-      // Constant bounds: the compiler keeps to the widest registers.
-      for (int s = 0; s < sources; ++s) prefetch_tile(source(s) + done);
-      const auto first = source(0) + done, second = source(1) + done;
-#pragma GCC ivdep
-      for (std::size_t k = 0; k < kTile; ++k) tile[k].set(element(first[k], second[k]));
-      for (int s = 2; s < sources; ++s) {
-        const auto next = source(s) + done;
-#pragma GCC ivdep
-        for (std::size_t k = 0; k < kTile; ++k) tile[k].set(element(tile[k], next[k]));
-      }
-      for (int d = 0; d < destinations; ++d) __builtin_memcpy(static_cast<Elements<T>>(into[d]) + done, tile, kTileBytes);
+    const Abreast all{into, destinations, from, sources};
+    std::size_t done = 0;
+    // What lies beyond the end is another's, who may be about to store there.
+    for (; count - done >= kTile * (kTilesAhead + 1); done += kTile) {
+      for (int s = 0; s < sources; ++s) prefetch_tile(static_cast<ConstElements<T>>(from[s]) + done + kTilesAhead * kTile);
+      all.fold_tile(done);
     }
+    for (; count - done >= kTile; done += kTile) all.fold_tile(done);
+    if (done < count) all.fold(done, count - done);
   }
 
   static void widen(void* accumulator, const void* from, std::size_t count) {
@@ -198,6 +195,75 @@ struct Kernels {
  private:
   // In the place of a second destination where there is none.
   struct Nowhere {};
+
+  // A partial result of which only the last must have the one NaN: until then any does, as it stays one.
+  static constexpr bool kLoose =
+      !kAccumulates && std::is_floating_point_v<T> && (op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD);
+  template <class V>
+  [[gnu::always_inline]] static V partial(V left, V right) {
+    if constexpr (kLoose) {
+      return combine_loosely<op>(left, right);
+    } else {
+      return combine<op>(left, right);
+    }
+  }
+  template <class V>
+  [[gnu::always_inline]] static V whole(V result) {
+    if constexpr (kLoose) {
+      return canonical(result);
+    } else {
+      return result;
+    }
+  }
+
+  // What reduce_all works on.
+  struct Abreast {
+    void* const* into;
+    int destinations;
+    const void* const* from;
+    int sources;
+
+    [[gnu::always_inline]] void fold_tile(std::size_t done) const {
+      if constexpr (kRegisterBytes != 0 && kLoose) {
+        fold_in_registers(done * sizeof(T));
+      } else {
+        fold(done, kTileBytes / sizeof(T));  // a constant: the compiler keeps to the widest registers
+      }
+    }
+    [[gnu::always_inline]] void fold(std::size_t done, std::size_t n) const {
+      alignas(64) Anywhere<T> tile[kTileBytes / sizeof(T)];
+      const auto source = [&](int s) { return static_cast<ConstElements<T>>(from[s]) + done; };
+      const auto first = source(0), second = source(1);
+#pragma GCC ivdep
+      for (std::size_t k = 0; k < n; ++k) tile[k].set(partial(first[k].get(), second[k].get()));
+      for (int s = 2; s < sources; ++s) {
+        const auto next = source(s);
+#pragma GCC ivdep
+        for (std::size_t k = 0; k < n; ++k) tile[k].set(partial(tile[k].get(), next[k].get()));
+      }
+      for (std::size_t k = 0; kLoose && k < n; ++k) tile[k].set(whole(tile[k].get()));
+      for (int d = 0; d < destinations; ++d) __builtin_memcpy(static_cast<Elements<T>>(into[d]) + done, tile, n * sizeof(T));
+    }
+    // The compiler alone would take partial results through memory.
+    [[gnu::always_inline]] void fold_in_registers(std::size_t at) const {
+      using V = typename Register<T>::Type;
+      constexpr std::size_t kRegisters = kTileBytes / sizeof(V);
+      const auto source = [&](int s) { return reinterpret_cast<const V*>(static_cast<const char*>(from[s]) + at); };
+      V sum[kRegisters];
+      const V* const first = source(0);
+      const V* const second = source(1);
+      for (std::size_t r = 0; r < kRegisters; ++r) sum[r] = partial(first[r], second[r]);
+      for (int s = 2; s < sources; ++s) {
+        const V* const next = source(s);
+        for (std::size_t r = 0; r < kRegisters; ++r) sum[r] = partial(sum[r], next[r]);
+      }
+      for (std::size_t r = 0; r < kRegisters; ++r) sum[r] = whole(sum[r]);
+      for (int d = 0; d < destinations; ++d) {
+        V* const result = reinterpret_cast<V*>(static_cast<char*>(into[d]) + at);
+        for (std::size_t r = 0; r < kRegisters; ++r) result[r] = sum[r];
+      }
+    }
+  };
 
   template <class Twin>
   [[gnu::always_inline]] static void reduce_to(Elements<T> i, Twin twin, const void* left, const void* right, std::size_t count) {

@@ -14,8 +14,8 @@ namespace anello::executor {
 
 struct PlacedStep {
   // So many operands, and as many results, are worked on side by side. Ranks' buffers lie alike in their pages, so that their
-  // lines want the same place in a cache, which has room for eight: more of them are better taken by twos.
-  static constexpr int kAbreast = 4;
+  // lines want the same place in a cache, which has room for eight.
+  static constexpr int kAbreast = 8;
 
   schedule::Kind kind = schedule::Kind::meet;  // or copy, or fold
   std::array<const void*, kAbreast> from{};

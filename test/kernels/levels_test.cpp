@@ -138,7 +138,7 @@ TEST_CASE("reduce_all folds its sources in order and stores to all destinations,
     REQUIRE((level.reduce_all != nullptr || level.accumulates || plain.element_bytes >= 8));
     if (level.reduce_all == nullptr) return;
     const std::size_t bytes = count * plain.element_bytes;
-    for (const int sources : {2, 3, 4, 7}) {
+    for (const int sources : {2, 3, 4, 8}) {
       std::vector<Room> rooms;
       std::vector<const void*> from;
       Room expected(bytes, 0), other(bytes, misalignment / 2);
