@@ -266,6 +266,8 @@ bool move_region(const void* address) {
     if (copy == nullptr) return false;
     std::memcpy(copy, base, region.bytes);
     ::munmap(copy, region.bytes);
+    // Whoever has looked it up before asks again, and waits until it is moved.
+    all.version.fetch_add(1, std::memory_order_release);
     if (attach(fresh.get(), region.bytes, region.wish, base) == nullptr) return false;
     // The old pages stay with those who have them mapped: other calls may still be reading what lay there.
     region.memory = std::move(fresh);
