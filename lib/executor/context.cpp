@@ -292,8 +292,8 @@ void Context::queue(Operation& operation) {
 
 // What was begun, as far as it goes without waiting.
 void Context::push_routes(const Operation& operation) {
-  const auto push = [](const Flow& flow) {
-    if (flow.route != nullptr && flow.route->has_work()) flow.route->push();
+  const auto push = [this](const Flow& flow) {
+    if (flow.route != nullptr && flow.route->has_work()) push_or_owe(*flow.route);
   };
   std::deque<Flow>& flows = operation.group->flows;
   if (!operation.done.load(std::memory_order_relaxed)) {
@@ -372,7 +372,7 @@ void Context::progress_once() {
     check_deadlines();
     tick(nullptr);
   }
-  if (unfinished_ > 0) watch_in_background();
+  if (is_busy()) watch_in_background();
 }
 
 void Context::activate(Group& group) {

@@ -123,6 +123,8 @@ class Context {
   // First error of the group: ends all its operations. tell: the other ranks do not know yet.
   void fail(Group& group, const Error& error, bool tell);
   void lane_broke(Route& route);
+  // What it was owing has left, or nobody wants it any more.
+  void settle(Route& route);
   Group* find_group(std::uint64_t id);
   bool retired(std::uint64_t id) const { return retired_.count(id) != 0; }
 
@@ -224,6 +226,11 @@ class Context {
   bool undisturbed(const Group& group, int peer) const;
   bool took_now(Flow& flow, const SmallReceive& taken);
 
+  // ---- What is left to be said (progress.cpp) ----
+  bool is_busy();
+  void owe(Route& way);
+  void push_or_owe(Route& way);
+
   template <class Done>
   void wait_until(Lock& lock, Done&& done, Operation* watched);
   template <class Done>
@@ -321,7 +328,7 @@ class Context {
 
   OperationFifo free_operations_;
   std::vector<std::unique_ptr<Operation>> operations_;
-  std::size_t unfinished_ = 0;                  // operations posted and not done
+  std::size_t unfinished_ = 0;                  // operations posted and not done, and lanes that are owing
   std::vector<EarlyFrame*> free_frames_;
   std::size_t free_frame_bytes_ = 0;
 };

@@ -187,6 +187,7 @@ void Context::suspect(Group& group, std::uint32_t sequence) {
 void Context::lane_broke(Route& way) {
   open_routes_.erase(std::remove(open_routes_.begin(), open_routes_.end(), &way), open_routes_.end());
   suspects_.push_back(&way);
+  settle(way);
   // Else its end of file would keep everybody awake who waits on descriptors.
   if (const int descriptor = way.endpoint()->descriptor(); descriptor >= 0) {
     --sockets_;

@@ -71,7 +71,7 @@ bool Context::take_offer_now(Flow& flow, SmallReceive& wanted) {
   way.pass_offered();
   wanted = taken;
   grant(flow, offer.sequence, 0, Granted::over);
-  way.push();
+  push_or_owe(way);
   return true;
 }
 

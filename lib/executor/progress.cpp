@@ -162,10 +162,13 @@ bool Context::test(Operation& operation) {
     const kernels::DefaultFloats floats;
     progress();
     if (any_gone_ || !suspects_.empty()) tick(nullptr);
-    if (unfinished_ == 0) {
+    const bool was_busy = unfinished_ > 0;
+    if (!is_busy()) {
       stay_awake();
     } else if (watched_ && says_it_sleeps_) {
       watch_in_background();
+    } else if (!was_busy) {
+      look_soon();
     }
   }
   return operation.done.load(std::memory_order_relaxed);
@@ -193,7 +196,7 @@ void Context::wait_until(Lock& held, Done&& done, Operation* watched) {
     driving_ = false;
     if (waiters_ > 0) changed_.notify_all();
   }
-  if (unfinished_ > 0 && !driving_ && waiters_ == 0) look_soon();
+  if (!driving_ && waiters_ == 0 && is_busy()) look_soon();
 }
 
 template <class Done>
@@ -326,12 +329,40 @@ void Context::doze(Lock& held, Operation* watched, bool first) {
   tick(watched);
 }
 
+// ---- What is left to be said ----
+
+// An answer, credit, or the rest of a frame may have found its lane full, and the operation that it is of is done. Its peer
+// may wait for it while this rank is about something else, so the lane counts as an operation under way until it has left.
+void Context::owe(Route& way) {
+  if (way.owing || way.drained()) return;
+  way.owing = true;
+  ++unfinished_;
+}
+
+void Context::settle(Route& way) {
+  if (std::exchange(way.owing, false)) --unfinished_;
+}
+
+// Whether somebody must look when something comes, though nobody waits.
+bool Context::is_busy() {
+  for (std::size_t i = 0; unfinished_ == 0 && i < open_routes_.size(); ++i) owe(*open_routes_[i]);
+  return unfinished_ > 0;
+}
+
+// At the end of a call, of a lane that has work.
+void Context::push_or_owe(Route& way) {
+  way.push();
+  if (unfinished_ > 0 || !way.has_work()) return;
+  const kernels::DefaultFloats floats;
+  look_soon();
+}
+
 // ---- In the background ----
 
 // Operations are under way and nobody drives: the service thread shall look when something comes.
 void Context::watch_in_background() {
   if (closing_) return;
-  while (unfinished_ > 0) {
+  while (is_busy()) {
     // Peers know already. But who posts or tests moves things on, and may have filled a lane.
     if (watched_ && says_it_sleeps_) {
       arm_routes();
@@ -357,7 +388,7 @@ void Context::look_soon() {
   if (watched_ && says_it_sleeps_) return watch_in_background();
   while (progress()) {
   }
-  if (unfinished_ == 0) return;
+  if (!is_busy()) return;
   constexpr long kMomentNs = 50'000;
   if (!set_timer(kMomentNs)) return watch_in_background();
   looks_soon_ = true;
@@ -382,7 +413,7 @@ bool Context::set_timer(long after_ns) {
 
 void Context::leave_to_background() {
   const Lock held = lock();
-  if (unfinished_ == 0 || driving_) return;
+  if (driving_ || !is_busy()) return;
   const kernels::DefaultFloats floats;
   look_soon();
 }
@@ -396,7 +427,7 @@ void Context::run_in_background() {
   silence(job_->wake_descriptor());
   while (progress()) {
   }
-  if (unfinished_ > 0) {
+  if (is_busy()) {
     watch_in_background();
   } else if (sockets_ == 0) {
     watch();  // asked from here it costs nothing, and saves the next who posts the waking

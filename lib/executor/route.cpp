@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "executor/context.h"
 #include "executor/run.h"
+#include "kernels/default_floats.h"
 
 #include <algorithm>
 
@@ -82,6 +83,7 @@ bool Route::push() {
     if (state_ != State::open) return true;
   }
   if (endpoint_->failure() != nullptr && incoming() == nullptr) break_off();
+  if (owing && !has_work() && endpoint_->flush()) context_.settle(*this);
   return moved;
 }
 
@@ -161,7 +163,10 @@ void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
 // Whether nothing is to be sent before what the caller has.
 [[gnu::always_inline]] inline bool Route::is_free_for(const Flow& flow) {
   if (state_ != State::open) return false;
-  if (has_work()) push();
+  if (has_work()) {
+    const kernels::DefaultFloats floats;  // a step that has left may be what a user's function waits for
+    push();
+  }
   // What that has sent may have ended an operation badly, and with it the group: nobody would end a rest of this message.
   return !flow.group->error && !has_work();
 }

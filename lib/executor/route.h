@@ -31,6 +31,7 @@ class Route {
   enum class Sent { not_begun, in_part, offered, complete };
 
   std::uint32_t interest = 0;  // what the context's epoll waits for on the endpoint's descriptor
+  bool owing = false;          // Context::owe has counted it
   bool heard = false;          // epoll has reported it, or the last look left something that epoll does not know of: worth a look
 
   void request() { state_ = State::requested; }

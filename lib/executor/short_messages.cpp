@@ -75,7 +75,7 @@ bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
 // The credit of a message that its receive has taken.
 bool Context::took_now(Flow& flow, const SmallReceive& taken) {
   consumed_small(flow, taken.bytes);
-  if (flow.route->has_work()) flow.route->push();
+  if (flow.route->has_work()) push_or_owe(*flow.route);
   return true;
 }
 
