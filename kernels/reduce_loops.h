@@ -36,7 +36,7 @@ constexpr std::size_t kTilesAhead = 4;
   for (std::size_t line = 0; line < kTileBytes; line += 64) __builtin_prefetch(static_cast<const char*>(tile) + line);
 }
 
-// Of a vector register; 0 where too few of them hold a tile.
+// Of a vector register; 0: there are too few of them to hold a tile.
 #if defined(__AVX512F__)
 constexpr std::size_t kRegisterBytes = 64;
 #elif defined(__AVX2__)
