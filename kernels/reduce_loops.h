@@ -186,8 +186,7 @@ struct Kernels {
   }
 
   static constexpr Reducer reducer() {
-    Reducer made{sizeof(T), sizeof(A), kAccumulates, kDivides, reduce, reduce_twice, nullptr, widen, accumulate, finish, finish_in_type};
-    if constexpr (!kAccumulates) made.reduce_all = reduce_all;
+    Reducer made{sizeof(T), sizeof(A), kAccumulates, kDivides, reduce, reduce_twice, reduce_all, widen, accumulate, finish, finish_in_type};
     if constexpr (op == ANELLO_SUM && !std::is_same_v<T, Bool>) made.scale = scale;
     return made;
   }
@@ -197,8 +196,7 @@ struct Kernels {
   struct Nowhere {};
 
   // A partial result of which only the last must have the one NaN: until then any does, as it stays one.
-  static constexpr bool kLoose =
-      !kAccumulates && std::is_floating_point_v<T> && (op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD);
+  static constexpr bool kLoose = std::is_floating_point_v<A> && (op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD);
   template <class V>
   [[gnu::always_inline]] static V partial(V left, V right) {
     if constexpr (kLoose) {
@@ -207,12 +205,13 @@ struct Kernels {
       return combine<op>(left, right);
     }
   }
+  // Rounding to a narrower type sees to NaNs, as dividing does.
   template <class V>
-  [[gnu::always_inline]] static V whole(V result) {
-    if constexpr (kLoose) {
+  [[gnu::always_inline]] static V whole(V result, int ranks) {
+    if constexpr (kLoose && !kDivides && !kAccumulates) {
       return canonical(result);
     } else {
-      return result;
+      return quotient(result, ranks);
     }
   }
 
@@ -224,40 +223,68 @@ struct Kernels {
     int sources;
 
     [[gnu::always_inline]] void fold_tile(std::size_t done) const {
-      if constexpr (kRegisterBytes != 0 && kLoose) {
+      constexpr std::size_t kTile = kTileBytes / sizeof(T);  // a constant: the compiler keeps to the widest registers
+      if constexpr (Pack::kLanes != 0) {
+        fold_packs(done, kTile);
+      } else if constexpr (kRegisterBytes != 0 && kLoose && !kAccumulates) {
         fold_in_registers(done * sizeof(T));
       } else {
-        fold(done, kTileBytes / sizeof(T));  // a constant: the compiler keeps to the widest registers
+        fold(done, kTile);
       }
     }
     [[gnu::always_inline]] void fold(std::size_t done, std::size_t n) const {
-      alignas(64) Anywhere<T> tile[kTileBytes / sizeof(T)];
-      const auto source = [&](int s) { return static_cast<ConstElements<T>>(from[s]) + done; };
-      const auto first = source(0), second = source(1);
+      alignas(64) Anywhere<A> tile[kTileBytes / sizeof(T)];
+      const auto first = source(0, done), second = source(1, done);
 #pragma GCC ivdep
-      for (std::size_t k = 0; k < n; ++k) tile[k].set(partial(first[k].get(), second[k].get()));
+      for (std::size_t k = 0; k < n; ++k) tile[k].set(partial(widened<A>(first[k].get()), widened<A>(second[k].get())));
       for (int s = 2; s < sources; ++s) {
-        const auto next = source(s);
+        const auto next = source(s, done);
 #pragma GCC ivdep
-        for (std::size_t k = 0; k < n; ++k) tile[k].set(partial(tile[k].get(), next[k].get()));
+        for (std::size_t k = 0; k < n; ++k) tile[k].set(partial(tile[k].get(), widened<A>(next[k].get())));
       }
-      for (std::size_t k = 0; kLoose && k < n; ++k) tile[k].set(whole(tile[k].get()));
-      for (int d = 0; d < destinations; ++d) __builtin_memcpy(static_cast<Elements<T>>(into[d]) + done, tile, n * sizeof(T));
+      if constexpr (kAccumulates) {
+        const auto result = destination(0, done);
+#pragma GCC ivdep
+        for (std::size_t k = 0; k < n; ++k) result[k].set(narrowed<T>(whole(tile[k].get(), sources)));
+        copy_first(done, n);
+      } else {
+        for (std::size_t k = 0; (kLoose || kDivides) && k < n; ++k) tile[k].set(whole(tile[k].get(), sources));
+        for (int d = 0; d < destinations; ++d) __builtin_memcpy(destination(d, done), tile, n * sizeof(T));
+      }
+    }
+    [[gnu::always_inline]] ConstElements<T> source(int s, std::size_t done) const {
+      return static_cast<ConstElements<T>>(from[s]) + done;
+    }
+    [[gnu::always_inline]] Elements<T> destination(int d, std::size_t done) const {
+      return static_cast<Elements<T>>(into[d]) + done;
+    }
+    // All sources have been read.
+    [[gnu::always_inline]] void copy_first(std::size_t done, std::size_t n) const {
+      for (int d = 1; d < destinations; ++d) __builtin_memcpy(destination(d, done), destination(0, done), n * sizeof(T));
+    }
+    // Wider partial results stay in registers.
+    [[gnu::always_inline]] void fold_packs(std::size_t done, std::size_t n) const {
+      walk_packs<Pack>(0, n, [&](auto pack, std::size_t k) {
+        auto sum = combine_loosely<op>(pack.load(source(0, done) + k), pack.load(source(1, done) + k));
+        for (int s = 2; s < sources; ++s) sum = combine_loosely<op>(sum, pack.load(source(s, done) + k));
+        pack.store(destination(0, done) + k, whole(sum, sources));
+      });
+      copy_first(done, n);
     }
     // The compiler alone would take partial results through memory.
     [[gnu::always_inline]] void fold_in_registers(std::size_t at) const {
       using V = typename Register<T>::Type;
       constexpr std::size_t kRegisters = kTileBytes / sizeof(V);
-      const auto source = [&](int s) { return reinterpret_cast<const V*>(static_cast<const char*>(from[s]) + at); };
+      const auto vectors = [&](int s) { return reinterpret_cast<const V*>(static_cast<const char*>(from[s]) + at); };
       V sum[kRegisters];
-      const V* const first = source(0);
-      const V* const second = source(1);
+      const V* const first = vectors(0);
+      const V* const second = vectors(1);
       for (std::size_t r = 0; r < kRegisters; ++r) sum[r] = partial(first[r], second[r]);
       for (int s = 2; s < sources; ++s) {
-        const V* const next = source(s);
+        const V* const next = vectors(s);
         for (std::size_t r = 0; r < kRegisters; ++r) sum[r] = partial(sum[r], next[r]);
       }
-      for (std::size_t r = 0; r < kRegisters; ++r) sum[r] = whole(sum[r]);
+      for (std::size_t r = 0; r < kRegisters; ++r) sum[r] = whole(sum[r], sources);
       for (int d = 0; d < destinations; ++d) {
         V* const result = reinterpret_cast<V*>(static_cast<char*>(into[d]) + at);
         for (std::size_t r = 0; r < kRegisters; ++r) result[r] = sum[r];

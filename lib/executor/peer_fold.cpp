@@ -65,7 +65,7 @@ class PieceFold {
     if (!everywhere) add(operation_.at(into));
   }
   bool is_abreast() const {
-    return size_ <= kAbreast && stores_ <= kAbreast && loads_all() && reducer()->reduce_all != nullptr && !reducer()->finishes;
+    return size_ <= kAbreast && stores_ <= kAbreast && loads_all() && reducer()->reduce_all != nullptr;
   }
 
   bool is_read(int rank) const {

@@ -13,8 +13,9 @@ using schedule::Kind;
 using schedule::Step;
 
 void PlacedStep::fold(const kernels::Reducer& reducer) const {
-  if (loads == 2 && stores == 1) return reducer.reduce(into[0], from[0], from[1], count);
-  if (loads == 2 && stores == 2) return reducer.reduce_twice(into[0], into[1], from[0], from[1], count);
+  const bool pair = loads == 2 && !reducer.finishes;
+  if (pair && stores == 1) return reducer.reduce(into[0], from[0], from[1], count);
+  if (pair && stores == 2) return reducer.reduce_twice(into[0], into[1], from[0], from[1], count);
   reducer.reduce_all(into.data(), stores, from.data(), loads, count);
 }
 

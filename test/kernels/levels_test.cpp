@@ -135,9 +135,10 @@ TEST_CASE("reduce_all folds its sources in order and stores to all destinations,
   for_each_case([](const Reducer& plain, const Reducer& level, anello_dtype_t dtype, std::size_t count,
                    std::size_t misalignment, std::mt19937_64& random) {
     REQUIRE((level.reduce_all == nullptr) == (plain.reduce_all == nullptr));
-    REQUIRE((level.reduce_all != nullptr || level.accumulates || plain.element_bytes >= 8));
+    REQUIRE((level.reduce_all != nullptr || plain.element_bytes >= 8));
     if (level.reduce_all == nullptr) return;
     const std::size_t bytes = count * plain.element_bytes;
+    std::vector<unsigned char> sum(count * plain.accumulator_bytes);
     for (const int sources : {2, 3, 4, 8}) {
       std::vector<Room> rooms;
       std::vector<const void*> from;
@@ -147,9 +148,9 @@ TEST_CASE("reduce_all folds its sources in order and stores to all destinations,
         rooms.emplace_back(bytes, (misalignment + std::size_t(s)) % 64);
         rooms.back().fill(operands(dtype, count, random));
         from.push_back(rooms.back().data());
-        if (s == 1) plain.reduce(expected.data(), from[0], from[1], count);
-        if (s > 1) plain.reduce(expected.data(), expected.data(), from.back(), count);
+        (s == 0 ? plain.widen : plain.accumulate)(sum.data(), from.back(), count);
       }
+      plain.finish(expected.data(), sum.data(), count, sources);
       void* const into[] = {rooms.back().data(), other.data(), rooms.front().data()};
       level.reduce_all(into, 3, from.data(), sources, count);
       for (Room* room : {&rooms.back(), &other, &rooms.front()}) {
