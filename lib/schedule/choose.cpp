@@ -1,6 +1,7 @@
 #include "schedule/choose.h"
 
 #include "base/text.h"
+#include "schedule/hosts.h"
 #include "schedule/shape.h"
 #include "schedule/tuning.h"
 
@@ -65,9 +66,14 @@ std::size_t payload_bytes(const Call& call, const Topology& topology) {
   return largest_input(call, topology.size) * call.element_bytes;
 }
 
+bool fits_crowd(Crowd crowd, const Topology& topology) {
+  if (crowd == Crowd::bound) return takes_turns_bound(topology);
+  return crowd == Crowd::any || topology.oversubscribed;
+}
+
 bool holds(const Rule& rule, const Call& call, const Topology& topology) {
   const std::size_t bytes = payload_bytes(call, topology);
-  return rule.collective == call.collective && (!rule.crowded || topology.oversubscribed) &&
+  return rule.collective == call.collective && fits_crowd(rule.crowd, topology) &&
          (rule.where == Where::anywhere || (rule.where == Where::network) == topology.network) &&
          topology.size >= rule.from_ranks && topology.size <= rule.up_to_ranks && call.reach >= rule.reach &&
          bytes >= rule.from_bytes && bytes <= rule.up_to_bytes &&
@@ -108,31 +114,33 @@ const std::vector<Rule>& rules() {
   using enum Collective;
   using enum Where;
   using enum Reach;
+  using enum Crowd;
   static const std::vector<Rule> table = {
       // collective    where     bytes     of all     algorithm        chunk       reach, from bytes, from ranks
       // No rule reads other processes: where this was measured that took twice as long as staging, at all sizes.
       // Over peers' memory the executor cuts, every 256 KiB; larger chunks are what ranks in place set aside at a time.
       {allreduce,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {allreduce,      memory,   8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {allreduce,      memory,   8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {allreduce,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 1344 + 1, 2, 2},
       {allreduce,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 2 * kKiB + 1},
-      {allreduce,      memory,   16 * kKiB, 128 * kKiB, "exchange",    64 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {allreduce,      memory,   16 * kKiB, 128 * kKiB, "exchange",    64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {allreduce,      anywhere, 2 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allreduce,      anywhere, 7 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB, none, 0, 3},
       {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
-      {allreduce,      memory,   kAny,     kAny,      "staged",        128 * kKiB, none, 0, 3, 5, 0, true},
+      {allreduce,      memory,   kAny,     kAny,      "staged",        128 * kKiB, none, 0, 3, 5, 0, crowded},
       {allreduce,      memory,   8 * kMiB, kAny,      "staged",        kMiB},
       {allreduce,      memory,   kAny,     kAny,      "staged",        256 * kKiB},
       {allreduce,      anywhere, 5 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB},
       {allreduce,      network,  16 * kKiB, kAny,     "leaders",       64 * kKiB},
-      {allreduce,      network,  16 * kKiB, kAny,     "tree",          64 * kKiB, none, 0, 5, INT_MAX, 0, true},
+      {allreduce,      network,  16 * kKiB, kAny,     "tree",          64 * kKiB, none, 0, 5, INT_MAX, 0, crowded},
       {allreduce,      anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
       {allreduce,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
-      {allreduce,      network,  128 * kKiB, kAny,    "leaders",       64 * kKiB, none, 0, 3, 4, 0, true},
-      {allreduce,      network,  128 * kKiB, kAny,    "doubling",      64 * kKiB, none, 0, 3, 4, 0, true},
-      {allreduce,      network,  128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 5, INT_MAX, 0, true},
-      {allreduce,      network,  512 * kKiB, kAny,    "pairwise",      128 * kKiB, none, 0, 3, 4, 0, true},
-      {allreduce,      network,  256 * kKiB, kAny,    "pairwise",      128 * kKiB, none, 0, 5, INT_MAX, 0, true},
+      {allreduce,      network,  kMiB,     kAny,      "leaders",       256 * kKiB, none, 0, 3, 4, 0, crowded},
+      {allreduce,      network,  4 * kMiB, kAny,      "leaders",       256 * kKiB, none, 0, 5, INT_MAX, 0, crowded},
+      {allreduce,      network,  128 * kKiB, kAny,    "doubling",      64 * kKiB, none, 0, 3, 4, 0, crowded},
+      {allreduce,      network,  128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 5, INT_MAX, 0, crowded},
+      {allreduce,      network,  512 * kKiB, kAny,    "pairwise",      128 * kKiB, none, 0, 3, 4, 0, crowded},
+      {allreduce,      network,  256 * kKiB, kAny,    "pairwise",      128 * kKiB, none, 0, 5, INT_MAX, 0, crowded},
       // A ring's bytes in fewer hops. Larger chunks are bursts between pauses, by which bbr takes a link for a slow one.
       {allreduce,      network,  512 * kKiB, kAny,    "halving",       32 * kKiB, none, 0, 3},
       {allreduce,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
@@ -147,8 +155,8 @@ const std::vector<Rule>& rules() {
       {broadcast,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       // To announce buffers is to meet: who sends or receives by messages need not wait for the others.
       // But up to what a line of the board holds, who needs nobody's goes far ahead of the others.
-      {broadcast,      memory,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, true},
-      {broadcast,      memory,   128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {broadcast,      memory,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
+      {broadcast,      memory,   128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {broadcast,      memory,   2 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {broadcast,      memory,   3 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB, none, 0, 2, 2},
       {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 3 * kKiB + 513, 2, 2},
@@ -157,11 +165,11 @@ const std::vector<Rule>& rules() {
       {broadcast,      memory,   256 * kKiB, kAny,    "staged",        64 * kKiB, none, 3 * kKiB + 513, 2, 2},
       {broadcast,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 64 * kKiB},
       {broadcast,      memory,   kAny,     kAny,      "staged",        128 * kKiB, none, 256 * kKiB + 1, 2, 2},
-      {broadcast,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 128 * kKiB + 1, 3, INT_MAX, 0, true},
+      {broadcast,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 128 * kKiB + 1, 3, INT_MAX, 0, crowded},
       {broadcast,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 256 * kKiB + 1},
       {broadcast,      memory,   kAny,     kAny,      "tree",          64 * kKiB},
       {broadcast,      network,  kAny,     kAny,      "tree",          kMiB, none, 0, 2, 2},
-      {broadcast,      network,  kAny,     kAny,      "tree",          256 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {broadcast,      network,  kAny,     kAny,      "tree",          256 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {broadcast,      network,  kAny,     kAny,      "tree",          128 * kKiB},
 
       {allgather,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
@@ -172,9 +180,9 @@ const std::vector<Rule>& rules() {
       {allgather,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
       {allgather,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 16 * kKiB, 3},
       {allgather,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
-      {allgather,      network,  kAny,     16 * kKiB, "leaders",       64 * kKiB, none, 0, 3, 8, 0, true},
+      {allgather,      network,  kAny,     16 * kKiB, "leaders",       64 * kKiB, none, 0, 3, 8, 0, crowded},
       {allgather,      network,  16 * kKiB, kAny,     "doubling",      64 * kKiB, none, 0, 3},
-      {allgather,      network,  kAny,     kMiB,      "doubling",      128 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {allgather,      network,  kAny,     kMiB,      "doubling",      128 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {allgather,      network,  kAny,     kAny,      "ring",          512 * kKiB, none, 0, 2, 2},
       {allgather,      network,  kAny,     kAny,      "ring",          128 * kKiB},
 
@@ -183,7 +191,7 @@ const std::vector<Rule>& rules() {
       {reduce_scatter, anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {reduce_scatter, anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {reduce_scatter, memory,   kAny,     kAny,      "staged",        512 * kKiB},
-      {reduce_scatter, network,  kMiB,     kAny,      "halving",       128 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {reduce_scatter, network,  kMiB,     kAny,      "halving",       128 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {reduce_scatter, anywhere, 64 * kKiB, kAny,     "pairwise",      64 * kKiB},
       {reduce_scatter, memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {reduce_scatter, network,  kAny,     kAny,      "ring",          512 * kKiB, none, 0, 2, 2},
@@ -197,17 +205,18 @@ const std::vector<Rule>& rules() {
       {barrier,        anywhere, kAny,     kAny,      "dissemination", 64 * kKiB},
 
       {reduce,         anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {reduce,         memory,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, true},
-      {reduce,         memory,   4 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, true},
-      {reduce,         memory,   32 * kKiB, kAny,     "chain",         64 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {reduce,         memory,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
+      {reduce,         memory,   4 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
+      {reduce,         memory,   32 * kKiB, kAny,     "chain",         64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {reduce,         memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
       {reduce,         memory,   kMiB,     kAny,      "staged",        64 * kKiB, none, 3 * kKiB + 513, 2, 2},
-      {reduce,         memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 32 * kKiB + 1, 3, INT_MAX, 0, true},
+      {reduce,         memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 32 * kKiB + 1, 3, INT_MAX, 0, crowded},
       {reduce,         memory,   kAny,     kAny,      "staged",        64 * kKiB, none, 128 * kKiB + 1, 3},
       {reduce,         anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {reduce,         anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {reduce,         anywhere, 64 * kKiB, kAny,     "tree",          64 * kKiB},
       {reduce,         memory,   kAny,     kAny,      "chain",         64 * kKiB},
+      {reduce,         network,  2 * kMiB, kAny,      "tree",          256 * kKiB, none, 0, 3, INT_MAX, 0, bound},
       {reduce,         network,  kAny,     kAny,      "chain",         kMiB, none, 0, 2, 2},
       {reduce,         network,  kAny,     kAny,      "pairwise",      kMiB, none, 0, 2, 2},
       {reduce,         network,  kAny,     kAny,      "chain",         128 * kKiB},
@@ -215,14 +224,14 @@ const std::vector<Rule>& rules() {
       {reduce,         network,  kAny,     kAny,      "pairwise",      128 * kKiB},
 
       {gather,         anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {gather,         memory,   8 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {gather,         memory,   8 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {gather,         anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {gather,         anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {gather,         anywhere, 8 * kKiB, kAny,      "tree",          64 * kKiB},
       {gather,         anywhere, kAny,     kAny,      "direct",        64 * kKiB},
 
       {scatter,        anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      {scatter,        memory,   8 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, true},
+      {scatter,        memory,   8 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {scatter,        anywhere, 2 * kKiB, kAny,      "exchange",      64 * kKiB},
       {scatter,        anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {scatter,        anywhere, 64 * kKiB, kAny,     "tree",          64 * kKiB},

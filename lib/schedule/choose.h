@@ -16,6 +16,10 @@ enum class Where : unsigned char {
   network,  // some pair of them over a network
 };
 
+// Where there are more ranks than processors, what counts is how often ranks change places. bound: there, and each may run on some
+// of the processors only, so that it is known who shares one.
+enum class Crowd { any, crowded, bound };
+
 // One line of the table. The first whose conditions hold and whose algorithm fits the call is taken.
 struct Rule {
   Collective collective;
@@ -29,7 +33,7 @@ struct Rule {
   int from_ranks = 1;
   int up_to_ranks = INT_MAX;
   int line = 0;  // of a measured table (tuning.h)
-  bool crowded = false;  // only where there are more ranks than processors: what counts is then how often ranks change places
+  Crowd crowd = Crowd::any;
 };
 
 const std::vector<Rule>& rules();

@@ -143,7 +143,11 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   bound.processors_of = {0, 1, 0, 1};
   CHECK(chosen(floats(Collective::allreduce, 2), bound) == "leaders");
   CHECK(chosen(floats(Collective::allreduce, 1 << 15), bound) == "leaders");
-  CHECK(chosen(floats(Collective::allreduce, 1 << 16), bound) == "pairwise");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 18), bound) == "leaders");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 19), bound) == "ring");
+  CHECK(chosen(floats(Collective::reduce, 1 << 19), bound) == "tree");
+  CHECK(chosen(floats(Collective::reduce, 1 << 19), crowded(4)) == "chain");
+  CHECK(chosen(floats(Collective::reduce, 1 << 20), bound) == "chain");
   CHECK(chosen(floats(Collective::allgather, 1024), bound) == "leaders");
   CHECK(chosen(floats(Collective::allgather, 1025), bound) == "doubling");
   bound.oversubscribed = false;
