@@ -18,6 +18,7 @@ class Setting:
     loop: tuple = ()  # of the loop
     smallest: int = 0  # sizes outside these bounds, in bytes, are left to other settings: known not to be best
     largest: int = 1 << 62
+    least_ranks: int = 2
     most_ranks: int = 64  # more ranks than this are left out: known to crawl
     quick: bool = True  # part of --quick
 
@@ -26,7 +27,7 @@ class Setting:
         return f"{self.library}/{self.name}/{self.transport}"
 
     def takes(self, size, ranks):
-        return self.smallest <= size <= self.largest and ranks <= self.most_ranks
+        return self.smallest <= size <= self.largest and self.least_ranks <= ranks <= self.most_ranks
 
 
 KIB = 1024
@@ -131,7 +132,8 @@ SETTINGS = [
     ceiling("duplex", "duplex/system:64", "tcp", smallest=256 * KIB, quick=False),
     ceiling("duplex", "duplex/system:64:4096", "tcp", smallest=256 * KIB),
     ceiling("duplex", "duplex/system:256", "tcp", smallest=256 * KIB),
-    ceiling("duplex (reno)", "duplex/reno:256", "tcp", smallest=256 * KIB),
+    ceiling("duplex (reno)", "duplex/reno:256", "tcp", smallest=256 * KIB, most_ranks=8),
+    ceiling("duplex (reno)", "within/reno:256", "tcp", smallest=256 * KIB, least_ranks=4, most_ranks=8),
     ceiling("duplex (reno)", "duplex/reno:1024", "tcp", smallest=256 * KIB, quick=False),
 ]
 

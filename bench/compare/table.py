@@ -154,7 +154,7 @@ def verdicts(results, processors):
                 verdict.peer_ratio = ratio(found[own], found[verdict.peer])
             if verdict.ceiling:
                 verdict.ceiling_ratio = ratio(found[own], found[verdict.ceiling])
-                extra = goal.extra_us / goal.ceiling
+                extra = goal.extra_us / (goal.ceiling or 1)
                 verdict.within = ratio(found[own], found[verdict.ceiling], extra)[0]
             made.append(verdict)
     return made

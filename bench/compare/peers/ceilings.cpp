@@ -1,5 +1,5 @@
 // What this machine allows, in the timing loop: --setting direct, oneline, oneshot, staged-KIB, attach, line, copy, and with
-// --transport tcp: one-way/CONTROL, duplex/CONTROL[:CHUNK_KIB].
+// --transport tcp: one-way/CONTROL, duplex/CONTROL[:CHUNK_KIB], within/CONTROL[:CHUNK_KIB].
 #include "loop.h"
 #include "shared_ceilings.h"
 #include "tcp_ceilings.h"
@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   if (setting == "copy") return run<Copy>(argc, argv);
   if (setting.starts_with("one-way/")) return run<OneWay>(argc, argv);
   if (setting.starts_with("duplex/")) return run<Duplex>(argc, argv);
+  if (setting.starts_with("within/")) return run<Within>(argc, argv);
   std::fprintf(stderr, "ceilings: unknown --setting %s\n", setting.c_str());
   return 1;
 }

@@ -1,4 +1,4 @@
-// Ceilings of TCP over loopback, between two ranks that spin on sockets that do not block. --setting
+// Ceilings of TCP over loopback, between ranks two and two that spin, or yield, on sockets that do not block. --setting
 // WAY/CONTROL[:CHUNK_KIB[:BUFFER_KIB]], the congestion control, "system" for the system's; without a size, buffers grow by
 // themselves. See README.md, "Ceilings".
 #pragma once
@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -20,8 +21,9 @@ namespace compare {
 
 class TcpCeiling : public Ceiling {
  public:
-  explicit TcpCeiling(const Options& options) : Ceiling(options) {
-    only_two();
+  // Each rank's peer is the one so many above or below it.
+  TcpCeiling(const Options& options, int apart) : Ceiling(options), first_(rank_ / apart % 2 == 0 ? rank_ : rank_ - apart) {
+    if (size_ % (2 * apart) != 0) throw std::runtime_error("this ceiling is of pairs of ranks");
     const size_t slash = options.setting.find('/');
     const size_t colon = options.setting.find(':');
     control_ = options.setting.substr(slash + 1, std::min(colon, options.setting.size()) - slash - 1);
@@ -41,6 +43,11 @@ class TcpCeiling : public Ceiling {
   }
   size_t receive_some(char* data, size_t bytes) {
     return progress(::recv(fd_, data, std::min(bytes, chunk_), MSG_DONTWAIT), "recv");
+  }
+
+  // Where ranks share processors, the peer may be waiting for this one.
+  void wait() const {
+    if (size_ > 2) sched_yield();
   }
 
   size_t chunk_ = size_t{1} << 20;
@@ -64,8 +71,8 @@ class TcpCeiling : public Ceiling {
     fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     require(fd_ >= 0, "socket");
     configure(fd_);
-    const std::string path = options.directory + "/port";
-    if (rank_ == 0) {
+    const std::string path = options.directory + "/port-" + std::to_string(first_);
+    if (rank_ == first_) {
       require(bind(fd_, reinterpret_cast<sockaddr*>(&address), length) == 0 && listen(fd_, 1) == 0 &&
                   getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length) == 0,
               "listen");
@@ -79,7 +86,7 @@ class TcpCeiling : public Ceiling {
     } else {
       int port = 0;
       for (const double end = now_seconds() + options.limit; port == 0; usleep(1000)) {
-        if (now_seconds() > end) throw std::runtime_error("rank 0 gives no port");
+        if (now_seconds() > end) throw std::runtime_error("the other rank gives no port");
         std::ifstream(path) >> port;
       }
       address.sin_port = htons(static_cast<uint16_t>(port));
@@ -99,6 +106,7 @@ class TcpCeiling : public Ceiling {
             "TCP_CONGESTION");
   }
 
+  const int first_;  // of the pair's ranks
   std::string control_;
   int buffer_ = 0;
   int fd_ = -1;
@@ -107,7 +115,7 @@ class TcpCeiling : public Ceiling {
 // Ranks take turns in sending the buffer: a call is one way.
 class OneWay final : public TcpCeiling {
  public:
-  explicit OneWay(const Options& options) : TcpCeiling(options) {}
+  explicit OneWay(const Options& options) : TcpCeiling(options, 1) { only_two(); }
   void allreduce() {
     ++call_;
     char* const data = reinterpret_cast<char*>(data_);
@@ -122,22 +130,32 @@ class OneWay final : public TcpCeiling {
   unsigned call_ = 0;
 };
 
-// Both send the buffer at once. What arrives goes to a block that stays in cache: less than any library can do.
-class Duplex final : public TcpCeiling {
+// Both ranks of each pair send at once, and all together as much as an all-reduce must: 2 (P - 1) S bytes. What arrives goes to a
+// block that stays in cache: less than any library can do.
+class Duplex : public TcpCeiling {
  public:
-  explicit Duplex(const Options& options) : TcpCeiling(options), block_(chunk_) {}
+  explicit Duplex(const Options& options, int apart = 1) : TcpCeiling(options, apart), block_(chunk_) {}
   void allreduce() {
     const char* const data = reinterpret_cast<const char*>(data_);
     const size_t bytes = count_ * sizeof(float);
-    for (size_t sent = 0, received = 0; sent < bytes || received < bytes;) {
-      if (sent < bytes) sent += send_some(data + sent, bytes - sent);
-      if (received < bytes) received += receive_some(block_.data(), bytes - received);
+    const size_t all = 2 * bytes / static_cast<size_t>(size_) * static_cast<size_t>(size_ - 1);
+    for (size_t sent = 0, received = 0; sent < all || received < all;) {
+      const size_t before = sent + received;
+      if (sent < all) sent += send_some(data + sent % bytes, std::min(all - sent, bytes - sent % bytes));
+      if (received < all) received += receive_some(block_.data(), all - received);
+      if (sent + received == before) wait();
     }
   }
   void check() const {}
 
  private:
   std::vector<char> block_;
+};
+
+// The same between ranks that share a processor, where they do.
+class Within final : public Duplex {
+ public:
+  explicit Within(const Options& options) : Duplex(options, number_of("WORLD_SIZE") % (2 * options.processors) == 0 ? options.processors : 1) {}
 };
 
 }  // namespace compare
