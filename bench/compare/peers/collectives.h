@@ -93,6 +93,7 @@ class Collectives final {
     const double begin = now_seconds();
     for (int i = 0; i < calls; ++i) call();
     const double seconds = now_seconds() - begin;
+    meeting_.barrier();  // as in loop.h
     verify();
     return meeting_.gather(seconds).largest / calls;
   }

@@ -36,8 +36,8 @@ inline void relax() {
 class Meeting final {
  public:
   // Requires: path names a file of at least sizeof(Page) zero bytes, the same on every rank.
-  Meeting(const std::string& path, int rank, int size, double limit_seconds)
-      : rank_(rank), size_(size), end_(now_seconds() + limit_seconds) {
+  Meeting(const std::string& path, int rank, int size, size_t processors, double limit_seconds)
+      : rank_(rank), size_(size), looks_(static_cast<size_t>(size) > processors ? 1 : 1000), end_(now_seconds() + limit_seconds) {
     if (size < 1 || size > kMaxRanks || rank < 0 || rank >= size) throw std::runtime_error("too many ranks to meet");
     const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) throw std::runtime_error("cannot open the meeting file " + path);
@@ -149,7 +149,7 @@ class Meeting final {
   template <typename Condition>
   void wait(Condition condition) const {
     for (uint32_t spins = 1; !condition(); ++spins) {
-      if (spins < 1000) {
+      if (spins < looks_) {
         relax();
         continue;
       }
@@ -160,6 +160,7 @@ class Meeting final {
 
   const int rank_;
   const int size_;
+  const uint32_t looks_;  // before each yield; where ranks share processors, a rank of this one is waited for
   const double end_;
   uint32_t probe_ = 0;
   Page* page_ = nullptr;
