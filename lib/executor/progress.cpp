@@ -35,8 +35,9 @@ bool Context::progress() {
     Route& way = *open_routes_[i];
     const bool silent = ask_all && !way.heard && way.endpoint()->descriptor() >= 0 && way.endpoint()->remaining() == 0;
     moved |= !silent && way.pull();
-    moved |= way.push();
   }
+  // After all have been heard: what one brings may be due at any of them.
+  for (std::size_t i = 0; i < open_routes_.size(); ++i) moved |= open_routes_[i]->push();
   for (std::size_t i = 0; i < on_boards_.size();) {
     Group* group = on_boards_[i];
     const std::uint64_t before = group->movement;
