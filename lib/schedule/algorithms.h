@@ -80,6 +80,7 @@ Schedule doubling_exscan(const Call& call, const Topology& topology, int rank, s
 // the same with ranks that share processors, also for allgather: fewest messages.
 Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule leaders_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule leaders_barrier(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // tree.cpp: binomial tree. The broadcast's buffer is the output on every rank, the root's too.
 Schedule tree_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);

@@ -40,8 +40,10 @@ bool partials_travel_between_hosts(const Call& call, const Topology& topology) {
   return partials_travel(call, topology) && is_nested(topology);
 }
 
+bool between_leaders(const Call&, const Topology& topology) { return is_nested(topology) || takes_turns_bound(topology); }
+
 bool partials_travel_between_leaders(const Call& call, const Topology& topology) {
-  return partials_travel(call, topology) && (is_nested(topology) || takes_turns_bound(topology));
+  return partials_travel(call, topology) && between_leaders(call, topology);
 }
 
 bool moves_between_hosts(const Call& call, const Topology& topology) {
@@ -135,6 +137,8 @@ const std::vector<Algorithm>& catalog() {
       {"alone", reduce_scatter, one_rank, alone, "one rank: a copy"},
 
       {"exchange", barrier, on_board, exchange, "every rank marks the board and waits for all marks"},
+      {"leaders", barrier, between_leaders, leaders_barrier,
+       "tokens to one rank of each host, or of those that share processors, among these, and back"},
       {"dissemination", barrier, several_ranks, dissemination, "tokens to ranks 1, 2, 4, .. away"},
       {"alone", barrier, one_rank, alone, "one rank: nothing"},
 

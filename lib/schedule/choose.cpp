@@ -202,6 +202,7 @@ const std::vector<Rule>& rules() {
 
       {barrier,        anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       {barrier,        anywhere, kAny,     kAny,      "exchange",      64 * kKiB},
+      {barrier,        network,  kAny,     kAny,      "leaders",       64 * kKiB, none, 0, 3, INT_MAX, 0, bound},
       {barrier,        anywhere, kAny,     kAny,      "dissemination", 64 * kKiB},
 
       {reduce,         anywhere, kAny,     kAny,      "alone",         64 * kKiB},

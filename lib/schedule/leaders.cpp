@@ -2,12 +2,19 @@
 #include "schedule/doubling.h"
 #include "schedule/hosts.h"
 
-namespace anello::schedule {
+#include <bit>
 
-// The lowest rank of each host, its leader, folds the host's vectors in the order of rank. Leaders alone use the network.
-// On one host the same of ranks that share processors: each of their leaders has processors of its own.
+namespace anello::schedule {
+namespace {
+
+// Ranks of a host, or on one host those that share processors. The lowest of each is their leader.
+Hosts led(const Topology& topology) { return is_nested(topology) ? Hosts(topology) : Hosts(topology.processors_of); }
+
+}  // namespace
+
+// A leader folds its ranks' vectors in the order of rank. Leaders alone use the network, or have processors of their own.
 Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
-  const Hosts hosts = is_nested(topology) ? Hosts(topology) : Hosts(topology.processors_of);
+  const Hosts hosts = led(topology);
   const std::vector<int>& locals = hosts.ranks(hosts.of(rank));
   const Split split(call.count, 1, chunk);
   Builder steps("leaders", call, topology, rank);
@@ -65,6 +72,34 @@ Schedule leaders_allgather(const Call& call, const Topology& topology, int rank,
       steps.copy(output({static_cast<std::size_t>(ranks[i]) * call.count, call.count}), collected(of_group, i, 1));
   }
   for (std::size_t i = 1; i < locals.size(); ++i) steps.send(locals[i], output(all));
+  return std::move(steps).build();
+}
+
+// Tokens go to the leader, on among leaders by rounds of dissemination (dissemination.cpp), and back. Nobody looks at tokens, the
+// slices of scratch carry the order alone:
+//
+//   0               what a leader's ranks bring, one after another
+//   1, 2, ..        round k brings k + 1 tokens, to 1 + k and on; what is sent on is all before 1 + k
+//
+// so that whatever leaves a leader waits for all of its ranks, and for all rounds before.
+Schedule leaders_barrier(const Call& call, const Topology& topology, int rank, std::size_t) {
+  const Hosts hosts = led(topology);
+  const int host = hosts.of(rank);
+  const std::vector<int>& locals = hosts.ranks(host);
+  Builder steps("leaders", call, topology, rank);
+  const auto tokens = [](std::size_t from, std::size_t count) { return Slice{Buffer::scratch, from, count}; };
+  const auto rounds = static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(hosts.count() - 1)));
+  if (rank != locals[0]) {
+    steps.send(locals[0], tokens(0, 1));
+    steps.recv(locals[0], tokens(1, rounds + 1));
+    return std::move(steps).build();
+  }
+  for (std::size_t i = 1; i < locals.size(); ++i) steps.recv(locals[i], tokens(0, 1));
+  for (std::size_t k = 0; k < rounds; ++k) {
+    steps.send(hosts.ranks(wrap(host + (1 << k), hosts.count()))[0], tokens(0, k + 1));
+    steps.recv(hosts.ranks(wrap(host - (1 << k), hosts.count()))[0], tokens(k + 1, k + 1));
+  }
+  for (std::size_t i = 1; i < locals.size(); ++i) steps.send(locals[i], tokens(0, rounds + 1));
   return std::move(steps).build();
 }
 

@@ -146,6 +146,8 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   CHECK(chosen(floats(Collective::allreduce, 1 << 18), bound) == "leaders");
   CHECK(chosen(floats(Collective::allreduce, 1 << 19), bound) == "ring");
   CHECK(chosen(floats(Collective::reduce, 1 << 19), bound) == "tree");
+  CHECK(chosen(floats(Collective::barrier, 0), bound) == "leaders");
+  CHECK(chosen(floats(Collective::barrier, 0), crowded(4)) == "dissemination");
   CHECK(chosen(floats(Collective::reduce, 1 << 19), crowded(4)) == "chain");
   CHECK(chosen(floats(Collective::reduce, 1 << 20), bound) == "chain");
   CHECK(chosen(floats(Collective::allgather, 1024), bound) == "leaders");

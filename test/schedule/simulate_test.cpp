@@ -171,6 +171,24 @@ TEST_CASE("leaders of ranks that share processors") {
   CHECK_FALSE(find(Collective::allgather, "leaders")->fits(a_call(Collective::allgather, 1), meeting(4)));
 }
 
+TEST_CASE("no rank leaves a barrier by leaders before all have come") {
+  const Algorithm& leaders = *find(Collective::barrier, "leaders");
+  const Call call = a_call(Collective::barrier, 0);
+  const auto holds_back = [&](const Topology& topology) {
+    for (const unsigned eager : {0u, 100u, 256u})
+      CHECK(simulate(call, topology, make_all(leaders, call, topology, 1), {eager + 5, eager, -1, 0}).problem == "");
+  };
+  for (const int size : {3, 4, 5, 8, 13, 33})
+    for (const int processors : {2, 3, 4, 7})
+      if (processors < size) holds_back(bound_in_turn(size, processors));
+  for (const int hosts : {2, 3, 5}) {
+    Topology topology = meeting(4 * hosts - 1);
+    for (int rank = 0; rank < topology.size; ++rank) topology.host_of.push_back(rank / 4);
+    holds_back(topology);
+  }
+  CHECK_FALSE(leaders.fits(call, meeting(4)));
+}
+
 TEST_CASE("a tree keeps what ranks on the same processors need among them") {
   for (const int size : {2, 3, 4, 5, 8, 13})
     for (const int processors : {1, 2, 3, 4})
