@@ -122,6 +122,25 @@ torch_environment() {
   fi
 }
 
+# A kernel and a shell of Debian's in FOLDER/vm, for the nightly tests that need a machine of their own; they say what they
+# lack where it cannot be had.
+virtual_machine() {
+  local place=$repository/$1/vm name
+  if [ -x "$place/busybox" ] && [ -f "$place/vmlinuz" ] && is_installed qemu-system-x86; then return; fi
+  [ "$(uname -m)" = x86_64 ] || return 0
+  heading "Fetching qemu, and Debian's kernel for virtual machines into $1/vm (30 MB; once)"
+  apt_get update -qq
+  name=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/.*Depends: //p' | head -n 1)
+  if apt_get install -y -qq --no-install-recommends qemu-system-x86 && mkdir -p "$place" &&
+    (cd "$place" && apt-get download -qq "$name" busybox-static && for each in ./*.deb; do dpkg-deb -x "$each" .; done) &&
+    mv "$place"/boot/vmlinuz-* "$place/vmlinuz" && mv "$place/bin/busybox" "$place/busybox"; then
+    row "qemu, $name" "the tests in a virtual machine" "installed"
+  else
+    row qemu "the tests in a virtual machine" "left out: apt-get could not install it"
+  fi
+  rm -rf "$place"/*.deb "$place"/{bin,boot,lib,usr}
+}
+
 # configure FOLDER OPTIONS..: once; later runs leave a configured folder as it is.
 configure() {
   local folder=$1

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <fstream>
 #include <numeric>
 
 #include <sched.h>
@@ -238,6 +239,21 @@ TEST_CASE("where reading is forbidden what is not mapped goes through staging") 
     WARN("SKIPPED: this kernel has no filters of system calls");
     return;
   }
+  for (const std::string& each : said) CHECK(each == "reached 21 0 3");
+}
+
+TEST_CASE("where Yama lets only its parents read a process, what is not mapped goes through staging") {
+  int scope = 0;
+  if (!(std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope)) {
+    WARN("SKIPPED: this kernel has no Yama");
+    return;
+  }
+  if (scope == 0 || ::geteuid() == 0) {
+    WARN("SKIPPED: Yama is off here" << (scope == 0 ? "" : " for root"));
+    return;
+  }
+  const auto said = reached_with("none");
+  REQUIRE(said.size() == 3);
   for (const std::string& each : said) CHECK(each == "reached 21 0 3");
 }
 

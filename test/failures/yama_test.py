@@ -1,0 +1,111 @@
+"""What ranks find under Yama's ptrace_scope, which is of the whole machine and nobody's to change for a test: in a virtual
+machine with Debian's kernel, as a user other than root. Emulated, so that it runs where KVM does not.
+
+Arguments: failures_test; the folder where tools/setup.sh (virtual_machine) has put vmlinuz and busybox.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+FAILURES_TEST = pathlib.Path(sys.argv[1])
+MACHINE = pathlib.Path(sys.argv[2])
+CASES = "mapped on some ranks*,where Yama*"
+DEADLINE = 600
+
+# Runs the cases under either scope. Root reads whatever it likes, so another user does it.
+INIT = f"""#!/bin/busybox sh
+export PATH=/bin LD_LIBRARY_PATH=/lib
+busybox mkdir -p /proc /dev /tmp
+busybox mount -t proc none /proc
+busybox mount -t devtmpfs none /dev
+busybox mkdir -p /dev/shm
+busybox mount -t tmpfs none /dev/shm
+busybox mount -t tmpfs none /tmp
+busybox ip link set lo up
+for scope in 0 1; do
+  echo $scope > /proc/sys/kernel/yama/ptrace_scope
+  echo "== scope $(busybox cat /proc/sys/kernel/yama/ptrace_scope)"
+  /bin/setpriv --reuid 1000 --regid 1000 --clear-groups /failures_test '{CASES}' 2>&1
+  echo "== ended with $?"
+done
+busybox poweroff -f
+"""
+
+
+def libraries(program):
+    """Where the loader finds what a program needs."""
+    told = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    return re.findall(r"(/\S+) \(0x", told)
+
+
+def pack(folder, into):
+    """A folder as the kernel's first file system."""
+    names = "\n".join(str(path.relative_to(folder)) for path in sorted(folder.rglob("*")))
+    with open(into, "wb") as archive:
+        subprocess.run([MACHINE / "busybox", "cpio", "-o", "-H", "newc"], cwd=folder, input=names.encode(), stdout=archive,
+                       stderr=subprocess.DEVNULL, check=True)
+
+
+class Yama(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        lacking = [name for name in ("vmlinuz", "busybox") if not (MACHINE / name).exists()]
+        if shutil.which("qemu-system-x86_64") is None:
+            lacking.append("qemu-system-x86_64")
+        if lacking:
+            raise unittest.SkipTest(f"needs {', '.join(lacking)}: tools/test --nightly fetches them")
+        if os.uname().machine != "x86_64":
+            raise unittest.SkipTest("the virtual machine is an x86-64")
+        with tempfile.TemporaryDirectory() as directory:
+            cls.told = cls.boot(pathlib.Path(directory))
+
+    @staticmethod
+    def boot(directory):
+        root = directory / "root"
+        (root / "bin").mkdir(parents=True)
+        (root / "lib").mkdir()
+        (root / "lib64").mkdir()
+        shutil.copy(MACHINE / "busybox", root / "bin/busybox")
+        setpriv = shutil.which("setpriv")
+        shutil.copy(setpriv, root / "bin")
+        shutil.copy(FAILURES_TEST, root / "failures_test")
+        for library in libraries(FAILURES_TEST) + libraries(setpriv):
+            shutil.copy(library, root / ("lib64" if "/ld-linux" in library else "lib"))
+        (root / "init").write_text(INIT)
+        (root / "init").chmod(0o755)
+        pack(root, directory / "initrd")
+        # By its own deadline qemu is ended, and with it all that ran in it.
+        ran = subprocess.run(
+            ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024", "-nic", "none",
+             "-display", "none", "-monitor", "none", "-serial", "stdio", "-no-reboot", "-kernel", MACHINE / "vmlinuz",
+             "-initrd", directory / "initrd", "-append", "console=ttyS0 quiet panic=-1"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=DEADLINE, check=False)
+        return {scope: said for scope, said in re.findall(r"== scope (\d)\r?\n(.*?== ended with \d+)", ran.stdout, re.DOTALL)} or \
+            {"": ran.stdout[-3000:] + ran.stderr[-1000:]}
+
+    def ran_under(self, scope):
+        self.assertIn(scope, self.told, self.told)
+        self.assertIn("== ended with 0", self.told[scope], self.told[scope])
+        return self.told[scope]
+
+    def test_siblings_are_read_where_it_is_off(self):
+        self.assertNotIn("SKIPPED: the kernel does not let", self.ran_under("0"))
+        self.assertIn("SKIPPED: Yama is off here", self.told["0"])
+
+    def test_siblings_are_not_read_and_results_are_right_where_it_is_on(self):
+        self.assertNotIn("SKIPPED: Yama is off here", self.ran_under("1"))
+        self.assertIn("SKIPPED: the kernel does not let", self.told["1"])
+
+
+if __name__ == "__main__":
+    program = unittest.main(argv=[sys.argv[0], "-v"], exit=False)
+    if program.result.skipped and program.result.testsRun == 0:
+        print("SKIPPED:", program.result.skipped[0][1])
+        sys.exit(77)
+    sys.exit(0 if program.result.wasSuccessful() else 1)
