@@ -67,8 +67,10 @@ std::size_t payload_bytes(const Call& call, const Topology& topology) {
 }
 
 bool fits_crowd(Crowd crowd, const Topology& topology) {
-  if (crowd == Crowd::bound) return takes_turns_bound(topology);
-  return crowd == Crowd::any || topology.oversubscribed;
+  if (crowd == Crowd::any) return true;
+  if (crowd == Crowd::crowded) return topology.oversubscribed;
+  const auto few = [&] { return std::ranges::max(topology.processors_of) < kFewProcessors; };
+  return takes_turns_bound(topology) && (crowd == Crowd::bound || few());
 }
 
 bool holds(const Rule& rule, const Call& call, const Topology& topology) {
@@ -136,7 +138,7 @@ const std::vector<Rule>& rules() {
       {allreduce,      anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
       {allreduce,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
       {allreduce,      network,  kMiB,     kAny,      "leaders",       256 * kKiB, none, 0, 3, 4, 0, crowded},
-      {allreduce,      network,  4 * kMiB, kAny,      "leaders",       256 * kKiB, none, 0, 5, INT_MAX, 0, crowded},
+      {allreduce,      network,  4 * kMiB, kAny,      "leaders",       256 * kKiB, none, 0, 5, INT_MAX, 0, few},
       {allreduce,      network,  128 * kKiB, kAny,    "doubling",      64 * kKiB, none, 0, 3, 4, 0, crowded},
       {allreduce,      network,  128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 5, INT_MAX, 0, crowded},
       {allreduce,      network,  512 * kKiB, kAny,    "pairwise",      128 * kKiB, none, 0, 3, 4, 0, crowded},
@@ -217,7 +219,7 @@ const std::vector<Rule>& rules() {
       {reduce,         anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {reduce,         anywhere, 64 * kKiB, kAny,     "tree",          64 * kKiB},
       {reduce,         memory,   kAny,     kAny,      "chain",         64 * kKiB},
-      {reduce,         network,  2 * kMiB, kAny,      "tree",          256 * kKiB, none, 0, 3, INT_MAX, 0, bound},
+      {reduce,         network,  2 * kMiB, kAny,      "tree",          256 * kKiB, none, 0, 3, INT_MAX, 0, few},
       {reduce,         network,  kAny,     kAny,      "chain",         kMiB, none, 0, 2, 2},
       {reduce,         network,  kAny,     kAny,      "pairwise",      kMiB, none, 0, 2, 2},
       {reduce,         network,  kAny,     kAny,      "chain",         128 * kKiB},

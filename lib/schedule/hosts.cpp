@@ -44,6 +44,9 @@ bool is_nested(const Topology& topology) {
   return last != topology.host_of.end() && *last > 0 && *last + 1 < topology.size;
 }
 
-bool takes_turns_bound(const Topology& topology) { return topology.oversubscribed && !topology.processors_of.empty(); }
+bool takes_turns_bound(const Topology& topology) {
+  const bool one_host = std::ranges::none_of(topology.host_of, [](int host) { return host > 0; });
+  return one_host && topology.oversubscribed && !topology.processors_of.empty();
+}
 
 }  // namespace anello::schedule

@@ -159,6 +159,19 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   CHECK(chosen(floats(Collective::allreduce, 2), two_hosts) == "leaders");
   CHECK(chosen(floats(Collective::allgather, 2), two_hosts) == "hierarchical");
   CHECK(chosen(floats(Collective::allreduce, 1 << 14), two_hosts) == "hierarchical");
+  // Each host's ranks share its processors, whichever: that is not to be bound to one of a few.
+  two_hosts.processors_of = two_hosts.host_of;
+  CHECK(chosen(floats(Collective::reduce, 1 << 18), two_hosts) == "chain");
+  CHECK(chosen(floats(Collective::barrier, 0), two_hosts) == "dissemination");
+  // Among many processors whole vectors between leaders are more than the rounds of a ring.
+  Topology many = crowded(16);
+  for (int rank = 0; rank < many.size; ++rank) many.processors_of.push_back(rank % 4);
+  CHECK(chosen(floats(Collective::allreduce, 1 << 20), many) == "leaders");
+  CHECK(chosen(floats(Collective::reduce, 1 << 18), many) == "tree");
+  for (int rank = 0; rank < many.size; ++rank) many.processors_of[std::size_t(rank)] = rank % 8;
+  CHECK(chosen(floats(Collective::allreduce, 1 << 20), many) == "ring");
+  CHECK(chosen(floats(Collective::reduce, 1 << 18), many) == "chain");
+  CHECK(chosen(floats(Collective::barrier, 0), many) == "leaders");
 }
 
 TEST_CASE("16-bit sums and invariant calls go to algorithms where no partial sum travels") {
