@@ -136,6 +136,9 @@ const std::vector<Rule>& rules() {
       {allreduce,      network,  16 * kKiB, kAny,     "leaders",       64 * kKiB},
       {allreduce,      network,  16 * kKiB, kAny,     "tree",          64 * kKiB, none, 0, 5, INT_MAX, 0, crowded},
       {allreduce,      anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
+      // Between two ranks as many bytes as a ring, in one round. One packet of the loopback holds up to 60 KiB.
+      {allreduce,      network,  60 * kKiB, kAny,     "doubling",      64 * kKiB, none, 0, 2, 2},
+      {allreduce,      network,  384 * kKiB, kAny,    "doubling",      512 * kKiB, none, 96 * kKiB, 2, 2},
       {allreduce,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
       {allreduce,      network,  kMiB,     kAny,      "leaders",       256 * kKiB, none, 0, 3, 4, 0, crowded},
       {allreduce,      network,  4 * kMiB, kAny,      "leaders",       256 * kKiB, none, 0, 5, INT_MAX, 0, few},
