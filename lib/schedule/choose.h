@@ -16,9 +16,9 @@ enum class Where : unsigned char {
   network,  // some pair of them over a network
 };
 
-// Where there are more ranks than processors, what counts is how often ranks change places. bound: there, on one host, and each may
-// run on some of the processors only, so that it is known who shares one. few: to at most kFewProcessors, so that what one of a
-// processor's ranks exchanges whole with the others costs less than what it saves at home.
+// Where there are more ranks than processors, what counts is how often ranks change places. bound: there, and each may run on some
+// of the processors only, so that it is known who shares one. few: to at most kFewProcessors, so that what one of a processor's
+// ranks exchanges whole with the others costs less than what it saves at home.
 enum class Crowd { any, crowded, bound, few };
 constexpr int kFewProcessors = 4;
 

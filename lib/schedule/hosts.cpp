@@ -45,8 +45,7 @@ bool is_nested(const Topology& topology) {
 }
 
 bool takes_turns_bound(const Topology& topology) {
-  const bool one_host = std::ranges::none_of(topology.host_of, [](int host) { return host > 0; });
-  return one_host && topology.oversubscribed && !topology.processors_of.empty();
+  return topology.oversubscribed && !topology.processors_of.empty() && !is_nested(topology);
 }
 
 }  // namespace anello::schedule

@@ -42,7 +42,7 @@ class Locals {
 
 // Several hosts, one of them at least with several ranks.
 bool is_nested(const Topology& topology);
-// Or, on one host, more ranks than processors, bound to some of them each.
+// Or, in place of that, more ranks than processors, bound to some of them each. Ranks that share no memory count as hosts of one.
 bool takes_turns_bound(const Topology& topology);
 
 }  // namespace anello::schedule

@@ -152,6 +152,25 @@ class Explain(unittest.TestCase):
         self.assertEqual(told["bytes"]["received"], 160)
         self.assertEqual(told["expected_seconds"], None)
 
+    def test_ranks_bound_to_shared_processors_have_leaders(self):
+        processors = sorted(os.sched_getaffinity(0))[:2]
+        if len(processors) < 2:
+            self.skipTest("needs two processors")
+        for transport, algorithms in (("tcp", ["leaders", "leaders", "ring"]), ("shm", ["exchange", "staged", "staged"])):
+            ranks = []
+            for rank in range(4):
+                environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29541",
+                               "ANELLO_JOB": f"explain-{os.getpid()}", "ANELLO_TRANSPORT": transport}
+                command = [sys.executable, "-B", __file__, "--bound-to", str(processors[rank % 2]), self.library]
+                ranks.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+            try:
+                told = [rank.communicate(timeout=60)[0] for rank in ranks]
+            finally:
+                for rank in ranks:
+                    rank.kill()
+            with self.subTest(transport=transport):
+                self.assertEqual([json.loads(each) for each in told], [algorithms] * 4)
+
     def test_what_is_wrong_is_refused_and_nothing_else_is_harmed(self):
         comm = self.ranks(2)[0]
         length = ctypes.c_size_t()
@@ -168,6 +187,22 @@ class Explain(unittest.TestCase):
         self.assertEqual(self.explain(comm, call)["algorithm"], "ring")
 
 
+def tell_what_a_bound_rank_takes(processor, library):
+    os.sched_setaffinity(0, {int(processor)})
+    Explain.library = library
+    case = Explain()
+    case.setUp()
+    comm = ctypes.c_void_p()
+    if case.api.anello_comm_create(None, ctypes.byref(comm)) != OK:
+        sys.exit(case.api.anello_last_error(None).decode())
+    case.comms.append(comm)
+    told = [case.explain(comm, call_of("allreduce", count))["algorithm"] for count in (2, 1 << 16, 1 << 20)]
+    case.tearDown()
+    print(json.dumps(told))
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "--bound-to":
+        sys.exit(tell_what_a_bound_rank_takes(*sys.argv[2:]))
     Explain.library, Explain.plan = sys.argv[1:]
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -155,6 +155,9 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   CHECK(chosen(floats(Collective::reduce, 1 << 20), bound) == "chain");
   CHECK(chosen(floats(Collective::allgather, 1024), bound) == "leaders");
   CHECK(chosen(floats(Collective::allgather, 1025), bound) == "doubling");
+  bound.host_of = {0, 1, 2, 3};  // nobody shares memory with another
+  CHECK(chosen(floats(Collective::allreduce, 2), bound) == "leaders");
+  CHECK(chosen(floats(Collective::barrier, 0), bound) == "leaders");
   bound.oversubscribed = false;
   CHECK(chosen(floats(Collective::allreduce, 2), bound) == "doubling");
   Topology two_hosts = crowded(8);
