@@ -38,7 +38,7 @@ std::string amount(double bytes) {
 
 }  // namespace
 
-std::string explained(const Case& of, anello_comm_t comm) {
+std::string explained(const Case& of, Memory memory, anello_comm_t comm) {
   int rank = 0, ranks = 1;
   check(anello_comm_rank(comm, &rank), "anello_comm_rank", comm);
   check(anello_comm_size(comm, &ranks), "anello_comm_size", comm);
@@ -68,7 +68,12 @@ std::string explained(const Case& of, anello_comm_t comm) {
   line += "; rank " + std::to_string(rank) + " sends " + bytes("sent") + ", receives " + bytes("received") + ", reduces " +
           bytes("reduced");
   if (!told["expected_seconds"].is_null()) line += printed("; a guess: %.1f us", told["expected_seconds"].get<double>() * 1e6);
-  return line + ". " + told["why"].get<std::string>();
+  line += ". " + told["why"].get<std::string>();
+  const std::string reaching = told["by_reach"]["store"].get<std::string>();
+  if (memory != Memory::allocated && reaching != told["algorithm"])
+    line += " Where all ranks reach each other's buffers, as those of --memory " + std::string(memory_name(memory)) +
+            " over shared memory: " + reaching + ".";
+  return line;
 }
 
 }  // namespace perf

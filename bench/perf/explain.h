@@ -1,4 +1,5 @@
 #pragma once
+#include "perf/buffer.h"
 #include "perf/collective.h"
 
 #include <anello/anello.h>
@@ -7,7 +8,7 @@
 
 namespace perf {
 
-// One line for people: what the library would do for this case, out of place, on this rank. Throws Failure.
-std::string explained(const Case& of, anello_comm_t comm);
+// One line for people: what the library would do for this case, out of place, in such buffers, on this rank. Throws Failure.
+std::string explained(const Case& of, Memory memory, anello_comm_t comm);
 
 }  // namespace perf

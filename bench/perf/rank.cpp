@@ -74,7 +74,7 @@ int run_rank(const Options& options, anello_comm_t comm) {
   Measurement measurement(options, comm);
   std::vector<Row> rows;
   for (const Case& of : cases(options, ranks)) {
-    if (rank == 0 && options.explain) std::printf("# %s\n", explained(of, comm).c_str());
+    if (rank == 0 && options.explain) std::printf("# %s\n", explained(of, options.memory, comm).c_str());
     rows.push_back(measurement.measure(of));
     if (rank == 0) print_row(options, rows.back());
   }

@@ -130,8 +130,15 @@ class Perf(unittest.TestCase):
         self.assertIn("# 8 B: exchange over the board; rank 0 sends 8 B, receives 8 B, reduces 8 B; a guess: ", text)
         self.assertRegex(text, r"# 8000000 B: staged, \d+ chunks of [\d.]+ kB, \d+ steps; rank 0 sends 8000.0 kB, receives 4000.0 kB,"
                                r" reduces 4000.0 kB; a guess: [\d.]+ us. Rule \d+ of \d+ is the first that holds and fits: staged, ")
+        self.assertNotIn("direct", text)
         for collective in COLLECTIVES:
             self.check(*self.report([ANELLORUN, "-np", "2"], "-b", "64", "-n", "1", "--explain", "--collective", collective), 2)
+
+    def test_buffers_that_ranks_reach_are_explained(self):
+        for memory in ["mapped", "registered"]:
+            report, text = self.report([ANELLORUN, "-np", "2"], "-b", "8000000", "-n", "1", "--explain", "--memory", memory)
+            self.check(report, text, 2)
+            self.assertIn(f" Where all ranks reach each other's buffers, as those of --memory {memory} over shared memory: direct.\n", text)
 
     def test_a_bandwidth_below_the_wanted_one_gives_1(self):
         text = self.run_command([PERF, "--ranks", "threads", "-t", "2", "-b", "8", "--no-ceilings",
