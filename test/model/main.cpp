@@ -103,6 +103,7 @@ Job job_of(const Options& options, std::size_t number) {
   if (random.one_in(8)) job.settings["ANELLO_INVARIANT"] = "1";
   if (random.one_in(8)) job.settings["ANELLO_FIRST_SEQUENCE"] = "4294967290";
   if (random.one_in(8)) job.settings["ANELLO_SPIN_US"] = "0";
+  if (job.transport == "tcp" && random.one_in(4)) job.settings["MODEL_SOCKET_BYTES"] = "65536";
   return job;
 }
 
