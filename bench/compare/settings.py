@@ -135,7 +135,7 @@ SETTINGS = [
     ceiling("duplex (reno)", "duplex/reno", "tcp", largest=64 * KIB),
     ceiling("duplex (reno)", "duplex/reno:256", "tcp", smallest=256 * KIB, most_ranks=8),
     ceiling("duplex (reno)", "within/reno:256", "tcp", smallest=256 * KIB, least_ranks=4, most_ranks=8),
-    ceiling("duplex (reno)", "duplex/reno:1024", "tcp", smallest=256 * KIB, quick=False),
+    ceiling("duplex (reno)", "duplex/reno:1024", "tcp", smallest=256 * KIB, most_ranks=8),
 ]
 
 # Between hosts, for link.py, which adds where the network is.
