@@ -76,9 +76,11 @@ inline constexpr std::size_t kCreditForSmall = kSmallCredit / 2;
 // Operations that are not their communicator's oldest leave this much of it alone, so that the oldest can always go on
 // (and with it, one after the other, all of them).
 inline constexpr std::size_t kCreditForOldest = kCredit / 2;
-// A receiver may hold back the return of a quarter (Flow::owes_much), and a frame is not cut below 32 KiB: with both gone
-// something must be left for the oldest.
-static_assert(kCreditForOldest > kCredit / 4 + 32 * 1024 + kFrameCost);
+// Not given back by a frame of its own (Flow::owes_much): what goes the other way takes it along. So much that of 1 MiB between
+// two ranks, half of which each gets last, the next call returns it.
+inline constexpr std::size_t kHeldBack = kCredit / 4 + kFrameCost;
+// A frame is not cut below 32 KiB: with that and what is held back gone something must be left for the oldest.
+static_assert(kCreditForOldest > kHeldBack + 32 * 1024 + kFrameCost);
 // Largest message of send that may count on going without asking.
 inline constexpr std::size_t kEagerBytes = 4096;
 // Largest that does. Over a socket an answer takes as long as 32 KiB more; in shared memory it is two lines and, where ranks

@@ -43,7 +43,7 @@ struct Flow {
 
   // Whether messages of such a size are offered, where they lie in a region.
   bool offers(std::size_t bytes) const { return bytes >= least_offered && bytes <= kMostOffered; }
-  bool owes_much() const { return owed >= kCredit / 4 || small_owed >= kSmallOwed; }
+  bool owes_much() const { return owed > kHeldBack || small_owed >= kSmallOwed; }
   // All that is owed, as the argument of a header; give_back: it is on its way.
   std::uint64_t owes() const { return owed | std::uint64_t{small_owed} << 32; }
   std::uint64_t give_back() {
