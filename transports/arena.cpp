@@ -20,7 +20,11 @@ bool Arena::commit_board(int board) const {
 }
 
 void Arena::ring_bell(int rank) const {
-  if (inbox(rank).sleeping.exchange(0, std::memory_order_acq_rel) == 0) return;
+  std::atomic<std::uint32_t>& sleeping = inbox(rank).sleeping;
+  // It may have fallen asleep without having seen what was published: either it sees that now, or it is seen here.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if ((sleeping.load(std::memory_order_relaxed) & Inbox::kAsleep) == 0) return;
+  if ((sleeping.fetch_and(~Inbox::kAsleep, std::memory_order_acq_rel) & Inbox::kAsleep) == 0) return;
   anello::ring(wake_[rank]);
 }
 

@@ -29,10 +29,13 @@ struct alignas(kLine) Sample {
 };
 
 struct alignas(2 * kLine) Inbox {
-  // 1: this rank is about to wait on its descriptors only. Who publishes something for it (a ring's tail or freed
-  // room, the last board line that it sleeps for) afterwards exchanges it to 0 and, if it was 1, writes its wake-up descriptor.
+  static constexpr std::uint32_t kAsleep = 1, kFenced = 2;
+  // kAsleep: this rank is about to wait on its descriptors only. Who publishes something for it (a ring's tail or freed
+  // room, the last board line that it sleeps for) afterwards takes that back and, if it was so, writes its wake-up descriptor.
+  // kFenced: it sleeps often, and leaves it to the others to make their stores visible before they look here.
   std::atomic<std::uint32_t> sleeping;
-  // 1: between that and the wait it makes the stores of all who agree to it visible (store_barrier.h). Before `state`.
+  // 1: between kAsleep and the wait it makes the stores of all who agree to it visible (store_barrier.h), but for kFenced, which it
+  // announces so itself. Before `state`.
   std::atomic<std::uint32_t> barriers;
   std::atomic<RankState> state;
   // Bit i: local rank i has sent its first frame here (lanes are opened on first use, by the sender alone).
@@ -156,7 +159,7 @@ class Arena {
   void wake_after_fence(int rank) const {
     if (inbox(rank).sleeping.load(std::memory_order_relaxed) != 0) ring_bell(rank);
   }
-  void ring_bell(int rank) const;  // clears the sleep flag and writes the descriptor
+  void ring_bell(int rank) const;  // of one whose `sleeping` was not 0
 
  private:
   std::byte* ring_base(int from, int to) const {
