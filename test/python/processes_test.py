@@ -127,19 +127,22 @@ class Processes(unittest.TestCase):
         """)
         self.assertIn("['anello', 'anello.errors', 'anello.torch', 'anello.torch.register']", out)
 
-    def test_importing_torch_costs_less_than_2_ms(self):
+    def test_importing_torch_costs_less_than_half_a_percent_more(self):
         costs = []
-        # Of the processor: others may have it meanwhile.
+        # Of the processor, whose speed shows in both: others may have it meanwhile.
         for _ in range(5):
             out = self.run_program("""
-                import importlib.metadata, time, torch
+                import importlib.metadata, time
+                begin = time.thread_time()
+                import torch
+                torch_s = time.thread_time() - begin
                 entry, = importlib.metadata.entry_points(group="torch.backends", name="anello")
                 begin = time.thread_time()
                 entry.load()()
-                print("milliseconds", (time.thread_time() - begin) * 1000)
+                print("share", (time.thread_time() - begin) / torch_s)
             """, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
             costs.append(float(out.split()[-1]))
-        self.assertLess(min(costs), 2)
+        self.assertLess(min(costs), 0.005)
 
     def test_importing_anello_does_not_import_torch(self):
         out = self.run_program("""
