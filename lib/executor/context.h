@@ -10,6 +10,7 @@
 #include "executor/route.h"
 #include "executor/waiting.h"
 #include "transports/piece_copy.h"
+#include "transports/sleeper.h"
 #include "transports/transport.h"
 
 #include <atomic>
@@ -239,8 +240,6 @@ class Context {
   void yield(Lock& lock);
   void doze(Lock& lock, Operation* watched, bool first);
   bool announce_sleep();
-  void say_awake(const transport::Arena& arena) const;
-  void sleep_often(bool often);
   bool arm_routes();
   void stay_awake() {
     if (looks_soon_ || says_it_sleeps_) get_up();
@@ -293,10 +292,9 @@ class Context {
   int waiters_ = 0;                 // threads that wait for an operation or for the baton
   bool driving_ = false;
   bool asleep_ = false;             // the driver is in epoll_wait
-  bool sleeps_often_ = false;       // its waits end in sleep, one after the other
-  bool peers_fence_ = false;        // and the peers know (Inbox::kFenced)
   bool watched_ = false;            // the service thread will look when something comes
   bool says_it_sleeps_ = false;     // peers have been asked to wake this rank
+  transport::Sleeper sleeper_;      // how
   bool looks_soon_ = false;         // the timer is set
   bool closing_ = false;
   bool spun_ = false;               // the short way has just waited in vain, and who drives next need not

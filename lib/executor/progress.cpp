@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "executor/context.h"
 #include "executor/run.h"
-#include "transports/store_barrier.h"
 
 #include <algorithm>
 
@@ -231,7 +230,7 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
     }
     if (next == Waiting::Next::yield) {
       const bool dear = yield_cost_.is_dear();
-      if (const bool often = dear && budget_.spins == 0; often != sleeps_often_) sleep_often(often);
+      sleeper_.sleeps_often(job_->arena(), dear && budget_.spins == 0);
       if (dear) next = Waiting::Next::sleep;
     }
     switch (next) {
@@ -288,20 +287,10 @@ void Context::step_aside(Lock& held) {
   held.lock();
 }
 
-// From here on whoever publishes something for this rank writes its wake-up descriptor. True: something is there.
+// True: something is there already.
 bool Context::announce_sleep() {
-  if (const transport::Arena& arena = job_->arena()) {
-    for (Group* group : on_boards_) group->board.about_to_sleep();
-    using transport::Inbox;
-    std::atomic<std::uint32_t>& sleeping = arena.inbox(arena.index()).sleeping;
-    sleeping.store(sleeps_often_ ? Inbox::kAsleep | Inbox::kFenced : Inbox::kAsleep, std::memory_order_seq_cst);
-    if (peers_fence_) {
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-    } else {
-      transport::store_barrier();
-      peers_fence_ = sleeps_often_;
-    }
-  }
+  for (Group* group : on_boards_) group->board.about_to_sleep();
+  sleeper_.announce(job_->arena());
   says_it_sleeps_ = true;
   return arm_routes() || job_->news.load(std::memory_order_acquire);
 }
@@ -320,20 +309,7 @@ bool Context::arm_routes() {
 // Nobody needs to wake this rank: it looks itself.
 void Context::get_up() {
   if (std::exchange(looks_soon_, false)) set_timer(0);
-  if (!std::exchange(says_it_sleeps_, false)) return;
-  if (const transport::Arena& arena = job_->arena()) say_awake(arena);
-}
-
-void Context::say_awake(const transport::Arena& arena) const {
-  arena.inbox(arena.index()).sleeping.store(peers_fence_ ? transport::Inbox::kFenced : 0, std::memory_order_relaxed);
-}
-
-// A barrier over all processors is most of what a sleep costs: in a row of sleeps the peers make their stores visible themselves, at
-// 5 ns each. While ranks yield they shall not.
-void Context::sleep_often(bool often) {
-  sleeps_often_ = often;
-  if (often || !std::exchange(peers_fence_, false)) return;
-  if (const transport::Arena& arena = job_->arena()) say_awake(arena);
+  if (std::exchange(says_it_sleeps_, false)) sleeper_.take_back(job_->arena());
 }
 
 // Sleeps until something comes, at most until it is time to look at deadlines.
