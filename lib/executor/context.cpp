@@ -5,6 +5,7 @@
 #include "base/kind.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "control/occupancy.h"
 #include "executor/fold.h"
 #include "executor/peer_work.h"
 #include "executor/run.h"
@@ -30,15 +31,8 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carrier
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, job_->wake_descriptor(), &interest) != 0) {
     throw system_error("epoll_ctl", errno);
   }
-  const control::Member& self = job_->members()[std::size_t(rank_)];
-  int local = 0;
-  control::Processors processors;
-  for (const control::Member& member : job_->members()) {
-    if (member.rank != rank_ && member.host != self.host) continue;
-    ++local;
-    processors.join(member.processors);
-  }
-  budget_ = WaitBudget::of(local, processors.count(), spin_us);
+  const control::Occupancy occupancy = control::occupancy_of(job_->members(), rank_);
+  budget_ = WaitBudget::of(occupancy.ranks, occupancy.processors, spin_us);
   routes_.resize(std::size_t(job_->size()));
   gone_.resize(std::size_t(job_->size()), Gone::no);
   left_ns_.resize(gone_.size(), 0);

@@ -1,10 +1,14 @@
 // What ranks of one host may run on, alone and together.
+#include "control/occupancy.h"
 #include "control/processors.h"
 
 #include <catch2/catch.hpp>
 
 #include <sched.h>
 
+using anello::control::Member;
+using anello::control::Occupancy;
+using anello::control::occupancy_of;
 using anello::control::Processors;
 
 TEST_CASE("processors are at least one and at most what the affinity mask allows") {
@@ -45,4 +49,23 @@ TEST_CASE("a quota cuts the count, the larger of two stands, and one without a l
   processors.join(Processors({0xff}, 0));
   CHECK(processors.count() == 8);
   CHECK(Processors().count() == 1);
+}
+
+TEST_CASE("a host's ranks share its processors, and those of other hosts do not count") {
+  const auto member = [](int rank, const char* host, Processors::Words allowed) {
+    Member made;
+    made.rank = rank;
+    made.host = host;
+    made.processors = Processors(std::move(allowed), 0);
+    return made;
+  };
+  const std::vector<Member> members = {member(0, "here", {3}), member(1, "there", {0xff}), member(2, "here", {1}), member(3, "here", {2})};
+  const Occupancy here = occupancy_of(members, 2);
+  CHECK(here.ranks == 3);
+  CHECK(here.processors == 2);
+  CHECK(here.ranks_per_processor() == 2);
+  const Occupancy there = occupancy_of(members, 1);
+  CHECK(there.ranks == 1);
+  CHECK(there.processors == 8);
+  CHECK(there.ranks_per_processor() == 1);
 }
