@@ -15,6 +15,7 @@ namespace anello::transport {
 struct Means {
   Arena arena;             // empty: this rank shares memory with nobody
   std::string congestion;  // ANELLO_TCP_CONGESTION
+  int ranks_per_processor = 1;  // of this host, rounded up
 };
 
 struct Row {

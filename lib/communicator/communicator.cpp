@@ -11,6 +11,7 @@
 #include "communicator/premultiply.h"
 #include "communicator/reduction.h"
 #include "communicator/varying.h"
+#include "control/occupancy.h"
 #include "executor/fold.h"
 #include "executor/run.h"
 #include "schedule/shape.h"
@@ -82,7 +83,8 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   std::vector<executor::Context::Carrier> carriers;
   std::uint32_t wanted = 0;
   for (const control::Member& member : job->members()) wanted |= member.transport;
-  const transport::Means means{job->arena(), environment.tcp_congestion};
+  const transport::Means means{job->arena(), environment.tcp_congestion,
+                               control::occupancy_of(job->members(), job->rank()).ranks_per_processor()};
   for (const transport::Row& row : transport::registry()) {
     if ((wanted & row.bit) != 0) carriers.push_back({row.bit, row.make(means)});
   }

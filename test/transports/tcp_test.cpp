@@ -20,7 +20,7 @@ namespace {
 Lane over(std::pair<UniqueFd, UniqueFd> sockets) {
   Lane lane;
   lane.end[0] = make_tcp("auto")->open(1, -1, std::move(sockets.first));
-  lane.end[1] = make_tcp("auto")->open(0, -1, std::move(sockets.second));
+  lane.end[1] = make_tcp("auto", 4)->open(0, -1, std::move(sockets.second));  // stages half as much at a time
   return lane;
 }
 

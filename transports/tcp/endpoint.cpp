@@ -12,11 +12,11 @@
 
 namespace anello::transport {
 
-TcpEndpoint::TcpEndpoint(int peer, UniqueFd fd)
+TcpEndpoint::TcpEndpoint(int peer, UniqueFd fd, std::size_t staging_bytes)
     : peer_(peer),
       fd_(std::move(fd)),
       out_(fd_.get()),
-      in_(fd_.get()),
+      in_(fd_.get(), staging_bytes),
       spare_(std::make_unique_for_overwrite<std::byte[]>(kMaxFrameBytes)) {}
 
 TcpEndpoint::~TcpEndpoint() {

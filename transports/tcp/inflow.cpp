@@ -13,7 +13,6 @@ namespace anello::transport {
 namespace {
 
 constexpr std::size_t kHeader = sizeof(FrameHeader);
-constexpr std::size_t kStagingBytes = 256 * 1024 + 64;
 // Read while a header is awaited: several small frames at once, but little of a large payload, which would be copied
 // twice.
 constexpr std::size_t kEagerBytes = 16 * 1024;
@@ -24,8 +23,10 @@ constexpr std::size_t kHeaderFront = kElement - kHeader % kElement;
 
 }  // namespace
 
-Inflow::Inflow(int fd)
-    : fd_(fd), staging_(static_cast<std::byte*>(::operator new[](kStagingBytes, std::align_val_t{64}))) {}
+Inflow::Inflow(int fd, std::size_t staging_bytes)
+    : fd_(fd),
+      staging_bytes_(staging_bytes + 64),
+      staging_(static_cast<std::byte*>(::operator new[](staging_bytes_, std::align_val_t{64}))) {}
 
 void Inflow::make_front(std::size_t offset) {
   if (begin_ == offset) return;
@@ -47,7 +48,7 @@ bool Inflow::ended(long result) {
 
 void Inflow::read_more(std::size_t bytes) {
   if (ended_) return;
-  bytes = std::min(bytes, kStagingBytes - end_);
+  bytes = std::min(bytes, staging_bytes_ - end_);
   const ssize_t got = ::recv(fd_, at(end_), bytes, MSG_DONTWAIT);
   if (ended(got)) return;
   end_ += static_cast<std::size_t>(got);

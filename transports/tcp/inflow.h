@@ -1,7 +1,7 @@
 #pragma once
 // The receiving half of a socket. Small frames come several to a system call, through a staging buffer; large payloads
-// go from the socket into the receiver's memory, or are looked at in the staging buffer, a part at a time. It has 256 KiB: a
-// quarter of that has half the rate, for the system calls.
+// go from the socket into the receiver's memory, or are looked at in the staging buffer, a part at a time. It has 256 or
+// 512 KiB (transport.cpp): 64 KiB have half the rate, for the system calls.
 //
 //   staging:  | consumed | begin_ .. end_: bytes of the stream, header or payload first | free |
 //
@@ -16,7 +16,7 @@ namespace anello::transport {
 
 class Inflow {
  public:
-  explicit Inflow(int fd);
+  Inflow(int fd, std::size_t staging_bytes);
 
   // As Endpoint has them.
   const FrameHeader* incoming();
@@ -47,6 +47,7 @@ class Inflow {
   };
 
   int fd_;
+  std::size_t staging_bytes_;
   std::unique_ptr<std::byte[], Free> staging_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

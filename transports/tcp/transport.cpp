@@ -44,7 +44,7 @@ bool stays_on_host(int fd) {
 
 class TcpTransport final : public Transport {
  public:
-  explicit TcpTransport(std::string congestion) : congestion_(std::move(congestion)) {}
+  TcpTransport(std::string congestion, std::size_t staging_bytes) : congestion_(std::move(congestion)), staging_bytes_(staging_bytes) {}
 
   std::string_view name() const override { return "tcp"; }
   bool needs_connection() const override { return true; }
@@ -55,7 +55,7 @@ class TcpTransport final : public Transport {
     const int one = 1;
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     choose_congestion(fd.get(), peer);
-    return std::make_unique<TcpEndpoint>(peer, std::move(fd));
+    return std::make_unique<TcpEndpoint>(peer, std::move(fd), staging_bytes_);
   }
 
  private:
@@ -79,7 +79,12 @@ class TcpTransport final : public Transport {
   }
 
   std::string congestion_;
+  std::size_t staging_bytes_;
 };
+
+// A block that is read in fewer calls costs less: twice as much at once takes 0.95 of an all-reduce's time at 1 MiB. But not where it
+// has left the near cache before it is folded: 1.02 to 1.1 with four ranks a processor.
+std::size_t staging_bytes(int ranks_per_processor) { return (ranks_per_processor <= 2 ? 512 : 256) * 1024; }
 
 std::string try_loopback() {
   const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -96,8 +101,8 @@ std::string try_loopback() {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_tcp(std::string congestion) {
-  return std::make_unique<TcpTransport>(std::move(congestion));
+std::unique_ptr<Transport> make_tcp(std::string congestion, int ranks_per_processor) {
+  return std::make_unique<TcpTransport>(std::move(congestion), staging_bytes(ranks_per_processor));
 }
 
 std::string tcp_why_not() {
