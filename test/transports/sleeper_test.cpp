@@ -1,6 +1,7 @@
 // Falling asleep against publishing, both at once: nobody may sleep with news there that he has not seen and no bell rung.
 #include "transports/sleeper.h"
 
+#include "base/clock.h"
 #include "transports/store_barrier.h"
 #include "transports/test_arena.h"
 
@@ -19,6 +20,8 @@ using namespace anello::transport;
 namespace {
 
 constexpr std::uint32_t kRounds = 60'000;
+// Where one processor has both, or others compute on it, a round takes milliseconds.
+constexpr int kMostMs = 3000;
 
 // Waits for the other side; on one processor it must get its turn.
 void await(const std::atomic<std::uint32_t>& word, std::uint32_t value) {
@@ -46,10 +49,12 @@ Sleeps race(Often often) {
   alignas(64) std::atomic<std::uint32_t> started{0};
   alignas(64) std::atomic<std::uint32_t> news{0};
   alignas(64) std::atomic<std::uint32_t> published{0};
+  bool over = false;  // before `started`
   std::thread publisher([&] {
     std::minstd_rand random(1);
     for (std::uint32_t round = 1; round <= kRounds; ++round) {
       await(started, round);
+      if (over) return;
       // Its line is here, as a busy lane's is: the look below comes long before the news have left this processor.
       [[maybe_unused]] const volatile std::uint32_t look = publishing.inbox(0).sleeping.load(std::memory_order_relaxed);
       dawdle(random() % 64);
@@ -63,9 +68,12 @@ Sleeps race(Often often) {
   Sleeps sleeps;
   // Both stores must be on their way at once, within some ten nanoseconds: what came before says who was late.
   std::uint32_t late[4] = {400, 400, 400, 400};
+  const Deadline deadline = Deadline::in_ms(kMostMs);
   for (std::uint32_t round = 1; round <= kRounds; ++round) {
     sleeper.sleeps_often(sleeping, often(round));
+    over = deadline.passed();
     started.store(round, std::memory_order_release);
+    if (over) break;
     std::uint32_t& delay = late[round % 4];
     dawdle(delay + random() % 64);
     sleeper.announce(sleeping);
