@@ -4,6 +4,7 @@
 // seen all lines of n + 1, whose writers had left n. So who needs nobody's line (the root of a broadcast) goes on at once, up to
 // half of the lines ahead of the others, or one with a larger payload. A line stays for as long again: those that a rank had
 // no need of are compared when it looks for room, while it drives anything, and at the end.
+#include "base/processor.h"
 #include "transports/arena.h"
 
 #include <array>
@@ -178,6 +179,7 @@ inline void Board::finish() {
     behind_ = 0;
   }
   published_ = false;
+  claim_line(&slots_[std::size_t(rank_)]->line[number_ & mask_]);
 }
 
 inline const std::byte* Board::payload(int rank, std::size_t bytes) const {

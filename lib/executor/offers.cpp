@@ -3,6 +3,7 @@
 // for it, and has the message sent like any announced one. A send that was offered is complete once the receiver has
 // answered; one that ends with an error before that takes the offer back, and a copy made since then counts for nothing.
 #include "control/transport_kind.h"
+#include "base/processor.h"
 #include "executor/context.h"
 
 #include <cstring>

@@ -1,6 +1,7 @@
 // Context: moving what can move, and waiting for what cannot.
 #include "base/bell.h"
 #include "base/clock.h"
+#include "base/processor.h"
 #include "executor/context.h"
 #include "executor/run.h"
 

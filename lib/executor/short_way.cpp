@@ -1,5 +1,6 @@
 // Context: blocking calls that need nothing but the board, and memory that all reach, from start to end under one hold of the
 // lock, while the others come at once. What takes longer goes on the common way from where it is.
+#include "base/processor.h"
 #include "executor/context.h"
 #include "executor/fold.h"
 #include "executor/run.h"

@@ -109,12 +109,4 @@ class Waiting {
   int yields_ = 0;
 };
 
-inline void pause_processor() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 }  // namespace anello::executor
