@@ -10,6 +10,7 @@ namespace anello::executor {
 namespace {
 
 constexpr std::uint32_t kFewLines = 8;
+static_assert(kFewLines * 2 <= transport::kBoardLines);
 
 }  // namespace
 
@@ -19,6 +20,7 @@ Board::Board(const transport::Arena& arena, int index, const std::vector<int>& l
       index_(index),
       rank_(rank),
       mask_(crowded ? transport::kBoardLines - 1 : kFewLines - 1),
+      lines_apart_log2_(crowded ? 0 : 1),
       number_(first_number),
       seen_(first_number),
       crowded_(crowded) {
@@ -105,8 +107,8 @@ bool Board::awaits_elsewhere() const {
   if (!crowded_ || !published_ || needs_ == kNobody) return false;
   const auto here = static_cast<std::uint16_t>(::sched_getcpu());
   const auto has_come_or_is_elsewhere = [&](const transport::BoardSlots& slots) {
-    const bool come = slots.line[number_ & mask_].number.load(std::memory_order_relaxed) == number_;
-    return come || slots.line[(number_ - 1) & mask_].processor.load(std::memory_order_relaxed) != here;
+    const bool come = slots.line[place_of(number_)].number.load(std::memory_order_relaxed) == number_;
+    return come || slots.line[place_of(number_ - 1)].processor.load(std::memory_order_relaxed) != here;
   };
   if (needs_ >= 0) return has_come_or_is_elsewhere(*slots_[std::size_t(needs_)]);
   return std::all_of(peers_.begin() + std::ptrdiff_t(missing_), peers_.end(),
@@ -127,7 +129,7 @@ bool Board::sleeps_on(std::size_t peer) const {
   if (peers_[peer].slots->asleep_for.load(std::memory_order_relaxed) != number_) return false;
   bool missing = false;
   for (const Peer& each : peers_) {
-    const transport::BoardLine& line = each.slots->line[number_ & mask_];
+    const transport::BoardLine& line = each.slots->line[place_of(number_)];
     if (line.number.load(std::memory_order_acquire) != number_) {
       missing = true;
     } else if (line.digest != own_[number_ % own_.size()].digest) {

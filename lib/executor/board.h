@@ -88,8 +88,9 @@ class Board {
  private:
   // Never 0, which stands for no operation.
   static std::uint64_t name_of(std::uint32_t sequence) { return std::uint64_t{sequence} + 1; }
+  std::uint32_t place_of(std::uint32_t number) const { return (number & mask_) << lines_apart_log2_; }
   const transport::BoardLine& line_of(int rank, std::uint32_t number) const {
-    return slots_[std::size_t(rank)]->line[number & mask_];
+    return slots_[std::size_t(rank)]->line[place_of(number)];
   }
   bool has_come(int rank, std::uint32_t number) const {
     return line_of(rank, number).number.load(std::memory_order_acquire) == number;
@@ -106,6 +107,9 @@ class Board {
   int index_ = -1;
   int rank_ = -1;
   std::uint32_t mask_ = 0;    // of the lines that are used
+  // Who loads a line may be given its neighbour in the same 128 bytes, too (adjacent-line prefetch), and so take from its writer the one
+  // that is next: where few lines are used each has such a pair to itself.
+  int lines_apart_log2_ = 0;
   std::uint32_t number_ = 1;  // of the exchange being done or the next one
   std::uint32_t seen_ = 1;    // all ranks have come to every exchange before this one
   int behind_ = 0;            // of it, lines of ranks below this one have
@@ -141,7 +145,7 @@ inline void Board::fence() const {
 
 inline void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence, int needs) {
   transport::BoardSlots& mine = *slots_[std::size_t(rank_)];
-  transport::BoardLine& line = mine.line[number_ & mask_];
+  transport::BoardLine& line = mine.line[place_of(number_)];
   std::byte* const larger = mine.payload[number_ % transport::kBoardPayloads];
   if (bytes > 0) std::memcpy(bytes <= transport::kInlineBytes ? line.data : larger, payload, bytes);
   line.bytes = static_cast<std::uint16_t>(bytes);
@@ -160,7 +164,7 @@ inline void Board::publish(const std::byte* payload, std::size_t bytes, std::uin
 
 inline Board::Seen Board::look(std::uint64_t digest) {
   const auto look_at = [&](const transport::BoardSlots& slots) {
-    const transport::BoardLine& line = slots.line[number_ & mask_];
+    const transport::BoardLine& line = slots.line[place_of(number_)];
     if (line.number.load(std::memory_order_acquire) != number_) return Seen::waiting;
     return line.digest == digest ? Seen::complete : Seen::mismatch;
   };
@@ -179,7 +183,7 @@ inline void Board::finish() {
     behind_ = 0;
   }
   published_ = false;
-  claim_line(&slots_[std::size_t(rank_)]->line[number_ & mask_]);
+  claim_line(&slots_[std::size_t(rank_)]->line[place_of(number_)]);
 }
 
 inline const std::byte* Board::payload(int rank, std::size_t bytes) const {
