@@ -1,5 +1,7 @@
 #include "transports/shm/ring_writer.h"
 
+#include "base/processor.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -85,6 +87,7 @@ bool RingWriter::write(const FrameHeader& header, const std::byte* payload) {
   }
   starved_ = false;
   announce(true);
+  claim_line(&slot(position_ + kLine));
   return true;
 }
 
