@@ -22,4 +22,7 @@ inline void claim_line(const void* line) {
 #endif
 }
 
+// This processor loads that line soon.
+inline void ask_for_line(const void* line) { __builtin_prefetch(line); }
+
 }  // namespace anello

@@ -9,7 +9,7 @@ namespace anello::executor {
 
 namespace {
 
-constexpr std::uint32_t kFewLines = 8;
+constexpr std::uint32_t kFewLines = 64;
 static_assert(kFewLines * 2 <= transport::kBoardLines);
 
 }  // namespace
@@ -27,7 +27,9 @@ Board::Board(const transport::Arena& arena, int index, const std::vector<int>& l
   for (const int member : local) {
     slots_.push_back(&arena.board(index, member));
     fences_ = fences_ || arena.fences_for(member);
-    if (int(slots_.size()) - 1 != rank) peers_.push_back({slots_.back(), &arena.inbox(member).sleeping, member});
+    if (int(slots_.size()) - 1 != rank) {
+      peers_.push_back({slots_.back(), &arena.inbox(member).sleeping, member, int(slots_.size()) - 1, first_number});
+    }
   }
   // What an earlier communicator on the same board left. Others look only once this rank has announced something.
   own().touching.store(0, std::memory_order_relaxed);
@@ -86,13 +88,17 @@ Board::Seen Board::look_behind(std::uint32_t end) {
   return Seen::complete;
 }
 
-std::optional<std::uint32_t> Board::disagreed() const {
-  for (std::uint32_t number = seen_; number != number_; ++number) {
-    for (int rank = 0; rank < int(slots_.size()); ++rank) {
-      if (rank != rank_ && differs(rank, number)) return own_[number % own_.size()].sequence;
-    }
+// A rank's lines come in their order, so of each only those are looked at that have come since.
+std::optional<std::uint32_t> Board::disagreed() {
+  const std::uint32_t behind = number_ - seen_;
+  std::uint32_t first = behind;  // how far behind seen_
+  for (Peer& peer : peers_) {
+    if (peer.compared - seen_ > behind) peer.compared = seen_;
+    while (peer.compared != number_ && has_come(peer.rank, peer.compared) && !differs(peer.rank, peer.compared)) ++peer.compared;
+    if (peer.compared != number_ && differs(peer.rank, peer.compared)) first = std::min(first, peer.compared - seen_);
   }
-  return std::nullopt;
+  if (first == behind) return std::nullopt;
+  return own_[(seen_ + first) % own_.size()].sequence;
 }
 
 bool Board::differs(int rank) const {

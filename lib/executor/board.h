@@ -21,7 +21,7 @@ class Board {
  public:
   Board() = default;  // none: the ranks share no memory
   // local[i]: arena index of the communicator's rank i. crowded: with more ranks than processors, alike on all; each hand-over
-  // of a processor then serves many calls, if there are lines for them. Else few lines stay closer.
+  // of a processor then serves many calls, if there are lines for them. Else fewer stay in the first cache beside what the caller has there.
   Board(const transport::Arena& arena, int index, const std::vector<int>& local, int rank, std::uint32_t first_number, bool crowded);
 
   explicit operator bool() const { return !slots_.empty(); }
@@ -36,7 +36,9 @@ class Board {
   // Whether all ranks are so close that this one may write its next line, and have agreed until there.
   Seen room(std::size_t bytes) {
     const std::uint32_t most = bytes > transport::kInlineBytes ? transport::kBoardPayloads : lead();
-    return seen_ == number_ ? Seen::complete : look_behind(number_ + 2 - most);
+    const std::uint32_t need = number_ + 2 - most;
+    if (seen_ == number_ || static_cast<std::int32_t>(seen_ - need) >= 0) return Seen::complete;
+    return look_behind(need);
   }
   // Whether some line that this rank had no need of has not been seen yet.
   bool is_behind() const { return seen_ != number_; }
@@ -45,7 +47,7 @@ class Board {
   // Sees those that have come.
   void catch_up() { look_behind(number_); }
   // The call, by its sequence, of the first exchange that other ranks' lines, as far as they have come, do not agree on.
-  std::optional<std::uint32_t> disagreed() const;
+  std::optional<std::uint32_t> disagreed();
   // Whether that rank's line is another call's, in this exchange or one whose lines have not all been seen.
   bool differs(int rank) const;
   // Whose lines a rank needs: all, nobody's, or one rank's.
@@ -113,6 +115,8 @@ class Board {
   std::uint32_t number_ = 1;  // of the exchange being done or the next one
   std::uint32_t seen_ = 1;    // all ranks have come to every exchange before this one
   int behind_ = 0;            // of it, lines of ranks below this one have
+  static constexpr int kFollows = 5;
+  int follows_ = 0;           // exchanges in a row, up to so many, whose one line that this rank needs was there at the first look
   struct Own {
     std::uint64_t digest;
     std::uint32_t sequence;
@@ -128,6 +132,8 @@ class Board {
     const transport::BoardSlots* slots;
     const std::atomic<std::uint32_t>* sleeping;
     int local;
+    int rank;
+    std::uint32_t compared;  // its lines of exchanges from seen_ on and before this one agree, if it is one of those
   };
   std::vector<Peer> peers_;   // all but this rank, whose line the others are loading
 };
@@ -168,7 +174,11 @@ inline Board::Seen Board::look(std::uint64_t digest) {
     if (line.number.load(std::memory_order_acquire) != number_) return Seen::waiting;
     return line.digest == digest ? Seen::complete : Seen::mismatch;
   };
-  if (needs_ >= 0) return look_at(*slots_[std::size_t(needs_)]);
+  if (needs_ >= 0) {
+    const Seen seen = look_at(*slots_[std::size_t(needs_)]);
+    if (seen == Seen::waiting) follows_ = 0;
+    return seen;
+  }
   if (needs_ == kNobody) return Seen::complete;
   for (; missing_ < peers_.size(); ++missing_) {
     if (const Seen seen = look_at(*peers_[missing_].slots); seen != Seen::complete) return seen;
@@ -178,6 +188,11 @@ inline Board::Seen Board::look(std::uint64_t digest) {
 
 inline void Board::finish() {
   ++number_;
+  if (needs_ >= 0) {
+    // Of a writer that is ahead the line after the next is there, too. From any other it would be taken away.
+    if (follows_ == kFollows) ask_for_line(&line_of(needs_, number_ + 1));
+    else ++follows_;
+  }
   if (needs_ == kAll) {
     seen_ = number_;
     behind_ = 0;
