@@ -7,6 +7,7 @@
 #include "base/processor.h"
 #include "transports/arena.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -102,6 +103,7 @@ class Board {
   }
   Seen look_behind(std::uint32_t end);
   bool sleeps_on(std::size_t peer) const;
+  void claim_next();
   void fence() const;
   transport::BoardTouch& own() const { return slots_[std::size_t(rank_)]->touch; }
 
@@ -126,6 +128,7 @@ class Board {
   bool published_ = false;
   bool crowded_ = false;      // ranks share processors
   bool fences_ = false;       // some rank does not make others' stores visible before it looks (store_barrier.h)
+  std::size_t beside_ = 0;    // bytes of the last payload that lay beside its line
   std::size_t missing_ = 0;   // of the published one, the lines of peers before this one have come
   std::vector<transport::BoardSlots*> slots_;
   struct Peer {
@@ -162,6 +165,7 @@ inline void Board::publish(const std::byte* payload, std::size_t bytes, std::uin
   needs_ = needs;
   published_ = true;
   missing_ = 0;
+  beside_ = bytes <= transport::kInlineBytes ? 0 : bytes;
   fence();
   for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
     if (peers_[peer].sleeping->load(std::memory_order_relaxed) != 0 && !sleeps_on(peer)) arena_->ring_bell(peers_[peer].local);
@@ -198,7 +202,19 @@ inline void Board::finish() {
     behind_ = 0;
   }
   published_ = false;
-  claim_line(&slots_[std::size_t(rank_)]->line[place_of(number_)]);
+  claim_next();
+}
+
+// Of this rank's lines for the next exchange.
+inline void Board::claim_next() {
+  const transport::BoardSlots& mine = *slots_[std::size_t(rank_)];
+  claim_line(&mine.line[place_of(number_)]);
+  // The next payload is mostly as large as the last one; but who has not seen that the others have left its place would take it
+  // from them. More lines than these are not claimed faster than they are stored to.
+  constexpr std::size_t kMost = 1024;
+  if (seen_ != number_) return;
+  const std::byte* const next = mine.payload[number_ % transport::kBoardPayloads];
+  for (std::size_t at = 0; at < std::min(beside_, kMost); at += transport::kLine) claim_line(next + at);
 }
 
 inline const std::byte* Board::payload(int rank, std::size_t bytes) const {
