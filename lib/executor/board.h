@@ -21,7 +21,7 @@ namespace anello::executor {
 class Board {
  public:
   Board() = default;  // none: the ranks share no memory
-  // local[i]: arena index of the communicator's rank i. crowded: with more ranks than processors, alike on all; each hand-over
+  // local[i]: arena index of the communicator's rank i. crowded: the host has more ranks than processors, alike on all; each hand-over
   // of a processor then serves many calls, if there are lines for them. Else fewer stay in the first cache beside what the caller has there.
   Board(const transport::Arena& arena, int index, const std::vector<int>& local, int rank, std::uint32_t first_number, bool crowded);
 
@@ -38,7 +38,7 @@ class Board {
   Seen room(std::size_t bytes) {
     const std::uint32_t most = bytes > transport::kInlineBytes ? transport::kBoardPayloads : lead();
     const std::uint32_t need = number_ + 2 - most;
-    if (seen_ == number_ || static_cast<std::int32_t>(seen_ - need) >= 0) return Seen::complete;
+    if (static_cast<std::int32_t>(seen_ - need) >= 0) return Seen::complete;
     return look_behind(need);
   }
   // Whether some line that this rank had no need of has not been seen yet.
@@ -64,6 +64,8 @@ class Board {
   // Where ranks share processors: whether all lines that the published exchange still needs are of ranks that were on other
   // processors than this rank when they wrote their last ones. To give this one away helps none of them.
   bool awaits_elsewhere() const;
+  // Of two ranks, the one with the lower number.
+  bool is_first_of_two() const { return peers_.size() == 1 && rank_ == 0; }
   // This rank is about to sleep, and says so after this: which lines need to wake it.
   void about_to_sleep();
 
@@ -118,7 +120,7 @@ class Board {
   std::uint32_t seen_ = 1;    // all ranks have come to every exchange before this one
   int behind_ = 0;            // of it, lines of ranks below this one have
   static constexpr int kFollows = 5;
-  int follows_ = 0;           // exchanges in a row, up to so many, whose one line that this rank needs was there at the first look
+  int follows_ = 0;           // exchanges that needed one line, since one was last waited for; counted up to kFollows
   struct Own {
     std::uint64_t digest;
     std::uint32_t sequence;

@@ -49,9 +49,13 @@ Context::Sent Context::offer_now(Flow& flow, const SmallMessage& message, bool w
   const Sent sent = way.send_offer(flow, message, place);
   if (sent != Sent::offered || !waits || unfinished_ > 0) return sent;
   stay_awake();
-  for (int turn = 0; turn < budget_.spins; ++turn) {
+  int turns = budget_.spins;
+  // A copy of more takes longer than to hand the processor over.
+  if (turns == 0 && message.bytes <= kMostEagerBytes) turns = patience_.turns(flow.group->rank < flow.peer);
+  for (int turn = 0; turn < turns; ++turn) {
     const Route::Arrived arrived = way.take_answer(flow);
     if (arrived == Route::Arrived::message) {
+      patience_.rewarded();
       ++flow.group->next_number;
       return Sent::complete;
     }

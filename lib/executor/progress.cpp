@@ -226,7 +226,7 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
     }
     Waiting::Next next = waiting.next(1 + kSocketTurns * sockets_);
     if (next == Waiting::Next::yield && turns < 0 && waits_elsewhere()) {
-      turns = board_patience_.turns();
+      turns = board_patience_.turns(on_boards_.front()->board.is_first_of_two());
       if (turns > 0) next = Waiting::Next::spin;
     }
     if (next == Waiting::Next::yield) {

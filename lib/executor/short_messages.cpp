@@ -58,15 +58,14 @@ bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
   int turns = budget_.spins / (polls_socket ? kSocketTurns : 1);
   for (int turn = 0; turn <= turns; ++turn) {
     const Route::Arrived arrived = way.take_small(flow, wanted);
-    if (arrived == Route::Arrived::message) {
-      if (turn > 0) patience_.rewarded();
-      return took_now(flow, wanted);
-    }
+    const bool came = arrived == Route::Arrived::message || arrived == Route::Arrived::offer;
+    if (came && turn > 0) patience_.rewarded();
+    if (arrived == Route::Arrived::message) return took_now(flow, wanted);
     if (arrived == Route::Arrived::offer) return take_offer_now(flow, wanted);
     if (arrived == Route::Arrived::something_else) return false;
     // What this one waits for may be what another thread is about to send.
     if (contenders_.load(std::memory_order_relaxed) > 0) return false;
-    if (turn == 0 && turns == 0 && !polls_socket) turns = patience_.turns();
+    if (turn == 0 && turns == 0 && !polls_socket) turns = patience_.turns(group.rank < source);
     pause_processor();
   }
   spun_ = true;

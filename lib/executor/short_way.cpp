@@ -15,7 +15,7 @@ namespace anello::executor {
     const Board::Seen seen = board.look(digest);
     if (seen == Board::Seen::complete && turn > budget_.spins) board_patience_.rewarded();
     if (seen != Board::Seen::waiting || unfinished_ > 0) return seen;
-    if (turn == turns && turn == budget_.spins && board.awaits_elsewhere()) turns += board_patience_.turns();
+    if (turn == turns && turn == budget_.spins && board.awaits_elsewhere()) turns += board_patience_.turns(board.is_first_of_two());
     if (turn++ == turns) break;
     // Also in the first turns: a line that is asked for without a break takes longer to come.
     pause_processor();

@@ -71,6 +71,9 @@ class Patience {
     pause_ = pause_ < kLongestPause ? pause_ * 2 : pause_;
     return kTurns;
   }
+  // Of one for a single peer. Two that wait while neither's peer runs must not give way at the same moment: those that run then
+  // would be no better matched, and so on. So of a pair the first (the lower rank) waits until others have had their turn.
+  int turns(bool first_of_two) { return turns() * (first_of_two ? kOthersTurns : 1); }
   // They were enough.
   void rewarded() {
     pause_ = 1;
@@ -79,6 +82,7 @@ class Patience {
 
  private:
   static constexpr int kTurns = 80;  // about a hand-over
+  static constexpr int kOthersTurns = 4;
   static constexpr int kLongestPause = 64;
   int pause_ = 1;  // waits without, after the next that is not rewarded
   int left_ = 0;

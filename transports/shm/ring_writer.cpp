@@ -87,6 +87,7 @@ bool RingWriter::write(const FrameHeader& header, const std::byte* payload) {
   }
   starved_ = false;
   announce(true);
+  // The next message clears this one's stamp before it can be seen, and the receiver had it the last time round.
   claim_line(&slot(position_ + kLine));
   return true;
 }
