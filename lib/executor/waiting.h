@@ -61,19 +61,17 @@ class YieldCost {
 // hand-over. So a wait begins with a few turns if that has been worth it lately, and now and then to see whether it is.
 class Patience {
  public:
-  // Of a wait that begins.
-  int turns() {
+  // Of a wait that begins. Two that wait for each other alone must not give way at the same moment while neither's peer runs: those
+  // that run then would be no better matched, and so on. So of a pair the first (the lower rank) waits until others have had their turn.
+  int turns(bool first_of_two) {
     if (left_ > 0) {
       --left_;
       return 0;
     }
     left_ = pause_;
     pause_ = pause_ < kLongestPause ? pause_ * 2 : pause_;
-    return kTurns;
+    return kTurns * (first_of_two ? kOthersTurns : 1);
   }
-  // Of one for a single peer. Two that wait while neither's peer runs must not give way at the same moment: those that run then
-  // would be no better matched, and so on. So of a pair the first (the lower rank) waits until others have had their turn.
-  int turns(bool first_of_two) { return turns() * (first_of_two ? kOthersTurns : 1); }
   // They were enough.
   void rewarded() {
     pause_ = 1;

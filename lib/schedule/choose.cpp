@@ -123,7 +123,7 @@ const std::vector<Rule>& rules() {
       // Over peers' memory the executor cuts, every 256 KiB; larger chunks are what ranks in place set aside at a time.
       {allreduce,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       {allreduce,      memory,   8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
-      {allreduce,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 1344 + 1, 2, 2},
+      {allreduce,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1, 2, 2},
       {allreduce,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 2 * kKiB + 1},
       {allreduce,      memory,   16 * kKiB, 128 * kKiB, "exchange",    64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {allreduce,      anywhere, 2 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},

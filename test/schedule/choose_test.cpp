@@ -220,8 +220,8 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
   constexpr std::size_t kLarge = 1 << 20;
   CHECK(chosen(reaching(Collective::allreduce, 512, Reach::store), meeting(4)) == "exchange");
   CHECK(chosen(reaching(Collective::allreduce, 513, Reach::store), meeting(4)) == "direct");
-  CHECK(chosen(reaching(Collective::allreduce, 336, Reach::store), meeting(2)) == "exchange");
-  CHECK(chosen(reaching(Collective::allreduce, 337, Reach::store), meeting(2)) == "direct");
+  CHECK(chosen(reaching(Collective::allreduce, 256, Reach::store), meeting(2)) == "exchange");
+  CHECK(chosen(reaching(Collective::allreduce, 257, Reach::store), meeting(2)) == "direct");
   // Where ranks take turns on their processors, a second meet costs more than to copy and fold all.
   Topology crowd = meeting(4);
   crowd.oversubscribed = true;
