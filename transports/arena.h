@@ -74,8 +74,10 @@ struct alignas(2 * kLine) BoardSlots {
   BoardTouch touch;
   // Number of the exchange that this rank sleeps for until all lines of it are there. Before Inbox::sleeping.
   alignas(kLine) std::atomic<std::uint32_t> asleep_for;
-  std::byte payload[kBoardPayloads][kBoardBytes];
+  // From the beginning of a line on: a line more for each payload of whole lines costs who loads them another transfer.
+  alignas(2 * kLine) std::byte payload[kBoardPayloads][kBoardBytes];
 };
+static_assert(kBoardBytes % kLine == 0);
 
 // A ring's control words, each side's on lines of its own. Positions count bytes since the beginning and wrap.
 struct RingControl {
