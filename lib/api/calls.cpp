@@ -85,6 +85,7 @@ anello_result_t anello_post(anello_comm_t comm, const anello_call_t* call, anell
       throw Error(ANELLO_ERR_ARGUMENT, "anello_post: call is NULL or its size is not sizeof(anello_call_t)");
     });
   }
+  if (request == nullptr && is_plain(whole)) return collective(comm, plain_of(whole));
   return dispatch(comm, whole, request, request == nullptr, nullptr);
 }
 
