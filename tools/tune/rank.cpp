@@ -29,7 +29,7 @@ namespace {
 
 // A measurement lasts about as long, in calls without a pause.
 constexpr double kSampleUs = 1000;
-constexpr int kMostCalls = 300;
+constexpr int kMostCalls = 4000;
 // One in so many of them is done before without being timed.
 constexpr int kWarming = 10;
 // What takes as many times longer than the best in the first look is not looked at again.
