@@ -57,7 +57,7 @@ int odd_one(const std::vector<Party>& parties) {
 
 CallHistory history_of(const Ledger& ledger, std::uint32_t sequence) {
   CallHistory history;
-  for (std::uint32_t back = Ledger::kKept; back-- > 0;) {
+  for (std::uint32_t back = Ledger::kCompared; back-- > 0;) {
     if (const auto record = ledger.find(sequence - back)) history.records.push_back(*record);
   }
   if (const auto newest = ledger.newest()) history.newest = newest->sequence;
@@ -87,7 +87,7 @@ CallHistory take_history(Reader& reader) {
   const bool called = reader.take_in<std::uint8_t>(0, 1) != 0;
   const auto newest = reader.take<std::uint32_t>();
   if (called) history.newest = newest;
-  const auto count = reader.take_in<std::uint32_t>(0, Ledger::kKept);
+  const auto count = reader.take_in<std::uint32_t>(0, Ledger::kCompared);
   for (std::uint32_t i = 0; i < count; ++i) {
     CallRecord record;
     record.sequence = reader.take<std::uint32_t>();
@@ -106,7 +106,7 @@ CallHistory take_history(Reader& reader) {
 }
 
 std::optional<Error> judge(const std::map<int, CallHistory>& histories, std::uint32_t sequence) {
-  for (std::uint32_t back = Ledger::kKept; back-- > 0;) {
+  for (std::uint32_t back = Ledger::kCompared; back-- > 0;) {
     const std::uint32_t at = sequence - back;
     const std::vector<Party> parties = parties_at(histories, at, [](const CallRecord& r) { return digest_of(r); });
     if (parties.size() < 2) continue;
@@ -118,7 +118,7 @@ std::optional<Error> judge(const std::map<int, CallHistory>& histories, std::uin
   }
   const std::vector<Party> chains = parties_at(histories, sequence, [](const CallRecord& r) { return r.digest; });
   if (chains.size() >= 2) {
-    std::string said = text("ranks disagree on an operation before ", sequence - Ledger::kKept + 1,
+    std::string said = text("ranks disagree on an operation before ", sequence - Ledger::kCompared + 1,
                             ", which nobody remembers; since then all calls are equal. The histories are those of ");
     for (std::size_t i = 0; i < chains.size(); ++i) said += text(i == 0 ? "" : " and of ", rank_list(chains[i].ranks));
     return Error(ANELLO_ERR_MISMATCH, said, odd_one(chains));

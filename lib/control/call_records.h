@@ -13,7 +13,7 @@
 namespace anello::control {
 
 struct CallHistory {
-  std::vector<CallRecord> records;      // up to the sequence asked for, oldest first, at most Ledger::kKept
+  std::vector<CallRecord> records;      // up to the sequence asked for, oldest first, at most Ledger::kCompared
   std::optional<std::uint32_t> newest;  // empty: no call yet
   bool destroyed = false;               // the communicator is gone on that rank
 };

@@ -59,7 +59,10 @@ std::uint64_t digest_of(const CallRecord& record);
 
 class Ledger {
  public:
-  static constexpr std::uint32_t kKept = 64;
+  // Of ranks that disagree so many calls are compared, up to the one in which they found it.
+  static constexpr std::uint32_t kCompared = 64;
+  // Who found it may be that far behind the others (Board::lead()).
+  static constexpr std::uint32_t kKept = kCompared + 128;
 
   void note(CallRecord& record) {
     const std::uint64_t number = noted_.load(std::memory_order_relaxed);
@@ -83,7 +86,8 @@ class Ledger {
   using LabelWords = std::array<std::uint64_t, sizeof(Label) / sizeof(std::uint64_t)>;
   static_assert(sizeof(LabelWords) == sizeof(Label));
   // The one that is being written is none of those that are kept.
-  static constexpr std::uint32_t kSlots = 2 * kKept;
+  static constexpr std::uint32_t kSlots = 256;
+  static_assert(kSlots > kKept);
   struct Slot {
     std::atomic<std::uint32_t> sequence{0};
     std::atomic<std::uint64_t> digest{0};

@@ -4,6 +4,7 @@
 #include "failures/judge.h"
 #include "failures/rank.h"
 
+#include <array>
 #include <sstream>
 #include <thread>
 
@@ -127,6 +128,24 @@ const Role gone_after_another_call("gone after another call", [](Rank& me) {
   anello_comm_destroy(world);
 });
 
+// Rank 0 has made 110 calls when the others make another one than its fourth.
+const Role far_ahead("far ahead", [](Rank& me) {
+  const anello_comm_t world = me.create();
+  std::array<float, 2> numbers{};
+  const auto call = [&](std::size_t count) { return anello_broadcast(numbers.data(), count, ANELLO_FLOAT32, 0, world); };
+  for (int i = 0; i < 3; ++i) me.check(call(2), "broadcast", world);
+  anello_result_t result = ANELLO_OK;
+  if (me.rank() == 0) {
+    for (int i = 3; i < 110 && result == ANELLO_OK; ++i) result = call(2);
+    if (result == ANELLO_OK) result = anello_barrier(world);
+  } else {
+    sleep_ms(300);
+    result = call(1);
+  }
+  me.report("call", result, world);
+  anello_comm_destroy(world);
+});
+
 // Broadcast's root goes on, and whoever has its data; who has sent its part to a root; a scan's first rank.
 bool may_end_alone(const Called& call) {
   return call.kind == "broadcast" || call.kind == "reduce" || call.kind == "gather" || call.kind == "scan";
@@ -208,6 +227,19 @@ void judge_all(const std::string& transport) {
 TEST_CASE("ranks that disagree all hear of both calls, over shared memory") { judge_all("shm"); }
 
 TEST_CASE("ranks that disagree all hear of both calls, over TCP") { judge_all("tcp"); }
+
+TEST_CASE("a root that is far ahead hears of the call in which the others disagree") {
+  // On fewer processors it is as far ahead as it gets; else the board has it wait earlier.
+  Ranks job(4, "far ahead", "shm");
+  for (int rank = 0; rank < 4; ++rank) {
+    const Line line = job.next(rank, 10'000);  // the deadline is later
+    INFO("rank " << rank << ": " << line.text);
+    CHECK(line.begins("call ANELLO_ERR_MISMATCH"));
+    CHECK(line.has("rank 0 called broadcast(count 2, float32, root 0)"));
+    CHECK(line.has("broadcast(count 1, float32, root 0)"));
+  }
+  job.finish();
+}
 
 TEST_CASE("a rank that made another call and left is named soon") {
   for (const char* transport : {"shm", "tcp"}) {
