@@ -145,7 +145,7 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, schedule:
   executor::Board lines;
   if (board >= 0) {
     lines = executor::Board(job.arena(), board, std::move(local), me, first_exchange(job.shared().first_sequence),
-                            control::occupancy_of(members, job.rank()).ranks_per_processor() > 1);
+                            control::share_processors(members, ranks));
   }
   group_ = context_->add_group(id, std::move(ranks), std::move(lines),
                                static_cast<std::uint32_t>(job.shared().first_sequence));

@@ -1,5 +1,8 @@
 #include "control/occupancy.h"
 
+#include <set>
+#include <string>
+
 namespace anello::control {
 
 Occupancy occupancy_of(const std::vector<Member>& members, int rank) {
@@ -13,6 +16,15 @@ Occupancy occupancy_of(const std::vector<Member>& members, int rank) {
   }
   found.processors = processors.count();
   return found;
+}
+
+bool share_processors(const std::vector<Member>& members, const std::vector<int>& ranks) {
+  std::set<std::string> hosts;
+  for (const int rank : ranks) {
+    if (!hosts.insert(members[std::size_t(rank)].host).second) continue;
+    if (occupancy_of(members, rank).ranks_per_processor() > 1) return true;
+  }
+  return false;
 }
 
 }  // namespace anello::control

@@ -10,6 +10,7 @@ using anello::control::Member;
 using anello::control::Occupancy;
 using anello::control::occupancy_of;
 using anello::control::Processors;
+using anello::control::share_processors;
 
 TEST_CASE("processors are at least one and at most what the affinity mask allows") {
   cpu_set_t before;
@@ -68,4 +69,8 @@ TEST_CASE("a host's ranks share its processors, and those of other hosts do not 
   CHECK(there.ranks == 1);
   CHECK(there.processors == 8);
   CHECK(there.ranks_per_processor() == 1);
+  // Of ranks that share memory under different names all find the same.
+  CHECK(share_processors(members, {0, 1}));
+  CHECK(share_processors(members, {1, 2}));
+  CHECK(!share_processors(members, {1}));
 }
