@@ -1,6 +1,5 @@
 #pragma once
 // The call struct from the arguments of a C function.
-#include "base/kind.h"
 #include "communicator/plain_call.h"
 
 #include <anello/anello.h>
@@ -26,15 +25,6 @@ inline anello_call_t call_of(const PlainSend& send) {
 }
 inline anello_call_t call_of(const PlainReceive& receive) {
   return call_of(ANELLO_RECV, nullptr, receive.buffer, receive.count, receive.dtype, ANELLO_SUM, receive.source, receive.tag);
-}
-
-// Whether it says no more than a PlainCall of its kind can.
-inline bool is_plain(const anello_call_t& call) {
-  const bool parts = call.sendcounts != nullptr || call.sdispls != nullptr || call.recvcounts != nullptr || call.rdispls != nullptr;
-  return !is_message(call.kind) && call.tag == 0 && call.timeout_ms == 0 && call.algorithm == nullptr && call.label == nullptr && !parts;
-}
-inline PlainCall plain_of(const anello_call_t& call) {
-  return {call.kind, call.sendbuf, call.recvbuf, call.count, call.dtype, call.op, call.peer};
 }
 
 // The same with what lies where, where it differs by rank.

@@ -85,8 +85,9 @@ anello_result_t anello_post(anello_comm_t comm, const anello_call_t* call, anell
       throw Error(ANELLO_ERR_ARGUMENT, "anello_post: call is NULL or its size is not sizeof(anello_call_t)");
     });
   }
-  if (request == nullptr && is_plain(whole)) return collective(comm, plain_of(whole));
-  return dispatch(comm, whole, request, request == nullptr, nullptr);
+  if (request != nullptr) return dispatch(comm, whole, request, false, nullptr);
+  const std::optional<PlainCall> plain = PlainCall::of(whole);
+  return plain ? collective(comm, *plain) : dispatch(comm, whole, nullptr, true, nullptr);
 }
 
 anello_result_t anello_allreduce(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,

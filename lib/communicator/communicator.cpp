@@ -436,10 +436,7 @@ bool Communicator::enter(const anello_call_t& call, int record_kind, Operation**
     operation.label.set(call.label);
     last_.record.set_label(operation.label);
   }
-  last_.plain.reset();
-  if (call.label == nullptr && call.algorithm == nullptr && call.timeout_ms == 0 && record_kind < 0) {
-    last_.plain = PlainCall{call.kind, call.sendbuf, call.recvbuf, call.count, call.dtype, call.op, call.peer};
-  }
+  last_.plain = record_kind < 0 ? PlainCall::of(call) : std::nullopt;
   last_mark_.store(last_.plain ? last_.plain->mark() : 0, std::memory_order_relaxed);
   return enter_last(under_way);
 }

@@ -1,10 +1,13 @@
 #pragma once
 // Calls with nothing beyond their arguments: no label, deadline, algorithm or counts by rank. Most of them go a short way, for
 // which the whole call struct would be much to fill in.
+#include "base/kind.h"
+
 #include <anello/anello.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace anello {
 
@@ -17,6 +20,14 @@ struct PlainCall {
   anello_dtype_t dtype = ANELLO_UINT8;
   anello_op_t op = ANELLO_SUM;
   int root = 0;
+
+  // Nothing of a message, or of a call that says more.
+  static std::optional<PlainCall> of(const anello_call_t& call) {
+    const bool parts = call.sendcounts != nullptr || call.sdispls != nullptr || call.recvcounts != nullptr || call.rdispls != nullptr;
+    const bool says_more = parts || call.tag != 0 || call.timeout_ms != 0 || call.algorithm != nullptr || call.label != nullptr;
+    if (says_more || is_message(call.kind)) return std::nullopt;
+    return PlainCall{call.kind, call.sendbuf, call.recvbuf, call.count, call.dtype, call.op, call.peer};
+  }
 
   bool operator==(const PlainCall&) const = default;
   // Calls that differ have other marks, nearly always. Never 0.

@@ -3,11 +3,13 @@
 // Written by whoever posts, one at a time; read by the service thread at any time, without a lock: what the writer may have come
 // round to meanwhile is not believed. What is asked for again costs its sequence and digest alone.
 #include "base/label.h"
+#include "transports/arena.h"
 
 #include <anello/anello.h>
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -61,8 +63,8 @@ class Ledger {
  public:
   // Of ranks that disagree so many calls are compared, up to the one in which they found it.
   static constexpr std::uint32_t kCompared = 64;
-  // Who found it may be that far behind the others (Board::lead()).
-  static constexpr std::uint32_t kKept = kCompared + 128;
+  // Who found it may be half of the lines behind the others (Board::lead()).
+  static constexpr std::uint32_t kKept = kCompared + transport::kBoardLines / 2;
 
   void note(CallRecord& record) {
     const std::uint64_t number = noted_.load(std::memory_order_relaxed);
@@ -86,8 +88,7 @@ class Ledger {
   using LabelWords = std::array<std::uint64_t, sizeof(Label) / sizeof(std::uint64_t)>;
   static_assert(sizeof(LabelWords) == sizeof(Label));
   // The one that is being written is none of those that are kept.
-  static constexpr std::uint32_t kSlots = 256;
-  static_assert(kSlots > kKept);
+  static constexpr std::uint32_t kSlots = std::bit_ceil(kKept + 1);
   struct Slot {
     std::atomic<std::uint32_t> sequence{0};
     std::atomic<std::uint64_t> digest{0};

@@ -1,6 +1,5 @@
 #include "executor/board.h"
 
-#include "control/ledger.h"
 #include "transports/store_barrier.h"
 
 #include <algorithm>
@@ -12,8 +11,6 @@ namespace {
 
 constexpr std::uint32_t kFewLines = 64;
 static_assert(kFewLines * 2 <= transport::kBoardLines);
-// Who is as far ahead as that still knows the calls that the others have come to.
-static_assert(control::Ledger::kKept >= control::Ledger::kCompared + transport::kBoardLines / 2);
 
 }  // namespace
 

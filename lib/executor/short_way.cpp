@@ -18,7 +18,7 @@ namespace anello::executor {
     if (turn == turns && turn == budget_.spins && board.awaits_elsewhere()) turns += board_patience_.turns(board.is_first_of_two());
     if (turn++ == turns) break;
     // What this rank waits for may be what another thread of it is about to do.
-    if (turn > budget_.spins + 1 && contenders_.load(std::memory_order_relaxed) > 0) break;
+    if (turn > budget_.spins && contenders_.load(std::memory_order_relaxed) > 0) break;
     // Also in the first turns: a line that is asked for without a break takes longer to come.
     pause_processor();
   }
