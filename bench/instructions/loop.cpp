@@ -13,7 +13,7 @@
 
 namespace {
 
-enum class What { allreduce, send, recv, sendrecv };
+enum class What { allreduce, post, send, recv, sendrecv };
 
 // Rank 0 makes the call, and rank 1 its other half.
 anello_result_t call(What what, int rank, void* buffer, size_t bytes, anello_comm_t comm) {
@@ -21,6 +21,15 @@ anello_result_t call(What what, int rank, void* buffer, size_t bytes, anello_com
   if (what == What::sendrecv) {
     static float received[1024];
     return anello_sendrecv(buffer, count, 1 - rank, 0, received, count, 1 - rank, 0, ANELLO_FLOAT32, comm, nullptr);
+  }
+  if (what == What::post) {
+    anello_call_t all = ANELLO_CALL_INITIALIZER;
+    all.kind = ANELLO_ALLREDUCE;
+    all.dtype = ANELLO_FLOAT32;
+    all.sendbuf = ANELLO_IN_PLACE;
+    all.recvbuf = buffer;
+    all.count = count;
+    return anello_post(comm, &all, nullptr);
   }
   if (what == What::allreduce) return anello_allreduce(ANELLO_IN_PLACE, buffer, count, ANELLO_FLOAT32, ANELLO_SUM, comm);
   return (what == What::send) == (rank == 0) ? anello_send(buffer, count, ANELLO_FLOAT32, 1 - rank, 0, comm)
@@ -36,11 +45,12 @@ int fail(const char* what, anello_comm_t comm) {
 
 int main(int argc, char** argv) {
   if (argc != 6) {
-    std::fprintf(stderr, "usage: %s BYTES CALLS malloc|mapped FILE allreduce|send|recv|sendrecv\n", argv[0]);
+    std::fprintf(stderr, "usage: %s BYTES CALLS malloc|mapped FILE allreduce|post|send|recv|sendrecv\n", argv[0]);
     return 2;
   }
   const std::string name = argv[5];
-  const What what = name == "send" ? What::send : name == "recv" ? What::recv : name == "sendrecv" ? What::sendrecv : What::allreduce;
+  const What what = name == "send" ? What::send : name == "recv" ? What::recv : name == "sendrecv" ? What::sendrecv
+                    : name == "post" ? What::post : What::allreduce;
   const auto bytes = static_cast<size_t>(std::atoll(argv[1]));
   const int calls = std::atoi(argv[2]);
   anello_comm_t comm = ANELLO_COMM_NULL;

@@ -108,6 +108,30 @@ const Role reaching("reaching", [](Rank& me) {
   me.check(anello_comm_destroy(comm), "destroy");
 });
 
+// The last rank calls the machine by another name. All are on one processor, so that the others share it under theirs, and that
+// one has it to itself.
+const Role named("named", [](Rank& me) {
+  cpu_set_t allowed, one;
+  me.check(::sched_getaffinity(0, sizeof allowed, &allowed) == 0, "sched_getaffinity");
+  int processor = 0;
+  while (!CPU_ISSET(processor, &allowed)) ++processor;
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  me.check(::sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
+  constexpr char kName[] = "another-name";
+  const bool last = me.rank() == me.size() - 1;
+  if (last && (::unshare(CLONE_NEWUTS) != 0 || ::sethostname(kName, sizeof kName - 1) != 0)) return me.say("cannot");
+  me.say("can");
+  const anello_comm_t comm = me.create();
+  // More than the lines of a board, whichever are in use.
+  for (int i = 0; i < 300; ++i) {
+    float number = float(i + me.rank());
+    me.check(anello_allreduce(ANELLO_IN_PLACE, &number, 1, ANELLO_FLOAT32, ANELLO_SUM, comm), "allreduce", comm);
+    if (!me.check(number == float(me.size() * i + me.size() * (me.size() - 1) / 2), "sum " + std::to_string(i))) break;
+  }
+  me.check(anello_comm_destroy(comm), "destroy");
+});
+
 // Memory of many kinds in turn at what may be the same addresses: allocated, freed, registered, given back.
 const Role changing("changing", [](Rank& me) {
   const anello_comm_t comm = me.create();
@@ -264,6 +288,16 @@ TEST_CASE("in containers with process numbers of their own, memory is mapped all
     return;
   }
   for (const std::string& each : said) CHECK(each == "reached 21 0 3");
+}
+
+TEST_CASE("ranks of one machine that call it by different names share a board all the same") {
+  Ranks job(3, "named", "shm");
+  for (int rank = 0; rank < 3; ++rank) {
+    if (job.next(rank).text == "can") continue;
+    WARN("SKIPPED: needs the right to make namespaces");
+    return;
+  }
+  job.finish();
 }
 
 TEST_CASE("memory that is registered, given back, freed and allocated anew between calls") {
