@@ -73,7 +73,9 @@ void one_call(Rank& me, anello_comm_t comm, anello_kind_t kind, float* in, float
   if (kind == ANELLO_BROADCAST) {
     me.check(anello_broadcast(in, count, ANELLO_FLOAT32, 1, comm), "broadcast", comm);
     for (std::size_t i = 0; i < count; ++i) {
-      if (!me.check(in[i] == value(1, i), "broadcast of rank 1's, element " + std::to_string(i))) return;
+      if (in[i] == value(1, i)) continue;
+      me.check(false, "broadcast of rank 1's, element " + std::to_string(i));
+      return;
     }
     return;
   }
@@ -82,7 +84,9 @@ void one_call(Rank& me, anello_comm_t comm, anello_kind_t kind, float* in, float
   for (std::size_t i = 0; i < count * (parts ? size : 1); ++i) {
     float expected = parts ? value(i / count, i % count) : 0;
     for (std::size_t r = 0; r < size && !parts; ++r) expected += value(r, i);
-    if (!me.check(out[i] == expected, std::string(parts ? "allgather" : "allreduce") + ", element " + std::to_string(i))) return;
+    if (out[i] == expected) continue;
+    me.check(false, std::string(parts ? "allgather" : "allreduce") + ", element " + std::to_string(i));
+    return;
   }
 }
 
