@@ -8,6 +8,7 @@
 #include "executor/rank_lock.h"
 #include "executor/region_cache.h"
 #include "executor/route.h"
+#include "executor/trickle.h"
 #include "executor/waiting.h"
 #include "transports/piece_copy.h"
 #include "transports/sleeper.h"
@@ -111,6 +112,7 @@ class Context {
   transport::PieceCopy& copies_to_peers() { return copies_; }
   // Bytes that were copied, reduced or received: others of the host that wait see that this rank works.
   void count_handled(std::size_t bytes);
+  void count_taken(std::size_t bytes) { taken_ += bytes; }
   // Goes on with a step at peers' buffers. True: something was done.
   bool work(Operation& operation);
   // Ranks seem to have made different calls: the service threads compare their records.
@@ -186,6 +188,7 @@ class Context {
   bool room_comes(Board& board, std::size_t bytes) const;
   Board::Seen lines_seen(Board& board, std::uint64_t digest);
   bool waits_elsewhere() const;
+  std::size_t rest_of_frames() const;
   bool lines_come(const Operation& operation);
   std::uint32_t walk_placed(Operation& operation, std::uint32_t first);
   Entered entered(Operation& operation);
@@ -284,6 +287,8 @@ class Context {
   YieldCost yield_cost_;
   Patience patience_;
   Patience board_patience_;  // with lines of ranks on other processors
+  Trickle trickle_;
+  std::uint64_t taken_ = 0;  // bytes of payload that have come over routes
   std::vector<Carrier> carriers_;
 
   RankLock lock_;

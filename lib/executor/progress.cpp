@@ -204,6 +204,7 @@ template <class Done>
 void Context::drive(Lock& held, Done&& done, Operation* watched) {
   const kernels::DefaultFloats floats;
   stay_awake();
+  trickle_.forget_wait();
   Waiting waiting(budget_, std::exchange(spun_, false));
   int yields = 0;
   bool first_doze = true;
@@ -211,6 +212,7 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
   while (true) {
     const bool moved = progress();
     if (moved && turns > 0) board_patience_.rewarded();
+    if (moved && trickle_.is_waiting()) trickle_.came(now_ns(), taken_);
     if (done()) return;
     if (contenders_.load(std::memory_order_relaxed) > 0) step_aside(held);
     if (moved) {
@@ -225,6 +227,10 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
       continue;
     }
     Waiting::Next next = waiting.next(1 + kSocketTurns * sockets_);
+    if (const std::size_t rest = rest_of_frames(); rest > 0) {
+      if (!trickle_.is_waiting()) trickle_.waits(now_ns(), taken_);
+      if (trickle_.outlasts_sleep(rest)) next = Waiting::Next::sleep;
+    }
     if (next == Waiting::Next::yield && turns < 0 && waits_elsewhere()) {
       turns = board_patience_.turns(on_boards_.front()->board.is_first_of_two());
       if (turns > 0) next = Waiting::Next::spin;
@@ -253,6 +259,16 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
 
 bool Context::waits_elsewhere() const {
   return !on_boards_.empty() && std::all_of(on_boards_.begin(), on_boards_.end(), [](const Group* each) { return each->board.awaits_elsewhere(); });
+}
+
+// What is still to come of the frame that has the most of it, where this rank waits for sockets alone and has a processor to itself.
+std::size_t Context::rest_of_frames() const {
+  if (sockets_ == 0 || budget_.spins == 0 || std::size_t(sockets_) < open_routes_.size() || !on_boards_.empty() || !working_.empty()) return 0;
+  std::size_t most = 0;
+  for (const Route* way : open_routes_) {
+    if (way->state() == Route::State::open) most = std::max(most, way->endpoint()->remaining());
+  }
+  return most;
 }
 
 void Context::yield(Lock& held) {

@@ -480,6 +480,7 @@ bool Route::consume() {
       }
     }
     if (bytes == 0) return moved;
+    context_.count_taken(bytes);
     moved = true;
   }
   return moved;
