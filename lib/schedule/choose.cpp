@@ -153,7 +153,8 @@ const std::vector<Rule>& rules() {
       {allreduce,      network,  kAny,     kAny,      "ring",          512 * kKiB, none, 0, 2, 2},
       {allreduce,      network,  kAny,     kAny,      "pairwise",      512 * kKiB, none, 0, 2, 2},
       {allreduce,      network,  16 * kMiB, kAny,     "ring",          128 * kKiB},
-      {allreduce,      network,  kAny,     kAny,      "ring",          256 * kKiB},
+      {allreduce,      network,  kAny,     kAny,      "ring",          256 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
+      {allreduce,      network,  kAny,     kAny,      "ring",          128 * kKiB},
       {allreduce,      memory,   kAny,     kAny,      "pairwise",      64 * kKiB},
       {allreduce,      network,  kAny,     kAny,      "pairwise",      128 * kKiB},
 
