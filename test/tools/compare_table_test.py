@@ -1,14 +1,23 @@
 #!/usr/bin/env python3
-"""What bench/compare makes of its rows: best settings, disturbed rows, ratios within rounds, targets. Argument: repository."""
+"""What bench/compare makes of its rows: best settings, disturbed rows, ratios within rounds, targets; and which rows it measures
+again. Argument: repository."""
 
+import os
 import pathlib
 import sys
+import tempfile
+import types
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "bench" / "compare"))
 sys.dont_write_bytecode = True
+import job  # noqa: E402
+import machine  # noqa: E402
+import measure  # noqa: E402
 import plan  # noqa: E402
+import settings  # noqa: E402
 import table  # noqa: E402
 import targets  # noqa: E402
 
@@ -112,6 +121,99 @@ class ComparePlan(unittest.TestCase):
         self.assertEqual({(cell.round, cell.ranks, cell.sizes) for cell in cells},
                          {(number, ranks, sizes) for number in (0, 1) for ranks, sizes in ((2, (8, 256 * MIB)), (8, (8,)))})
         self.assertEqual(too_large, [256 * MIB])
+
+
+class CompareRun(unittest.TestCase):
+    """Over files in the places of loops and library, and a job whose rows the test makes."""
+
+    KEYS = ("Anello/default/shm", "Anello mapped/anello_mem_alloc/shm", "MPICH/release-gather/shm")
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.build = folder.name
+        for path in ("bench/compare/anello_loop", "bench/compare/mpich_loop", "lib/api/libanello.so.0.1.0"):
+            self.write(path, "first")
+        self.options = types.SimpleNamespace(quick=True, repeats=2, minutes=None, rounds=1, build=self.build,
+                                             out=os.path.join(self.build, "rows.json"))
+        self.asked = []  # (key of the setting, sizes), of each job
+        self.others = {}  # by size: how loud each of its samples is, in turn; 0 after that
+        self.failing = ""  # key of the setting whose jobs fail
+        for module, name, other in ((job, "run", self.job), (machine, "others_now", lambda: 0.0),
+                                    (measure, "progress", lambda _: None)):
+            patch = unittest.mock.patch.object(module, name, other)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def write(self, path, text):
+        path = os.path.join(self.build, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        pathlib.Path(path).write_text(text, encoding="utf-8")
+
+    def job(self, setting, ranks, sizes, *_):
+        self.asked.append((setting.key, tuple(sizes)))
+        rows = []
+        for size in sizes:
+            loud = self.others.get(size)
+            rows.append({"operation": "allreduce", "ranks": ranks, "bytes": size, "dirty": False, "line_ns": [40.0, 40.0],
+                         "others": loud.pop(0) if loud else 0.0, "median_us": len(self.asked), "min_us": 1})
+        if setting.key == self.failing:
+            raise job.JobFailed("exit code 1", rows[:1])
+        return rows
+
+    def run_all(self, keys=KEYS, sizes=(8, MIB)):
+        """The rows, and the settings that were measured for them."""
+        self.asked = []
+        cells = [plan.Cell(0, next(item for item in settings.SETTINGS if item.key == key), 2, tuple(sizes)) for key in keys]
+        rows = measure.Run(self.options).all(cells)
+        return rows, [key for key, _ in self.asked]
+
+    def test_rows_of_the_same_build_are_taken_over(self):
+        first, measured = self.run_all()
+        self.assertEqual((len(first), measured), (6, list(self.KEYS)))
+        self.assertEqual(self.run_all(), (first, []))
+
+    def test_without_a_file_nothing_is_taken_over(self):
+        self.options.out = None
+        self.run_all()
+        self.assertEqual(self.run_all()[1], list(self.KEYS))
+
+    def test_another_library_makes_the_rows_of_both_of_its_kinds_of_memory_stale_and_no_peer_s(self):
+        first, _ = self.run_all()
+        self.write("lib/api/libanello.so.0.1.0", "second")
+        second, measured = self.run_all()
+        self.assertEqual(measured, list(self.KEYS[:2]))
+        self.assertEqual(len(second), 6)
+        self.assertEqual(second[4:], first[4:])
+
+    def test_another_loop_makes_the_rows_of_its_library_stale(self):
+        self.run_all()
+        self.write("bench/compare/mpich_loop", "second")
+        self.assertEqual(self.run_all()[1], ["MPICH/release-gather/shm"])
+
+    def test_other_sizes_and_other_windows_are_measured(self):
+        self.run_all(self.KEYS[:1])
+        self.assertEqual(len(self.run_all(self.KEYS[:1], (8,))[1]), 1)
+        self.options.quick = False
+        self.assertEqual(len(self.run_all(self.KEYS[:1])[1]), 1)
+
+    def test_a_disturbed_size_is_measured_again_by_itself_and_the_quietest_of_its_samples_counts(self):
+        self.others = {MIB: [1.0, 0.3, 0.6]}
+        rows, _ = self.run_all(self.KEYS[:1])
+        self.assertEqual([sizes for _, sizes in self.asked], [(8, MIB), (MIB,), (MIB,)])
+        self.assertEqual({row["bytes"]: (row["others"], row["median_us"]) for row in rows}, {8: (0.0, 1), MIB: (0.3, 2)})
+
+    def test_a_size_that_was_quiet_at_last_is_not_measured_again(self):
+        self.others = {MIB: [1.0]}
+        rows, measured = self.run_all(self.KEYS[:1])
+        self.assertEqual((len(measured), [row["others"] for row in rows]), (2, [0.0, 0.0]))
+
+    def test_rows_before_a_failure_count_in_this_run_and_are_measured_again_by_the_next(self):
+        self.failing = self.KEYS[2]
+        self.assertEqual(len(self.run_all()[0]), 5)
+        self.failing = ""
+        rows, measured = self.run_all()
+        self.assertEqual((len(rows), measured), (6, [self.KEYS[2]]))
 
 
 if __name__ == "__main__":
