@@ -37,7 +37,7 @@ def parse():
         ratios within a round. ~: other processes disturbed all rows of a library; fastest batches are then compared.
         ?: the same, and the processors lay differently, so that ratios mean little. Every result is verified.""")
     parser.add_argument("--quick", action="store_true",
-                        help="3 rounds, short windows, few sizes, only the usually best settings: under 10 minutes")
+                        help="3 rounds, short windows, few sizes, without some settings (README.md lists them): under 10 minutes")
     parser.add_argument("--ranks", help="list, default 2,4,8; with --collectives 2,4")
     parser.add_argument("--sizes", help="list in bytes, KiB or MiB; default 4 B to 1 GiB at 2 ranks, fewer at more")
     parser.add_argument("--operations", help="list, default allreduce: " + ", ".join(plan.COLLECTIVES))

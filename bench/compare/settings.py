@@ -20,7 +20,7 @@ class Setting:
     largest: int = 1 << 62
     least_ranks: int = 2
     most_ranks: int = 64  # more ranks than this are left out: known to crawl
-    quick: bool = True  # part of --quick
+    quick: bool = True  # part of --quick; README.md lists those that are not
 
     @property
     def key(self):

@@ -1,25 +1,31 @@
 #!/usr/bin/env python3
-"""What bench/compare makes of its rows: best settings, disturbed rows, ratios within rounds, targets; and which rows it measures
-again. Argument: repository."""
+"""What bench/compare makes of its rows: best settings, disturbed rows, ratios within rounds, targets, plots; which rows it measures
+again; and what the pages say of it. Arguments: repository, build folder."""
 
+import importlib.util
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import types
 import unittest
 import unittest.mock
 
+BUILD = sys.argv.pop(2)
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "bench" / "compare"))
 sys.dont_write_bytecode = True
+import compare  # noqa: E402
 import job  # noqa: E402
 import machine  # noqa: E402
 import measure  # noqa: E402
 import plan  # noqa: E402
+import plots  # noqa: E402
 import settings  # noqa: E402
 import table  # noqa: E402
 import targets  # noqa: E402
+import wheels  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -214,6 +220,58 @@ class CompareRun(unittest.TestCase):
         self.failing = ""
         rows, measured = self.run_all()
         self.assertEqual((len(rows), measured), (6, [self.KEYS[2]]))
+
+
+class ComparePlots(unittest.TestCase):
+    ROWS = [row(library, micros, size=size, ranks=ranks, dirty=dirty) for library, micros in (("Anello", 1), ("MPICH", 2), ("private", 1))
+            for size in (8, 4 * KIB) for ranks in (2, 4) for dirty in (False, True)]
+
+    def test_a_page_has_each_library_s_times_and_the_ratios_beside_their_targets(self):
+        results = table.figures(self.ROWS)
+        pages = plots.curves(results, table.verdicts(results, 2))
+        self.assertEqual([page["name"] for page in pages], ["allreduce-2-shm", "allreduce-4-shm"])
+        panel = pages[0]["panels"][0]
+        self.assertEqual(panel["time"], {"Anello": [(8, 1), (4 * KIB, 1)], "MPICH": [(8, 2), (4 * KIB, 2)],
+                                         "private": [(8, 1), (4 * KIB, 1)]})
+        self.assertEqual(panel["peer"], {"Anello": [(8, 0.5), (4 * KIB, 0.5)]})
+        self.assertEqual(panel["goals"]["peer Anello"], [(8, 0.7), (4 * KIB, 0.8)])
+
+    def test_the_same_rows_are_drawn_to_the_same_bytes(self):
+        if not wheels.python(wheels.PLOTTING, BUILD) and not importlib.util.find_spec("matplotlib"):
+            self.skipTest("matplotlib is not there (bench/compare/compare --install --plots DIR)")
+        results = table.figures([item for item in self.ROWS if item["ranks"] == 2])
+        drawn = []
+        for _ in range(2):
+            with tempfile.TemporaryDirectory() as folder:
+                self.assertEqual(plots.write(results, table.verdicts(results, 2), folder, "facts", BUILD), "")
+                drawn.append({path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()})
+        self.assertEqual(set(drawn[0]), {"allreduce-2-shm.svg"})
+        self.assertTrue(drawn[0] == drawn[1], "two drawings differ")
+
+
+class ComparePages(unittest.TestCase):
+    def quick(self):
+        with unittest.mock.patch.object(sys, "argv", ["compare", "--quick"]):
+            return compare.parse()
+
+    def test_the_page_of_figures_shows_what_a_quick_run_draws(self):
+        page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+        drawn = {f"allreduce-{ranks}-{transport}.svg" for ranks in self.quick().ranks for transport in self.quick().transports}
+        self.assertEqual(set(re.findall(r"\(plots/([^)]*)\)", page)), drawn)
+        kept = {path.name: path.stat().st_size for path in (ROOT / "docs" / "plots").glob("*")}
+        self.assertLessEqual(set(kept), drawn)
+        self.assertLess(max(kept.values(), default=0), 200 * KIB)
+
+    def test_the_settings_that_a_quick_run_leaves_out_are_those_that_the_pages_name(self):
+        left_out = {(item.library, item.transport, item.name) for item in settings.SETTINGS if not item.quick}
+        page = (ROOT / "bench" / "compare" / "README.md").read_text(encoding="utf-8")
+        section = page.split("## What --quick leaves out\n")[1].split("\n## ")[0]
+        lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")]
+        self.assertEqual({tuple(line[:3]) for line in lines[2:]}, left_out)
+        self.assertIn(f"it leaves out [{len(left_out)}](bench", (ROOT / "README.md").read_text(encoding="utf-8"))
+        page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+        paragraph, = (text for text in page.split("\n\n") if text.startswith("`--quick` leaves out "))
+        self.assertEqual(set(re.findall(r"\*([^*]+)\*", paragraph)), {name for _, _, name in left_out})
 
 
 if __name__ == "__main__":
