@@ -100,7 +100,9 @@ def alone_line(row):
 
 
 def show(title, header, lines, words=(0,)):
-    """words: columns of text."""
+    """words: columns of text. What was not asked for is not shown."""
+    if not lines:
+        return
     widths = [max(len(line[i]) for line in [header, *lines]) for i in range(len(header))]
     print(title)
     for line in [header, *lines]:

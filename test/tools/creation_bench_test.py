@@ -83,11 +83,16 @@ class Figures(unittest.TestCase):
         programs.processes.return_value = spans(milliseconds)
         words = ["creation", "--processes", "2", "--threads", "", "--memory", "", "--sizes", "", *words]
         with unittest.mock.patch.object(creation, "Programs", lambda _: programs), unittest.mock.patch.object(sys, "argv", words), \
-                contextlib.redirect_stdout(io.StringIO()):
+                contextlib.redirect_stdout(io.StringIO()) as self.shown:
             return creation.main()
 
     def test_a_missed_target_is_an_exit_code_only_where_that_is_asked_for(self):
         self.assertEqual([self.main(30), self.main(30, "--targets"), self.main(10, "--targets")], [0, 1, 0])
+
+    def test_a_table_that_was_not_asked_for_is_not_shown(self):
+        self.main(10)
+        self.assertIn("anello_comm_create", self.shown.getvalue())
+        self.assertNotIn("memcpy", self.shown.getvalue())
 
     def test_rows_that_are_missing_are_an_error(self):
         with self.assertRaisesRegex(RuntimeError, "1 rows in place of 2"):
