@@ -1,4 +1,4 @@
-// A small call over a board, or a small message, costs no system call, allocation, blocking lock, or look at the clock. Counted: the functions
+// A small call over a board, or a small message, costs no system call, allocation, lock, or look at the clock. Counted: the functions
 // below take the place of the C library's for the whole program, and a filter of system calls stands before the kernel.
 #include <anello/anello.h>
 #include <catch2/catch.hpp>
@@ -12,6 +12,7 @@
 
 #include <dlfcn.h>
 #include <linux/filter.h>
+#include <linux/membarrier.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
@@ -53,7 +54,12 @@ bool count_system_calls() {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-constexpr int kWarm = 50, kCalls = 1200;
+// After 500 of them a thread holds its rank's lock without taking it, where the kernel makes others' stores visible.
+constexpr int kWarm = 600, kCalls = 1200;
+
+bool kernel_has_store_barriers() {
+  return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
 
 struct Buffers {
   explicit Buffers(bool mapped, std::size_t bytes) {
@@ -104,11 +110,12 @@ struct Case {
     for (;;) ::pause();
   });
   for (int turn = 0; turn < kWarm; ++turn) call(comms[0], each.kind, mine, each.count, turn);
+  const int tries_allowed = kernel_has_store_barriers() ? 0 : kCalls;
   if (!count_system_calls()) ::_exit(6);
   counts.counting = true;
   for (int turn = kWarm; turn < kWarm + kCalls; ++turn) call(comms[0], each.kind, mine, each.count, turn);
   counts.counting = false;
-  if (counts.allocations + counts.locks + counts.clocks + counts.system_calls == 0 && counts.tries <= kCalls) ::_exit(0);
+  if (counts.allocations + counts.locks + counts.clocks + counts.system_calls == 0 && counts.tries <= tries_allowed) ::_exit(0);
   // What is counted cannot be told any more but by the code: write() is a system call.
   ::_exit(counts.allocations > 0 ? 10 : counts.locks > 0 ? 11 : counts.clocks > 0 ? 12 : counts.system_calls > 0 ? 13 : 14);
 }
@@ -121,7 +128,7 @@ std::string what(int code) {
     case 11: return "a lock";
     case 12: return "a look at the clock";
     case 13: return "a system call";
-    case 14: return "more than one try for the lock a call";
+    case 14: return "a try for the lock";
     default: return "trouble " + std::to_string(code);
   }
 }
@@ -132,10 +139,41 @@ std::string what(int code) {
 
 extern "C" {
 
+// What C++ allocates comes to one of these.
 void* malloc(std::size_t bytes) {
   static auto* const real = next<void*(std::size_t)>("malloc");
   if (counts.counting) ++counts.allocations;
   return real(bytes);
+}
+
+void* calloc(std::size_t count, std::size_t bytes) {
+  static auto* const real = next<void*(std::size_t, std::size_t)>("calloc");
+  if (counts.counting) ++counts.allocations;
+  return real(count, bytes);
+}
+
+void* realloc(void* memory, std::size_t bytes) {
+  static auto* const real = next<void*(void*, std::size_t)>("realloc");
+  if (counts.counting) ++counts.allocations;
+  return real(memory, bytes);
+}
+
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  static auto* const real = next<void*(std::size_t, std::size_t)>("aligned_alloc");
+  if (counts.counting) ++counts.allocations;
+  return real(alignment, bytes);
+}
+
+void* memalign(std::size_t alignment, std::size_t bytes) {
+  static auto* const real = next<void*(std::size_t, std::size_t)>("memalign");
+  if (counts.counting) ++counts.allocations;
+  return real(alignment, bytes);
+}
+
+int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
+  static auto* const real = next<int(void**, std::size_t, std::size_t)>("posix_memalign");
+  if (counts.counting) ++counts.allocations;
+  return real(memory, alignment, bytes);
 }
 
 int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
@@ -158,12 +196,13 @@ int clock_gettime(clockid_t clock, timespec* time) noexcept {
 
 }  // extern "C"
 
-TEST_CASE("a small call over a board, or a small message, makes no system call, allocates nothing, takes no lock that it could wait for, reads no clock") {
+TEST_CASE("a small call over a board, or a small message, makes no system call, allocates nothing, takes no lock, reads no clock") {
   // Who waits for the other rank does so for as long as it takes.
   ::setenv("ANELLO_SPIN_US", "20000000", 1);
   for (const char* transport : {"inproc", "shm"}) {
     ::setenv("ANELLO_TRANSPORT", transport, 1);
     for (const Case& each : {Case{ANELLO_ALLREDUCE, 2, false}, Case{ANELLO_ALLREDUCE, 256, false}, Case{ANELLO_BARRIER, 0, false},
+                             Case{ANELLO_BROADCAST, 2, false}, Case{ANELLO_BROADCAST, 256, false}, Case{ANELLO_BROADCAST, 1024, true},
                              Case{ANELLO_ALLREDUCE, 1024, true}, Case{ANELLO_SEND, 2, false}, Case{ANELLO_SEND, 500, false}}) {
       const pid_t child = ::fork();
       if (child == 0) count_in_child(each);
