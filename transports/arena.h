@@ -67,6 +67,9 @@ struct BoardTouch {
   alignas(kLine) std::atomic<std::uint64_t> touching;  // it is at its peers' buffers for this one, now
   alignas(kLine) std::atomic<std::uint64_t> stopped;   // this one has ended here with an error: nobody may begin to touch its buffers
   std::atomic<std::uint64_t> offers_nothing;  // 1: what it has offered of messages may not be there any more
+  // How it has ended here with an error: which communicator (the board may have been another's), and the code; 0: it has not.
+  std::atomic<std::uint64_t> failed_id;
+  std::atomic<std::uint64_t> failed;
 };
 
 struct alignas(2 * kLine) BoardSlots {

@@ -35,6 +35,7 @@ Board::Board(const transport::Arena& arena, int index, const std::vector<int>& l
   own().touching.store(0, std::memory_order_relaxed);
   own().stopped.store(0, std::memory_order_relaxed);
   own().offers_nothing.store(0, std::memory_order_relaxed);
+  own().failed.store(0, std::memory_order_relaxed);
 }
 
 bool Board::begin_touching(std::uint32_t sequence) {
@@ -74,6 +75,17 @@ void Board::take_offers_back() {
 bool Board::still_offers(int rank) const {
   std::atomic_thread_fence(std::memory_order_acquire);
   return slots_[std::size_t(rank)]->touch.offers_nothing.load(std::memory_order_relaxed) == 0;
+}
+
+void Board::tell_failed(std::uint64_t id, anello_result_t code) {
+  own().failed_id.store(id, std::memory_order_relaxed);
+  own().failed.store(static_cast<std::uint64_t>(code), std::memory_order_release);
+}
+
+anello_result_t Board::failed(int rank, std::uint64_t id) const {
+  const transport::BoardTouch& its = slots_[std::size_t(rank)]->touch;
+  const std::uint64_t code = its.failed.load(std::memory_order_acquire);
+  return its.failed_id.load(std::memory_order_relaxed) == id ? static_cast<anello_result_t>(code) : ANELLO_OK;
 }
 
 // Lines of all exchanges before `end`.

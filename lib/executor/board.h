@@ -7,6 +7,8 @@
 #include "base/processor.h"
 #include "transports/arena.h"
 
+#include <anello/anello.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -89,6 +91,10 @@ class Board {
   void take_offers_back();
   // For who has just read one: whether what it read was the message.
   bool still_offers(int rank) const;
+
+  // The communicator of that id has ended on this rank with an error; with which one on another, or ANELLO_OK.
+  void tell_failed(std::uint64_t id, anello_result_t code);
+  anello_result_t failed(int rank, std::uint64_t id) const;
 
  private:
   // Never 0, which stands for no operation.

@@ -255,6 +255,7 @@ class Context {
   void run_in_background();
 
   void tick(Operation* watched);
+  void look_for_end(Group& group, std::int64_t now);
   void check_deadline(Operation& watched);
   void check_deadlines();
   void check_gone();

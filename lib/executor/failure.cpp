@@ -97,6 +97,8 @@ void Context::tick(Operation* watched) {
   check_gone();
   for (auto& [id, group] : groups_) {
     Operation* front = group->window.front();
+    const bool waits = front != nullptr || group->receives.front() != nullptr || (watched != nullptr && watched->group == group);
+    if (waits) look_for_end(*group, now);
     if (front == nullptr || group->error) continue;
     if (group->compared_movement != group->movement || group->compare_at_ns == 0) {
       group->compared_movement = group->movement;
@@ -126,6 +128,18 @@ void Context::check_deadlines() {
   }
   for (Operation* each : under_way) {
     if (each->state != Operation::State::done) check_deadline(*each);  // else one of its communicator before it failed all
+  }
+}
+
+// What control tells of an end is the better account, but it comes through one rank, which may be stopped.
+void Context::look_for_end(Group& group, std::int64_t now) {
+  for (int peer = 0; peer < group.size() && group.board && !group.error; ++peer) {
+    const anello_result_t code = peer == group.rank ? ANELLO_OK : group.board.failed(peer, group.id);
+    if (code == ANELLO_OK) continue;
+    if (group.end_seen_ns == 0) group.end_seen_ns = now;
+    if (now - group.end_seen_ns < kWordFromControl) return;
+    fail(group, Error(code, text(job_->describe(group.ranks[std::size_t(peer)]), " has ended this communicator with ", result_name(code),
+                                 "; why has not come: a rank that passes it on does not run")), false);
   }
 }
 
@@ -314,6 +328,7 @@ void Context::end_all(Group& group, const Error& error) {
 void Context::fail(Group& group, const Error& error, bool tell) {
   if (group.error) return;
   group.error = error;
+  if (group.board) group.board.tell_failed(group.id, error.code());
   log::info(rank_, "communicator failed: ", result_name(error.code()), ": ", error.text());
   end_all(group, error);
   if (tell) job_->fail_communicator(group.id, error);

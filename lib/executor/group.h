@@ -120,6 +120,7 @@ class Group {
   std::uint32_t suspected_at = 0;
   std::int64_t ask_again_ns = 0;  // of lines that nobody waits for; 0: all are there
   bool suspected = false;  // something came that does not go with this rank's calls
+  std::int64_t end_seen_ns = 0;  // when another rank's board first told that the communicator has failed there
 
   int size() const { return static_cast<int>(ranks.size()); }
   int rank_of_world(int world) const;  // -1: not in the group

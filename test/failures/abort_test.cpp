@@ -7,6 +7,8 @@
 
 #include <thread>
 
+#include <signal.h>
+
 using namespace failures;
 
 namespace {
@@ -76,6 +78,29 @@ void abort_one(const std::string& transport, int ranks, int aborting, std::size_
   job.finish();
 }
 
+// Rank 0, which passes on what ranks tell each other, is stopped when another one aborts.
+void abort_past_stopped(std::size_t count) {
+  INFO("count " << count);
+  Ranks job(4, "aborted", "shm", {{"count", std::to_string(count)}});
+  job.expect_all("running");
+  job.signal(0, SIGSTOP);
+  sleep_ms(20);
+  job.tell(1, "abort");
+  const Line abort = job.expect(1, "abort ANELLO_OK");
+  for (const int rank : {0, 2, 3}) job.tell(rank, "be quiet");
+  for (const int rank : {1, 2, 3}) {
+    const Line line = job.expect(rank, "ended", 10'000);
+    const std::int64_t took_ms = (line.time_ns - abort.time_ns) / 1'000'000;
+    INFO("rank " << rank << " after " << took_ms << " ms: " << line.text);
+    CHECK(line.begins("ended ANELLO_ERR_ABORTED"));
+    CHECK(line.has("rank 1 "));
+    CHECK(took_ms < 3000);
+  }
+  job.signal(0, SIGCONT);
+  CHECK(job.expect(0, "ended").has("enough of this"));
+  job.finish();
+}
+
 // A thread sleeps in a call when another one aborts: it must not sleep on until its next look at the clock.
 const Role asleep("asleep", [](Rank& me) {
   const anello_comm_t comm = me.create();
@@ -115,6 +140,10 @@ TEST_CASE("abort ends a collective on all ranks and leaves the sibling on the sa
     abort_one(transport, 4, 2, 4'000'000, 23);
     abort_one(transport, 3, 0, 4, 7);
   }
+}
+
+TEST_CASE("abort ends a collective also where the rank that passes the news on is stopped") {
+  for (const std::size_t count : {4, 4'000'000}) abort_past_stopped(count);
 }
 
 TEST_CASE("abort wakes a call that sleeps") {
