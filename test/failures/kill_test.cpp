@@ -26,7 +26,7 @@ struct Work {
 };
 const Work kWorks[] = {{"allreduce", 2},         {"allreduce", 5'000},   {"allreduce", 4'000'000},
                        {"broadcast", 1'000'000}, {"allgather", 300'000}, {"reduce_scatter_block", 300'000},
-                       {"barrier", 0},           {"messages", 50'000}};
+                       {"alltoall", 300'000},    {"barrier", 0},         {"messages", 50'000}};
 
 anello_result_t messages(Rank& me, const float* input, float* output, std::size_t count, anello_comm_t comm) {
   anello_request_t requests[2] = {};
@@ -44,6 +44,7 @@ anello_result_t once(Rank& me, const std::string& kind, std::size_t count, const
   if (kind == "allreduce") return anello_allreduce(input, output, count, ANELLO_FLOAT32, ANELLO_SUM, comm);
   if (kind == "broadcast") return anello_broadcast(output, count, ANELLO_FLOAT32, me.number("root", 0), comm);
   if (kind == "allgather") return anello_allgather(input, output, count, ANELLO_FLOAT32, comm);
+  if (kind == "alltoall") return anello_alltoall(input, output, count, ANELLO_FLOAT32, comm);
   if (kind == "barrier") return anello_barrier(comm);
   if (kind == "messages") return messages(me, input, output, count, comm);
   return anello_reduce_scatter_block(input, output, count, ANELLO_FLOAT32, ANELLO_SUM, comm);
@@ -123,7 +124,7 @@ void kill_one(const std::string& transport, const Work& work, bool forks, bool m
 
 void kill_many(const std::string& transport, bool mapped = false) {
   const auto seed = std::uint64_t(knob("FAILURE_SEED", now_ns()));
-  const auto kills = std::size_t(knob("FAILURE_KILLS", 16));
+  const auto kills = std::size_t(knob("FAILURE_KILLS", 18));
   std::cout << transport << ": FAILURE_SEED=" << seed << " FAILURE_KILLS=" << kills << std::endl;
   INFO("FAILURE_SEED=" << seed << " FAILURE_KILLS=" << kills);
   std::mt19937_64 random(seed);
