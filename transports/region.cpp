@@ -1,5 +1,6 @@
 #include "transports/region.h"
 
+#include "base/available_memory.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "transports/backing.h"
@@ -21,6 +22,8 @@
 
 namespace anello::transport {
 namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 struct Region {
   std::uint64_t identity = 0;
@@ -63,21 +66,16 @@ UniqueFd sealed_memory(std::size_t bytes) {
   return memory;
 }
 
-// Maps the memory somewhere, or at `place` over what is there, and backs it. Null: no room.
+// Maps the memory somewhere, or at `place` over what is there. Null: no room.
 std::byte* attach(int memory, std::size_t bytes, const RegionWish& wish, void* place) {
   void* const at = ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (place != nullptr ? MAP_FIXED : 0), memory, 0);
   if (at == MAP_FAILED) return nullptr;
-  if (wish.huge_pages) ::madvise(at, bytes, MADV_HUGEPAGE);
+  // Less than one would get one all the same.
+  if (wish.huge_pages && bytes >= kHugePage) ::madvise(at, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   return static_cast<std::byte*>(at);
 }
 
-// Fills the page tables, which else cost a fault a page at first touch. Kernels before 5.14 leave it to that.
-void populate(std::byte* at, std::size_t bytes) {
-  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, newer than Debian 12's libc knows it
-  ::madvise(at, bytes, kPopulateWrite);
-}
-
-// Before its pages are there.
+// Before its pages are there. Holds for the memory, wherever it is mapped.
 void bind(std::byte* at, std::size_t bytes, int node) {
   constexpr std::size_t kBits = 8 * sizeof(unsigned long);
   unsigned long nodes[16] = {};
@@ -88,6 +86,17 @@ void bind(std::byte* at, std::size_t bytes, int node) {
   if (::syscall(SYS_mbind, at, bytes, MPOL_BIND, nodes, kBits * std::size(nodes), 0) == 0) return;
   if (errno == ENOSYS || errno == EPERM) return;  // this kernel, or container, leaves pages where they come
   throw Error(ANELLO_ERR_ARGUMENT, text("pages cannot be put on NUMA node ", node, ": ", system_text("mbind", errno)));
+}
+
+// For who must have other pages, wherever they are.
+bool bind_if_possible(std::byte* at, std::size_t bytes, int node) {
+  if (node < 0 || available_memory_of_node(node) < bytes) return false;
+  try {
+    bind(at, bytes, node);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::map<const std::byte*, Region>::iterator holder(const void* address, std::size_t bytes) {
@@ -114,10 +123,9 @@ std::byte* make_region(std::size_t bytes, const RegionWish& wish) {
   if (base == nullptr) throw Error(ANELLO_ERR_RESOURCE, text("no room for ", bytes, " bytes: ", system_text("mmap", errno)));
   try {
     if (wish.numa_node >= 0) bind(base, region.bytes, wish.numa_node);
-    if (!back_with_pages(region.memory.get(), 0, region.bytes)) {
-      throw Error(ANELLO_ERR_RESOURCE, text("the machine or this process's group has no ", bytes, " bytes of memory left"));
+    if (!back_with_pages(region.memory.get(), 0, region.bytes, base, wish.numa_node)) {
+      throw Error(ANELLO_ERR_RESOURCE, text("the machine, the node or this process's group has no ", bytes, " bytes of memory left"));
     }
-    populate(base, region.bytes);
     Table& all = table();
     const std::lock_guard held(all.mutex);
     all.made.emplace(base, std::move(region));
@@ -261,11 +269,13 @@ bool move_region(const void* address) {
   auto* const base = const_cast<std::byte*>(found->first);
   try {
     UniqueFd fresh = sealed_memory(region.bytes);
-    if (!back_with_pages(fresh.get(), 0, region.bytes)) return false;
     std::byte* const copy = attach(fresh.get(), region.bytes, region.wish, nullptr);
     if (copy == nullptr) return false;
-    std::memcpy(copy, base, region.bytes);
+    const bool bound = bind_if_possible(copy, region.bytes, region.wish.numa_node);
+    const bool backed = back_with_pages(fresh.get(), 0, region.bytes, copy, bound ? region.wish.numa_node : -1);
+    if (backed) std::memcpy(copy, base, region.bytes);
     ::munmap(copy, region.bytes);
+    if (!backed) return false;
     // Whoever has looked it up before asks again, and waits until it is moved.
     all.version.fetch_add(1, std::memory_order_release);
     if (attach(fresh.get(), region.bytes, region.wish, base) == nullptr) return false;

@@ -46,6 +46,23 @@ std::uint64_t of_cgroups() {
 
 }  // namespace
 
+std::uint64_t available_memory_of_node(int node) {
+  std::ifstream file("/sys/devices/system/node/node" + std::to_string(node) + "/meminfo");
+  std::string word, number, name, unit;
+  std::uint64_t kibibytes = 0, free = kUnbounded, files = 0;
+  while (file >> word >> number >> name >> kibibytes) {
+    if (name == "MemFree:") free = kibibytes * 1024;
+    if (name == "Active(file):" || name == "Inactive(file):") files += kibibytes * 1024;
+    std::getline(file, unit);
+  }
+  if (free == kUnbounded) return kUnbounded;
+  // As much as the kernel counts for the machine: half of what files have there can be had, and what it keeps for itself cannot.
+  const std::uint64_t least = number_in("/proc/sys/vm/min_free_kbytes");
+  const std::uint64_t kept = least == kUnbounded ? 0 : 2 * least * 1024;
+  const std::uint64_t all = free + files / 2;
+  return all > kept ? all - kept : 0;
+}
+
 std::uint64_t available_memory() { return std::min(of_machine(), of_cgroups()); }
 
 }  // namespace anello

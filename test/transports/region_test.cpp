@@ -5,12 +5,17 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <string>
 
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,6 +95,139 @@ TEST_CASE("a region that was moved keeps its place and contents, and an old mapp
   CHECK(made.base[9] == std::byte{1});
   int local = 0;
   CHECK(!move_region(&local));
+}
+
+namespace {
+
+constexpr std::size_t kHugePage = 2 << 20;
+
+// KiB of the range that huge pages map.
+std::size_t huge_kib(const std::byte* base, std::size_t bytes) {
+  const auto from = reinterpret_cast<std::uintptr_t>(base);
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  std::size_t sum = 0;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char dash = 0;
+    if (std::istringstream(line) >> std::hex >> begin >> dash >> end && dash == '-') inside = begin < from + bytes && end > from;
+    if (inside && line.rfind("ShmemPmdMapped:", 0) == 0) sum += std::stoul(line.substr(15));
+  }
+  return sum;
+}
+
+// Empty: whoever asks for huge pages of shared memory gets them.
+std::string why_no_huge_pages() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  std::string setting;
+  if (!std::getline(file, setting)) return "the kernel has no transparent huge pages";
+  for (const char* given : {"[advise]", "[within_size]", "[always]", "[force]"}) {
+    if (setting.find(given) != std::string::npos) return "";
+  }
+  return "the kernel's transparent_hugepage/shmem_enabled is " + setting;
+}
+
+}  // namespace
+
+TEST_CASE("huge pages, where the kernel gives them to who asks, are there at once and where the region is moved", "[huge]") {
+  if (const std::string why = why_no_huge_pages(); !why.empty()) {
+    WARN("SKIPPED: " << why);
+    return;
+  }
+  constexpr std::size_t kBytes = 8 * kHugePage + 12'288;
+  const Made made(kBytes, {true, -1}), small(kHugePage / 2, {true, -1});
+  CHECK(huge_kib(made.base, kBytes) == 8 * kHugePage / 1024);
+  // Of what fills none there is no more than what was asked for.
+  for (const Made* each : {&made, &small}) {
+    const std::size_t bytes = each == &made ? kBytes : kHugePage / 2;
+    struct stat about{};
+    REQUIRE(::fstat(region_descriptor(find_region(each->base, 1).region).get(), &about) == 0);
+    CHECK(std::size_t(about.st_blocks) * 512 == bytes);
+  }
+  const auto peer = map_again(made.base);
+  CHECK(huge_kib(peer->data(), kBytes) == 8 * kHugePage / 1024);
+  std::memset(made.base, 0x5a, kBytes);
+  REQUIRE(move_region(made.base));
+  CHECK(std::all_of(made.base, made.base + kBytes, [](std::byte each) { return each == std::byte{0x5a}; }));
+  CHECK(huge_kib(made.base, kBytes) == 8 * kHugePage / 1024);
+}
+
+namespace {
+
+constexpr unsigned long kNodeBits = 1024;
+
+struct Policy {
+  int mode = -1;
+  unsigned long nodes[kNodeBits / (8 * sizeof(unsigned long))] = {};
+  bool has(int node) const { return (nodes[std::size_t(node) / 64] >> (node % 64) & 1) != 0; }
+  int count() const {
+    int sum = 0;
+    for (const unsigned long word : nodes) sum += __builtin_popcountl(word);
+    return sum;
+  }
+};
+
+// address null: which nodes this process may use.
+bool get_policy(Policy& policy, const void* address) {
+  const unsigned long flags = address != nullptr ? MPOL_F_ADDR : MPOL_F_MEMS_ALLOWED;
+  return ::syscall(SYS_get_mempolicy, &policy.mode, policy.nodes, kNodeBits, address, flags) == 0;
+}
+
+// How many of the region's pages lie on another node, or nowhere.
+int elsewhere(std::byte* base, std::size_t bytes, int node) {
+  int wrong = 0;
+  for (std::size_t at = 0; at < bytes; at += 4096) {
+    void* page = base + at;
+    CHECK(base[at] == std::byte{0});  // older kernels leave it to who touches them to map them
+    int where = -1;
+    if (::syscall(SYS_move_pages, 0, 1ul, &page, nullptr, &where, 0) != 0 || where != node) ++wrong;
+  }
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("pages lie on the node that was asked for, for all who map them and where the region is moved", "[node]") {
+  Policy allowed;
+  if (!get_policy(allowed, nullptr)) {
+    WARN("SKIPPED: this kernel, or container, does not tell of NUMA nodes (get_mempolicy)");
+    return;
+  }
+  int node = static_cast<int>(kNodeBits) - 1;  // the last one: where there are several, pages would not come there by themselves
+  while (!allowed.has(node)) --node;
+  constexpr std::size_t kBytes = 300'000;
+  const Made made(kBytes, {false, node});
+  const auto lies_there = [&](std::byte* base) {
+    Policy policy;
+    REQUIRE(get_policy(policy, base + kBytes - 1));
+    CHECK(policy.mode == MPOL_BIND);
+    CHECK(policy.count() == 1);
+    CHECK(policy.has(node));
+    CHECK(elsewhere(base, kBytes, node) == 0);
+  };
+  lies_there(made.base);
+  lies_there(map_again(made.base)->data());
+  REQUIRE(move_region(made.base));
+  lies_there(made.base);
+
+  const Made anywhere(kBytes);
+  Policy policy;
+  REQUIRE(get_policy(policy, anywhere.base));
+  CHECK(policy.mode != MPOL_BIND);
+}
+
+TEST_CASE("more than a node has is an error, though others have it", "[node]") {
+  Policy allowed;
+  int node = static_cast<int>(kNodeBits) - 1;
+  while (get_policy(allowed, nullptr) && !allowed.has(node)) --node;
+  std::ifstream file("/sys/devices/system/node/node" + std::to_string(node) + "/meminfo");
+  std::string word, number, name;
+  std::size_t kibibytes = 0;
+  if (!(file >> word >> number >> name >> kibibytes) || name != "MemTotal:") {
+    WARN("SKIPPED: this kernel, or container, does not tell of NUMA nodes");
+    return;
+  }
+  CHECK_THROWS_AS(make_region(kibibytes * 1024, {false, node}), Error);
 }
 
 TEST_CASE("memory that is not sealed against shrinking is not mapped") {
