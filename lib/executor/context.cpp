@@ -102,12 +102,6 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
     behind_.reserve(groups_.size() + 1);
     groups_[id] = group.get();
     last_group_ = group.get();
-    for (Flow& flow : group->flows) {
-      const int world = group->ranks[std::size_t(flow.peer)];
-      if (world == rank_) continue;
-      flow.route = &route(world);
-      flow.least_offered = least_offered(*group, flow.peer);
-    }
     group->by_address = group->size() > 1;
     for (int peer = 0; peer < group->size(); ++peer) {
       if (peer != group->rank && !is_thread(*group, peer)) group->by_address = false;
@@ -157,18 +151,16 @@ Error Context::remove_group(Group& group) {
   const Error first = group.error;
   const Error ended(ANELLO_ERR_STATE, "the communicator was destroyed");
   end_all(group, first ? first : ended);
-  for (Flow& flow : group.flows) {
-    if (flow.route == nullptr) continue;
-    flow.route->forget(group);
-    drop_all(flow.early);
+  for (int peer = 0; peer < group.size(); ++peer) {
+    const Route* const way = routes_[std::size_t(group.ranks[std::size_t(peer)])].get();
     // In the lane, behind all that was sent: the peer then knows that no more comes.
-    if (flow.route->state() == Route::State::open && !flow.route->endpoint()->failure()) {
-      transport::FrameHeader leave;
-      leave.kind = static_cast<std::uint16_t>(FrameKind::leave);
-      leave.communicator = group.id;
-      flow.notes.push_back(leave);
-      flow.route->list(flow);
-    }
+    if (way == nullptr || way->state() != Route::State::open || way->endpoint()->failure()) continue;
+    transport::FrameHeader leave;
+    leave.kind = static_cast<std::uint16_t>(FrameKind::leave);
+    leave.communicator = group.id;
+    Flow& flow = group.flows.to(peer);
+    flow.notes.push_back(leave);
+    flow.route->list(flow);
   }
   // The notes leave now or, on a full lane, are given up with the group: the service threads tell the same.
   const Deadline limit = Deadline::in_ms(100);
@@ -289,12 +281,12 @@ void Context::push_routes(const Operation& operation) {
   const auto push = [this](const Flow& flow) {
     if (flow.route != nullptr && flow.route->has_work()) push_or_owe(*flow.route);
   };
-  std::deque<Flow>& flows = operation.group->flows;
+  const Flows& flows = operation.group->flows;
   if (!operation.done.load(std::memory_order_relaxed)) {
-    std::for_each(flows.begin(), flows.end(), push);
+    for (const Flow& flow : flows) push(flow);
   } else if (operation.kind == ANELLO_RECV && operation.status.source >= 0) {
     // It found its message here and gives credit back, for which the sender may wait while this rank is about something else.
-    push(flows[std::size_t(operation.status.source)]);
+    if (const Flow* flow = flows.find(operation.status.source)) push(*flow);
   }
 }
 
@@ -452,6 +444,13 @@ Route& Context::route(int world) {
     slot = std::make_unique<Route>(*this, world, job_->members()[std::size_t(world)].local_index);
   }
   return *slot;
+}
+
+void Context::lead(Flow& flow) {
+  const int world = flow.group->ranks[std::size_t(flow.peer)];
+  if (world == rank_) return;
+  flow.route = &route(world);
+  flow.least_offered = least_offered(*flow.group, flow.peer);
 }
 
 transport::Transport* Context::carrier_to(int world) const {

@@ -104,6 +104,8 @@ class Context {
 
   // ---- For the executor's other parts; these require the lock ----
   Route& route(int world);
+  // Of a new flow: its route, and what is offered over it.
+  void lead(Flow& flow);
   void want_to_send(Flow& flow);
   void finish(Operation& operation, const Error& error = {});
   void use_board(Operation& operation, BoardUse use);
@@ -227,7 +229,7 @@ class Context {
   bool has_mapped_staging(const Operation& operation);
   void staging_settled(Operation& operation, bool everywhere);
 
-  bool undisturbed(const Group& group, int peer) const;
+  bool undisturbed(const Group& group, const Flow& flow) const;
   bool took_now(Flow& flow, const SmallReceive& taken);
 
   // ---- What is left to be said (progress.cpp) ----

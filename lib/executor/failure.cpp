@@ -218,10 +218,10 @@ void Context::lane_broke(Route& way) {
 
 bool Context::gone_for(const Group& group, int peer, std::string& how) const {
   const int world = group.ranks[std::size_t(peer)];
-  const Flow& flow = group.flows[std::size_t(peer)];
+  const Flow* const flow = group.flows.find(peer);
   Route* way = routes_[std::size_t(world)].get();
   const std::int64_t long_ago = now_ns() - kWordFromControl;
-  if (flow.left_ns != 0 && flow.left_ns < long_ago) {
+  if (flow != nullptr && flow->left_ns != 0 && flow->left_ns < long_ago) {
     how = "destroyed this communicator";
     return true;
   }
@@ -256,10 +256,9 @@ void Context::check_gone() {
       const auto look = [&](const Operation& each) {
         if (needs(each, peer)) held_up = &each;
       };
-      Flow& flow = group->flows[std::size_t(peer)];
-      for (const OperationFifo* list : {&group->window, &group->receives, &group->probes, &group->matched, &flow.announcing,
-                                        &flow.announced, &flow.granted}) {
-        list->each(look);
+      for (const OperationFifo* list : {&group->window, &group->receives, &group->probes, &group->matched}) list->each(look);
+      if (const Flow* flow = group->flows.find(peer)) {
+        for (const OperationFifo* list : {&flow->announcing, &flow->announced, &flow->granted}) list->each(look);
       }
       const int world = group->ranks[std::size_t(peer)];
       const auto fail_by = [&](anello_result_t code, const Operation& operation, const std::string& did) {

@@ -1,5 +1,7 @@
 #include "executor/group.h"
 
+#include "executor/context.h"
+
 namespace anello::executor {
 
 Group::Group(Context& context_, std::uint64_t id_, std::vector<int> ranks_, int rank_, Board board_,
@@ -8,13 +10,24 @@ Group::Group(Context& context_, std::uint64_t id_, std::vector<int> ranks_, int 
       id(id_),
       ranks(std::move(ranks_)),
       rank(rank_),
+      flows(*this),
       board(std::move(board_)),
-      next_sequence(first_sequence) {
-  for (int peer = 0; peer < size(); ++peer) {
-    Flow& flow = flows.emplace_back();
-    flow.group = this;
-    flow.peer = peer;
-  }
+      next_sequence(first_sequence) {}
+
+Flows::Flows(Group& group) : group_(group), by_rank_(group.ranks.size()) {}
+
+Flows::~Flows() {
+  while (Flow* flow = made_.pop()) delete flow;
+}
+
+Flow& Flows::make(int peer) {
+  auto made = std::make_unique<Flow>();
+  made->group = &group_;
+  made->peer = peer;
+  group_.context.lead(*made);
+  by_rank_[std::size_t(peer)] = made.get();
+  made_.push(made.get());
+  return *made.release();
 }
 
 int Group::rank_of_world(int world) const {

@@ -1,6 +1,6 @@
 #pragma once
-// The ranks of one communicator as the executor sees them: a flow to each, the operations under way, their order, the
-// board where they share one, and the first error, which stays. Guarded by the context's lock.
+// The ranks of one communicator as the executor sees them: a flow to each that it has to do with, the operations under way, their
+// order, the board where they share one, and the first error, which stays. Guarded by the context's lock.
 #include "base/error.h"
 #include "control/ledger.h"
 #include "executor/board.h"
@@ -40,6 +40,7 @@ struct Flow {
   bool turn = false;         // alternates granted messages and steps
   bool listed = false;       // in route's list of flows with something to send
   Flow* next = nullptr;
+  Flow* next_made = nullptr;
 
   // Whether messages of such a size are offered, where they lie in a region.
   bool offers(std::size_t bytes) const { return bytes >= least_offered && bytes <= kMostOffered; }
@@ -59,6 +60,47 @@ struct Flow {
     small_credit += small_back;
     return true;
   }
+};
+
+// A communicator's flows: a word for each rank, and the flow once something goes to that rank or comes from it. They stay where they
+// are, since routes point to them, as long as the communicator.
+class Flows {
+ public:
+  explicit Flows(Group& group);
+  ~Flows();
+  Flows(const Flows&) = delete;
+  Flows& operator=(const Flows&) = delete;
+
+  Flow& to(int peer) {
+    Flow* const flow = by_rank_[std::size_t(peer)];
+    return flow != nullptr ? *flow : make(peer);
+  }
+  // Null: nothing has gone either way.
+  Flow* find(int peer) const { return by_rank_[std::size_t(peer)]; }
+
+  // Those that there are; more may come meanwhile.
+  class Iterator {
+   public:
+    explicit Iterator(Flow* at) : at_(at) {}
+    Flow& operator*() const { return *at_; }
+    Iterator& operator++() {
+      at_ = at_->next_made;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+
+   private:
+    Flow* at_;
+  };
+  Iterator begin() const { return Iterator(made_.front()); }
+  Iterator end() const { return Iterator(nullptr); }
+
+ private:
+  Flow& make(int peer);
+
+  Group& group_;
+  std::vector<Flow*> by_rank_;
+  Fifo<Flow, &Flow::next_made> made_;
 };
 
 // A message that arrived, or was announced, before its receive was posted.
@@ -83,7 +125,7 @@ class Group {
   const std::uint64_t id;
   const std::vector<int> ranks;  // world rank of each
   const int rank;
-  std::deque<Flow> flows;        // by group rank; a deque, since routes point into it
+  Flows flows;
   Board board;
   control::Ledger ledger;
   Error error;

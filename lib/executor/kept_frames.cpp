@@ -71,7 +71,7 @@ void Context::deliver_strays(Group& group) {
       if (peer < 0 || group.error) {
         drop(frame);
       } else {
-        Flow& flow = group.flows[std::size_t(peer)];
+        Flow& flow = group.flows.to(peer);
         if (kind == FrameKind::step) {
           arrived_early(flow, frame);
         } else if (kind == FrameKind::eager) {

@@ -29,7 +29,7 @@ void Context::post_message(Operation& operation) {
 void Context::post_send(Operation& operation) {
   Group& group = *operation.group;
   if (operation.peer != group.rank) {
-    Flow& flow = group.flows[std::size_t(operation.peer)];
+    Flow& flow = group.flows.to(operation.peer);
     flow.route->hear_of_credit(flow, operation.bytes);
     if (group.error) return finish(operation, group.error);  // that was among what came
     flow.announcing.push(&operation);
@@ -124,10 +124,10 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
     finish(*message.local);
   } else if (message.eager != nullptr) {
     deliver(receive, message.source, message.tag, message.dtype, message.eager->payload.data(), message.bytes);
-    if (message.source != group.rank) consumed_small(group.flows[std::size_t(message.source)], message.bytes);
+    if (message.source != group.rank) consumed_small(group.flows.to(message.source), message.bytes);
     drop(message.eager);
   } else {
-    Flow& flow = group.flows[std::size_t(message.source)];
+    Flow& flow = group.flows.to(message.source);
     const bool fit = fits(receive, message.source, message.tag, message.dtype, message.bytes);
     if (!fit) return grant(flow, message.number, receive.number, Granted::over);
     const OfferedPlace place{message.region, message.offset, message.bytes};

@@ -384,7 +384,7 @@ void Route::classify(const FrameHeader& header) {
   }
   const int peer = group->rank_of_world(peer_);
   if (peer < 0 || group->error) return;
-  Flow& flow = group->flows[std::size_t(peer)];
+  Flow& flow = group->flows.to(peer);
   arriving_.flow = &flow;
   const auto kind = static_cast<FrameKind>(header.kind);
   if (kind == FrameKind::step || kind == FrameKind::eager) {

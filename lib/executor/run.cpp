@@ -145,7 +145,7 @@ void open_lanes(Operation& operation) {
     lane = RunLane{};
     lane.operation = &operation;
     lane.plan = &schedule.lanes[i];
-    lane.flow = &group.flows[std::size_t(lane.plan->peer)];
+    lane.flow = &group.flows.to(lane.plan->peer);
     // Frames that came before this rank had come to the operation.
     for (EarlyFrame* frame = lane.flow->early.front(); frame != nullptr;) {
       EarlyFrame* const next = EarlyFrames::after(frame);

@@ -9,14 +9,15 @@
 namespace anello::executor {
 
 // Whether nothing has happened to the peer, or to the communicator, that only the common way looks at.
-bool Context::undisturbed(const Group& group, int peer) const {
-  return !group.error && group.flows[std::size_t(peer)].left_ns == 0 &&
-         gone_[std::size_t(group.ranks[std::size_t(peer)])] == Gone::no && !job_->news.load(std::memory_order_relaxed);
+bool Context::undisturbed(const Group& group, const Flow& flow) const {
+  return !group.error && flow.left_ns == 0 && gone_[std::size_t(group.ranks[std::size_t(flow.peer)])] == Gone::no &&
+         !job_->news.load(std::memory_order_relaxed);
 }
 
 Context::Sent Context::send_now(Group& group, int dest, const SmallMessage& message, bool waits) {
-  if (dest == group.rank || !undisturbed(group, dest)) return Sent::not_begun;
-  Flow& flow = group.flows[std::size_t(dest)];
+  if (dest == group.rank) return Sent::not_begun;
+  Flow& flow = group.flows.to(dest);
+  if (!undisturbed(group, flow)) return Sent::not_begun;
   // Behind an earlier one that could not leave yet.
   if (!flow.announcing.empty()) return Sent::not_begun;
   if (message.bytes >= flow.least_offered) return offer_now(flow, message, waits);
@@ -25,7 +26,7 @@ Context::Sent Context::send_now(Group& group, int dest, const SmallMessage& mess
 
 void Context::go_on_sending(Operation& operation, Sent sent) {
   Group& group = *operation.group;
-  Flow& flow = group.flows[std::size_t(operation.peer)];
+  Flow& flow = group.flows.to(operation.peer);
   operation.number = group.next_number++;
   operation.state = Operation::State::active;
   operation.bytes = operation.count * operation.element_bytes;
@@ -37,10 +38,11 @@ void Context::go_on_sending(Operation& operation, Sent sent) {
 
 bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
   // What is under way needs its turns; receives and probes that were posted earlier come first.
-  if (source == group.rank || unfinished_ > 0 || !undisturbed(group, source)) return false;
+  if (source == group.rank || unfinished_ > 0) return false;
+  Flow& flow = group.flows.to(source);
+  if (!undisturbed(group, flow)) return false;
   if (!group.receives.empty() || !group.probes.empty()) return false;
   stay_awake();
-  Flow& flow = group.flows[std::size_t(source)];
   if (!group.unexpected.empty()) {
     const auto found = std::find_if(group.unexpected.begin(), group.unexpected.end(), [&](const Unexpected& message) {
       return message.source == source && is_tag_for(wanted.tag, message.tag);
