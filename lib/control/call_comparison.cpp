@@ -76,7 +76,7 @@ std::optional<CallHistory> CallComparison::own_history(std::uint64_t id, std::ui
   return cut_after(gone->history, sequence);
 }
 
-void CallComparison::compare(std::uint64_t id, std::uint32_t sequence) {
+void CallComparison::compare(std::uint64_t id, std::uint32_t sequence, int differs) {
   auto ranks = ranks_of(id);
   auto own = own_history(id, sequence);
   if (!ranks || !own) return;
@@ -91,7 +91,11 @@ void CallComparison::compare(std::uint64_t id, std::uint32_t sequence) {
   }
   question.ranks = std::move(*ranks);
   const auto self = std::find(question.ranks.begin(), question.ranks.end(), agent_.rank());
-  if (self != question.ranks.end()) question.answers[static_cast<int>(self - question.ranks.begin())] = std::move(*own);
+  if (self != question.ranks.end()) {
+    const auto rank = static_cast<int>(self - question.ranks.begin());
+    question.answers[rank] = std::move(*own);
+    if (differs >= 0) question.known = {rank, differs};
+  }
   agent_.tree().send(Writer().put(id).put(sequence).put(agent_.rank()).frame(kAsk));
   consider(key);
 }
@@ -128,7 +132,7 @@ void CallComparison::answered(Reader& reader) {
 void CallComparison::consider(const Key& key) {
   Question& question = questions_[key];
   note_absent(key, question);
-  if (question.concluding || !judge(question.answers, key.second)) return;
+  if (question.concluding || !judge(question.answers, key.second, question.known)) return;
   question.concluding = true;
   agent_.service().spawn("call comparison", conclude_soon(agent_.weak_from_this(), key));
 }
@@ -149,7 +153,7 @@ void CallComparison::conclude(const Key& key) {
   const Question question = std::move(found->second);
   questions_.erase(found);
   std::erase(asked_, key);
-  const auto verdict = judge(question.answers, key.second);
+  const auto verdict = judge(question.answers, key.second, question.known);
   if (!verdict) return;
   const int peer = verdict->peer() < 0 ? -1 : question.ranks[static_cast<std::size_t>(verdict->peer())];
   const Error error(verdict->code(), verdict->text(), peer);

@@ -27,7 +27,7 @@ class CallComparison {
   std::optional<std::vector<int>> ranks_of(std::uint64_t id);
   std::vector<int> absent(std::uint64_t id, std::uint32_t sequence);
 
-  void compare(std::uint64_t id, std::uint32_t sequence);
+  void compare(std::uint64_t id, std::uint32_t sequence, int differs);
   // Event::failed for all of them but this rank.
   void tell_all(std::uint64_t id, const std::vector<int>& ranks, const Error& error);
   // Frames that came in. Throw Error when they cannot be.
@@ -49,6 +49,7 @@ class CallComparison {
   struct Question {
     std::vector<int> ranks;
     std::map<int, CallHistory> answers;  // by rank in the communicator
+    std::optional<Differing> known;
     bool concluding = false;
   };
   using Key = std::pair<std::uint64_t, std::uint32_t>;  // communicator, sequence

@@ -27,6 +27,11 @@ struct Party {
   std::vector<int> ranks;
 };
 
+// Whether the rank has been at that operation and has made so many since that it no longer keeps the call.
+bool has_forgotten(const CallHistory& history, std::uint32_t sequence) {
+  return history.newest && !before(*history.newest, sequence) && find(history, sequence) == nullptr;
+}
+
 template <class DigestOf>
 std::vector<Party> parties_at(const std::map<int, CallHistory>& histories, std::uint32_t sequence,
                               DigestOf digest_of_record) {
@@ -57,10 +62,11 @@ int odd_one(const std::vector<Party>& parties) {
 
 CallHistory history_of(const Ledger& ledger, std::uint32_t sequence) {
   CallHistory history;
+  // First: a call that is noted meanwhile is not taken for one that is forgotten.
+  if (const auto newest = ledger.newest()) history.newest = newest->sequence;
   for (std::uint32_t back = Ledger::kCompared; back-- > 0;) {
     if (const auto record = ledger.find(sequence - back)) history.records.push_back(*record);
   }
-  if (const auto newest = ledger.newest()) history.newest = newest->sequence;
   return history;
 }
 
@@ -105,7 +111,30 @@ CallHistory take_history(Reader& reader) {
   return history;
 }
 
-std::optional<Error> judge(const std::map<int, CallHistory>& histories, std::uint32_t sequence) {
+namespace {
+
+// known: the calls of `sequence`, which do not differ; empty where nobody knows his.
+Error forgotten(const std::map<int, CallHistory>& histories, std::uint32_t sequence, const std::vector<Party>& known) {
+  std::vector<int> ranks;
+  std::optional<std::uint32_t> newest;
+  for (const auto& [rank, history] : histories) {
+    if (!has_forgotten(history, sequence)) continue;
+    ranks.push_back(rank);
+    if (!newest || before(*newest, *history.newest)) newest = history.newest;
+  }
+  std::string said = text("ranks disagree on operation ", sequence, " or one before it: ");
+  if (!known.empty()) said += text(rank_list(known.front().ranks), " called ", known.front().call, ", ");
+  said += text(rank_list(ranks), ranks.size() == 1 ? ", by now in operation " : ", by now in operations up to ", *newest,
+               ranks.size() == 1 ? ", no longer knows its call" : ", no longer know theirs");
+  // Those who have forgotten may disagree among themselves.
+  const bool odd = ranks.size() == 1 && !known.empty() && known.front().ranks.size() > 1;
+  return Error(ANELLO_ERR_MISMATCH, said, odd ? ranks.front() : -1);
+}
+
+}  // namespace
+
+std::optional<Error> judge(const std::map<int, CallHistory>& histories, std::uint32_t sequence,
+                           const std::optional<Differing>& known) {
   for (std::uint32_t back = Ledger::kCompared; back-- > 0;) {
     const std::uint32_t at = sequence - back;
     const std::vector<Party> parties = parties_at(histories, at, [](const CallRecord& r) { return digest_of(r); });
@@ -122,6 +151,16 @@ std::optional<Error> judge(const std::map<int, CallHistory>& histories, std::uin
                             ", which nobody remembers; since then all calls are equal. The histories are those of ");
     for (std::size_t i = 0; i < chains.size(); ++i) said += text(i == 0 ? "" : " and of ", rank_list(chains[i].ranks));
     return Error(ANELLO_ERR_MISMATCH, said, odd_one(chains));
+  }
+  if (known) {
+    const auto one = histories.find(known->one), other = histories.find(known->other);
+    const auto was_there = [&](auto found) {
+      return found != histories.end() && found->second.newest && !before(*found->second.newest, sequence);
+    };
+    if (was_there(one) && was_there(other) &&
+        (has_forgotten(one->second, sequence) || has_forgotten(other->second, sequence))) {
+      return forgotten(histories, sequence, chains);
+    }
   }
   for (const auto& [rank, history] : histories) {
     if (!history.destroyed || (history.newest && !before(*history.newest, sequence))) continue;

@@ -99,8 +99,9 @@ class Job {
   // Asks every rank of the communicator for its record of operation `sequence`. If two disagree, each rank gets
   // Event::failed with ANELLO_ERR_MISMATCH, whose text names both calls and the ranks that made them. A rank that has
   // not come to it yet says nothing; one that has destroyed the communicator before coming to it makes it a failure
-  // (ANELLO_ERR_PEER_LOST, "left"). Returns at once.
-  virtual void compare_calls(std::uint64_t id, std::uint32_t sequence) = 0;
+  // (ANELLO_ERR_PEER_LOST, "left"). differs: a rank of the communicator (as numbered in it) that is known to have made
+  // another call there or before, perhaps so long ago that it has forgotten which; -1: none. Returns at once.
+  virtual void compare_calls(std::uint64_t id, std::uint32_t sequence, int differs = -1) = 0;
   // Ranks of the communicator (as numbered in it) that had not come to `sequence` when it was last compared; where all
   // that answered had come, those that gave no answer. Empty when it has not been compared.
   virtual std::vector<int> absent(std::uint64_t id, std::uint32_t sequence) { return {}; }

@@ -71,8 +71,8 @@ class Membership final : public Job {
     agent_->calls().add(id, std::move(ranks), ledger);
   }
   void remove_communicator(std::uint64_t id) override { agent_->calls().remove(id); }
-  void compare_calls(std::uint64_t id, std::uint32_t sequence) override {
-    post([agent = agent_, id, sequence] { agent->calls().compare(id, sequence); });
+  void compare_calls(std::uint64_t id, std::uint32_t sequence, int differs) override {
+    post([agent = agent_, id, sequence, differs] { agent->calls().compare(id, sequence, differs); });
   }
   std::vector<int> absent(std::uint64_t id, std::uint32_t sequence) override {
     return agent_->calls().absent(id, sequence);
@@ -123,7 +123,7 @@ class LoneMembership final : public Job {
   void request_region(int, std::uint64_t) override {}
   void add_communicator(std::uint64_t, std::vector<int>, const Ledger*) override {}
   void remove_communicator(std::uint64_t) override {}
-  void compare_calls(std::uint64_t, std::uint32_t) override {}
+  void compare_calls(std::uint64_t, std::uint32_t, int) override {}
   void fail_communicator(std::uint64_t, const Error&) override {}
   // Whatever a lone rank does is complete at once; its descriptor has nothing to say.
   void watch(int, std::function<void()>) override {}

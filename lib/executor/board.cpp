@@ -101,16 +101,20 @@ Board::Seen Board::look_behind(std::uint32_t end) {
 }
 
 // A rank's lines come in their order, so of each only those are looked at that have come since.
-std::optional<std::uint32_t> Board::disagreed() {
+std::optional<Board::Disagreed> Board::disagreed() {
   const std::uint32_t behind = number_ - seen_;
   std::uint32_t first = behind;  // how far behind seen_
+  int rank = -1;
   for (Peer& peer : peers_) {
     if (peer.compared - seen_ > behind) peer.compared = seen_;
     while (peer.compared != number_ && has_come(peer.rank, peer.compared) && !differs(peer.rank, peer.compared)) ++peer.compared;
-    if (peer.compared != number_ && differs(peer.rank, peer.compared)) first = std::min(first, peer.compared - seen_);
+    if (peer.compared != number_ && peer.compared - seen_ < first && differs(peer.rank, peer.compared)) {
+      first = peer.compared - seen_;
+      rank = peer.rank;
+    }
   }
   if (first == behind) return std::nullopt;
-  return own_[(seen_ + first) % own_.size()].sequence;
+  return Disagreed{own_[(seen_ + first) % own_.size()].sequence, rank};
 }
 
 bool Board::differs(int rank) const {

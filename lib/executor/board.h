@@ -49,8 +49,13 @@ class Board {
   std::uint32_t behind_at() const { return own_[seen_ % own_.size()].sequence; }
   // Sees those that have come.
   void catch_up() { look_behind(number_); }
-  // The call, by its sequence, of the first exchange that other ranks' lines, as far as they have come, do not agree on.
-  std::optional<std::uint32_t> disagreed();
+  // The call, by its sequence, of the first exchange that other ranks' lines, as far as they have come, do not agree on, and
+  // whose line that is.
+  struct Disagreed {
+    std::uint32_t sequence;
+    int rank;
+  };
+  std::optional<Disagreed> disagreed();
   // Whether that rank's line is another call's, in this exchange or one whose lines have not all been seen.
   bool differs(int rank) const;
   // Whose lines a rank needs: all, nobody's, or one rank's.

@@ -133,6 +133,7 @@ void Context::hear_verdict(Group& group) {
     progress();
   }
   if (group.board) look_behind(group);
+  look_at_early(group);
   while (group.suspected && !group.error && !limit.passed()) {
     held.unlock();
     const timespec nap{0, 1'000'000};
@@ -290,10 +291,20 @@ void Context::push_routes(const Operation& operation) {
   }
 }
 
+// A call that waits for nobody would not hear that its communicator has failed, nor would the one after it. Who drives hears it.
+void Context::hear_news() {
+  if (!driving_ && job_->news.load(std::memory_order_acquire)) handle_events();
+}
+
 Context::Entered Context::enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   const kernels::DefaultFloats floats;
-  enter(operation, record, digest);
+  hear_news();
   ++unfinished_;
+  if (operation.group->error) {
+    finish(operation, operation.group->error);
+    return ended_well(operation);
+  }
+  enter(operation, record, digest);
   queue(operation);
   push_routes(operation);
   return ended_well(operation);
@@ -303,6 +314,7 @@ void Context::post(Operation& operation, control::CallRecord& record) {
   const Lock held = lock();
   const kernels::DefaultFloats floats;
   Group& group = *operation.group;
+  hear_news();
   ++unfinished_;
   if (group.error) {
     finish(operation, group.error);

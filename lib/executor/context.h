@@ -117,8 +117,10 @@ class Context {
   void count_taken(std::size_t bytes) { taken_ += bytes; }
   // Goes on with a step at peers' buffers. True: something was done.
   bool work(Operation& operation);
-  // Ranks seem to have made different calls: the service threads compare their records.
-  void suspect(Group& group, std::uint32_t sequence);
+  // Ranks seem to have made different calls: the service threads compare their records. peer: whose call it is that differs
+  // from this rank's, where that is certain.
+  void suspect(Group& group, std::uint32_t sequence, int peer = -1);
+  void suspect_lines(Group& group, const Operation& waiting);
   void look_behind(Group& group);
   void note_behind(Group& group);
   void leave_exchange(Group& group) {
@@ -171,6 +173,7 @@ class Context {
   bool progress();
   void hear_sockets();
   bool handle_events();
+  void hear_news();
   void open_asked();
   void wake_driver();
   void hear_verdict(Group& group);
@@ -261,6 +264,7 @@ class Context {
   void check_deadline(Operation& watched);
   void check_deadlines();
   void check_gone();
+  void look_at_early(Group& group);
   bool gone_for(const Group& group, int peer, std::string& how) const;
   std::string waits_for(const Operation& operation) const;
   std::string who_is_absent(const Operation& operation) const;

@@ -82,7 +82,7 @@ void Context::poll_board(Group& group) {
     }
     if (operation->published) seen = group.board.look(line_digest(*operation));
     if (seen != Board::Seen::complete) {
-      if (seen == Board::Seen::mismatch) suspect(group, operation->published ? operation->sequence : group.board.behind_at());
+      if (seen == Board::Seen::mismatch) suspect_lines(group, *operation);
       if (std::find(on_boards_.begin(), on_boards_.end(), &group) == on_boards_.end()) on_boards_.push_back(&group);
       group.polling_board = false;
       return;

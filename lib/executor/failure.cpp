@@ -108,6 +108,8 @@ void Context::tick(Operation* watched) {
       group->compare_pause_ns = std::min(2 * group->compare_pause_ns, kLongestPause);
       group->compare_at_ns = now + group->compare_pause_ns;
       job_->compare_calls(group->id, front->sequence);
+      look_at_early(*group);
+      if (group->differs >= 0) job_->compare_calls(group->id, group->differs_at, group->differs);
     }
   }
 }
@@ -174,7 +176,7 @@ void Context::look_behind(Group& group) {
   if (group.error) return;
   const auto disagreed = group.board.disagreed();
   if (disagreed) {
-    suspect(group, *disagreed);
+    suspect(group, disagreed->sequence, disagreed->rank);
   } else {
     group.board.catch_up();
   }
@@ -188,12 +190,48 @@ void Context::look_behind(Group& group) {
   group.ask_again_ns = now + (disagreed ? kAskAgain : kComparePause);
 }
 
-void Context::suspect(Group& group, std::uint32_t sequence) {
-  // The answer is an event. Asked again by tick, should records agree after all.
-  if (group.suspected && group.suspected_at == sequence) return;
+void Context::suspect(Group& group, std::uint32_t sequence, int peer) {
+  // The answer is an event. Asked again by tick, should records agree after all, or the peer not answer. What comes of later
+  // calls, perhaps for each of thousands, follows from the first one that differs.
+  const bool known = group.differs >= 0 && !control::before(sequence, group.differs_at);
+  if (known || (peer < 0 && group.suspected && group.suspected_at == sequence)) return;
   group.suspected = true;
   group.suspected_at = sequence;
-  job_->compare_calls(group.id, sequence);
+  if (peer >= 0) {
+    group.differs = peer;
+    group.differs_at = sequence;
+    look_at_early(group);
+    if (group.differs_at != sequence) return;  // it found one of an earlier call
+  }
+  job_->compare_calls(group.id, sequence, peer);
+}
+
+// In this rank's next exchange, or one whose lines it had no need of, is a line of another call.
+void Context::suspect_lines(Group& group, const Operation& waiting) {
+  if (const auto disagreed = group.board.disagreed()) {
+    suspect(group, disagreed->sequence, disagreed->rank);
+    return;
+  }
+  for (int peer = 0; peer < group.size(); ++peer) {
+    if (peer == group.rank || !group.board.differs(peer)) continue;
+    suspect(group, waiting.sequence, peer);
+    return;
+  }
+}
+
+// What came before this rank had come to its call, and stays where the call expects nothing of its sender: it is another one.
+void Context::look_at_early(Group& group) {
+  if (group.error) return;
+  const Operation* const front = group.window.front();
+  // Those after it are not under way, and have not taken theirs.
+  const std::uint32_t end = front != nullptr ? front->sequence + kWindow : group.next_sequence;
+  for (const Flow& flow : group.flows) {
+    for (const EarlyFrame* frame = flow.early.front(); frame != nullptr; frame = frame->next) {
+      const std::uint32_t sequence = frame->header.sequence;
+      if (!control::before(sequence, end) || (group.differs >= 0 && !control::before(sequence, group.differs_at))) continue;
+      if (group.is_of_another_call(group.find(sequence), frame->header)) suspect(group, sequence, flow.peer);
+    }
+  }
 }
 
 // ---- Peers that are gone ----
@@ -266,7 +304,10 @@ void Context::check_gone() {
                                       job_->describe(world), " ", did), world), true);
       };
       const Operation* front = group->window.front();
-      if (held_up != nullptr) {
+      const bool left = gone_[std::size_t(world)] != Gone::lost;
+      if (held_up != nullptr && left && group->differs == peer) {
+        fail_by(ANELLO_ERR_MISMATCH, *held_up, "made another call, and " + how);
+      } else if (held_up != nullptr) {
         fail_by(ANELLO_ERR_PEER_LOST, *held_up, how + " without taking its part in it");
       } else if (front != nullptr && front->is_on_board() && group->board.differs(peer)) {
         // It is not there to say which.

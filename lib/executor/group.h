@@ -2,7 +2,7 @@
 // The ranks of one communicator as the executor sees them: a flow to each that it has to do with, the operations under way, their
 // order, the board where they share one, and the first error, which stays. Guarded by the context's lock.
 #include "base/error.h"
-#include "control/ledger.h"
+#include "control/call_records.h"
 #include "executor/board.h"
 #include "executor/operation.h"
 #include "executor/staging.h"
@@ -163,6 +163,10 @@ class Group {
   std::int64_t ask_again_ns = 0;  // of lines that nobody waits for; 0: all are there
   bool suspected = false;  // something came that does not go with this rank's calls
   std::int64_t end_seen_ns = 0;  // when another rank's board first told that the communicator has failed there
+  // Whose it was, where it is certain that the peer has not called what this rank has, at `differs_at` or before; the first of
+  // them. The peer may have forgotten its call, and nothing else tells then. -1: nothing of the kind.
+  int differs = -1;
+  std::uint32_t differs_at = 0;
 
   int size() const { return static_cast<int>(ranks.size()); }
   int rank_of_world(int world) const;  // -1: not in the group
@@ -172,7 +176,7 @@ class Group {
   // as another digest: whoever sends for it has made another call in its place.
   bool is_of_another_call(const Operation* operation, const transport::FrameHeader& header) const {
     if (operation != nullptr) return header.digest != operation->digest;
-    return static_cast<std::int32_t>(header.sequence - next_sequence) < 0;
+    return control::before(header.sequence, next_sequence);
   }
   bool is_oldest(const Operation& operation) const { return window.front() == &operation; }
 };

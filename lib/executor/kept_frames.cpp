@@ -89,7 +89,7 @@ void Context::deliver_strays(Group& group) {
 void Context::arrived_early(Flow& flow, EarlyFrame* frame) {
   Operation* operation = flow.group->find(frame->header.sequence);
   if (flow.group->is_of_another_call(operation, frame->header)) {
-    suspect(*flow.group, frame->header.sequence);
+    suspect(*flow.group, frame->header.sequence, flow.peer);
     drop(frame);
     return;
   }

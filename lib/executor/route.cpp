@@ -419,7 +419,7 @@ void Route::classify(const FrameHeader& header) {
   if (kind != FrameKind::step) return;  // notes have no payload
   Operation* operation = group->find(header.sequence);
   if (group->is_of_another_call(operation, header)) {
-    context_.suspect(*group, header.sequence);
+    context_.suspect(*group, header.sequence, peer);
     return;
   }
   if (operation != nullptr && operation->state == Operation::State::active) {

@@ -155,7 +155,7 @@ void open_lanes(Operation& operation) {
           lane.early.push(frame);
         } else {
           // Of another call than this one: the verdict ends both, and none of it may be taken for data until then.
-          group.context.suspect(group, operation.sequence);
+          group.context.suspect(group, operation.sequence, lane.plan->peer);
           group.context.drop(frame);
         }
       }

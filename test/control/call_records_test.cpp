@@ -94,6 +94,51 @@ TEST_CASE("a difference that is forgotten is found by the chained digest") {
   CHECK_THAT(error->text(), Contains("before 36"));
 }
 
+TEST_CASE("a rank that is known to have made another call, and has forgotten it, is named") {
+  Rank a, b, c, ahead, also_ahead;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    for (Rank* rank : {&ahead, &also_ahead}) rank->did(call(i, ANELLO_BROADCAST, i, 3));
+    if (i > 3) continue;
+    for (Rank* rank : {&a, &b}) rank->did(call(i, ANELLO_BROADCAST, i == 3 ? 7 : i, 3));
+    if (i < 3) c.did(call(i, ANELLO_BROADCAST, i, 3));
+  }
+  const auto one = histories({&a, &ahead, &b, &c}, 3);
+  CHECK(!judge(one, 3));
+  CHECK(!judge(one, 3, Differing{0, 2}));  // both still know theirs, which are the same
+  CHECK(!judge(one, 3, Differing{1, 3}));  // rank 3 has not made its call
+  auto unheard = one;
+  unheard.erase(1);
+  CHECK(!judge(unheard, 3, Differing{0, 1}));  // it may have died
+  for (const Differing known : {Differing{0, 1}, Differing{1, 0}}) {
+    const auto error = judge(one, 3, known);
+    REQUIRE(error);
+    CHECK(error->code() == ANELLO_ERR_MISMATCH);
+    CHECK(error->peer() == 1);
+    CHECK(error->text() == "ranks disagree on operation 3 or one before it: ranks 0, 2 called broadcast(count 7, float32, root 3), "
+                           "rank 1, by now in operation 999, no longer knows its call");
+  }
+  const auto most = judge(histories({&a, &ahead, &also_ahead}, 3), 3, Differing{0, 1});
+  REQUIRE(most);
+  CHECK(most->peer() == -1);  // they may disagree, too
+  CHECK_THAT(most->text(), Contains("rank 0 called broadcast(count 7, float32, root 3), ranks 1, 2, by now in operations up to "
+                                    "999, no longer know theirs"));
+  const auto nobody = judge(histories({&ahead, &also_ahead}, 3), 3, Differing{0, 1});
+  REQUIRE(nobody);
+  CHECK_THAT(nobody->text(), Contains("operation 3 or one before it: ranks 0, 1, by now"));
+  // Where the calls themselves can be compared they are.
+  b.did(call(4, ANELLO_BARRIER, 0));
+  a.did(call(4, ANELLO_REDUCE, 1));
+  const auto found = judge(histories({&a, &ahead, &b}, 4), 4, Differing{0, 1});
+  REQUIRE(found);
+  CHECK_THAT(found->text(), Contains("on operation 4: rank 0 called reduce") && Contains("rank 2 called barrier()"));
+  // It left after that call.
+  CallHistory gone = history_of(ahead.ledger, 999);
+  gone.destroyed = true;
+  const auto left = judge({{0, history_of(a.ledger, 3)}, {1, cut_after(gone, 3)}}, 3, Differing{0, 1});
+  REQUIRE(left);
+  CHECK(left->code() == ANELLO_ERR_MISMATCH);
+}
+
 TEST_CASE("who destroyed the communicator too early has left; later is no failure") {
   Rank a, b;
   a.did(call(7, ANELLO_BARRIER, 0));

@@ -96,7 +96,7 @@ int furthest(const std::vector<Exchange>& exchanges, unsigned seed, bool crowded
     if (least == int(exchanges.size())) {
       for (Rank& each : ranks) {
         const auto disagreed = each.board.disagreed();
-        if (disagreed && *disagreed == alone.second) return -1;
+        if (disagreed && disagreed->sequence == alone.second) return -1;
       }
       return lead;
     }
@@ -109,7 +109,7 @@ int furthest(const std::vector<Exchange>& exchanges, unsigned seed, bool crowded
     // What a rank that waits asks: whatever it was told before, it learns of the first exchange, and of no other.
     if (random() % 8 == 0) {
       const auto disagreed = next.board.disagreed();
-      if (disagreed && *disagreed != alone.second) return kWrongOne;
+      if (disagreed && disagreed->sequence != alone.second) return kWrongOne;
       if (disagreed) return -1;
     }
   }

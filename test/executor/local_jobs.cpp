@@ -116,7 +116,7 @@ class LocalJob final : public control::Job {
     const std::lock_guard held(state_->mutex);
     state_->ledgers.erase({id, rank_});
   }
-  void compare_calls(std::uint64_t id, std::uint32_t sequence) override {
+  void compare_calls(std::uint64_t id, std::uint32_t sequence, int) override {
     const std::lock_guard held(state_->mutex);
     ++state_->compared;
     std::map<std::uint64_t, std::string> calls;

@@ -128,22 +128,41 @@ const Role gone_after_another_call("gone after another call", [](Rank& me) {
   anello_comm_destroy(world);
 });
 
-// Rank 0 has made 110 calls when the others make another one than its fourth.
+// Rank 0 has made so many calls when the others make another one than its fourth.
 const Role far_ahead("far ahead", [](Rank& me) {
   const anello_comm_t world = me.create();
-  std::array<float, 2> numbers{};
-  const auto call = [&](std::size_t count) { return anello_broadcast(numbers.data(), count, ANELLO_FLOAT32, 0, world); };
-  for (int i = 0; i < 3; ++i) me.check(call(2), "broadcast", world);
+  std::array<float, 64> numbers{}, sums{};
+  const std::size_t count = std::size_t(me.number("count", 2));
+  const auto broadcast = [&](std::size_t many, int root) {
+    return anello_broadcast(numbers.data(), many, ANELLO_FLOAT32, root, world);
+  };
+  const auto reduce = [&](std::size_t many) {
+    return anello_reduce(numbers.data(), sums.data(), many, ANELLO_FLOAT32, ANELLO_SUM, 3, world);
+  };
+  for (int i = 0; i < 3; ++i) me.check(broadcast(count, 0), "broadcast", world);
+  const std::string others = me.setting("others", "broadcast fewer"), then = me.setting("then", "barrier");
   anello_result_t result = ANELLO_OK;
   if (me.rank() == 0) {
-    for (int i = 3; i < 110 && result == ANELLO_OK; ++i) result = call(2);
-    if (result == ANELLO_OK) result = anello_barrier(world);
+    for (int i = 3; i < me.number("calls", 110) && result == ANELLO_OK; ++i) {
+      result = others == "reduce fewer" ? reduce(count) : broadcast(count, 0);
+    }
+    me.say("ahead");
+    if (result == ANELLO_OK && then == "barrier") result = anello_barrier(world);
+    if (result == ANELLO_OK && then == "broadcast") {
+      me.hear();  // the others have the verdict
+      result = broadcast(count, 0);
+    }
   } else {
-    sleep_ms(300);
-    result = call(1);
+    if (me.number("told", 0) != 0) me.hear();  // rank 0 is there
+    sleep_ms(me.number("behind_ms", 0));
+    if (others == "broadcast fewer") result = broadcast(count - 1, 0);
+    if (others == "reduce fewer") result = reduce(count - 1);
+    if (others == "allreduce") result = anello_allreduce(numbers.data(), sums.data(), count, ANELLO_FLOAT32, ANELLO_SUM, world);
+    if (others == "broadcast from 1") result = broadcast(count, 1);
+    if (result == ANELLO_OK) result = anello_barrier(world);
   }
-  me.report("call", result, world);
-  anello_comm_destroy(world);
+  if (me.rank() != 0 || then != "destroy") me.report("call", result, world);
+  me.report("destroy", anello_comm_destroy(world), world);
 });
 
 // Broadcast's root goes on, and whoever has its data; who has sent its part to a root; a scan's first rank.
@@ -230,7 +249,8 @@ TEST_CASE("ranks that disagree all hear of both calls, over TCP") { judge_all("t
 
 TEST_CASE("a root that is far ahead hears of the call in which the others disagree") {
   // On fewer processors it is as far ahead as it gets; else the board has it wait earlier.
-  Ranks job(4, "far ahead", "shm");
+  Ranks job(4, "far ahead", "shm", {{"behind_ms", "300"}});
+  job.expect(0, "ahead", 10'000);
   for (int rank = 0; rank < 4; ++rank) {
     const Line line = job.next(rank, 10'000);  // the deadline is later
     INFO("rank " << rank << ": " << line.text);
@@ -238,7 +258,40 @@ TEST_CASE("a root that is far ahead hears of the call in which the others disagr
     CHECK(line.has("rank 0 called broadcast(count 2, float32, root 0)"));
     CHECK(line.has("broadcast(count 1, float32, root 0)"));
   }
+  job.expect_all("destroy ANELLO_ERR_MISMATCH");
   job.finish();
+}
+
+TEST_CASE("a rank that no longer knows the call in which the others disagree with it hears of it all the same") {
+  for (const char* transport : {"tcp", "shm"}) {
+    for (const std::string others : {"broadcast fewer", "reduce fewer", "allreduce", "broadcast from 1"}) {
+      for (const char* then : {"barrier", "broadcast", "destroy"}) {
+        INFO(others << " over " << transport << ", then " << then);
+        const bool leaves = std::string(then) == "destroy";
+        // In frames, which nothing but their sender's credit bounds.
+        Ranks job(4, "far ahead", transport,
+                  {{"ANELLO_ALGORITHM", "broadcast:tree,reduce:tree"}, {"calls", "600"}, {"count", "16"}, {"told", "1"},
+                    {"others", others}, {"then", then}});
+        job.expect(0, "ahead", 10'000);
+        for (int rank = 1; rank < 4; ++rank) job.tell(rank, "");
+        for (const int rank : {1, 2, 3, 0}) {
+          if (rank == 0 && leaves) {
+            job.next(0);  // there was nothing to hear yet
+            continue;
+          }
+          if (rank == 0 && std::string(then) == "broadcast") job.tell(0, "");
+          for (const std::string what : {"call", "destroy"}) {
+            const Line line = job.next(rank, 10'000);  // the deadline is later
+            INFO("rank " << rank << ": " << line.text);
+            CHECK((line.begins(what + " ANELLO_ERR_MISMATCH") || (leaves && line.begins(what + " ANELLO_ERR_PEER_LOST"))));
+            CHECK(line.has("rank 0"));
+            CHECK((leaves || (line.has(" or one before it: ") && line.has(", by now in operation"))));
+          }
+        }
+        job.finish();
+      }
+    }
+  }
 }
 
 TEST_CASE("a rank that made another call and left is named soon") {
