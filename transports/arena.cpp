@@ -1,6 +1,7 @@
 #include "transports/arena.h"
 
 #include "base/bell.h"
+#include "transports/backing.h"
 
 #include <fcntl.h>
 
@@ -17,6 +18,15 @@ bool Arena::commit_ring(int from, int to) const {
 
 bool Arena::commit_board(int board) const {
   return commit(layout_.boards() + std::size_t(board) * layout_.board_stride(), layout_.board_stride());
+}
+
+void Arena::release_board(int board) const {
+  if (fd_ >= 0) give_pages_back(fd_, layout_.boards() + std::size_t(board) * layout_.board_stride(), layout_.board_stride());
+}
+
+void Arena::release_board(int board, int rank) const {
+  const auto at = static_cast<std::size_t>(reinterpret_cast<std::byte*>(&this->board(board, rank)) - base_);
+  if (fd_ >= 0) give_pages_back(fd_, at, sizeof(BoardSlots));
 }
 
 void Arena::ring_bell(int rank) const {

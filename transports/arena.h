@@ -147,6 +147,9 @@ class Arena {
   bool commit(std::size_t offset, std::size_t bytes) const;
   bool commit_ring(int from, int to) const;
   bool commit_board(int board) const;
+  // The pages of a board that nobody uses, or of the part of it that is a rank's who does not, go back.
+  void release_board(int board) const;
+  void release_board(int board, int rank) const;
 
   // Writes rank's wake-up descriptor if it sleeps. Call after publishing; contains the full fence that orders the two, where
   // the sleeper does not see to that.

@@ -66,28 +66,41 @@ std::shared_ptr<Communicator> Communicator::child(std::uint64_t id, std::vector<
 
 // ---- Split ----
 
-Split Communicator::prepare_split(Seat seat) {
+Split Communicator::prepare_split(Seat seat, int record_kind) {
   Split split;
   split.number = children_++;
   split.choices.resize(std::size_t(size()));
   // Who will be the first of a colour, nobody knows yet. The board has as many users as there may be, so that it is nobody
   // else's before the last one has come to it.
+  const bool may_be_first = record_kind != control::kDupCall || rank() == 0;
   const bool joins = seat.color != ANELLO_UNDEFINED && size() > 1;
-  split.choices[std::size_t(rank())] = {seat.color, seat.key, joins ? allocate_board(size()) : -1};
+  split.choices[std::size_t(rank())] = {seat.color, seat.key, joins && may_be_first ? allocate_board(size()) : -1};
   return split;
 }
 
 std::shared_ptr<Communicator> Communicator::split(Seat seat, int record_kind) {
-  Split split = prepare_split(seat);
+  Split split = prepare_split(seat, record_kind);
   if (const Error error = run(split.gather(), nullptr, record_kind)) throw error;
   return finish_split(split);
 }
 
 std::unique_ptr<Split> Communicator::post_split(Seat seat, int record_kind) {
-  auto split = std::make_unique<Split>(prepare_split(seat));
+  auto split = std::make_unique<Split>(prepare_split(seat, record_kind));
   split->operation = start(split->gather(), record_kind);
   context_->leave_to_background();
   return split;
+}
+
+// Those of a board that this rank has reserved and nobody looks at yet, but for those of its users, by world rank. A job of many ranks
+// that is split into pairs would else keep a board of all ranks for each.
+void Communicator::trim_board(int board, const std::vector<int>& users) {
+  const transport::Arena& arena = context_->job().arena();
+  if (users.empty()) return arena.release_board(board);
+  std::vector<bool> used(std::size_t(arena.ranks()));
+  for (const int world : users) used[std::size_t(context_->job().members()[std::size_t(world)].local_index)] = true;
+  for (int rank = 0; rank < arena.ranks(); ++rank) {
+    if (!used[std::size_t(rank)]) arena.release_board(board, rank);
+  }
 }
 
 // A split that has failed keeps the boards reserved: others may have finished it, and use one.
@@ -108,6 +121,7 @@ std::shared_ptr<Communicator> Communicator::finish_split(Split& split) {
   if (own.board >= 0) {
     std::atomic<std::uint32_t>& users = context_->job().arena().header().board_users[own.board];
     const bool used = has_board && chosen[0] == rank();
+    trim_board(own.board, used ? ranks : std::vector<int>{});
     users.fetch_sub(static_cast<std::uint32_t>(size() - (used ? int(ranks.size()) : 0)), std::memory_order_acq_rel);
   }
   if (chosen.empty()) return nullptr;

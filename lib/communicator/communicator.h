@@ -121,7 +121,8 @@ class Communicator {
   void prepare_last(const anello_call_t& call, bool in_place, int record_kind);
   int allocate_board(int users);
   void give_back_board();
-  Split prepare_split(Seat seat);
+  void trim_board(int board, const std::vector<int>& users);
+  Split prepare_split(Seat seat, int record_kind);
   std::shared_ptr<Communicator> child(std::uint64_t id, std::vector<int> ranks, int board);
 
   std::shared_ptr<executor::Context> context_;
