@@ -5,7 +5,7 @@ Time runs from the last rank's start of anello_comm_create to the last rank's en
 been started and has loaded the library. How much longer it is from the first rank's start stands beside it. Memory is the growth
 of a process, as /proc/self/smaps_rollup has it, by one more communicator (anello_comm_dup), before any call and after messages of
 4 B and 64 KiB with two neighbours: its own, what it has mapped of memory that ranks share, and its part of that, where each of n
-ranks that have mapped a page has 1/n; of the worst rank. One rank: an all-reduce that is not in place, over memcpy of as many
+ranks that have mapped a page has 1/n; of the worst rank, and the parts of all ranks together. One rank: an all-reduce that is not in place, over memcpy of as many
 bytes, in turns; medians, and the median of the ratios.
 """
 
@@ -91,7 +91,8 @@ def creation_line(name, runs):
 def memory_lines(ranks, found):
     for when in dict.fromkeys(row["when"] for row in found):
         of = [row for row in found if row["when"] == when]
-        yield [str(ranks), when, *(f"{max(row[what] for row in of):.1f}" for what in ("own", "mapped", "part"))]
+        worst = [f"{max(row[what] for row in of):.1f}" for what in ("own", "mapped", "part")]
+        yield [str(ranks), when, *worst, f"{sum(row['part'] for row in of):.1f}"]
 
 
 def alone_line(row):
@@ -139,7 +140,7 @@ def main():
     lines, met = zip(*(creation_line(name, spans) for name, spans in runs.items())) if cases else ((), ())
     show(f"anello_comm_create, milliseconds; {options.runs} runs",
          ["ranks", "median", "worst", "from the first start", "target"], lines, (0, 4))
-    show("one more communicator, KiB of a process, of the worst rank", ["ranks", "when", "own", "mapped", "its part"],
+    show("one more communicator, KiB of a process, of the worst rank", ["ranks", "when", "own", "mapped", "its part", "parts of all"],
          [line for ranks in options.memory for line in memory_lines(ranks, programs.memory(ranks, options.communicators))], (1,))
     show("all-reduce of one rank, float32 sum", ["bytes", "memcpy", "all-reduce", "ratio", "in place"],
          [alone_line(programs.alone(options.rounds, size)) for size in options.sizes], ())
