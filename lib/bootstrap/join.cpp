@@ -1,6 +1,7 @@
 #include "bootstrap/join.h"
 
 #include "base/config.h"
+#include "base/descriptor_table.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/launcher.h"
@@ -11,6 +12,7 @@
 #include "control/host.h"
 #include "control/membership.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -212,6 +214,10 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
   wish.transports = transports_from(config.transports);
   wish.deadline = Deadline::in_ms(wish.timeout_ms);
   if (wish.size == 1) return make_lone_membership(settings_of(0));
+  // Two for each rank of this host, a connection or two. The leader of a host hands them over rank by rank, and would wait for each one's
+  // table to grow.
+  constexpr int kOfEachRank = 4, kBeside = 64, kMost = 8192;
+  make_room_for_descriptors(std::min(wish.size, kMost / kOfEachRank) * kOfEachRank + kBeside);
   if (config.unique_id != nullptr) {
     try {
       return join_at(decode_id(*config.unique_id), wish);
