@@ -154,7 +154,8 @@ const std::vector<Rule>& rules() {
       {allreduce,      network,  kAny,     kAny,      "pairwise",      512 * kKiB, none, 0, 2, 2},
       {allreduce,      network,  16 * kMiB, kAny,     "ring",          128 * kKiB},
       {allreduce,      network,  kAny,     kAny,      "ring",          256 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
-      {allreduce,      network,  kAny,     kAny,      "ring",          128 * kKiB},
+      // Seldom short of something to send, or bbr takes the link for a slow one.
+      {allreduce,      network,  kAny,     kAny,      "ring",          kMiB},
       {allreduce,      memory,   kAny,     kAny,      "pairwise",      64 * kKiB},
       {allreduce,      network,  kAny,     kAny,      "pairwise",      128 * kKiB},
 

@@ -92,7 +92,8 @@ TEST_CASE("the table's first guesses") {
   CHECK(choose(floats(Collective::allreduce, 1 << 20), unstaged(4)).chunk == 16 * 1024);
   CHECK(choose(floats(Collective::allreduce, 1 << 20), meeting(4), {"ring", 0}).chunk == 16 * 1024);  // the ring's own rule
   CHECK(choose(floats(Collective::allreduce, 1 << 20), network(4)).chunk == 32 * 1024);
-  CHECK(choose(floats(Collective::allreduce, 1 << 28), network(4)).chunk == 65552);  // at most 1024 a block, aligned
+  CHECK(choose(floats(Collective::allreduce, 1 << 28), network(4)).chunk == 256 * 1024);
+  CHECK(choose(floats(Collective::allreduce, std::size_t{1} << 31), network(4)).chunk == 524304);  // at most 1024 a block, aligned
 }
 
 TEST_CASE("over hosts of several ranks the algorithms that know them are preferred, where partial sums may travel") {
