@@ -456,7 +456,7 @@ bool Route::consume() {
         Operation& receive = *arriving_.operation;
         bytes = endpoint_->receive(receive.output + receive.moved, left);
         receive.moved += bytes;
-        ++receive.movement;
+        if (bytes > 0) ++receive.movement;  // else a peer that stops in a frame would have no deadline
         break;
       }
       case Mode::step: {
@@ -464,8 +464,10 @@ bool Route::consume() {
         if (std::byte* into = landing(lane)) {
           bytes = endpoint_->receive(into, left);
           lane.received += bytes;
-          ++lane.operation->movement;
-          ++lane.flow->group->movement;
+          if (bytes > 0) {
+            ++lane.operation->movement;
+            ++lane.flow->group->movement;
+          }
           break;
         }
         bytes = combine(lane, left);
