@@ -140,8 +140,10 @@ void Context::look_for_end(Group& group, std::int64_t now) {
     if (code == ANELLO_OK) continue;
     if (group.end_seen_ns == 0) group.end_seen_ns = now;
     if (now - group.end_seen_ns < kWordFromControl) return;
-    fail(group, Error(code, text(job_->describe(group.ranks[std::size_t(peer)]), " has ended this communicator with ", result_name(code),
-                                 "; why has not come: a rank that passes it on does not run")), false);
+    const int world = group.ranks[std::size_t(peer)];
+    const auto passes_on = static_cast<int>(std::find(gone_.begin(), gone_.end(), Gone::no) - gone_.begin());
+    fail(group, Error(code, text(job_->describe(world), " has ended this communicator with ", result_name(code), "; why has not come, since ",
+                                 job_->describe(passes_on == rank_ ? world : passes_on), ", which would tell, does not run")), false);
   }
 }
 
