@@ -20,16 +20,10 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "bench", "compare"))
 import machine  # noqa: E402
+from table import size_text  # noqa: E402
 
 TARGETS = {"2 processes": 20, "64 processes": 1000, "64 threads": 1000}  # milliseconds, of the median
 GATE_BYTES = 4096
-
-
-def size_text(size):
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size >= unit and size % unit == 0:
-            return f"{size // unit} {name}"
-    return f"{size} B"
 
 
 def time_text(nanoseconds):

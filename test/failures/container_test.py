@@ -11,6 +11,10 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+sys.dont_write_bytecode = True
+import cases  # noqa: E402
+
 FAILURES_TEST = os.path.abspath(sys.argv.pop(1))
 DEADLINE = 120
 ALGORITHMS = "allreduce:attach,broadcast:direct,allgather:direct,reduce_scatter:direct,alltoall:direct"
@@ -138,8 +142,4 @@ class Ways(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    program = unittest.main(argv=[sys.argv[0], "-v"], exit=False)
-    if program.result.skipped and program.result.testsRun == 0:
-        print("SKIPPED:", program.result.skipped[0][1])
-        sys.exit(77)
-    sys.exit(0 if program.result.wasSuccessful() else 1)
+    cases.run()

@@ -39,6 +39,7 @@ constexpr double kShortUs = 20'000;
 // Where ranks run may change within a round, and with it what small calls take, all of them. What is short has so many turns in each.
 constexpr int kShortPasses = 4;
 constexpr double kShortRoundUs = 10'000;
+// How long large calls can still be seen in small ones that follow.
 constexpr double kSettlingUs = 15'000;
 // Payloads that are measured however long it takes.
 constexpr std::size_t kAlwaysBytes = 64 * 1024;
@@ -146,12 +147,13 @@ class Bench {
       if (too_long && size > kAlwaysBytes && job_.seconds > 0) break;
       entries.push_back(std::move(entry));
     }
-    for (int round = 0;; ++round) {
+    for (int round = 0; !entries.empty(); ++round) {
       const double round_began_us = wall_us_;
       for (int pass = 0; pass < kShortPasses; ++pass) {
-        if (!entries.empty()) settle(entries.front());
-        for (Entry& entry : entries)
+        settle(entries.front());
+        for (Entry& entry : entries) {
           if (pass == 0 || entry.round_us < kShortRoundUs) take_turns(entry);
+        }
       }
       const bool next_is_too_long = wall_us_ + (wall_us_ - round_began_us) > end_us;
       if (round + 1 >= job_.rounds && next_is_too_long) break;
