@@ -237,13 +237,16 @@ def show(outcome, number, count, width):
         print("\n".join(f"    | {line}" for line in outcome.output.splitlines()), flush=True)
 
 
-def main():
+def parse(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path, help="the build folder")
     parser.add_argument("names", nargs="*", help="words that a test's name or suite contains; none: all")
     parser.add_argument("--nightly", action="store_true", help="also the suite nightly")
-    options = parser.parse_args()
+    return parser.parse_intermixed_args(words)  # tools/test has the names last
 
+
+def main():
+    options = parse()
     sanitizer = next(o["value"] for o in introspect(options.folder, "--buildoptions") if o["name"] == "b_sanitize")
     prefix = []
     if sanitizer == "thread" and subprocess.run([shutil.which("setarch") or "false", "-R", "true"], check=False,

@@ -102,6 +102,11 @@ class RunTests(unittest.TestCase):
         self.assertEqual(self.counts(outcome), (0, 1, 0))
         self.assertLess(outcome.seconds, 20)
 
+    def test_names_may_come_before_and_after_what_else_is_asked_for(self):
+        for words in (["f", "--nightly", "a", "b c"], ["--nightly", "f", "a", "b c"], ["f", "a", "b c", "--nightly"]):
+            options = run_tests.parse(words)
+            self.assertEqual((str(options.folder), options.names, options.nightly), ("f", ["a", "b c"], True))
+
     def test_nightly_tests_are_left_out_by_name_and_run_when_asked_for(self):
         tests = [{"name": "a", "suite": ["x:s"], "is_parallel": True, "timeout": 30},
                  {"name": "b", "suite": ["x:nightly"], "is_parallel": True, "timeout": 30}]
