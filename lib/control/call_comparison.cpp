@@ -42,7 +42,7 @@ std::optional<std::vector<int>> CallComparison::ranks_of(std::uint64_t id) {
   return found->second.ranks;
 }
 
-std::vector<int> CallComparison::absent(std::uint64_t id, std::uint32_t sequence) {
+Absent CallComparison::absent(std::uint64_t id, std::uint32_t sequence) {
   const std::lock_guard lock(mutex_);
   const auto found = communicators_.find(id);
   if (found == communicators_.end() || found->second.compared != sequence) return {};
@@ -50,20 +50,20 @@ std::vector<int> CallComparison::absent(std::uint64_t id, std::uint32_t sequence
 }
 
 void CallComparison::note_absent(const Key& key, const Question& question) {
-  std::vector<int> not_come, silent;
+  Absent absent;
   for (int rank = 0; rank < static_cast<int>(question.ranks.size()); ++rank) {
-    const auto answer = question.answers.find(rank);
-    if (answer == question.answers.end()) {
-      silent.push_back(rank);
-    } else if (!answer->second.newest || before(*answer->second.newest, key.second)) {
-      not_come.push_back(rank);
+    // A rank that answered before may have come meanwhile, or stopped.
+    if (!question.answered.contains(rank)) {
+      absent.silent.push_back(rank);
+    } else if (const auto& newest = question.answers.at(rank).newest; !newest || before(*newest, key.second)) {
+      absent.not_come.push_back(rank);
     }
   }
   const std::lock_guard lock(mutex_);
   const auto found = communicators_.find(key.first);
   if (found == communicators_.end()) return;
   found->second.compared = key.second;
-  found->second.absent = not_come.empty() ? std::move(silent) : std::move(not_come);
+  found->second.absent = std::move(absent);
 }
 
 std::optional<CallHistory> CallComparison::own_history(std::uint64_t id, std::uint32_t sequence) {
@@ -90,10 +90,12 @@ void CallComparison::compare(std::uint64_t id, std::uint32_t sequence, int diffe
     }
   }
   question.ranks = std::move(*ranks);
+  question.answered.clear();
   const auto self = std::find(question.ranks.begin(), question.ranks.end(), agent_.rank());
   if (self != question.ranks.end()) {
     const auto rank = static_cast<int>(self - question.ranks.begin());
     question.answers[rank] = std::move(*own);
+    question.answered.insert(rank);
     if (differs >= 0) question.known = {rank, differs};
   }
   agent_.tree().send(Writer().put(id).put(sequence).put(agent_.rank()).frame(kAsk));
@@ -125,7 +127,9 @@ void CallComparison::answered(Reader& reader) {
   const std::vector<int>& ranks = question->second.ranks;
   const auto member = std::find(ranks.begin(), ranks.end(), from);
   if (member == ranks.end()) return;
-  question->second.answers[static_cast<int>(member - ranks.begin())] = std::move(history);
+  const auto rank = static_cast<int>(member - ranks.begin());
+  question->second.answers[rank] = std::move(history);
+  question->second.answered.insert(rank);
   consider(key);
 }
 

@@ -3,6 +3,7 @@
 // what they answer, and tells everybody what came out. add, remove, ranks_of and absent may be called from any thread;
 // the rest happens on the service thread.
 #include "control/call_records.h"
+#include "control/job.h"
 #include "control/service.h"
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -25,7 +27,7 @@ class CallComparison {
   void add(std::uint64_t id, std::vector<int> ranks, const Ledger* ledger);
   void remove(std::uint64_t id);
   std::optional<std::vector<int>> ranks_of(std::uint64_t id);
-  std::vector<int> absent(std::uint64_t id, std::uint32_t sequence);
+  Absent absent(std::uint64_t id, std::uint32_t sequence);
 
   void compare(std::uint64_t id, std::uint32_t sequence, int differs);
   // Event::failed for all of them but this rank.
@@ -40,7 +42,7 @@ class CallComparison {
     std::vector<int> ranks;  // world ranks by rank
     const Ledger* ledger = nullptr;
     std::uint32_t compared = 0;  // the sequence that `absent` is about
-    std::vector<int> absent;
+    Absent absent;
   };
   struct Removed {
     std::uint64_t id = 0;
@@ -49,6 +51,7 @@ class CallComparison {
   struct Question {
     std::vector<int> ranks;
     std::map<int, CallHistory> answers;  // by rank in the communicator
+    std::set<int> answered;              // since the question was last asked
     std::optional<Differing> known;
     bool concluding = false;
   };

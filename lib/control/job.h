@@ -48,6 +48,12 @@ struct Member {
   std::uint32_t transport = 0;  // the one bit chosen for the pair (this rank, it); 0 for itself
 };
 
+// Ranks that a communicator waits for, as numbered in it.
+struct Absent {
+  std::vector<int> not_come;  // to the operation, by their own account
+  std::vector<int> silent;    // that have not answered, or not yet
+};
+
 struct Event {
   enum class Kind {
     lane,    // fd is the connected, authenticated, nonblocking socket to peer (it asked, or this rank did)
@@ -102,9 +108,8 @@ class Job {
   // (ANELLO_ERR_PEER_LOST, "left"). differs: a rank of the communicator (as numbered in it) that is known to have made
   // another call there or before, perhaps so long ago that it has forgotten which; -1: none. Returns at once.
   virtual void compare_calls(std::uint64_t id, std::uint32_t sequence, int differs = -1) = 0;
-  // Ranks of the communicator (as numbered in it) that had not come to `sequence` when it was last compared; where all
-  // that answered had come, those that gave no answer. Empty when it has not been compared.
-  virtual std::vector<int> absent(std::uint64_t id, std::uint32_t sequence) { return {}; }
+  // What the others answered when `sequence` was last compared. Empty when it has not been.
+  virtual Absent absent(std::uint64_t id, std::uint32_t sequence) { return {}; }
   // Tells all ranks of the communicator that it has failed (Event::failed for each but this one). Returns at once.
   virtual void fail_communicator(std::uint64_t id, const Error& cause) = 0;
 

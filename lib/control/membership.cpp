@@ -74,7 +74,7 @@ class Membership final : public Job {
   void compare_calls(std::uint64_t id, std::uint32_t sequence, int differs) override {
     post([agent = agent_, id, sequence, differs] { agent->calls().compare(id, sequence, differs); });
   }
-  std::vector<int> absent(std::uint64_t id, std::uint32_t sequence) override {
+  Absent absent(std::uint64_t id, std::uint32_t sequence) override {
     return agent_->calls().absent(id, sequence);
   }
   void fail_communicator(std::uint64_t id, const Error& cause) override {

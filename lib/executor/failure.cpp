@@ -25,6 +25,9 @@ constexpr std::int64_t kTimeToAnswer = 50 * kMs;
 // has seen it fail: control has the better account a moment later.
 constexpr std::int64_t kWordFromControl = 500 * kMs;
 
+// In one sentence.
+constexpr std::size_t kMostNamed = 8;
+
 std::string call_text(const Operation& operation) {
   if (operation.kind == ANELLO_PROBE) {
     return text("probe(from ", operation.peer, ", tag ", operation.tag, ")", operation.label.quoted());
@@ -78,14 +81,21 @@ std::string Context::waits_for(const Operation& operation) const {
   return list.empty() ? "another rank" : list;
 }
 
-// Behind a chain of ranks that wait for each other.
+// Behind a chain of ranks that wait for each other. Who has not come may itself wait for one that does not run.
 std::string Context::who_is_absent(const Operation& operation) const {
   const Group& group = *operation.group;
-  std::string list;
-  for (const int peer : job_->absent(group.id, operation.sequence)) {
-    if (peer != group.rank) list += text(list.empty() ? "; " : ", ", job_->describe(group.ranks[std::size_t(peer)]));
-  }
-  return list.empty() ? list : list + " not having come to this operation, or not answering";
+  const auto list = [&](const std::vector<int>& ranks, const char* what) {
+    std::string names;
+    std::size_t named = 0;
+    for (const int peer : ranks) {
+      if (peer == group.rank) continue;
+      if (++named <= kMostNamed) names += text(names.empty() ? "; " : ", ", job_->describe(group.ranks[std::size_t(peer)]));
+    }
+    if (named > kMostNamed) names += text(" and ", named - kMostNamed, " more");
+    return names.empty() ? names : names + what;
+  };
+  const control::Absent absent = job_->absent(group.id, operation.sequence);
+  return list(absent.not_come, " not having come to this operation") + list(absent.silent, " not answering");
 }
 
 // Looks at the clock for all of it; called by those who have nothing better to do.

@@ -60,6 +60,34 @@ void await_one(const std::string& transport, int ranks, int late, std::size_t co
   job.finish();
 }
 
+// Rank 1 does not run, rank 2 waits for it in a reduce, and rank 0 for rank 2 in the broadcast after that.
+const Role behind("behind", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  me.check(anello_barrier(comm), "barrier", comm);
+  me.say("running");
+  me.hear();
+  std::vector<float> numbers(1000, 1.0f), sums(1000);
+  anello_call_t call = ANELLO_CALL_INITIALIZER;
+  call.kind = ANELLO_REDUCE;
+  call.algorithm = "tree";
+  call.dtype = ANELLO_FLOAT32;
+  call.sendbuf = numbers.data();
+  call.recvbuf = sums.data();
+  call.count = numbers.size();
+  call.peer = 2;
+  call.timeout_ms = 20'000;
+  anello_result_t result = anello_post(comm, &call, nullptr);
+  if (me.rank() == 0) {
+    me.check(result, "reduce", comm);
+    call.kind = ANELLO_BROADCAST;
+    call.sendbuf = call.recvbuf = numbers.data();
+    call.timeout_ms = 500;
+    result = anello_post(comm, &call, nullptr);
+  }
+  me.report("result", result, comm);
+  me.report("destroyed", anello_comm_destroy(comm), comm);
+});
+
 const Role stopped("stopped", [](Rank& me) {
   const anello_comm_t comm = me.create();
   std::vector<std::int32_t> numbers(std::size_t(me.number("count", 0)));
@@ -125,6 +153,29 @@ TEST_CASE("a rank that does not come is named when the deadline passes") {
     await_one(transport, 3, 2, 300'000);
     await_one(transport, 4, 1, 4);
     await_one(transport, 4, 0, 300'000);
+  }
+}
+
+TEST_CASE("a rank that does not run is named by who waits for one that waits for it") {
+  for (const char* transport : {"shm", "tcp"}) {
+    Ranks job(3, "behind", transport);
+    job.expect_all("running");
+    job.signal(1, SIGSTOP);
+    for (int rank = 0; rank < 3; ++rank) job.tell(rank, "go on");
+    for (const int rank : {0, 2}) {
+      const Line line = job.expect(rank, "result");
+      INFO(transport << ", rank " << rank << ": " << line.text);
+      CHECK(line.begins("result ANELLO_ERR_TIMEOUT"));
+      CHECK(line.has("it waits for data from rank 2 (host"));
+      CHECK((line.has("; rank 1 (host") && line.has(" not answering")));
+      CHECK((line.has("; rank 2 (host") && line.has(" not having come to this operation")));
+    }
+    job.signal(1, SIGCONT);
+    // Its part of the reduce is to send; it may be gone before it hears more.
+    job.expect(1, "result");
+    job.expect(1, "destroyed");
+    for (const int rank : {0, 2}) job.expect(rank, "destroyed ANELLO_ERR_TIMEOUT");
+    job.finish();
   }
 }
 
