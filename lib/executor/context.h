@@ -311,6 +311,7 @@ class Context {
   bool closing_ = false;
   bool spun_ = false;               // the short way has just waited in vain, and who drives next need not
   std::int64_t next_tick_ns_ = 0;
+  unsigned tests_ = 0;              // in vain
 
   UniqueFd epoll_;
   UniqueFd timer_;

@@ -106,9 +106,8 @@ void Context::tick(Operation* watched) {
   next_tick_ns_ = now + 20 * kMs;
   check_gone();
   for (auto& [id, group] : groups_) {
+    look_for_end(*group, now);
     Operation* front = group->window.front();
-    const bool waits = front != nullptr || group->receives.front() != nullptr || (watched != nullptr && watched->group == group);
-    if (waits) look_for_end(*group, now);
     if (front == nullptr || group->error) continue;
     if (group->compared_movement != group->movement || group->compare_at_ns == 0) {
       group->compared_movement = group->movement;
@@ -380,10 +379,12 @@ void Context::end_all(Group& group, const Error& error) {
 void Context::fail(Group& group, const Error& error, bool tell) {
   if (group.error) return;
   group.error = error;
+  // First: the others wait only so long for the account of it after they see the word on the board, and to end what is under way
+  // may take this rank a second, where a peer is stopped at its buffers.
+  if (tell) job_->fail_communicator(group.id, error);
   if (group.board) group.board.tell_failed(group.id, error.code());
   log::info(rank_, "communicator failed: ", result_name(error.code()), ": ", error.text());
   end_all(group, error);
-  if (tell) job_->fail_communicator(group.id, error);
 }
 
 void Context::abort(Group& group, const Error& cause) {

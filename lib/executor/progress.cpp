@@ -162,7 +162,9 @@ bool Context::test(Operation& operation) {
   if (!driving_) {
     const kernels::DefaultFloats floats;
     progress();
-    if (any_gone_ || !suspects_.empty()) tick(nullptr);
+    // A rank that only ever tests looks for news here alone.
+    constexpr unsigned kTestsPerTick = 16;
+    if (any_gone_ || !suspects_.empty() || ++tests_ % kTestsPerTick == 0) tick(nullptr);
     const bool was_busy = unfinished_ > 0;
     if (!is_busy()) {
       stay_awake();
@@ -230,6 +232,10 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
     if (const std::size_t rest = rest_of_frames(); rest > 0) {
       if (!trickle_.is_waiting()) trickle_.waits(now_ns(), taken_);
       if (trickle_.outlasts_sleep(rest)) next = Waiting::Next::sleep;
+    } else if (trickle_.is_waiting()) {
+      // The last look of a doze took the rest. What is waited for now is not a frame's.
+      trickle_.came(now_ns(), taken_);
+      trickle_.forget_wait();
     }
     if (next == Waiting::Next::yield && turns < 0 && waits_elsewhere()) {
       turns = board_patience_.turns(on_boards_.front()->board.is_first_of_two());

@@ -18,8 +18,14 @@ const Role aborted("aborted", [](Rank& me) {
   anello_comm_t sibling = ANELLO_COMM_NULL;
   me.check(anello_comm_dup(comm, &sibling), "dup", comm);
   std::vector<float> numbers(std::size_t(me.number("count", 0)), 1.0f);
+  const bool tests = me.number("tests", 0) != 0;
   const auto sum = [&] {
-    return anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_MAX, comm);
+    if (!tests) return anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_MAX, comm);
+    anello_request_t request = ANELLO_REQUEST_NULL;
+    anello_result_t result =
+        anello_iallreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_MAX, comm, &request);
+    for (int done = 0; result == ANELLO_OK && done == 0;) result = anello_test(&request, &done, nullptr);
+    return result;
   };
   me.check(sum(), "the first allreduce", comm);
   std::thread listener([&] {
@@ -79,9 +85,9 @@ void abort_one(const std::string& transport, int ranks, int aborting, std::size_
 }
 
 // Rank 0, which passes on what ranks tell each other, is stopped when another one aborts.
-void abort_past_stopped(std::size_t count) {
-  INFO("count " << count);
-  Ranks job(4, "aborted", "shm", {{"count", std::to_string(count)}});
+void abort_past_stopped(std::size_t count, bool tests) {
+  INFO("count " << count << (tests ? ", by tests" : ""));
+  Ranks job(4, "aborted", "shm", {{"count", std::to_string(count)}, {"tests", tests ? "1" : "0"}});
   job.expect_all("running");
   job.signal(0, SIGSTOP);
   sleep_ms(20);
@@ -101,6 +107,35 @@ void abort_past_stopped(std::size_t count) {
   CHECK(job.expect(0, "ended").has("enough of this"));
   job.finish();
 }
+
+// Rank 0 is stopped, and rank 1 aborts one communicator. Who waits there for a receive of rank 0, and for a message on another one as
+// well, hears of it.
+const Role between("between", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  anello_comm_t sibling = ANELLO_COMM_NULL;
+  me.check(anello_comm_dup(comm, &sibling), "dup", comm);
+  me.check(anello_barrier(comm), "barrier", comm);
+  me.say("running");
+  if (me.rank() == 2) {
+    std::vector<float> large(1'000'000, 1.0f);
+    char small = 0;
+    anello_request_t requests[2];
+    me.check(anello_isend(large.data(), large.size(), ANELLO_FLOAT32, 0, 1, comm, &requests[0]), "isend", comm);
+    me.check(anello_irecv(&small, 1, ANELLO_BYTE, 1, 1, sibling, &requests[1]), "irecv", sibling);
+    int index = -1;
+    const anello_result_t result = anello_wait_any(2, requests, &index, nullptr);
+    me.say("ended ", anello_result_name(result), " of ", index);
+    me.check(anello_wait(&requests[1], nullptr), "wait", sibling);
+  } else {
+    const bool aborts = me.hear() == "abort";
+    if (aborts) me.check(anello_comm_abort(comm, "enough of this"), "abort", comm);
+    if (aborts) me.hear();
+    if (me.rank() == 1) me.check(anello_send("x", 1, ANELLO_BYTE, 2, 1, sibling), "send", sibling);
+  }
+  me.check(anello_barrier(sibling), "barrier", sibling);
+  anello_comm_destroy(comm);
+  me.check(anello_comm_destroy(sibling), "destroy", sibling);
+});
 
 // A thread sleeps in a call when another one aborts: it must not sleep on until its next look at the clock.
 const Role asleep("asleep", [](Rank& me) {
@@ -144,7 +179,21 @@ TEST_CASE("abort ends a collective on all ranks and leaves the sibling on the sa
 }
 
 TEST_CASE("abort ends a collective also where the rank that passes the news on is stopped") {
-  for (const std::size_t count : {4, 4'000'000}) abort_past_stopped(count);
+  for (const bool tests : {false, true}) {
+    for (const std::size_t count : {4, 4'000'000}) abort_past_stopped(count, tests);
+  }
+}
+
+TEST_CASE("abort is heard by who waits for another communicator, too, though the rank that passes the news on is stopped") {
+  Ranks job(3, "between", "shm");
+  job.expect_all("running");
+  job.signal(0, SIGSTOP);
+  job.tell(1, "abort");
+  CHECK(job.expect(2, "ended", 5'000).begins("ended ANELLO_ERR_ABORTED of 0"));
+  job.tell(1, "go on");
+  job.signal(0, SIGCONT);
+  job.tell(0, "go on");
+  job.finish();
 }
 
 TEST_CASE("abort wakes a call that sleeps") {

@@ -131,6 +131,8 @@ bool stop_one(std::mt19937_64& random, const Stop& stop) {
     CHECK(line.begins(error));
     CHECK(line.has(named));
     CHECK_FALSE(line.has("do not use it"));
+    // With the rank stopped that passes it on, nobody hears why.
+    if (aborts && victim != 0) CHECK(line.has("enough of this"));
     exchanged = exchanged || line.has("was exchanged for a copy");
   }
   job.signal(victim, SIGCONT);
