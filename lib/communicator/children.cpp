@@ -74,7 +74,9 @@ Split Communicator::prepare_split(Seat seat, int record_kind) {
   // else's before the last one has come to it.
   const bool may_be_first = record_kind != control::kDupCall || rank() == 0;
   const bool joins = seat.color != ANELLO_UNDEFINED && size() > 1;
-  split.choices[std::size_t(rank())] = {seat.color, seat.key, joins && may_be_first ? allocate_board(size()) : -1};
+  // A communicator that has failed makes none: the board would stay reserved.
+  const bool wants_board = joins && may_be_first && !first_error();
+  split.choices[std::size_t(rank())] = {seat.color, seat.key, wants_board ? allocate_board(size()) : -1};
   return split;
 }
 

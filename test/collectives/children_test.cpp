@@ -26,6 +26,21 @@ void sums_to(const Rank& me, anello_comm_t comm, int rank, int size, int value, 
   if (value != expected) me.report.wrong("rank ", me.rank, ", ", what, ": sum ", value, " in place of ", expected);
 }
 
+// Whether its ranks share a board: small calls then need nothing else.
+bool has_board(anello_comm_t comm) {
+  std::vector<float> value(2);
+  anello_call_t call = ANELLO_CALL_INITIALIZER;
+  call.kind = ANELLO_ALLREDUCE;
+  call.dtype = ANELLO_FLOAT32;
+  call.op = ANELLO_SUM;
+  call.sendbuf = ANELLO_IN_PLACE;
+  call.recvbuf = value.data();
+  call.count = value.size();
+  std::string said(1 << 16, '\0');
+  std::size_t length = 0;
+  return anello_explain(comm, &call, said.data(), said.size(), &length) == ANELLO_OK && said.find("\"board\":true") < length;
+}
+
 const char* kTransports[] = {"inproc", "shm", "tcp"};
 
 }  // namespace
@@ -126,12 +141,30 @@ TEST_CASE("six hundred communicators: the last ones have no board, and boards co
       for (std::size_t i = 0; i < made.size(); ++i) {
         me.ok(anello_comm_split(me.comm, i % 2 == 0 ? 0 : me.rank % 2, 0, &made[i]), "split");
       }
+      if (!has_board(made.front())) me.report.wrong("turn ", turn, ": the first one has no board");
+      if (has_board(made[598])) me.report.wrong("turn ", turn, ": there are six hundred boards");
       for (std::size_t i = 0; i < made.size(); ++i) {
         const bool all = i % 2 == 0, odd = me.rank % 2 == 1;
         sums_to(me, made[i], all ? me.rank : me.rank / 2, all ? 3 : odd ? 1 : 2, me.rank, all ? 3 : odd ? 1 : 2, "one of many");
       }
       for (const anello_comm_t each : made) me.ok(anello_comm_destroy(each), "destroy");
     }
+  }) == "");
+}
+
+TEST_CASE("what a communicator that has failed is asked for uses no boards up") {
+  CHECK(run_ranks(3, "shm", [](const Rank& me) {
+    anello_comm_t failed = ANELLO_COMM_NULL, made = ANELLO_COMM_NULL;
+    me.ok(anello_comm_dup(me.comm, &failed), "dup");
+    me.ok(anello_comm_abort(failed, nullptr), "abort");
+    for (int turn = 0; turn < 600; ++turn) {
+      me.fails(anello_comm_split(failed, 0, 0, &made), ANELLO_ERR_ABORTED, "split");
+      me.fails(anello_comm_dup(failed, &made), ANELLO_ERR_ABORTED, "dup");
+    }
+    me.ok(anello_comm_dup(me.comm, &made), "dup");
+    if (!has_board(made)) me.report.wrong("no board is left");
+    me.ok(anello_comm_destroy(made), "destroy");
+    me.fails(anello_comm_destroy(failed), ANELLO_ERR_ABORTED, "destroy");
   }) == "");
 }
 
