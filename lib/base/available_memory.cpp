@@ -17,12 +17,12 @@ std::uint64_t number_in(const std::string& path) {
   return line.empty() || line[0] < '0' || line[0] > '9' ? kUnbounded : std::stoull(line);
 }
 
-std::uint64_t of_machine() {
+std::uint64_t of_machine(const std::string& what) {
   std::ifstream file("/proc/meminfo");
   std::string name, unit;
   std::uint64_t kibibytes = 0;
   while (file >> name >> kibibytes) {
-    if (name == "MemAvailable:") return kibibytes * 1024;
+    if (name == what) return kibibytes * 1024;
     std::getline(file, unit);
   }
   return kUnbounded;
@@ -49,20 +49,23 @@ std::uint64_t of_cgroups() {
 std::uint64_t available_memory_of_node(int node) {
   std::ifstream file("/sys/devices/system/node/node" + std::to_string(node) + "/meminfo");
   std::string word, number, name, unit;
-  std::uint64_t kibibytes = 0, free = kUnbounded, files = 0;
+  std::uint64_t kibibytes = 0, total = 0, free = kUnbounded, files = 0;
   while (file >> word >> number >> name >> kibibytes) {
+    if (name == "MemTotal:") total = kibibytes * 1024;
     if (name == "MemFree:") free = kibibytes * 1024;
     if (name == "Active(file):" || name == "Inactive(file):") files += kibibytes * 1024;
     std::getline(file, unit);
   }
   if (free == kUnbounded) return kUnbounded;
-  // As much as the kernel counts for the machine: half of what files have there can be had, and what it keeps for itself cannot.
+  // As much as the kernel counts for the machine: half of what files have there can be had, and what it keeps for itself, on each
+  // node its share, cannot.
   const std::uint64_t least = number_in("/proc/sys/vm/min_free_kbytes");
-  const std::uint64_t kept = least == kUnbounded ? 0 : 2 * least * 1024;
+  const double share = std::min(1.0, double(total) / double(of_machine("MemTotal:")));
+  const std::uint64_t kept = least == kUnbounded ? 0 : std::uint64_t(share * 2 * 1024 * double(least));
   const std::uint64_t all = free + files / 2;
   return all > kept ? all - kept : 0;
 }
 
-std::uint64_t available_memory() { return std::min(of_machine(), of_cgroups()); }
+std::uint64_t available_memory() { return std::min(of_machine("MemAvailable:"), of_cgroups()); }
 
 }  // namespace anello
