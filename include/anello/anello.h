@@ -61,7 +61,7 @@ typedef ANELLO_ENUM(anello_result) {
   ANELLO_ERR_TYPE = 2,        /* an unknown data type or operation, or a pair that makes no sense */
   ANELLO_ERR_STATE = 3,       /* a handle used after destroy, or a call that does not fit the moment */
   ANELLO_ERR_PEER_LOST = 4,   /* a rank's process ended, or its connection broke */
-  ANELLO_ERR_MISMATCH = 5,    /* ranks disagree on the call; the text names both calls */
+  ANELLO_ERR_MISMATCH = 5,    /* ranks disagree on the call; the text names both calls, of ranks that still know theirs */
   ANELLO_ERR_TIMEOUT = 6,     /* no progress for the deadline */
   ANELLO_ERR_RENDEZVOUS = 7,  /* ranks missing, doubled, or of different opinion on the size */
   ANELLO_ERR_AUTH = 8,        /* a peer could not prove the job's secret */
