@@ -36,11 +36,10 @@ constexpr int kWarming = 10;
 constexpr double kHopeless = 3;
 // What takes less is looked at twice before it is given up.
 constexpr double kShortUs = 20'000;
-// Where ranks run may change within a round, and with it what small calls take, all of them. What is short has so many turns in each.
+// Where ranks run may change within a round, and with it what small calls take, all of them. What is short has so many turns in each,
+// an even number, so that a round ends with the size that it began with.
 constexpr int kShortPasses = 4;
 constexpr double kShortRoundUs = 10'000;
-// How long large calls can still be seen in small ones that follow.
-constexpr double kSettlingUs = 15'000;
 // Payloads that are measured however long it takes.
 constexpr std::size_t kAlwaysBytes = 64 * 1024;
 
@@ -150,10 +149,12 @@ class Bench {
     for (int round = 0; !entries.empty(); ++round) {
       const double round_began_us = wall_us_;
       for (int pass = 0; pass < kShortPasses; ++pass) {
-        settle(entries.front());
         for (Entry& entry : entries) {
           if (pass == 0 || entry.round_us < kShortRoundUs) take_turns(entry);
         }
+        // Up and down in turn, or the smallest size would always come after the largest, which leaves caches and clock frequencies
+        // that are not those of small calls for some milliseconds.
+        std::ranges::reverse(entries);
       }
       const bool next_is_too_long = wall_us_ + (wall_us_ - round_began_us) > end_us;
       if (round + 1 >= job_.rounds && next_is_too_long) break;
@@ -185,14 +186,6 @@ class Bench {
       entry.round_us += us * (calls + 1);
     }
     return entry;
-  }
-
-  // The smallest size comes after the largest, which leaves caches and clock frequencies that are not those of small calls, for some
-  // milliseconds: a pass begins with as many that do not count.
-  void settle(const Entry& entry) {
-    const double until_us = wall_us_ + kSettlingUs;
-    while (wall_us_ < until_us)
-      for (const auto& [way, calls] : entry.calls) time(way, entry.call, calls);
   }
 
   // One round. In another order each time, the same on all ranks: who comes next finds the caches as the one before left
