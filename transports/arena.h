@@ -69,6 +69,7 @@ struct BoardTouch {
   std::atomic<std::uint64_t> offers_nothing;  // 1: what it has offered of messages may not be there any more
   // How it has ended here with an error: which communicator (the board may have been another's), and the code; 0: it has not.
   std::atomic<std::uint64_t> failed_id;
+  std::atomic<std::uint64_t> failed_first_hand;  // 1: for a reason of its own, and not since it was told to
   std::atomic<std::uint64_t> failed;
 };
 

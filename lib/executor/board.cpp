@@ -77,15 +77,17 @@ bool Board::still_offers(int rank) const {
   return slots_[std::size_t(rank)]->touch.offers_nothing.load(std::memory_order_relaxed) == 0;
 }
 
-void Board::tell_failed(std::uint64_t id, anello_result_t code) {
+void Board::tell_failed(std::uint64_t id, Failed how) {
   own().failed_id.store(id, std::memory_order_relaxed);
-  own().failed.store(static_cast<std::uint64_t>(code), std::memory_order_release);
+  own().failed_first_hand.store(how.first_hand ? 1 : 0, std::memory_order_relaxed);
+  own().failed.store(static_cast<std::uint64_t>(how.code), std::memory_order_release);
 }
 
-anello_result_t Board::failed(int rank, std::uint64_t id) const {
+Board::Failed Board::failed(int rank, std::uint64_t id) const {
   const transport::BoardTouch& its = slots_[std::size_t(rank)]->touch;
   const std::uint64_t code = its.failed.load(std::memory_order_acquire);
-  return its.failed_id.load(std::memory_order_relaxed) == id ? static_cast<anello_result_t>(code) : ANELLO_OK;
+  if (its.failed_id.load(std::memory_order_relaxed) != id) return {};
+  return {static_cast<anello_result_t>(code), its.failed_first_hand.load(std::memory_order_relaxed) != 0};
 }
 
 // Lines of all exchanges before `end`.

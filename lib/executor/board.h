@@ -98,8 +98,12 @@ class Board {
   bool still_offers(int rank) const;
 
   // The communicator of that id has ended on this rank with an error; with which one on another, or ANELLO_OK.
-  void tell_failed(std::uint64_t id, anello_result_t code);
-  anello_result_t failed(int rank, std::uint64_t id) const;
+  struct Failed {
+    anello_result_t code = ANELLO_OK;
+    bool first_hand = false;  // for a reason of its own, and not since it was told to
+  };
+  void tell_failed(std::uint64_t id, Failed how);
+  Failed failed(int rank, std::uint64_t id) const;
 
  private:
   // Never 0, which stands for no operation.

@@ -3,6 +3,7 @@
 #include "base/kind.h"
 #include "base/log.h"
 #include "executor/context.h"
+#include "executor/peer_work.h"
 #include "executor/run.h"
 
 #include <algorithm>
@@ -24,6 +25,8 @@ constexpr std::int64_t kTimeToAnswer = 50 * kMs;
 // A connection that breaks is usually the first sign of a death, and a rank that leaves in the middle of an operation
 // has seen it fail: control has the better account a moment later.
 constexpr std::int64_t kWordFromControl = 500 * kMs;
+// Of an end that a board tells of. Its rank may be kept for so long by a peer at its buffers, and its service thread with it.
+constexpr std::int64_t kAccountOfEnd = kWordFromControl + kKeepOutMs * kMs;
 
 // In one sentence.
 constexpr std::size_t kMostNamed = 8;
@@ -144,16 +147,22 @@ void Context::check_deadlines() {
 
 // What control tells of an end is the better account, but it comes through one rank, which may be stopped.
 void Context::look_for_end(Group& group, std::int64_t now) {
-  for (int peer = 0; peer < group.size() && group.board && !group.error; ++peer) {
-    const anello_result_t code = peer == group.rank ? ANELLO_OK : group.board.failed(peer, group.id);
-    if (code == ANELLO_OK) continue;
-    if (group.end_seen_ns == 0) group.end_seen_ns = now;
-    if (now - group.end_seen_ns < kWordFromControl) return;
-    const int world = group.ranks[std::size_t(peer)];
-    const auto passes_on = static_cast<int>(std::find(gone_.begin(), gone_.end(), Gone::no) - gone_.begin());
-    fail(group, Error(code, text(job_->describe(world), " has ended this communicator with ", result_name(code), "; why has not come, since ",
-                                 job_->describe(passes_on == rank_ ? world : passes_on), ", which would tell, does not run")), false);
+  if (!group.board || group.error) return;
+  Board::Failed end;
+  int world = -1;
+  for (int peer = 0; peer < group.size() && !end.first_hand; ++peer) {
+    const Board::Failed its = peer == group.rank ? Board::Failed{} : group.board.failed(peer, group.id);
+    if (its.code == ANELLO_OK || (end.code != ANELLO_OK && !its.first_hand)) continue;
+    end = its;
+    world = group.ranks[std::size_t(peer)];
   }
+  if (end.code == ANELLO_OK) return;
+  if (group.end_seen_ns == 0) group.end_seen_ns = now;
+  if (now - group.end_seen_ns < kAccountOfEnd) return;
+  const auto passes_on = static_cast<int>(std::find(gone_.begin(), gone_.end(), Gone::no) - gone_.begin());
+  fail(group, Error(end.code, text(job_->describe(world), " has ended this communicator with ", result_name(end.code),
+                                   "; why has not come, since ", job_->describe(passes_on == rank_ ? world : passes_on),
+                                   ", which would tell, does not run")), false);
 }
 
 void Context::check_deadline(Operation& watched) {
@@ -382,7 +391,7 @@ void Context::fail(Group& group, const Error& error, bool tell) {
   // First: the others wait only so long for the account of it after they see the word on the board, and to end what is under way
   // may take this rank a second, where a peer is stopped at its buffers.
   if (tell) job_->fail_communicator(group.id, error);
-  if (group.board) group.board.tell_failed(group.id, error.code());
+  if (group.board) group.board.tell_failed(group.id, {error.code(), tell});
   log::info(rank_, "communicator failed: ", result_name(error.code()), ": ", error.text());
   end_all(group, error);
 }

@@ -101,7 +101,7 @@ std::string keep_peers_out(Operation& operation) {
   Group& group = *operation.group;
   const control::Job& job = group.context.job();
   group.board.stop(operation.sequence);
-  const Deadline limit = Deadline::in_ms(1000);
+  const Deadline limit = Deadline::in_ms(kKeepOutMs);
   std::string late;
   bool by_address = false;
   for (int peer = 0; peer < group.size(); ++peer) {

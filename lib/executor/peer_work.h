@@ -18,8 +18,9 @@ Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* don
 // lines are in its caches, wherever the others' are.
 void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes);
 
+inline constexpr std::int64_t kKeepOutMs = 1000;
 // This rank's call is about to end with an error while others may be at its buffers: keeps them out, waiting for those that
-// are, up to a second. What is to be added to the error's text of one that has not gone by then.
+// are, up to kKeepOutMs. What is to be added to the error's text of one that has not gone by then.
 std::string keep_peers_out(Operation& operation);
 
 }  // namespace anello::executor
