@@ -175,14 +175,14 @@ class Bench {
       time(way, entry.call, 1);  // makes the plan, meets the pages
       first[way] = time(way, entry.call, 1);
       if (first[way] < kShortUs) first[way] = std::min(first[way], time(way, entry.call, 1));
-      // A short call by itself is mostly the wait for the rank that comes later.
-      for (int calls = 10; calls < kMostCalls && first[way] * calls < kSampleUs; calls *= 10)
+      // A short call by itself is mostly the wait for the rank that comes later, which may have slept.
+      for (int calls = 10; calls < kMostCalls && first[way] * calls < (calls == 10 ? kShortUs : kSampleUs); calls *= 10)
         first[way] = std::min(first[way], time(way, entry.call, calls));
       best = std::min(best, first[way]);
     }
     for (const auto& [way, us] : first) {
       if (us > kHopeless * best && !way.algorithm.empty()) continue;
-      const int calls = entry.calls[way] = std::clamp(int(kSampleUs / us), 1, kMostCalls);
+      const int calls = entry.calls[way] = calls_of(us);
       entry.round_us += us * (calls + 1);
     }
     return entry;
@@ -195,9 +195,14 @@ class Bench {
     std::shuffle(turns.begin(), turns.end(), order_);
     for (const auto& [way, calls] : turns) {
       time(way, entry.call, 1 + calls / kWarming);
-      entry.measured.times[way].push_back(time(way, entry.call, calls));
+      const double us = time(way, entry.call, calls);
+      entry.measured.times[way].push_back(us);
+      // A rank that was kept from its processor in the first look, for a time slice, made it look slow. Few calls are slow ones.
+      entry.calls[way] = std::max(calls, calls_of(us));
     }
   }
+
+  static int calls_of(double us) { return std::clamp(int(kSampleUs / us), 1, kMostCalls); }
 
   // Of one call, by the slowest rank's clock; equal on all ranks.
   double time(const Way& way, const schedule::Call& what, int calls) {
