@@ -126,7 +126,7 @@ const std::vector<Rule>& rules() {
       {allreduce,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1, 2, 2},
       {allreduce,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 2 * kKiB + 1},
       {allreduce,      memory,   16 * kKiB, 128 * kKiB, "exchange",    64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
-      {allreduce,      anywhere, 2 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
+      {allreduce,      anywhere, 2 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB},
       {allreduce,      anywhere, 7 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB, none, 0, 3},
       {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {allreduce,      memory,   kAny,     kAny,      "staged",        128 * kKiB, none, 0, 3, 5, 0, crowded},

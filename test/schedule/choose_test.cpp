@@ -57,8 +57,8 @@ TEST_CASE("choose always finds a row that fits, and a chunk that bounds the plan
 
 TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::allreduce, 2), meeting(4)) == "exchange");
-  CHECK(chosen(floats(Collective::allreduce, 512), meeting(2)) == "exchange");
-  CHECK(chosen(floats(Collective::allreduce, 513), meeting(2)) == "staged");
+  CHECK(chosen(floats(Collective::allreduce, 640), meeting(2)) == "exchange");
+  CHECK(chosen(floats(Collective::allreduce, 641), meeting(2)) == "staged");
   CHECK(chosen(floats(Collective::allreduce, 1408), unstaged(2)) == "exchange");
   CHECK(chosen(floats(Collective::allreduce, 1409), unstaged(2)) == "doubling");
   CHECK(chosen(floats(Collective::allreduce, 1920), meeting(8)) == "exchange");
