@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,19 +27,12 @@ void sums_to(const Rank& me, anello_comm_t comm, int rank, int size, int value, 
   if (value != expected) me.report.wrong("rank ", me.rank, ", ", what, ": sum ", value, " in place of ", expected);
 }
 
-// Whether its ranks share a board: small calls then need nothing else.
+// Whether its ranks share a board: a barrier then needs nothing else.
 bool has_board(anello_comm_t comm) {
-  std::vector<float> value(2);
-  anello_call_t call = ANELLO_CALL_INITIALIZER;
-  call.kind = ANELLO_ALLREDUCE;
-  call.dtype = ANELLO_FLOAT32;
-  call.op = ANELLO_SUM;
-  call.sendbuf = ANELLO_IN_PLACE;
-  call.recvbuf = value.data();
-  call.count = value.size();
-  std::string said(1 << 16, '\0');
+  const anello_call_t barrier = ANELLO_CALL_INITIALIZER;
+  char said[2000];
   std::size_t length = 0;
-  return anello_explain(comm, &call, said.data(), said.size(), &length) == ANELLO_OK && said.find("\"board\":true") < length;
+  return anello_explain(comm, &barrier, said, sizeof said, &length) == ANELLO_OK && std::strstr(said, "\"board\":true") != nullptr;
 }
 
 const char* kTransports[] = {"inproc", "shm", "tcp"};
