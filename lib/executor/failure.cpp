@@ -160,9 +160,11 @@ void Context::look_for_end(Group& group, std::int64_t now) {
   if (group.end_seen_ns == 0) group.end_seen_ns = now;
   if (now - group.end_seen_ns < kAccountOfEnd) return;
   const auto passes_on = static_cast<int>(std::find(gone_.begin(), gone_.end(), Gone::no) - gone_.begin());
+  // Whom another error is about the board does not say.
+  const bool about_itself = end.first_hand && end.code == ANELLO_ERR_ABORTED;
   fail(group, Error(end.code, text(job_->describe(world), " has ended this communicator with ", result_name(end.code),
                                    "; why has not come, since ", job_->describe(passes_on == rank_ ? world : passes_on),
-                                   ", which would tell, does not run")), false);
+                                   ", which would tell, does not run"), about_itself ? world : -1), false);
 }
 
 void Context::check_deadline(Operation& watched) {

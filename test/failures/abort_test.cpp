@@ -40,7 +40,9 @@ const Role aborted("aborted", [](Rank& me) {
   const std::int64_t time = now_ns();
   Canary::fill(numbers.data(), numbers.size() * sizeof(float));
   listener.join();
-  me.say_at(time, "ended ", anello_result_name(result), " ", anello_last_error(comm));
+  anello_error_t error = ANELLO_ERROR_INITIALIZER;
+  me.check(anello_error_info(comm, &error), "error info", comm);
+  me.say_at(time, "ended ", anello_result_name(result), " about ", error.rank, ": ", anello_last_error(comm));
   for (int round = 0; round < 20; ++round) {
     std::vector<std::int32_t> others(round % 2 == 0 ? 3 : 200'000);
     for (std::size_t i = 0; i < others.size(); ++i) others[i] = std::int32_t(i) + me.rank() + round;
@@ -77,7 +79,7 @@ void abort_one(const std::string& transport, int ranks, int aborting, std::size_
     const std::int64_t took_ms = (line.time_ns - abort.time_ns) / 1'000'000;
     INFO("rank " << rank << " after " << took_ms << " ms: " << line.text);
     CHECK(line.begins("ended ANELLO_ERR_ABORTED"));
-    CHECK(line.has("rank " + std::to_string(aborting) + " "));
+    CHECK(line.has(" about " + std::to_string(aborting) + ": rank " + std::to_string(aborting) + " "));
     CHECK(line.has("enough of this"));
     CHECK(took_ms < 1000);
   }
@@ -99,7 +101,7 @@ void abort_past_stopped(std::size_t count, bool tests) {
     const std::int64_t took_ms = (line.time_ns - abort.time_ns) / 1'000'000;
     INFO("rank " << rank << " after " << took_ms << " ms: " << line.text);
     CHECK(line.begins("ended ANELLO_ERR_ABORTED"));
-    CHECK(line.has("rank 1 "));
+    CHECK(line.has(" about 1: rank 1 "));
     if (rank != 1) CHECK(line.has("rank 0 "));  // why nobody knows more
     CHECK(took_ms < 3000);
   }
