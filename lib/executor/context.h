@@ -266,6 +266,7 @@ class Context {
   void check_gone();
   void look_at_early(Group& group);
   bool gone_for(const Group& group, int peer, std::string& how) const;
+  void look_at_lost(std::int64_t now);
   std::string waits_for(const Operation& operation) const;
   std::string who_is_absent(const Operation& operation) const;
   void end_all(Group& group, const Error& error);
@@ -339,7 +340,14 @@ class Context {
   std::vector<Gone> gone_;                      // by world rank
   std::vector<std::int64_t> left_ns_;           // when news of its leaving came
   bool any_gone_ = false;
-  std::unordered_map<int, std::string> lost_;   // by world rank: how it is known
+  // That are lost, by world rank, where what they sent before may still come.
+  struct Lost {
+    std::string how;         // it is known: a sentence
+    std::int64_t since_ns;
+    std::uint64_t came;      // of its lane, at the last look
+    std::int64_t quiet_ns;   // since when nothing has
+  };
+  std::unordered_map<int, Lost> lost_;
 
   OperationFifo free_operations_;
   std::vector<std::unique_ptr<Operation>> operations_;

@@ -25,6 +25,9 @@ constexpr std::int64_t kTimeToAnswer = 50 * kMs;
 // A connection that breaks is usually the first sign of a death, and a rank that leaves in the middle of an operation
 // has seen it fail: control has the better account a moment later.
 constexpr std::int64_t kWordFromControl = 500 * kMs;
+// The other way round: for the end of a lane to come, or more over it, once control has said that its rank is lost. Of a host that
+// has vanished neither does.
+constexpr std::int64_t kEndOfLane = 2000 * kMs;
 // Of an end that a board tells of. Its rank may be kept for so long by a peer at its buffers, and its service thread with it.
 constexpr std::int64_t kAccountOfEnd = kWordFromControl + kKeepOutMs * kMs;
 
@@ -268,7 +271,7 @@ void Context::lane_broke(Route& way) {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
   }
   const Error& cause = *way.endpoint()->failure();
-  if (cause.code() == ANELLO_ERR_PEER_LOST) return;  // check_gone, once control has told more or time is up
+  if (cause.code() == ANELLO_ERR_PEER_LOST) return;  // check_gone, when control has had its time to tell
   for (auto& [id, group] : groups_) {
     if (group->rank_of_world(way.peer()) >= 0) {
       fail(*group, Error(cause.code(), text(job_->describe(way.peer()), ": ", cause.text()), way.peer()), true);
@@ -299,12 +302,26 @@ bool Context::gone_for(const Group& group, int peer, std::string& how) const {
     how = "closed its connection";
     return true;
   }
+  if (const auto lost = lost_.find(world); lost != lost_.end()) {
+    const bool has_lane = way != nullptr && way->state() == Route::State::open;
+    return has_lane ? lost->second.quiet_ns < now_ns() - kEndOfLane : lost->second.since_ns < long_ago;
+  }
   return false;
+}
+
+// Since when nothing has come from them.
+void Context::look_at_lost(std::int64_t now) {
+  for (auto& [world, lost] : lost_) {
+    const Route* const way = routes_[std::size_t(world)].get();
+    const std::uint64_t came = way != nullptr ? way->came() : 0;
+    if (std::exchange(lost.came, came) != came) lost.quiet_ns = now;
+  }
 }
 
 // Operations that wait for a rank that will send no more end now, not at their deadline.
 void Context::check_gone() {
   if (!any_gone_ && suspects_.empty()) return;
+  look_at_lost(now_ns());
   for (auto& [id, group] : groups_) {
     // Only what still stands at a second look: between the two everything that had come, and every answer to what was
     // sent, has been taken in.
@@ -321,19 +338,21 @@ void Context::check_gone() {
         for (const OperationFifo* list : {&flow->announcing, &flow->announced, &flow->granted}) list->each(look);
       }
       const int world = group->ranks[std::size_t(peer)];
-      const auto fail_by = [&](anello_result_t code, const Operation& operation, const std::string& did) {
-        fail(*group, Error(code, text(call_text(operation), " on rank ", group->rank, " cannot complete: ",
-                                      job_->describe(world), " ", did), world), true);
+      const auto fail_by = [&](anello_result_t code, const Operation& operation, const std::string& why) {
+        fail(*group, Error(code, text(call_text(operation), " on rank ", group->rank, " cannot complete: ", why), world), true);
       };
+      const std::string name = job_->describe(world);
       const Operation* front = group->window.front();
       const bool left = gone_[std::size_t(world)] != Gone::lost;
       if (held_up != nullptr && left && group->differs == peer) {
-        fail_by(ANELLO_ERR_MISMATCH, *held_up, "made another call, and " + how);
+        fail_by(ANELLO_ERR_MISMATCH, *held_up, name + " made another call, and " + how);
+      } else if (const auto lost = lost_.find(world); held_up != nullptr && lost != lost_.end()) {
+        fail_by(ANELLO_ERR_PEER_LOST, *held_up, lost->second.how);
       } else if (held_up != nullptr) {
-        fail_by(ANELLO_ERR_PEER_LOST, *held_up, how + " without taking its part in it");
+        fail_by(ANELLO_ERR_PEER_LOST, *held_up, text(name, " ", how, " without taking its part in it"));
       } else if (front != nullptr && front->is_on_board() && group->board.differs(peer)) {
         // It is not there to say which.
-        fail_by(ANELLO_ERR_MISMATCH, *front, "made another call, and " + how);
+        fail_by(ANELLO_ERR_MISMATCH, *front, text(name, " made another call, and ", how));
       }
     }
   }

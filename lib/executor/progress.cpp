@@ -93,12 +93,14 @@ bool Context::handle_events() {
         open_route(route(event.peer), std::move(event.fd));
         break;
       case control::Event::Kind::lost:
+        if (gone_[std::size_t(event.peer)] == Gone::left) break;  // which is why there is no connection to it
         gone_[std::size_t(event.peer)] = Gone::lost;
         any_gone_ = true;
         if (job_->members()[std::size_t(event.peer)].local_index < 0) {
           // Seen by a connection that closed, which may have overtaken a goodbye: it ends what still needs the rank after
-          // all that has come was taken in, and nothing else.
-          lost_[event.peer] = event.error.text();
+          // all that has come was taken in, and nothing else (gone_for).
+          const std::int64_t now = now_ns();
+          lost_.try_emplace(event.peer, Lost{event.error.text(), now, 0, now});
           break;
         }
         for (auto& [id, group] : groups_) {

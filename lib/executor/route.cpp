@@ -330,6 +330,7 @@ bool Route::pull() {
     if (endpoint_->remaining() > 0) break;
     moved = true;
     incoming_ = nullptr;
+    ++came_;
     arrived(header);
     if (state_ != State::open) break;
   }
@@ -483,6 +484,7 @@ bool Route::consume() {
     }
     if (bytes == 0) return moved;
     context_.count_taken(bytes);
+    came_ += bytes;
     moved = true;
   }
   return moved;

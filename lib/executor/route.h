@@ -27,6 +27,8 @@ class Route {
   State state() const { return state_; }
   transport::Endpoint* endpoint() const { return endpoint_.get(); }
   std::int64_t broken_since_ns() const { return broken_since_ns_; }
+  // Changes with whatever comes.
+  std::uint64_t came() const { return came_; }
 
   enum class Sent { not_begun, in_part, offered, complete };
 
@@ -121,6 +123,7 @@ class Route {
   const transport::FrameHeader* incoming_ = nullptr;  // the endpoint has told of it, and it is not handled
   std::vector<std::byte> torn_;  // the beginning of an element whose rest is still to come
   std::int64_t broken_since_ns_ = 0;
+  std::uint64_t came_ = 0;
 };
 
 }  // namespace anello::executor

@@ -122,6 +122,64 @@ void kill_one(const std::string& transport, const Work& work, bool forks, bool m
   CHECK(WTERMSIG(job.wait(victim)) == SIGKILL);
 }
 
+// A job in which nobody has called anything yet, so that no data connections exist.
+const Role silent("silent", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  const int victim = me.number("victim", 0);
+  const std::string kind = me.setting("kind");
+  std::vector<float> numbers(std::size_t(me.number("count", 0)), 1.0f);
+  me.say("running");
+  me.hear();
+  anello_result_t result = ANELLO_OK;
+  if (me.rank() == victim) {
+    // It is killed, or leaves.
+  } else if (kind == "send") {
+    result = anello_send(numbers.data(), numbers.size(), ANELLO_FLOAT32, victim, 7, comm);
+    // A small one goes before it is known that nobody takes it.
+    if (result == ANELLO_OK) result = anello_recv(numbers.data(), numbers.size(), ANELLO_FLOAT32, victim, 7, comm, nullptr);
+  } else if (kind == "recv") {
+    result = anello_recv(numbers.data(), numbers.size(), ANELLO_FLOAT32, victim, 7, comm, nullptr);
+  } else {
+    result = anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_SUM, comm);
+  }
+  if (me.rank() != victim) me.report("result", result, comm);
+  me.report("destroyed", anello_comm_destroy(comm), comm);
+});
+
+enum class End { killed_first, killed_then, left };
+
+void end_silent(const std::string& kind, std::size_t count, End end) {
+  constexpr int kRanks = 3, kVictim = 2;
+  INFO(kind << " of " << count << ", rank " << kVictim
+            << (end == End::left ? " leaves before" : end == End::killed_first ? " is killed before" : " is killed during") << " it");
+  Ranks job(kRanks, "silent", "tcp", {{"kind", kind}, {"count", std::to_string(count)}, {"victim", std::to_string(kVictim)}});
+  job.expect_all("running");
+  const auto end_victim = [&] {
+    if (end != End::left) return job.signal(kVictim, SIGKILL);
+    job.tell(kVictim, "leave");
+    return job.expect(kVictim, "destroyed ANELLO_OK").time_ns;
+  };
+  std::int64_t ended_ns = end == End::killed_then ? 0 : end_victim();
+  if (end != End::killed_then) ::usleep(200'000);
+  const std::int64_t called_ns = now_ns();
+  for (int rank = 0; rank < kVictim; ++rank) job.tell(rank, "go");
+  if (end == End::killed_then) {
+    ::usleep(200'000);
+    ended_ns = end_victim();
+  }
+  for (int rank = 0; rank < kVictim; ++rank) {
+    const Line line = job.expect(rank, "result");
+    const std::int64_t took_ms = (line.time_ns - std::max(called_ns, ended_ns)) / 1'000'000;
+    INFO("rank " << rank << " after " << took_ms << " ms: " << line.text);
+    CHECK(line.begins("result ANELLO_ERR_PEER_LOST "));
+    CHECK(line.has("rank 2 (host"));
+    if (end == End::left) CHECK(line.has("left the job"));
+    CHECK(took_ms < kLimitMs);
+    job.expect(rank, "destroyed ANELLO_ERR_PEER_LOST");
+    job.expect(rank, "done");
+  }
+}
+
 void kill_many(const std::string& transport, bool mapped = false) {
   const auto seed = std::uint64_t(knob("FAILURE_SEED", now_ns()));
   const auto kills = std::size_t(knob("FAILURE_KILLS", 18));
@@ -147,3 +205,13 @@ TEST_CASE("a rank that is killed is named to every survivor within a second, ove
 }
 
 TEST_CASE("a rank that is killed is named to every survivor within a second, over TCP") { kill_many("tcp"); }
+
+TEST_CASE("a rank that ends before anything was sent is named to every other within a second, over TCP") {
+  for (const End end : {End::killed_first, End::killed_then, End::left}) {
+    end_silent("recv", 2, end);
+    end_silent("send", 2, end);
+    end_silent("send", 100'000, end);
+    end_silent("allreduce", 2, end);
+    end_silent("allreduce", 100'000, end);
+  }
+}
