@@ -368,7 +368,7 @@ void Context::progress_once() {
   progress();
   if (now_ns() >= next_tick_ns_) {
     check_deadlines();
-    tick(nullptr);
+    tick({});
   }
   if (is_busy()) watch_in_background();
 }

@@ -19,6 +19,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -240,13 +242,15 @@ class Context {
   void owe(Route& way);
   void push_or_owe(Route& way);
 
+  // What a thread waits for: the deadlines of these are looked at. Some may be null.
+  using Watched = std::span<Operation* const>;
   template <class Done>
-  void wait_until(Lock& lock, Done&& done, Operation* watched);
+  void wait_until(Lock& lock, Done&& done, Watched watched);
   template <class Done>
-  void drive(Lock& lock, Done&& done, Operation* watched);
+  void drive(Lock& lock, Done&& done, Watched watched);
   void step_aside(Lock& lock);
   void yield(Lock& lock);
-  void doze(Lock& lock, Operation* watched, bool first);
+  void doze(Lock& lock, Watched watched, bool first);
   bool announce_sleep();
   bool arm_routes();
   void stay_awake() {
@@ -259,7 +263,7 @@ class Context {
   bool set_timer(long after_ns);
   void run_in_background();
 
-  void tick(Operation* watched);
+  void tick(Watched watched);
   void look_for_end(Group& group, std::int64_t now);
   void check_deadline(Operation& watched);
   void check_deadlines();
@@ -321,7 +325,7 @@ class Context {
   std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used
   std::vector<Route*> open_routes_;
   int sockets_ = 0;                             // of the open routes
-  std::vector<Route*> suspects_;                // broken, without word from control yet
+  std::vector<Route*> suspects_;                // broken
   std::unordered_map<std::uint64_t, Group*> groups_;
   Group* last_group_ = nullptr;
   std::vector<Group*> on_boards_;               // groups that wait for lines of others

@@ -105,9 +105,11 @@ std::string Context::who_is_absent(const Operation& operation) const {
 }
 
 // Looks at the clock for all of it; called by those who have nothing better to do.
-void Context::tick(Operation* watched) {
+void Context::tick(Watched watched) {
   const std::int64_t now = now_ns();
-  if (watched != nullptr && !watched->done.load(std::memory_order_relaxed)) check_deadline(*watched);
+  for (Operation* const each : watched) {
+    if (each != nullptr && !each->done.load(std::memory_order_relaxed)) check_deadline(*each);
+  }
   if (now < next_tick_ns_) return;
   next_tick_ns_ = now + 20 * kMs;
   check_gone();
@@ -133,14 +135,19 @@ void Context::tick(Operation* watched) {
 void Context::check_deadlines() {
   std::vector<Operation*> under_way;
   for (auto& [id, group] : groups_) {
-    if (group->window.front() != nullptr) under_way.push_back(group->window.front());
     const auto add = [&](Operation& each) { under_way.push_back(&each); };
+    group->window.each(add);
     group->receives.each(add);
     group->matched.each(add);
     for (const Flow& flow : group->flows) {
       flow.announcing.each(add);
       flow.announced.each(add);
       flow.granted.each(add);
+    }
+    for (const std::deque<Unexpected>* list : {&group->unexpected, &group->claimed}) {
+      for (const Unexpected& message : *list) {
+        if (message.local != nullptr) add(*message.local);
+      }
     }
   }
   for (Operation* each : under_way) {

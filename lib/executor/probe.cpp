@@ -57,7 +57,7 @@ bool Context::probe_now(Operation& probe) {
   if (!driving_) {
     const kernels::DefaultFloats floats;
     progress();
-    if (any_gone_ || !suspects_.empty()) tick(nullptr);
+    if (any_gone_ || !suspects_.empty()) tick({});
   }
   if (group.error) throw group.error;
   const auto found = std::find_if(group.unexpected.begin(), group.unexpected.end(), [&](const Unexpected& message) {

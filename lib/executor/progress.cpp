@@ -139,23 +139,27 @@ bool Context::handle_events() {
 
 // ---- Waiting ----
 
+namespace {
+
+bool any_done(std::span<Operation* const> operations) {
+  return std::any_of(operations.begin(), operations.end(),
+                     [](const Operation* each) { return each != nullptr && each->done.load(std::memory_order_relaxed); });
+}
+
+}  // namespace
+
 void Context::wait(Operation& operation) {
   if (operation.done.load(std::memory_order_acquire)) return;
   Lock held = lock();
-  wait_until(held, [&] { return operation.done.load(std::memory_order_relaxed); }, &operation);
+  Operation* const watched = &operation;
+  wait_until(held, [&] { return operation.done.load(std::memory_order_relaxed); }, {&watched, 1});
 }
 
 void Context::wait_any(Operation* const* operations, std::size_t count) {
-  Operation* watched = nullptr;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (operations[i] != nullptr) watched = operations[i];
-  }
-  if (watched == nullptr) return;
+  const Watched watched(operations, count);
+  if (std::all_of(watched.begin(), watched.end(), [](const Operation* each) { return each == nullptr; })) return;
   Lock held = lock();
-  wait_until(held, [&] {
-    return std::any_of(operations, operations + count,
-                       [](const Operation* each) { return each != nullptr && each->done.load(std::memory_order_relaxed); });
-  }, watched);
+  wait_until(held, [&] { return any_done(watched); }, watched);
 }
 
 bool Context::test(Operation& operation) {
@@ -166,7 +170,7 @@ bool Context::test(Operation& operation) {
     progress();
     // A rank that only ever tests looks for news here alone.
     constexpr unsigned kTestsPerTick = 16;
-    if (any_gone_ || !suspects_.empty() || ++tests_ % kTestsPerTick == 0) tick(nullptr);
+    if (any_gone_ || !suspects_.empty() || ++tests_ % kTestsPerTick == 0) tick({});
     const bool was_busy = unfinished_ > 0;
     if (!is_busy()) {
       stay_awake();
@@ -182,12 +186,13 @@ bool Context::test(Operation& operation) {
 bool Context::tend(Operation& operation) {
   if (test(operation)) return true;
   const Lock held = lock();
-  if (!driving_) tick(&operation);
+  Operation* const watched = &operation;
+  tick({&watched, 1});  // also beside a thread that drives: it looks at the deadlines of what it waits for itself
   return operation.done.load(std::memory_order_relaxed);
 }
 
 template <class Done>
-void Context::wait_until(Lock& held, Done&& done, Operation* watched) {
+void Context::wait_until(Lock& held, Done&& done, Watched watched) {
   while (!done()) {
     if (driving_) {
       ++waiters_;
@@ -205,7 +210,7 @@ void Context::wait_until(Lock& held, Done&& done, Operation* watched) {
 }
 
 template <class Done>
-void Context::drive(Lock& held, Done&& done, Operation* watched) {
+void Context::drive(Lock& held, Done&& done, Watched watched) {
   const kernels::DefaultFloats floats;
   stay_awake();
   trickle_.forget_wait();
@@ -213,7 +218,10 @@ void Context::drive(Lock& held, Done&& done, Operation* watched) {
   int yields = 0;
   bool first_doze = true;
   int turns = -1;  // with lines of ranks on other processors, before this one is given away; -1: not begun
+  unsigned looks = 0;
   while (true) {
+    // Where things move all the time, for others or in other communicators, a rank comes to no sleep at which it would look.
+    if (++looks % 4096 == 0) tick(watched);
     const bool moved = progress();
     if (moved && turns > 0) board_patience_.rewarded();
     if (moved && trickle_.is_waiting()) trickle_.came(now_ns(), taken_);
@@ -338,9 +346,9 @@ void Context::get_up() {
 }
 
 // Sleeps until something comes, at most until it is time to look at deadlines.
-void Context::doze(Lock& held, Operation* watched, bool first) {
+void Context::doze(Lock& held, Watched watched, bool first) {
   const bool something = announce_sleep();
-  if (!something && !progress() && !arm_routes() && (watched == nullptr || !watched->done.load(std::memory_order_relaxed))) {
+  if (!something && !progress() && !arm_routes() && !any_done(watched)) {
     asleep_ = true;
     const int most_ms = any_gone_ ? 20 : first ? 50 : 200;
     held.unlock();

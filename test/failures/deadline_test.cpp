@@ -4,6 +4,8 @@
 #include "failures/judge.h"
 #include "failures/rank.h"
 
+#include <thread>
+
 #include <signal.h>
 
 using namespace failures;
@@ -86,6 +88,87 @@ const Role behind("behind", [](Rank& me) {
   }
   me.report("result", result, comm);
   me.report("destroyed", anello_comm_destroy(comm), comm);
+});
+
+// Rank 1 sends nothing for 2 s, then "one" and an end. Rank 0 waits with a deadline of 500 ms, in ways in which something else of its
+// own might keep it from looking at the clock.
+const Role beside("beside", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  anello_comm_t other = ANELLO_COMM_NULL, brief = ANELLO_COMM_NULL;
+  me.check(anello_comm_dup(comm, &other), "dup", comm);
+  me.check(anello_comm_dup(comm, &brief), "dup", comm);
+  // News that a communicator was destroyed makes who drives look at the clock more often, and leave less of it to the others.
+  me.check(anello_barrier(brief), "barrier", brief);
+  if (me.rank() == 1) me.check(anello_comm_destroy(brief), "destroy", brief);
+  me.check(anello_barrier(comm), "barrier", comm);
+  const std::string way = me.setting("way");
+  std::int32_t one = 1, two = 2, three = 3;
+  const auto with_deadline = [](anello_kind_t kind, int peer, void* buffer, std::int64_t timeout_ms) {
+    anello_call_t call = ANELLO_CALL_INITIALIZER;
+    call.kind = kind;
+    call.dtype = ANELLO_INT32;
+    call.peer = peer;
+    call.count = 1;
+    call.timeout_ms = timeout_ms;
+    call.recvbuf = buffer;
+    call.sendbuf = kind == ANELLO_ALLREDUCE ? ANELLO_IN_PLACE : buffer;
+    return call;
+  };
+  if (me.rank() == 1) {
+    sleep_ms(2000);
+    // What nobody waits for any more may be refused.
+    anello_send(&one, 1, ANELLO_INT32, 0, 0, comm);
+    me.hear();
+    anello_comm_destroy(other);
+    anello_comm_destroy(comm);
+    return;
+  }
+  const std::int64_t begin = now_ns();
+  anello_result_t result = ANELLO_OK;
+  anello_request_t requests[2] = {ANELLO_REQUEST_NULL, ANELLO_REQUEST_NULL};
+  std::int64_t end = 0;
+  if (way == "another thread drives") {
+    std::thread driver([&] { anello_recv(&one, 1, ANELLO_INT32, 1, 0, comm, nullptr); });
+    sleep_ms(200);
+    const anello_call_t call = with_deadline(ANELLO_RECV, 1, &two, 500);
+    result = anello_post(other, &call, nullptr);
+    end = now_ns();
+    driver.join();
+  } else if (way == "any of two") {
+    const anello_call_t soon = with_deadline(ANELLO_RECV, 1, &two, 500), late = with_deadline(ANELLO_RECV, 1, &one, 20'000);
+    me.check(anello_post(other, &soon, &requests[0]), "irecv", other);
+    me.check(anello_post(comm, &late, &requests[1]), "irecv", comm);
+    int index = -1;
+    result = anello_wait_any(2, requests, &index, nullptr);
+    end = now_ns();
+    me.check(index == 0, "wait_any gave " + std::to_string(index));
+    anello_wait(&requests[1], nullptr);
+  } else {
+    // Nobody waits at all: a send to this rank itself, or the second of two collectives.
+    const bool to_self = way == "to itself";
+    const anello_call_t late = with_deadline(ANELLO_ALLREDUCE, 0, &one, 20'000);
+    std::vector<std::int32_t> many(1'000'000);
+    anello_call_t soon = with_deadline(to_self ? ANELLO_SEND : ANELLO_ALLREDUCE, 0, to_self ? many.data() : &three, 500);
+    if (to_self) soon.count = many.size();  // a small one goes at once
+    if (!to_self) me.check(anello_post(other, &late, &requests[0]), "iallreduce", other);
+    me.check(anello_post(other, &soon, &requests[1]), "the one with the deadline", other);
+    while (result == ANELLO_OK && now_ns() - begin < 10'000'000'000) {
+      anello_progress(other);
+      sleep_ms(1);
+      anello_error_t error = ANELLO_ERROR_INITIALIZER;
+      anello_error_info(other, &error);
+      result = error.code;
+    }
+    end = now_ns();
+    for (anello_request_t& request : requests) {
+      if (request != ANELLO_REQUEST_NULL) anello_wait(&request, nullptr);
+    }
+  }
+  me.report("result", result, other);
+  me.say(end - begin < 1'900'000'000 ? "in time" : "late", " after ", (end - begin) / 1'000'000, " ms");
+  anello_comm_destroy(brief);
+  anello_comm_destroy(other);
+  anello_comm_destroy(comm);
 });
 
 const Role stopped("stopped", [](Rank& me) {
@@ -177,6 +260,20 @@ TEST_CASE("a rank that does not run is named by who waits for one that waits for
     for (const int rank : {0, 2}) job.expect(rank, "destroyed ANELLO_ERR_TIMEOUT");
     job.finish();
   }
+}
+
+TEST_CASE("a deadline is kept whatever else the rank waits for, or if it does not wait") {
+  const std::string way = GENERATE("another thread drives", "any of two", "to itself", "the second of two");
+  INFO(way);
+  Ranks job(2, "beside", "shm", {{"way", way}});
+  const Line result = job.expect(0, "result");
+  INFO(result.text);
+  CHECK(result.begins("result ANELLO_ERR_TIMEOUT"));
+  const Line time = job.next(0);
+  INFO(time.text);
+  CHECK(time.begins("in time"));
+  job.tell(1, "end");
+  job.finish();
 }
 
 TEST_CASE("a rank that is stopped for less than the deadline does no harm") {
