@@ -36,6 +36,7 @@ Board::Board(const transport::Arena& arena, int index, const std::vector<int>& l
   own().stopped.store(0, std::memory_order_relaxed);
   own().offers_nothing.store(0, std::memory_order_relaxed);
   own().failed.store(0, std::memory_order_relaxed);
+  about_to_sleep();  // for none of its exchanges
 }
 
 bool Board::begin_touching(std::uint32_t sequence) {
