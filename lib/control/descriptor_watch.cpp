@@ -54,12 +54,18 @@ void DescriptorWatch::call() {
     if (!readable) return;
     calling_ = true;
   }
+  // However it ends: somebody may wait in unwatch() for that.
+  struct Called {
+    DescriptorWatch& watch;
+    ~Called() {
+      {
+        const std::lock_guard lock(watch.mutex_);
+        watch.calling_ = false;
+      }
+      watch.called_.notify_all();
+    }
+  } const called{*this};
   readable();
-  {
-    const std::lock_guard lock(mutex_);
-    calling_ = false;
-  }
-  called_.notify_all();
 }
 
 void DescriptorWatch::unwatch() {

@@ -320,9 +320,7 @@ void Context::post(Operation& operation, control::CallRecord& record) {
     finish(operation, group.error);
     return;
   }
-  if (is_message(operation.kind)) {
-    post_message(operation);
-  } else {
+  if (!is_message(operation.kind)) {
     enter(operation, record, control::digest_of(record));
     if (record.refused != 0) {
       finish(operation, Error(static_cast<anello_result_t>(record.refused), "refused"));
@@ -330,9 +328,17 @@ void Context::post(Operation& operation, control::CallRecord& record) {
       job_->compare_calls(group.id, record.sequence);
       return;
     }
-    queue(operation);
   }
-  push_routes(operation);
+  with_memory(group, [&] {
+    if (is_message(operation.kind)) {
+      post_message(operation);
+    } else {
+      queue(operation);
+    }
+    push_routes(operation);
+  });
+  // If nothing had it yet that could end it.
+  if (group.error && !operation.done.load(std::memory_order_relaxed)) finish(operation, group.error);
   wake_driver();  // it decided what to wait for before this operation was there
 }
 
@@ -386,11 +392,17 @@ void Context::activate(Group& group) {
 void Context::start(Operation& operation) {
   Group& group = *operation.group;
   ++group.active;
-  if (!operation.announces()) return begin(operation);
-  operation.state = Operation::State::entering;
-  operation.run.lanes.clear();  // of an earlier call: nothing can be received yet
-  group.on_board.push(&operation);
-  use_board(operation, BoardUse::announce);
+  with_memory(group, [&] {
+    if (!operation.announces()) return begin(operation);
+    operation.state = Operation::State::entering;
+    operation.run.lanes.clear();  // of an earlier call: nothing can be received yet
+    group.on_board.push(&operation);
+    use_board(operation, BoardUse::announce);
+  });
+}
+
+Error Context::no_memory() const {
+  return Error(ANELLO_ERR_RESOURCE, text("no memory for what an operation needs on ", job_->describe(rank_)), rank_);
 }
 
 void Context::finish(Operation& operation, const Error& error) {
@@ -488,6 +500,11 @@ void Context::want_to_send(Flow& flow) {
 
 void Context::open_route(Route& way, UniqueFd socket) {
   if (way.state() == Route::State::open || way.state() == Route::State::broken) return;
+  const auto ends = [&](const Error& error) {
+    for (auto& [id, group] : groups_) {
+      if (group->rank_of_world(way.peer()) >= 0 && !group->error) fail(*group, error, true);
+    }
+  };
   try {
     transport::Transport* carrier = carrier_to(way.peer());
     way.open(carrier->open(way.peer(), way.local_peer(), std::move(socket)));
@@ -495,9 +512,9 @@ void Context::open_route(Route& way, UniqueFd socket) {
     watch_descriptor(way, true);
     log::info(rank_, job_->describe(way.peer()), " over ", carrier->name());
   } catch (const Error& error) {
-    for (auto& [id, group] : groups_) {
-      if (group->rank_of_world(way.peer()) >= 0 && !group->error) fail(*group, error, true);
-    }
+    ends(error);
+  } catch (const std::bad_alloc&) {
+    ends(no_memory());
   }
 }
 

@@ -138,6 +138,8 @@ class Context {
   bool retired(std::uint64_t id) const { return retired_.count(id) != 0; }
 
   EarlyFrame* keep(const transport::FrameHeader& header, int source);
+  // The same for a communicator, which has ended where there is none to be had (null).
+  EarlyFrame* keep_for(Group& group, const transport::FrameHeader& header, int source);
   void drop(EarlyFrame* frame);
   void drop_all(EarlyFrames& frames);
   // Bytes of a counted frame have been used: they go back to the sender's credit in time.
@@ -173,6 +175,7 @@ class Context {
  private:
   void see_off();
   bool progress();
+  bool move_all();
   void hear_sockets();
   bool handle_events();
   void hear_news();
@@ -271,6 +274,16 @@ class Context {
   void look_at_early(Group& group);
   bool gone_for(const Group& group, int peer, std::string& how) const;
   void look_at_lost(std::int64_t now);
+  // Runs body, whose want of memory ends the communicator: nobody could go on with what it was in the middle of.
+  template <class Body>
+  void with_memory(Group& group, Body&& body) {
+    try {
+      body();
+    } catch (const std::bad_alloc&) {
+      fail(group, no_memory(), true);
+    }
+  }
+  Error no_memory() const;
   std::string waits_for(const Operation& operation) const;
   std::string who_is_absent(const Operation& operation) const;
   void end_all(Group& group, const Error& error);

@@ -89,7 +89,7 @@ void Context::poll_board(Group& group) {
     }
     operation->published = false;
     ++group.movement;
-    lines_came(*operation, std::exchange(operation->board_use, BoardUse::none));
+    with_memory(group, [&] { lines_came(*operation, std::exchange(operation->board_use, BoardUse::none)); });
   }
   group.polling_board = false;
   on_boards_.erase(std::remove(on_boards_.begin(), on_boards_.end(), &group), on_boards_.end());

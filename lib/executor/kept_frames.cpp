@@ -6,11 +6,11 @@
 namespace anello::executor {
 
 EarlyFrame* Context::keep(const transport::FrameHeader& header, int source) {
-  EarlyFrame* frame = nullptr;
+  std::unique_ptr<EarlyFrame> frame;
   if (free_frames_.empty()) {
-    frame = new EarlyFrame;
+    frame = std::make_unique<EarlyFrame>();
   } else {
-    frame = free_frames_.back();
+    frame.reset(free_frames_.back());
     free_frames_.pop_back();
     free_frame_bytes_ -= frame->payload.capacity();
   }
@@ -19,6 +19,12 @@ EarlyFrame* Context::keep(const transport::FrameHeader& header, int source) {
   frame->source = source;
   frame->next = nullptr;
   frame->payload.resize(header.bytes);
+  return frame.release();
+}
+
+EarlyFrame* Context::keep_for(Group& group, const transport::FrameHeader& header, int source) {
+  EarlyFrame* frame = nullptr;
+  with_memory(group, [&] { frame = keep(header, source); });
   return frame;
 }
 

@@ -6,6 +6,7 @@
 #include "executor/run.h"
 
 #include <algorithm>
+#include <new>
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -24,6 +25,19 @@ void Context::hear_sockets() {
 
 // Moves everything once. True when something moved.
 bool Context::progress() {
+  try {
+    return move_all();
+  } catch (const std::bad_alloc&) {
+    // Whose it was that this left in the middle nobody can say any more.
+    for (auto& [id, group] : groups_) {
+      group->polling_board = false;
+      fail(*group, no_memory(), true);
+    }
+    return true;
+  }
+}
+
+bool Context::move_all() {
   bool moved = false;
   if (job_->news.load(std::memory_order_acquire)) moved = handle_events();
   if (job_->arena()) open_asked();
@@ -198,13 +212,18 @@ void Context::wait_until(Lock& held, Done&& done, Watched watched) {
       ++waiters_;
       changed_.wait_for(held, std::chrono::milliseconds(100));
       --waiters_;
-      if (!done() && now_ns() >= next_tick_ns_) tick(watched);
+      if (!done()) tick(watched);
       continue;
     }
-    driving_ = true;
+    struct Baton {
+      Context& context;
+      explicit Baton(Context& driven) : context(driven) { context.driving_ = true; }
+      ~Baton() {
+        context.driving_ = false;
+        if (context.waiters_ > 0) context.changed_.notify_all();
+      }
+    } const baton(*this);
     drive(held, done, watched);
-    driving_ = false;
-    if (waiters_ > 0) changed_.notify_all();
   }
   if (!driving_ && waiters_ == 0 && is_busy()) look_soon();
 }

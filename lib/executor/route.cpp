@@ -402,9 +402,7 @@ void Route::classify(const FrameHeader& header) {
       if (arriving_.operation != nullptr) arriving_.mode = Mode::message;
       return;
     }
-    arriving_.mode = Mode::keep;
-    arriving_.frame = context_.keep(header, peer_);
-    return;
+    return keep_for(*group, header);
   }
   if (kind == FrameKind::message) {
     Operation* receive = context_.find_granted(*group, static_cast<std::uint32_t>(header.argument));
@@ -438,8 +436,14 @@ void Route::classify(const FrameHeader& header) {
       return;
     }
   }
-  arriving_.mode = Mode::keep;
-  arriving_.frame = context_.keep(header, peer_);
+  keep_for(*group, header);
+}
+
+void Route::keep_for(Group& group, const FrameHeader& header) {
+  EarlyFrame* const frame = context_.keep_for(group, header, peer_);
+  if (frame == nullptr) return;  // it is let pass
+  arriving_.mode = Arriving::Mode::keep;
+  arriving_.frame = frame;
 }
 
 // Moves what has arrived of the frame's payload.

@@ -107,6 +107,7 @@ class Route {
 
   const transport::FrameHeader* incoming();
   void classify(const transport::FrameHeader& header);
+  void keep_for(Group& group, const transport::FrameHeader& header);
   bool consume();
   std::size_t combine(RunLane& lane, std::size_t left);
   void arrived(transport::FrameHeader header);

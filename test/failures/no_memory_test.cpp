@@ -1,0 +1,88 @@
+// A rank that has no memory for a call ends that call's communicator with an account of it, and nothing else.
+#include <catch2/catch.hpp>
+
+#include "failures/judge.h"
+#include "failures/rank.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+using namespace failures;
+
+// Every operator new of the program, the library's too, refuses so many bytes and more.
+namespace {
+std::atomic<std::size_t> refused_from{~std::size_t{0}};
+}
+
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return bytes < refused_from.load(std::memory_order_relaxed) ? std::malloc(bytes > 0 ? bytes : 1) : nullptr;
+}
+void* operator new(std::size_t bytes) {
+  if (void* p = operator new(bytes, std::nothrow)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+namespace {
+
+constexpr std::size_t kCount = 1'000'000;
+
+// Rank 2 folds what comes from rank 3, for which it needs room. `before` calls that need none may be under way when that is tried.
+const Role scanty("scanty", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  anello_comm_t other = ANELLO_COMM_NULL;
+  me.check(anello_comm_dup(comm, &other), "dup", comm);
+  const int before = me.number("before", 0);
+  std::vector<float> input(kCount, 1.0f), output(kCount), few(std::size_t(before) + 1, 1.0f);
+  anello_call_t call = ANELLO_CALL_INITIALIZER;
+  call.kind = ANELLO_REDUCE;
+  call.algorithm = "tree";
+  call.dtype = ANELLO_FLOAT32;
+  call.sendbuf = input.data();
+  call.recvbuf = output.data();
+  call.count = 1000;
+  me.check(anello_post(comm, &call, nullptr), "a small reduce, for the lanes", comm);
+  call.count = kCount;
+  anello_request_t first = ANELLO_REQUEST_NULL;  // for which there is a table to be made
+  me.check(anello_iallreduce(ANELLO_IN_PLACE, few.data(), 1, ANELLO_FLOAT32, ANELLO_SUM, other, &first), "iallreduce", other);
+  me.check(anello_wait(&first, nullptr), "wait", other);
+  me.check(anello_barrier(other), "barrier", other);
+  if (me.rank() == 2) refused_from = 64 * 1024;
+  std::vector<anello_request_t> requests(std::size_t(before) + 1, ANELLO_REQUEST_NULL);
+  for (int i = 0; i < before; ++i) {
+    me.check(anello_iallreduce(ANELLO_IN_PLACE, &few[std::size_t(i)], 1, ANELLO_FLOAT32, ANELLO_SUM, comm, &requests[std::size_t(i)]),
+             "iallreduce", comm);
+  }
+  anello_result_t result = anello_post(comm, &call, &requests.back());
+  if (result == ANELLO_OK) result = anello_wait_all(requests.size(), requests.data(), nullptr);
+  // Who has only to send may be done before it hears of it.
+  if (result == ANELLO_OK) result = anello_barrier(comm);
+  me.report("result", result, comm);
+  float one = 1;
+  me.check(anello_allreduce(ANELLO_IN_PLACE, &one, 1, ANELLO_FLOAT32, ANELLO_SUM, other), "allreduce on the other", other);
+  me.check(one == float(me.size()), "the other one's sum");
+  refused_from = ~std::size_t{0};
+  me.check(anello_comm_destroy(other), "destroy", other);
+  me.report("destroyed", anello_comm_destroy(comm), comm);
+});
+
+}  // namespace
+
+TEST_CASE("a rank without memory for a call is named to all, and other communicators go on") {
+  const std::string transport = GENERATE("shm", "tcp");
+  const int before = GENERATE(0, 40);
+  INFO(transport << ", behind " << before << " others");
+  Ranks job(4, "scanty", transport, {{"before", std::to_string(before)}});
+  for (int rank = 0; rank < 4; ++rank) {
+    const Line line = job.expect(rank, "result");
+    INFO("rank " << rank << ": " << line.text);
+    CHECK(line.begins("result ANELLO_ERR_RESOURCE"));
+    CHECK(line.has("rank 2 (host"));
+  }
+  job.expect_all("destroyed ANELLO_ERR_RESOURCE");
+  job.finish();
+}
