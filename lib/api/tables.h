@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,7 +63,15 @@ inline Posted post_call(anello_comm_t comm, const std::shared_ptr<Communicator>&
 }
 
 inline anello_request_t request_of(Pending pending) {
-  return reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
+  Communicator* const communicator = pending.communicator.get();  // kept by the caller, too
+  const bool under_way = pending.work().awaited() != nullptr;
+  try {
+    return reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
+  } catch (const std::bad_alloc&) {
+    // Nobody could wait for the end of what is at the caller's buffers.
+    if (under_way && communicator != nullptr) communicator->abort("no memory for a request");
+    throw;
+  }
 }
 inline anello_request_t request_of(Posted call, const std::shared_ptr<Communicator>& communicator, anello_comm_t comm) {
   return request_of({{{}, std::move(call)}, communicator, comm});
