@@ -66,6 +66,7 @@ struct Event {
   int peer = -1;  // world rank
   std::uint64_t communicator = 0;
   std::uint64_t region = 0;
+  bool found_here = false;  // lost: this rank could not reach it, which nobody else knows; it may come by itself yet
   UniqueFd fd;
   Error error;
 };

@@ -360,11 +360,13 @@ class Context {
   // That are lost, by world rank, where what they sent before may still come.
   struct Lost {
     std::string how;         // it is known: a sentence
+    bool found_here;         // and only here: no lane could be made
     std::int64_t since_ns;
     std::uint64_t came;      // of its lane, at the last look
     std::int64_t quiet_ns;   // since when nothing has
   };
   std::unordered_map<int, Lost> lost_;
+  std::int64_t looked_at_lost_ns_ = 0;
 
   OperationFifo free_operations_;
   std::vector<std::unique_ptr<Operation>> operations_;

@@ -104,7 +104,7 @@ std::string Context::who_is_absent(const Operation& operation) const {
   return list(absent.not_come, " not having come to this operation") + list(absent.silent, " not answering");
 }
 
-// Looks at the clock for all of it; called by those who have nothing better to do.
+// Looks at the clock for all of it; called by those who have nothing better to do, and now and then by all who drive.
 void Context::tick(Watched watched) {
   const std::int64_t now = now_ns();
   for (Operation* const each : watched) {
@@ -316,12 +316,14 @@ bool Context::gone_for(const Group& group, int peer, std::string& how) const {
   return false;
 }
 
-// Since when nothing has come from them.
+// Since when nothing has come from them. A process that was stopped has taken in nothing meanwhile.
 void Context::look_at_lost(std::int64_t now) {
+  constexpr std::int64_t kStopped = 500 * kMs;
+  const bool stopped = now - std::exchange(looked_at_lost_ns_, now) > kStopped;
   for (auto& [world, lost] : lost_) {
     const Route* const way = routes_[std::size_t(world)].get();
     const std::uint64_t came = way != nullptr ? way->came() : 0;
-    if (std::exchange(lost.came, came) != came) lost.quiet_ns = now;
+    if (std::exchange(lost.came, came) != came || stopped) lost.quiet_ns = now;
   }
 }
 

@@ -104,6 +104,10 @@ bool Context::handle_events() {
     any = true;
     switch (event.kind) {
       case control::Event::Kind::lane:
+        if (const auto lost = lost_.find(event.peer); lost != lost_.end() && lost->second.found_here) {
+          lost_.erase(lost);
+          gone_[std::size_t(event.peer)] = Gone::no;
+        }
         open_route(route(event.peer), std::move(event.fd));
         break;
       case control::Event::Kind::lost:
@@ -114,11 +118,11 @@ bool Context::handle_events() {
           // Seen by a connection that closed, which may have overtaken a goodbye: it ends what still needs the rank after
           // all that has come was taken in, and nothing else (gone_for).
           const std::int64_t now = now_ns();
-          lost_.try_emplace(event.peer, Lost{event.error.text(), now, 0, now});
+          lost_.try_emplace(event.peer, Lost{event.error.text(), event.found_here, now, 0, now});
           break;
         }
         for (auto& [id, group] : groups_) {
-          if (group->rank_of_world(event.peer) >= 0) fail(*group, event.error, false);
+          if (group->rank_of_world(event.peer) >= 0) fail(*group, event.error, event.found_here);
         }
         break;
       case control::Event::Kind::left:
@@ -132,11 +136,13 @@ bool Context::handle_events() {
         regions_.answered(event.region, std::move(event.fd));
         for (Operation* waiting : std::vector<Operation*>(mapping_)) {
           if (waiting->state != Operation::State::entering) continue;
-          if (waiting->sets_up_staging) {
-            map_staging(*waiting);
-          } else {
-            map_announced(*waiting);
-          }
+          with_memory(*waiting->group, [&] {
+            if (waiting->sets_up_staging) {
+              map_staging(*waiting);
+            } else {
+              map_announced(*waiting);
+            }
+          });
         }
         break;
       case control::Event::Kind::failed:
