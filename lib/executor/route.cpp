@@ -379,8 +379,8 @@ void Route::classify(const FrameHeader& header) {
   Group* group = context_.find_group(header.communicator);
   if (group == nullptr) {
     if (context_.retired(header.communicator)) return;
+    arriving_.frame = context_.keep(header, peer_);  // may throw, and the frame is then let pass
     arriving_.mode = Mode::keep;
-    arriving_.frame = context_.keep(header, peer_);
     return;
   }
   const int peer = group->rank_of_world(peer_);

@@ -1,7 +1,7 @@
 #pragma once
 // How a rank waits: it spins for a budget, then yields its processor, then sleeps on descriptors. The budgets depend on
 // how many ranks share how many processors: with more ranks than processors, whoever spins keeps the rank from running
-// that it waits for, so it yields at once. Counted in turns, not in time: the clock is read only by those who sleep.
+// that it waits for, so it yields at once. Counted in turns, not in time: who spins reads no clock.
 #include <cstdint>
 
 #include <sched.h>
