@@ -78,6 +78,8 @@ const Role scanty("scanty", [](Rank& me) {
 const Role unheld("unheld", [](Rank& me) {
   const anello_comm_t comm = me.create();
   std::vector<float> numbers(kCount, 1.0f);
+  const anello_result_t first = anello_allreduce(ANELLO_IN_PLACE, numbers.data(), kCount, ANELLO_FLOAT32, ANELLO_MAX, comm);
+  me.check(first, "a blocking one, for the lanes", comm);
   me.say("running");
   me.hear();
   anello_request_t request = ANELLO_REQUEST_NULL;
