@@ -404,10 +404,7 @@ void Communicator::prepare_last(const anello_call_t& call, bool in_place, int re
   } catch (...) {
     // Half entered, for want of memory: nobody can go on with it, and the others wait.
     last_.operation = nullptr;
-    const int world = context_->rank();
-    context_->fail(*group_, Error(ANELLO_ERR_RESOURCE,
-                                  text("no memory for what ", kind_name(operation->kind), " needs on ", context_->job().describe(world)),
-                                  world), true);
+    context_->fail(*group_, context_->no_memory(text("what ", kind_name(operation->kind), " needs")), true);
     if (operation->done.load(std::memory_order_relaxed)) context_->release_locked(operation);
     throw;
   }
@@ -511,9 +508,7 @@ Operation* Communicator::rest_of(const PlainSend& send, executor::Context::Sent 
     prepare(*operation, call, record);
   } catch (...) {
     if (operation != nullptr) context_->release_locked(operation);
-    const int world = context_->rank();
-    context_->fail(*group_, Error(ANELLO_ERR_RESOURCE,
-                                  text("no memory for the rest of a message on ", context_->job().describe(world)), world), true);
+    context_->fail(*group_, context_->no_memory("the rest of a message"), true);
     throw;
   }
   context_->go_on_sending(*operation, sent);

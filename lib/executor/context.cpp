@@ -320,7 +320,8 @@ void Context::post(Operation& operation, control::CallRecord& record) {
     finish(operation, group.error);
     return;
   }
-  if (!is_message(operation.kind)) {
+  const bool message = is_message(operation.kind);
+  if (!message) {
     enter(operation, record, control::digest_of(record));
     if (record.refused != 0) {
       finish(operation, Error(static_cast<anello_result_t>(record.refused), "refused"));
@@ -330,11 +331,7 @@ void Context::post(Operation& operation, control::CallRecord& record) {
     }
   }
   with_memory(group, [&] {
-    if (is_message(operation.kind)) {
-      post_message(operation);
-    } else {
-      queue(operation);
-    }
+    message ? post_message(operation) : queue(operation);
     push_routes(operation);
   });
   // If nothing had it yet that could end it.
@@ -401,8 +398,8 @@ void Context::start(Operation& operation) {
   });
 }
 
-Error Context::no_memory() const {
-  return Error(ANELLO_ERR_RESOURCE, text("no memory for what an operation needs on ", job_->describe(rank_)), rank_);
+Error Context::no_memory(const std::string& what) const {
+  return Error(ANELLO_ERR_RESOURCE, text("no memory for ", what, " on ", job_->describe(rank_)), rank_);
 }
 
 void Context::finish(Operation& operation, const Error& error) {
@@ -500,11 +497,6 @@ void Context::want_to_send(Flow& flow) {
 
 void Context::open_route(Route& way, UniqueFd socket) {
   if (way.state() == Route::State::open || way.state() == Route::State::broken) return;
-  const auto ends = [&](const Error& error) {
-    for (auto& [id, group] : groups_) {
-      if (group->rank_of_world(way.peer()) >= 0 && !group->error) fail(*group, error, true);
-    }
-  };
   try {
     transport::Transport* carrier = carrier_to(way.peer());
     way.open(carrier->open(way.peer(), way.local_peer(), std::move(socket)));
@@ -512,9 +504,9 @@ void Context::open_route(Route& way, UniqueFd socket) {
     watch_descriptor(way, true);
     log::info(rank_, job_->describe(way.peer()), " over ", carrier->name());
   } catch (const Error& error) {
-    ends(error);
+    fail_all_with(way.peer(), error, true);
   } catch (const std::bad_alloc&) {
-    ends(no_memory());
+    fail_all_with(way.peer(), no_memory(kOperationNeeds), true);
   }
 }
 

@@ -21,6 +21,7 @@
 #include <mutex>
 #include <new>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -131,6 +132,9 @@ class Context {
   }
   // First error of the group: ends all its operations. tell: the other ranks do not know yet.
   void fail(Group& group, const Error& error, bool tell);
+  // Of all communicators that have the rank.
+  void fail_all_with(int world, const Error& error, bool tell);
+  Error no_memory(const std::string& what) const;
   void lane_broke(Route& route);
   // What it was owing has left, or nobody wants it any more.
   void settle(Route& route);
@@ -280,10 +284,10 @@ class Context {
     try {
       body();
     } catch (const std::bad_alloc&) {
-      fail(group, no_memory(), true);
+      fail(group, no_memory(kOperationNeeds), true);
     }
   }
-  Error no_memory() const;
+  static constexpr const char* kOperationNeeds = "what an operation needs";
   std::string waits_for(const Operation& operation) const;
   std::string who_is_absent(const Operation& operation) const;
   void end_all(Group& group, const Error& error);

@@ -279,11 +279,7 @@ void Context::lane_broke(Route& way) {
   }
   const Error& cause = *way.endpoint()->failure();
   if (cause.code() == ANELLO_ERR_PEER_LOST) return;  // check_gone, when control has had its time to tell
-  for (auto& [id, group] : groups_) {
-    if (group->rank_of_world(way.peer()) >= 0) {
-      fail(*group, Error(cause.code(), text(job_->describe(way.peer()), ": ", cause.text()), way.peer()), true);
-    }
-  }
+  fail_all_with(way.peer(), Error(cause.code(), text(job_->describe(way.peer()), ": ", cause.text()), way.peer()), true);
 }
 
 bool Context::gone_for(const Group& group, int peer, std::string& how) const {
@@ -424,6 +420,12 @@ void Context::fail(Group& group, const Error& error, bool tell) {
   if (group.board) group.board.tell_failed(group.id, {error.code(), tell});
   log::info(rank_, "communicator failed: ", result_name(error.code()), ": ", error.text());
   end_all(group, error);
+}
+
+void Context::fail_all_with(int world, const Error& error, bool tell) {
+  for (auto& [id, group] : groups_) {
+    if (group->rank_of_world(world) >= 0) fail(*group, error, tell);
+  }
 }
 
 void Context::abort(Group& group, const Error& cause) {

@@ -31,7 +31,7 @@ bool Context::progress() {
     // Whose it was that this left in the middle nobody can say any more.
     for (auto& [id, group] : groups_) {
       group->polling_board = false;
-      fail(*group, no_memory(), true);
+      fail(*group, no_memory(kOperationNeeds), true);
     }
     return true;
   }
@@ -121,9 +121,7 @@ bool Context::handle_events() {
           lost_.try_emplace(event.peer, Lost{event.error.text(), event.found_here, now, 0, now});
           break;
         }
-        for (auto& [id, group] : groups_) {
-          if (group->rank_of_world(event.peer) >= 0) fail(*group, event.error, event.found_here);
-        }
+        fail_all_with(event.peer, event.error, event.found_here);
         break;
       case control::Event::Kind::left:
         if (gone_[std::size_t(event.peer)] == Gone::no) {
