@@ -98,7 +98,9 @@ const Role beside("beside", [](Rank& me) {
   me.check(anello_comm_dup(comm, &other), "dup", comm);
   me.check(anello_comm_dup(comm, &brief), "dup", comm);
   // News that a communicator was destroyed makes who drives look at the clock more often, and leave less of it to the others.
-  me.check(anello_barrier(brief), "barrier", brief);
+  std::int32_t note = 0;  // over a lane, on which that news comes
+  me.check(me.rank() == 0 ? anello_send(&note, 1, ANELLO_INT32, 1, 0, brief) : anello_recv(&note, 1, ANELLO_INT32, 0, 0, brief, nullptr),
+           "a message", brief);
   if (me.rank() == 1) me.check(anello_comm_destroy(brief), "destroy", brief);
   me.check(anello_barrier(comm), "barrier", comm);
   const std::string way = me.setting("way");

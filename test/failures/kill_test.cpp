@@ -132,8 +132,10 @@ const Role silent("silent", [](Rank& me) {
   me.hear();
   anello_result_t result = ANELLO_OK;
   if (me.rank() == victim) {
-    // It is killed, or leaves.
-  } else if (kind == "send") {
+    me.report("destroyed", anello_comm_destroy(comm), comm);  // if it was not killed
+    return;
+  }
+  if (kind == "send") {
     result = anello_send(numbers.data(), numbers.size(), ANELLO_FLOAT32, victim, 7, comm);
     // A small one goes before it is known that nobody takes it.
     if (result == ANELLO_OK) result = anello_recv(numbers.data(), numbers.size(), ANELLO_FLOAT32, victim, 7, comm, nullptr);
@@ -142,7 +144,7 @@ const Role silent("silent", [](Rank& me) {
   } else {
     result = anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_SUM, comm);
   }
-  if (me.rank() != victim) me.report("result", result, comm);
+  me.report("result", result, comm);
   me.report("destroyed", anello_comm_destroy(comm), comm);
 });
 
