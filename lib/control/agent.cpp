@@ -10,7 +10,7 @@ constexpr std::int64_t kGoodbyeMs = 1'500;
 
 Agent::Agent(Service& service, int rank, int size, std::int64_t timeout_ms)
     : service_(service), rank_(rank), size_(size), timeout_ms_(timeout_ms), standing_(static_cast<std::size_t>(size)),
-      tree_(*this), lanes_(*this), regions_(*this), calls_(*this) {}
+      tree_(*this), lanes_(*this), regions_(*this), calls_(*this), detour_(*this) {}
 
 Address Agent::open_listener() {
   listener_ = service_.door().unix_listener();
@@ -36,6 +36,7 @@ void Agent::enter(Visitor visitor) {
     case Purpose::control: tree_.adopt(visitor.from, std::move(visitor.stream)); break;
     case Purpose::lane: lanes_.adopt(visitor.from, std::move(visitor.stream)); break;
     case Purpose::region: regions_.adopt(visitor.from, std::move(visitor.stream)); break;
+    case Purpose::detour: detour_.adopt(visitor.from, std::move(visitor.stream)); break;
     case Purpose::rendezvous: break;
   }
 }
@@ -136,6 +137,14 @@ void Agent::peer_lost(int rank, Error error, int told_by) {
   mailbox_.put(std::move(event));
 }
 
+void Agent::not_there(int rank, const Unknown& over) {
+  if (over.process_answered) {
+    peer_left(rank, -1);
+  } else {
+    peer_gone(rank, "its process has ended");
+  }
+}
+
 void Agent::receive(int from, const Frame& frame) {
   Reader reader(frame.body);
   switch (frame.kind) {
@@ -153,7 +162,7 @@ void Agent::receive(int from, const Frame& frame) {
       break;
     }
     case kAsk:
-      calls_.asked(reader);
+      if (auto answer = calls_.asked(reader)) tree_.send_to(answer->asker, answer->frame);
       tree_.send(frame, from);
       break;
     case kAnswer: {
@@ -169,6 +178,13 @@ void Agent::receive(int from, const Frame& frame) {
       calls_.failed(reader);
       tree_.send(frame, from);
       break;
+    case kPassOn: {
+      const auto number = reader.take<std::uint64_t>();
+      reader.end();
+      tree_.send_to(from, Writer().put(number).frame(kPassedOn));
+      break;
+    }
+    case kPassedOn: detour_.word_from_parent(reader); break;
     default: throw Reader::corrupt();
   }
 }

@@ -4,6 +4,7 @@
 #include "control/call_comparison.h"
 #include "control/control_tree.h"
 #include "control/deaths.h"
+#include "control/detour.h"
 #include "control/dial.h"
 #include "control/door.h"
 #include "control/lanes.h"
@@ -26,6 +27,8 @@ enum ControlKind : std::uint16_t {
   kAsk = 34,      // compare calls
   kAnswer = 35,
   kFailed = 36,   // a communicator has failed
+  kPassOn = 37,   // number: say so once all before this is passed on
+  kPassedOn = 38, // number
 };
 
 class Agent : public std::enable_shared_from_this<Agent> {
@@ -43,6 +46,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   Lanes& lanes() { return lanes_; }
   RegionPassing& regions() { return regions_; }
   CallComparison& calls() { return calls_; }
+  Detour& detour() { return detour_; }
 
   // -- Creation ------------------------------------------------------------------------------------------------
   // Where ranks of this host reach this one. Throws Error.
@@ -67,6 +71,8 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void peer_gone(int rank, const std::string& how);
   void peer_left(int rank, int told_by);
   void peer_lost(int rank, Error error, int told_by);
+  // Nobody knows it at its own door.
+  void not_there(int rank, const Unknown& over);
   // A frame that came from a neighbour in the tree. Throws Error when it cannot be.
   void receive(int from, const Frame& frame);
 
@@ -98,6 +104,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   Lanes lanes_;
   RegionPassing regions_;
   CallComparison calls_;
+  Detour detour_;
   bool leaving_ = false;
   int goodbye_to_ = -1;  // the parent that has been told and has not answered
 };

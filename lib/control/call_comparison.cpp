@@ -98,21 +98,21 @@ void CallComparison::compare(std::uint64_t id, std::uint32_t sequence, int diffe
     question.answered.insert(rank);
     if (differs >= 0) question.known = {rank, differs};
   }
-  agent_.tree().send(Writer().put(id).put(sequence).put(agent_.rank()).frame(kAsk));
+  agent_.detour().send(Writer().put(id).put(sequence).put(agent_.rank()).frame(kAsk), question.ranks);
   consider(key);
 }
 
-void CallComparison::asked(Reader& reader) {
+std::optional<CallComparison::Answer> CallComparison::asked(Reader& reader) {
   const auto id = reader.take<std::uint64_t>();
   const auto sequence = reader.take<std::uint32_t>();
   const int asker = reader.take_in(0, agent_.size() - 1);
   reader.end();
   const auto own = own_history(id, sequence);
-  if (!own) return;  // not of this communicator, or not yet
+  if (!own) return std::nullopt;
   Writer writer;
   writer.put(asker).put(agent_.rank()).put(id).put(sequence);
   put_history(writer, *own);
-  agent_.tree().send_to(asker, writer.frame(kAnswer));
+  return Answer{asker, writer.frame(kAnswer)};
 }
 
 void CallComparison::answered(Reader& reader) {
@@ -172,7 +172,7 @@ void CallComparison::tell_all(std::uint64_t id, const std::vector<int>& ranks, c
   const std::size_t listed = ranks.size() <= kMaxListed ? ranks.size() : 0;
   writer.put(static_cast<std::uint32_t>(listed));
   for (std::size_t i = 0; i < listed; ++i) writer.put(ranks[i]);
-  agent_.tree().send(writer.frame(kFailed));
+  agent_.detour().send(writer.frame(kFailed), ranks);
 }
 
 void CallComparison::failed(Reader& reader) {

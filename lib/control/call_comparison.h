@@ -33,7 +33,11 @@ class CallComparison {
   // Event::failed for all of them but this rank.
   void tell_all(std::uint64_t id, const std::vector<int>& ranks, const Error& error);
   // Frames that came in. Throw Error when they cannot be.
-  void asked(Reader& reader);
+  struct Answer {
+    int asker;
+    Frame frame;
+  };
+  std::optional<Answer> asked(Reader& reader);  // nothing: not of this communicator, or not yet
   void answered(Reader& reader);
   void failed(Reader& reader);
 

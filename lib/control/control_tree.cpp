@@ -21,6 +21,8 @@ std::shared_ptr<Link> ControlTree::link_up(int parent, std::shared_ptr<Stream> s
   parentless_ = false;
   for (const Frame& frame : unsent_) link->send(frame);
   unsent_.clear();
+  repeat_recent(*link, true);
+  agent_.detour().ask_for_word(*link);
   return link;
 }
 
@@ -107,8 +109,7 @@ Task<> ControlTree::look_for(std::weak_ptr<Agent> weak, Call probe, int rank) {
   asio::io_context& io = agent->service().io();
   agent.reset();
   probe.wanted = missing;
-  std::string how = "its control connection did not come back";
-  bool left = false;
+  std::optional<Unknown> unknown;
   try {
     while (missing() && !probe.deadline.passed()) {
       Call once = probe;
@@ -118,17 +119,16 @@ Task<> ControlTree::look_for(std::weak_ptr<Agent> weak, Call probe, int rank) {
       co_await sleep_ms(io, kLookAgainMs);
     }
   } catch (const Unknown& over) {
-    left = over.process_answered;
-    how = "its process has ended";
+    unknown = over;
   } catch (const Error&) {
     // Silence until the deadline.
   }
   agent = weak.lock();
   if (!missing()) co_return;
-  if (left) {
-    agent->peer_left(rank, -1);
+  if (unknown) {
+    agent->not_there(rank, *unknown);
   } else {
-    agent->peer_gone(rank, how);
+    agent->peer_gone(rank, "its control connection did not come back");
   }
 }
 
@@ -148,11 +148,20 @@ void ControlTree::adopt(int from, std::shared_ptr<Stream> stream) {
       link->send(writer.frame(kLost));
     }
   }
+  repeat_recent(*link, false);
+  agent_.service().spawn("control link", serve(agent_.shared_from_this(), from, std::move(link)));
+}
+
+void ControlTree::repeat_recent(Link& link, bool own) const {
   const std::int64_t since = now_ns() - kReturnMs * 1'000'000;
   for (const Recent& recent : recent_) {
-    if (recent.at_ns >= since) link->send(recent.frame);
+    if (recent.at_ns >= since && (recent.own || !own)) link.send(recent.frame);
   }
-  agent_.service().spawn("control link", serve(agent_.shared_from_this(), from, std::move(link)));
+}
+
+Link* ControlTree::parent() {
+  const auto link = links_.find(agent_.lowest_here());
+  return link == links_.end() ? nullptr : link->second.get();
 }
 
 Task<> ControlTree::serve(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Link> link) {
@@ -161,7 +170,7 @@ Task<> ControlTree::serve(std::shared_ptr<Agent> agent, int from, std::shared_pt
 
 void ControlTree::send(const Frame& frame, int except) {
   if (frame.kind == kAsk || frame.kind == kFailed) {
-    recent_.push_back({now_ns(), frame});
+    recent_.push_back({now_ns(), frame, except == -1});
     if (recent_.size() > kMaxRecent) recent_.pop_front();
   }
   for (const auto& [rank, link] : links_) {

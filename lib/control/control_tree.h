@@ -26,6 +26,7 @@ class ControlTree {
   // To all neighbours but one; kept for later while there is no way up.
   void send(const Frame& frame, int except = -1);
   void send_to(int rank, const Frame& frame);
+  Link* parent();  // nullptr: this rank is the lowest, or between two
   void forget(int rank);  // it is gone
   // There are ranks that see the end of this one by nothing but its goodbye.
   bool needed() const;
@@ -44,6 +45,7 @@ class ControlTree {
   void look_for_orphans();
   static Task<> look_for(std::weak_ptr<Agent> agent, Call probe, int rank);
   std::shared_ptr<Link> link_up(int parent, std::shared_ptr<Stream> stream);
+  void repeat_recent(Link& link, bool own) const;
 
   Agent& agent_;
   std::map<int, std::shared_ptr<Link>> links_;  // by rank
@@ -52,8 +54,10 @@ class ControlTree {
   struct Recent {
     std::int64_t at_ns;
     Frame frame;
+    bool own;
   };
-  std::deque<Recent> recent_;  // what a rank between two parents may have missed
+  // What a rank between two parents may have missed; and, of this rank's own, what a parent that died may not have passed on.
+  std::deque<Recent> recent_;
 };
 
 }  // namespace anello::control

@@ -1,0 +1,118 @@
+#include "control/detour.h"
+
+#include "base/log.h"
+#include "control/agent.h"
+
+#include <algorithm>
+
+namespace anello::control {
+namespace {
+
+// For the word of a parent that runs, on a machine with more to do than it can.
+constexpr std::int64_t kWordMs = 250;
+constexpr std::int64_t kTellMs = 3'000;
+constexpr std::size_t kAtOnce = 32;  // connections of one round
+
+}  // namespace
+
+void Detour::send(const Frame& frame, const std::vector<int>& ranks) {
+  agent_.tree().send(frame);
+  if (agent_.lowest_here() == agent_.rank()) return;
+  ++said_;
+  const std::int64_t now = now_ns();
+  const bool known_silent = silent_since_ns_ != 0 && now - silent_since_ns_ > kWordMs * 1'000'000;
+  if (silent_since_ns_ == 0) silent_since_ns_ = now;
+  if (Link* const parent = agent_.tree().parent()) ask_for_word(*parent);
+  agent_.service().spawn("detour", look_after(agent_.weak_from_this(), frame, ranks, said_, known_silent ? 0 : kWordMs));
+}
+
+void Detour::ask_for_word(Link& parent) {
+  if (said_ != passed_) parent.send(Writer().put(said_).frame(kPassOn));
+}
+
+void Detour::word_from_parent(Reader& reader) {
+  const auto number = reader.take_in<std::uint64_t>(0, said_);
+  reader.end();
+  passed_ = std::max(passed_, number);
+  silent_since_ns_ = passed_ == said_ ? 0 : now_ns();
+}
+
+bool Detour::passed_on(std::uint64_t number) const {
+  return passed_ >= number || agent_.lowest_here() == agent_.rank();
+}
+
+Task<> Detour::look_after(std::weak_ptr<Agent> weak, Frame frame, std::vector<int> ranks, std::uint64_t number,
+                          std::int64_t patience_ms) {
+  std::shared_ptr<Agent> agent = weak.lock();
+  if (!agent) co_return;
+  asio::io_context& io = agent->service().io();
+  agent.reset();
+  if (patience_ms > 0) co_await sleep_ms(io, patience_ms);
+  agent = weak.lock();
+  if (!agent || agent->leaving() || agent->detour().passed_on(number)) co_return;
+  const int parent = agent->lowest_here();
+  log::info(agent->rank(), agent->who(parent), " does not pass on what this rank says: it tells the others itself");
+  const auto round = std::make_shared<Round>();
+  round->frame = std::move(frame);
+  for (const int rank : ranks) {
+    if (rank != agent->rank() && rank != parent) round->ranks.push_back(rank);
+  }
+  for (std::size_t i = 0; i < std::min(kAtOnce, round->ranks.size()); ++i) {
+    agent->service().spawn("detour", go_round(agent, round));
+  }
+}
+
+Task<> Detour::go_round(std::shared_ptr<Agent> agent, std::shared_ptr<Round> round) {
+  while (!round->ranks.empty() && !agent->leaving()) {
+    const int rank = round->ranks.front();
+    round->ranks.pop_front();
+    if (!agent->here(rank)) continue;
+    try {
+      co_await tell(agent, rank, round->frame);
+    } catch (const Unknown& over) {
+      agent->not_there(rank, over);
+    } catch (const Error& error) {
+      log::debug(agent->rank(), "rank ", rank, " cannot be told: ", error.text());
+    }
+  }
+}
+
+Task<> Detour::tell(std::shared_ptr<Agent> agent, int rank, Frame frame) {
+  Call call = agent->call_to(rank, Purpose::detour, ways_to(agent->peer(agent->rank()), agent->peer(rank)),
+                             Deadline::in_ms(kTellMs));
+  call.wanted = [agent, rank] { return !agent->leaving() && agent->here(rank); };
+  call.must_exist = true;
+  std::shared_ptr<Stream> stream = co_await dial(agent->service().io(), std::move(call));
+  const TimeLimit limit(stream, kTellMs);
+  const auto link = std::make_shared<Link>(agent->service(), std::move(stream));
+  link->send(frame);
+  const Frame answer = co_await link->receive();
+  if (agent->leaving() || answer.kind != kAnswer) co_return;
+  Reader reader(answer.body);
+  if (reader.take<std::int32_t>() == agent->rank()) agent->calls().answered(reader);
+}
+
+void Detour::adopt(int from, std::shared_ptr<Stream> stream) {
+  agent_.service().spawn("detour", hear(agent_.shared_from_this(), from, std::move(stream)));
+}
+
+Task<> Detour::hear(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Stream> stream) {
+  const TimeLimit limit(stream, kTellMs);
+  const auto link = std::make_shared<Link>(agent->service(), std::move(stream));
+  const Frame frame = co_await link->receive();
+  if (agent->leaving()) co_return;
+  Reader reader(frame.body);
+  Frame answer = Writer().put(std::uint64_t{0}).frame(kPassedOn);
+  switch (frame.kind) {
+    case kAsk:
+      if (auto calls = agent->calls().asked(reader)) answer = std::move(calls->frame);
+      break;
+    case kFailed: agent->calls().failed(reader); break;
+    default: throw Reader::corrupt();
+  }
+  log::debug(agent->rank(), "told by rank ", from, " itself");
+  link->send(answer);
+  co_await Link::flushed(link, kTellMs);
+}
+
+}  // namespace anello::control
