@@ -100,16 +100,23 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
     on_boards_.reserve(groups_.size() + 1);
     working_.reserve(groups_.size() + 1);
     behind_.reserve(groups_.size() + 1);
-    groups_[id] = group.get();
+    // First of all: what ends it from here on is told to the others.
+    job_->add_communicator(id, std::move(ranks), &group->ledger);
+    try {
+      groups_[id] = group.get();
+    } catch (const std::bad_alloc&) {
+      job_->remove_communicator(id);
+      throw;
+    }
     last_group_ = group.get();
     group->by_address = group->size() > 1;
     for (int peer = 0; peer < group->size(); ++peer) {
       if (peer != group->rank && !is_thread(*group, peer)) group->by_address = false;
     }
-    deliver_strays(*group);
+    with_memory(*group, [&] { deliver_strays(*group); });
     const auto failed = failed_early_.find(id);
     if (failed != failed_early_.end()) {
-      group->error = failed->second;
+      if (!group->error) group->error = failed->second;
       failed_early_.erase(failed);
     }
     for (const int world : group->ranks) {
@@ -119,7 +126,6 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
       }
     }
   }
-  job_->add_communicator(id, std::move(ranks), &group->ledger);
   return group;
 }
 
