@@ -7,7 +7,7 @@
 namespace anello::testing {
 
 // Throws Error where the family does not exist.
-std::pair<UniqueFd, UniqueFd> connected(bool ipv6);
+std::pair<UniqueFd, UniqueFd> connected(bool ipv6, const char* congestion = nullptr);
 bool has_ipv6();
 
 }  // namespace anello::testing

@@ -103,10 +103,9 @@ double copy_rate() {
 
 // Both ways at once over a bare socket.
 double socket_rate(std::size_t piece, const char* congestion) {
-  auto sockets = connected(false);
+  auto sockets = connected(false, congestion);
   constexpr std::size_t kTotal = std::size_t{16} << 20;
   const auto body = [&](int fd) {
-    ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, static_cast<socklen_t>(std::strlen(congestion)));
     std::vector<char> out(piece), in(piece);
     std::size_t sent = 0, received = 0;
     Patience wait;

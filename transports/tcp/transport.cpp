@@ -42,9 +42,18 @@ bool stays_on_host(int fd) {
   return is_loopback(remote) || std::memcmp(&local, &remote, sizeof local) == 0;
 }
 
+// What a connection of this process gets that nobody asks anything for.
+std::string system_congestion() {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  char name[16] = {};  // TCP_CA_NAME_MAX
+  socklen_t bytes = sizeof name - 1;
+  return socket && ::getsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, name, &bytes) == 0 ? name : "";
+}
+
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(std::string congestion, std::size_t staging_bytes) : congestion_(std::move(congestion)), staging_bytes_(staging_bytes) {}
+  TcpTransport(std::string congestion, std::size_t staging_bytes)
+      : congestion_(std::move(congestion)), system_(system_congestion()), staging_bytes_(staging_bytes) {}
 
   std::string_view name() const override { return "tcp"; }
   bool needs_connection() const override { return true; }
@@ -63,10 +72,9 @@ class TcpTransport final : public Transport {
     const auto set = [&](const std::string& name) {
       return ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.c_str(), static_cast<socklen_t>(name.size())) == 0;
     };
-    if (congestion_.empty()) return;
-    if (congestion_ == "auto") {
+    if (congestion_.empty() || congestion_ == "auto") {
       // bbr paces by a timer, which on loopback is all there is to wait for. Where reno is not allowed, as it was.
-      if (stays_on_host(fd)) set("reno");
+      set(congestion_ == "auto" && stays_on_host(fd) ? "reno" : system_);
       return;
     }
     if (!set(congestion_)) {
@@ -79,6 +87,7 @@ class TcpTransport final : public Transport {
   }
 
   std::string congestion_;
+  std::string system_;
   std::size_t staging_bytes_;
 };
 
