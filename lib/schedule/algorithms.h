@@ -23,7 +23,8 @@ Schedule halving_allreduce(const Call& call, const Topology& topology, int rank,
 Schedule halving_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule doubling_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// hierarchical.cpp: inside each host, then in a ring of hosts for each local rank: 2(H-1)/H of the bytes leave a host.
+// hierarchical.cpp: inside each host, then in a ring of hosts for each local rank: 2(H-1)/H of the bytes leave a host. An all-reduce
+// also with the ranks of a processor in place of a host's.
 Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule hierarchical_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule hierarchical_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);

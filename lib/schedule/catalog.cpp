@@ -36,10 +36,6 @@ bool partials_travel_in_pairs(const Call& call, const Topology& topology) {
   return partials_travel(call, topology) && pairs_off(call, topology);
 }
 
-bool partials_travel_between_hosts(const Call& call, const Topology& topology) {
-  return partials_travel(call, topology) && is_nested(topology);
-}
-
 bool between_leaders(const Call&, const Topology& topology) { return is_nested(topology) || takes_turns_bound(topology); }
 
 bool partials_travel_between_leaders(const Call& call, const Topology& topology) {
@@ -92,7 +88,7 @@ const std::vector<Algorithm>& catalog() {
        "what other owners fold is copied to staging memory, and so are results"},
       {"ring", allreduce, partials_travel, ring_allreduce, "scatter-reduce, then allgather, around a ring",
        true},
-      {"hierarchical", allreduce, partials_travel_between_hosts, hierarchical_allreduce,
+      {"hierarchical", allreduce, partials_travel_between_leaders, hierarchical_allreduce,
        "folds inside each host, then a ring across hosts for each local rank, then inside each host again", true},
       {"pairwise", allreduce, moves_data, pairwise_allreduce, "each block's owner gets all inputs, hands out the result",
        true},

@@ -69,6 +69,7 @@ std::size_t payload_bytes(const Call& call, const Topology& topology) {
 bool fits_crowd(Crowd crowd, const Topology& topology) {
   if (crowd == Crowd::any) return true;
   if (crowd == Crowd::crowded) return topology.oversubscribed;
+  if (crowd == Crowd::nested) return is_nested(topology);
   const auto few = [&] { return std::ranges::max(topology.processors_of) < kFewProcessors; };
   return takes_turns_bound(topology) && (crowd == Crowd::bound || few());
 }
@@ -139,9 +140,11 @@ const std::vector<Rule>& rules() {
       // Between two ranks as many bytes as a ring, in one round. One packet of the loopback holds up to 60 KiB.
       {allreduce,      network,  60 * kKiB, kAny,     "doubling",      64 * kKiB, none, 0, 2, 2},
       {allreduce,      network,  384 * kKiB, kAny,    "doubling",      512 * kKiB, none, 96 * kKiB, 2, 2},
-      {allreduce,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
-      {allreduce,      network,  kMiB,     kAny,      "leaders",       256 * kKiB, none, 0, 3, 4, 0, crowded},
-      {allreduce,      network,  4 * kMiB, kAny,      "leaders",       256 * kKiB, none, 0, 5, INT_MAX, 0, few},
+      {allreduce,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 0, 2, INT_MAX, 0, nested},
+      // Of a ring all bytes go from processor to processor, of these a third and less: the same ones, in fewer messages or more at once.
+      {allreduce,      network,  256 * kKiB, kAny,    "leaders",       256 * kKiB, none, 0, 3, 4, 0, crowded},
+      {allreduce,      network,  kAny,     kAny,      "hierarchical",  256 * kKiB, none, 0, 4, 4, 0, few},
+      {allreduce,      network,  64 * kMiB, kAny,     "leaders",       256 * kKiB, none, 0, 5, INT_MAX, 0, few},
       {allreduce,      network,  128 * kKiB, kAny,    "doubling",      64 * kKiB, none, 0, 3, 4, 0, crowded},
       {allreduce,      network,  128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 5, INT_MAX, 0, crowded},
       {allreduce,      network,  512 * kKiB, kAny,    "pairwise",      128 * kKiB, none, 0, 3, 4, 0, crowded},

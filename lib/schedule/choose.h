@@ -18,8 +18,8 @@ enum class Where : unsigned char {
 
 // Where there are more ranks than processors, what counts is how often ranks change places. bound: there, and each may run on some
 // of the processors only, so that it is known who shares one. few: to at most kFewProcessors, so that what one of a processor's
-// ranks exchanges whole with the others costs less than what it saves at home.
-enum class Crowd { any, crowded, bound, few };
+// ranks exchanges whole with the others costs less than what it saves at home. nested: several hosts, one of them with several ranks.
+enum class Crowd { any, crowded, bound, few, nested };
 constexpr int kFewProcessors = 4;
 
 // One line of the table. The first whose conditions hold and whose algorithm fits the call is taken.

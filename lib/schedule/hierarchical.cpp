@@ -43,7 +43,7 @@ class Columns {
 }  // namespace
 
 Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
-  const Hosts hosts(topology);
+  const Hosts hosts = together(topology);
   const Columns columns(hosts, call, chunk);
   const int host = hosts.of(rank);
   const Locals locals(hosts, rank);

@@ -48,4 +48,8 @@ bool takes_turns_bound(const Topology& topology) {
   return topology.oversubscribed && !topology.processors_of.empty() && !is_nested(topology);
 }
 
+Hosts together(const Topology& topology) {
+  return is_nested(topology) ? Hosts(topology) : Hosts(topology.processors_of);
+}
+
 }  // namespace anello::schedule

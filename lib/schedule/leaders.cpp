@@ -5,16 +5,11 @@
 #include <bit>
 
 namespace anello::schedule {
-namespace {
 
-// Ranks of a host, or on one host those that share processors. The lowest of each is their leader.
-Hosts led(const Topology& topology) { return is_nested(topology) ? Hosts(topology) : Hosts(topology.processors_of); }
-
-}  // namespace
-
+// The lowest rank of each host, or of those that share processors, is their leader.
 // A leader folds its ranks' vectors in the order of rank. Leaders alone use the network, or have processors of their own.
 Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
-  const Hosts hosts = led(topology);
+  const Hosts hosts = together(topology);
   const std::vector<int>& locals = hosts.ranks(hosts.of(rank));
   const Split split(call.count, 1, chunk);
   Builder steps("leaders", call, topology, rank);
@@ -83,7 +78,7 @@ Schedule leaders_allgather(const Call& call, const Topology& topology, int rank,
 //
 // so that whatever leaves a leader waits for all of its ranks, and for all rounds before.
 Schedule leaders_barrier(const Call& call, const Topology& topology, int rank, std::size_t) {
-  const Hosts hosts = led(topology);
+  const Hosts hosts = together(topology);
   const int host = hosts.of(rank);
   const std::vector<int>& locals = hosts.ranks(host);
   Builder steps("leaders", call, topology, rank);

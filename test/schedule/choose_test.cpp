@@ -147,8 +147,9 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   bound.processors_of = {0, 1, 0, 1};
   CHECK(chosen(floats(Collective::allreduce, 2), bound) == "leaders");
   CHECK(chosen(floats(Collective::allreduce, 1 << 15), bound) == "leaders");
-  CHECK(chosen(floats(Collective::allreduce, 1 << 18), bound) == "leaders");
-  CHECK(chosen(floats(Collective::allreduce, 1 << 19), bound) == "ring");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 16), bound) == "leaders");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 17), bound) == "hierarchical");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 24), bound) == "hierarchical");
   CHECK(chosen(floats(Collective::reduce, 1 << 19), bound) == "tree");
   CHECK(chosen(floats(Collective::barrier, 0), bound) == "leaders");
   CHECK(chosen(floats(Collective::barrier, 0), crowded(4)) == "dissemination");
