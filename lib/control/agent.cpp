@@ -194,6 +194,7 @@ void Agent::receive(int from, const Frame& frame) {
 // its end for a death.
 Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
   const Deadline limit = Deadline::in_ms(kGoodbyeMs);
+  while (!self->peers_.empty() && !self->detour_.settled() && !limit.passed()) co_await sleep_ms(self->service_.io(), 1);
   while (!self->leaving_ && self->tree_.needed() && !limit.passed()) {
     if (!self->tree_.settled()) {
       co_await sleep_ms(self->service_.io(), 1);

@@ -19,6 +19,7 @@ void Detour::send(const Frame& frame, const std::vector<int>& ranks) {
   agent_.tree().send(frame);
   if (agent_.lowest_here() == agent_.rank()) return;
   ++said_;
+  if (frame.kind == kFailed) last_end_ = said_;
   const std::int64_t now = now_ns();
   const bool known_silent = silent_since_ns_ != 0 && now - silent_since_ns_ > kWordMs * 1'000'000;
   if (silent_since_ns_ == 0) silent_since_ns_ = now;
@@ -37,6 +38,8 @@ void Detour::word_from_parent(Reader& reader) {
   silent_since_ns_ = passed_ == said_ ? 0 : now_ns();
 }
 
+bool Detour::settled() const { return told_ >= last_end_ || passed_on(last_end_); }
+
 bool Detour::passed_on(std::uint64_t number) const {
   return passed_ >= number || agent_.lowest_here() == agent_.rank();
 }
@@ -54,12 +57,13 @@ Task<> Detour::look_after(std::weak_ptr<Agent> weak, Frame frame, std::vector<in
   log::info(agent->rank(), agent->who(parent), " does not pass on what this rank says: it tells the others itself");
   const auto round = std::make_shared<Round>();
   round->frame = std::move(frame);
+  round->number = number;
   for (const int rank : ranks) {
     if (rank != agent->rank() && rank != parent) round->ranks.push_back(rank);
   }
-  for (std::size_t i = 0; i < std::min(kAtOnce, round->ranks.size()); ++i) {
-    agent->service().spawn("detour", go_round(agent, round));
-  }
+  round->workers = std::min(kAtOnce, round->ranks.size());
+  if (round->workers == 0) agent->detour().told_ = std::max(agent->detour().told_, number);
+  for (std::size_t i = round->workers; i > 0; --i) agent->service().spawn("detour", go_round(agent, round));
 }
 
 Task<> Detour::go_round(std::shared_ptr<Agent> agent, std::shared_ptr<Round> round) {
@@ -75,6 +79,7 @@ Task<> Detour::go_round(std::shared_ptr<Agent> agent, std::shared_ptr<Round> rou
       log::debug(agent->rank(), "rank ", rank, " cannot be told: ", error.text());
     }
   }
+  if (--round->workers == 0) agent->detour().told_ = std::max(agent->detour().told_, round->number);
 }
 
 Task<> Detour::tell(std::shared_ptr<Agent> agent, int rank, Frame frame) {

@@ -24,12 +24,16 @@ class Detour {
   // Behind all that this rank has said so far.
   void ask_for_word(Link& parent);
   void word_from_parent(Reader& reader);
+  // All whom this rank told of a communicator's end have heard it, or the parent has their word. Else it may not go yet.
+  bool settled() const;
   void adopt(int from, std::shared_ptr<Stream> stream);
 
  private:
   struct Round {
     Frame frame;
+    std::uint64_t number = 0;
     std::deque<int> ranks;  // still to be told
+    std::size_t workers = 0;
   };
   static Task<> look_after(std::weak_ptr<Agent> agent, Frame frame, std::vector<int> ranks, std::uint64_t number,
                            std::int64_t patience_ms);
@@ -41,6 +45,8 @@ class Detour {
   Agent& agent_;
   std::uint64_t said_ = 0;     // frames, ever
   std::uint64_t passed_ = 0;   // of them, by the word of a parent
+  std::uint64_t last_end_ = 0;  // the last of them that was of an end
+  std::uint64_t told_ = 0;      // up to this one by this rank itself
   std::int64_t silent_since_ns_ = 0;  // the parent has owed its word since; 0: it owes none
 };
 
