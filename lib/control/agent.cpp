@@ -181,7 +181,8 @@ void Agent::receive(int from, const Frame& frame) {
     case kPassOn: {
       const auto number = reader.take<std::uint64_t>();
       reader.end();
-      tree_.send_to(from, Writer().put(number).frame(kPassedOn));
+      // To itself only: a parent would take it for a word about what this rank has said.
+      if (Link* const link = tree_.link_to(from)) link->send(Writer().put(number).frame(kPassedOn));
       break;
     }
     case kPassedOn: detour_.word_from_parent(reader); break;
@@ -194,7 +195,7 @@ void Agent::receive(int from, const Frame& frame) {
 // its end for a death.
 Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
   const Deadline limit = Deadline::in_ms(kGoodbyeMs);
-  while (!self->peers_.empty() && !self->detour_.settled() && !limit.passed()) co_await sleep_ms(self->service_.io(), 1);
+  while (!self->detour_.settled() && !limit.passed()) co_await sleep_ms(self->service_.io(), 1);
   while (!self->leaving_ && self->tree_.needed() && !limit.passed()) {
     if (!self->tree_.settled()) {
       co_await sleep_ms(self->service_.io(), 1);

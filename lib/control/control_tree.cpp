@@ -159,8 +159,8 @@ void ControlTree::repeat_recent(Link& link, bool own) const {
   }
 }
 
-Link* ControlTree::parent() {
-  const auto link = links_.find(agent_.lowest_here());
+Link* ControlTree::link_to(int rank) {
+  const auto link = links_.find(rank);
   return link == links_.end() ? nullptr : link->second.get();
 }
 

@@ -26,7 +26,7 @@ class ControlTree {
   // To all neighbours but one; kept for later while there is no way up.
   void send(const Frame& frame, int except = -1);
   void send_to(int rank, const Frame& frame);
-  Link* parent();  // nullptr: this rank is the lowest, or between two
+  Link* link_to(int rank);  // nullptr: it is no neighbour, or not now
   void forget(int rank);  // it is gone
   // There are ranks that see the end of this one by nothing but its goodbye.
   bool needed() const;

@@ -23,7 +23,7 @@ void Detour::send(const Frame& frame, const std::vector<int>& ranks) {
   const std::int64_t now = now_ns();
   const bool known_silent = silent_since_ns_ != 0 && now - silent_since_ns_ > kWordMs * 1'000'000;
   if (silent_since_ns_ == 0) silent_since_ns_ = now;
-  if (Link* const parent = agent_.tree().parent()) ask_for_word(*parent);
+  if (Link* const parent = agent_.tree().link_to(agent_.lowest_here())) ask_for_word(*parent);
   agent_.service().spawn("detour", look_after(agent_.weak_from_this(), frame, ranks, said_, known_silent ? 0 : kWordMs));
 }
 

@@ -110,7 +110,8 @@ std::string names_for(Collective collective) {
 }  // namespace
 
 std::string_view rules_measured_on() {
-  return "memory: AMD EPYC, 2 processors, 2 to 8 ranks; network: loopback there and on an Intel Xeon, 2 processors without a common cache, and 2 to 8 namespaces joined at 1 Gbit/s";
+  return "memory: AMD EPYC, 2 processors, 2 to 8 ranks; network: loopback there and on an Intel Xeon, 2 processors without a "
+         "common cache, and 2 to 8 namespaces joined at 1 Gbit/s";
 }
 
 const std::vector<Rule>& rules() {

@@ -1,10 +1,8 @@
 // Sockets as listening and connecting leave them.
 #include "control/address.h"
+#include "support/congestion.h"
 
 #include <catch2/catch.hpp>
-
-#include <cerrno>
-#include <string>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -13,15 +11,9 @@
 
 using namespace anello;
 using namespace anello::control;
+using anello::testing::congestion_of;
 
 namespace {
-
-std::string congestion_of(int fd) {
-  char name[16] = {};
-  socklen_t bytes = sizeof name;
-  REQUIRE(::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &bytes) == 0);
-  return name;
-}
 
 bool may_use_reno() {
   const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "support/congestion.h"
 #include "transports/conformance.h"
 #include "transports/connection.h"
 #include "transports/tcp/transport.h"
@@ -22,13 +23,6 @@ Lane over(std::pair<UniqueFd, UniqueFd> sockets) {
   lane.end[0] = make_tcp("auto")->open(1, -1, std::move(sockets.first));
   lane.end[1] = make_tcp("auto", 4)->open(0, -1, std::move(sockets.second));  // stages half as much at a time
   return lane;
-}
-
-std::string congestion_of(int fd) {
-  char name[16] = {};
-  socklen_t bytes = sizeof name;
-  REQUIRE(::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &bytes) == 0);
-  return name;
 }
 
 // One end is an endpoint, the other a bare socket that says what it likes.
