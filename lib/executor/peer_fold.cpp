@@ -24,15 +24,15 @@ constexpr int kAbreast = PlacedStep::kAbreast;
 class PieceFold {
  public:
   PieceFold(Operation& operation, const Step& step, std::size_t from, std::size_t count)
-      : operation_(operation), step_(step), from_(from), count_(count), size_(operation.group->size()) {}
+      : operation_(operation), step_(step), from_(from), count_(count), operands_(schedule::operands_of(step, operation.group->size())) {}
 
   void run() {
     find_destinations();
     transport::PieceCopy& copies = operation_.group->context.copies_to_peers();
     const bool shows = step_.shown != schedule::kNotShown;
     std::byte* const shown = shows ? operation_.at(part_of(twin_of(step_), from_, count_)) : nullptr;
-    // What goes back to a peer lies in this processor's caches.
-    const bool streams = shows && step_.shown_in == schedule::kOwn && copies.streams();
+    // What comes back lies in the caches that want it next.
+    const bool streams = shows && !operation_.plan->schedule.staging_comes_back && copies.streams();
     if (shows && !streams) add(shown);
     if (is_abreast()) {
       placed().fold(*reducer());
@@ -45,8 +45,8 @@ class PieceFold {
   // The same of all of the step, if it can be placed.
   std::optional<PlacedStep> place() {
     find_destinations();
-    // Whether what is shown in the own memory goes past the caches is found out each time.
-    if (step_.shown != schedule::kNotShown && step_.shown_in == schedule::kOwn) return std::nullopt;
+    // Whether what does not come back goes past the caches is found out each time.
+    if (step_.shown != schedule::kNotShown && !operation_.plan->schedule.staging_comes_back) return std::nullopt;
     if (step_.shown != schedule::kNotShown) add(operation_.at(twin_of(step_)));
     if (!is_abreast()) return std::nullopt;
     return placed();
@@ -60,42 +60,44 @@ class PieceFold {
     const schedule::Slice into = part_of(step_.into, from_, count_);
     const bool everywhere = step_.into.owner == schedule::kEach;
     // Backwards: the operands that are folded last are the nearest to be stored to.
-    for (int rank = size_ - 1; rank >= 0 && everywhere; --rank) add(operation_.at_peer(into, rank));
+    for (int rank = operation_.group->size() - 1; rank >= 0 && everywhere; --rank) add(operation_.at_peer(into, rank));
     // An own slice of scratch has no owner's address; every rank's is of the caller's buffers.
     if (!everywhere) add(operation_.at(into));
   }
   bool is_abreast() const {
-    return size_ <= kAbreast && stores_ <= kAbreast && loads_all() && reducer()->reduce_all != nullptr;
+    return operands_ <= kAbreast && stores_ <= kAbreast && loads_all() && reducer()->reduce_all != nullptr && !(step_.among && reducer()->finishes);
   }
 
-  bool is_read(int rank) const {
-    return step_.kind == Kind::fold && operation_.buffer_of(step_.from, rank).process != 0;
+  int rank_of(int i) const { return schedule::operand_of(step_, i); }
+  bool is_read(int i) const {
+    return step_.kind == Kind::fold && operation_.buffer_of(step_.from, rank_of(i)).process != 0;
   }
   // Whether all operands can be loaded from where they are, by the kernels.
   bool loads_all() const {
     bool loads = operation_.custom == nullptr;
-    for (int rank = 0; rank < size_ && loads; ++rank) loads = !is_read(rank);
+    for (int i = 0; i < operands_ && loads; ++i) loads = !is_read(i);
     return loads;
   }
-  // Where a rank's operand can be loaded from, `done` elements into the piece: there, or read into `landing`.
-  const std::byte* operand(int rank, std::size_t done, std::size_t n, std::byte* landing) const {
+  // Where operand i can be loaded from, `done` elements into the piece: there, or read into `landing`.
+  const std::byte* operand(int i, std::size_t done, std::size_t n, std::byte* landing) const {
+    const int rank = rank_of(i);
     const schedule::Slice slice = part_of(step_.from, from_ + done, n);
     if (step_.kind == Kind::fold_staged && rank != operation_.group->rank) return operation_.at_staging(rank, step_.staged + from_ + done);
     if (step_.kind == Kind::fold_staged) return operation_.at(slice);
-    if (!is_read(rank)) return operation_.at_peer(slice, rank);
+    if (!is_read(i)) return operation_.at_peer(slice, rank);
     read_peer(operation_, slice, rank, landing);
     return landing;
   }
   PlacedStep placed() const {
-    PlacedStep step{Kind::fold, {}, {}, size_, stores_, count_, bytes(count_)};
-    for (int rank = 0; rank < size_; ++rank) step.from[std::size_t(rank)] = operand(rank, 0, count_, nullptr);
+    PlacedStep step{Kind::fold, {}, {}, operands_, stores_, count_, bytes(count_)};
+    for (int i = 0; i < operands_; ++i) step.from[std::size_t(i)] = operand(i, 0, count_, nullptr);
     std::copy_n(destinations_.begin(), stores_, step.into.begin());
     return step;
   }
 
   void fold_in_blocks() {
     bool reads = false;
-    for (int rank = 0; rank < size_; ++rank) reads = reads || is_read(rank);
+    for (int i = 0; i < operands_; ++i) reads = reads || is_read(i);
     const std::size_t block = std::max<std::size_t>((reads ? kReadBlockBytes : kBlockBytes) / operation_.element_bytes, 1);
     for (std::size_t done = 0; done < count_; done += block) {
       const std::size_t n = std::min(block, count_ - done);
@@ -108,8 +110,8 @@ class PieceFold {
   // been read. To how many destinations the result was stored.
   int fold_block(std::size_t done, std::size_t count) {
     std::byte* const dest = destinations_[0] + bytes(done);
-    const bool divides = reducer() != nullptr && reducer()->finishes;
-    const bool at_once = size_ == 2 && !(divides && reducer()->accumulates);
+    const bool divides = reducer() != nullptr && reducer()->finishes && !step_.among;
+    const bool at_once = operands_ == 2 && !(divides && reducer()->accumulates);
     const bool wide = !at_once && operation_.custom == nullptr && reducer()->accumulates;
     // First what is read of peers (two operands are in use at a time), then the partial result.
     constexpr std::size_t kAlign = 64;
@@ -119,26 +121,26 @@ class PieceFold {
     if (memory.size() < 2 * landing + sum_bytes) memory.resize(2 * landing + sum_bytes);
     std::byte* const landings = memory.data();
     std::byte* const sum = landings + 2 * landing;
-    const auto place = [&](int rank) { return operand(rank, done, count, landings + std::size_t(rank % 2) * landing); };
+    const auto place = [&](int i) { return operand(i, done, count, landings + std::size_t(i % 2) * landing); };
 
     if (wide) {
       reducer()->widen(sum, place(0), count);
-      for (int rank = 1; rank < size_; ++rank) reducer()->accumulate(sum, place(rank), count);
-      reducer()->finish(dest, sum, count, size_);
+      for (int i = 1; i < operands_; ++i) reducer()->accumulate(sum, place(i), count);
+      reducer()->finish(dest, sum, count, operands_);
       return 1;
     }
     const std::byte* left = place(0);
-    for (int rank = 1; rank < size_ - 1; ++rank) {
-      operation_.combine(sum, left, place(rank), count);
+    for (int i = 1; i < operands_ - 1; ++i) {
+      operation_.combine(sum, left, place(i), count);
       left = sum;
     }
-    const std::byte* const last = place(size_ - 1);
+    const std::byte* const last = place(operands_ - 1);
     if (stores_ > 1 && operation_.custom == nullptr && !divides) {
       reducer()->reduce_twice(dest, destinations_[1] + bytes(done), left, last, count);
       return 2;
     }
     operation_.combine(dest, left, last, count);
-    if (divides) reducer()->finish_in_type(dest, dest, count, size_);
+    if (divides) reducer()->finish_in_type(dest, dest, count, operands_);
     return 1;
   }
 
@@ -146,7 +148,7 @@ class PieceFold {
   const Step& step_;
   const std::size_t from_;
   const std::size_t count_;
-  const int size_;
+  const int operands_;
   std::array<std::byte*, transport::kMaxLocalRanks + 1> destinations_;
   int stores_ = 0;
 };

@@ -58,6 +58,9 @@ Schedule staged_allgather(const Call& call, const Topology& topology, int rank, 
 Schedule staged_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule staged_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
+// staged_leaders.cpp: where ranks share processors, one sum of each processor's ranks goes to the others.
+Schedule staged_leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
 // chain.cpp: from rank to rank, chunk by chunk: each link carries the vector once.
 Schedule chain_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule chain_scan(const Call& call, const Topology& topology, int rank, std::size_t chunk);

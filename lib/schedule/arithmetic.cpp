@@ -13,7 +13,7 @@ std::vector<Symbol> Arithmetic::result(const Step& step, std::vector<Symbol> fro
       return from_is_left ? combined(step, from, other, problem) : combined(step, other, from, problem);
     }
     case Kind::fold:
-    case Kind::fold_staged: return folded(from, problem);
+    case Kind::fold_staged: return folded(step, from, problem);
     case Kind::finish: finish(from, problem); break;
     default:
       if (step.from.buffer == Buffer::accumulator && step.into.buffer != Buffer::accumulator)
@@ -35,14 +35,15 @@ std::vector<Symbol> Arithmetic::combined(const Step& step, const std::vector<Sym
 }
 
 // Nothing is rounded on the way.
-std::vector<Symbol> Arithmetic::folded(const std::vector<Symbol>& all, std::string& problem) const {
-  const std::size_t count = all.size() / static_cast<std::size_t>(size_);
+std::vector<Symbol> Arithmetic::folded(const Step& step, const std::vector<Symbol>& all, std::string& problem) const {
+  const std::size_t count = step.into.count;
   std::vector<Symbol> result(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].finished) problem = "reduces what was finished";
     if (i >= count) result[i % count] = combine(result[i % count], all[i]);
   }
-  if (call_.finish)
+  if (step.among && call_.accumulate && size_ > 2) problem = "rounds a partial result";
+  if (call_.finish && !step.among)
     for (Symbol& element : result) element = finished(element);
   return result;
 }

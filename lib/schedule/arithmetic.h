@@ -20,7 +20,7 @@ class Arithmetic {
  private:
   std::vector<Symbol> combined(const Step& step, const std::vector<Symbol>& left, const std::vector<Symbol>& right,
                                std::string& problem) const;
-  std::vector<Symbol> folded(const std::vector<Symbol>& all, std::string& problem) const;
+  std::vector<Symbol> folded(const Step& step, const std::vector<Symbol>& all, std::string& problem) const;
   void finish(std::vector<Symbol>& elements, std::string& problem) const;
 
   Call call_;

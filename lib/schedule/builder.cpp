@@ -50,6 +50,10 @@ void Builder::fold(Slice into, Slice from) { add({Kind::fold, false, -1, into, f
 void Builder::fold_staged(Slice into, Slice from, std::size_t staged, std::size_t shown, int shown_in) {
   add({Kind::fold_staged, false, -1, into, from, staged, shown, shown_in});
 }
+void Builder::fold_staged_among(const std::shared_ptr<const std::vector<int>>& ranks, Slice into, Slice from, std::size_t staged,
+                                std::size_t shown) {
+  add({Kind::fold_staged, false, -1, into, from, staged, shown, kOwn, ranks});
+}
 void Builder::meet() { add({Kind::meet, false, -1, {}, {}}); }
 
 void Builder::add(Step step) {
@@ -83,6 +87,8 @@ void Builder::check(const Step& step) const {
   if (step.kind == Kind::send && step.from.buffer == Buffer::accumulator) wrong("an accumulator is never sent");
   if (step.kind == Kind::fold && step.from.owner != kEach) wrong("a fold is of all ranks' slices");
   if (step.kind == Kind::fold_staged && step.staged + step.into.count > schedule_.staging) wrong("a slice past the staging memory");
+  if (step.among && (step.among->size() < 2 || !std::ranges::is_sorted(*step.among) || !std::ranges::binary_search(*step.among, rank_)))
+    wrong("a fold among other ranks");
   if (has_into(step.kind) && has_from(step.kind) && step.kind != Kind::exchange && step.into.count != step.from.count)
     wrong("slices of different counts");
   for (const Slice* slice : {&step.into, &step.from})

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,9 @@ class Builder {
   void exchange(Slice into, Slice from);  // kept with zero elements, too: it still synchronises
   void fold(Slice into, Slice from);      // from: owner kEach
   void fold_staged(Slice into, Slice from, std::size_t staged, std::size_t shown = kNotShown, int shown_in = kOwn);
+  // The same of these ranks alone, without its finish.
+  void fold_staged_among(const std::shared_ptr<const std::vector<int>>& ranks, Slice into, Slice from, std::size_t staged,
+                         std::size_t shown = kNotShown);
   void meet();
 
   // Where the slice lies for this call: itself, or for an input in place the output that holds it. A peer's stays as it

@@ -74,6 +74,10 @@ bool stages(const Call& call, const Topology& topology) {
   return moves_data(call, topology) && topology.board && call.element_bytes <= topology.staging_bytes / parts;
 }
 
+bool stages_between_leaders(const Call& call, const Topology& topology) {
+  return stages(call, topology) && partials_travel(call, topology) && takes_turns_bound(topology);
+}
+
 }  // namespace
 
 const std::vector<Algorithm>& catalog() {
@@ -86,6 +90,8 @@ const std::vector<Algorithm>& catalog() {
        "each block's owner folds all inputs in place; all read the results from the owners", true},
       {"staged", allreduce, stages, staged_allreduce,
        "what other owners fold is copied to staging memory, and so are results"},
+      {"staged_leaders", allreduce, stages_between_leaders, staged_leaders_allreduce,
+       "staged within those that share processors; one rank of each folds a block of their sums"},
       {"ring", allreduce, partials_travel, ring_allreduce, "scatter-reduce, then allgather, around a ring",
        true},
       {"hierarchical", allreduce, partials_travel_between_leaders, hierarchical_allreduce,

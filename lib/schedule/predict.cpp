@@ -113,7 +113,7 @@ class Machine {
   }
   // The first line of a peer's memory takes as long as a message; then all that is loaded and stored counts.
   double peers_memory_s(const Step& what) const {
-    const int loads = what.from.owner == kEach || what.kind == Kind::fold_staged ? size_ : 1;
+    const int loads = what.from.owner == kEach || what.kind == Kind::fold_staged ? operands_of(what, size_) : 1;
     const int stores = what.into.owner == kEach ? size_ : what.shown == kNotShown ? 1 : 2;
     return cost_.message_s + bytes(what.into) * (loads + stores) * cost_.memory_byte_s;
   }

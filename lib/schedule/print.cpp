@@ -59,6 +59,12 @@ std::string cell(const Step& step) {
   }
 }
 
+std::string numbers(const std::vector<int>& ranks) {
+  std::string all;
+  for (const int rank : ranks) all += text(all.empty() ? "" : ", ", rank);
+  return all;
+}
+
 }  // namespace
 
 const char* name(Kind kind) {
@@ -97,7 +103,8 @@ std::string describe(const Step& step) {
     case Kind::fold: return text("fold ", into, " = ", from);
     case Kind::fold_staged:
       return text("fold_staged ", into, step.shown == kNotShown ? "" : text(" and ", describe(twin_of(step))), " = ", from,
-                  " and all others' ", describe(Slice{Buffer::staging, step.staged, step.into.count}));
+                  step.among ? text(" and of ", numbers(*step.among), " the others' ") : " and all others' ",
+                  describe(Slice{Buffer::staging, step.staged, step.into.count}));
     case Kind::meet: return "meet";
   }
   return "unknown";

@@ -84,8 +84,8 @@ class Races {
       for (std::uint32_t s = 0; s < schedule(r).steps.size(); ++s) {
         const Step& step = schedule(r).steps[s];
         if (has_from(step.kind)) add(r, s, step.from, false);
-        for (int peer = 0; peer < calls_.size() && step.kind == Kind::fold_staged; ++peer)
-          if (peer != r) add(r, s, {Buffer::staging, step.staged, step.into.count, peer}, false);
+        for (int i = 0; step.kind == Kind::fold_staged && i < operands_of(step, calls_.size()); ++i)
+          if (const int peer = operand_of(step, i); peer != r) add(r, s, {Buffer::staging, step.staged, step.into.count, peer}, false);
         if (has_into(step.kind)) add(r, s, step.into, true);
         add(r, s, twin_of(step), true);
       }

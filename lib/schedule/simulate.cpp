@@ -200,10 +200,11 @@ class Simulation {
       if (!element.written) wrong(where(rank, step), " reads what was never written");
     return elements;
   }
-  // Of all ranks in their order, this one's where its input is.
+  // In the order of ranks, this one's where its input is.
   std::vector<Symbol> read_staged(int rank, std::uint32_t step, const Step& what) {
     std::vector<Symbol> all;
-    for (int r = 0; r < size_; ++r) {
+    for (int i = 0; i < operands_of(what, size_); ++i) {
+      const int r = operand_of(what, i);
       const Slice there{Buffer::staging, what.staged, what.into.count, r};
       const std::vector<Symbol> its = read(rank, step, r == rank ? what.from : there);
       all.insert(all.end(), its.begin(), its.end());

@@ -4,6 +4,8 @@
 // knows a type, an address or a clock.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 namespace anello::schedule {
 
@@ -38,7 +40,7 @@ enum class Kind : std::uint8_t {
   exchange,     // into = all ranks' from, folded in rank order and finished (reductions), or gathered in rank order
   fold,         // into = every rank's from, folded in rank order and finished; into may be every rank's
   fold_staged,  // into = this rank's from and, of every other rank, its staging at `staged`: folded in rank order, finished; also to the
-                // staging of `shown_in` at `shown`
+                // staging of `shown_in` at `shown`. Of `among` alone it is a partial result, and not finished
   meet,         // what comes before it on any rank is done before anything that comes behind it on any rank begins
 };
 // Types: an accumulator slice as `into` takes elements of the call's type and widens them (recv, copy), or adds them
@@ -56,12 +58,17 @@ struct Step {
   std::size_t staged = 0;  // fold_staged
   std::size_t shown = kNotShown;  // fold_staged: where staging takes the result, too;
   int shown_in = kOwn;            // this rank's, or that of a peer
+  std::shared_ptr<const std::vector<int>> among = nullptr;  // fold_staged: of these ranks, rising, this one with them; null: of all
 };
 
 // Where a fold's result is stored beside `into`; no elements: nowhere.
 inline Slice twin_of(const Step& step) {
   return step.shown == kNotShown ? Slice{} : Slice{Buffer::staging, step.shown, step.into.count, step.shown_in};
 }
+
+// How many ranks a fold is of, and which they are, i from 0 on.
+inline int operands_of(const Step& step, int size) { return step.among ? static_cast<int>(step.among->size()) : size; }
+inline int operand_of(const Step& step, int i) { return step.among ? (*step.among)[static_cast<std::size_t>(i)] : i; }
 
 inline bool has_peer(Kind kind) { return kind == Kind::send || kind == Kind::recv || kind == Kind::recv_reduce; }
 inline bool has_into(Kind kind) { return kind != Kind::send && kind != Kind::meet; }

@@ -48,8 +48,8 @@ Totals totals(const Call& call, int size, int rank, const Schedule& schedule) {
       case Kind::fold_staged:
         totals.sent += twin_of(step).count;
         totals.copied += twin_of(step).count;
-        totals.received += step.into.count * static_cast<std::size_t>(size - 1);
-        totals.reduced += step.into.count * static_cast<std::size_t>(size - 1);
+        totals.received += step.into.count * static_cast<std::size_t>(operands_of(step, size) - 1);
+        totals.reduced += step.into.count * static_cast<std::size_t>(operands_of(step, size) - 1);
         break;
       case Kind::exchange: add_exchange(totals, call, size, rank, step); break;
       case Kind::send: break;  // below

@@ -44,8 +44,8 @@ class Inspection {
     if (has_into(step.kind) && step.into.buffer == Buffer::input && step.into.count > 0) return "writes the input";
     if (step.kind == Kind::send && step.from.buffer == Buffer::accumulator) return "sends an accumulator";
     if (step.kind == Kind::fold && step.from.owner != kEach) return "is not of all ranks' slices";
-    for (int r = 0; r < calls_.size() && step.kind == Kind::fold_staged; ++r)
-      if (r != rank && step.staged + step.into.count > schedule(r).staging) return "goes past the end of a peer's staging";
+    for (int i = 0; step.kind == Kind::fold_staged && i < operands_of(step, calls_.size()); ++i)
+      if (const int r = operand_of(step, i); r != rank && step.staged + step.into.count > schedule(r).staging) return "goes past the end of a peer's staging";
     if (const std::string what = problem(rank, step, twin_of(step)); !what.empty()) return what;
     if (step.kind == Kind::exchange && step.from.count != input_count(calls_.shared(), calls_.size(), rank))
       return "posts another count than the call's";

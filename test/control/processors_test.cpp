@@ -1,6 +1,7 @@
 // What ranks of one host may run on, alone and together.
 #include "control/occupancy.h"
 #include "control/processors.h"
+#include "support/processors.h"
 
 #include <catch2/catch.hpp>
 
@@ -19,12 +20,8 @@ TEST_CASE("processors are at least one and at most what the affinity mask allows
   CHECK(Processors::of_this_process().count() <= CPU_COUNT(&before));
   Processors together;
   int counted = 0;
-  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
-    if (!CPU_ISSET(processor, &before)) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(processor, &one);
-    REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+  for (const int processor : anello::test::allowed_processors()) {
+    REQUIRE(anello::test::bind_to(processor));
     const Processors own = Processors::of_this_process();
     CHECK(own.count() == 1);
     ++counted;

@@ -2,6 +2,7 @@
 #include "control/transport_kind.h"
 #include "executor/board.h"
 #include "executor/local_jobs.h"
+#include "support/processors.h"
 
 #include <catch2/catch.hpp>
 
@@ -145,20 +146,12 @@ TEST_CASE("who needs nobody's line gets as far ahead as there are places, and no
 TEST_CASE("where ranks share processors it is known whether all that are awaited were on other ones") {
   cpu_set_t before;
   REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
-  std::vector<int> processors;
-  for (int each = 0; each < CPU_SETSIZE; ++each) {
-    if (CPU_ISSET(each, &before)) processors.push_back(each);
-  }
+  const std::vector<int> processors = allowed_processors();
   if (processors.size() < 2) {
     WARN("SKIPPED: needs two processors");
     return;
   }
-  const auto move_to = [&](std::size_t processor) {
-    cpu_set_t only;
-    CPU_ZERO(&only);
-    CPU_SET(processors[processor], &only);
-    REQUIRE(::sched_setaffinity(0, sizeof only, &only) == 0);
-  };
+  const auto move_to = [&](std::size_t processor) { REQUIRE(bind_to(processors[processor])); };
   for (const bool crowded : {true, false}) {
     LocalJobs jobs(kSize, control::bit::shm);
     std::vector<Board> boards;

@@ -5,6 +5,7 @@
 #include "failures/judge.h"
 #include "failures/rank.h"
 #include "support/call_filter.h"
+#include "support/processors.h"
 
 #include <cerrno>
 #include <cstddef>
@@ -170,13 +171,8 @@ const Role contained("contained", [](Rank& me) {
 // The last rank calls the machine by another name. All are on one processor, so that the others share it under theirs, and that
 // one has it to itself.
 const Role named("named", [](Rank& me) {
-  cpu_set_t allowed, one;
-  me.check(::sched_getaffinity(0, sizeof allowed, &allowed) == 0, "sched_getaffinity");
-  int processor = 0;
-  while (!CPU_ISSET(processor, &allowed)) ++processor;
-  CPU_ZERO(&one);
-  CPU_SET(processor, &one);
-  me.check(::sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
+  const std::vector<int> processors = anello::test::allowed_processors();
+  me.check(!processors.empty() && anello::test::bind_to(processors[0]), "sched_setaffinity");
   constexpr char kName[] = "another-name";
   const bool last = me.rank() == me.size() - 1;
   if (last && (::unshare(CLONE_NEWUTS) != 0 || ::sethostname(kName, sizeof kName - 1) != 0)) return me.say("cannot");

@@ -1,7 +1,9 @@
 // Every collective that reduces, in every type and operation that makes sense, on any number of ranks. Environment:
-// RESULTS_RANKS and RESULTS_TRANSPORTS say which ("2,5", "shm"); what the library reads (ANELLO_ALGORITHM,
+// RESULTS_RANKS and RESULTS_TRANSPORTS say which ("2,5", "shm"), RESULTS_BOUND on how many processors they take turns, each bound to
+// one of them; what the library reads (ANELLO_ALGORITHM,
 // ANELLO_INVARIANT, ANELLO_CHUNK_BYTES) is set for the whole program.
 #include "results/judge.h"
+#include "support/processors.h"
 #include "support/thread_ranks.h"
 
 #include <catch2/catch.hpp>
@@ -112,6 +114,14 @@ class Check {
 
 TEST_CASE("every reduction is what it may be, and the same bits on every rank") {
   const bool invariant = environment("ANELLO_INVARIANT", "0") == "1";
+  const auto bound = std::stoul(environment("RESULTS_BOUND", "0"));
+  const std::vector<int> processors = test::allowed_processors();
+  if (processors.size() < bound) {
+    WARN("skipped: this process may use " << processors.size() << " of the " << bound << " processors that ranks are to be bound to");
+    return;
+  }
+  std::function<void(int)> bind;
+  if (bound > 0) bind = [&](int rank) { test::bind_to(processors[std::size_t(rank) % bound]); };
   for (const std::string& transport : parts(environment("RESULTS_TRANSPORTS", "inproc"))) {
     for (const std::string& number : parts(environment("RESULTS_RANKS", "1,2,3,4,5,6,7,8,9"))) {
       const int size = std::stoi(number);
@@ -129,7 +139,7 @@ TEST_CASE("every reduction is what it may be, and the same bits on every rank") 
         }
         CHECK(test::run_ranks(size, transport.c_str(), [&](const Rank& me) {
           for (const auto& reduction : all) Check(me, *reduction).run();
-        }) == "");
+        }, 20'000, bind) == "");
       }
     }
   }

@@ -182,6 +182,21 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   CHECK(chosen(floats(Collective::barrier, 0), many) == "leaders");
 }
 
+TEST_CASE("ranks that share processors fold among themselves first, where vectors are large") {
+  Topology bound = meeting(4);
+  bound.staging_bytes = 1 << 21;
+  bound.oversubscribed = true;
+  CHECK(chosen(floats(Collective::allreduce, 1 << 20), bound) == "staged");
+  bound.processors_of = {0, 1, 0, 1};
+  CHECK(chosen(floats(Collective::allreduce, 1 << 17), bound) == "staged");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 18), bound) == "staged_leaders");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 24), bound) == "staged_leaders");
+  bound.size = 8;
+  bound.processors_of = {0, 1, 0, 1, 0, 1, 0, 1};
+  CHECK(chosen(floats(Collective::allreduce, 1 << 15), bound) == "staged");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 16), bound) == "staged_leaders");
+}
+
 TEST_CASE("16-bit sums and invariant calls go to algorithms where no partial sum travels") {
   Call call = floats(Collective::allreduce, 1 << 20);
   call.element_bytes = 2;

@@ -36,6 +36,7 @@ std::vector<Schedule> without_meet(const std::vector<Schedule>& right, const Cal
     std::size_t met = 0;
     for (const Step& step : own.steps) {
       if (step.kind == Kind::copy) steps.copy(step.into, step.from);
+      if (step.among) steps.fold_staged_among(step.among, step.into, step.from, step.staged, step.shown);
       if (step.kind == Kind::meet && met++ != omitted) steps.meet();
     }
     faulty.push_back(std::move(steps).build());
@@ -71,6 +72,52 @@ TEST_CASE("what goes through staging memory in many rounds gives the right resul
   CHECK(simulated > 1000);
 }
 
+namespace {
+
+// Ranks on these processors, several on some.
+Topology sharing(std::vector<int> processors_of, std::size_t staging_bytes) {
+  Topology topology = with_staging(int(processors_of.size()), staging_bytes, true);
+  topology.processors_of = std::move(processors_of);
+  return topology;
+}
+
+}  // namespace
+
+TEST_CASE("a processor's ranks fold among themselves, and one sum of theirs goes to the others, in every order of events") {
+  const Algorithm& algorithm = *find(Collective::allreduce, "staged_leaders");
+  CHECK_FALSE(algorithm.fits(a_call(Collective::allreduce, 200), with_staging(4, 5000, true)));
+  for (const std::vector<int>& processors_of :
+       {std::vector<int>{0, 1, 0, 1}, {0, 0, 1}, {0, 1, 1, 1, 2, 0}, {0, 0, 0, 1, 1, 1, 0, 1}})
+    for (const std::size_t count : {1u, 70u, 200u, 641u, 1500u})
+      for (const bool in_place : {false, true})
+        for (const bool finish : {false, true})
+          for (const std::size_t staging_bytes : {std::size_t(128 * processors_of.size()), std::size_t(5000)}) {
+            Call call = a_call(Collective::allreduce, count);
+            call.in_place = in_place;
+            call.finish = finish;
+            const Topology topology = sharing(processors_of, staging_bytes);
+            REQUIRE(algorithm.fits(call, topology));
+            INFO(describe(call) << ", " << processors_of.size() << " ranks, " << staging_bytes << " bytes");
+            const std::vector<Schedule> schedules = make_all(algorithm, call, topology, 64);
+            for (std::uint64_t seed = 1; seed <= 3; ++seed)
+              REQUIRE(simulate(call, topology, schedules, {seed, 100, -1, 0}).problem == "");
+          }
+}
+
+TEST_CASE("of a vector that a processor's ranks have folded half goes to the other processor, whatever their number") {
+  for (const int size : {4, 8}) {
+    Call call = a_call(Collective::allreduce, 1280);
+    std::vector<int> processors_of;
+    for (int rank = 0; rank < size; ++rank) processors_of.push_back(rank % 2);
+    const Topology topology = sharing(processors_of, 5000);
+    std::size_t crossing = 0;
+    for (const Schedule& schedule : make_all(*find(Collective::allreduce, "staged_leaders"), call, topology, 128))
+      for (const Step& step : schedule.steps)
+        if (step.among && (*step.among)[0] % 2 != (*step.among)[1] % 2) crossing += step.into.count;
+    CHECK(crossing == call.count);
+  }
+}
+
 TEST_CASE("a meet that is left out between rounds over staging memory is found") {
   for (const Collective collective : {Collective::allgather, Collective::alltoall}) {
     Call call = a_call(collective, 640);
@@ -82,6 +129,17 @@ TEST_CASE("a meet that is left out between rounds over staging memory is found")
       INFO(describe(call) << " without meet " << omitted);
       REQUIRE(simulate(call, topology, without_meet(right, call, topology, omitted)).problem != "");
     }
+  }
+}
+
+TEST_CASE("a meet that is left out between a processor's ranks and the others is found") {
+  Call call = a_call(Collective::allreduce, 640);
+  const Topology topology = sharing({0, 1, 0, 1}, 5000);
+  const std::vector<Schedule> right = make_all(*find(Collective::allreduce, "staged_leaders"), call, topology, 64);
+  REQUIRE(meets_of(right[0]) == 10 + 3);
+  for (std::size_t omitted = 0; omitted < meets_of(right[0]); ++omitted) {
+    INFO("without meet " << omitted);
+    REQUIRE(simulate(call, topology, without_meet(right, call, topology, omitted)).problem != "");
   }
 }
 

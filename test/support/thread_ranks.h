@@ -52,15 +52,16 @@ struct Rank {
   }
 };
 
-// Runs body on `size` ranks joined over the transports; "" when nothing was wrong.
+// Runs body on `size` ranks joined over the transports; "" when nothing was wrong. first(rank): what each does before it joins.
 inline std::string run_ranks(int size, const char* transports, const std::function<void(const Rank&)>& body,
-                             std::int64_t timeout_ms = 20'000) {
+                             std::int64_t timeout_ms = 20'000, const std::function<void(int)>& first = {}) {
   Report report;
   anello_unique_id_t id;
   if (anello_unique_id_create(&id) != ANELLO_OK) return anello_last_error(ANELLO_COMM_NULL);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
+      if (first) first(rank);
       anello_config_t config = ANELLO_CONFIG_INITIALIZER;
       config.rank = rank;
       config.world_size = size;

@@ -1,0 +1,127 @@
+// Over staging memory where several ranks share a processor: what they fold among themselves stays in its caches, and only
+// one vector of each processor's goes to the others. Where every rank folds its block of all inputs, most of them do.
+#include "schedule/algorithms.h"
+#include "schedule/builder.h"
+#include "schedule/hosts.h"
+#include "schedule/split.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+namespace anello::schedule {
+namespace {
+
+using Ranks = std::shared_ptr<const std::vector<int>>;
+
+// How a rank's staging memory is cut, in elements: two places for a round's operand, which are used in turn, and of leaders
+// two for a result. All of it is small, and the same in every call: it stays in the caches.
+class Places {
+ public:
+  Places(const Call& call, const Topology& topology, int leaders, std::size_t chunk)
+      : leaders_(leaders), line_(std::max<std::size_t>(64 / call.element_bytes, 1)) {
+    const std::size_t elements = topology.staging_bytes / call.element_bytes;
+    const std::size_t most = std::max<std::size_t>(elements / 4, 1);
+    round_ = std::min({most, std::max<std::size_t>(chunk, 1), call.count});
+    if (round_ > line_) round_ -= round_ % line_;
+    result_ = block({0, round_}, 0).count;
+  }
+  std::size_t elements() const { return 2 * (round_ + result_); }
+  std::size_t round() const { return round_; }
+  Part operand(std::size_t turn, Part whole) const { return {turn % 2 * round_, whole.count}; }
+  Part result(std::size_t turn, Part block) const { return {2 * round_ + turn % 2 * result_, block.count}; }
+  // Of a round that part which a leader folds.
+  Part block(Part whole, int leader) const {
+    const Part part = aligned_block(whole.count, leaders_, line_, leader);
+    return {whole.offset + part.offset, part.count};
+  }
+
+ private:
+  const int leaders_;
+  const std::size_t line_;
+  std::size_t round_, result_;
+};
+
+// One rank's part: of each round its ranks' operands, then their sum, then the leader's block of all sums, then all blocks, a meet
+// after each; four rounds are under way at a time, so that there is a meet a round, and a processor is handed over as seldom.
+class Rounds {
+ public:
+  Rounds(const Call& call, const Topology& topology, int rank, std::size_t chunk)
+      : call_(call), rank_(rank), groups_(together(topology)), group_(groups_.of(rank)),
+        locals_(std::make_shared<const std::vector<int>>(groups_.ranks(group_))), leaders_(leaders_of(groups_)),
+        places_(call, topology, groups_.count(), chunk), steps_("staged_leaders", call, topology, rank) {
+    steps_.stages(places_.elements(), true);
+  }
+
+  Schedule make() && {
+    const std::size_t rounds = (call_.count + places_.round() - 1) / places_.round();
+    constexpr std::size_t kStages = 4;
+    for (std::size_t now = 0; now + 1 < rounds + kStages; ++now) {
+      if (now < rounds) stage(now);
+      if (now >= 1 && now - 1 < rounds) fold_locals(now - 1);
+      if (now >= 2 && now - 2 < rounds) fold_block(now - 2);
+      if (now >= 3) take_results(now - 3);
+      steps_.meet();
+    }
+    return std::move(steps_).build();
+  }
+
+ private:
+  static Ranks leaders_of(const Hosts& groups) {
+    std::vector<int> leaders;
+    for (int group = 0; group < groups.count(); ++group) leaders.push_back(groups.ranks(group)[0]);
+    return std::make_shared<const std::vector<int>>(std::move(leaders));
+  }
+  bool leads() const { return rank_ == (*locals_)[0]; }
+  Part whole(std::size_t turn) const {
+    const std::size_t at = turn * places_.round();
+    return {at, std::min(places_.round(), call_.count - at)};
+  }
+
+  void stage(std::size_t turn) {
+    if (!leads()) steps_.copy(staging(places_.operand(turn, whole(turn))), input(whole(turn)));
+  }
+  // What it reads of the others lies where its own sum goes, each in its own memory.
+  void fold_locals(std::size_t turn) {
+    if (!leads()) return;
+    const Part sum = places_.operand(turn, whole(turn));
+    if (locals_->size() == 1) return steps_.copy(staging(sum), input(whole(turn)));
+    steps_.fold_staged_among(locals_, staging(sum), input(whole(turn)), sum.offset);
+  }
+  void fold_block(std::size_t turn) {
+    if (!leads()) return;
+    const Part block = places_.block(whole(turn), group_);
+    const Part sum{places_.operand(turn, whole(turn)).offset + block.offset - whole(turn).offset, block.count};
+    const Part shown = places_.result(turn, block);
+    steps_.fold_staged_among(leaders_, output(block), staging(sum), sum.offset, call_.finish ? kNotShown : shown.offset);
+    if (!call_.finish) return;
+    steps_.finish(output(block), output(block));
+    steps_.copy(staging(shown), output(block));
+  }
+  // From the own leader's on: else all would load the same block at once.
+  void take_results(std::size_t turn) {
+    for (int d = 0; d < groups_.count(); ++d) {
+      const int group = wrap(group_ + d, groups_.count());
+      const Part block = places_.block(whole(turn), group);
+      const int leader = (*leaders_)[static_cast<std::size_t>(group)];
+      if (leader != rank_) steps_.copy(output(block), staging_of(leader, places_.result(turn, block)));
+    }
+  }
+
+  const Call& call_;
+  const int rank_;
+  const Hosts groups_;
+  const int group_;
+  const Ranks locals_;   // of this rank's processor
+  const Ranks leaders_;  // by processor
+  const Places places_;
+  Builder steps_;
+};
+
+}  // namespace
+
+Schedule staged_leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+  return Rounds(call, topology, rank, chunk).make();
+}
+
+}  // namespace anello::schedule
