@@ -6,6 +6,10 @@
 // shorter side (of one rank's part). The root is rank 0. sendrecv is one way between ranks 2k and 2k+1, who take turns in
 // sending: operate is given the sender's `in`, or null where it receives.
 //
+// untouched: nobody writes what is sent within a batch. Who reads a peer's memory then finds it in his own caches from the
+//   call before.
+// dirty: who sends rewrites it before each call (not before a barrier, and from 4 KiB on); what rewriting alone costs is
+//   subtracted, as in loop.h.
 // Each batch begins with other values than the one before, and ends with a comparison of all of the result: what a
 // batch's last call left undone shows, whatever an earlier batch had written there.
 #pragma once
@@ -35,7 +39,8 @@ template <typename Library>
 class Collectives final {
  public:
   Collectives(const Options& options, Library& library, Meeting& meeting)
-      : operation_(operation_of(options.operation)),
+      : options_(options),
+        operation_(operation_of(options.operation)),
         library_(library),
         meeting_(meeting),
         series_(options, meeting, library.version()),
@@ -58,11 +63,18 @@ class Collectives final {
     const double least = operation_ == Operation::kBarrier    ? 1
                          : operation_ == Operation::kSendrecv ? moved * size_ / 2
                                                               : moved * (size_ - 1);
-    series_.measure(bytes, false, kMostCalls, least, [&](int calls) { return run_batch(calls); });
+    const auto series = [&](bool dirty) {
+      dirty_ = dirty;
+      rewrite_ = 1e9;
+      series_.measure(bytes, dirty, kMostCalls, least, [&](int calls) { return run_batch(calls); });
+    };
+    if (options_.untouched) series(false);
+    if (options_.dirty && operation_ != Operation::kBarrier && bytes >= kLeastRewritten) series(true);
   }
 
  private:
   static constexpr int kMostCalls = 1000;
+  static constexpr size_t kLeastRewritten = 4096;
   static constexpr size_t kPeriod = 1021;  // exact as float, also summed over 64 ranks
 
   float value(int rank, size_t i) const {
@@ -74,11 +86,21 @@ class Collectives final {
     return total;
   }
 
-  bool sends() const { return (rank_ + static_cast<int>(turn_ % 2)) % 2 == 0; }
+  bool sends(unsigned turn) const { return (rank_ + static_cast<int>(turn % 2)) % 2 == 0; }
+  bool sends_next() const { return operation_ != Operation::kSendrecv || sends(turn_ + 1); }
+
+  // The values stay as they are. Not inlined, for the reason that loop.h has.
+  [[gnu::noinline]] void rewrite(float one) {
+    const bool broadcast = operation_ == Operation::kBroadcast;
+    float* const data = broadcast ? out_ : in_;
+    const size_t count = !broadcast ? in_count_ : rank_ == 0 ? out_count_ : 0;
+    for (size_t i = 0; i < count; ++i) data[i] *= one;
+    asm volatile("" ::: "memory");
+  }
 
   void call() {
     ++turn_;
-    library_.operate(operation_, operation_ == Operation::kSendrecv && !sends() ? nullptr : in_, out_, count_);
+    library_.operate(operation_, operation_ == Operation::kSendrecv && !sends(turn_) ? nullptr : in_, out_, count_);
   }
 
   // Seconds of one call, on the slowest rank.
@@ -91,11 +113,22 @@ class Collectives final {
     call();  // Untimed: ranks leave the barrier apart.
     if (operation_ == Operation::kSendrecv) call();  // So that both have sent in a batch of one call, too.
     const double begin = now_seconds();
-    for (int i = 0; i < calls; ++i) call();
-    const double seconds = now_seconds() - begin;
+    for (int i = 0; i < calls; ++i) {
+      if (dirty_ && sends_next()) rewrite(one_);
+      call();
+    }
+    double seconds = now_seconds() - begin;
     meeting_.barrier();  // as in loop.h
     verify();
-    return meeting_.gather(seconds).largest / calls;
+    seconds = meeting_.gather(seconds).largest;
+    if (dirty_) {
+      // Of sendrecv, too, before each call on all ranks: in a call one of two rewrites, and the other waits for that.
+      const double alone = now_seconds();
+      for (int i = 0; i < calls; ++i) rewrite(one_);
+      rewrite_ = std::min(rewrite_, meeting_.gather(now_seconds() - alone).largest / calls);
+      seconds -= rewrite_ * calls;
+    }
+    return seconds / calls;
   }
 
   void verify() const {
@@ -129,6 +162,7 @@ class Collectives final {
     }
   }
 
+  const Options& options_;
   const Operation operation_;
   Library& library_;
   Meeting& meeting_;
@@ -138,6 +172,9 @@ class Collectives final {
   float* out_ = nullptr;
   size_t count_ = 0, in_count_ = 0, out_count_ = 0;
   unsigned batch_ = 0, turn_ = 0;
+  bool dirty_ = false;
+  double rewrite_ = 0;         // seconds of rewriting once
+  volatile float one_ = 1.0f;
 };
 
 }  // namespace compare
