@@ -39,6 +39,11 @@ std::uint32_t first_exchange(std::int64_t first_sequence) {
   return number == 0 || number > UINT32_MAX - transport::kBoardLines ? 1 : number;
 }
 
+executor::Nearness::Wish wish_to_stage(const std::string& staging) {
+  using Wish = executor::Nearness::Wish;
+  return staging == "never" ? Wish::never : staging == "always" ? Wish::always : Wish::by_time;
+}
+
 // All ranks read the same of rank 0's and so find the same, errors too. Throws Error.
 schedule::Wish wish_of(const control::Shared& shared, int rank) {
   schedule::Wish wish{shared.algorithm, static_cast<std::size_t>(std::max<std::int64_t>(0, shared.chunk_bytes))};
@@ -92,7 +97,8 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   std::iota(ranks.begin(), ranks.end(), 0);
   const int board = share_arena(*job, ranks) && job->size() > 1 ? 0 : -1;
   const std::int64_t timeout_ms = config.timeout_ms > 0 ? config.timeout_ms : environment.timeout_ms;
-  auto context = std::make_shared<executor::Context>(std::move(job), std::move(carriers), environment.spin_us);
+  auto context = std::make_shared<executor::Context>(std::move(job), std::move(carriers), environment.spin_us,
+                                                     wish_to_stage(environment.staging));
   return std::shared_ptr<Communicator>(
       new Communicator(std::move(context), std::move(wish), kWholeJob, std::move(ranks), board, timeout_ms));
 }
@@ -220,6 +226,12 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
                reach == schedule::Reach::none ? "" : schedule::name(reach), reach == schedule::Reach::none ? "" : ")", ", chunks of ",
                choice.chunk * call.element_bytes, " bytes, ", plan->schedule.steps.size(), " steps");
     made->add(reach, std::move(plan));
+  }
+  if (announces && call.collective != schedule::Collective::allreduce) {
+    schedule::Call reaching = call;
+    reaching.reach = schedule::Reach::store;
+    const schedule::Rule* const rule = schedule::decide(reaching, topology_, wish_).rule;
+    made->may_be_staged = rule != nullptr && rule->line == 0 && made->may_stage_at_once();
   }
   if (kept) plans_.keep(call, made);
   return made;

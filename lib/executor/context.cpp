@@ -19,9 +19,10 @@
 
 namespace anello::executor {
 
-Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us)
+Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us, Nearness::Wish staging)
     : job_(std::move(job)),
       rank_(job_->rank()),
+      staging_(staging),
       carriers_(std::move(carriers)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_) throw system_error("epoll_create1", errno);
@@ -400,6 +401,7 @@ void Context::start(Operation& operation) {
     operation.state = Operation::State::entering;
     operation.run.lanes.clear();  // of an earlier call: nothing can be received yet
     group.on_board.push(&operation);
+    if (!operation.published) look_how_near(operation);  // else the short way has
     use_board(operation, BoardUse::announce);
   });
 }

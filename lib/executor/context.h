@@ -36,7 +36,8 @@ class Context {
     std::uint32_t bit;  // control/transport_kind.h
     std::unique_ptr<transport::Transport> transport;
   };
-  Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us);
+  Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us,
+          Nearness::Wish staging = Nearness::Wish::by_time);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -169,8 +170,11 @@ class Context {
   void on_grant(Flow& flow, const transport::FrameHeader& header);
   // Offers (offers.cpp)
   // Where the payload lies if it is to be offered; else in no region.
-  OfferedPlace place_to_offer(const Flow& flow, const std::byte* payload, std::size_t bytes) {
-    return flow.offers(bytes) ? place_in_region(payload, bytes) : OfferedPlace{};
+  OfferedPlace place_to_offer(Flow& flow, const std::byte* payload, std::size_t bytes) {
+    if (!flow.offers(bytes)) return {};
+    if (flow.unwanted == 0) return place_in_region(payload, bytes);
+    --flow.unwanted;
+    return {};
   }
   Operation* find_granted(Group& group, std::uint32_t number);
   // A frame that belongs to a communicator but not to an operation: credit, leave, announce, grant.
@@ -225,6 +229,7 @@ class Context {
   void take_schedule(Operation& operation, schedule::Reach reach);
   void begin_reaching(Operation& operation, std::uint32_t first);
   // Announcing (announcing.cpp)
+  void look_how_near(Operation& operation);
   void take_plain(Operation& operation);
   void announce(Operation& operation);
   bool says_again(Operation& operation);
@@ -300,6 +305,7 @@ class Context {
   std::size_t least_offered(const Group& group, int peer) const;
   Sent offer_now(Flow& flow, const SmallMessage& message, bool waits);
   bool take_offer_now(Flow& flow, SmallReceive& wanted);
+  bool finds_far(const Flow& flow) const;
   bool take_from_region(Flow& flow, const OfferedPlace& place, std::byte* into);
   void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
                std::size_t bytes);
@@ -318,6 +324,7 @@ class Context {
   Patience board_patience_;  // with lines of ranks on other processors
   Trickle trickle_;
   std::uint64_t taken_ = 0;  // bytes of payload that have come over routes
+  const Nearness::Wish staging_;
   std::vector<Carrier> carriers_;
 
   RankLock lock_;

@@ -48,6 +48,7 @@ inline OfferedPlace told_place(const transport::FrameHeader& header) {
 enum class Granted : std::uint16_t {
   comes = 0,  // it may be sent
   over = 1,   // nothing shall come: nobody takes it, or it has been taken from where it lay
+  far = 2,    // it may be sent, and so may the next ones be: to read them where they lie takes longer (nearness.h)
 };
 
 // A step's frame tells how long the whole message is, in tag and flags: what the two ends of it must agree on.

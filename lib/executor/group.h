@@ -4,9 +4,11 @@
 #include "base/error.h"
 #include "control/call_records.h"
 #include "executor/board.h"
+#include "executor/nearness.h"
 #include "executor/operation.h"
 #include "executor/staging.h"
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -36,6 +38,9 @@ struct Flow {
   std::size_t notes_sent = 0;
   EarlyFrames early;         // of operations that are not under way here yet
   std::size_t least_offered = SIZE_MAX;  // messages of send from so many bytes on are offered, if they can be
+  std::uint32_t unwanted = 0;  // so many of them are not, since the peer has found that memory far
+  std::uint32_t offers_read = 0;  // of the peer's, where they lay, since this rank last found it far
+  std::uint32_t slow_offers = 0;  // of those that were timed, in a row
   std::int64_t left_ns = 0;  // when the peer was seen to have destroyed the communicator; 0: it has not
   bool turn = false;         // alternates granted messages and steps
   bool listed = false;       // in route's list of flows with something to send
@@ -141,6 +146,7 @@ class Group {
   std::uint64_t settlings = 1;  // rounds of it, and one
   std::uint64_t reached[schedule::kReaches] = {};  // collectives whose ranks announced buffers, by what they turned out to reach
   Staging staging;
+  std::array<Nearness, ANELLO_ALLTOALLV + 1> nearness;  // by kind
   bool polling_board = false;
   bool by_address = false;  // all ranks are threads that have each other's pointers
   std::uint64_t movement = 0;  // of any collective

@@ -135,7 +135,9 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
       grant(flow, message.number, receive.number, Granted::over);
       return finish(receive);
     }
-    grant(flow, message.number, receive.number, Granted::comes);
+    const bool far = place.region != 0 && finds_far(flow);
+    if (far) flow.slow_offers = flow.offers_read = 0;
+    grant(flow, message.number, receive.number, far ? Granted::far : Granted::comes);
     receive.peer = message.source;
     receive.bytes = message.bytes;
     if (message.bytes == 0) {
@@ -238,7 +240,9 @@ void Context::on_grant(Flow& flow, const transport::FrameHeader& header) {
     if (send->number != header.sequence) continue;
     flow.announced.remove(send);
     ++send->movement;
-    if (header.flags != static_cast<std::uint16_t>(Granted::comes) || send->bytes == 0) {
+    const auto granted = static_cast<Granted>(header.flags);
+    if (granted == Granted::far) flow.unwanted = Nearness::kAgain - 2;
+    if (granted == Granted::over || send->bytes == 0) {
       finish(*send);  // where the receiver did not take it, it has said to its caller why
     } else {
       send->partner = static_cast<std::uint32_t>(header.argument);

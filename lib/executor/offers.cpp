@@ -3,17 +3,24 @@
 // for it, and has the message sent like any announced one. A send that was offered is complete once the receiver has
 // answered; one that ends with an error before that takes the offer back, and a copy made since then counts for nothing.
 #include "control/transport_kind.h"
+#include "base/clock.h"
 #include "base/processor.h"
 #include "executor/context.h"
 
 #include <cstring>
 
 namespace anello::executor {
+namespace {
+
+// In a row. The first after a while may be slow because nobody has rewritten its lines since, and is fast from then on.
+constexpr std::uint32_t kSlowOffers = 2;
+
+}  // namespace
 
 // From how many bytes on this rank offers messages to the peer.
 std::size_t Context::least_offered(const Group& group, int peer) const {
   const std::uint32_t bit = job_->members()[std::size_t(group.ranks[std::size_t(peer)])].transport;
-  if (!group.board || (control::joining(control::Joins::host) & bit) == 0) return SIZE_MAX;
+  if (!group.board || (control::joining(control::Joins::host) & bit) == 0 || staging_ == Nearness::Wish::always) return SIZE_MAX;
   return budget_.spins > 0 ? kLeastOffered : kLeastOfferedShared;
 }
 
@@ -23,15 +30,29 @@ OfferedPlace Context::place_in_region(const std::byte* payload, std::size_t byte
   return place.fits_a_header() ? place : OfferedPlace{};
 }
 
+// Whether what the peer offers is rather sent; its next ones are then, too.
+bool Context::finds_far(const Flow& flow) const {
+  return staging_ == Nearness::Wish::always || flow.slow_offers >= kSlowOffers;
+}
+
 // False: it has not been taken, and what `into` holds is nothing.
 bool Context::take_from_region(Flow& flow, const OfferedPlace& place, std::byte* into) {
   Group& group = *flow.group;
   const int world = group.ranks[std::size_t(flow.peer)];
+  if (finds_far(flow)) return false;
   if (!group.board || regions_.look_up(*job_, world, place.region) != RegionCache::State::mapped) return false;
   std::shared_ptr<transport::RegionMapping> kept;
   const std::byte* const from = regions_.at(place.region, place.offset, place.bytes, &kept);
   if (from == nullptr || !group.board.still_offers(flow.peer)) return false;
+  constexpr std::uint32_t kTimed = 4;  // one in so many, and the one after a slow one
+  const bool timed = staging_ == Nearness::Wish::by_time && Nearness::concerns(place.bytes, budget_.spins > 0) &&
+                     (flow.slow_offers > 0 || flow.offers_read++ % kTimed == 0);
+  const std::int64_t begin_ns = timed ? now_ns() : 0;
   std::memcpy(into, from, place.bytes);
+  if (timed) {
+    const bool slow = Nearness::is_far(static_cast<std::int64_t>(place.bytes), now_ns() - begin_ns);
+    flow.slow_offers = slow ? flow.slow_offers + 1 : 0;
+  }
   count_handled(place.bytes);
   // Else the sender's group has failed, and this one hears of it while it waits for the message.
   if (!group.board.still_offers(flow.peer)) return false;

@@ -22,6 +22,7 @@ using schedule::Step;
 constexpr std::size_t kPieceBytes = 256 * 1024;
 void do_piece(Operation& operation, const Step& step, std::size_t from, std::size_t count) {
   const std::size_t element = operation.element_bytes;
+  const TimedReading timed(operation, read_of_peers(operation, step, count) * element);
   if (step.kind == Kind::copy) {
     const schedule::Slice part = part_of(step.from, from, count);
     std::byte* const into = operation.at(part_of(step.into, from, count));
@@ -52,6 +53,16 @@ Error error_of(const Operation& operation, const ReadFailure& failure) {
 }
 
 }  // namespace
+
+std::size_t read_of_peers(const Operation& operation, const Step& step, std::size_t count) {
+  if (step.kind == Kind::fold) return count * std::size_t(operation.group->size() - 1);
+  const int owner = step.kind == Kind::copy && step.from.buffer != schedule::Buffer::staging ? step.from.owner : schedule::kOwn;
+  return owner >= 0 && owner != operation.group->rank ? count : 0;
+}
+
+TimedReading::~TimedReading() {
+  if (bytes_ > 0) operation_.group->nearness[std::size_t(operation_.kind)].took(bytes_, now_ns() - begin_ns_);
+}
 
 void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes) {
   if (operation.plan->schedule.staging_comes_back) {

@@ -44,7 +44,10 @@ void place_steps(Operation& operation) {
       found->stages = step.into.buffer == schedule::Buffer::staging;
       found->fetches = step.from.buffer == schedule::Buffer::staging;
     }
-    if (found) bytes += found->bytes;
+    if (found) {
+      found->of_peers = read_of_peers(operation, step, step.into.count) * operation.element_bytes;
+      bytes += found->bytes;
+    }
     if (!found || bytes > kMostBytes) return placed.clear();
     placed.push_back(*found);
   }
@@ -54,6 +57,7 @@ bool do_placed(Operation& operation, const PlacedStep& step) {
   Group& group = *operation.group;
   // What is staged is no caller's.
   if (operation.exposed && !group.board.begin_touching(operation.sequence)) return false;
+  const TimedReading timed(operation, step.of_peers);
   if (step.kind == Kind::fold) {
     step.fold(*operation.reducer);
   } else if (step.stages) {

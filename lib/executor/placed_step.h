@@ -24,6 +24,7 @@ struct PlacedStep {
   int stores = 0;
   std::size_t count = 0;  // elements; of a copy, bytes
   std::size_t bytes = 0;  // of each operand
+  std::size_t of_peers = 0;  // bytes of callers' buffers that are read of other ranks
   bool stages = false;    // a copy to where others load it
   bool fetches = false;   // a copy from staging memory
 

@@ -33,6 +33,8 @@ struct Plans {
   // Which of ranks' buffers some of them goes to: the ones that matter of what is announced.
   bool peers_inputs = false;
   bool peers_outputs = false;
+  // Whether staging may take the place of what goes over peers' memory: nobody has asked for that.
+  bool may_be_staged = false;
 
   void add(schedule::Reach reach, std::shared_ptr<const Plan> plan) {
     peers_inputs = peers_inputs || plan->schedule.peers_inputs;

@@ -56,6 +56,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   // What could fail comes before others may be at this rank's buffers. What is placed has been through it.
   if (operation.placed != 0 && operation.placed_steps.empty()) take_memory(operation);
   number(operation, record, digest);
+  look_how_near(operation);
   const bool again = says_again(operation);
   if (!again) publish_line(operation);
   group.ledger.note(record);

@@ -298,6 +298,33 @@ const Role unstaged("unstaged", [](Rank& me) {
   me.check(anello_comm_destroy(comm), "destroy");
 });
 
+// Calls over memory that all reach, and messages in it, of ranks that do not wish the same of it.
+const Role wishing("wishing", [](Rank& me) {
+  ::setenv("ANELLO_STAGING", me.setting("wishes", "").substr(std::size_t(me.rank()), 1) == "a" ? "always" : "never", 1);
+  const anello_comm_t comm = me.create();
+  const std::size_t count = 5'000, bytes = count * std::size_t(me.size()) * sizeof(float);
+  const Memory in(bytes, true), out(bytes, true);
+  std::size_t shift = 0;
+  for (int round = 0; round < 20; ++round) {
+    for (const anello_kind_t kind : kKinds) {
+      // More ranks than processors broadcast so little by messages.
+      if (kind != ANELLO_BROADCAST || me.size() == 2) one_call(me, comm, kind, in.as<float>(), out.as<float>(), count, ++shift);
+    }
+  }
+  const int next = (me.rank() + 1) % me.size(), previous = (me.rank() + me.size() - 1) % me.size();
+  const std::size_t most = bytes / sizeof(float);
+  for (int round = 0; round < 150; ++round) {
+    in.as<float>()[most - 1] = float(round + 1000 * me.rank());
+    anello_status_t status;
+    me.check(anello_sendrecv(in.as<float>(), most, next, 3, out.as<float>(), most, previous, 3, ANELLO_FLOAT32, comm, &status),
+             "sendrecv", comm);
+    if (!me.check(out.as<float>()[most - 1] == float(round + 1000 * previous), "message " + std::to_string(round))) break;
+  }
+  const Reached calls = reached(me, comm);
+  me.say("reached ", calls.none, " ", calls.read, " ", calls.store);
+  me.check(anello_comm_destroy(comm), "destroy");
+});
+
 constexpr char kAtPeers[] = "allreduce:attach,broadcast:direct,allgather:direct,reduce_scatter:direct,alltoall:direct";
 
 // What every rank says it reached; empty where the obstacle cannot be made here.
@@ -392,6 +419,18 @@ TEST_CASE("the same call again, of buffers that become other memory in between o
       Ranks job(ranks, "repeating", "shm", {{"ANELLO_ALGORITHM", algorithm}});
       job.finish();
     }
+  }
+}
+
+TEST_CASE("mapped memory is staged where any rank wishes it, but for all-reduces") {
+  for (const auto& [wishes, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"nn", "reached 0 0 100"}, {"aa", "reached 80 0 20"}, {"na", "reached 80 0 20"},
+           {"nnn", "reached 0 0 80"}, {"aaa", "reached 60 0 20"}, {"nan", "reached 60 0 20"}, {"ana", "reached 60 0 20"}}) {
+    INFO("wishes: " << wishes);
+    const int ranks = int(wishes.size());
+    Ranks job(ranks, "wishing", "shm", {{"wishes", wishes}});
+    for (int rank = 0; rank < ranks; ++rank) CHECK(job.expect(rank, "reached").text == expected);
+    job.finish();
   }
 }
 
