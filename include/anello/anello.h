@@ -630,8 +630,9 @@ ANELLO_API anello_result_t anello_request_free(anello_request_t *request);
 
 /* Zeroed memory, on a page boundary, that ranks of this host map into their own address space when they first meet it as
  * the buffer of a collective call: then each loads what it needs from where it lies and stores results where they belong,
- * without a copy in between. As fit as any other memory for everything else; a part of it, at any offset, is a buffer like
- * the whole. It is there at once: where the machine, or the process's group, has no such amount left, the result is
+ * without a copy in between; of calls other than an all-reduce only as long as that is not slow (docs/environment.md:
+ * ANELLO_STAGING). As fit as any other memory for everything else; a part of it, at any offset, is a buffer like the whole.
+ * It is there at once: where the machine, or the process's group, has no such amount left, the result is
  * ANELLO_ERR_RESOURCE, and no process is killed later. Independent of communicators; any thread. A forked child may use it,
  * and shares it with its parent.
  * mem_free: NULL is ANELLO_OK. Not while a call that uses it is under way. Memory that was not freed ends with the process. */
