@@ -204,12 +204,15 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
   const auto make_plan = [&](const schedule::Call& made_for, const schedule::Topology& topology, const schedule::Choice& choice) {
     return executor::Plan::of(choice.algorithm->make(made_for, topology, rank(), choice.chunk));
   };
+  bool by_library = false;  // and by no wish or measured table; in the end, of memory that all may store to
   bool announces = schedule::profits_from_reach(call, topology_, wish_);
   for (const schedule::Reach reach : {schedule::Reach::none, schedule::Reach::read, schedule::Reach::store}) {
     if (reach != schedule::Reach::none && !announces) continue;
     schedule::Call reaching = call;
     reaching.reach = reach;
-    const schedule::Choice choice = schedule::choose(reaching, topology_, wish_);
+    const schedule::Decision decision = schedule::decide(reaching, topology_, wish_);
+    const schedule::Choice& choice = decision.choice;
+    by_library = decision.rule != nullptr && decision.rule->line == 0;
     if (reach != schedule::Reach::none && choice == plain) {
       made->add(reach, made->at(schedule::Reach::none));
       continue;
@@ -227,12 +230,8 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
                choice.chunk * call.element_bytes, " bytes, ", plan->schedule.steps.size(), " steps");
     made->add(reach, std::move(plan));
   }
-  if (announces && call.collective != schedule::Collective::allreduce) {
-    schedule::Call reaching = call;
-    reaching.reach = schedule::Reach::store;
-    const schedule::Rule* const rule = schedule::decide(reaching, topology_, wish_).rule;
-    made->may_be_staged = rule != nullptr && rule->line == 0 && made->may_stage_at_once();
-  }
+  // An all-reduce's results are stored to all ranks' buffers: no line goes back to its owner by itself.
+  made->may_be_staged = by_library && call.collective != schedule::Collective::allreduce && made->may_stage_at_once();
   if (kept) plans_.keep(call, made);
   return made;
 }

@@ -69,14 +69,16 @@ int staged_early(const Operation& operation) {
   return staged;
 }
 
-// Whether the call is rather staged than over memory that all may reach. Where any rank finds so, it is. An all-reduce is not
-// asked: its results are stored to all ranks' buffers, and no line goes back to its owner by itself.
+// Whether the call is rather staged than over memory that all may reach. Where any rank finds so, it is.
 void Context::look_how_near(Operation& operation) {
-  operation.stays_away = operation.timed = false;
-  if (!operation.plans->may_be_staged || operation.group->by_address) return;
-  Nearness& nearness = operation.group->nearness[std::size_t(operation.kind)];
-  operation.stays_away = nearness.stages(operation.count * operation.element_bytes, operation.group->size(), staging_);
-  operation.timed = nearness.is_timed();
+  bool away = false;
+  operation.timed = false;
+  if (operation.plans->may_be_staged && !operation.group->by_address) {
+    Nearness& nearness = operation.group->nearness[std::size_t(operation.kind)];
+    away = nearness.stages(operation.count * operation.element_bytes, operation.group->size(), staging_);
+    operation.timed = nearness.is_timed();
+  }
+  if (std::exchange(operation.stays_away, away) != away) operation.says = Says::unknown;
 }
 
 // The plan of a call whose ranks reach nobody's buffers.
@@ -91,7 +93,6 @@ void Context::announce(Operation& operation) {
   Group& group = *operation.group;
   operation.says = Says::unknown;
   operation.says_at = transport::regions_version();
-  operation.said_away = operation.stays_away;
   const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {
     if (address == nullptr || bytes == 0) return {};
     if (operation.stays_away) return {reinterpret_cast<std::uintptr_t>(address), 0, 0};
@@ -120,7 +121,6 @@ void Context::announce(Operation& operation) {
 // As the last call with these buffers did, if that is known to hold still.
 bool Context::says_again(Operation& operation) {
   if (operation.says == Says::unknown || operation.says_at != transport::regions_version()) return false;
-  if (operation.said_away != operation.stays_away) return false;
   if (operation.says == Says::staged && !stages_apart(operation)) return false;
   operation.announces_as_before = true;
   say(operation);

@@ -171,7 +171,7 @@ class Context {
   // Offers (offers.cpp)
   // Where the payload lies if it is to be offered; else in no region.
   OfferedPlace place_to_offer(Flow& flow, const std::byte* payload, std::size_t bytes) {
-    if (!flow.offers(bytes)) return {};
+    if (!flow.offers(bytes) || (staging_ == Nearness::Wish::always && may_be_sent(bytes))) return {};
     if (flow.unwanted == 0) return place_in_region(payload, bytes);
     --flow.unwanted;
     return {};
@@ -305,7 +305,8 @@ class Context {
   std::size_t least_offered(const Group& group, int peer) const;
   Sent offer_now(Flow& flow, const SmallMessage& message, bool waits);
   bool take_offer_now(Flow& flow, SmallReceive& wanted);
-  bool finds_far(const Flow& flow) const;
+  bool finds_far(const Flow& flow, std::size_t bytes) const;
+  bool may_be_sent(std::size_t bytes) const;
   bool take_from_region(Flow& flow, const OfferedPlace& place, std::byte* into);
   void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
                std::size_t bytes);

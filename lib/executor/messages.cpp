@@ -135,7 +135,7 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
       grant(flow, message.number, receive.number, Granted::over);
       return finish(receive);
     }
-    const bool far = place.region != 0 && finds_far(flow);
+    const bool far = place.region != 0 && finds_far(flow, message.bytes);
     if (far) flow.slow_offers = flow.offers_read = 0;
     grant(flow, message.number, receive.number, far ? Granted::far : Granted::comes);
     receive.peer = message.source;

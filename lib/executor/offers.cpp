@@ -20,7 +20,7 @@ constexpr std::uint32_t kSlowOffers = 2;
 // From how many bytes on this rank offers messages to the peer.
 std::size_t Context::least_offered(const Group& group, int peer) const {
   const std::uint32_t bit = job_->members()[std::size_t(group.ranks[std::size_t(peer)])].transport;
-  if (!group.board || (control::joining(control::Joins::host) & bit) == 0 || staging_ == Nearness::Wish::always) return SIZE_MAX;
+  if (!group.board || (control::joining(control::Joins::host) & bit) == 0) return SIZE_MAX;
   return budget_.spins > 0 ? kLeastOffered : kLeastOfferedShared;
 }
 
@@ -31,21 +31,24 @@ OfferedPlace Context::place_in_region(const std::byte* payload, std::size_t byte
 }
 
 // Whether what the peer offers is rather sent; its next ones are then, too.
-bool Context::finds_far(const Flow& flow) const {
-  return staging_ == Nearness::Wish::always || flow.slow_offers >= kSlowOffers;
+bool Context::finds_far(const Flow& flow, std::size_t bytes) const {
+  return may_be_sent(bytes) && (staging_ == Nearness::Wish::always || flow.slow_offers >= kSlowOffers);
 }
+
+// Of such a size.
+bool Context::may_be_sent(std::size_t bytes) const { return Nearness::concerns(bytes, budget_.spins > 0); }
 
 // False: it has not been taken, and what `into` holds is nothing.
 bool Context::take_from_region(Flow& flow, const OfferedPlace& place, std::byte* into) {
   Group& group = *flow.group;
   const int world = group.ranks[std::size_t(flow.peer)];
-  if (finds_far(flow)) return false;
+  if (finds_far(flow, place.bytes)) return false;
   if (!group.board || regions_.look_up(*job_, world, place.region) != RegionCache::State::mapped) return false;
   std::shared_ptr<transport::RegionMapping> kept;
   const std::byte* const from = regions_.at(place.region, place.offset, place.bytes, &kept);
   if (from == nullptr || !group.board.still_offers(flow.peer)) return false;
   constexpr std::uint32_t kTimed = 4;  // one in so many, and the one after a slow one
-  const bool timed = staging_ == Nearness::Wish::by_time && Nearness::concerns(place.bytes, budget_.spins > 0) &&
+  const bool timed = staging_ == Nearness::Wish::by_time && may_be_sent(place.bytes) &&
                      (flow.slow_offers > 0 || flow.offers_read++ % kTimed == 0);
   const std::int64_t begin_ns = timed ? now_ns() : 0;
   std::memcpy(into, from, place.bytes);

@@ -167,7 +167,6 @@ struct Operation {
   Says says = Says::unknown;
   std::uint64_t says_at = 0;
   bool stays_away = false;               // that the buffers are in no region, though they are (nearness.h)
-  bool said_away = false;                // what its line said last
   bool timed = false;                    // what it reads of peers is
   std::vector<PeerBuffers> buffers;      // by rank, where the chosen schedule needs them
   std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // that those are in
