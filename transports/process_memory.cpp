@@ -28,6 +28,14 @@ bool can_read(const Sample& sample) {
          number == sample.number;
 }
 
+bool can_be_read(std::uint64_t address, std::size_t bytes) {
+  if (bytes == 0) return true;
+  std::byte ends[2];
+  const iovec local{ends, sizeof ends};
+  const iovec remote[2] = {{reinterpret_cast<void*>(address), 1}, {reinterpret_cast<void*>(address + bytes - 1), 1}};
+  return ::process_vm_readv(::getpid(), &local, 1, remote, 2, 0) == sizeof ends;
+}
+
 int read_process(std::uint64_t process, std::uint64_t address, std::byte* into, std::size_t bytes) {
   // One call moves less than 2 GiB, whatever it was asked for.
   constexpr std::size_t kMost = std::size_t{1} << 30;

@@ -36,7 +36,8 @@ json of_message(const anello_call_t& call, Communicator& communicator) {
   if (call.kind != ANELLO_PROBE) {
     out["protocol"] = std::max(sent, received) <= executor::kMostEagerBytes ? "eager" : "announced";
   }
-  out["taken"] = communicator.taken_messages();
+  const executor::TakenMessages taken = communicator.taken_messages();
+  out["taken"] = {{"mapped", taken.mapped}, {"read", taken.read}};
   return out;
 }
 

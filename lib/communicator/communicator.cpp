@@ -204,6 +204,7 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
   const auto make_plan = [&](const schedule::Call& made_for, const schedule::Topology& topology, const schedule::Choice& choice) {
     return executor::Plan::of(choice.algorithm->make(made_for, topology, rank(), choice.chunk));
   };
+  bool reads_on_trial = false;
   bool by_library = false;  // and by no wish or measured table; in the end, of memory that all may store to
   bool announces = schedule::profits_from_reach(call, topology_, wish_);
   for (const schedule::Reach reach : {schedule::Reach::none, schedule::Reach::read, schedule::Reach::store}) {
@@ -213,6 +214,7 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
     const schedule::Decision decision = schedule::decide(reaching, topology_, wish_);
     const schedule::Choice& choice = decision.choice;
     by_library = decision.rule != nullptr && decision.rule->line == 0;
+    if (reach == schedule::Reach::read) reads_on_trial = by_library && decision.rule->reach == reach;
     if (reach != schedule::Reach::none && choice == plain) {
       made->add(reach, made->at(schedule::Reach::none));
       continue;
@@ -230,6 +232,7 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
                choice.chunk * call.element_bytes, " bytes, ", plan->schedule.steps.size(), " steps");
     made->add(reach, std::move(plan));
   }
+  made->reads_on_trial = reads_on_trial && by_library && made->at(schedule::Reach::none)->schedule.staging > 0;
   // An all-reduce's results are stored to all ranks' buffers: no line goes back to its owner by itself.
   made->may_be_staged = by_library && call.collective != schedule::Collective::allreduce && made->may_stage_at_once();
   if (kept) plans_.keep(call, made);
@@ -318,7 +321,7 @@ void Communicator::expose(Operation& operation, const schedule::Call& call) cons
   operation.output_bytes = schedule::extent(schedule::Buffer::output, call, size(), rank()) * element;
 }
 
-std::uint64_t Communicator::taken_messages() {
+executor::TakenMessages Communicator::taken_messages() {
   const auto held = context_->lock();
   return group_->taken;
 }

@@ -48,7 +48,7 @@ class Communicator {
   };
   Outlook outlook(const anello_call_t& call);
   // Messages that this rank has copied from where they lay in the memory of their senders.
-  std::uint64_t taken_messages();
+  executor::TakenMessages taken_messages();
   // Of a checked collective.
   Explanation explain(const anello_call_t& call);
   // Posts a checked call; the operation is complete or under way. Never null. claim: the receive is for the message

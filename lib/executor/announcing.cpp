@@ -5,6 +5,7 @@
 #include "executor/context.h"
 #include "executor/fold.h"
 #include "executor/run.h"
+#include "transports/process_memory.h"
 
 #include <cstring>
 #include <utility>
@@ -22,6 +23,17 @@ bool lacks_regions(const Operation& operation, const Announced& own) {
   if (!operation.plans->peers_inputs && !operation.plans->peers_outputs) return true;
   const auto lacks = [](bool matters, const AnnouncedBuffer& buffer) { return matters && buffer.address != 0 && buffer.region == 0; };
   return lacks(operation.plans->peers_inputs, own.input) || lacks(operation.plans->peers_outputs, own.output);
+}
+
+// Whether others may read by system call what they cannot map of it. Some memory cannot, as a device's that is mapped, and a
+// call that has found that out in its middle is lost.
+bool is_read_instead(const Operation& operation, const Announced& own) {
+  if (!operation.plans->reads_on_trial || operation.group->unreadable) return false;
+  const schedule::Schedule& reading = operation.plans->at(Reach::read)->schedule;
+  const auto can_be = [](bool read, const AnnouncedBuffer& buffer, std::size_t bytes) {
+    return !read || buffer.address == 0 || buffer.region != 0 || transport::can_be_read(buffer.address, bytes);
+  };
+  return can_be(reading.peers_inputs, own.input, operation.input_bytes) && can_be(reading.peers_outputs, own.output, operation.output_bytes);
 }
 
 bool may_stage_early(const Operation& operation) {
@@ -71,13 +83,13 @@ int staged_early(const Operation& operation) {
 
 // Whether the call is rather staged than over memory that all may reach. Where any rank finds so, it is.
 void Context::look_how_near(Operation& operation) {
-  bool away = false;
-  operation.timed = false;
+  Nearness::Way way = Nearness::Way::read;
   if (operation.plans->may_be_staged && !operation.group->by_address) {
     Nearness& nearness = operation.group->nearness[std::size_t(operation.kind)];
-    away = nearness.stages(operation.count * operation.element_bytes, operation.group->size(), staging_);
-    operation.timed = nearness.is_timed();
+    way = nearness.way(operation.count * operation.element_bytes, operation.group->size(), staging_);
   }
+  operation.timed = way == Nearness::Way::read_timed;
+  const bool away = way == Nearness::Way::staged;
   if (std::exchange(operation.stays_away, away) != away) operation.says = Says::unknown;
 }
 
@@ -95,12 +107,12 @@ void Context::announce(Operation& operation) {
   operation.says_at = transport::regions_version();
   const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {
     if (address == nullptr || bytes == 0) return {};
-    if (operation.stays_away) return {reinterpret_cast<std::uintptr_t>(address), 0, 0};
     const transport::RegionSpot spot = regions_.own(address, bytes);
     return {reinterpret_cast<std::uintptr_t>(address), spot.region, spot.offset};
   };
-  const Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
-  const bool lacks = lacks_regions(operation, own);
+  Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
+  const bool lacks = operation.stays_away || (lacks_regions(operation, own) && !is_read_instead(operation, own));
+  if (lacks && (operation.stays_away || operation.plans->reads_on_trial)) own.input.region = own.output.region = AnnouncedBuffer::kAway;
   const bool may_stage = lacks && may_stage_early(operation);
   if (may_stage && stages_apart(operation)) {
     operation.says = Says::staged;
@@ -153,7 +165,7 @@ std::uint32_t Context::told_by_lines(Operation& operation) {
     return 1;
   }
   if (const int staged = staged_early(operation); staged > 0) {
-    if (operation.says == Says::buffers) group.nearness[std::size_t(operation.kind)].hear();
+    if (operation.says == Says::buffers) group.nearness[std::size_t(operation.kind)].hear(operation.count * operation.element_bytes);
     return staged < group.size() ? kNotTold : operation.meet_step + 1;
   }
   bool as_before = operation.announces_as_before;

@@ -171,10 +171,7 @@ class Context {
   // Offers (offers.cpp)
   // Where the payload lies if it is to be offered; else in no region.
   OfferedPlace place_to_offer(Flow& flow, const std::byte* payload, std::size_t bytes) {
-    if (!flow.offers(bytes) || (staging_ == Nearness::Wish::always && may_be_sent(bytes))) return {};
-    if (flow.unwanted == 0) return place_in_region(payload, bytes);
-    --flow.unwanted;
-    return {};
+    return flow.offers(bytes) ? place_of(flow, payload, bytes) : OfferedPlace{};
   }
   Operation* find_granted(Group& group, std::uint32_t number);
   // A frame that belongs to a communicator but not to an operation: credit, leave, announce, grant.
@@ -225,6 +222,7 @@ class Context {
   void map_announced(Operation& operation);
   bool has_mapped(const Operation& operation, int rank);
   bool can_read(const Operation& operation, int rank);
+  bool can_read_process(int world);
   bool reaches_by_address(const Operation& operation, int rank) const;
   void take_schedule(Operation& operation, schedule::Reach reach);
   void begin_reaching(Operation& operation, std::uint32_t first);
@@ -301,13 +299,16 @@ class Context {
   void watch_descriptor(Route& route, bool add);
 
   // Messages
-  OfferedPlace place_in_region(const std::byte* payload, std::size_t bytes);
+  OfferedPlace place_of(Flow& flow, const std::byte* payload, std::size_t bytes);
   std::size_t least_offered(const Group& group, int peer) const;
   Sent offer_now(Flow& flow, const SmallMessage& message, bool waits);
   bool take_offer_now(Flow& flow, SmallReceive& wanted);
   bool finds_far(const Flow& flow, std::size_t bytes) const;
   bool may_be_sent(std::size_t bytes) const;
-  bool take_from_region(Flow& flow, const OfferedPlace& place, std::byte* into);
+  bool copy_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
+  bool take_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
+  Granted refusal(Flow& flow, const OfferedPlace& place);
+  static void stop_offering(Flow& flow, std::size_t bytes);
   void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
                std::size_t bytes);
   void take(Operation& receive, std::deque<Unexpected>& from, std::deque<Unexpected>::iterator found);

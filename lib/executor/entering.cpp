@@ -208,7 +208,7 @@ void Context::all_announced(Operation& operation) {
   Group& group = *operation.group;
   if (group.by_address) return take_schedule(operation, Reach::store);
   Reach reach = Reach::store;
-  bool settled = true;
+  bool settled = true, away = false;
   group.settled.resize(operation.announced.size());
   for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
     // Alike on all ranks as well. What is still in use is settled anew.
@@ -221,10 +221,15 @@ void Context::all_announced(Operation& operation) {
       return found == known.end() || found->second;
     };
     each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
-      if (said.region != 0 && allows(said.region)) return;
-      reach = std::min(reach, allows(kProcess) ? Reach::read : Reach::none);
+      if (said.region == AnnouncedBuffer::kAway) {
+        away = true;
+      } else if (said.region == 0 || !allows(said.region)) {
+        reach = std::min(reach, allows(kProcess) ? Reach::read : Reach::none);
+      }
     });
   }
+  group.unreadable = group.unreadable || reach == Reach::none;
+  if (away) reach = Reach::none;
   if (operation.plans->at(reach) == operation.plans->at(Reach::none)) return take_schedule(operation, Reach::none);
   operation.reach = reach;
   operation.settled = settled;
@@ -269,8 +274,10 @@ bool Context::has_mapped(const Operation& operation, int rank) {
 }
 
 bool Context::can_read(const Operation& operation, int rank) {
-  if (reaches_by_address(operation, rank)) return true;
-  const int world = operation.group->ranks[std::size_t(rank)];
+  return reaches_by_address(operation, rank) || can_read_process(operation.group->ranks[std::size_t(rank)]);
+}
+
+bool Context::can_read_process(int world) {
   Readable& known = readable_[std::size_t(world)];
   if (known == Readable::untried) {
     const transport::Sample& sample = job_->arena().inbox(job_->members()[std::size_t(world)].local_index).sample;

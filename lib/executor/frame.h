@@ -24,24 +24,33 @@ enum class FrameKind : std::uint16_t {
   grant = 6,    // the receive for message `sequence` is posted; argument: the receiver's number for it; flags: Granted
   message = 7,  // a piece of a granted message; argument: the receiver's number
   offer = 8,    // as announce, but the receiver may take it from where it lies: told_place
+  offer_at = 9, // the same of one that lies in no region: digest: its address at the sender; argument: its bytes
 };
 
-// Where an offered message lies: digest is the region, argument has both others.
+// Where an offered message lies. Of one in a region digest is that, and argument has both others.
 struct OfferedPlace {
   static constexpr int kBytesBits = 24;
+  static constexpr std::uint64_t kProcess = ~std::uint64_t{0};  // as a region: the sender's own memory, offset the address there
   std::uint64_t region = 0;  // 0: it was not offered
   std::uint64_t offset = 0;
   std::size_t bytes = 0;
 
   bool fits_a_header() const { return bytes >> kBytesBits == 0 && offset >> (64 - kBytesBits) == 0; }
+  FrameKind kind() const { return region == kProcess ? FrameKind::offer_at : FrameKind::offer; }
   void tell(transport::FrameHeader& header) const {
-    header.digest = region;
-    header.argument = offset << kBytesBits | bytes;
+    header.digest = region == kProcess ? offset : region;
+    header.argument = region == kProcess ? bytes : offset << kBytesBits | bytes;
   }
 };
+inline bool is_offer(const transport::FrameHeader& header) {
+  return header.kind == static_cast<std::uint16_t>(FrameKind::offer) || header.kind == static_cast<std::uint16_t>(FrameKind::offer_at);
+}
 inline OfferedPlace told_place(const transport::FrameHeader& header) {
-  return {header.digest, header.argument >> OfferedPlace::kBytesBits,
-          static_cast<std::size_t>(header.argument & ((std::uint64_t{1} << OfferedPlace::kBytesBits) - 1))};
+  constexpr std::uint64_t kBytes = (std::uint64_t{1} << OfferedPlace::kBytesBits) - 1;
+  if (header.kind == static_cast<std::uint16_t>(FrameKind::offer_at)) {
+    return {OfferedPlace::kProcess, header.digest, static_cast<std::size_t>(header.argument & kBytes)};
+  }
+  return {header.digest, header.argument >> OfferedPlace::kBytesBits, static_cast<std::size_t>(header.argument & kBytes)};
 }
 
 // What becomes of a message that was announced or offered.
@@ -49,6 +58,7 @@ enum class Granted : std::uint16_t {
   comes = 0,  // it may be sent
   over = 1,   // nothing shall come: nobody takes it, or it has been taken from where it lay
   far = 2,    // it may be sent, and so may the next ones be: to read them where they lie takes longer (nearness.h)
+  unreadable = 3,  // it may be sent, and so may all others that lie in no region
 };
 
 // A step's frame tells how long the whole message is, in tag and flags: what the two ends of it must agree on.
@@ -92,6 +102,8 @@ inline constexpr std::size_t kMostEagerBytes = 64 * 1024;
 inline constexpr std::size_t kLeastOffered = 8 * 1024;
 // The same among ranks that share processors, where the answer is a hand-over, which those that go at once do without.
 inline constexpr std::size_t kLeastOfferedShared = 48 * 1024;
+// The same of those that are to be read by system call, which costs as much as a few KiB.
+inline constexpr std::size_t kLeastOfferedAt = 16 * 1024;
 inline constexpr std::size_t kMostOffered = 8 * 1024 * 1024;
 static_assert(kMostOffered >> OfferedPlace::kBytesBits == 0 && kLeastOffered > kEagerBytes);
 // Announced messages that nobody has posted a receive for, per communicator.

@@ -38,7 +38,10 @@ struct Flow {
   std::size_t notes_sent = 0;
   EarlyFrames early;         // of operations that are not under way here yet
   std::size_t least_offered = SIZE_MAX;  // messages of send from so many bytes on are offered, if they can be
+  bool offers_at = true;       // also those that lie in no region
   std::uint32_t unwanted = 0;  // so many of them are not, since the peer has found that memory far
+  std::uint32_t pause = 0;     // how many it were the last time
+  std::uint32_t offered = 0;   // since then
   std::uint32_t offers_read = 0;  // of the peer's, where they lay, since this rank last found it far
   std::uint32_t slow_offers = 0;  // of those that were timed, in a row
   std::int64_t left_ns = 0;  // when the peer was seen to have destroyed the communicator; 0: it has not
@@ -122,6 +125,12 @@ struct Unexpected {
   std::uint32_t claim = 0;     // a matched probe has taken it, for the receive that names this number
 };
 
+// Messages that this rank has copied from where they lay.
+struct TakenMessages {
+  std::uint64_t mapped = 0;
+  std::uint64_t read = 0;  // by system call
+};
+
 class Group {
  public:
   Group(Context& context, std::uint64_t id, std::vector<int> ranks, int rank, Board board, std::uint32_t first_sequence);
@@ -147,6 +156,7 @@ class Group {
   std::uint64_t reached[schedule::kReaches] = {};  // collectives whose ranks announced buffers, by what they turned out to reach
   Staging staging;
   std::array<Nearness, ANELLO_ALLTOALLV + 1> nearness;  // by kind
+  bool unreadable = false;  // some rank cannot read another's process
   bool polling_board = false;
   bool by_address = false;  // all ranks are threads that have each other's pointers
   std::uint64_t movement = 0;  // of any collective
@@ -157,7 +167,7 @@ class Group {
   OperationFifo probes;     // posted, no message for them yet
   std::deque<Unexpected> unexpected;
   std::deque<Unexpected> claimed;
-  std::uint64_t taken = 0;  // messages that this rank has copied from where they lay
+  TakenMessages taken;
   std::uint32_t next_claim = 1;
   std::uint32_t next_number = 1;
 

@@ -131,13 +131,11 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
     const bool fit = fits(receive, message.source, message.tag, message.dtype, message.bytes);
     if (!fit) return grant(flow, message.number, receive.number, Granted::over);
     const OfferedPlace place{message.region, message.offset, message.bytes};
-    if (place.region != 0 && take_from_region(flow, place, receive.output)) {
+    if (place.region != 0 && take_offered(flow, place, receive.output)) {
       grant(flow, message.number, receive.number, Granted::over);
       return finish(receive);
     }
-    const bool far = place.region != 0 && finds_far(flow, message.bytes);
-    if (far) flow.slow_offers = flow.offers_read = 0;
-    grant(flow, message.number, receive.number, far ? Granted::far : Granted::comes);
+    grant(flow, message.number, receive.number, refusal(flow, place));
     receive.peer = message.source;
     receive.bytes = message.bytes;
     if (message.bytes == 0) {
@@ -213,7 +211,7 @@ void Context::on_announce(Flow& flow, const transport::FrameHeader& header) {
   message.tag = static_cast<int>(header.tag);
   message.dtype = header.flags;
   message.bytes = header.argument;
-  if (header.kind == static_cast<std::uint16_t>(FrameKind::offer)) {
+  if (is_offer(header)) {
     const OfferedPlace place = told_place(header);
     message.region = place.region;
     message.offset = place.offset;
@@ -241,7 +239,8 @@ void Context::on_grant(Flow& flow, const transport::FrameHeader& header) {
     flow.announced.remove(send);
     ++send->movement;
     const auto granted = static_cast<Granted>(header.flags);
-    if (granted == Granted::far) flow.unwanted = Nearness::kAgain - 2;
+    if (granted == Granted::far) stop_offering(flow, send->bytes);
+    if (granted == Granted::unreadable) flow.offers_at = false;
     if (granted == Granted::over || send->bytes == 0) {
       finish(*send);  // where the receiver did not take it, it has said to its caller why
     } else {
@@ -277,6 +276,7 @@ void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
       return;
     case FrameKind::announce:
     case FrameKind::offer:
+    case FrameKind::offer_at:
       on_announce(flow, header);
       return;
     case FrameKind::grant:

@@ -4,6 +4,8 @@
 // goes back to be written anew, of which the call does not see anything. Who writes a buffer before each call is then better off
 // with a copy past the caches, and who never does is not: what a rank has read before lies in its own. So reading is timed now
 // and then, and given up for a while where it is slow.
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,54 +15,97 @@ namespace anello::executor {
 class Nearness {
  public:
   enum class Wish : std::uint8_t { by_time, never, always };  // to stage
+  enum class Way : std::uint8_t { read, read_timed, staged };
+  // How others' memory is read: by loads, or by system call, which costs something by itself.
+  enum class By : std::uint8_t { load, call };
 
-  // A call begins over buffers of so many bytes that lie where all ranks could reach them. Whether to stage it in spite of that.
-  bool stages(std::size_t bytes, int ranks, Wish wish) {
-    // Who has read nothing, as a broadcast's root, hears of it from those that have.
-    if (timed_) is_far_ = is_far(bytes_, ns_);
-    ns_ = bytes_ = 0;
-    timed_ = false;
-    if (!concerns(bytes, ranks == 2)) return false;
-    if (wish != Wish::by_time) return wish == Wish::always;
+  // A call begins over buffers of so many bytes that others could read. How it goes as far as this rank is asked.
+  Way way(std::size_t bytes, int ranks, Wish wish) {
+    if (!concerns(bytes, ranks == 2)) return Way::read;
+    if (wish != Wish::by_time) return wish == Wish::always ? Way::staged : Way::read;
     ++calls_;
-    // Lines that nobody has rewritten come slowly the first time, since the other way has left them alone.
-    const std::uint32_t left = calls_ % kAgain;
-    if (is_far_ && left != kAgain - 1 && left != 0) return true;
-    timed_ = calls_ % kTimed == 0;
-    return false;
+    judge(bytes);
+    if (is_far_ && calls_ < look_at_) return Way::staged;
+    bool timed = calls_ % kTimed == 0 || slow_ > 0;
+    if (is_far_) {
+      is_far_ = false;
+      looked_at_ = calls_;
+      // Lines that nobody has rewritten come slowly the first time, since the other way has left them alone.
+      slow_ = 1;
+      timed = false;
+    }
+    return timed ? Way::read_timed : Way::read;
   }
   // Whether anything of such a size is staged for this; alone: nobody else is read, nor shares the processor.
   static bool concerns(std::size_t bytes, bool alone) { return bytes >= kLeast && bytes <= (alone ? kMostOfTwo : kMost); }
-  // Whether bytes that took so long came from afar.
-  static bool is_far(std::int64_t bytes, std::int64_t ns) { return bytes < kNear * ns; }
-  // How many go the other way before it is looked at again.
-  static constexpr std::uint32_t kAgain = 64;
+  // How long so many bytes may take from nearby.
+  static std::int64_t near_ns(std::size_t bytes, By by) {
+    const auto all = static_cast<std::int64_t>(bytes);
+    return by == By::load ? all / kLoaded : kCallNs + all / (bytes > kLarge ? kCalledLarge : kCalled);
+  }
 
-  // Whether what the call reads is to be timed.
-  bool is_timed() const { return timed_; }
-  void took(std::size_t bytes, std::int64_t ns) {
-    bytes_ += static_cast<std::int64_t>(bytes);
-    ns_ += ns;
+  // What a timed call has read so far. Who reads nothing, as a broadcast's root, hears of it from those that do.
+  void took(std::size_t bytes, By by, std::int64_t ns) {
+    read_ = true;
+    over_ns_ += ns - near_ns(bytes, by);
   }
   // Another rank has staged what this one would have read.
-  void hear() { is_far_ = true; }
+  void hear(std::size_t bytes) {
+    if (!is_far_) find_far(bytes);
+  }
+  // How many calls of such a size go the other way before it is looked at again: what it takes to look is to stay little beside
+  // them, and so is what it takes until a look comes.
+  static std::uint64_t pause(std::size_t bytes, bool was_far, std::uint64_t before) {
+    const std::uint64_t most = std::clamp(std::bit_floor(kMostPassed / bytes), kPause, kMostPause);
+    return was_far ? std::min(2 * before, most) : kPause;
+  }
+
+  // So many in a row are slow before it is given up: one may have been interrupted.
+  static constexpr std::uint32_t kSlow = 2;
+  // One in so many is timed, and the one after a slow one.
+  static constexpr std::uint32_t kTimed = 16;
 
  private:
-  // Bytes per ns. What lies in the own caches or those that are shared comes with 25 to 50, of another processor's 6 to 14.
-  static constexpr std::int64_t kNear = 16;
-  static constexpr std::uint32_t kTimed = 16;  // one call in so many
-  static_assert(kAgain % kTimed == 0);
+  void judge(std::size_t bytes) {
+    if (!read_) return;
+    const bool is_slow = over_ns_ > 0;
+    read_ = false;
+    over_ns_ = 0;
+    slow_ = is_slow ? slow_ + 1 : 0;
+    if (slow_ >= kSlow && !is_far_) find_far(bytes);
+  }
+  // Looks come at multiples of the pause, so that ranks that have found this at different calls look together in the end.
+  void find_far(std::size_t bytes) {
+    pause_ = pause(bytes, looked_at_ > 0 && calls_ - looked_at_ <= kSlow + 1, pause_);
+    look_at_ = (calls_ / pause_ + 1) * pause_;
+    is_far_ = true;
+    slow_ = 0;
+  }
+
+  // Bytes per ns. What lies in the own caches or those that are shared comes with 25 to 50, of another processor's 6 to 15.
+  static constexpr std::int64_t kLoaded = 18;
+  // By system call it is up to 28 and 10, and the call itself.
+  static constexpr std::int64_t kCalled = 14;
+  static constexpr std::int64_t kCalledLarge = 11;  // from where on the caches begin to be short
+  static constexpr std::size_t kLarge = 256 * 1024;
+  static constexpr std::int64_t kCallNs = 900;
+  static constexpr std::uint64_t kPause = 64;
+  static constexpr std::uint64_t kMostPause = 1024;
+  static constexpr std::uint64_t kMostPassed = 128 * 1024 * 1024;
   // Smaller ones go through the lines' own slots or take too little time; larger ones do not stay in the caches. Where more ranks
   // than two are read from, some share the processor.
   static constexpr std::size_t kLeast = 16 * 1024;
   static constexpr std::size_t kMostOfTwo = 1024 * 1024;
   static constexpr std::size_t kMost = 64 * 1024;
 
-  std::uint32_t calls_ = 0;
+  std::uint64_t calls_ = 0;
+  std::uint64_t pause_ = kPause;
+  std::uint64_t look_at_ = 0;
+  std::uint64_t looked_at_ = 0;
+  std::uint32_t slow_ = 0;     // of those that were timed, in a row
   bool is_far_ = false;
-  bool timed_ = false;
-  std::int64_t bytes_ = 0;  // what was timed of the last call
-  std::int64_t ns_ = 0;
+  bool read_ = false;          // something of a timed call
+  std::int64_t over_ns_ = 0;   // so much longer than from nearby
 };
 
 }  // namespace anello::executor

@@ -1,21 +1,19 @@
-// Context: messages of send that lie in memory that the receiver can map. Their sender offers them, with where they lie, and
-// the receiver that has mapped that memory takes them from there: one copy, where the ring costs two. Who has not mapped it yet asks
-// for it, and has the message sent like any announced one. A send that was offered is complete once the receiver has
+// Context: messages of send that the receiver can take from where they lie. Their sender offers them, with their place, and the
+// receiver copies them out of memory that it has mapped, or reads them by system call: one copy, where the ring costs two. Who has
+// not mapped that memory yet asks for it, and has the message sent like any announced one, as has who may not read the sender's
+// process, and who finds that this takes longer (nearness.h). A send that was offered is complete once the receiver has
 // answered; one that ends with an error before that takes the offer back, and a copy made since then counts for nothing.
 #include "control/transport_kind.h"
 #include "base/clock.h"
 #include "base/processor.h"
 #include "executor/context.h"
+#include "transports/process_memory.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace anello::executor {
-namespace {
-
-// In a row. The first after a while may be slow because nobody has rewritten its lines since, and is fast from then on.
-constexpr std::uint32_t kSlowOffers = 2;
-
-}  // namespace
 
 // From how many bytes on this rank offers messages to the peer.
 std::size_t Context::least_offered(const Group& group, int peer) const {
@@ -24,42 +22,87 @@ std::size_t Context::least_offered(const Group& group, int peer) const {
   return budget_.spins > 0 ? kLeastOffered : kLeastOfferedShared;
 }
 
-OfferedPlace Context::place_in_region(const std::byte* payload, std::size_t bytes) {
+OfferedPlace Context::place_of(Flow& flow, const std::byte* payload, std::size_t bytes) {
+  if (staging_ == Nearness::Wish::always && may_be_sent(bytes)) return {};
   const transport::RegionSpot spot = regions_.own(payload, bytes);
-  const OfferedPlace place{spot.region, spot.offset, bytes};
-  return place.fits_a_header() ? place : OfferedPlace{};
+  OfferedPlace place{spot.region, spot.offset, bytes};
+  if (spot.region == 0) {
+    // Larger ones keep two processors busy by the ring.
+    if (!flow.offers_at || bytes < kLeastOfferedAt || (budget_.spins > 0 && !may_be_sent(bytes))) return {};
+    place = {OfferedPlace::kProcess, reinterpret_cast<std::uintptr_t>(payload), bytes};
+  } else if (!place.fits_a_header()) {
+    return {};
+  }
+  if (flow.unwanted > 0) {
+    --flow.unwanted;
+    return {};
+  }
+  ++flow.offered;
+  return place;
 }
+
+// Whether it is read in one go by who has it read, or may be sent where that is faster.
+bool Context::may_be_sent(std::size_t bytes) const { return Nearness::concerns(bytes, budget_.spins > 0); }
 
 // Whether what the peer offers is rather sent; its next ones are then, too.
 bool Context::finds_far(const Flow& flow, std::size_t bytes) const {
-  return may_be_sent(bytes) && (staging_ == Nearness::Wish::always || flow.slow_offers >= kSlowOffers);
+  return may_be_sent(bytes) && (staging_ == Nearness::Wish::always || flow.slow_offers >= Nearness::kSlow);
 }
 
-// Of such a size.
-bool Context::may_be_sent(std::size_t bytes) const { return Nearness::concerns(bytes, budget_.spins > 0); }
+// What to say to who has offered what is not taken.
+Granted Context::refusal(Flow& flow, const OfferedPlace& place) {
+  if (place.region == 0) return Granted::comes;
+  if (finds_far(flow, place.bytes)) {
+    flow.slow_offers = flow.offers_read = 0;
+    return Granted::far;
+  }
+  return place.region == OfferedPlace::kProcess ? Granted::unreadable : Granted::comes;
+}
 
-// False: it has not been taken, and what `into` holds is nothing.
-bool Context::take_from_region(Flow& flow, const OfferedPlace& place, std::byte* into) {
-  Group& group = *flow.group;
-  const int world = group.ranks[std::size_t(flow.peer)];
-  if (finds_far(flow, place.bytes)) return false;
-  if (!group.board || regions_.look_up(*job_, world, place.region) != RegionCache::State::mapped) return false;
+// The first one after the pause may be slow because nobody has rewritten its lines since, and is fast from then on.
+void Context::stop_offering(Flow& flow, std::size_t bytes) {
+  const bool as_before = flow.pause > 0 && std::exchange(flow.offered, 0) <= Nearness::kSlow + 2;
+  flow.unwanted = flow.pause = static_cast<std::uint32_t>(Nearness::pause(bytes, as_before, flow.pause));
+}
+
+// False: it cannot be had there.
+bool Context::copy_offered(Flow& flow, const OfferedPlace& place, std::byte* into) {
+  const int world = flow.group->ranks[std::size_t(flow.peer)];
+  if (place.region == OfferedPlace::kProcess) {
+    if (!can_read_process(world)) return false;
+    const transport::Sample& sample = job_->arena().inbox(job_->members()[std::size_t(world)].local_index).sample;
+    if (transport::read_process(sample.process, place.offset, into, place.bytes) != 0) return false;
+    // Its number may be another process's by now.
+    const bool may_have_ended = gone_[std::size_t(world)] != Gone::no || job_->news.load(std::memory_order_relaxed);
+    return !may_have_ended || !job_->process_ended(world);
+  }
   std::shared_ptr<transport::RegionMapping> kept;
   const std::byte* const from = regions_.at(place.region, place.offset, place.bytes, &kept);
-  if (from == nullptr || !group.board.still_offers(flow.peer)) return false;
-  constexpr std::uint32_t kTimed = 4;  // one in so many, and the one after a slow one
-  const bool timed = staging_ == Nearness::Wish::by_time && may_be_sent(place.bytes) &&
-                     (flow.slow_offers > 0 || flow.offers_read++ % kTimed == 0);
-  const std::int64_t begin_ns = timed ? now_ns() : 0;
+  if (from == nullptr) return false;
   std::memcpy(into, from, place.bytes);
+  return true;
+}
+
+// False: it has not been taken, and what `into` holds is nothing.
+bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* into) {
+  Group& group = *flow.group;
+  const int world = group.ranks[std::size_t(flow.peer)];
+  if (finds_far(flow, place.bytes) || !group.board) return false;
+  const bool by_call = place.region == OfferedPlace::kProcess;
+  if (!by_call && regions_.look_up(*job_, world, place.region) != RegionCache::State::mapped) return false;
+  if (!group.board.still_offers(flow.peer)) return false;
+  const bool timed = staging_ == Nearness::Wish::by_time && may_be_sent(place.bytes) &&
+                     (flow.slow_offers > 0 || flow.offers_read++ % Nearness::kTimed == 1);
+  const std::int64_t begin_ns = timed ? now_ns() : 0;
+  if (!copy_offered(flow, place, into)) return false;
   if (timed) {
-    const bool slow = Nearness::is_far(static_cast<std::int64_t>(place.bytes), now_ns() - begin_ns);
+    const bool slow = now_ns() - begin_ns > Nearness::near_ns(place.bytes, by_call ? Nearness::By::call : Nearness::By::load);
     flow.slow_offers = slow ? flow.slow_offers + 1 : 0;
   }
   count_handled(place.bytes);
   // Else the sender's group has failed, and this one hears of it while it waits for the message.
   if (!group.board.still_offers(flow.peer)) return false;
-  ++group.taken;
+  ++(by_call ? group.taken.read : group.taken.mapped);
   return true;
 }
 
@@ -96,7 +139,7 @@ bool Context::take_offer_now(Flow& flow, SmallReceive& wanted) {
   const transport::FrameHeader offer = way.offered();
   const OfferedPlace place = told_place(offer);
   SmallReceive taken = wanted;
-  if (!taken.takes(static_cast<int>(offer.tag), offer.flags, place.bytes) || !take_from_region(flow, place, wanted.into)) return false;
+  if (!taken.takes(static_cast<int>(offer.tag), offer.flags, place.bytes) || !take_offered(flow, place, wanted.into)) return false;
   way.pass_offered();
   wanted = taken;
   grant(flow, offer.sequence, 0, Granted::over);

@@ -166,7 +166,7 @@ struct Operation {
   enum class Says : std::uint8_t { unknown, buffers, payload, staged };
   Says says = Says::unknown;
   std::uint64_t says_at = 0;
-  bool stays_away = false;               // that the buffers are in no region, though they are (nearness.h)
+  bool stays_away = false;               // that its buffers are rather not read where they lie (nearness.h)
   bool timed = false;                    // what it reads of peers is
   std::vector<PeerBuffers> buffers;      // by rank, where the chosen schedule needs them
   std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // that those are in

@@ -12,6 +12,7 @@ namespace anello::executor {
 
 // What a rank says of one buffer.
 struct AnnouncedBuffer {
+  static constexpr std::uint64_t kAway = ~std::uint64_t{0};  // as a region: wherever it lies, nobody shall go there
   std::uint64_t address = 0;  // in its own process; 0: it has none
   std::uint64_t region = 0;   // 0: in none
   std::uint64_t offset = 0;   // there

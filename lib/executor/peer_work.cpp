@@ -22,7 +22,8 @@ using schedule::Step;
 constexpr std::size_t kPieceBytes = 256 * 1024;
 void do_piece(Operation& operation, const Step& step, std::size_t from, std::size_t count) {
   const std::size_t element = operation.element_bytes;
-  const TimedReading timed(operation, read_of_peers(operation, step, count) * element);
+  const TimedReading timed(operation, read_of_peers(operation, step, count) * element,
+                           operation.reach == schedule::Reach::read ? Nearness::By::call : Nearness::By::load);
   if (step.kind == Kind::copy) {
     const schedule::Slice part = part_of(step.from, from, count);
     std::byte* const into = operation.at(part_of(step.into, from, count));
@@ -48,7 +49,8 @@ Error error_of(const Operation& operation, const ReadFailure& failure) {
   return {failure.error == EFAULT ? ANELLO_ERR_ARGUMENT : ANELLO_ERR_SYSTEM,
           text(failure.bytes, " bytes of the buffer of ", operation.group->context.job().describe(world), " cannot be read: ",
                system_text("process_vm_readv", failure.error),
-               failure.error == EFAULT ? "; it was given a buffer that is shorter than the call says, or freed it" : ""),
+               failure.error == EFAULT ? "; it was given a buffer that is shorter than the call says, or freed it, or one that others cannot read"
+                                        : ""),
           world};
 }
 
@@ -61,7 +63,7 @@ std::size_t read_of_peers(const Operation& operation, const Step& step, std::siz
 }
 
 TimedReading::~TimedReading() {
-  if (bytes_ > 0) operation_.group->nearness[std::size_t(operation_.kind)].took(bytes_, now_ns() - begin_ns_);
+  if (bytes_ > 0) operation_.group->nearness[std::size_t(operation_.kind)].took(bytes_, by_, now_ns() - begin_ns_);
 }
 
 void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes) {

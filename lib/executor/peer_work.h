@@ -2,6 +2,7 @@
 // Steps that load and store peers' buffers: folds, and copies from a peer. Done a piece at a time, so that whoever must get
 // out of a call is heard in between. Requires the context's lock.
 #include "base/clock.h"
+#include "executor/nearness.h"
 #include "executor/operation.h"
 
 #include <cstddef>
@@ -21,7 +22,8 @@ std::size_t read_of_peers(const Operation& operation, const schedule::Step& step
 // While it lives, what such reading takes is timed, if it is to be (nearness.h).
 class TimedReading {
  public:
-  TimedReading(Operation& operation, std::size_t bytes) : operation_(operation), bytes_(operation.timed ? bytes : 0) {
+  TimedReading(Operation& operation, std::size_t bytes, Nearness::By by)
+      : operation_(operation), bytes_(operation.timed ? bytes : 0), by_(by) {
     if (bytes_ > 0) begin_ns_ = now_ns();
   }
   ~TimedReading();
@@ -31,6 +33,7 @@ class TimedReading {
  private:
   Operation& operation_;
   const std::size_t bytes_;
+  const Nearness::By by_;
   std::int64_t begin_ns_ = 0;
 };
 

@@ -57,7 +57,7 @@ bool do_placed(Operation& operation, const PlacedStep& step) {
   Group& group = *operation.group;
   // What is staged is no caller's.
   if (operation.exposed && !group.board.begin_touching(operation.sequence)) return false;
-  const TimedReading timed(operation, step.of_peers);
+  const TimedReading timed(operation, step.of_peers, Nearness::By::load);
   if (step.kind == Kind::fold) {
     step.fold(*operation.reducer);
   } else if (step.stages) {

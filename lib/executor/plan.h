@@ -35,6 +35,8 @@ struct Plans {
   bool peers_outputs = false;
   // Whether staging may take the place of what goes over peers' memory: nobody has asked for that.
   bool may_be_staged = false;
+  // Whether what can only be read by system call is, for as long as that is the faster way. All that is may be staged.
+  bool reads_on_trial = false;
 
   void add(schedule::Reach reach, std::shared_ptr<const Plan> plan) {
     peers_inputs = peers_inputs || plan->schedule.peers_inputs;
@@ -53,7 +55,7 @@ struct Plans {
   // The same where it is staged: such a rank stages its first round at once, and if all do that was the first meet.
   bool may_stage_at_once() const {
     const auto& plain = at(schedule::Reach::none);
-    return plain->schedule.staging > 0 && at(schedule::Reach::read) == plain;
+    return plain->schedule.staging > 0 && (reads_on_trial || at(schedule::Reach::read) == plain);
   }
 };
 

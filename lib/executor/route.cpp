@@ -137,7 +137,7 @@ FrameHeader eager_header(const Group& group, std::size_t bytes, int tag, std::ui
 
 // Of one that the receiver may take from where it lies.
 FrameHeader offer_header(const Group& group, const OfferedPlace& place, int tag, std::uint16_t dtype) {
-  FrameHeader header = header_of(FrameKind::offer, group);
+  FrameHeader header = header_of(place.kind(), group);
   place.tell(header);
   header.tag = static_cast<std::uint32_t>(tag);
   header.flags = dtype;
@@ -346,7 +346,7 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
   // asks epoll alone would not look here.
   heard = true;
   if (header->kind != static_cast<std::uint16_t>(FrameKind::eager) || header->communicator != flow.group->id) {
-    const bool offers = header->kind == static_cast<std::uint16_t>(FrameKind::offer) && header->communicator == flow.group->id;
+    const bool offers = is_offer(*header) && header->communicator == flow.group->id;
     return offers ? Arrived::offer : Arrived::something_else;
   }
   const std::size_t bytes = header->bytes;

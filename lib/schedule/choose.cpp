@@ -121,7 +121,8 @@ const std::vector<Rule>& rules() {
   using enum Crowd;
   static const std::vector<Rule> table = {
       // collective    where     bytes     of all     algorithm        chunk       reach, from bytes, from ranks
-      // No rule reads other processes: where this was measured that took twice as long as staging, at all sizes.
+      // A rule that reads other processes is followed only while that is fast (executor/nearness.h): where their lines are far and
+      // rewritten it takes two to seven times as long as staging, and where nobody rewrites them half as long.
       // Over peers' memory the executor cuts, every 256 KiB; larger chunks are what ranks in place set aside at a time.
       {allreduce,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       {allreduce,      memory,   8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
@@ -175,6 +176,7 @@ const std::vector<Rule>& rules() {
       {broadcast,      memory,   3 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB, none, 0, 2, 2},
       {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 3 * kKiB + 513, 2, 2},
       {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 16 * kKiB + 1},
+      {broadcast,      memory,   kMiB,     kAny,      "direct",        256 * kKiB, read, 16 * kKiB + 1, 2, 2},
       // Two copies of lines that stay in the caches, in the place of two through a ring that is larger than they are.
       {broadcast,      memory,   256 * kKiB, kAny,    "staged",        64 * kKiB, none, 3 * kKiB + 513, 2, 2},
       {broadcast,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 64 * kKiB},
@@ -188,6 +190,7 @@ const std::vector<Rule>& rules() {
 
       {allgather,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
       {allgather,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
+      {allgather,      memory,   kMiB,     kAny,      "direct",        256 * kKiB, read, 16 * kKiB + 1, 2, 2},
       {allgather,      memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 2 * kKiB + 1, 2, 2},
       {allgather,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allgather,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
@@ -254,6 +257,8 @@ const std::vector<Rule>& rules() {
 
       {alltoall,       anywhere, kAny,     kAny,      "alone",         256 * kKiB},
       {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, store, kKiB + 1},
+      {alltoall,       memory,   2 * kMiB, kAny,      "direct",        kMiB, read, 32 * kKiB, 2, 2},
+      {alltoall,       memory,   256 * kKiB, kAny,    "direct",        kMiB, read, 128 * kKiB + 1, 4, 4},
       {alltoall,       memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 4 * kKiB + 1, 2, 2},
       {alltoall,       anywhere, 8 * kKiB, 64 * kKiB, "exchange",      256 * kKiB},
       {alltoall,       anywhere, 0,        kAny,      "dissemination", 256 * kKiB},

@@ -1,4 +1,4 @@
-// Messages that their receiver takes from where they lie, in memory that it has mapped.
+// Messages that their receiver takes from where they lie: in memory that it has mapped, or reads by system call.
 #include "support/thread_ranks.h"
 
 #include <catch2/catch.hpp>
@@ -43,17 +43,19 @@ bool holds(const unsigned char* data, std::size_t bytes, unsigned seed) {
   return true;
 }
 
-// How many messages of the communicator this rank has taken from where they lay.
-std::uint64_t taken(const Rank& me, anello_comm_t comm) {
+// How many messages of the communicator this rank has taken from where they lay: what is "mapped", or "read" by system call.
+std::uint64_t taken(const Rank& me, anello_comm_t comm, const char* how = "mapped") {
   anello_call_t call = ANELLO_CALL_INITIALIZER;
   call.kind = ANELLO_PROBE;
   call.peer = ANELLO_ANY_SOURCE;
   char text[1000];
   std::size_t length = 0;
   me.ok(anello_explain(comm, &call, text, sizeof text, &length), "explain");
-  const char* const found = std::strstr(text, "\"taken\":");
+  const std::string name = "\"" + std::string(how) + "\":";
+  const char* found = std::strstr(text, "\"taken\":");
+  if (found != nullptr) found = std::strstr(found, name.c_str());
   if (found == nullptr) me.report.wrong("explain says nothing of what was taken: ", text);
-  return found == nullptr ? 0 : std::strtoull(found + std::strlen("\"taken\":"), nullptr, 10);
+  return found == nullptr ? 0 : std::strtoull(found + name.size(), nullptr, 10);
 }
 
 // From `from` to `to`, again and again, until the receiver has mapped what lies at data and takes it from there.
@@ -80,7 +82,7 @@ bool comes_to_take(const Rank& me, anello_comm_t comm, int from, int to, unsigne
 
 }  // namespace
 
-TEST_CASE("a message is taken from memory that the receiver has mapped, and sent again once it is registered no more") {
+TEST_CASE("a message is taken from memory that the receiver has mapped, and no more from there once it is not registered") {
   CHECK(run_ranks(2, "shm", [](const Rank& me) {
     const Memory mapped(1'000'000);
     if (!comes_to_take(me, me.comm, 0, 1, mapped.data() + 777, kOffered)) me.report.wrong("nothing is taken of anello_mem_alloc");
@@ -121,7 +123,37 @@ TEST_CASE("threads with each other's pointers, and ranks over sockets, offer not
       }
     }
     me.ok(anello_barrier(me.comm), "barrier");
-    if (taken(me, me.comm) != 0) me.report.wrong("a message was taken");
+    if (taken(me, me.comm) + taken(me, me.comm, "read") != 0) me.report.wrong("a message was taken");
+  }) == "");
+}
+
+TEST_CASE("messages that lie in no region are read by system call, from some size on and up to one") {
+  CHECK(run_ranks(2, "shm", [](const Rank& me) {
+    constexpr std::size_t kMost = 9'000'000;
+    std::vector<unsigned char> memory(kMost);
+    // What two ranks read depends on whether each has a processor for itself, and with eight ranks to two processors none has.
+    for (const std::size_t bytes : {std::size_t(8'192), kOffered, std::size_t(1'000'000), kMost}) {
+      for (unsigned round = 0; round < 10; ++round) {
+        const std::uint64_t before = taken(me, me.comm, "read");
+        const bool blocking = round % 2 == 0;
+        anello_request_t request = ANELLO_REQUEST_NULL;
+        if (me.rank == 0) {
+          fill(memory.data(), bytes, round);
+          if (blocking) me.ok(anello_send(memory.data(), bytes, ANELLO_BYTE, 1, 1, me.comm), "send");
+          else me.ok(anello_isend(memory.data(), bytes, ANELLO_BYTE, 1, 1, me.comm, &request), "isend");
+        } else {
+          std::memset(memory.data(), 0, bytes);
+          if (blocking) me.ok(anello_recv(memory.data(), bytes, ANELLO_BYTE, 0, 1, me.comm, nullptr), "recv");
+          else me.ok(anello_irecv(memory.data(), bytes, ANELLO_BYTE, 0, 1, me.comm, &request), "irecv");
+        }
+        if (!blocking) me.ok(anello_wait(&request, nullptr), "wait");
+        if (me.rank == 0) continue;
+        if (!holds(memory.data(), bytes, round)) me.report.wrong("what came is not what was sent");
+        const std::uint64_t read = taken(me, me.comm, "read") - before;
+        const bool is_read = bytes == kOffered || bytes == 1'000'000;
+        if (read != (is_read ? 1u : 0u)) me.report.wrong("of ", bytes, " bytes in round ", round, " ", read, " messages were read");
+      }
+    }
   }) == "");
 }
 
@@ -167,7 +199,10 @@ TEST_CASE("offered messages keep their order among all others, also for receives
         }
       }
     }
-    if (me.rank == 0 && taken(me, me.comm) < 10) me.report.wrong("only ", taken(me, me.comm), " messages were taken");
+    if (me.rank != 0) return;
+    for (const char* how : {"mapped", "read"}) {
+      if (taken(me, me.comm, how) < 10) me.report.wrong("only ", taken(me, me.comm, how), " messages were taken of what is ", how);
+    }
   }) == "");
 }
 

@@ -12,6 +12,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <sched.h>
 #include <sys/mman.h>
@@ -49,6 +52,15 @@ bool move_into_container() {
 struct Reached {
   unsigned long long none, read, store;
 };
+
+// Memory that its process can load and store, and no system call read: as of a device that is mapped. Null: not to be had here.
+float* secret_memory(std::size_t bytes) {
+  const int descriptor = int(::syscall(SYS_memfd_secret, 0));
+  if (descriptor < 0 || ::ftruncate(descriptor, off_t(bytes)) != 0) return nullptr;
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  ::close(descriptor);
+  return memory == MAP_FAILED ? nullptr : static_cast<float*>(memory);
+}
 
 std::string explained(Rank& me, anello_comm_t comm, anello_kind_t kind, int peer = 0) {
   anello_call_t call = ANELLO_CALL_INITIALIZER;
@@ -325,6 +337,50 @@ const Role wishing("wishing", [](Rank& me) {
   me.check(anello_comm_destroy(comm), "destroy");
 });
 
+// Calls and messages in memory that lies in no region, and in the second of three parts, on rank 1 alone, in what cannot be read.
+const Role unregistered("unregistered", [](Rank& me) {
+  const std::string obstacle = me.setting("obstacle", "none");
+  if (obstacle == "filter" && !anello::test::forbid_system_call(SYS_process_vm_readv, EPERM)) return me.say("cannot");
+  const auto count = std::size_t(me.number("count", 0)), all = count * std::size_t(me.size());
+  const Memory in(all * sizeof(float), false), out(all * sizeof(float), false);
+  float* secret = in.as<float>();
+  if (obstacle == "secret" && me.rank() == 1) secret = secret_memory(all * sizeof(float));
+  if (secret == nullptr) return me.say("cannot");
+  me.say("can");
+  const anello_comm_t comm = me.create();
+  std::size_t shift = 0;
+  for (int round = 0; round < 30; ++round) {
+    float* const from = round / 10 == 1 ? secret : in.as<float>();
+    for (const anello_kind_t kind : kKinds) one_call(me, comm, kind, from, out.as<float>(), count, ++shift);
+  }
+  const int next = (me.rank() + 1) % me.size(), previous = (me.rank() + me.size() - 1) % me.size();
+  for (int round = 0; round < 30; ++round) {
+    float* const from = round / 10 == 1 ? secret : in.as<float>();
+    from[0] = from[all - 1] = float(round + 1000 * me.rank());
+    me.check(anello_sendrecv(from, all, next, 3, out.as<float>(), all, previous, 3, ANELLO_FLOAT32, comm, nullptr), "sendrecv", comm);
+    const float expected = float(round + 1000 * previous);
+    if (!me.check(out.as<float>()[0] == expected && out.as<float>()[all - 1] == expected, "message " + std::to_string(round))) break;
+  }
+  const Reached calls = reached(me, comm);
+  const std::string text = explained(me, comm, ANELLO_RECV), name = "\"read\":";
+  const std::size_t at = text.find(name, text.find("\"taken\":")) + name.size();
+  me.say("reached ", calls.none, " ", calls.read, " ", calls.store, ", took ", std::strtoull(text.c_str() + at, nullptr, 10));
+  me.check(anello_comm_destroy(comm), "destroy");
+});
+
+// What the ranks of such a job say; empty where the obstacle cannot be made here.
+std::vector<std::string> unregistered_with(const char* obstacle, const char* staging, int ranks = 2, int count = 20'000) {
+  INFO("obstacle: " << obstacle << ", " << ranks << " ranks");
+  Ranks job(ranks, "unregistered", "shm", {{"obstacle", obstacle}, {"ANELLO_STAGING", staging}, {"count", std::to_string(count)}});
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (job.next(rank).text == "cannot") return {};
+  }
+  std::vector<std::string> said;
+  for (int rank = 0; rank < ranks; ++rank) said.push_back(job.expect(rank, "reached").text);
+  job.finish();
+  return said;
+}
+
 constexpr char kAtPeers[] = "allreduce:attach,broadcast:direct,allgather:direct,reduce_scatter:direct,alltoall:direct";
 
 // What every rank says it reached; empty where the obstacle cannot be made here.
@@ -432,6 +488,38 @@ TEST_CASE("mapped memory is staged where any rank wishes it, but for all-reduces
     for (int rank = 0; rank < ranks; ++rank) CHECK(job.expect(rank, "reached").text == expected);
     job.finish();
   }
+}
+
+TEST_CASE("what lies in no region is read by system call, but for what is reduced") {
+  const auto said = unregistered_with("none", "never");
+  if (said[0] == "reached 150 0 0, took 0") {
+    WARN("SKIPPED: the kernel does not let processes read each other");
+    return;
+  }
+  for (const std::string& each : said) CHECK(each == "reached 60 90 0, took 30");
+  // Of more ranks than processors an alltoall is, of some size, and messages.
+  for (const std::string& each : unregistered_with("none", "never", 4, 12'000)) CHECK(each == "reached 90 30 0, took 30");
+  for (const std::string& each : unregistered_with("none", "always")) CHECK(each == "reached 150 0 0, took 0");
+}
+
+TEST_CASE("what lies in no region is staged and sent where reading is forbidden") {
+  const auto said = unregistered_with("filter", "never");
+  if (said.empty()) {
+    WARN("SKIPPED: this kernel has no filters of system calls");
+    return;
+  }
+  for (const std::string& each : said) CHECK(each == "reached 150 0 0, took 0");
+}
+
+TEST_CASE("memory that only its own process can read is staged and sent, and what is not such is read before and after") {
+  const auto said = unregistered_with("secret", "never");
+  if (said.empty()) {
+    WARN("SKIPPED: this kernel has no secret memory");
+    return;
+  }
+  // Messages are sent from then on.
+  CHECK(said[0] == "reached 90 60 0, took 10");
+  CHECK(said[1] == "reached 90 60 0, took 30");
 }
 
 TEST_CASE("where one rank has no staging memory all send messages") {
