@@ -106,7 +106,7 @@ class HandleTable {
     std::uint32_t expected = generation_of(handle);
     if (at == nullptr || !at->generation.compare_exchange_strong(expected, expected + 1)) return std::nullopt;
     between(at->object);
-    if (counting == Counting::of_owner) transport::store_barrier();
+    if (counting == Counting::of_owner) transport::own_store_barrier();
     while (at->users.load(std::memory_order_seq_cst) != 0 || at->owner_users.load(std::memory_order_acquire) != 0) sched_yield();
     std::optional<Object> out(std::move(at->object));
     at->object = Object{};

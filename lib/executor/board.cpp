@@ -60,7 +60,7 @@ void Board::end_touching() { own().touching.store(0, std::memory_order_release);
 void Board::stop(std::uint32_t sequence) {
   own().stopped.store(name_of(sequence), std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!fences_) transport::store_barrier();
+  if (!fences_) transport::store_barrier_for_sure();
 }
 
 bool Board::is_touching(int rank, std::uint32_t sequence) const {

@@ -260,7 +260,7 @@ class Context {
   void drive(Lock& lock, Done&& done, Watched watched);
   void step_aside(Lock& lock);
   void yield(Lock& lock);
-  void doze(Lock& lock, Watched watched, bool first);
+  void doze(Lock& lock, Watched watched, int naps);
   bool announce_sleep();
   bool arm_routes();
   void stay_awake() {

@@ -239,7 +239,7 @@ void Context::drive(Lock& held, Done&& done, Watched watched) {
   trickle_.forget_wait();
   Waiting waiting(budget_, std::exchange(spun_, false));
   int yields = 0;
-  bool first_doze = true;
+  int naps = 0;
   int turns = -1;  // with lines of ranks on other processors, before this one is given away; -1: not begun
   unsigned looks = 0;
   while (true) {
@@ -252,7 +252,7 @@ void Context::drive(Lock& held, Done&& done, Watched watched) {
     if (contenders_.load(std::memory_order_relaxed) > 0) step_aside(held);
     if (moved) {
       waiting.progressed();
-      first_doze = true;
+      naps = 0;
       turns = -1;
       continue;
     }
@@ -289,8 +289,7 @@ void Context::drive(Lock& held, Done&& done, Watched watched) {
         if (++yields % 256 == 0) tick(watched);
         break;
       case Waiting::Next::sleep:
-        doze(held, watched, first_doze);
-        first_doze = false;
+        doze(held, watched, naps++);
         break;
     }
   }
@@ -368,12 +367,13 @@ void Context::get_up() {
   if (std::exchange(says_it_sleeps_, false)) sleeper_.take_back(job_->arena());
 }
 
-// Sleeps until something comes, at most until it is time to look at deadlines.
-void Context::doze(Lock& held, Watched watched, bool first) {
+// Sleeps until something comes, at most until it is time to look at deadlines; first not for long, and each time longer: who should
+// have been woken and was not (store_barrier.h) loses as much again as it has waited.
+void Context::doze(Lock& held, Watched watched, int naps) {
   const bool something = announce_sleep();
   if (!something && !progress() && !arm_routes() && !any_done(watched)) {
     asleep_ = true;
-    const int most_ms = any_gone_ ? 20 : first ? 50 : 200;
+    const int most_ms = std::min(2 << std::min(naps, 10), any_gone_ ? 20 : 200);
     held.unlock();
     epoll_event events[16];
     ::epoll_wait(epoll_.get(), events, 16, most_ms);
@@ -427,6 +427,8 @@ void Context::watch_in_background() {
     }
     if (progress()) continue;
     if (arm_routes() && progress()) continue;  // that look may have been the one that found a lane full
+    constexpr long kAgainNs = 50'000'000;  // whatever comes: see doze
+    looks_soon_ = set_timer(kAgainNs);
     watch();
     return;
   }
@@ -440,8 +442,9 @@ void Context::watch() {
 // The same in a moment. Most callers wait soon for what they have posted, and look themselves then: peers that woke the service
 // thread meanwhile would have it in their way.
 void Context::look_soon() {
-  if (closing_ || looks_soon_) return;
+  if (closing_) return;
   if (watched_ && says_it_sleeps_) return watch_in_background();
+  if (looks_soon_) return;
   while (progress()) {
   }
   if (!is_busy()) return;

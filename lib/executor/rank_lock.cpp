@@ -2,6 +2,9 @@
 
 #include "transports/store_barrier.h"
 
+#include <new>
+#include <utility>
+
 #include <sched.h>
 
 namespace anello::executor {
@@ -12,24 +15,43 @@ constexpr int kTimes = 500;
 
 }  // namespace
 
+RankLock::~RankLock() {
+  while (seats_ != nullptr) delete std::exchange(seats_, seats_->next);
+}
+
+// Under mutex_. Null: there is no memory for one.
+RankLock::Seat* RankLock::seat_of_caller() {
+  for (Seat* seat = seats_; seat != nullptr; seat = seat->next) {
+    if (seat->thread == this_thread()) return seat;
+  }
+  auto* const seat = new (std::nothrow) Seat;
+  if (seat == nullptr) return nullptr;
+  seat->thread = this_thread();
+  seat->next = seats_;
+  return seats_ = seat;
+}
+
 bool RankLock::try_lock() {
   if (!mutex_.try_lock()) return false;
-  if (favoured_.load(std::memory_order_relaxed) != nullptr) take_back();
+  if (favoured_.load(std::memory_order_relaxed) != &nobody_) take_back();
   if (last_ != this_thread()) {
     last_ = this_thread();
     times_ = 0;
   }
-  if (++times_ >= kTimes && transport::agrees_to_store_barriers()) favoured_.store(last_, std::memory_order_relaxed);
+  if (++times_ >= kTimes && transport::agrees_to_store_barriers()) {
+    if (Seat* const seat = seat_of_caller()) favoured_.store(seat, std::memory_order_release);
+  }
   return true;
 }
 
 // Under mutex_, from any other thread.
 void RankLock::take_back() {
-  if (favours_caller()) return;
-  favoured_.store(nullptr, std::memory_order_relaxed);
+  Seat* const seat = favoured_.load(std::memory_order_relaxed);
+  if (seat->thread == this_thread()) return;
+  favoured_.store(&nobody_, std::memory_order_relaxed);
   times_ = 0;
-  transport::store_barrier();
-  while (inside_.load(std::memory_order_acquire)) sched_yield();
+  transport::own_store_barrier();
+  while (seat->inside.load(std::memory_order_acquire)) sched_yield();
 }
 
 }  // namespace anello::executor

@@ -12,59 +12,78 @@ namespace anello::executor {
 
 class RankLock {
  public:
+  RankLock() = default;
+  ~RankLock();
+  RankLock(const RankLock&) = delete;
+  RankLock& operator=(const RankLock&) = delete;
+
   // As std::mutex has them.
   void lock() {
     mutex_.lock();
-    if (favoured_.load(std::memory_order_relaxed) != nullptr) take_back();
+    if (favoured_.load(std::memory_order_relaxed) != &nobody_) take_back();
   }
   void unlock() { mutex_.unlock(); }
 
+ private:
+  // A thread's, for as long as the lock lives. Its own flag: a thread that has lost the favour without knowing it yet raises and
+  // lowers its flag while another one may be inside.
+  struct Seat {
+    const void* thread = nullptr;
+    std::atomic<bool> inside{false};  // it holds the lock for short
+    Seat* next = nullptr;
+  };
+
+ public:
   // Holds it, while it lives, if nobody else does and what it guards says so. Its thread may not call lock() meanwhile.
   class Short {
    public:
-    Short(RankLock& lock, const bool& forbidden) : lock_(lock), how_(lock.begin_short()) {
-      if (how_ != How::not_at_all && forbidden) let_go();
+    Short(RankLock& lock, const bool& forbidden) : lock_(lock), seat_(lock.begin_short()) {
+      if (seat_ != nullptr && forbidden) let_go();
     }
     ~Short() { let_go(); }
     Short(const Short&) = delete;
     Short& operator=(const Short&) = delete;
-    explicit operator bool() const { return how_ != How::not_at_all; }
+    explicit operator bool() const { return seat_ != nullptr; }
 
    private:
     void let_go() {
-      if (how_ == How::favoured) lock_.inside_.store(false, std::memory_order_release);
-      if (how_ == How::locked) lock_.mutex_.unlock();
-      how_ = How::not_at_all;
+      if (seat_ == &lock_.nobody_) {
+        lock_.mutex_.unlock();
+      } else if (seat_ != nullptr) {
+        seat_->inside.store(false, std::memory_order_release);
+      }
+      seat_ = nullptr;
     }
-    friend RankLock;
-    enum class How : std::uint8_t { not_at_all, favoured, locked };
     RankLock& lock_;
-    How how_;
+    Seat* seat_;  // nobody's: it has the mutex; null: it does not hold the lock
   };
 
   // Whether the calling thread is favoured.
-  bool favours_caller() const { return favoured_.load(std::memory_order_relaxed) == this_thread(); }
+  bool favours_caller() const { return favoured_.load(std::memory_order_relaxed)->thread == this_thread(); }
 
  private:
-  Short::How begin_short() {
-    if (favours_caller()) {
-      inside_.store(true, std::memory_order_relaxed);
+  Seat* begin_short() {
+    Seat* const seat = favoured_.load(std::memory_order_acquire);
+    if (seat->thread == this_thread()) {
+      seat->inside.store(true, std::memory_order_relaxed);
       // Who takes the favour back makes either this store visible to himself or his own to this load.
       std::atomic_signal_fence(std::memory_order_seq_cst);
-      if (favours_caller()) return Short::How::favoured;
-      inside_.store(false, std::memory_order_release);
+      if (favoured_.load(std::memory_order_relaxed) == seat) return seat;
+      seat->inside.store(false, std::memory_order_release);
     }
-    return try_lock() ? Short::How::locked : Short::How::not_at_all;
+    return try_lock() ? &nobody_ : nullptr;
   }
   bool try_lock();
   void take_back();
+  Seat* seat_of_caller();
 
   std::mutex mutex_;
+  Seat nobody_;
   // Set under mutex_.
-  std::atomic<const void*> favoured_{nullptr};
-  std::atomic<bool> inside_{false};  // the favoured thread holds it for short
-  const void* last_ = nullptr;       // that held it for short, with mutex_
-  int times_ = 0;                    // in a row
+  std::atomic<Seat*> favoured_{&nobody_};
+  Seat* seats_ = nullptr;
+  const void* last_ = nullptr;  // that held it for short, with mutex_
+  int times_ = 0;               // in a row
 };
 
 }  // namespace anello::executor

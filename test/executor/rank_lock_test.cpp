@@ -1,5 +1,6 @@
 #include "executor/rank_lock.h"
 
+#include "support/processors.h"
 #include "transports/store_barrier.h"
 
 #include <catch2/catch.hpp>
@@ -7,6 +8,14 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <vector>
+
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 using anello::executor::RankLock;
 
@@ -22,6 +31,32 @@ bool becomes_favoured(RankLock& lock) {
   }
   return lock.favours_caller();
 }
+
+// While it lives the calling thread stops again and again, wherever it is, for longer than others take to be favoured.
+class Stops {
+ public:
+  Stops() {
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      const timespec while_others_run{0, 60'000};
+      ::nanosleep(&while_others_run, nullptr);
+    };
+    ::sigaction(SIGUSR1, &action, nullptr);
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = SIGUSR1;
+    event._sigev_un._tid = static_cast<pid_t>(::syscall(SYS_gettid));
+    if (::timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) std::abort();  // Catch is for one thread alone
+    const itimerspec every{{0, 300'000}, {0, 300'000}};
+    ::timer_settime(timer_, 0, &every, nullptr);
+  }
+  ~Stops() { ::timer_delete(timer_); }
+  Stops(const Stops&) = delete;
+  Stops& operator=(const Stops&) = delete;
+
+ private:
+  timer_t timer_{};
+};
 
 }  // namespace
 
@@ -116,4 +151,39 @@ TEST_CASE("rank lock: one thread at a time, whichever way they come") {
   CHECK(intrusions == 0);
   CHECK(count == calls + visited);
   CHECK(shortly > calls / 2);
+}
+
+// On one processor a thread is interrupted anywhere, and when it goes on others have been favoured and may be inside.
+TEST_CASE("rank lock: one thread at a time, where the favour goes from one to another while the first is stopped") {
+  const std::vector<int> processors = anello::test::allowed_processors();
+  REQUIRE_FALSE(processors.empty());
+  constexpr int kThreads = 3;
+  RankLock lock;
+  std::atomic<int> holder{-1}, intrusions{0};
+  volatile long count = 0;
+  long times[kThreads] = {}, favoured = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  const auto call = [&](int thread) {
+    anello::test::bind_to(processors[0]);
+    const Stops stops;
+    for (int turn = 0; turn % 1024 != 0 || std::chrono::steady_clock::now() < end; ++turn) {
+      const RankLock::Short held(lock, kFree);
+      if (!held) {
+        sched_yield();
+        continue;
+      }
+      favoured += lock.favours_caller() ? 1 : 0;
+      holder.store(thread, std::memory_order_relaxed);
+      for (int again = 0; again < 5; ++again, ++times[thread]) {
+        count = count + 1;
+        if (holder.load(std::memory_order_relaxed) != thread) intrusions.fetch_add(1, std::memory_order_relaxed);
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) threads.emplace_back(call, thread);
+  for (std::thread& thread : threads) thread.join();
+  CHECK(intrusions == 0);
+  CHECK(count == times[0] + times[1] + times[2]);
+  if (anello::transport::agrees_to_store_barriers()) CHECK(favoured > 0);
 }
