@@ -21,12 +21,7 @@ Sample own_sample() {
   return {static_cast<std::uint64_t>(::getpid()), reinterpret_cast<std::uintptr_t>(number), *number};
 }
 
-bool can_read(const Sample& sample) {
-  std::uint64_t number = 0;
-  if (sample.process == 0 || sample.number == 0) return false;
-  return read_process(sample.process, sample.address, reinterpret_cast<std::byte*>(&number), sizeof number) == 0 &&
-         number == sample.number;
-}
+bool can_read(const Sample& sample) { return read_process(sample, 0, nullptr, 0) == 0; }
 
 bool can_be_read(std::uint64_t address, std::size_t bytes) {
   if (bytes == 0) return true;
@@ -36,18 +31,25 @@ bool can_be_read(std::uint64_t address, std::size_t bytes) {
   return ::process_vm_readv(::getpid(), &local, 1, remote, 2, 0) == sizeof ends;
 }
 
-int read_process(std::uint64_t process, std::uint64_t address, std::byte* into, std::size_t bytes) {
+int read_process(const Sample& sample, std::uint64_t address, std::byte* into, std::size_t bytes) {
   // One call moves less than 2 GiB, whatever it was asked for.
   constexpr std::size_t kMost = std::size_t{1} << 30;
-  for (std::size_t done = 0; done < bytes;) {
+  if (sample.process == 0 || sample.number == 0) return ESRCH;
+  std::size_t done = 0;
+  do {
+    // All of one call comes of the same process. The number says which, for what costs less than a second call.
+    std::uint64_t number = 0;
     const std::size_t part = std::min(bytes - done, kMost);
-    const iovec local{into + done, part};
-    const iovec remote{reinterpret_cast<void*>(address + done), part};
-    const ssize_t got = ::process_vm_readv(static_cast<pid_t>(process), &local, 1, &remote, 1, 0);
+    const iovec local[2] = {{&number, sizeof number}, {into + done, part}};
+    const iovec remote[2] = {{reinterpret_cast<void*>(sample.address), sizeof number}, {reinterpret_cast<void*>(address + done), part}};
+    const ssize_t got = ::process_vm_readv(static_cast<pid_t>(sample.process), local, 2, remote, 2, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return got < 0 ? errno : EFAULT;
-    done += static_cast<std::size_t>(got);
-  }
+    if (got < 0 && errno != EFAULT) return errno;
+    if (got < static_cast<ssize_t>(sizeof number) || number != sample.number) return ESRCH;
+    const std::size_t moved = static_cast<std::size_t>(got) - sizeof number;
+    if (moved == 0 && part > 0) return EFAULT;
+    done += moved;
+  } while (done < bytes);
   return 0;
 }
 

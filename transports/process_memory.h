@@ -15,7 +15,8 @@ Sample own_sample();
 bool can_read(const Sample& sample);
 // Whether others could read this memory of the own process: by its first byte and its last, since what is mapped at once is alike.
 bool can_be_read(std::uint64_t address, std::size_t bytes);
-// All of it. Returns 0, or what kept it from being read (an errno).
-int read_process(std::uint64_t process, std::uint64_t address, std::byte* into, std::size_t bytes);
+// All of it, of the process whose sample that is. Returns 0, or what kept it from being read (an errno); ESRCH: it has ended,
+// whoever has its number now.
+int read_process(const Sample& sample, std::uint64_t address, std::byte* into, std::size_t bytes);
 
 }  // namespace anello::transport

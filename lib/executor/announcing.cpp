@@ -16,9 +16,11 @@ namespace {
 using schedule::Reach;
 using Says = Operation::Says;
 
-constexpr std::byte kStaged{1};
+// The line of who stages at once: because others cannot go to its buffers, or shall not, since that takes longer.
+constexpr std::byte kUnreachable{1}, kFar{2};
+constexpr std::size_t kStagedBytes = sizeof(std::byte);
 
-// Whether this rank knows by itself that others cannot reach its buffers, or that no schedule goes to them.
+// Whether this rank knows by itself that others cannot map its buffers, or that no schedule goes to them.
 bool lacks_regions(const Operation& operation, const Announced& own) {
   if (!operation.plans->peers_inputs && !operation.plans->peers_outputs) return true;
   const auto lacks = [](bool matters, const AnnouncedBuffer& buffer) { return matters && buffer.address != 0 && buffer.region == 0; };
@@ -45,11 +47,18 @@ bool stages_apart(const Operation& operation) {
   return operation.group->staging.apart(plain.staging * operation.element_bytes, plain.staging_comes_back);
 }
 
+bool any_says_far(const Group& group) {
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (group.board.payload_bytes(rank) == kStagedBytes && *group.board.payload(rank, kStagedBytes) == kFar) return true;
+  }
+  return false;
+}
+
 // What all lines are as long as, where all ranks say the same.
 bool is_as_long(Says says, std::size_t bytes) {
   switch (says) {
     case Says::payload: return bytes != sizeof(Announced);  // lines with parts of another size would be another call
-    case Says::staged: return bytes == sizeof kStaged;
+    case Says::staged: return bytes == kStagedBytes;
     default: return bytes == sizeof(Announced);
   }
 }
@@ -76,7 +85,7 @@ int staged_early(const Operation& operation) {
   if (!may_stage_early(operation)) return 0;
   int staged = 0;
   for (int rank = 0; rank < operation.group->size(); ++rank) {
-    staged += operation.group->board.payload_bytes(rank) == sizeof kStaged ? 1 : 0;
+    staged += operation.group->board.payload_bytes(rank) == kStagedBytes ? 1 : 0;
   }
   return staged;
 }
@@ -148,7 +157,7 @@ void Context::say(Operation& operation) {
     case Says::payload: return publish(operation.exchange.from, operation.exchange.bytes);
     case Says::staged:
       stage_early(operation);
-      return publish(&kStaged, sizeof kStaged);
+      return publish(operation.stays_away ? &kFar : &kUnreachable, kStagedBytes);
     default:
       // From here on: who comes late finds these lines, and may begin although this rank has given up.
       operation.exposed = true;
@@ -165,7 +174,9 @@ std::uint32_t Context::told_by_lines(Operation& operation) {
     return 1;
   }
   if (const int staged = staged_early(operation); staged > 0) {
-    if (operation.says == Says::buffers) group.nearness[std::size_t(operation.kind)].hear(operation.count * operation.element_bytes);
+    if (operation.says == Says::buffers && any_says_far(group)) {
+      group.nearness[std::size_t(operation.kind)].hear(operation.count * operation.element_bytes);
+    }
     return staged < group.size() ? kNotTold : operation.meet_step + 1;
   }
   bool as_before = operation.announces_as_before;

@@ -169,10 +169,11 @@ class Context {
   void on_announce(Flow& flow, const transport::FrameHeader& header);
   void on_grant(Flow& flow, const transport::FrameHeader& header);
   // Offers (offers.cpp)
-  // Where the payload lies if it is to be offered; else in no region.
-  OfferedPlace place_to_offer(Flow& flow, const std::byte* payload, std::size_t bytes) {
+  // Where the payload lies if it is to be offered, or nowhere (region 0).
+  OfferedPlace place_to_offer(const Flow& flow, const std::byte* payload, std::size_t bytes) {
     return flow.offers(bytes) ? place_of(flow, payload, bytes) : OfferedPlace{};
   }
+  void note_going(Flow& flow, std::size_t bytes, bool offered);
   Operation* find_granted(Group& group, std::uint32_t number);
   // A frame that belongs to a communicator but not to an operation: credit, leave, announce, grant.
   void on_note(Flow& flow, const transport::FrameHeader& header);
@@ -223,6 +224,7 @@ class Context {
   bool has_mapped(const Operation& operation, int rank);
   bool can_read(const Operation& operation, int rank);
   bool can_read_process(int world);
+  const transport::Sample& sample_of(int world) const;
   bool reaches_by_address(const Operation& operation, int rank) const;
   void take_schedule(Operation& operation, schedule::Reach reach);
   void begin_reaching(Operation& operation, std::uint32_t first);
@@ -299,12 +301,13 @@ class Context {
   void watch_descriptor(Route& route, bool add);
 
   // Messages
-  OfferedPlace place_of(Flow& flow, const std::byte* payload, std::size_t bytes);
+  OfferedPlace place_of(const Flow& flow, const std::byte* payload, std::size_t bytes);
   std::size_t least_offered(const Group& group, int peer) const;
   Sent offer_now(Flow& flow, const SmallMessage& message, bool waits);
   bool take_offer_now(Flow& flow, SmallReceive& wanted);
   bool finds_far(const Flow& flow, std::size_t bytes) const;
   bool may_be_sent(std::size_t bytes) const;
+  bool is_not_wanted(const Flow& flow, std::size_t bytes) const;
   bool copy_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
   bool take_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
   Granted refusal(Flow& flow, const OfferedPlace& place);

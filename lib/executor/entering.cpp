@@ -22,7 +22,7 @@ using schedule::Reach;
 constexpr std::size_t kMostSettled = 1024;
 
 // Under this a rank's process is settled, beside the regions that it announced.
-constexpr std::uint64_t kProcess = 0;
+constexpr std::uint64_t kReading = 0;
 
 // A settle line: bit i is set where this rank has not mapped what rank i announced, or cannot read its process.
 struct Lacking {
@@ -172,7 +172,7 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       group.board.finish();
       ++group.settlings;
       for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
-        group.settled[rank].emplace(kProcess, !Lacking::has(lacking.reading, rank));
+        group.settled[rank].emplace(kReading, !Lacking::has(lacking.reading, rank));
         each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
           if (said.region != 0) group.settled[rank].emplace(said.region, !Lacking::has(lacking.mapping, rank));
         });
@@ -224,11 +224,14 @@ void Context::all_announced(Operation& operation) {
       if (said.region == AnnouncedBuffer::kAway) {
         away = true;
       } else if (said.region == 0 || !allows(said.region)) {
-        reach = std::min(reach, allows(kProcess) ? Reach::read : Reach::none);
+        reach = std::min(reach, allows(kReading) ? Reach::read : Reach::none);
       }
     });
   }
-  group.unreadable = group.unreadable || reach == Reach::none;
+  if (reach == Reach::none) {
+    group.unreadable = true;
+    operation.says = Operation::Says::unknown;  // it stages early from now on
+  }
   if (away) reach = Reach::none;
   if (operation.plans->at(reach) == operation.plans->at(Reach::none)) return take_schedule(operation, Reach::none);
   operation.reach = reach;
@@ -277,11 +280,14 @@ bool Context::can_read(const Operation& operation, int rank) {
   return reaches_by_address(operation, rank) || can_read_process(operation.group->ranks[std::size_t(rank)]);
 }
 
+const transport::Sample& Context::sample_of(int world) const {
+  return job_->arena().inbox(job_->members()[std::size_t(world)].local_index).sample;
+}
+
 bool Context::can_read_process(int world) {
   Readable& known = readable_[std::size_t(world)];
   if (known == Readable::untried) {
-    const transport::Sample& sample = job_->arena().inbox(job_->members()[std::size_t(world)].local_index).sample;
-    known = transport::can_read(sample) ? Readable::yes : Readable::no;
+    known = transport::can_read(sample_of(world)) ? Readable::yes : Readable::no;
     if (known == Readable::no) log::info(rank_, "the memory of ", job_->describe(world), " cannot be read (", std::strerror(errno), ")");
   }
   return known == Readable::yes;
@@ -306,12 +312,12 @@ void Context::take_schedule(Operation& operation, Reach reach) {
     const auto place = [&](const AnnouncedBuffer& said, std::size_t elements) -> PeerBuffer {
       if (said.address == 0 || elements == 0) return {};
       auto* const address = reinterpret_cast<std::byte*>(said.address);
-      if (reaches_by_address(operation, int(rank))) return {address, 0};
+      if (reaches_by_address(operation, int(rank))) return {address, nullptr};
       if (reach == Reach::store || (said.region != 0 && group.settled[rank].at(said.region))) {
         operation.mappings.emplace_back();
-        return {regions_.at(said.region, said.offset, elements * operation.element_bytes, &operation.mappings.back()), 0};
+        return {regions_.at(said.region, said.offset, elements * operation.element_bytes, &operation.mappings.back()), nullptr};
       }
-      return {address, job_->arena().inbox(job_->members()[std::size_t(group.ranks[rank])].local_index).sample.process};
+      return {address, &sample_of(group.ranks[rank])};
     };
     const Announced& said = operation.announced[rank];
     operation.buffers[rank] = {place(said.input, plan.peer_input), place(said.output, plan.peer_output)};

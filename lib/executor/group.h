@@ -39,7 +39,7 @@ struct Flow {
   EarlyFrames early;         // of operations that are not under way here yet
   std::size_t least_offered = SIZE_MAX;  // messages of send from so many bytes on are offered, if they can be
   bool offers_at = true;       // also those that lie in no region
-  std::uint32_t unwanted = 0;  // so many of them are not, since the peer has found that memory far
+  std::uint32_t unwanted = 0;  // so many are not, since the peer has found that what it was offered was far
   std::uint32_t pause = 0;     // how many it were the last time
   std::uint32_t offered = 0;   // since then
   std::uint32_t offers_read = 0;  // of the peer's, where they lay, since this rank last found it far
@@ -50,7 +50,7 @@ struct Flow {
   Flow* next = nullptr;
   Flow* next_made = nullptr;
 
-  // Whether messages of such a size are offered, where they lie in a region.
+  // Whether messages of such a size are offered, wherever they lie.
   bool offers(std::size_t bytes) const { return bytes >= least_offered && bytes <= kMostOffered; }
   bool owes_much() const { return owed > kHeldBack || small_owed >= kSmallOwed; }
   // All that is owed, as the argument of a header; give_back: it is on its way.

@@ -24,30 +24,38 @@ class Nearness {
     if (!concerns(bytes, ranks == 2)) return Way::read;
     if (wish != Wish::by_time) return wish == Wish::always ? Way::staged : Way::read;
     ++calls_;
+    is_large_ = is_large(bytes);
     judge(bytes);
-    if (is_far_ && calls_ < look_at_) return Way::staged;
-    bool timed = calls_ % kTimed == 0 || slow_ > 0;
+    // Smaller calls may have set a pause that is too long for this one.
+    if (is_far_ && calls_ < look_at_ && calls_ % longest_pause(bytes) != 0) return Way::staged;
     if (is_far_) {
       is_far_ = false;
       looked_at_ = calls_;
-      // Lines that nobody has rewritten come slowly the first time, since the other way has left them alone.
+      cold_ = cold_calls(bytes);
       slow_ = 1;
-      timed = false;
     }
-    return timed ? Way::read_timed : Way::read;
+    if (cold_ > 0) {
+      --cold_;
+      return Way::read;
+    }
+    return calls_ % kTimed == 0 || slow_ > 0 ? Way::read_timed : Way::read;
   }
+  // Lines that nobody has rewritten come slowly the first time, since the other way has left them alone, and where they are more than
+  // half of the nearer cache also the next.
+  static std::uint32_t cold_calls(std::size_t bytes) { return is_large(bytes) ? kMostCold : 1; }
   // Whether anything of such a size is staged for this; alone: nobody else is read, nor shares the processor.
   static bool concerns(std::size_t bytes, bool alone) { return bytes >= kLeast && bytes <= (alone ? kMostOfTwo : kMost); }
-  // How long so many bytes may take from nearby.
-  static std::int64_t near_ns(std::size_t bytes, By by) {
+  // How long so many bytes, of one that is large or not, may take from nearby.
+  static std::int64_t near_ns(std::size_t bytes, By by, bool is_large) {
     const auto all = static_cast<std::int64_t>(bytes);
-    return by == By::load ? all / kLoaded : kCallNs + all / (bytes > kLarge ? kCalledLarge : kCalled);
+    return by == By::load ? all / kLoaded : kCallNs + all / (is_large ? kCalledLarge : kCalled);
   }
+  static bool is_large(std::size_t bytes) { return bytes > kLarge; }
 
-  // What a timed call has read so far. Who reads nothing, as a broadcast's root, hears of it from those that do.
+  // What a timed call has read, or a piece of it. Who reads nothing, as a broadcast's root, hears of it from those that do.
   void took(std::size_t bytes, By by, std::int64_t ns) {
     read_ = true;
-    over_ns_ += ns - near_ns(bytes, by);
+    over_ns_ += ns - near_ns(bytes, by, is_large_);
   }
   // Another rank has staged what this one would have read.
   void hear(std::size_t bytes) {
@@ -56,12 +64,15 @@ class Nearness {
   // How many calls of such a size go the other way before it is looked at again: what it takes to look is to stay little beside
   // them, and so is what it takes until a look comes.
   static std::uint64_t pause(std::size_t bytes, bool was_far, std::uint64_t before) {
-    const std::uint64_t most = std::clamp(std::bit_floor(kMostPassed / bytes), kPause, kMostPause);
-    return was_far ? std::min(2 * before, most) : kPause;
+    return was_far ? std::min(2 * before, longest_pause(bytes)) : kPause;
+  }
+  static std::uint64_t longest_pause(std::size_t bytes) {
+    return std::clamp(std::bit_floor(kMostPassed / bytes), kPause, kMostPause);
   }
 
   // So many in a row are slow before it is given up: one may have been interrupted.
   static constexpr std::uint32_t kSlow = 2;
+  static constexpr std::uint32_t kMostCold = 3;
   // One in so many is timed, and the one after a slow one.
   static constexpr std::uint32_t kTimed = 16;
 
@@ -76,7 +87,7 @@ class Nearness {
   }
   // Looks come at multiples of the pause, so that ranks that have found this at different calls look together in the end.
   void find_far(std::size_t bytes) {
-    pause_ = pause(bytes, looked_at_ > 0 && calls_ - looked_at_ <= kSlow + 1, pause_);
+    pause_ = pause(bytes, looked_at_ > 0 && calls_ - looked_at_ <= kMostCold + kSlow, pause_);
     look_at_ = (calls_ / pause_ + 1) * pause_;
     is_far_ = true;
     slow_ = 0;
@@ -91,7 +102,7 @@ class Nearness {
   static constexpr std::int64_t kCallNs = 900;
   static constexpr std::uint64_t kPause = 64;
   static constexpr std::uint64_t kMostPause = 1024;
-  static constexpr std::uint64_t kMostPassed = 128 * 1024 * 1024;
+  static constexpr std::uint64_t kMostPassed = 256 * 1024 * 1024;
   // Smaller ones go through the lines' own slots or take too little time; larger ones do not stay in the caches. Where more ranks
   // than two are read from, some share the processor.
   static constexpr std::size_t kLeast = 16 * 1024;
@@ -102,8 +113,10 @@ class Nearness {
   std::uint64_t pause_ = kPause;
   std::uint64_t look_at_ = 0;
   std::uint64_t looked_at_ = 0;
+  std::uint32_t cold_ = 0;     // so many are not timed yet
   std::uint32_t slow_ = 0;     // of those that were timed, in a row
   bool is_far_ = false;
+  bool is_large_ = false;
   bool read_ = false;          // something of a timed call
   std::int64_t over_ns_ = 0;   // so much longer than from nearby
 };

@@ -22,26 +22,32 @@ std::size_t Context::least_offered(const Group& group, int peer) const {
   return budget_.spins > 0 ? kLeastOffered : kLeastOfferedShared;
 }
 
-OfferedPlace Context::place_of(Flow& flow, const std::byte* payload, std::size_t bytes) {
-  if (staging_ == Nearness::Wish::always && may_be_sent(bytes)) return {};
+OfferedPlace Context::place_of(const Flow& flow, const std::byte* payload, std::size_t bytes) {
+  if (is_not_wanted(flow, bytes)) return {};
   const transport::RegionSpot spot = regions_.own(payload, bytes);
-  OfferedPlace place{spot.region, spot.offset, bytes};
-  if (spot.region == 0) {
-    // Larger ones keep two processors busy by the ring.
-    if (!flow.offers_at || bytes < kLeastOfferedAt || (budget_.spins > 0 && !may_be_sent(bytes))) return {};
-    place = {OfferedPlace::kProcess, reinterpret_cast<std::uintptr_t>(payload), bytes};
-  } else if (!place.fits_a_header()) {
-    return {};
-  }
-  if (flow.unwanted > 0) {
-    --flow.unwanted;
-    return {};
-  }
-  ++flow.offered;
-  return place;
+  const OfferedPlace place{spot.region, spot.offset, bytes};
+  if (spot.region != 0) return place.fits_a_header() ? place : OfferedPlace{};
+  // Larger ones keep two processors busy by the ring.
+  const bool may_be_read = flow.offers_at && staging_ != Nearness::Wish::always && bytes >= kLeastOfferedAt;
+  if (!may_be_read || (budget_.spins > 0 && !may_be_sent(bytes))) return {};
+  return {OfferedPlace::kProcess, reinterpret_cast<std::uintptr_t>(payload), bytes};
 }
 
-// Whether it is read in one go by who has it read, or may be sent where that is faster.
+bool Context::is_not_wanted(const Flow& flow, std::size_t bytes) const {
+  return may_be_sent(bytes) && (flow.unwanted > 0 || staging_ == Nearness::Wish::always);
+}
+
+// One of a size that may be offered goes, with its place or as it is.
+void Context::note_going(Flow& flow, std::size_t bytes, bool offered) {
+  if (offered) {
+    ++flow.offered;
+  } else if (flow.unwanted > 0 && may_be_sent(bytes)) {
+    // Smaller ones may have set a pause that is too long for this one.
+    flow.unwanted = std::min(flow.unwanted, static_cast<std::uint32_t>(Nearness::longest_pause(bytes))) - 1;
+  }
+}
+
+// Whether one of such a size is sent where that is faster.
 bool Context::may_be_sent(std::size_t bytes) const { return Nearness::concerns(bytes, budget_.spins > 0); }
 
 // Whether what the peer offers is rather sent; its next ones are then, too.
@@ -53,15 +59,18 @@ bool Context::finds_far(const Flow& flow, std::size_t bytes) const {
 Granted Context::refusal(Flow& flow, const OfferedPlace& place) {
   if (place.region == 0) return Granted::comes;
   if (finds_far(flow, place.bytes)) {
-    flow.slow_offers = flow.offers_read = 0;
+    flow.slow_offers = 0;
+    flow.offers_read = Nearness::kTimed + 1 - Nearness::cold_calls(place.bytes);
     return Granted::far;
   }
-  return place.region == OfferedPlace::kProcess ? Granted::unreadable : Granted::comes;
+  const bool by_call = place.region == OfferedPlace::kProcess;
+  return by_call && !can_read_process(flow.group->ranks[std::size_t(flow.peer)]) ? Granted::unreadable : Granted::comes;
 }
 
-// The first one after the pause may be slow because nobody has rewritten its lines since, and is fast from then on.
 void Context::stop_offering(Flow& flow, std::size_t bytes) {
-  const bool as_before = flow.pause > 0 && std::exchange(flow.offered, 0) <= Nearness::kSlow + 2;
+  if (flow.unwanted > 0) return;  // of one that was offered before the peer found that
+  const std::uint32_t offered = std::exchange(flow.offered, 0);
+  const bool as_before = flow.pause > 0 && offered <= Nearness::kMostCold + Nearness::kSlow + 1;  // and the one that was refused
   flow.unwanted = flow.pause = static_cast<std::uint32_t>(Nearness::pause(bytes, as_before, flow.pause));
 }
 
@@ -69,12 +78,7 @@ void Context::stop_offering(Flow& flow, std::size_t bytes) {
 bool Context::copy_offered(Flow& flow, const OfferedPlace& place, std::byte* into) {
   const int world = flow.group->ranks[std::size_t(flow.peer)];
   if (place.region == OfferedPlace::kProcess) {
-    if (!can_read_process(world)) return false;
-    const transport::Sample& sample = job_->arena().inbox(job_->members()[std::size_t(world)].local_index).sample;
-    if (transport::read_process(sample.process, place.offset, into, place.bytes) != 0) return false;
-    // Its number may be another process's by now.
-    const bool may_have_ended = gone_[std::size_t(world)] != Gone::no || job_->news.load(std::memory_order_relaxed);
-    return !may_have_ended || !job_->process_ended(world);
+    return can_read_process(world) && transport::read_process(sample_of(world), place.offset, into, place.bytes) == 0;
   }
   std::shared_ptr<transport::RegionMapping> kept;
   const std::byte* const from = regions_.at(place.region, place.offset, place.bytes, &kept);
@@ -96,7 +100,8 @@ bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* int
   const std::int64_t begin_ns = timed ? now_ns() : 0;
   if (!copy_offered(flow, place, into)) return false;
   if (timed) {
-    const bool slow = now_ns() - begin_ns > Nearness::near_ns(place.bytes, by_call ? Nearness::By::call : Nearness::By::load);
+    const auto by = by_call ? Nearness::By::call : Nearness::By::load;
+    const bool slow = now_ns() - begin_ns > Nearness::near_ns(place.bytes, by, Nearness::is_large(place.bytes));
     flow.slow_offers = slow ? flow.slow_offers + 1 : 0;
   }
   count_handled(place.bytes);
@@ -112,8 +117,9 @@ bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* int
 Context::Sent Context::offer_now(Flow& flow, const SmallMessage& message, bool waits) {
   Route& way = *flow.route;
   const OfferedPlace place = place_to_offer(flow, message.payload, message.bytes);
-  if (place.region == 0) return way.send_small(flow, message);
-  const Sent sent = way.send_offer(flow, message, place);
+  const bool offers = place.region != 0;
+  const Sent sent = offers ? way.send_offer(flow, message, place) : way.send_small(flow, message);
+  if (sent != Sent::not_begun) note_going(flow, message.bytes, offers);
   if (sent != Sent::offered || !waits || unfinished_ > 0) return sent;
   stay_awake();
   int turns = budget_.spins;

@@ -29,7 +29,7 @@ static_assert(sizeof(Announced) == transport::kInlineBytes, "it travels in the l
 // A peer's buffer: in this process's address space, or in its own, to be read by system call.
 struct PeerBuffer {
   std::byte* at = nullptr;
-  std::uint64_t process = 0;  // 0: this one's
+  const transport::Sample* process = nullptr;  // null: this one's
 };
 
 struct PeerBuffers {

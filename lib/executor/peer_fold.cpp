@@ -70,7 +70,7 @@ class PieceFold {
 
   int rank_of(int i) const { return schedule::operand_of(step_, i); }
   bool is_read(int i) const {
-    return step_.kind == Kind::fold && operation_.buffer_of(step_.from, rank_of(i)).process != 0;
+    return step_.kind == Kind::fold && operation_.buffer_of(step_.from, rank_of(i)).process != nullptr;
   }
   // Whether all operands can be loaded from where they are, by the kernels.
   bool loads_all() const {
@@ -157,7 +157,7 @@ class PieceFold {
 
 void read_peer(const Operation& operation, const schedule::Slice& slice, int rank, std::byte* into) {
   const std::size_t bytes = slice.count * operation.element_bytes;
-  const int error = transport::read_process(operation.buffer_of(slice, rank).process,
+  const int error = transport::read_process(*operation.buffer_of(slice, rank).process,
                                             reinterpret_cast<std::uintptr_t>(operation.at_peer(slice, rank)), into, bytes);
   if (error != 0) throw ReadFailure{rank, error, bytes};
 }

@@ -22,13 +22,15 @@ using schedule::Step;
 constexpr std::size_t kPieceBytes = 256 * 1024;
 void do_piece(Operation& operation, const Step& step, std::size_t from, std::size_t count) {
   const std::size_t element = operation.element_bytes;
+  const bool staged = step.from.buffer == schedule::Buffer::staging;
+  const bool by_call = step.kind == Kind::copy && step.from.owner != schedule::kOwn && !staged &&
+                       operation.buffer_of(step.from, step.from.owner).process != nullptr;
   const TimedReading timed(operation, read_of_peers(operation, step, count) * element,
-                           operation.reach == schedule::Reach::read ? Nearness::By::call : Nearness::By::load);
+                           by_call ? Nearness::By::call : Nearness::By::load);
   if (step.kind == Kind::copy) {
     const schedule::Slice part = part_of(step.from, from, count);
     std::byte* const into = operation.at(part_of(step.into, from, count));
-    const bool staged = part.buffer == schedule::Buffer::staging;
-    if (part.owner != schedule::kOwn && !staged && operation.buffer_of(part, part.owner).process != 0) {
+    if (by_call) {
       read_peer(operation, part, part.owner, into);
     } else if (staged) {
       transport::copy_stored_elsewhere(into, operation.at(part), count * element);
@@ -49,7 +51,7 @@ Error error_of(const Operation& operation, const ReadFailure& failure) {
   return {failure.error == EFAULT ? ANELLO_ERR_ARGUMENT : ANELLO_ERR_SYSTEM,
           text(failure.bytes, " bytes of the buffer of ", operation.group->context.job().describe(world), " cannot be read: ",
                system_text("process_vm_readv", failure.error),
-               failure.error == EFAULT ? "; it was given a buffer that is shorter than the call says, or freed it, or one that others cannot read"
+               failure.error == EFAULT ? "; it was given a buffer that is shorter than the call says, or freed it, or one that others cannot read (see ANELLO_STAGING)"
                                         : ""),
           world};
 }

@@ -25,7 +25,7 @@ void place_steps(Operation& operation) {
   const schedule::Schedule& schedule = operation.plan->schedule;
   const auto is_here = [&](const schedule::Slice& slice) {
     return slice.owner == schedule::kOwn || slice.buffer == schedule::Buffer::staging ||
-           (slice.owner >= 0 && operation.buffer_of(slice, slice.owner).process == 0);
+           (slice.owner >= 0 && operation.buffer_of(slice, slice.owner).process == nullptr);
   };
   std::vector<PlacedStep>& placed = operation.placed_steps;
   placed.clear();

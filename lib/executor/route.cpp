@@ -215,6 +215,7 @@ bool Route::fill_announcement(Flow& flow) {
     leaving_.kind = Leaving::Kind::announce;
   }
   header.sequence = operation->number;
+  if (flow.offers(operation->bytes)) context_.note_going(flow, operation->bytes, is_offer(header));
   return true;
 }
 

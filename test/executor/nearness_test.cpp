@@ -54,12 +54,23 @@ TEST_CASE("what comes slowly twice in a row is staged, and looked at again more 
   CHECK(count(nearness, 64, kSlow).staged == 46);
 }
 
-TEST_CASE("what is larger is looked at again sooner") {
+TEST_CASE("a pause is as long as calls are small") {
   CHECK(Nearness::pause(16 * 1024, true, 512) == 1024);
   CHECK(Nearness::pause(16 * 1024, true, 1024) == 1024);
-  CHECK(Nearness::pause(300 * 1024, true, 512) == 256);
-  CHECK(Nearness::pause(1024 * 1024, true, 64) == 128);
+  CHECK(Nearness::pause(600 * 1024, true, 512) == 256);
+  CHECK(Nearness::pause(1024 * 1024, true, 512) == 256);
   CHECK(Nearness::pause(16 * 1024, false, 1024) == 64);
+}
+
+TEST_CASE("what is larger is looked at again sooner, also where the last ones were small") {
+  Nearness nearness;
+  count(nearness, 1024 + 2, kSlow);
+  int staged = 0;
+  while (nearness.way(1024 * 1024, 2, Wish::by_time) == Way::staged) ++staged;
+  CHECK(staged == 253);
+  // As many lines are cold longer.
+  for (int cold = 1; cold < 3; ++cold) CHECK(nearness.way(1024 * 1024, 2, Wish::by_time) == Way::read);
+  CHECK(nearness.way(1024 * 1024, 2, Wish::by_time) == Way::read_timed);
 }
 
 TEST_CASE("one slow call in between changes nothing") {

@@ -341,6 +341,7 @@ const Role wishing("wishing", [](Rank& me) {
 const Role unregistered("unregistered", [](Rank& me) {
   const std::string obstacle = me.setting("obstacle", "none");
   if (obstacle == "filter" && !anello::test::forbid_system_call(SYS_process_vm_readv, EPERM)) return me.say("cannot");
+  if (obstacle == "container" && !move_into_container()) return me.say("cannot");
   const auto count = std::size_t(me.number("count", 0)), all = count * std::size_t(me.size());
   const Memory in(all * sizeof(float), false), out(all * sizeof(float), false);
   float* secret = in.as<float>();
@@ -497,8 +498,11 @@ TEST_CASE("what lies in no region is read by system call, but for what is reduce
     return;
   }
   for (const std::string& each : said) CHECK(each == "reached 60 90 0, took 30");
-  // Of more ranks than processors an alltoall is, of some size, and messages.
-  for (const std::string& each : unregistered_with("none", "never", 4, 12'000)) CHECK(each == "reached 90 30 0, took 30");
+  // Of four an alltoall is, of some size, and messages. Where they share processors they broadcast so little by messages.
+  const bool crowded = anello::test::allowed_processors().size() < 4;
+  for (const std::string& each : unregistered_with("none", "never", 4, 12'000)) {
+    CHECK(each == (crowded ? "reached 90 30 0, took 30" : "reached 120 30 0, took 30"));
+  }
   for (const std::string& each : unregistered_with("none", "always")) CHECK(each == "reached 150 0 0, took 0");
 }
 
@@ -511,14 +515,22 @@ TEST_CASE("what lies in no region is staged and sent where reading is forbidden"
   for (const std::string& each : said) CHECK(each == "reached 150 0 0, took 0");
 }
 
+TEST_CASE("what lies in no region is staged and sent where each rank can read itself and not the others") {
+  const auto said = unregistered_with("container", "never");
+  if (said.empty()) {
+    WARN("SKIPPED: needs the right to make namespaces");
+    return;
+  }
+  for (const std::string& each : said) CHECK(each == "reached 150 0 0, took 0");
+}
+
 TEST_CASE("memory that only its own process can read is staged and sent, and what is not such is read before and after") {
   const auto said = unregistered_with("secret", "never");
   if (said.empty()) {
     WARN("SKIPPED: this kernel has no secret memory");
     return;
   }
-  // Messages are sent from then on.
-  CHECK(said[0] == "reached 90 60 0, took 10");
+  CHECK(said[0] == "reached 90 60 0, took 20");
   CHECK(said[1] == "reached 90 60 0, took 30");
 }
 

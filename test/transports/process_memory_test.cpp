@@ -71,9 +71,14 @@ TEST_CASE("a child's memory is read where its number is found, and not where it 
   other.process = static_cast<std::uint64_t>(::getppid());
   CHECK_FALSE(can_read(other));
   CHECK_FALSE(can_read(Sample{}));
+  // As of one that has ended, and its process number is another's by now.
+  other = child.sample();
+  other.number += 1;
+  std::byte byte{};
+  CHECK(read_process(other, child.address(0), &byte, 1) == ESRCH);
 
   std::vector<std::byte> got(child.kBytes - 5);
-  REQUIRE(read_process(child.sample().process, child.address(5), got.data(), got.size()) == 0);
+  REQUIRE(read_process(child.sample(), child.address(5), got.data(), got.size()) == 0);
   for (std::size_t i = 0; i < got.size(); ++i) REQUIRE(got[i] == std::byte((i + 5) * 11));
 }
 
@@ -88,9 +93,26 @@ TEST_CASE("a range that is not all there is an error, whatever was read of it") 
   }
   std::byte into[8192];
   const auto at = reinterpret_cast<std::uintptr_t>(pages);
-  CHECK(read_process(child.sample().process, at, into, 4096) == 0);
-  CHECK(read_process(child.sample().process, at, into, 8192) == EFAULT);
-  CHECK(read_process(child.sample().process, at + 4096, into, 1) == EFAULT);
+  CHECK(read_process(child.sample(), at, into, 4096) == 0);
+  CHECK(read_process(child.sample(), at, into, 8192) == EFAULT);
+  CHECK(read_process(child.sample(), at + 4096, into, 1) == EFAULT);
+  ::munmap(pages, 4096);
+}
+
+TEST_CASE("a process tells by its own memory what others could read") {
+  auto* const pages = static_cast<std::byte*>(::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  REQUIRE(pages != MAP_FAILED);
+  const auto at = reinterpret_cast<std::uintptr_t>(pages);
+  if (!can_read(own_sample())) {
+    WARN("SKIPPED: the kernel does not let processes read each other");
+    return;
+  }
+  CHECK(can_be_read(at, 8192));
+  CHECK(can_be_read(at, 1));
+  CHECK(can_be_read(0, 0));
+  REQUIRE(::munmap(pages + 4096, 4096) == 0);
+  CHECK_FALSE(can_be_read(at, 8192));
+  CHECK(can_be_read(at, 4096));
   ::munmap(pages, 4096);
 }
 
@@ -102,7 +124,7 @@ TEST_CASE("a process that has ended cannot be read") {
   }
   CHECK_FALSE(can_read(sample));
   std::byte into[8];
-  CHECK(read_process(sample.process, sample.address, into, 8) == ESRCH);
+  CHECK(read_process(sample, sample.address, into, 8) == ESRCH);
 }
 
 TEST_CASE("where the system call is forbidden nothing is read") {
