@@ -2,6 +2,7 @@
 #include "transports/sleeper.h"
 
 #include "base/clock.h"
+#include "support/processors.h"
 #include "transports/store_barrier.h"
 #include "transports/test_arena.h"
 
@@ -12,6 +13,7 @@
 #include <random>
 #include <thread>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace anello;
@@ -36,6 +38,19 @@ void dawdle(std::uint32_t turns) {
   }
 }
 
+// Another process on every processor, from which on the kernel's barrier reaches this one's threads there (store_barrier.h).
+void run_others_everywhere() {
+  for (const int processor : anello::test::allowed_processors()) {
+    const pid_t other = ::fork();
+    if (other == 0) {
+      anello::test::bind_to(processor);
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(other, &status, 0);
+  }
+}
+
 struct Sleeps {
   std::uint32_t all = 0, lost = 0;  // rounds whose news came too late for the last look; of these, nobody would have ended
 };
@@ -46,6 +61,7 @@ Sleeps race(Often often) {
   const testing::TestArena arena(2);
   const Arena sleeping = arena.of(0), publishing = arena.of(1);
   sleeping.inbox(0).barriers.store(agrees_to_store_barriers() ? 1 : 0);
+  run_others_everywhere();
   alignas(64) std::atomic<std::uint32_t> started{0};
   alignas(64) std::atomic<std::uint32_t> news{0};
   alignas(64) std::atomic<std::uint32_t> published{0};
