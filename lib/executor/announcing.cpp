@@ -91,7 +91,7 @@ int staged_early(const Operation& operation) {
 }
 
 // Whether the call is rather staged than over memory that all may reach. Where any rank finds so, it is.
-void Context::look_how_near(Operation& operation) {
+void Context::find_how_near(Operation& operation) {
   Nearness::Way way = Nearness::Way::read;
   if (operation.plans->may_be_staged && !operation.group->by_address) {
     Nearness& nearness = operation.group->nearness[std::size_t(operation.kind)];

@@ -229,7 +229,11 @@ class Context {
   void take_schedule(Operation& operation, schedule::Reach reach);
   void begin_reaching(Operation& operation, std::uint32_t first);
   // Announcing (announcing.cpp)
-  void look_how_near(Operation& operation);
+  // Most calls have nothing to ask.
+  void look_how_near(Operation& operation) {
+    if (operation.plans->may_be_staged || operation.stays_away || operation.timed) find_how_near(operation);
+  }
+  void find_how_near(Operation& operation);
   void take_plain(Operation& operation);
   void announce(Operation& operation);
   bool says_again(Operation& operation);
