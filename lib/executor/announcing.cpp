@@ -90,7 +90,7 @@ int staged_early(const Operation& operation) {
   return staged;
 }
 
-// Whether the call is rather staged than over memory that all may reach. Where any rank finds so, it is.
+// Whether the call is rather staged than read where it lies. Where any rank finds so, it is.
 void Context::find_how_near(Operation& operation) {
   Nearness::Way way = Nearness::Way::read;
   if (operation.plans->may_be_staged && !operation.group->by_address) {

@@ -51,8 +51,9 @@ Error error_of(const Operation& operation, const ReadFailure& failure) {
   return {failure.error == EFAULT ? ANELLO_ERR_ARGUMENT : ANELLO_ERR_SYSTEM,
           text(failure.bytes, " bytes of the buffer of ", operation.group->context.job().describe(world), " cannot be read: ",
                system_text("process_vm_readv", failure.error),
-               failure.error == EFAULT ? "; it was given a buffer that is shorter than the call says, or freed it, or one that others cannot read (see ANELLO_STAGING)"
-                                        : ""),
+               failure.error == EFAULT ? "; it was given a buffer that is shorter than the call says, or freed it, or one that others "
+                                         "cannot read (see ANELLO_STAGING)"
+                                       : ""),
           world};
 }
 
