@@ -78,6 +78,9 @@ bool stages_between_leaders(const Call& call, const Topology& topology) {
   return stages(call, topology) && partials_travel(call, topology) && takes_turns_bound(topology);
 }
 
+// Four steps a round, whatever the number of ranks; rounds that a cache no longer holds take half as long again.
+constexpr std::size_t kMostCacheRounds = 16 * 1024;
+
 }  // namespace
 
 const std::vector<Algorithm>& catalog() {
@@ -91,7 +94,7 @@ const std::vector<Algorithm>& catalog() {
       {"staged", allreduce, stages, staged_allreduce,
        "what other owners fold is copied to staging memory, and so are results"},
       {"staged_leaders", allreduce, stages_between_leaders, staged_leaders_allreduce,
-       "staged within those that share processors; one rank of each folds a block of their sums"},
+       "staged within those that share processors; one rank of each folds a block of their sums", false, kMostCacheRounds},
       {"ring", allreduce, partials_travel, ring_allreduce, "scatter-reduce, then allgather, around a ring",
        true},
       {"hierarchical", allreduce, partials_travel_between_leaders, hierarchical_allreduce,

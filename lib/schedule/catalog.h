@@ -19,6 +19,7 @@ struct Algorithm {
   Schedule (*make)(const Call& call, const Topology& topology, int rank, std::size_t chunk);
   std::string_view what;  // one line for people
   bool cuts_blocks = false;  // its chunks are pieces of the P-th part of a call's count, else of all of it
+  std::size_t most_chunks = 1024;  // a plan's steps are bounded: chunks grow where there would be more of them than this
 };
 
 const std::vector<Algorithm>& catalog();

@@ -14,8 +14,6 @@ namespace {
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
 constexpr std::size_t kAny = SIZE_MAX;
-// A plan's steps are bounded: chunks grow where a block would have more of them than this.
-constexpr std::size_t kMaxChunks = 1024;
 // With more ranks than processors each hand-over may cost a time slice: fewer, larger chunks.
 constexpr std::size_t kOversubscribedFactor = 4;
 // Chunks begin at multiples of this in their block, so that vector loads stay aligned where the caller's buffer is.
@@ -24,7 +22,8 @@ constexpr std::size_t kAlignBytes = 64;
 std::size_t chunk_for(const Call& call, const Topology& topology, const Algorithm& algorithm, std::size_t chunk_bytes) {
   const auto size = static_cast<std::size_t>(topology.size);
   const std::size_t longest = algorithm.cuts_blocks ? call.count / size + 1 : call.count;
-  std::size_t chunk = std::max(chunk_bytes / call.element_bytes, longest / kMaxChunks + 1);
+  const std::size_t least = (longest + algorithm.most_chunks - 1) / algorithm.most_chunks;
+  std::size_t chunk = std::max({chunk_bytes / call.element_bytes, least, std::size_t{1}});
   const std::size_t align = std::max<std::size_t>(kAlignBytes / call.element_bytes, 1);
   if (chunk > align) chunk = (chunk + align - 1) / align * align;
   return chunk;

@@ -51,7 +51,7 @@ TEST_CASE("choose always finds a row that fits, and a chunk that bounds the plan
                   choice.algorithm->cuts_blocks
                       ? call.count / static_cast<std::size_t>(size) + 1
                       : call.count;
-              REQUIRE(longest / choice.chunk <= 1024);
+              REQUIRE(longest / choice.chunk <= choice.algorithm->most_chunks);
             }
 }
 
@@ -195,6 +195,9 @@ TEST_CASE("ranks that share processors fold among themselves first, where vector
   bound.processors_of = {0, 1, 0, 1, 0, 1, 0, 1};
   CHECK(chosen(floats(Collective::allreduce, 1 << 15), bound) == "staged");
   CHECK(chosen(floats(Collective::allreduce, 1 << 16), bound) == "staged_leaders");
+  // Rounds of four ranks that their processor's cache holds, up to 1 GiB.
+  for (int log2 = 16; log2 <= 28; ++log2) CHECK(choose(floats(Collective::allreduce, std::size_t{1} << log2), bound).chunk == 16 * 1024);
+  CHECK(choose(floats(Collective::allreduce, std::size_t{1} << 29), bound).chunk == 32 * 1024);
 }
 
 TEST_CASE("16-bit sums and invariant calls go to algorithms where no partial sum travels") {
