@@ -143,7 +143,7 @@ const std::vector<Rule>& rules() {
       {allreduce,      anywhere, 16 * kKiB, kAny,     "doubling",      64 * kKiB},
       // Between two ranks as many bytes as a ring, in one round. One packet of the loopback holds up to 60 KiB.
       {allreduce,      network,  60 * kKiB, kAny,     "doubling",      64 * kKiB, none, 0, 2, 2},
-      {allreduce,      network,  384 * kKiB, kAny,    "doubling",      512 * kKiB, none, 96 * kKiB, 2, 2},
+      {allreduce,      network,  160 * kKiB, kAny,    "doubling",      512 * kKiB, none, 96 * kKiB, 2, 2},
       {allreduce,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 0, 2, INT_MAX, 0, nested},
       // Of a ring all bytes go from processor to processor, of these a third and less: the same ones, in fewer messages or more at once.
       {allreduce,      network,  256 * kKiB, kAny,    "leaders",       256 * kKiB, none, 0, 3, 4, 0, crowded},

@@ -77,7 +77,7 @@ TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::allreduce, 15 << 10), network(2)) == "doubling");
   CHECK(chosen(floats(Collective::allreduce, 15 << 10), network(4)) == "halving");
   CHECK(chosen(floats(Collective::allreduce, 1 << 14), network(2)) == "ring");
-  CHECK(chosen(floats(Collective::allreduce, 1 << 16), network(2)) == "doubling");
+  CHECK(chosen(floats(Collective::allreduce, 40 << 10), network(2)) == "doubling");
   CHECK(choose(floats(Collective::allreduce, 1 << 17), network(8)).chunk == 8 * 1024);
   CHECK(chosen(floats(Collective::allreduce, 0), network(4)) == "dissemination");
   CHECK(chosen(floats(Collective::allreduce, 0), meeting(4)) == "exchange");
