@@ -22,7 +22,7 @@ constexpr std::size_t kAlignBytes = 64;
 std::size_t chunk_for(const Call& call, const Topology& topology, const Algorithm& algorithm, std::size_t chunk_bytes) {
   const auto size = static_cast<std::size_t>(topology.size);
   const std::size_t longest = algorithm.cuts_blocks ? call.count / size + 1 : call.count;
-  const std::size_t least = (longest + algorithm.most_chunks - 1) / algorithm.most_chunks;
+  const std::size_t least = longest / algorithm.most_chunks + (longest % algorithm.most_chunks != 0 ? 1 : 0);
   std::size_t chunk = std::max({chunk_bytes / call.element_bytes, least, std::size_t{1}});
   const std::size_t align = std::max<std::size_t>(kAlignBytes / call.element_bytes, 1);
   if (chunk > align) chunk = (chunk + align - 1) / align * align;

@@ -198,6 +198,9 @@ TEST_CASE("ranks that share processors fold among themselves first, where vector
   // Rounds of four ranks that their processor's cache holds, up to 1 GiB.
   for (int log2 = 16; log2 <= 28; ++log2) CHECK(choose(floats(Collective::allreduce, std::size_t{1} << log2), bound).chunk == 16 * 1024);
   CHECK(choose(floats(Collective::allreduce, std::size_t{1} << 29), bound).chunk == 32 * 1024);
+  Call all = floats(Collective::allreduce, SIZE_MAX);
+  all.element_bytes = 1;
+  CHECK(choose(all, bound, {"staged_leaders", 0}).chunk >= SIZE_MAX / (16 * 1024));
 }
 
 TEST_CASE("16-bit sums and invariant calls go to algorithms where no partial sum travels") {
