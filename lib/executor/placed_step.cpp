@@ -19,6 +19,35 @@ void PlacedStep::fold(const kernels::Reducer& reducer) const {
   reducer.reduce_all(into.data(), stores, from.data(), loads, count);
 }
 
+void PlacedStep::move_staging(std::ptrdiff_t by) {
+  for (int i = 0; i < loads; ++i)
+    if ((from_staging >> i & 1) != 0) from[std::size_t(i)] = static_cast<const std::byte*>(from[std::size_t(i)]) + by;
+  for (int i = 0; i < stores; ++i)
+    if ((into_staging >> i & 1) != 0) into[std::size_t(i)] = static_cast<std::byte*>(into[std::size_t(i)]) + by;
+}
+
+namespace {
+
+template <class Places>
+std::uint8_t those_in_staging(const Operation& operation, const Places& places, int count) {
+  unsigned found = 0;
+  for (int i = 0; i < count; ++i)
+    for (int rank = 0; rank < operation.group->size() && operation.staging != nullptr; ++rank) {
+      const auto offset = reinterpret_cast<std::uintptr_t>(places[std::size_t(i)]) - reinterpret_cast<std::uintptr_t>(operation.staging[rank]);
+      if (offset < operation.group->staging.bytes) found |= 1U << i;
+    }
+  return static_cast<std::uint8_t>(found);
+}
+
+}  // namespace
+
+void place_staged_steps(Operation& operation) {
+  if (operation.placed_staging == SIZE_MAX) return place_steps(operation);
+  const auto by = static_cast<std::ptrdiff_t>(operation.staging_from) - static_cast<std::ptrdiff_t>(operation.placed_staging);
+  for (PlacedStep& step : operation.placed_steps) step.move_staging(by);
+  operation.placed_staging = operation.staging_from;
+}
+
 void place_steps(Operation& operation) {
   // In one go, as a piece.
   constexpr std::size_t kMostBytes = 256 * 1024;
@@ -46,6 +75,8 @@ void place_steps(Operation& operation) {
     }
     if (found) {
       found->of_peers = read_of_peers(operation, step, step.into.count) * operation.element_bytes;
+      found->from_staging = those_in_staging(operation, found->from, found->loads);
+      found->into_staging = those_in_staging(operation, found->into, found->stores);
       bytes += found->bytes;
     }
     if (!found || bytes > kMostBytes) return placed.clear();

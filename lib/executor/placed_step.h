@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 namespace anello::kernels {
 struct Reducer;
@@ -27,8 +28,13 @@ struct PlacedStep {
   std::size_t of_peers = 0;  // bytes of callers' buffers that are read of other ranks
   bool stages = false;    // a copy to where others load it
   bool fetches = false;   // a copy from staging memory
+  // Which of `from` and `into` lie in staging memory: a bit each.
+  std::uint8_t from_staging = 0;
+  std::uint8_t into_staging = 0;
 
   void fold(const kernels::Reducer& reducer) const;
+  // The same where this call has its staging memory so many bytes further on.
+  void move_staging(std::ptrdiff_t by);
 };
 
 struct Operation;
@@ -36,6 +42,8 @@ struct Operation;
 // Operation::placed_steps, of a call whose buffers have their places: all of its plan's steps, if each can be placed and they are
 // small together, or none.
 void place_steps(Operation& operation);
+// The same for where the call has its staging memory now.
+void place_staged_steps(Operation& operation);
 // Does one that is no meet. False, and it is not done: some rank has ended the call with an error.
 bool do_placed(Operation& operation, const PlacedStep& step);
 

@@ -29,7 +29,7 @@ void Context::stage_early(Operation& operation) {
   take_staging(operation);
   // Memory that does not come back is at another place in each call.
   const bool comes_back = operation.plan->schedule.staging_comes_back;
-  if (comes_back && operation.placed_staging != operation.staging_from) place_steps(operation);
+  if (comes_back && operation.placed_staging != operation.staging_from) place_staged_steps(operation);
   if (!comes_back) operation.placed_steps.clear();
   if (operation.placed_steps.empty()) {
     std::size_t all = SIZE_MAX;

@@ -28,33 +28,42 @@ struct Staging {
     at.clear();
   }
 
-  // Where this many bytes are taken for the next call, the same on all ranks. Those of one whose memory comes back are
-  // always the same, if they can be: they stay in its caches. Others take turns: what a peer has loaded lies in its caches.
+  // Where this many bytes are taken for the next call, the same on all ranks. Those of calls whose memory comes back are few,
+  // if they can be: they stay in its caches. Others take turns in all: what a peer has loaded lies in its caches.
   std::size_t take(std::size_t wanted, bool comes_back) {
     const std::size_t place = place_of(wanted, comes_back);
     from = place;
     to = comes_back ? place : place + whole_lines(wanted);
+    if (comes_back) back_to = place + whole_lines(wanted);
     return place;
   }
   // Whether the next call's are none of the last one's, which others may still load.
   bool apart(std::size_t wanted, bool comes_back) const {
     const std::size_t at_next = place_of(wanted, comes_back);
-    return at_next >= to || at_next + whole_lines(wanted) <= from;
+    return from == to || at_next >= to || at_next + whole_lines(wanted) <= from;
   }
 
   State state = State::none;
   std::size_t bytes = 0;  // of each rank
   std::size_t from = 0;   // the last call's, up to `to`
   std::size_t to = 0;
+  std::size_t back_to = 0;  // behind the last call's whose memory came back
   std::byte* own = nullptr;
   std::vector<AnnouncedBuffer> places;                              // by rank, as they said
   std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // of those in other processes
   std::vector<std::byte*> at;                                       // by rank
 
  private:
+  // Lines that the peer has touched come sooner once its nearest cache has others and only the next one still holds them. So calls
+  // that are large for the nearest one take turns, over few enough places to stay in the next.
+  static constexpr std::size_t kTurns = 192 * 1024;
+  static constexpr std::size_t kTakesTurns = 20 * 1024;
+
   static std::size_t whole_lines(std::size_t wanted) { return (wanted + 63) / 64 * 64; }
   std::size_t place_of(std::size_t wanted, bool comes_back) const {
-    if (comes_back && (from == to || whole_lines(wanted) <= from)) return 0;
+    const bool nobodys = from == to;
+    if (comes_back && nobodys && wanted >= kTakesTurns && back_to + whole_lines(wanted) <= kTurns) return back_to;
+    if (comes_back && (nobodys || whole_lines(wanted) <= from)) return 0;
     return to + whole_lines(wanted) <= bytes ? to : 0;
   }
 };

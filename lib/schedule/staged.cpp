@@ -21,9 +21,8 @@ class Slots {
     const std::size_t elements = topology.staging_bytes / call.element_bytes;
     // Two slots at least: one meet a round keeps them apart.
     round_ = std::max<std::size_t>(std::min({elements / 2 / parts, wish, call.count}), 1);
-    const std::size_t lines = (round_ + line_ - 1) / line_ * line_;
-    if (lines * parts * 2 <= elements)
-      round_ = lines;
+    if (lines(round_) * parts * 2 <= elements)
+      round_ = lines(round_);
     else if (round_ > line_)
       round_ -= round_ % line_;
     slot_ = round_ * parts;
@@ -32,6 +31,7 @@ class Slots {
   // In all.
   std::size_t elements() const { return slots_ * slot_; }
   std::size_t line() const { return line_; }
+  std::size_t lines(std::size_t count) const { return (count + line_ - 1) / line_ * line_; }
   std::size_t round() const { return round_; }
   // Of a round's slot the place of a part: elements from there on.
   std::size_t at(std::size_t turn, std::size_t part = 0) const { return turn % slots_ * slot_ + part * round_; }
@@ -94,23 +94,29 @@ namespace {
 Schedule there_and_back(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("staged", call, topology, rank);
   const int peer = 1 - rank;
-  // One is taken out while the next is there.
-  const Slots slots(call, topology, 1, chunk, 2);
-  steps.stages(slots.elements(), true);
-  std::vector<Blocks> rounds;
-  each_round(call.count, slots, [&](std::size_t turn, Part round) { rounds.emplace_back(round, slots, turn, 2); });
-  for (std::size_t k = 0; k < rounds.size(); ++k) {
-    if (k == 0) {
-      stage_round(steps, rounds[k], rank);
+  const Slots slots(call, topology, 1, chunk);
+  const std::size_t rounds = (call.count + slots.round() - 1) / slots.round();
+  // What the other one folds of a round. One is taken out while the next is there.
+  const std::size_t slot = slots.lines(aligned_block(slots.round(), 2, slots.line(), 0).count);
+  steps.stages(std::min<std::size_t>(rounds, 2) * slot, true);
+  const auto block = [&](std::size_t turn, int owner) {
+    const std::size_t at = turn * slots.round();
+    return shifted(aligned_block(std::min(slots.round(), call.count - at), 2, slots.line(), owner), at);
+  };
+  const auto place = [&](std::size_t turn, const Part& of) { return Part{turn % 2 * slot, of.count}; };
+  const auto stage = [&](std::size_t turn) { steps.copy(staging(place(turn, block(turn, peer))), input(block(turn, peer))); };
+  for (std::size_t turn = 0; turn < rounds; ++turn) {
+    if (turn == 0) {
+      stage(turn);
       steps.meet();
     }
-    const Part own = rounds[k].of(rank);
-    const Part its = rounds[k].of(peer);
-    const std::size_t place = rounds[k].staged(own).offset;
-    steps.fold_staged(output(own), input(own), place, place, peer);
-    if (k + 1 < rounds.size()) stage_round(steps, rounds[k + 1], rank);
+    const Part own = block(turn, rank);
+    const Part its = block(turn, peer);
+    const std::size_t at = place(turn, own).offset;
+    steps.fold_staged(output(own), input(own), at, at, peer);
+    if (turn + 1 < rounds) stage(turn + 1);
     steps.meet();
-    steps.copy(output(its), staging(rounds[k].staged(its)));
+    steps.copy(output(its), staging(place(turn, its)));
   }
   return std::move(steps).build();
 }

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -289,6 +290,27 @@ const Role repeating("repeating", [](Rank& me) {
   me.check(anello_comm_destroy(comm), "destroy");
 });
 
+// Sizes whose staging memory takes turns among few places and those that take others, back to back and in between each other. A
+// buffer is the same for several calls, so that what was worked out for the last one's place is used for the next one's.
+const Role mixing("mixing", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  const std::size_t counts[] = {12'000, 30'000, 3'000, 16'384, 120'000, 24'001, 49'000};
+  const std::size_t most = 120'000 * std::size_t(me.size());
+  const Memory in(most * sizeof(float), false), out(most * sizeof(float), false);
+  std::size_t shift = 0;
+  for (std::size_t round = 0; round < 12; ++round) {
+    for (std::size_t i = 0; i < std::size(counts); ++i) {
+      const std::size_t count = counts[(i * (round % 3 + 1)) % std::size(counts)];
+      for (std::size_t again = 0; again <= round % 5; ++again)
+        one_call(me, comm, ANELLO_ALLREDUCE, in.as<float>(), out.as<float>(), count, ++shift);
+      const anello_kind_t other = kKinds[(i + round) % std::size(kKinds)];
+      for (std::size_t again = 0; again <= round % 3; ++again) one_call(me, comm, other, in.as<float>(), out.as<float>(), count, ++shift);
+    }
+  }
+  me.say("reached ", reached(me, comm).none);
+  me.check(anello_comm_destroy(comm), "destroy");
+});
+
 // One rank can open no descriptor any more when staging memory is wanted: all send messages instead, and go on doing so.
 const Role unstaged("unstaged", [](Rank& me) {
   const anello_comm_t comm = me.create();
@@ -525,6 +547,13 @@ TEST_CASE("memory that only its own process can read is staged and sent, and wha
   }
   CHECK(said[0] == "reached 90 60 0, took 20");
   CHECK(said[1] == "reached 90 60 0, took 30");
+}
+
+TEST_CASE("calls of many sizes take their staging memory where no other one has it") {
+  const int ranks = GENERATE(2, 4);
+  Ranks job(ranks, "mixing", "shm", {{"ANELLO_STAGING", "always"}, {"ANELLO_ALGORITHM", "allreduce:staged"}});
+  for (int rank = 0; rank < ranks; ++rank) CHECK(job.expect(rank, "reached").text != "reached 0");
+  job.finish();
 }
 
 TEST_CASE("where one rank has no staging memory all send messages") {

@@ -1,0 +1,52 @@
+// Which of a communicator's staging memory the calls take, one after the other.
+#include "executor/staging.h"
+
+#include <catch2/catch.hpp>
+
+#include <set>
+
+using anello::executor::Staging;
+
+namespace {
+
+constexpr std::size_t kAll = 4 * 1024 * 1024;
+
+// The places of so many calls in a row.
+std::set<std::size_t> places_of(Staging& staging, int calls, std::size_t bytes, bool comes_back) {
+  std::set<std::size_t> places;
+  for (int call = 0; call < calls; ++call) places.insert(staging.take(bytes, comes_back));
+  return places;
+}
+
+}  // namespace
+
+TEST_CASE("staging memory that comes back is at one place for small calls and large ones, at few for those between") {
+  Staging staging;
+  staging.bytes = kAll;
+  CHECK(places_of(staging, 20, 4 * 1024, true) == std::set<std::size_t>{0});
+  CHECK(places_of(staging, 20, 512 * 1024, true) == std::set<std::size_t>{0});
+  const std::set<std::size_t> few = places_of(staging, 20, 32 * 1024, true);
+  CHECK(few.size() == 6);
+  CHECK(*few.rbegin() == 5 * 32 * 1024);
+  // Of other sizes in between, too.
+  for (int call = 0; call < 100; ++call) {
+    const std::size_t bytes = std::size_t(20 + 7 * call % 90) * 1024 + 4;
+    CHECK(staging.take(bytes, true) + bytes <= 192 * 1024);
+  }
+}
+
+TEST_CASE("staging memory that others may still load is not the next call's") {
+  Staging staging;
+  staging.bytes = kAll;
+  std::size_t from = 0, to = 0;  // what others may load
+  for (int call = 0; call < 2000; ++call) {
+    const std::size_t bytes = std::size_t(1 + 37 * call % 300) * 1024 + 4;
+    const bool comes_back = call % 3 == 0;
+    const bool apart = staging.apart(bytes, comes_back);
+    const std::size_t place = staging.take(bytes, comes_back);
+    CHECK(place + bytes <= kAll);
+    CHECK(apart == (from == to || place >= to || place + bytes <= from));
+    from = place;
+    to = comes_back ? place : place + bytes;
+  }
+}
