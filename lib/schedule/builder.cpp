@@ -51,8 +51,8 @@ void Builder::fold_staged(Slice into, Slice from, std::size_t staged, std::size_
   add({Kind::fold_staged, false, -1, into, from, staged, shown, shown_in});
 }
 void Builder::fold_staged_among(const std::shared_ptr<const std::vector<int>>& ranks, Slice into, Slice from, std::size_t staged,
-                                std::size_t shown) {
-  add({Kind::fold_staged, false, -1, into, from, staged, shown, kOwn, ranks});
+                                std::size_t shown, int shown_in) {
+  add({Kind::fold_staged, false, -1, into, from, staged, shown, shown_in, ranks});
 }
 void Builder::meet() { add({Kind::meet, false, -1, {}, {}}); }
 

@@ -52,7 +52,7 @@ class Builder {
   void fold_staged(Slice into, Slice from, std::size_t staged, std::size_t shown = kNotShown, int shown_in = kOwn);
   // The same of these ranks alone, without its finish.
   void fold_staged_among(const std::shared_ptr<const std::vector<int>>& ranks, Slice into, Slice from, std::size_t staged,
-                         std::size_t shown = kNotShown);
+                         std::size_t shown = kNotShown, int shown_in = kOwn);
   void meet();
 
   // Where the slice lies for this call: itself, or for an input in place the output that holds it. A peer's stays as it

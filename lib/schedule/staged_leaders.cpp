@@ -14,8 +14,10 @@ namespace {
 
 using Ranks = std::shared_ptr<const std::vector<int>>;
 
-// How a rank's staging memory is cut, in elements: two places for a round's operand, which are used in turn, and of leaders
-// two for a result. All of it is small, and the same in every call: it stays in the caches.
+// How a rank's staging memory is cut, in elements: places for a round's operand, which are used in turn, and of leaders for their
+// ranks' sums, which lie where their own operands would, and for results. Two leaders put a result to where the other's sum lies,
+// which its lines have come from, and which takes a round longer to be free. All of it is small, and the same in every call: it
+// stays in the caches.
 class Places {
  public:
   Places(const Call& call, const Topology& topology, int leaders, std::size_t chunk)
@@ -26,10 +28,22 @@ class Places {
     if (round_ > line_) round_ -= round_ % line_;
     result_ = block({0, round_}, 0).count;
   }
-  std::size_t elements() const { return 2 * (round_ + result_); }
+  bool comes_back() const { return leaders_ == 2; }
+  std::size_t elements() const { return comes_back() ? 3 * round_ : 2 * (round_ + result_); }
   std::size_t round() const { return round_; }
   Part operand(std::size_t turn, Part whole) const { return {turn % 2 * round_, whole.count}; }
-  Part result(std::size_t turn, Part block) const { return {2 * round_ + turn % 2 * result_, block.count}; }
+  Part sum(std::size_t turn, Part whole) const { return {turn % (comes_back() ? 3 : 2) * round_, whole.count}; }
+  // Of a sum that part which a leader folds, and its result.
+  Part sum(std::size_t turn, Part whole, int leader) const {
+    const Part part = block(whole, leader);
+    return {sum(turn, whole).offset + part.offset - whole.offset, part.count};
+  }
+  Part result(std::size_t turn, Part whole, int leader) const {
+    if (comes_back()) return sum(turn, whole, leader);
+    return {2 * round_ + turn % 2 * result_, block(whole, leader).count};
+  }
+  // In whose memory that result lies.
+  int keeper(int leader) const { return comes_back() ? 1 - leader : leader; }
   // Of a round that part which a leader folds.
   Part block(Part whole, int leader) const {
     const Part part = aligned_block(whole.count, leaders_, line_, leader);
@@ -81,31 +95,34 @@ class Rounds {
   void stage(std::size_t turn) {
     if (!leads()) steps_.copy(staging(places_.operand(turn, whole(turn))), input(whole(turn)));
   }
-  // What it reads of the others lies where its own sum goes, each in its own memory.
   void fold_locals(std::size_t turn) {
     if (!leads()) return;
-    const Part sum = places_.operand(turn, whole(turn));
-    if (locals_->size() == 1) return steps_.copy(staging(sum), input(whole(turn)));
-    steps_.fold_staged_among(locals_, staging(sum), input(whole(turn)), sum.offset);
+    const Slice sum = staging(places_.sum(turn, whole(turn)));
+    if (locals_->size() == 1) return steps_.copy(sum, input(whole(turn)));
+    steps_.fold_staged_among(locals_, sum, input(whole(turn)), places_.operand(turn, whole(turn)).offset);
   }
   void fold_block(std::size_t turn) {
     if (!leads()) return;
     const Part block = places_.block(whole(turn), group_);
-    const Part sum{places_.operand(turn, whole(turn)).offset + block.offset - whole(turn).offset, block.count};
-    const Part shown = places_.result(turn, block);
-    steps_.fold_staged_among(leaders_, output(block), staging(sum), sum.offset, call_.finish ? kNotShown : shown.offset);
+    const Part sum = places_.sum(turn, whole(turn), group_);
+    const Slice result = result_of(turn, group_);
+    steps_.fold_staged_among(leaders_, output(block), staging(sum), sum.offset, call_.finish ? kNotShown : result.offset, result.owner);
     if (!call_.finish) return;
     steps_.finish(output(block), output(block));
-    steps_.copy(staging(shown), output(block));
+    steps_.copy(result, output(block));
   }
   // From the own leader's on: else all would load the same block at once.
   void take_results(std::size_t turn) {
     for (int d = 0; d < groups_.count(); ++d) {
       const int group = wrap(group_ + d, groups_.count());
-      const Part block = places_.block(whole(turn), group);
-      const int leader = (*leaders_)[static_cast<std::size_t>(group)];
-      if (leader != rank_) steps_.copy(output(block), staging_of(leader, places_.result(turn, block)));
+      if (leader(group) != rank_) steps_.copy(output(places_.block(whole(turn), group)), result_of(turn, group));
     }
+  }
+  int leader(int group) const { return (*leaders_)[static_cast<std::size_t>(group)]; }
+  Slice result_of(std::size_t turn, int group) const {
+    const Part place = places_.result(turn, whole(turn), group);
+    const int keeper = leader(places_.keeper(group));
+    return keeper == rank_ ? staging(place) : staging_of(keeper, place);
   }
 
   const Call& call_;

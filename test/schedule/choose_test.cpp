@@ -188,8 +188,8 @@ TEST_CASE("ranks that share processors fold among themselves first, where vector
   bound.oversubscribed = true;
   CHECK(chosen(floats(Collective::allreduce, 1 << 20), bound) == "staged");
   bound.processors_of = {0, 1, 0, 1};
-  CHECK(chosen(floats(Collective::allreduce, 1 << 17), bound) == "staged");
-  CHECK(chosen(floats(Collective::allreduce, 1 << 18), bound) == "staged_leaders");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 15), bound) == "staged");
+  CHECK(chosen(floats(Collective::allreduce, 1 << 16), bound) == "staged_leaders");
   CHECK(chosen(floats(Collective::allreduce, 1 << 24), bound) == "staged_leaders");
   bound.size = 8;
   bound.processors_of = {0, 1, 0, 1, 0, 1, 0, 1};
