@@ -196,7 +196,7 @@ def tell_what_a_bound_rank_takes(processor, library):
     if case.api.anello_comm_create(None, ctypes.byref(comm)) != OK:
         sys.exit(case.api.anello_last_error(None).decode())
     case.comms.append(comm)
-    told = [case.explain(comm, call_of("allreduce", count))["algorithm"] for count in (2, 1 << 16, 1 << 20)]
+    told = [case.explain(comm, call_of("allreduce", count))["algorithm"] for count in (2, 1 << 15, 1 << 20)]
     case.tearDown()
     print(json.dumps(told))
 
