@@ -34,7 +34,8 @@ json of_message(const anello_call_t& call, Communicator& communicator) {
   json out = {{"peer", call.peer}, {"tag", call.tag}, {"bytes", {{"sent", sent}, {"received", received}}}};
   out["transport"] = call.peer < 0 ? communicator.transports() : communicator.transport_to(call.peer);
   if (call.kind != ANELLO_PROBE) {
-    out["protocol"] = std::max(sent, received) <= executor::kMostEagerBytes ? "eager" : "announced";
+    const std::size_t most_eager = call.peer < 0 ? executor::kMostEagerBytes : communicator.most_eager(call.peer);
+    out["protocol"] = std::max(sent, received) <= most_eager ? "eager" : "announced";
   }
   const executor::TakenMessages taken = communicator.taken_messages();
   out["taken"] = {{"mapped", taken.mapped}, {"read", taken.read}};

@@ -321,6 +321,11 @@ void Communicator::expose(Operation& operation, const schedule::Call& call) cons
   operation.output_bytes = schedule::extent(schedule::Buffer::output, call, size(), rank()) * element;
 }
 
+std::size_t Communicator::most_eager(int peer) {
+  const auto held = context_->lock();
+  return context_->most_eager(*group_, peer);
+}
+
 executor::TakenMessages Communicator::taken_messages() {
   const auto held = context_->lock();
   return group_->taken;

@@ -49,6 +49,8 @@ class Communicator {
   Outlook outlook(const anello_call_t& call);
   // Messages that this rank has copied from where they lay in the memory of their senders.
   executor::TakenMessages taken_messages();
+  // Up to how many bytes a message to that rank goes without asking.
+  std::size_t most_eager(int peer);
   // Of a checked collective.
   Explanation explain(const anello_call_t& call);
   // Posts a checked call; the operation is complete or under way. Never null. claim: the receive is for the message

@@ -34,6 +34,7 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carrier
   }
   const control::Occupancy occupancy = control::occupancy_of(job_->members(), rank_);
   budget_ = WaitBudget::of(occupancy.ranks, occupancy.processors, spin_us);
+  sharing_ = occupancy.ranks_per_processor();
   routes_.resize(std::size_t(job_->size()));
   gone_.resize(std::size_t(job_->size()), Gone::no);
   left_ns_.resize(gone_.size(), 0);
@@ -480,6 +481,7 @@ void Context::lead(Flow& flow) {
   if (world == rank_) return;
   flow.route = &route(world);
   flow.least_offered = least_offered(*flow.group, flow.peer);
+  flow.most_eager = most_eager(*flow.group, flow.peer);
 }
 
 transport::Transport* Context::carrier_to(int world) const {

@@ -174,6 +174,8 @@ class Context {
     return flow.offers(bytes) ? place_of(flow, payload, bytes) : OfferedPlace{};
   }
   void note_going(Flow& flow, std::size_t bytes, bool offered);
+  // Up to how many bytes a message to that rank goes without asking.
+  std::size_t most_eager(const Group& group, int peer) const;
   Operation* find_granted(Group& group, std::uint32_t number);
   // A frame that belongs to a communicator but not to an operation: credit, leave, announce, grant.
   void on_note(Flow& flow, const transport::FrameHeader& header);
@@ -310,6 +312,7 @@ class Context {
   Sent offer_now(Flow& flow, const SmallMessage& message, bool waits);
   bool take_offer_now(Flow& flow, SmallReceive& wanted);
   bool finds_far(const Flow& flow, std::size_t bytes) const;
+  bool meets_on_host(const Group& group, int peer) const;
   bool may_be_sent(std::size_t bytes) const;
   bool is_not_wanted(const Flow& flow, std::size_t bytes) const;
   bool copy_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
@@ -328,6 +331,7 @@ class Context {
   std::unique_ptr<control::Job> job_;
   const int rank_;
   WaitBudget budget_;
+  int sharing_ = 1;  // so many ranks of this host to a processor
   YieldCost yield_cost_;
   Patience patience_;
   Patience board_patience_;  // with lines of ranks on other processors

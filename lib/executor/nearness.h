@@ -4,6 +4,8 @@
 // goes back to be written anew, of which the call does not see anything. Who writes a buffer before each call is then better off
 // with a copy past the caches, and who never does is not: what a rank has read before lies in its own. So reading is timed now
 // and then, and given up for a while where it is slow.
+#include "executor/frame.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -42,15 +44,20 @@ class Nearness {
   }
   // Lines that nobody has rewritten come slowly the first time, since the other way has left them alone, and where they are more than
   // half of the nearer cache also the next.
-  static std::uint32_t cold_calls(std::size_t bytes) { return is_large(bytes) ? kMostCold : 1; }
+  static std::uint32_t cold_calls(std::size_t bytes, bool alone = true) { return is_large(bytes, alone) ? kMostCold : 1; }
   // Whether anything of such a size is staged for this; alone: nobody else is read, nor shares the processor.
   static bool concerns(std::size_t bytes, bool alone) { return bytes >= kLeast && bytes <= (alone ? kMostOfTwo : kMost); }
+  // The same of a message, where so many ranks share a processor. What is sent in place of being read costs them no more hand-overs
+  // up to kMostEagerShared; of many the buffers alone are more than a cache has room for, and near takes as long as far.
+  static bool concerns_message(std::size_t bytes, int sharing) {
+    return bytes >= kLeast && bytes <= (sharing == 1 ? kMostOfTwo : sharing == 2 ? kMostEagerShared : kMostEagerShared / 2);
+  }
   // How long so many bytes, of one that is large or not, may take from nearby.
   static std::int64_t near_ns(std::size_t bytes, By by, bool is_large) {
     const auto all = static_cast<std::int64_t>(bytes);
     return by == By::load ? all / kLoaded : kCallNs + all / (is_large ? kCalledLarge : kCalled);
   }
-  static bool is_large(std::size_t bytes) { return bytes > kLarge; }
+  static bool is_large(std::size_t bytes, bool alone = true) { return bytes > (alone ? kLarge : kLargeShared); }
 
   // What a timed call has read, or a piece of it. Who reads nothing, as a broadcast's root, hears of it from those that do.
   void took(std::size_t bytes, By by, std::int64_t ns) {
@@ -99,6 +106,7 @@ class Nearness {
   static constexpr std::int64_t kCalled = 14;
   static constexpr std::int64_t kCalledLarge = 11;  // from where on the caches begin to be short
   static constexpr std::size_t kLarge = 256 * 1024;
+  static constexpr std::size_t kLargeShared = 64 * 1024;  // where ranks share them
   static constexpr std::int64_t kCallNs = 900;
   static constexpr std::uint64_t kPause = 64;
   static constexpr std::uint64_t kMostPause = 1024;

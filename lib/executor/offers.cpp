@@ -15,11 +15,19 @@
 
 namespace anello::executor {
 
+bool Context::meets_on_host(const Group& group, int peer) const {
+  const std::uint32_t bit = job_->members()[std::size_t(group.ranks[std::size_t(peer)])].transport;
+  return group.board && (control::joining(control::Joins::host) & bit) != 0;
+}
+
 // From how many bytes on this rank offers messages to the peer.
 std::size_t Context::least_offered(const Group& group, int peer) const {
-  const std::uint32_t bit = job_->members()[std::size_t(group.ranks[std::size_t(peer)])].transport;
-  if (!group.board || (control::joining(control::Joins::host) & bit) == 0) return SIZE_MAX;
+  if (!meets_on_host(group, peer)) return SIZE_MAX;
   return budget_.spins > 0 ? kLeastOffered : kLeastOfferedShared;
+}
+
+std::size_t Context::most_eager(const Group& group, int peer) const {
+  return meets_on_host(group, peer) && sharing_ > 1 ? kMostEagerShared : kMostEagerBytes;
 }
 
 OfferedPlace Context::place_of(const Flow& flow, const std::byte* payload, std::size_t bytes) {
@@ -48,7 +56,7 @@ void Context::note_going(Flow& flow, std::size_t bytes, bool offered) {
 }
 
 // Whether one of such a size is sent where that is faster.
-bool Context::may_be_sent(std::size_t bytes) const { return Nearness::concerns(bytes, budget_.spins > 0); }
+bool Context::may_be_sent(std::size_t bytes) const { return Nearness::concerns_message(bytes, sharing_); }
 
 // Whether what the peer offers is rather sent; its next ones are then, too.
 bool Context::finds_far(const Flow& flow, std::size_t bytes) const {
@@ -60,7 +68,7 @@ Granted Context::refusal(Flow& flow, const OfferedPlace& place) {
   if (place.region == 0) return Granted::comes;
   if (finds_far(flow, place.bytes)) {
     flow.slow_offers = 0;
-    flow.offers_read = Nearness::kTimed + 1 - Nearness::cold_calls(place.bytes);
+    flow.offers_read = Nearness::kTimed + 1 - Nearness::cold_calls(place.bytes, sharing_ == 1);
     return Granted::far;
   }
   const bool by_call = place.region == OfferedPlace::kProcess;
@@ -101,7 +109,7 @@ bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* int
   if (!copy_offered(flow, place, into)) return false;
   if (timed) {
     const auto by = by_call ? Nearness::By::call : Nearness::By::load;
-    const bool slow = now_ns() - begin_ns > Nearness::near_ns(place.bytes, by, Nearness::is_large(place.bytes));
+    const bool slow = now_ns() - begin_ns > Nearness::near_ns(place.bytes, by, Nearness::is_large(place.bytes, sharing_ == 1));
     flow.slow_offers = slow ? flow.slow_offers + 1 : 0;
   }
   count_handled(place.bytes);

@@ -148,13 +148,13 @@ FrameHeader offer_header(const Group& group, const OfferedPlace& place, int tag,
 
 // Whether a message goes without being asked for.
 bool Route::goes_at_once(const Flow& flow, std::size_t bytes) const {
-  return bytes <= kMostEagerBytes && flow.small_credit >= bytes + kFrameCost + (bytes <= kEagerBytes ? 0 : kCreditForSmall);
+  return bytes <= flow.most_eager && flow.small_credit >= bytes + kFrameCost + (bytes <= kEagerBytes ? 0 : kCreditForSmall);
 }
 
 // Who only ever sends never looks, and an announcement cannot be taken back: its sender would wait for a receive though the
 // peer has taken all that came before.
 void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
-  while (state_ == State::open && bytes <= kMostEagerBytes && !goes_at_once(flow, bytes)) {
+  while (state_ == State::open && bytes <= flow.most_eager && !goes_at_once(flow, bytes)) {
     pull();
     if (!heard) return;
   }

@@ -197,6 +197,7 @@ const std::vector<Rule>& rules() {
       {allgather,      anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {allgather,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {allgather,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB},
+      {allgather,      memory,   8 * kMiB, kAny,      "direct",        256 * kKiB, read, 1536 * kKiB, 3},
       {allgather,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 16 * kKiB, 3},
       {allgather,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {allgather,      network,  kAny,     16 * kKiB, "leaders",       64 * kKiB, none, 0, 3, 8, 0, crowded},
@@ -259,8 +260,9 @@ const std::vector<Rule>& rules() {
 
       {alltoall,       anywhere, kAny,     kAny,      "alone",         256 * kKiB},
       {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, store, kKiB + 1},
-      {alltoall,       memory,   2 * kMiB, kAny,      "direct",        kMiB, read, 32 * kKiB, 2, 2},
+      {alltoall,       memory,   32 * kMiB, kAny,     "direct",        kMiB, read, 32 * kKiB, 2, 2},
       {alltoall,       memory,   256 * kKiB, kAny,    "direct",        kMiB, read, 128 * kKiB + 1, 4, 4},
+      {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, read, 768 * kKiB, 3},
       {alltoall,       memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 4 * kKiB + 1, 2, 2},
       {alltoall,       anywhere, 8 * kKiB, 64 * kKiB, "exchange",      256 * kKiB},
       {alltoall,       anywhere, 0,        kAny,      "dissemination", 256 * kKiB},
