@@ -726,7 +726,7 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
  *   peer, tag, bytes {sent, received}, transport, protocol: "eager" (sent at once) or "announced" (when the receive is posted)
  *   taken {mapped, read}: of the communicator's messages so far, how many this rank has copied from where they lay: in memory of
  *     anello_mem_alloc or anello_register, or in any other, by system call. Over shm they are offered to the receiver in place of
- *     either: from there 8 KiB to 8 MiB, of other memory from 16 KiB to 1 MiB, and where ranks share processors all of 48 KiB to 8 MiB
+ *     either: from there 8 KiB to 8 MiB, of other memory from 8 KiB to 1 MiB, and where ranks share processors all of 48 KiB to 8 MiB
  * of a collective
  *   count, dtype, op, element_bytes (of an element on its way), in_place, root (null where there is none)
  *   algorithm; why: a sentence; rule: that line of the library's table {number, measured (true: of the table that

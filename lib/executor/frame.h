@@ -103,8 +103,6 @@ inline constexpr std::size_t kMostEagerShared = 256 * 1024;
 inline constexpr std::size_t kLeastOffered = 8 * 1024;
 // The same among ranks that share processors, where the answer is a hand-over, which those that go at once do without.
 inline constexpr std::size_t kLeastOfferedShared = 48 * 1024;
-// The same of those that are to be read by system call, which costs as much as a few KiB.
-inline constexpr std::size_t kLeastOfferedAt = 16 * 1024;
 inline constexpr std::size_t kMostOffered = 8 * 1024 * 1024;
 static_assert(kMostOffered >> OfferedPlace::kBytesBits == 0 && kLeastOffered > kEagerBytes);
 // Announced messages that nobody has posted a receive for, per communicator.

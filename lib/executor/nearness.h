@@ -46,16 +46,19 @@ class Nearness {
   // half of the nearer cache also the next.
   static std::uint32_t cold_calls(std::size_t bytes, bool alone = true) { return is_large(bytes, alone) ? kMostCold : 1; }
   // Whether anything of such a size is staged for this; alone: nobody else is read, nor shares the processor.
-  static bool concerns(std::size_t bytes, bool alone) { return bytes >= kLeast && bytes <= (alone ? kMostOfTwo : kMost); }
+  static bool concerns(std::size_t bytes, bool alone) {
+    return alone ? bytes >= kLeastOfTwo && bytes <= kMostOfTwo : bytes >= kLeast && bytes <= kMost;
+  }
   // The same of a message, where so many ranks share a processor. What is sent in place of being read costs them no more hand-overs
   // up to kMostEagerShared; of many the buffers alone are more than a cache has room for, and near takes as long as far.
   static bool concerns_message(std::size_t bytes, int sharing) {
-    return bytes >= kLeast && bytes <= (sharing == 1 ? kMostOfTwo : sharing == 2 ? kMostEagerShared : kMostEagerShared / 2);
+    if (sharing == 1) return bytes >= kLeastOfTwo && bytes <= kMostOfTwo;
+    return bytes >= kLeast && bytes <= (sharing == 2 ? kMostEagerShared : kMostEagerShared / 2);
   }
   // How long so many bytes, of one that is large or not, may take from nearby.
   static std::int64_t near_ns(std::size_t bytes, By by, bool is_large) {
     const auto all = static_cast<std::int64_t>(bytes);
-    return by == By::load ? all / kLoaded : kCallNs + all / (is_large ? kCalledLarge : kCalled);
+    return by == By::load ? kLoadNs + all / kLoaded : kCallNs + all / (is_large ? kCalledLarge : kCalled);
   }
   static bool is_large(std::size_t bytes, bool alone = true) { return bytes > (alone ? kLarge : kLargeShared); }
 
@@ -102,6 +105,7 @@ class Nearness {
 
   // Bytes per ns. What lies in the own caches or those that are shared comes with 25 to 50, of another processor's 6 to 15.
   static constexpr std::int64_t kLoaded = 18;
+  static constexpr std::int64_t kLoadNs = 60;  // a look at the clock, and the first lines
   // By system call it is up to 28 and 10, and the call itself.
   static constexpr std::int64_t kCalled = 14;
   static constexpr std::int64_t kCalledLarge = 11;  // from where on the caches begin to be short
@@ -111,9 +115,10 @@ class Nearness {
   static constexpr std::uint64_t kPause = 64;
   static constexpr std::uint64_t kMostPause = 1024;
   static constexpr std::uint64_t kMostPassed = 256 * 1024 * 1024;
-  // Smaller ones go through the lines' own slots or take too little time; larger ones do not stay in the caches. Where more ranks
-  // than two are read from, some share the processor.
+  // Smaller ones take too little time, or, between two ranks, stage nothing the other way; larger ones do not stay in the caches.
+  // Where more ranks than two are read from, some share the processor.
   static constexpr std::size_t kLeast = 16 * 1024;
+  static constexpr std::size_t kLeastOfTwo = 1024;
   static constexpr std::size_t kMostOfTwo = 1024 * 1024;
   static constexpr std::size_t kMost = 64 * 1024;
 

@@ -36,7 +36,7 @@ OfferedPlace Context::place_of(const Flow& flow, const std::byte* payload, std::
   const OfferedPlace place{spot.region, spot.offset, bytes};
   if (spot.region != 0) return place.fits_a_header() ? place : OfferedPlace{};
   // Larger ones keep two processors busy by the ring.
-  const bool may_be_read = flow.offers_at && staging_ != Nearness::Wish::always && bytes >= kLeastOfferedAt;
+  const bool may_be_read = flow.offers_at && staging_ != Nearness::Wish::always;
   if (!may_be_read || (budget_.spins > 0 && !may_be_sent(bytes))) return {};
   return {OfferedPlace::kProcess, reinterpret_cast<std::uintptr_t>(payload), bytes};
 }

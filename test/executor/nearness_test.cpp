@@ -131,7 +131,8 @@ TEST_CASE("a rank that reads nothing of others follows those that do") {
 TEST_CASE("small calls and very large ones are read where they lie, whatever they took") {
   Nearness nearness;
   nearness.hear(kBytes);
-  CHECK(nearness.way(8 * 1024, 2, Wish::by_time) == Way::read);
+  CHECK(nearness.way(512, 2, Wish::by_time) == Way::read);
+  CHECK(nearness.way(8 * 1024, 4, Wish::by_time) == Way::read);
   CHECK(nearness.way(4 * 1024 * 1024, 2, Wish::by_time) == Way::read);
   CHECK(nearness.way(kBytes * 2, 4, Wish::by_time) == Way::read);
   CHECK(nearness.way(kBytes, 4, Wish::by_time) == Way::staged);
