@@ -10,6 +10,8 @@ namespace {
 
 // The receiver reads a piece while the next is written. Smaller pieces overlap better but cost a fence each.
 constexpr std::size_t kPieceBytes = 16 * 1024;
+// As many lines as are under way at once, and a few more.
+constexpr std::size_t kClaimedBytes = 4096;
 
 }  // namespace
 
@@ -87,8 +89,10 @@ bool RingWriter::write(const FrameHeader& header, const std::byte* payload) {
   }
   starved_ = false;
   announce(true);
-  // The next message clears this one's stamp before it can be seen, and the receiver had it the last time round.
-  claim_line(&slot(position_ + kLine));
+  // The next message clears this one's stamp before it can be seen, and the receiver had it the last time round. So it had what
+  // follows, of which as much is claimed as this message took; but not what it has yet to read.
+  const std::size_t ahead = std::min({body, kClaimedBytes, room_before_look()});
+  for (std::size_t i = 0; i <= ahead; i += kLine) claim_line(data_ + ((position_ + kLine + i) & mask_));
   return true;
 }
 
