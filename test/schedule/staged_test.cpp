@@ -36,7 +36,8 @@ std::vector<Schedule> without_meet(const std::vector<Schedule>& right, const Cal
     std::size_t met = 0;
     for (const Step& step : own.steps) {
       if (step.kind == Kind::copy) steps.copy(step.into, step.from);
-      if (step.among) steps.fold_staged_among(step.among, step.into, step.from, step.staged, step.shown);
+      if (step.among) steps.fold_staged_among(step.among, step.into, step.from, step.staged, step.shown, step.shown_in);
+      if (step.kind == Kind::fold_staged && !step.among) steps.fold_staged(step.into, step.from, step.staged, step.shown, step.shown_in);
       if (step.kind == Kind::meet && met++ != omitted) steps.meet();
     }
     faulty.push_back(std::move(steps).build());
@@ -137,6 +138,7 @@ TEST_CASE("a meet that is left out between a processor's ranks and the others is
   const Topology topology = sharing({0, 1, 0, 1}, 5000);
   const std::vector<Schedule> right = make_all(*find(Collective::allreduce, "staged_leaders"), call, topology, 64);
   REQUIRE(meets_of(right[0]) == 10 + 3);
+  REQUIRE(simulate(call, topology, without_meet(right, call, topology, SIZE_MAX)).problem == "");
   for (std::size_t omitted = 0; omitted < meets_of(right[0]); ++omitted) {
     INFO("without meet " << omitted);
     REQUIRE(simulate(call, topology, without_meet(right, call, topology, omitted)).problem != "");
