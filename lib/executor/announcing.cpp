@@ -120,7 +120,7 @@ void Context::announce(Operation& operation) {
     return {reinterpret_cast<std::uintptr_t>(address), spot.region, spot.offset};
   };
   Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
-  const bool lacks = operation.stays_away || (lacks_regions(operation, own) && !is_read_instead(operation, own));
+  const bool lacks = operation.stays_away || (lacks_regions(operation, own) && (staging_ == Nearness::Wish::always || !is_read_instead(operation, own)));
   if (lacks && (operation.stays_away || operation.plans->reads_on_trial)) own.input.region = own.output.region = AnnouncedBuffer::kAway;
   const bool may_stage = lacks && may_stage_early(operation);
   if (may_stage && stages_apart(operation)) {

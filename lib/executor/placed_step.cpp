@@ -31,8 +31,10 @@ namespace {
 template <class Places>
 std::uint8_t those_in_staging(const Operation& operation, const Places& places, int count) {
   unsigned found = 0;
+  // Else what the operation has of it is another call's, and may be another communicator's.
+  if (operation.plan->schedule.staging == 0) return 0;
   for (int i = 0; i < count; ++i)
-    for (int rank = 0; rank < operation.group->size() && operation.staging != nullptr; ++rank) {
+    for (int rank = 0; rank < operation.group->size(); ++rank) {
       const auto offset = reinterpret_cast<std::uintptr_t>(places[std::size_t(i)]) - reinterpret_cast<std::uintptr_t>(operation.staging[rank]);
       if (offset < operation.group->staging.bytes) found |= 1U << i;
     }

@@ -528,6 +528,8 @@ TEST_CASE("what lies in no region is read by system call, but for what is reduce
     CHECK(each == (crowded ? "reached 90 30 0, took 30" : "reached 120 30 0, took 30"));
   }
   for (const std::string& each : unregistered_with("none", "always")) CHECK(each == "reached 150 0 0, took 0");
+  // Nor is it read where it is large, which the watch over reading leaves alone.
+  for (const std::string& each : unregistered_with("none", "always", 4, 60'000)) CHECK(each.find(" 0 0, took 0") != std::string::npos);
 }
 
 TEST_CASE("what lies in no region is staged and sent where reading is forbidden, or finds another process under that number") {
