@@ -97,7 +97,7 @@ Schedule there_and_back(const Call& call, const Topology& topology, int rank, st
   const Slots slots(call, topology, 1, chunk);
   const std::size_t rounds = (call.count + slots.round() - 1) / slots.round();
   // What the other one folds of a round. One is taken out while the next is there.
-  const std::size_t slot = slots.lines(aligned_block(slots.round(), 2, slots.line(), 0).count);
+  const std::size_t slot = std::min(slots.lines(aligned_block(slots.round(), 2, slots.line(), 0).count), slots.round());
   steps.stages(std::min<std::size_t>(rounds, 2) * slot, true);
   const auto block = [&](std::size_t turn, int owner) {
     const std::size_t at = turn * slots.round();

@@ -119,6 +119,16 @@ TEST_CASE("of a vector that a processor's ranks have folded half goes to the oth
   }
 }
 
+TEST_CASE("two ranks with less staging memory than two lines take rounds of what there is") {
+  const Algorithm& algorithm = *find(Collective::allreduce, "staged");
+  const Call call = a_call(Collective::allreduce, 641);
+  for (const std::size_t staging_bytes : {64u, 100u, 128u}) {
+    const Topology topology = with_staging(2, staging_bytes, false);
+    REQUIRE(algorithm.fits(call, topology));
+    REQUIRE(simulate(call, topology, make_all(algorithm, call, topology, 64)).problem == "");
+  }
+}
+
 TEST_CASE("a meet that is left out between rounds over staging memory is found") {
   for (const Collective collective : {Collective::allgather, Collective::alltoall}) {
     Call call = a_call(collective, 640);

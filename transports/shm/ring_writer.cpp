@@ -91,8 +91,8 @@ bool RingWriter::write(const FrameHeader& header, const std::byte* payload) {
   announce(true);
   // The next message clears this one's stamp before it can be seen, and the receiver had it the last time round. So it had what
   // follows, of which as much is claimed as this message took; but not what it has yet to read.
-  const std::size_t ahead = std::min({body, kClaimedBytes, room_before_look()});
-  for (std::size_t i = 0; i <= ahead; i += kLine) claim_line(data_ + ((position_ + kLine + i) & mask_));
+  const std::size_t ahead = std::min(kLine + std::min(body, kClaimedBytes), room_before_look());
+  for (std::size_t i = 0; i < ahead; i += kLine) claim_line(data_ + ((position_ + kLine + i) & mask_));
   return true;
 }
 
