@@ -71,6 +71,37 @@ TEST_CASE("shm works between two processes") {
   CHECK(status == 0);
 }
 
+TEST_CASE("who was answered leaves space before the next slot, who was not does not, and all arrives, many times round the ring") {
+  Lane lane = shm_lane(32 * 1024);
+  Collector collectors[2] = {Collector(*lane.end[0]), Collector(*lane.end[1])};
+  std::uint32_t sequence[2] = {};
+  std::size_t sent = 0;
+  const auto turn = [&](int from, std::size_t bytes) {
+    CAPTURE(from, sequence[from], bytes, sent);
+    const auto payload = payload_of(from, sequence[from], bytes);
+    REQUIRE(lane.end[from]->send(header_of(from, sequence[from], bytes), payload.data()));
+    Collector& collector = collectors[1 - from];
+    REQUIRE(collector.poll());
+    REQUIRE(difference(collector.header(), collector.payload(), from, sequence[from], bytes) == "");
+    CHECK(collector.complaint == "");
+    ++sequence[from];
+    sent += from == 0 ? bytes : 0;
+  };
+  turn(0, 2048);
+  CHECK(first_slot(lane).stamp.load() == 64 + 2048);  // nobody had answered
+  turn(1, 16);
+  const Slot& second = *reinterpret_cast<Slot*>(lane.arena->of(0).ring_data(0, 1) + 64 + 2048);
+  turn(0, 2048);
+  CHECK(second.stamp.load() == ((2 * (64 + 2048) + kSpace) | kSpaced));
+  const std::size_t sizes[] = {8, 1000, 1024, 1088, 4096, 3, 16 * 1024, 7777};
+  for (int i = 0; i < 200; ++i) {
+    turn(1, sizes[(i * 3 + 1) % 8]);
+    turn(0, sizes[i % 8]);
+    if (i % 5 == 0) turn(0, sizes[(i + 4) % 8]);  // not answered
+  }
+  CHECK(sent > 20 * 32 * 1024);
+}
+
 TEST_CASE("a first frame marks its sender in the receiver's inbox and wakes it") {
   Lane lane = shm_lane(4096);
   const std::atomic<std::uint64_t>& bits = lane.arena->of(1).inbox(1).first_use[0];
@@ -98,6 +129,12 @@ TEST_CASE("a shared ring whose sender writes nonsense is corrupt, and nothing ou
     slot.stamp.store(4096 + 64);
   }
   SECTION("a stamp that is no position") { slot.stamp.store(64 + 1000); }
+  SECTION("space after a frame that is not whole") { slot.stamp.store((64 + 512) | kSpaced); }
+  SECTION("space where no position counts it") { slot.stamp.store((64 + 1024) | kSpaced); }
+  SECTION("space beyond the ring") {
+    slot.bytes = 2000;
+    slot.stamp.store((64 + 2048 + kSpace) | kSpaced);
+  }
   must_be_corrupt(*lane.end[1]);
 }
 

@@ -37,7 +37,10 @@ bool ShmEndpoint::send(const FrameHeader& header, const std::byte* payload) {
   if (failure_) return false;
   if (held_ && !flush()) return false;
   if (!used_ && !first_send()) return false;
-  if (writer_.write(header, payload)) return true;
+  // Ranks that take turns go on to do so.
+  const bool waits = reader_.position() != answered_;
+  answered_ = reader_.position();
+  if (writer_.write(header, payload, waits)) return true;
   header_ = header;
   payload_ = payload;
   check_writer();
@@ -55,7 +58,7 @@ void ShmEndpoint::detach() {
 bool ShmEndpoint::flush() {
   if (!held_) return true;
   if (failure_) return false;
-  if (writer_.write(header_, payload_)) held_ = false;
+  if (writer_.write(header_, payload_, false)) held_ = false;
   check_writer();
   return !held_;
 }

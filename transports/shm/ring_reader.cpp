@@ -28,14 +28,16 @@ const FrameHeader* RingReader::incoming() {
   return accept(s, stamp) ? &header_ : nullptr;
 }
 
-bool RingReader::accept(const Slot& s, std::uint64_t stamp) {
+bool RingReader::accept(const Slot& s, std::uint64_t word) {
+  const std::uint64_t stamp = word & ~kSpaced;
+  const std::size_t space = stamp != word ? kSpace : 0;
   header_ = {s.bytes, s.kind, s.flags, s.communicator, s.digest, s.sequence, s.tag, s.argument};
   // What was checked must be what is used, also if the sender writes to the slot in this moment.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const std::size_t body = body_bytes(header_.bytes);
   const std::uint64_t came = stamp - next_;
-  if (header_.bytes > kMaxFrameBytes || came < kLine || came > kLine + body || came % kLine != 0 ||
-      stamp - released_ > mask_ + 1) {
+  if (header_.bytes > kMaxFrameBytes || came < kLine || came > kLine + body + space || came % kLine != 0 ||
+      (space != 0 && came != kLine + body + space) || stamp - released_ > mask_ + 1) {
     corrupt_ = true;
     return false;
   }
@@ -48,7 +50,7 @@ bool RingReader::accept(const Slot& s, std::uint64_t stamp) {
   }
   consumed_ = 0;
   current_ = true;
-  next_ += kLine + body;
+  next_ += kLine + body + space;
   return true;
 }
 

@@ -12,6 +12,9 @@ class RingReader {
  public:
   RingReader(const Arena& arena, int from, int to);
 
+  // Changes with each frame that is accepted.
+  std::uint64_t position() const { return next_; }
+
   // As Endpoint has them.
   const FrameHeader* incoming();
   std::size_t remaining() const { return current_ ? header_.bytes - consumed_ : 0; }
@@ -27,7 +30,7 @@ class RingReader {
 
  private:
   Slot& slot(std::uint64_t position) const { return *reinterpret_cast<Slot*>(data_ + (position & mask_)); }
-  bool accept(const Slot& slot, std::uint64_t stamp);
+  bool accept(const Slot& slot, std::uint64_t word);
   void look_at_tail();
   // A quarter of the ring at a time: a sender without room has more than that unread before it, so it is never left
   // waiting for less, and frames too small to matter cost no fence and no line that both sides write.

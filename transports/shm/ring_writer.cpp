@@ -10,8 +10,12 @@ namespace {
 
 // The receiver reads a piece while the next is written. Smaller pieces overlap better but cost a fence each.
 constexpr std::size_t kPieceBytes = 16 * 1024;
-// As many lines as are under way at once, and a few more.
-constexpr std::size_t kClaimedBytes = 4096;
+// Smaller payloads are there before what follows them has been fetched.
+constexpr std::size_t kSpacedFrom = 1024;
+// Claimed of the next frame where it follows at once: as many lines as are under way together, and a few more. Else what the
+// nearest cache holds beside the caller's.
+constexpr std::size_t kClaimedNear = 4 * 1024;
+constexpr std::size_t kClaimedApart = 32 * 1024;
 
 }  // namespace
 
@@ -78,22 +82,31 @@ void RingWriter::copy_in(const std::byte* from, std::size_t bytes) {
   wake();
 }
 
-bool RingWriter::write(const FrameHeader& header, const std::byte* payload) {
+bool RingWriter::write(const FrameHeader& header, const std::byte* payload, bool waits) {
   const std::size_t body = body_bytes(header.bytes);
-  if (started_ || body > kPieceBytes || !has_room(kLine + body)) return write_piecewise(header, payload);
+  const std::size_t space = waits && body >= kSpacedFrom ? kSpace : 0;
+  if (started_ || body > kPieceBytes || !has_room(kLine + body + space)) return write_piecewise(header, payload);
   fill(header);
   if (body != 0) {
     copy_in(payload, header.bytes);
   } else if (header.bytes != 0) {
     std::memcpy(slot(slot_position_).inlined, payload, header.bytes);
   }
+  position_ += space;
   starved_ = false;
-  announce(true);
-  // The next message clears this one's stamp before it can be seen, and the receiver had it the last time round. So it had what
-  // follows, of which as much is claimed as this message took; but not what it has yet to read.
-  const std::size_t ahead = std::min(kLine + std::min(body, kClaimedBytes), room_before_look());
-  for (std::size_t i = 0; i < ahead; i += kLine) claim_line(data_ + ((position_ + kLine + i) & mask_));
+  slot(position_).stamp.store(0, std::memory_order_relaxed);
+  slot(slot_position_).stamp.store(space == 0 ? position_ : position_ | kSpaced, std::memory_order_release);
+  stamped_ = true;
+  wake();
+  claim_next(space == 0 ? std::min(body, kClaimedNear) : body);
   return true;
+}
+
+// The next message clears this one's stamp before it can be seen, and the receiver had it the last time round. So it had what follows,
+// of which as much is claimed as this message took; but not what it has yet to read.
+void RingWriter::claim_next(std::size_t body) {
+  const std::size_t ahead = std::min(kLine + body, room_before_look());
+  for (std::size_t i = 0; i < ahead; i += kLine) claim_line(data_ + ((position_ + kLine + i) & mask_));
 }
 
 bool RingWriter::write_piecewise(const FrameHeader& header, const std::byte* payload) {
@@ -121,6 +134,7 @@ bool RingWriter::write_piecewise(const FrameHeader& header, const std::byte* pay
     announce(taken_ == header.bytes);
   }
   started_ = false;
+  claim_next(std::min<std::size_t>(header.bytes, kClaimedApart));
   return true;
 }
 

@@ -11,8 +11,8 @@ class RingWriter {
   RingWriter(const Arena& arena, int from, int to);
 
   // Takes as much of the frame as there is room for and wakes the receiver; true when it was all. Call again with the
-  // same frame until then.
-  bool write(const FrameHeader& header, const std::byte* payload);
+  // same frame until then. waits: this rank is likely to wait for an answer before it writes the next one.
+  bool write(const FrameHeader& header, const std::byte* payload, bool waits);
   bool mid_frame() const { return started_; }
   std::size_t taken() const { return taken_; }  // payload bytes of the frame under way
   bool corrupt() const { return corrupt_; }
@@ -34,6 +34,7 @@ class RingWriter {
   void fill(const FrameHeader& header);
   void copy_in(const std::byte* from, std::size_t bytes);
   void announce(bool last);
+  void claim_next(std::size_t body);
   void wake();
   bool write_piecewise(const FrameHeader& header, const std::byte* payload);
 
