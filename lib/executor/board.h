@@ -227,8 +227,8 @@ inline void Board::claim_next() {
   const transport::BoardSlots& mine = *slots_[std::size_t(rank_)];
   claim_line(&mine.line[place_of(number_)]);
   // The next payload is mostly as large as the last one; but who has not seen that the others have left its place would take it
-  // from them. More lines than these are not claimed faster than they are stored to.
-  constexpr std::size_t kMost = 2048;
+  // from them.
+  constexpr std::size_t kMost = 8192;
   if (seen_ != number_) return;
   const std::byte* const next = mine.payload[number_ % transport::kBoardPayloads];
   for (std::size_t at = 0; at < std::min(beside_, kMost); at += transport::kLine) claim_line(next + at);
