@@ -44,13 +44,12 @@ json of_message(const anello_call_t& call, Communicator& communicator) {
 
 json of_rule(const schedule::Rule* rule) {
   if (rule == nullptr) return nullptr;
-  static const char* const places[] = {"anywhere", "memory", "network"};
   const auto bound = [](std::size_t bytes) { return bytes == SIZE_MAX ? json(nullptr) : json(bytes); };
   const bool measured = rule->line > 0;
   return {{"number", measured ? rule->line : int(rule - schedule::rules().data() + 1)},
           {"measured", measured},
           {"algorithm", rule->algorithm},
-          {"where", places[static_cast<int>(rule->where)]},
+          {"where", schedule::name(rule->where)},
           {"reach", schedule::name(rule->reach)},
           {"from_bytes", rule->from_bytes},
           {"up_to_bytes", bound(rule->up_to_bytes)},

@@ -13,8 +13,11 @@ namespace anello::schedule {
 enum class Where : unsigned char {
   anywhere,
   memory,   // all ranks meet in memory
+  shared,   // and have staging memory: those of a host, but for threads, which reach all of each other's
   network,  // some pair of them over a network
 };
+constexpr std::string_view kWheres[] = {"anywhere", "memory", "shared", "network"};
+inline std::string_view name(Where where) { return kWheres[static_cast<int>(where)]; }
 
 // Where there are more ranks than processors, what counts is how often ranks change places. bound: there, and each may run on some
 // of the processors only, so that it is known who shares one. few: to at most kFewProcessors, so that what one of a processor's

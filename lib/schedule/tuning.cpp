@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::string_view kFirstLine = "anello-tuning 1";
 constexpr std::string_view kMachine = "machine ";
-constexpr std::string_view kPlaces[] = {"anywhere", "memory", "network"};
 
 std::vector<std::string_view> words(std::string_view line) {
   std::vector<std::string_view> found;
@@ -71,9 +70,9 @@ Rule rule_of(std::string_view line) {
   rule.up_to_bytes_total = SIZE_MAX;
   rule.collective = collective_of(fields.next());
   const std::string_view place = fields.next();
-  const auto* const where = std::find(std::begin(kPlaces), std::end(kPlaces), place);
-  if (where == std::end(kPlaces)) Fields::wrong("'", place, "' is none of anywhere, memory, network");
-  rule.where = static_cast<Where>(where - kPlaces);
+  const auto* const where = std::find(std::begin(kWheres), std::end(kWheres), place);
+  if (where == std::end(kWheres)) Fields::wrong("'", place, "' is none of anywhere, memory, shared, network");
+  rule.where = static_cast<Where>(where - kWheres);
   const std::string_view reach = fields.next();
   bool known = false;
   for (int each = 0; each < kReaches; ++each) {
@@ -144,7 +143,7 @@ std::string print(const Rule& rule) {
   const auto bytes = [](std::size_t value) { return value == SIZE_MAX ? std::string("any") : text(value); };
   const std::string upper = rule.up_to_ranks == INT_MAX ? "any" : text(rule.up_to_ranks);
   const std::string ranks = rule.from_ranks == rule.up_to_ranks ? upper : text(rule.from_ranks, "-", upper);
-  return text(padded(name(rule.collective), 15), padded(std::string(kPlaces[static_cast<int>(rule.where)]), 9),
+  return text(padded(name(rule.collective), 15), padded(std::string(name(rule.where)), 9),
               padded(name(rule.reach), 6), padded(ranks, 7), padded(text(rule.from_bytes), 10),
               padded(bytes(rule.up_to_bytes), 10), padded(std::string(rule.algorithm), 14),
               rule.chunk_bytes == 0 ? "auto" : text(rule.chunk_bytes));

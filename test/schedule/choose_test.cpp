@@ -57,8 +57,8 @@ TEST_CASE("choose always finds a row that fits, and a chunk that bounds the plan
 
 TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::allreduce, 2), meeting(4)) == "exchange");
-  CHECK(chosen(floats(Collective::allreduce, 640), meeting(2)) == "exchange");
-  CHECK(chosen(floats(Collective::allreduce, 641), meeting(2)) == "staged");
+  CHECK(chosen(floats(Collective::allreduce, 896), meeting(2)) == "exchange");
+  CHECK(chosen(floats(Collective::allreduce, 897), meeting(2)) == "staged");
   CHECK(chosen(floats(Collective::allreduce, 1408), unstaged(2)) == "exchange");
   CHECK(chosen(floats(Collective::allreduce, 1409), unstaged(2)) == "doubling");
   CHECK(chosen(floats(Collective::allreduce, 1920), meeting(8)) == "exchange");
@@ -268,12 +268,17 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
   CHECK(chosen(reaching(Collective::allreduce, 1 << 15, Reach::read), unstaged(4)) == "ring");
   CHECK(chosen(reaching(Collective::reduce, kLarge, Reach::read), meeting(4)) == "staged");
   CHECK(chosen(reaching(Collective::reduce, kLarge, Reach::store), meeting(4)) == "direct");
-  // Between two ranks one only gives.
+  // Between two ranks one only gives: up to a line, and a few KiB, it goes on without having met the other. But to threads, who
+  // lack nothing that the others announce.
   for (const Collective each : {Collective::reduce, Collective::broadcast}) {
-    CHECK(chosen(floats(each, 896), meeting(2)) == "exchange");
-    CHECK(chosen(floats(each, 897), meeting(2)) == "staged");
-    CHECK(chosen(floats(each, 897), unstaged(2)) == (each == Collective::reduce ? "exchange" : "tree"));
-    CHECK(chosen(reaching(each, 897, Reach::store), meeting(2)) == "direct");
+    const bool reduces = each == Collective::reduce;
+    CHECK(chosen(floats(each, 12), meeting(2)) == "exchange");
+    for (const std::size_t count : {13, 1024}) CHECK(chosen(reaching(each, count, Reach::store), meeting(2)) == (reduces ? "chain" : "tree"));
+    CHECK(chosen(floats(each, 1025), meeting(2)) == "staged");
+    CHECK(chosen(reaching(each, 1025, Reach::store), meeting(2)) == "direct");
+    CHECK(chosen(floats(each, 896), unstaged(2)) == "exchange");
+    CHECK(chosen(floats(each, 897), unstaged(2)) == (reduces ? "exchange" : "tree"));
+    CHECK(chosen(reaching(each, 897, Reach::store), unstaged(2)) == "direct");
   }
   CHECK(chosen(floats(Collective::reduce, 8192), crowd) == "chain");
   CHECK(chosen(floats(Collective::reduce, 8193), crowd) == "staged");

@@ -64,7 +64,7 @@ TEST_CASE("a line that is wrong is named, with what it should be") {
   CHECK_THAT(refusal("anello-tuning 1\n"), Catch::Contains("line 2: it must name the machine"));
   CHECK_THAT(line_3("allreduce memory none 2 0 8192 exchange"), Catch::Contains("line 3: it has 7 fields in place of 8"));
   CHECK_THAT(line_3("allredcue memory none 2 0 8192 exchange auto"), Catch::Contains("'allredcue' is no collective"));
-  CHECK_THAT(line_3("allreduce here none 2 0 8192 exchange auto"), Catch::Contains("anywhere, memory, network"));
+  CHECK_THAT(line_3("allreduce here none 2 0 8192 exchange auto"), Catch::Contains("anywhere, memory, shared, network"));
   CHECK_THAT(line_3("allreduce memory some 2 0 8192 exchange auto"), Catch::Contains("none, read, store"));
   CHECK_THAT(line_3("allreduce memory none 2- 0 8192 exchange auto"), Catch::Contains("'' is no number of ranks"));
   CHECK_THAT(line_3("allreduce memory none -2 0 8192 exchange auto"), Catch::Contains("is no number of ranks"));

@@ -169,14 +169,13 @@ int explain(const Request& request) {
             << decision.why << "\n\n";
   std::printf("%-6s %-9s %-6s %8s %12s %12s  %-14s %10s\n", "rule", "where", "reach", "from", "up to", "of all", "algorithm",
               "chunk");
-  static const char* const places[] = {"anywhere", "memory", "network"};
   if (decision.rule != nullptr && decision.rule->line > 0)
     std::cout << "The library's own rules, for comparison:\n";
   const auto bound = [](std::size_t bytes) { return bytes == SIZE_MAX ? std::string("any") : text(bytes); };
   for (const schedule::Rule& rule : schedule::rules()) {
     if (rule.collective != request.call().collective) continue;
     std::printf("%-4td %s %-9s %-6s %8zu %12s %12s  %-14s %10zu\n", &rule - schedule::rules().data() + 1,
-                &rule == decision.rule ? "*" : " ", places[static_cast<int>(rule.where)],
+                &rule == decision.rule ? "*" : " ", std::string(schedule::name(rule.where)).c_str(),
                 schedule::name(rule.reach), rule.from_bytes,
                 bound(rule.up_to_bytes).c_str(), bound(rule.up_to_bytes_total).c_str(),
                 std::string(rule.algorithm).c_str(), rule.chunk_bytes);
