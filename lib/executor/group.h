@@ -36,7 +36,7 @@ struct Flow {
   OperationFifo granted;     // sends whose bytes may go
   std::vector<transport::FrameHeader> notes;  // grants and leave, due
   std::size_t notes_sent = 0;
-  EarlyFrames early;         // of operations that are not under way here yet
+  EarlyFrames early;         // of operations that are not under way here yet, in their order
   std::size_t most_eager = kMostEagerBytes;  // up to so many bytes messages of send go without asking
   std::size_t least_offered = SIZE_MAX;  // messages of send from so many bytes on are offered, if they can be
   bool offers_at = true;       // also those that lie in no region

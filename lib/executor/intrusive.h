@@ -16,6 +16,15 @@ class Fifo {
     }
     tail_ = item;
   }
+  // Into a list that is in order: behind all that do not come after it, mostly at the end.
+  template <class Before>
+  void insert(T* item, Before&& before) {
+    if (tail_ == nullptr || !before(*item, *tail_)) return push(item);
+    T** at = &head_;
+    while (!before(*item, **at)) at = &((*at)->*Next);
+    item->*Next = *at;
+    *at = item;
+  }
   T* pop() {
     T* item = head_;
     if (item != nullptr) {

@@ -107,7 +107,7 @@ void Context::arrived_early(Flow& flow, EarlyFrame* frame) {
       return;
     }
   }
-  flow.early.push(frame);
+  flow.early.insert(frame, [](const EarlyFrame& a, const EarlyFrame& b) { return control::before(a.header.sequence, b.header.sequence); });
 }
 
 }  // namespace anello::executor

@@ -317,6 +317,7 @@ void Route::sent() {
 bool Route::pull() {
   if (state_ != State::open) return false;
   bool moved = false;
+  bool delivered = false;  // the last one went to where it belongs
   constexpr int kMost = 64;
   int frames = 0;
   for (; frames < kMost; ++frames) {
@@ -326,7 +327,15 @@ bool Route::pull() {
       break;
     }
     const FrameHeader header = *at;
-    if (arriving_.mode == Arriving::Mode::none) classify(header);
+    if (arriving_.mode == Arriving::Mode::none) {
+      // What comes too early would be copied twice. If this rank still waits for something behind it, it comes again.
+      if (delivered && is_early(header)) {
+        heard = true;
+        return true;
+      }
+      classify(header);
+    }
+    delivered = arriving_.mode == Arriving::Mode::step || arriving_.mode == Arriving::Mode::message;
     moved |= consume();
     if (endpoint_->remaining() > 0) break;
     moved = true;
@@ -369,6 +378,13 @@ Route::Arrived Route::take_answer(const Flow& flow) {
   if (!is_over) return Arrived::something_else;
   incoming_ = nullptr;
   return Arrived::message;
+}
+
+// Of a call that this rank has not come to.
+bool Route::is_early(const FrameHeader& header) const {
+  if (header.kind != static_cast<std::uint16_t>(FrameKind::step)) return false;
+  Group* const group = context_.find_group(header.communicator);
+  return group != nullptr && group->find(header.sequence) == nullptr;
 }
 
 // Decides, once a frame, where its payload goes.

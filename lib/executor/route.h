@@ -106,6 +106,7 @@ class Route {
   void sent();
 
   const transport::FrameHeader* incoming();
+  bool is_early(const transport::FrameHeader& header) const;
   void classify(const transport::FrameHeader& header);
   void keep_for(Group& group, const transport::FrameHeader& header);
   bool consume();

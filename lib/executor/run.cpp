@@ -147,7 +147,7 @@ void open_lanes(Operation& operation) {
     lane.plan = &schedule.lanes[i];
     lane.flow = &group.flows.to(lane.plan->peer);
     // Frames that came before this rank had come to the operation.
-    for (EarlyFrame* frame = lane.flow->early.front(); frame != nullptr;) {
+    for (EarlyFrame* frame = lane.flow->early.front(); frame != nullptr && !control::before(operation.sequence, frame->header.sequence);) {
       EarlyFrame* const next = EarlyFrames::after(frame);
       if (frame->header.sequence == operation.sequence) {
         lane.flow->early.remove(frame);
