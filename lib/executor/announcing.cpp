@@ -169,7 +169,10 @@ void Context::say(Operation& operation) {
 std::uint32_t Context::told_by_lines(Operation& operation) {
   Group& group = *operation.group;
   if (const int payloads = published_payloads(operation); payloads > 0) {
-    if (payloads < group.size()) return kNotTold;
+    if (payloads < group.size()) {
+      if (operation.says == Says::buffers) group.nearness[std::size_t(operation.kind)].hear(operation.count * operation.element_bytes);
+      return kNotTold;
+    }
     take_lines(group, operation);
     return 1;
   }

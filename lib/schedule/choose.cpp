@@ -180,7 +180,7 @@ const std::vector<Rule>& rules() {
       // To announce buffers is to meet: who sends or receives by messages need not wait for the others.
       // But up to what a line of the board holds, who needs nobody's goes far ahead of the others.
       {broadcast,      memory,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
-      {broadcast,      memory,   128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
+      {broadcast,      memory,   64 * kKiB, kAny,     "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       // A ring takes more of who is ahead than the board has places for, and more than peers' memory, for which both meet.
       {broadcast,      shared,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 2, 2},
       {broadcast,      shared,   4 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 2, 2},
@@ -193,7 +193,7 @@ const std::vector<Rule>& rules() {
       {broadcast,      memory,   256 * kKiB, kAny,    "staged",        64 * kKiB, none, 0, 2, 2},
       {broadcast,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 64 * kKiB},
       {broadcast,      memory,   kAny,     kAny,      "staged",        128 * kKiB, none, 256 * kKiB + 1, 2, 2},
-      {broadcast,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 128 * kKiB + 1, 3, INT_MAX, 0, crowded},
+      {broadcast,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 64 * kKiB + 1, 3, INT_MAX, 0, crowded},
       {broadcast,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 256 * kKiB + 1},
       {broadcast,      memory,   kAny,     kAny,      "tree",          64 * kKiB},
       {broadcast,      network,  kAny,     kAny,      "tree",          kMiB, none, 0, 2, 2},
@@ -201,6 +201,7 @@ const std::vector<Rule>& rules() {
       {broadcast,      network,  kAny,     kAny,      "tree",          128 * kKiB},
 
       {allgather,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {allgather,      memory,   4 * kKiB, kAny,      "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {allgather,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
       {allgather,      memory,   kMiB,     kAny,      "direct",        256 * kKiB, read, 16 * kKiB + 1, 2, 2},
       {allgather,      memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 3 * kKiB + 513, 2, 2},
@@ -217,6 +218,7 @@ const std::vector<Rule>& rules() {
       {allgather,      network,  kAny,     kAny,      "ring",          128 * kKiB},
 
       {reduce_scatter, anywhere, kAny,     kAny,      "alone",         64 * kKiB},
+      {reduce_scatter, memory,   8 * kKiB, kAny,      "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {reduce_scatter, memory,   kAny,     kAny,      "direct",        4 * kMiB, store, kKiB + 1},
       {reduce_scatter, anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {reduce_scatter, anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
@@ -271,7 +273,9 @@ const std::vector<Rule>& rules() {
       {scatter,        anywhere, kAny,     kAny,      "direct",        64 * kKiB},
 
       {alltoall,       anywhere, kAny,     kAny,      "alone",         256 * kKiB},
+      {alltoall,       memory,   8 * kKiB, kAny,      "exchange",      256 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, store, kKiB + 1},
+      {alltoall,       memory,   16 * kKiB, kAny,     "exchange",      256 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {alltoall,       memory,   32 * kMiB, kAny,     "direct",        kMiB, read, 32 * kKiB, 2, 2},
       {alltoall,       memory,   256 * kKiB, kAny,    "direct",        kMiB, read, 128 * kKiB + 1, 4, 4},
       {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, read, 768 * kKiB, 3},

@@ -336,7 +336,8 @@ const Role unstaged("unstaged", [](Rank& me) {
 const Role wishing("wishing", [](Rank& me) {
   ::setenv("ANELLO_STAGING", me.setting("wishes", "").substr(std::size_t(me.rank()), 1) == "a" ? "always" : "never", 1);
   const anello_comm_t comm = me.create();
-  const std::size_t count = 5'000, bytes = count * std::size_t(me.size()) * sizeof(float);
+  const auto count = std::size_t(me.number("count", 5'000));
+  const std::size_t bytes = count * std::size_t(me.size()) * sizeof(float);
   const Memory in(bytes, true), out(bytes, true);
   std::size_t shift = 0;
   for (int round = 0; round < 20; ++round) {
@@ -511,6 +512,17 @@ TEST_CASE("mapped memory is staged where any rank wishes it, but for all-reduces
     const int ranks = int(wishes.size());
     Ranks job(ranks, "wishing", "shm", {{"wishes", wishes}});
     for (int rank = 0; rank < ranks; ++rank) CHECK(job.expect(rank, "reached").text == expected);
+    job.finish();
+  }
+}
+
+TEST_CASE("small mapped memory that is rather not read is exchanged over the board where any rank wishes it") {
+  // A broadcast goes by messages, for which nobody announces anything, and an all-reduce is read.
+  for (const auto& [wishes, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"nn", "reached 0 0 80"}, {"aa", "reached 60 0 20"}, {"na", "reached 60 0 20"}}) {
+    INFO("wishes: " << wishes);
+    Ranks job(2, "wishing", "shm", {{"wishes", wishes}, {"count", "512"}});
+    for (int rank = 0; rank < 2; ++rank) CHECK(job.expect(rank, "reached").text == expected);
     job.finish();
   }
 }

@@ -252,6 +252,13 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
   CHECK(chosen(reaching(Collective::allreduce, 2049, Reach::store), crowd) == "direct");
   CHECK(chosen(floats(Collective::allreduce, 4096), crowd) == "exchange");
   CHECK(chosen(floats(Collective::allreduce, 4097), crowd) == "staged");
+  // Of the longer side in all: what each has of an allgather is a fourth.
+  for (const auto& [collective, most] : {std::pair{Collective::allgather, 1024}, {Collective::alltoall, 512}, {Collective::reduce_scatter, 512}}) {
+    CHECK(chosen(reaching(collective, std::size_t(most), Reach::store), crowd) == "exchange");
+    CHECK(chosen(reaching(collective, std::size_t(most) + 1, Reach::store), crowd) == "direct");
+  }
+  CHECK(chosen(floats(Collective::alltoall, 1024), crowd) == "exchange");
+  CHECK(chosen(floats(Collective::alltoall, 1025), crowd) == "staged");
   // And who has only to send goes on.
   CHECK(chosen(floats(Collective::reduce, 2), meeting(4)) == "exchange");
   CHECK(chosen(floats(Collective::reduce, 12), crowd) == "exchange");
