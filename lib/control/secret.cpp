@@ -19,6 +19,9 @@ Key::Key(std::span<const std::byte, 32> bytes) { std::copy(bytes.begin(), bytes.
 Key::~Key() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
 
 Digest hmac(const Key& key, std::initializer_list<Bytes> parts) {
+  // A process may exit while its service thread is in here: what OpenSSL has stays until the process has gone.
+  static const int initialized = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+  if (initialized != 1) throw Error(ANELLO_ERR_INTERNAL, "OpenSSL cannot be initialized");
   // The parts are short (a handshake's transcript), so one buffer is simpler than OpenSSL's streaming interface.
   std::vector<std::byte> whole;
   for (const Bytes part : parts) whole.insert(whole.end(), part.begin(), part.end());
