@@ -18,8 +18,8 @@ class Nearness {
  public:
   enum class Wish : std::uint8_t { by_time, never, always };  // to stage
   enum class Way : std::uint8_t { read, read_timed, staged };
-  // How others' memory is read: by loads, or by system call, which costs something by itself.
-  enum class By : std::uint8_t { load, call };
+  // How others' memory is read: by loads, or by system call, which costs something by itself, and is faster while nobody else does so.
+  enum class By : std::uint8_t { load, call, call_alone };
 
   // A call begins over buffers of so many bytes that others could read. How it goes as far as this rank is asked.
   Way way(std::size_t bytes, int ranks, Wish wish) {
@@ -58,7 +58,8 @@ class Nearness {
   // How long so many bytes, of one that is large or not, may take from nearby.
   static std::int64_t near_ns(std::size_t bytes, By by, bool is_large) {
     const auto all = static_cast<std::int64_t>(bytes);
-    return by == By::load ? kLoadNs + all / kLoaded : kCallNs + all / (is_large ? kCalledLarge : kCalled);
+    if (by == By::load) return kLoadNs + all / kLoaded;
+    return kCallNs + all / (is_large && by == By::call ? kCalledLarge : kCalled);
   }
   static bool is_large(std::size_t bytes, bool alone = true) { return bytes > (alone ? kLarge : kLargeShared); }
 
@@ -103,12 +104,12 @@ class Nearness {
     slow_ = 0;
   }
 
-  // Bytes per ns. What lies in the own caches or those that are shared comes with 25 to 50, of another processor's 6 to 15.
-  static constexpr std::int64_t kLoaded = 18;
+  // Bytes per ns. What lies in the own caches or those that are shared comes with 27 to 50, of another processor's 6 to 20.
+  static constexpr std::int64_t kLoaded = 22;
   static constexpr std::int64_t kLoadNs = 60;  // a look at the clock, and the first lines
   // By system call it is up to 28 and 10, and the call itself.
   static constexpr std::int64_t kCalled = 14;
-  static constexpr std::int64_t kCalledLarge = 11;  // from where on the caches begin to be short
+  static constexpr std::int64_t kCalledLarge = 11;  // of both at once, from where on the caches begin to be short
   static constexpr std::size_t kLarge = 256 * 1024;
   static constexpr std::size_t kLargeShared = 64 * 1024;  // where ranks share them
   static constexpr std::int64_t kCallNs = 900;

@@ -25,8 +25,9 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
   const bool staged = step.from.buffer == schedule::Buffer::staging;
   const bool by_call = step.kind == Kind::copy && step.from.owner != schedule::kOwn && !staged &&
                        operation.buffer_of(step.from, step.from.owner).process != nullptr;
-  const TimedReading timed(operation, read_of_peers(operation, step, count) * element,
-                           by_call ? Nearness::By::call : Nearness::By::load);
+  using By = Nearness::By;
+  const By by = !by_call ? By::load : operation.kind == ANELLO_BROADCAST ? By::call_alone : By::call;
+  const TimedReading timed(operation, read_of_peers(operation, step, count) * element, by);
   if (step.kind == Kind::copy) {
     const schedule::Slice part = part_of(step.from, from, count);
     std::byte* const into = operation.at(part_of(step.into, from, count));

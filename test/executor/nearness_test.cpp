@@ -19,14 +19,14 @@ struct Count {
 };
 
 // So many calls of a rank whose reading takes so long when it is timed.
-Count count(Nearness& nearness, int calls, std::int64_t ns, By by = By::load) {
+Count count(Nearness& nearness, int calls, std::int64_t ns, By by = By::load, std::size_t bytes = kBytes) {
   Count counted;
   for (int call = 0; call < calls; ++call) {
-    const Way way = nearness.way(kBytes, 2, Wish::by_time);
+    const Way way = nearness.way(bytes, 2, Wish::by_time);
     if (way == Way::staged) ++counted.staged;
     if (way != Way::read_timed) continue;
     ++counted.timed;
-    nearness.took(kBytes, by, ns);
+    nearness.took(bytes, by, ns);
   }
   return counted;
 }
@@ -90,6 +90,14 @@ TEST_CASE("what a system call reads may take longer") {
   CHECK(count(loaded, 64, kBytes / 12, By::load).timed > 0);
   CHECK(count(called, 640, kBytes / 12, By::call).staged == 0);
   CHECK(count(called, 640, kSlow, By::call).staged > 0);
+}
+
+TEST_CASE("a large buffer that one rank alone reads by system call may take less long than those that both read") {
+  constexpr std::size_t kMiB = 1024 * 1024;
+  Nearness both, alone, alone_and_near;
+  CHECK(count(both, 640, kMiB / 12, By::call, kMiB).staged == 0);
+  CHECK(count(alone, 640, kMiB / 12, By::call_alone, kMiB).staged > 0);
+  CHECK(count(alone_and_near, 640, kMiB / 17, By::call_alone, kMiB).staged == 0);
 }
 
 TEST_CASE("what nothing was read in says nothing, and what is read late is judged late") {
