@@ -168,18 +168,16 @@ void Context::say(Operation& operation) {
 // Where the lines alone tell how a call goes on: the step of its plan that is next. kNotTold: it takes more than that.
 std::uint32_t Context::told_by_lines(Operation& operation) {
   Group& group = *operation.group;
+  const auto hear_of_it = [&] { group.nearness[std::size_t(operation.kind)].hear(operation.count * operation.element_bytes); };
   if (const int payloads = published_payloads(operation); payloads > 0) {
-    if (payloads < group.size()) {
-      if (operation.says == Says::buffers) group.nearness[std::size_t(operation.kind)].hear(operation.count * operation.element_bytes);
-      return kNotTold;
-    }
+    // Of memory that is far, or in no region: either way this rank's is not read.
+    if (payloads < group.size() && operation.says == Says::buffers) hear_of_it();
+    if (payloads < group.size()) return kNotTold;
     take_lines(group, operation);
     return 1;
   }
   if (const int staged = staged_early(operation); staged > 0) {
-    if (operation.says == Says::buffers && any_says_far(group)) {
-      group.nearness[std::size_t(operation.kind)].hear(operation.count * operation.element_bytes);
-    }
+    if (operation.says == Says::buffers && any_says_far(group)) hear_of_it();
     return staged < group.size() ? kNotTold : operation.meet_step + 1;
   }
   bool as_before = operation.announces_as_before;

@@ -12,10 +12,10 @@ namespace {
 constexpr std::size_t kPieceBytes = 16 * 1024;
 // Smaller payloads are there before what follows them has been fetched.
 constexpr std::size_t kSpacedFrom = 1024;
-// Claimed of the next frame where it follows at once: as many lines as are under way together, and a few more. Else what the
-// nearest cache holds beside the caller's.
-constexpr std::size_t kClaimedNear = 4 * 1024;
-constexpr std::size_t kClaimedApart = 32 * 1024;
+// Claimed of the next frame, at most, where it follows at once: as many lines as are under way together, and a few more; and behind
+// pieces, which take so long that all of what the nearest cache holds beside the caller's is there in time.
+constexpr std::size_t kClaimedAtOnce = 4 * 1024;
+constexpr std::size_t kClaimedBehindPieces = 32 * 1024;
 
 }  // namespace
 
@@ -71,12 +71,12 @@ void RingWriter::copy_in(const std::byte* from, std::size_t bytes) {
   if (sleeping_.load(std::memory_order_relaxed) != 0) arena_.ring_bell(to_);
 }
 
-[[gnu::always_inline]] inline void RingWriter::announce(bool last) {
+[[gnu::always_inline]] inline void RingWriter::announce(bool last, std::uint64_t mark) {
   if (last) slot(position_).stamp.store(0, std::memory_order_relaxed);
   if (stamped_) {
     control_.tail.store(position_, std::memory_order_release);
   } else {
-    slot(slot_position_).stamp.store(position_, std::memory_order_release);
+    slot(slot_position_).stamp.store(position_ | mark, std::memory_order_release);
     stamped_ = true;
   }
   wake();
@@ -94,11 +94,8 @@ bool RingWriter::write(const FrameHeader& header, const std::byte* payload, bool
   }
   position_ += space;
   starved_ = false;
-  slot(position_).stamp.store(0, std::memory_order_relaxed);
-  slot(slot_position_).stamp.store(space == 0 ? position_ : position_ | kSpaced, std::memory_order_release);
-  stamped_ = true;
-  wake();
-  claim_next(space == 0 ? std::min(body, kClaimedNear) : body);
+  announce(true, space == 0 ? 0 : kSpaced);
+  claim_next(space == 0 ? std::min(body, kClaimedAtOnce) : body);
   return true;
 }
 
@@ -134,7 +131,7 @@ bool RingWriter::write_piecewise(const FrameHeader& header, const std::byte* pay
     announce(taken_ == header.bytes);
   }
   started_ = false;
-  claim_next(std::min<std::size_t>(header.bytes, kClaimedApart));
+  claim_next(std::min<std::size_t>(header.bytes, kClaimedBehindPieces));
   return true;
 }
 

@@ -33,7 +33,7 @@ class RingWriter {
   std::size_t room_before_look() const { return mask_ + 1 - kLine - static_cast<std::size_t>(position_ - head_); }
   void fill(const FrameHeader& header);
   void copy_in(const std::byte* from, std::size_t bytes);
-  void announce(bool last);
+  void announce(bool last, std::uint64_t mark = 0);
   void claim_next(std::size_t body);
   void wake();
   bool write_piecewise(const FrameHeader& header, const std::byte* payload);

@@ -1,0 +1,275 @@
+// Route: what arrives. Whose frame it is, where its payload goes, and what it means that all of it is here.
+#include "executor/route.h"
+
+#include "executor/context.h"
+#include "executor/run.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace anello::executor {
+
+using transport::FrameHeader;
+
+bool Route::pull() {
+  if (state_ != State::open) return false;
+  bool moved = false;
+  bool delivered = false;  // the last one went to where it belongs
+  constexpr int kMost = 64;
+  int frames = 0;
+  for (; frames < kMost; ++frames) {
+    const FrameHeader* const at = incoming();
+    if (at == nullptr) {
+      if (endpoint_->failure() != nullptr) break_off();
+      break;
+    }
+    const FrameHeader header = *at;
+    if (arriving_.mode == Arriving::Mode::none) {
+      // What comes too early would be copied twice. If this rank still waits for something behind it, it comes again.
+      if (delivered && is_early(header)) {
+        heard = true;
+        return true;
+      }
+      classify(header);
+    }
+    delivered = arriving_.mode == Arriving::Mode::step || arriving_.mode == Arriving::Mode::message;
+    moved |= consume();
+    if (endpoint_->remaining() > 0) break;
+    moved = true;
+    incoming_ = nullptr;
+    ++came_;
+    arrived(header);
+    if (state_ != State::open) break;
+  }
+  heard = frames == kMost;
+  return moved;
+}
+
+Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
+  if (state_ != State::open || arriving_.mode != Arriving::Mode::none) return Arrived::something_else;
+  const FrameHeader* const header = incoming();
+  if (header == nullptr) return endpoint_->failure() != nullptr ? Arrived::something_else : Arrived::nothing;
+  // Whatever becomes of it: this frame, where it is empty, and those that were read with it are in no socket any more, and who
+  // asks epoll alone would not look here.
+  heard = true;
+  if (header->kind != static_cast<std::uint16_t>(FrameKind::eager) || header->communicator != flow.group->id) {
+    const bool offers = is_offer(*header) && header->communicator == flow.group->id;
+    return offers ? Arrived::offer : Arrived::something_else;
+  }
+  const std::size_t bytes = header->bytes;
+  if ((bytes > 0 && endpoint_->arrived() < bytes) || !wanted.takes(static_cast<int>(header->tag), header->flags, bytes) ||
+      !flow.take_back(header->argument)) {
+    return Arrived::something_else;
+  }
+  if (bytes > 0) endpoint_->receive(wanted.into, bytes);
+  incoming_ = nullptr;
+  return Arrived::message;
+}
+
+Route::Arrived Route::take_answer(const Flow& flow) {
+  if (state_ != State::open || arriving_.mode != Arriving::Mode::none) return Arrived::something_else;
+  const FrameHeader* const header = incoming();
+  if (header == nullptr) return endpoint_->failure() != nullptr ? Arrived::something_else : Arrived::nothing;
+  const bool is_over = header->kind == static_cast<std::uint16_t>(FrameKind::grant) && header->communicator == flow.group->id &&
+                       header->sequence == flow.group->next_number && header->flags == static_cast<std::uint16_t>(Granted::over);
+  if (!is_over) return Arrived::something_else;
+  incoming_ = nullptr;
+  return Arrived::message;
+}
+
+// Of a call that this rank has not come to.
+bool Route::is_early(const FrameHeader& header) const {
+  if (header.kind != static_cast<std::uint16_t>(FrameKind::step)) return false;
+  Group* const group = context_.find_group(header.communicator);
+  return group != nullptr && group->find(header.sequence) == nullptr;
+}
+
+// Decides, once a frame, where its payload goes.
+void Route::classify(const FrameHeader& header) {
+  using Mode = Arriving::Mode;
+  arriving_ = {};
+  arriving_.mode = Mode::discard;
+  torn_.clear();
+  Group* group = context_.find_group(header.communicator);
+  if (group == nullptr) {
+    if (context_.retired(header.communicator)) return;
+    arriving_.frame = context_.keep(header, peer_);  // may throw, and the frame is then let pass
+    arriving_.mode = Mode::keep;
+    return;
+  }
+  const int peer = group->rank_of_world(peer_);
+  if (peer < 0 || group->error) return;
+  Flow& flow = group->flows.to(peer);
+  arriving_.flow = &flow;
+  const auto kind = static_cast<FrameKind>(header.kind);
+  if (kind == FrameKind::step || kind == FrameKind::eager) {
+    // Credit given back rides on what goes the other way.
+    if (!flow.take_back(header.argument)) {
+      context_.fail(*group, Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " returned credit it never had",
+                                  peer_), true);
+      return;
+    }
+    if (header.argument > 0) list(flow);
+  }
+  if (kind == FrameKind::eager) {
+    if (context_.takes_eager(flow, header, arriving_.operation)) {
+      if (arriving_.operation != nullptr) arriving_.mode = Mode::message;
+      return;
+    }
+    return keep_for(*group, header);
+  }
+  if (kind == FrameKind::message) {
+    Operation* receive = context_.find_granted(*group, static_cast<std::uint32_t>(header.argument));
+    if (receive == nullptr || receive->peer != peer || header.bytes > receive->bytes - receive->moved) {
+      context_.fail(*group, Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent a message nobody granted",
+                                  peer_), true);
+      return;
+    }
+    arriving_.mode = Mode::message;
+    arriving_.operation = receive;
+    return;
+  }
+  if (kind != FrameKind::step) return;  // notes have no payload
+  Operation* operation = group->find(header.sequence);
+  if (group->is_of_another_call(operation, header)) {
+    context_.suspect(*group, header.sequence, peer);
+    return;
+  }
+  if (operation != nullptr && operation->state == Operation::State::active) {
+    Run& run = operation->run;
+    const auto lane = std::find_if(run.lanes.begin(), run.lanes.end(),
+                                   [peer](const RunLane& candidate) { return candidate.plan->peer == peer; });
+    if (lane == run.lanes.end() || lane->next_receive == lane->plan->receives.size()) {
+      context_.suspect(*group, header.sequence);
+      return;
+    }
+    arriving_.lane = &*lane;
+    arriving_.operation = operation;
+    if (lane->early.empty() && receive_ready(*lane)) {
+      if (fits(*lane, header)) arriving_.mode = Mode::step;
+      return;
+    }
+  }
+  keep_for(*group, header);
+}
+
+void Route::keep_for(Group& group, const FrameHeader& header) {
+  EarlyFrame* const frame = context_.keep_for(group, header, peer_);
+  if (frame == nullptr) return;  // it is let pass
+  arriving_.mode = Arriving::Mode::keep;
+  arriving_.frame = frame;
+}
+
+// Moves what has arrived of the frame's payload.
+bool Route::consume() {
+  using Mode = Arriving::Mode;
+  bool moved = false;
+  while (const std::size_t left = endpoint_->remaining()) {
+    std::size_t bytes = 0;
+    switch (arriving_.mode) {
+      case Mode::keep:
+        bytes = endpoint_->receive(arriving_.frame->payload.data() + arriving_.frame->filled, left);
+        arriving_.frame->filled += bytes;
+        break;
+      case Mode::message: {
+        Operation& receive = *arriving_.operation;
+        bytes = endpoint_->receive(receive.output + receive.moved, left);
+        receive.moved += bytes;
+        if (bytes > 0) ++receive.movement;  // else a peer that stops in a frame would have no deadline
+        break;
+      }
+      case Mode::step: {
+        RunLane& lane = *arriving_.lane;
+        if (std::byte* into = landing(lane)) {
+          bytes = endpoint_->receive(into, left);
+          lane.received += bytes;
+          if (bytes > 0) {
+            ++lane.operation->movement;
+            ++lane.flow->group->movement;
+          }
+          break;
+        }
+        bytes = combine(lane, left);
+        break;
+      }
+      case Mode::discard:
+      case Mode::none: {
+        const auto view = endpoint_->view();
+        bytes = std::min(view.size(), left);
+        if (bytes > 0) endpoint_->consume(bytes);
+        break;
+      }
+    }
+    if (bytes == 0) return moved;
+    context_.count_taken(bytes);
+    came_ += bytes;
+    moved = true;
+  }
+  return moved;
+}
+
+// Combines what is there of the current receive's message with what it belongs to; how much that was.
+std::size_t Route::combine(RunLane& lane, std::size_t left) {
+  const auto view = endpoint_->view();
+  const std::size_t element = lane.operation->element_bytes;
+  std::size_t bytes = std::min(view.size(), left);
+  if (torn_.empty() && 16 % element == 0) {
+    // Multiples of 16 where more is to come, so that the next view is aligned.
+    if (bytes < left) bytes &= ~std::size_t{15};
+  } else if (torn_.empty() && bytes >= element) {
+    bytes -= bytes % element;
+  } else {
+    // An element of the caller's own, torn by the end of a ring or of what a socket has given so far.
+    bytes = std::min(bytes, element - torn_.size());
+    torn_.insert(torn_.end(), view.begin(), view.begin() + static_cast<std::ptrdiff_t>(bytes));
+    if (torn_.size() == element) {
+      apply(lane, torn_.data(), element);
+      torn_.clear();
+    }
+    if (bytes > 0) endpoint_->consume(bytes);
+    return bytes;
+  }
+  if (bytes == 0) return 0;
+  apply(lane, view.data(), bytes);
+  endpoint_->consume(bytes);
+  return bytes;
+}
+
+// All of the frame is here.
+void Route::arrived(FrameHeader header) {
+  using Mode = Arriving::Mode;
+  const Arriving done = std::exchange(arriving_, Arriving{});
+  context_.count_handled(header.bytes);
+  const auto kind = static_cast<FrameKind>(header.kind);
+  switch (done.mode) {
+    case Mode::step:
+      context_.consumed(*done.flow, header.bytes);
+      frame_done(*done.lane);
+      return;
+    case Mode::keep:
+      if (done.flow == nullptr) {
+        context_.stray(done.frame);
+      } else if (kind == FrameKind::eager) {
+        context_.on_eager(*done.flow, done.frame);
+      } else {
+        context_.arrived_early(*done.flow, done.frame);
+      }
+      return;
+    case Mode::message:
+      if (kind == FrameKind::eager) context_.consumed_small(*done.flow, header.bytes);
+      if (done.operation->moved == done.operation->bytes) {
+        done.flow->group->matched.remove(done.operation);
+        context_.finish(*done.operation);
+      }
+      return;
+    case Mode::discard:
+      if (done.flow == nullptr || done.flow->group->error) return;
+      if (kind == FrameKind::eager) context_.consumed_small(*done.flow, header.bytes);
+      context_.on_note(*done.flow, header);
+      return;
+    case Mode::none:
+      return;
+  }
+}
+
+}  // namespace anello::executor

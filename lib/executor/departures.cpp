@@ -1,0 +1,269 @@
+// Route: what leaves. Which flow is next, which frame of it, and what it means that one has gone.
+#include "executor/route.h"
+
+#include "executor/context.h"
+#include "executor/run.h"
+#include "kernels/default_floats.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace anello::executor {
+
+using transport::FrameHeader;
+
+namespace {
+
+FrameHeader header_of(FrameKind kind, const Group& group) {
+  FrameHeader header;
+  header.kind = static_cast<std::uint16_t>(kind);
+  header.communicator = group.id;
+  return header;
+}
+
+}  // namespace
+
+bool Route::push() {
+  if (state_ != State::open) return false;
+  bool moved = false;
+  // A few frames at a time, so that receiving gets its turn and both directions stay busy.
+  for (int turn = 0; turn < 8; ++turn) {
+    if (leaving_.kind == Leaving::Kind::none) {
+      if (!endpoint_->flush() || flows_.empty() || !next_frame()) break;
+    }
+    if (!endpoint_->send(leaving_.header, leaving_.payload)) break;
+    moved = true;
+    sent();
+    if (state_ != State::open) return true;
+  }
+  if (endpoint_->failure() != nullptr && incoming() == nullptr) break_off();
+  if (owing && !has_work() && endpoint_->flush()) context_.settle(*this);
+  return moved;
+}
+
+bool Route::next_frame() {
+  while (Flow* flow = flows_.pop()) {
+    flow->listed = false;
+    if (fill(*flow)) {
+      list(*flow);  // at the end: communicators take turns
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Route::fill(Flow& flow) {
+  leaving_ = {};
+  leaving_.flow = &flow;
+  if (fill_note(flow) || fill_announcement(flow)) return true;
+  flow.turn = !flow.turn;
+  if (flow.turn ? fill_step(flow) || fill_message(flow) : fill_message(flow) || fill_step(flow)) return true;
+  if (flow.owes_much()) {
+    leaving_.kind = Leaving::Kind::note;
+    leaving_.header = header_of(FrameKind::credit, *flow.group);
+    leaving_.header.argument = flow.give_back();
+    return true;
+  }
+  return false;
+}
+
+bool Route::fill_note(Flow& flow) {
+  if (flow.notes_sent == flow.notes.size()) return false;
+  leaving_.kind = Leaving::Kind::note;
+  leaving_.header = flow.notes[flow.notes_sent++];
+  if (flow.notes_sent == flow.notes.size()) {
+    flow.notes.clear();
+    flow.notes_sent = 0;
+  }
+  return true;
+}
+
+namespace {
+
+// Of a message that goes as it is.
+FrameHeader eager_header(const Group& group, std::size_t bytes, int tag, std::uint16_t dtype) {
+  FrameHeader header = header_of(FrameKind::eager, group);
+  header.bytes = static_cast<std::uint32_t>(bytes);
+  header.tag = static_cast<std::uint32_t>(tag);
+  header.flags = dtype;
+  return header;
+}
+
+// Of one that the receiver may take from where it lies.
+FrameHeader offer_header(const Group& group, const OfferedPlace& place, int tag, std::uint16_t dtype) {
+  FrameHeader header = header_of(place.kind(), group);
+  place.tell(header);
+  header.tag = static_cast<std::uint32_t>(tag);
+  header.flags = dtype;
+  return header;
+}
+
+}  // namespace
+
+// Whether a message goes without being asked for.
+bool Route::goes_at_once(const Flow& flow, std::size_t bytes) const {
+  return bytes <= flow.most_eager && flow.small_credit >= bytes + kFrameCost + (bytes <= kEagerBytes ? 0 : kCreditForSmall);
+}
+
+// Who only ever sends never looks, and an announcement cannot be taken back: its sender would wait for a receive though the
+// peer has taken all that came before.
+void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
+  while (state_ == State::open && bytes <= flow.most_eager && !goes_at_once(flow, bytes)) {
+    pull();
+    if (!heard) return;
+  }
+}
+
+// Whether nothing is to be sent before what the caller has.
+[[gnu::always_inline]] inline bool Route::is_free_for(const Flow& flow) {
+  if (state_ != State::open) return false;
+  if (has_work()) {
+    const kernels::DefaultFloats floats;  // a step that has left may be what a user's function waits for
+    push();
+  }
+  // What that has sent may have ended an operation badly, and with it the group: nobody would end a rest of this message.
+  return !flow.group->error && !has_work();
+}
+
+Route::Sent Route::send_offer(Flow& flow, const SmallMessage& message, const OfferedPlace& place) {
+  if (!is_free_for(flow) || !endpoint_->flush()) return Sent::not_begun;
+  FrameHeader header = offer_header(*flow.group, place, message.tag, message.dtype);
+  header.sequence = flow.group->next_number;
+  return endpoint_->send(header, nullptr) ? Sent::offered : Sent::not_begun;  // an empty frame goes whole or not at all
+}
+
+Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
+  if (!is_free_for(flow) || !goes_at_once(flow, message.bytes) || !endpoint_->flush()) return Sent::not_begun;
+  FrameHeader header = eager_header(*flow.group, message.bytes, message.tag, message.dtype);
+  header.argument = flow.owes();
+  const bool all = endpoint_->send(header, message.payload);
+  if (!all && !endpoint_->mid_frame()) return Sent::not_begun;
+  flow.give_back();
+  flow.small_credit -= message.bytes + kFrameCost;
+  if (all) return Sent::complete;
+  leaving_ = {Leaving::Kind::eager, header, message.payload, &flow, nullptr, nullptr};
+  return Sent::in_part;
+}
+
+// Messages of send keep their order because only the first one that has not been told of may go: small ones as they
+// are while there is credit, all others as an announcement or, where they lie for the receiver to take, as an offer.
+bool Route::fill_announcement(Flow& flow) {
+  Operation* operation = flow.announcing.front();
+  if (operation == nullptr) return false;
+  leaving_.operation = operation;
+  FrameHeader& header = leaving_.header;
+  if (const OfferedPlace place = context_.place_to_offer(flow, operation->input, operation->bytes); place.region != 0) {
+    header = offer_header(*flow.group, place, operation->tag, short_dtype(operation->dtype));
+    leaving_.kind = Leaving::Kind::announce;
+  } else if (goes_at_once(flow, operation->bytes)) {
+    header = eager_header(*flow.group, operation->bytes, operation->tag, short_dtype(operation->dtype));
+    header.argument = flow.give_back();
+    leaving_.kind = Leaving::Kind::eager;
+    leaving_.payload = operation->input;
+    flow.small_credit -= operation->bytes + kFrameCost;
+  } else {
+    header = header_of(FrameKind::announce, *flow.group);
+    header.argument = operation->bytes;
+    header.tag = static_cast<std::uint32_t>(operation->tag);
+    header.flags = short_dtype(operation->dtype);
+    leaving_.kind = Leaving::Kind::announce;
+  }
+  header.sequence = operation->number;
+  if (flow.offers(operation->bytes)) context_.note_going(flow, operation->bytes, is_offer(header));
+  return true;
+}
+
+bool Route::fill_message(Flow& flow) {
+  Operation* operation = flow.granted.front();
+  if (operation == nullptr) return false;
+  leaving_.kind = Leaving::Kind::message;
+  leaving_.operation = operation;
+  leaving_.header = header_of(FrameKind::message, *flow.group);
+  leaving_.header.argument = operation->partner;
+  leaving_.header.bytes =
+      static_cast<std::uint32_t>(std::min(operation->bytes - operation->moved, endpoint_->frame_bytes()));
+  leaving_.payload = operation->input + operation->moved;
+  return true;
+}
+
+bool Route::fill_step(Flow& flow) {
+  for (RunLane* lane = flow.steps.front(); lane != nullptr; lane = lane->next) {
+    Operation& operation = *lane->operation;
+    const std::size_t reserved = flow.group->is_oldest(operation) ? 0 : kCreditForOldest;
+    const std::size_t allowed = flow.credit > reserved ? flow.credit - reserved : 0;
+    const std::uint32_t step = lane->plan->sends[lane->next_send];
+    const std::size_t whole = message_bytes(operation, step);
+    const std::size_t left = whole - lane->sent;
+    std::size_t bytes = std::min(left, endpoint_->frame_bytes());
+    if (allowed < bytes + kFrameCost) {
+      // Not in crumbs: a frame that is worth its header.
+      constexpr std::size_t kWorthwhile = 32 * 1024;
+      if (allowed < kWorthwhile + kFrameCost) continue;
+      bytes = (allowed - kFrameCost) & ~std::size_t{63};
+    }
+    bytes -= bytes < left ? bytes % operation.element_bytes : 0;
+    flow.credit -= bytes + kFrameCost;
+    leaving_.kind = Leaving::Kind::step;
+    leaving_.lane = lane;
+    leaving_.operation = &operation;
+    leaving_.header = header_of(FrameKind::step, *flow.group);
+    leaving_.header.tag = telling(whole).tag;
+    leaving_.header.flags = telling(whole).flags;
+    leaving_.header.bytes = static_cast<std::uint32_t>(bytes);
+    leaving_.header.sequence = operation.sequence;
+    leaving_.header.digest = operation.digest;
+    leaving_.header.argument = flow.give_back();
+    leaving_.payload = operation.at(operation.plan->schedule.steps[step].from) + lane->sent;
+    return true;
+  }
+  return false;
+}
+
+// The frame is gone and its payload free.
+void Route::sent() {
+  const Leaving gone = std::exchange(leaving_, Leaving{});
+  Flow& flow = *gone.flow;
+  switch (gone.kind) {
+    case Leaving::Kind::step: {
+      RunLane& lane = *gone.lane;
+      Operation& operation = *gone.operation;
+      lane.sent += gone.header.bytes;
+      ++operation.movement;
+      ++flow.group->movement;
+      const std::uint32_t step = lane.plan->sends[lane.next_send];
+      if (lane.sent < message_bytes(operation, step)) return;
+      lane.sent = 0;
+      ++lane.next_send;
+      const bool more = lane.next_send < lane.plan->sends.size() &&
+                        operation.run.waits[lane.plan->sends[lane.next_send]] == 0;
+      if (!more) {
+        flow.steps.remove(&lane);
+        lane.queued = false;
+      }
+      step_done(operation, step);
+      return;
+    }
+    case Leaving::Kind::eager:
+      flow.announcing.remove(gone.operation);
+      context_.finish(*gone.operation);
+      return;
+    case Leaving::Kind::announce:
+      flow.announcing.remove(gone.operation);
+      flow.announced.push(gone.operation);
+      return;
+    case Leaving::Kind::message: {
+      Operation& operation = *gone.operation;
+      operation.moved += gone.header.bytes;
+      ++operation.movement;
+      if (operation.moved < operation.bytes) return;
+      flow.granted.remove(&operation);
+      context_.finish(operation);
+      return;
+    }
+    case Leaving::Kind::note:
+    case Leaving::Kind::none:
+      return;
+  }
+}
+
+}  // namespace anello::executor
