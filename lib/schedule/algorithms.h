@@ -81,9 +81,11 @@ Schedule doubling_scan(const Call& call, const Topology& topology, int rank, std
 Schedule doubling_exscan(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // leaders.cpp: a host's vectors to one of its ranks, those by doubling: one rank of each host uses the network. On one host
-// the same with ranks that share processors, also for allgather: fewest messages.
+// the same with ranks that share processors, also for allgather, reduce_scatter and alltoall: fewest messages.
 Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule leaders_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule leaders_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule leaders_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule leaders_barrier(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // tree.cpp: binomial tree. The broadcast's buffer is the output on every rank, the root's too.

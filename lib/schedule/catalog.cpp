@@ -50,6 +50,10 @@ bool moves_between_processors(const Call& call, const Topology& topology) {
   return moves_data(call, topology) && takes_turns_bound(topology);
 }
 
+bool partials_travel_between_processors(const Call& call, const Topology& topology) {
+  return partials_travel(call, topology) && takes_turns_bound(topology);
+}
+
 // What travels are results: formed in rank order, rounded where somebody else gets them as well.
 bool results_travel(const Call& call, const Topology& topology) {
   return moves_data(call, topology) && (!call.accumulate || topology.size == 2);
@@ -75,7 +79,7 @@ bool stages(const Call& call, const Topology& topology) {
 }
 
 bool stages_between_leaders(const Call& call, const Topology& topology) {
-  return stages(call, topology) && partials_travel(call, topology) && takes_turns_bound(topology);
+  return stages(call, topology) && partials_travel_between_processors(call, topology);
 }
 
 // Four steps a round, whatever the number of ranks; rounds that a cache no longer holds take half as long again.
@@ -137,6 +141,8 @@ const std::vector<Algorithm>& catalog() {
       {"ring", reduce_scatter, partials_travel, ring_reduce_scatter, "partial sums go around a ring to their owners"},
       {"halving", reduce_scatter, partials_travel_in_pairs, halving_reduce_scatter,
        "halves of partial sums change places between ranks P/2, .., 2, 1 apart"},
+      {"leaders", reduce_scatter, partials_travel_between_processors, leaders_reduce_scatter,
+       "one of the ranks that share processors folds their vectors, then its part of the others' sums, and hands that out"},
       {"pairwise", reduce_scatter, moves_data, pairwise_reduce_scatter, "each block's owner gets all inputs of it"},
       {"dissemination", reduce_scatter, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", reduce_scatter, one_rank, alone, "one rank: a copy"},
@@ -174,6 +180,8 @@ const std::vector<Algorithm>& catalog() {
       {"exchange", alltoall, on_board, exchange, "every rank reads its part of all payloads on the board"},
       {"direct", alltoall, reads_peers, direct_alltoall, "every rank reads its parts where they lie"},
       {"staged", alltoall, stages, staged_alltoall, "every rank copies to staging memory and takes its parts from all others'"},
+      {"leaders", alltoall, moves_between_processors, leaders_alltoall,
+       "one of the ranks that share processors collects their vectors, gets the others' parts for them and hands all out"},
       {"pairwise", alltoall, moves_data, pairwise_alltoall, "parts change places between ranks 1, 2, 3, .. apart"},
       {"dissemination", alltoall, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", alltoall, one_rank, alone, "one rank: a copy"},

@@ -212,6 +212,7 @@ const std::vector<Rule>& rules() {
       {allgather,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 16 * kKiB, 3},
       {allgather,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
       {allgather,      network,  kAny,     16 * kKiB, "leaders",       64 * kKiB, none, 0, 3, 8, 0, crowded},
+      {allgather,      network,  kAny,     64 * kKiB, "leaders",       64 * kKiB, none, 0, 6, 8, 0, crowded},
       {allgather,      network,  16 * kKiB, kAny,     "doubling",      64 * kKiB, none, 0, 3},
       {allgather,      network,  kAny,     kMiB,      "doubling",      128 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {allgather,      network,  kAny,     kAny,      "ring",          512 * kKiB, none, 0, 2, 2},
@@ -223,6 +224,8 @@ const std::vector<Rule>& rules() {
       {reduce_scatter, anywhere, 8 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
       {reduce_scatter, anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
       {reduce_scatter, memory,   kAny,     kAny,      "staged",        512 * kKiB},
+      {reduce_scatter, network,  32 * kKiB, kAny,     "leaders",       64 * kKiB, none, 0, 3, 5, 0, few},
+      {reduce_scatter, network,  192 * kKiB, kAny,    "leaders",       64 * kKiB, none, 0, 6, INT_MAX, 0, few},
       {reduce_scatter, network,  kMiB,     kAny,      "halving",       128 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {reduce_scatter, anywhere, 64 * kKiB, kAny,     "pairwise",      64 * kKiB},
       {reduce_scatter, memory,   kAny,     kAny,      "ring",          64 * kKiB},
@@ -283,6 +286,9 @@ const std::vector<Rule>& rules() {
       {alltoall,       anywhere, 8 * kKiB, 64 * kKiB, "exchange",      256 * kKiB},
       {alltoall,       anywhere, 0,        kAny,      "dissemination", 256 * kKiB},
       {alltoall,       memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 16 * kKiB + 1},
+      // Half the messages for up to twice the bytes.
+      {alltoall,       network,  16 * kKiB, kAny,     "leaders",       256 * kKiB, none, 0, 3, 5, 0, few},
+      {alltoall,       network,  64 * kKiB, kAny,     "leaders",       256 * kKiB, none, 0, 6, INT_MAX, 0, few},
       {alltoall,       anywhere, kAny,     kAny,      "pairwise",      256 * kKiB},
 
       {scan,           anywhere, kAny,     kAny,      "alone",         64 * kKiB},

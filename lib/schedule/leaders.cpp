@@ -35,6 +35,28 @@ Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank,
   return std::move(steps).build();
 }
 
+namespace {
+
+// Where ranks' parts lie in a scratch that has those of each group side by side, the groups in their order.
+class SideBySide {
+ public:
+  SideBySide(const Hosts& groups, std::size_t part) : groups_(groups), part_(part) {}
+
+  // Of a group's ranks, `ranks` of them from the one with this index on.
+  Slice at(int group, std::size_t index, std::size_t ranks) const {
+    std::size_t before = index;
+    for (int earlier = 0; earlier < group; ++earlier) before += groups_.ranks(earlier).size();
+    return {Buffer::scratch, before * part_, ranks * part_};
+  }
+  Slice all_of(int group) const { return at(group, 0, groups_.ranks(group).size()); }
+
+ private:
+  const Hosts& groups_;
+  std::size_t part_;
+};
+
+}  // namespace
+
 // A leader collects its ranks' parts, side by side so that they are one message to each other leader, and hands all out.
 Schedule leaders_allgather(const Call& call, const Topology& topology, int rank, std::size_t) {
   const Hosts groups(topology.processors_of);
@@ -47,26 +69,106 @@ Schedule leaders_allgather(const Call& call, const Topology& topology, int rank,
     steps.recv(locals[0], output(all));
     return std::move(steps).build();
   }
-  // Of a group's ranks from the one with this index on.
-  const auto collected = [&](int of_group, std::size_t index, std::size_t ranks) {
-    std::size_t before = index;
-    for (int earlier = 0; earlier < of_group; ++earlier) before += groups.ranks(earlier).size();
-    return Slice{Buffer::scratch, before * call.count, ranks * call.count};
-  };
-  steps.copy(collected(group, 0, 1), input({0, call.count}));
-  for (std::size_t i = 1; i < locals.size(); ++i) steps.recv(locals[i], collected(group, i, 1));
+  const SideBySide collected(groups, call.count);
+  steps.copy(collected.at(group, 0, 1), input({0, call.count}));
+  for (std::size_t i = 1; i < locals.size(); ++i) steps.recv(locals[i], collected.at(group, i, 1));
   for (int d = 1; d < groups.count(); ++d) {
     const int above = wrap(group + d, groups.count());
     const int below = wrap(group - d, groups.count());
-    steps.send(groups.ranks(above)[0], collected(group, 0, locals.size()));
-    steps.recv(groups.ranks(below)[0], collected(below, 0, groups.ranks(below).size()));
+    steps.send(groups.ranks(above)[0], collected.all_of(group));
+    steps.recv(groups.ranks(below)[0], collected.all_of(below));
   }
   for (int of_group = 0; of_group < groups.count(); ++of_group) {
     const std::vector<int>& ranks = groups.ranks(of_group);
     for (std::size_t i = 0; i < ranks.size(); ++i)
-      steps.copy(output({static_cast<std::size_t>(ranks[i]) * call.count, call.count}), collected(of_group, i, 1));
+      steps.copy(output({static_cast<std::size_t>(ranks[i]) * call.count, call.count}), collected.at(of_group, i, 1));
   }
   for (std::size_t i = 1; i < locals.size(); ++i) steps.send(locals[i], output(all));
+  return std::move(steps).build();
+}
+
+// A leader folds its ranks' vectors and gives each other leader that sum's parts for its ranks, as one message; it hands each
+// rank its part of what it folds of these. Scratch: the sum, the parts of each group's ranks side by side; behind it as it came.
+Schedule leaders_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t) {
+  const Hosts groups(topology.processors_of);
+  const int group = groups.of(rank);
+  const std::vector<int>& locals = groups.ranks(group);
+  const Part all{0, call.count * static_cast<std::size_t>(topology.size)};
+  const Part own{0, call.count};
+  Builder steps("leaders", call, topology, rank);
+  if (rank != locals[0]) {
+    steps.send(locals[0], input(all));
+    steps.recv(locals[0], output(own));
+    return std::move(steps).build();
+  }
+  const SideBySide sum(groups, call.count);
+  const Slice folded{Buffer::scratch, all.count, all.count};
+  for (std::size_t i = 1; i < locals.size(); ++i) steps.recv_reduce(locals[i], folded, i == 1 ? input(all) : folded);
+  for (int of_group = 0; of_group < groups.count(); ++of_group) {
+    const std::vector<int>& ranks = groups.ranks(of_group);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const Part part{static_cast<std::size_t>(ranks[i]) * call.count, call.count};
+      const Slice as_folded{Buffer::scratch, folded.offset + part.offset, part.count};
+      steps.copy(sum.at(of_group, i, 1), locals.size() > 1 ? as_folded : input(part));
+    }
+  }
+  for (int d = 1; d < groups.count(); ++d) {
+    const int above = wrap(group + d, groups.count());
+    steps.send(groups.ranks(above)[0], sum.all_of(above));
+    steps.recv_reduce(groups.ranks(wrap(group - d, groups.count()))[0], sum.all_of(group), sum.all_of(group));
+  }
+  if (call.finish) steps.finish(sum.all_of(group), sum.all_of(group));
+  for (std::size_t i = 1; i < locals.size(); ++i) steps.send(locals[i], sum.at(group, i, 1));
+  steps.copy(output(own), sum.at(group, 0, 1));
+  return std::move(steps).build();
+}
+
+// A leader has its ranks' vectors and what they get, both whole. What it gives another leader is one message: for each of its
+// own ranks, a part for each of that one's.
+Schedule leaders_alltoall(const Call& call, const Topology& topology, int rank, std::size_t) {
+  const Hosts groups(topology.processors_of);
+  const int group = groups.of(rank);
+  const std::vector<int>& locals = groups.ranks(group);
+  const auto size = static_cast<std::size_t>(topology.size);
+  const Part all{0, call.count * size};
+  Builder steps("leaders", call, topology, rank);
+  if (rank != locals[0]) {
+    steps.send(locals[0], input(all));
+    steps.recv(locals[0], output(all));
+    return std::move(steps).build();
+  }
+  // One region of scratch behind the other, in parts.
+  std::size_t used = 0;
+  const auto take = [&](std::size_t parts) { return used += parts, used - parts; };
+  const auto parts = [&](std::size_t from, std::size_t count) {
+    return Slice{Buffer::scratch, from * call.count, count * call.count};
+  };
+  const std::size_t given = take(locals.size() * size);
+  const std::size_t got = take(locals.size() * size);
+  const auto part = [&](std::size_t vectors, std::size_t local, int other) {
+    return parts(vectors + local * size + static_cast<std::size_t>(other), 1);
+  };
+
+  steps.copy(parts(given, size), input(all));
+  for (std::size_t i = 1; i < locals.size(); ++i) steps.recv(locals[i], parts(given + i * size, size));
+  for (int d = 1; d < groups.count(); ++d) {
+    const std::vector<int>& above = groups.ranks(wrap(group + d, groups.count()));
+    const std::size_t going = take(locals.size() * above.size());
+    for (std::size_t i = 0; i < locals.size(); ++i)
+      for (std::size_t j = 0; j < above.size(); ++j) steps.copy(parts(going + i * above.size() + j, 1), part(given, i, above[j]));
+    steps.send(above[0], parts(going, locals.size() * above.size()));
+  }
+  for (std::size_t i = 0; i < locals.size(); ++i)
+    for (std::size_t j = 0; j < locals.size(); ++j) steps.copy(part(got, i, locals[j]), part(given, j, locals[i]));
+  for (int d = 1; d < groups.count(); ++d) {
+    const std::vector<int>& below = groups.ranks(wrap(group - d, groups.count()));
+    const std::size_t coming = take(below.size() * locals.size());
+    steps.recv(below[0], parts(coming, below.size() * locals.size()));
+    for (std::size_t i = 0; i < locals.size(); ++i)
+      for (std::size_t j = 0; j < below.size(); ++j) steps.copy(part(got, i, below[j]), parts(coming + j * locals.size() + i, 1));
+  }
+  for (std::size_t i = 1; i < locals.size(); ++i) steps.send(locals[i], parts(got + i * size, size));
+  steps.copy(output(all), parts(got, size));
   return std::move(steps).build();
 }
 

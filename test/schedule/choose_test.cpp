@@ -157,6 +157,10 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   CHECK(chosen(floats(Collective::reduce, 1 << 20), bound) == "chain");
   CHECK(chosen(floats(Collective::allgather, 1024), bound) == "leaders");
   CHECK(chosen(floats(Collective::allgather, 1025), bound) == "doubling");
+  CHECK(chosen(floats(Collective::reduce_scatter, 1 << 11), bound) == "leaders");
+  CHECK(chosen(floats(Collective::reduce_scatter, (1 << 11) + 1), bound) == "halving");
+  CHECK(chosen(floats(Collective::alltoall, 1 << 10), bound) == "leaders");
+  CHECK(chosen(floats(Collective::alltoall, (1 << 10) + 1), bound) == "pairwise");
   bound.host_of = {0, 1, 2, 3};  // nobody shares memory with another
   CHECK(chosen(floats(Collective::allreduce, 2), bound) == "leaders");
   CHECK(chosen(floats(Collective::barrier, 0), bound) == "leaders");

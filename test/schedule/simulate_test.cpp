@@ -1,10 +1,13 @@
 // Every row of the catalog on every shape that it fits, in several orders of events.
 #include "schedule/catalog.h"
+#include "schedule/hosts.h"
+#include "schedule/shape.h"
 #include "schedule/simulate.h"
 #include "schedule_cases.h"
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <set>
 
 using namespace anello::schedule;
@@ -151,23 +154,31 @@ Topology bound_in_turn(int size, int processors) {
 }  // namespace
 
 TEST_CASE("leaders of ranks that share processors") {
-  for (const Collective collective : {Collective::allreduce, Collective::allgather})
+  std::size_t simulated = 0;
+  for (const Collective collective : {Collective::allreduce, Collective::allgather, Collective::reduce_scatter, Collective::alltoall})
     for (const int size : {3, 4, 5, 8, 13})
       for (const int processors : {2, 3, 4})
-        for (Call call : calls(collective, size)) {
-          const Topology topology = bound_in_turn(size, processors);
-          const Algorithm& leaders = *find(collective, "leaders");
-          if (processors >= size || !leaders.fits(call, topology)) continue;
-          INFO(describe(call) << ", " << size << " ranks on " << processors << " processors");
-          const std::vector<Schedule> schedules = make_all(leaders, call, topology, 401);
-          for (const unsigned eager : {0u, 100u, 256u}) {
-            const Outcome outcome = simulate(call, topology, schedules, {eager + 5, eager, -1, 0});
-            REQUIRE(outcome.problem == "");
-            // Who leads nobody sends what it has, and no more.
-            for (int rank = processors; rank < size; ++rank)
-              REQUIRE(outcome.traffic[static_cast<std::size_t>(rank)].sent == call.count);
+        for (const bool in_turn : {true, false})
+          for (Call call : calls(collective, size)) {
+            if (processors >= size) continue;
+            Topology topology = bound_in_turn(size, processors);
+            if (!in_turn) std::ranges::sort(topology.processors_of);
+            const Algorithm& leaders = *find(collective, "leaders");
+            if (!leaders.fits(call, topology)) continue;
+            INFO(leaders.name << " " << describe(call) << ", " << size << " ranks on " << processors << " processors");
+            const std::vector<Schedule> schedules = make_all(leaders, call, topology, 401);
+            const Hosts groups(topology.processors_of);
+            for (const unsigned eager : {0u, 100u, 256u}) {
+              const Outcome outcome = simulate(call, topology, schedules, {eager + 5, eager, -1, 0});
+              REQUIRE(outcome.problem == "");
+              ++simulated;
+              // Who leads nobody sends what it has, and no more.
+              for (int rank = 0; rank < size; ++rank)
+                if (groups.ranks(groups.of(rank))[0] != rank)
+                  REQUIRE(outcome.traffic[static_cast<std::size_t>(rank)].sent == largest_input(call, size));
+            }
           }
-        }
+  CHECK(simulated > 1000);
   CHECK_FALSE(find(Collective::allgather, "leaders")->fits(a_call(Collective::allgather, 1), meeting(4)));
 }
 
