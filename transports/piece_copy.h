@@ -9,9 +9,10 @@
 
 namespace anello::transport {
 
-// The other side: copies what another processor has stored, whose caches may hold it. By plain loads: the string
-// instructions that memcpy takes for some KiB fetch fewer such lines at a time.
+// The other side: copies what another processor has stored, whose caches may hold it; several pages at a time where that pays.
 void copy_stored_elsewhere(std::byte* to, const std::byte* from, std::size_t bytes);
+// The same where the other one stores what comes behind it meanwhile, so that it pays sooner.
+void copy_while_stored(std::byte* to, const std::byte* from, std::size_t bytes);
 
 class PieceCopy {
  public:

@@ -59,7 +59,8 @@ class Nearness {
   static std::int64_t near_ns(std::size_t bytes, By by, bool is_large) {
     const auto all = static_cast<std::int64_t>(bytes);
     if (by == By::load) return kLoadNs + all / kLoaded;
-    return kCallNs + all / (is_large && by == By::call ? kCalledLarge : kCalled);
+    if (is_large && by == By::call) return kCallNs + all / kCalledLarge;
+    return kCallNs + all / (bytes > kHuge ? kCalledHuge : kCalled);
   }
   static bool is_large(std::size_t bytes, bool alone = true) { return bytes > (alone ? kLarge : kLargeShared); }
 
@@ -110,7 +111,9 @@ class Nearness {
   // By system call it is up to 28 and 10, and the call itself.
   static constexpr std::int64_t kCalled = 14;
   static constexpr std::int64_t kCalledLarge = 11;  // of both at once, from where on the caches begin to be short
+  static constexpr std::int64_t kCalledHuge = 12;   // of one alone, from where on two buffers fill the nearer cache
   static constexpr std::size_t kLarge = 256 * 1024;
+  static constexpr std::size_t kHuge = 768 * 1024;
   static constexpr std::size_t kLargeShared = 64 * 1024;  // where ranks share them
   static constexpr std::int64_t kCallNs = 900;
   static constexpr std::uint64_t kPause = 64;

@@ -108,7 +108,7 @@ bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* int
   const std::int64_t begin_ns = timed ? now_ns() : 0;
   if (!copy_offered(flow, place, into)) return false;
   if (timed) {
-    const auto by = by_call ? Nearness::By::call : Nearness::By::load;
+    const auto by = by_call ? Nearness::By::call_alone : Nearness::By::load;
     const bool slow = now_ns() - begin_ns > Nearness::near_ns(place.bytes, by, Nearness::is_large(place.bytes, sharing_ == 1));
     flow.slow_offers = slow ? flow.slow_offers + 1 : 0;
   }
@@ -131,8 +131,9 @@ Context::Sent Context::offer_now(Flow& flow, const SmallMessage& message, bool w
   if (sent != Sent::offered || !waits || unfinished_ > 0) return sent;
   stay_awake();
   int turns = budget_.spins;
-  // A copy of more takes longer than to hand the processor over.
-  if (turns == 0 && message.bytes <= kMostEagerBytes) turns = patience_.turns(flow.group->rank < flow.peer);
+  // A copy of more, or by system call, takes longer than to hand the processor over.
+  const bool is_short = message.bytes <= kMostEagerBytes && place.region != OfferedPlace::kProcess;
+  if (turns == 0 && is_short) turns = patience_.turns(flow.group->rank < flow.peer);
   for (int turn = 0; turn < turns; ++turn) {
     const Route::Arrived arrived = way.take_answer(flow);
     if (arrived == Route::Arrived::message) {

@@ -1,5 +1,7 @@
 #include "transports/shm/ring_reader.h"
 
+#include "transports/piece_copy.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -95,7 +97,7 @@ std::size_t RingReader::receive(std::byte* into, std::size_t bytes) {
     const std::span<const std::byte> here = view();
     if (here.empty()) break;
     const std::size_t part = std::min(here.size(), bytes - done);
-    std::memcpy(into + done, here.data(), part);
+    copy_while_stored(into + done, here.data(), part);
     consume(part);
     done += part;
   }
