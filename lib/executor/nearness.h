@@ -5,11 +5,13 @@
 // with a copy past the caches, and who never does is not: what a rank has read before lies in its own. So reading is timed now
 // and then, and given up for a while where it is slow.
 #include "executor/frame.h"
+#include "executor/size_run.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace anello::executor {
 
@@ -28,10 +30,12 @@ class Nearness {
     ++calls_;
     is_large_ = is_large(bytes);
     judge(bytes);
+    const bool due = size_run_.is_due(bytes);
     // Smaller calls may have set a pause that is too long for this one.
-    if (is_far_ && calls_ < look_at_ && calls_ % longest_pause(bytes) != 0) return Way::staged;
+    if (is_far_ && calls_ < look_at_ && calls_ % longest_pause(bytes) != 0 && !due) return Way::staged;
     if (is_far_) {
       is_far_ = false;
+      was_due_ = due;
       looked_at_ = calls_;
       cold_ = cold_calls(bytes);
       slow_ = 1;
@@ -95,12 +99,14 @@ class Nearness {
     read_ = false;
     over_ns_ = 0;
     slow_ = is_slow ? slow_ + 1 : 0;
+    if (!is_slow) size_run_.found_near();
     if (slow_ >= kSlow && !is_far_) find_far(bytes);
   }
   // Looks come at multiples of the pause, so that ranks that have found this at different calls look together in the end.
   void find_far(std::size_t bytes) {
     pause_ = pause(bytes, looked_at_ > 0 && calls_ - looked_at_ <= kMostCold + kSlow, pause_);
     look_at_ = (calls_ / pause_ + 1) * pause_;
+    size_run_.found_far(bytes, std::exchange(was_due_, false));
     is_far_ = true;
     slow_ = 0;
   }
@@ -126,6 +132,7 @@ class Nearness {
   static constexpr std::size_t kMostOfTwo = 1024 * 1024;
   static constexpr std::size_t kMost = 64 * 1024;
 
+  SizeRun size_run_;
   std::uint64_t calls_ = 0;
   std::uint64_t pause_ = kPause;
   std::uint64_t look_at_ = 0;
@@ -133,6 +140,7 @@ class Nearness {
   std::uint32_t cold_ = 0;     // so many are not timed yet
   std::uint32_t slow_ = 0;     // of those that were timed, in a row
   bool is_far_ = false;
+  bool was_due_ = false;       // it was looked at last because of its size
   bool is_large_ = false;
   bool read_ = false;          // something of a timed call
   std::int64_t over_ns_ = 0;   // so much longer than from nearby

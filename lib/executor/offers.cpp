@@ -47,8 +47,12 @@ bool Context::is_not_wanted(const Flow& flow, std::size_t bytes) const {
 
 // One of a size that may be offered goes, with its place or as it is.
 void Context::note_going(Flow& flow, std::size_t bytes, bool offered) {
+  const bool due = flow.size_run.is_due(bytes);
   if (offered) {
     ++flow.offered;
+  } else if (flow.unwanted > 0 && may_be_sent(bytes) && due) {
+    flow.unwanted = 0;
+    flow.was_due = true;
   } else if (flow.unwanted > 0 && may_be_sent(bytes)) {
     // Smaller ones may have set a pause that is too long for this one.
     flow.unwanted = std::min(flow.unwanted, static_cast<std::uint32_t>(Nearness::longest_pause(bytes))) - 1;
@@ -79,6 +83,8 @@ void Context::stop_offering(Flow& flow, std::size_t bytes) {
   if (flow.unwanted > 0) return;  // of one that was offered before the peer found that
   const std::uint32_t offered = std::exchange(flow.offered, 0);
   const bool as_before = flow.pause > 0 && offered <= Nearness::kMostCold + Nearness::kSlow + 1;  // and the one that was refused
+  if (!as_before) flow.size_run.found_near();  // until now
+  flow.size_run.found_far(bytes, std::exchange(flow.was_due, false));
   flow.unwanted = flow.pause = static_cast<std::uint32_t>(Nearness::pause(bytes, as_before, flow.pause));
 }
 

@@ -66,11 +66,29 @@ TEST_CASE("what is larger is looked at again sooner, also where the last ones we
   Nearness nearness;
   count(nearness, 1024 + 2, kSlow);
   int staged = 0;
-  while (nearness.way(1024 * 1024, 2, Wish::by_time) == Way::staged) ++staged;
+  while (nearness.way(1024 * 1024 - 64 * std::size_t(staged % 2), 2, Wish::by_time) == Way::staged) ++staged;
   CHECK(staged == 253);
   // As many lines are cold longer.
   for (int cold = 1; cold < 3; ++cold) CHECK(nearness.way(1024 * 1024, 2, Wish::by_time) == Way::read);
   CHECK(nearness.way(1024 * 1024, 2, Wish::by_time) == Way::read_timed);
+}
+
+TEST_CASE("calls of another size are looked at after a few of them, and later where they are far as well") {
+  Nearness near, nearness;
+  count(near, 1100, kSlow);
+  CHECK(count(near, 60, kFast / 2, By::load, kBytes / 2).staged == 7);
+  count(nearness, 1100, kSlow);
+  CHECK(count(nearness, 60, kSlow / 2, By::load, kBytes / 2).staged == 58);
+  CHECK(count(nearness, 15, kSlow).staged == 15);
+  CHECK(count(nearness, 45, kSlow).staged == 43);
+  CHECK(count(nearness, 31, kFast / 2, By::load, kBytes / 2).staged == 31);
+  CHECK(count(nearness, 31, kFast / 2, By::load, kBytes / 2).staged == 0);
+  // Sizes that take turns are none that follow each other.
+  Nearness turns;
+  int staged = 0;
+  count(turns, 17, kSlow);
+  for (int call = 0; call < 40; ++call) staged += turns.way(call % 2 == 0 ? kBytes : kBytes / 2, 2, Wish::by_time) == Way::staged ? 1 : 0;
+  CHECK(staged == 40);
 }
 
 TEST_CASE("one slow call in between changes nothing") {
