@@ -23,23 +23,6 @@ constexpr unsigned kTimed = 4;  // one ordinary piece in so many is timed
 constexpr std::int64_t kSlow = 2;
 constexpr int kStreamedPieces = 128;
 
-void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
-  std::size_t i = 0;
-  for (; i + 64 <= bytes; i += 64) {
-    const auto* in = reinterpret_cast<const __m128i*>(from + i);
-    auto* out = reinterpret_cast<__m128i*>(to + i);
-    const __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1);
-    const __m128i c = _mm_loadu_si128(in + 2), d = _mm_loadu_si128(in + 3);
-    _mm_stream_si128(out, a);
-    _mm_stream_si128(out + 1, b);
-    _mm_stream_si128(out + 2, c);
-    _mm_stream_si128(out + 3, d);
-  }
-  std::memcpy(to + i, from + i, bytes - i);
-  // Streaming stores are not ordered by the release store that will announce them.
-  _mm_sfence();
-}
-
 #endif
 
 // Up to this the string instructions that memcpy takes are as fast or faster.
@@ -50,15 +33,44 @@ constexpr std::size_t kPages = 4;
 
 #if defined(__SSE2__)
 
+template <bool streams>
 [[gnu::always_inline]] inline void copy_line(std::byte* to, const std::byte* from) {
   const auto* in = reinterpret_cast<const __m128i*>(from);
   auto* out = reinterpret_cast<__m128i*>(to);
   const __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1);
   const __m128i c = _mm_loadu_si128(in + 2), d = _mm_loadu_si128(in + 3);
-  _mm_storeu_si128(out, a);
-  _mm_storeu_si128(out + 1, b);
-  _mm_storeu_si128(out + 2, c);
-  _mm_storeu_si128(out + 3, d);
+  const auto store = [](__m128i* at, __m128i value) {
+    if constexpr (streams) {
+      _mm_stream_si128(at, value);
+    } else {
+      _mm_storeu_si128(at, value);
+    }
+  };
+  store(out, a);
+  store(out + 1, b);
+  store(out + 2, c);
+  store(out + 3, d);
+}
+
+// Lines of so many pages in turn, as long as there are as many; says how many bytes that were.
+template <bool streams, std::size_t pages>
+std::size_t copy_pages(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::size_t done = 0;
+  for (; done + pages * kPage <= bytes; done += pages * kPage)
+    for (std::size_t i = done; i < done + kPage; i += 64)
+      for (std::size_t page = 0; page < pages; ++page) copy_line<streams>(to + i + page * kPage, from + i + page * kPage);
+  return done;
+}
+
+bool may_stream(const std::byte* to) { return reinterpret_cast<std::uintptr_t>(to) % sizeof(__m128i) == 0; }
+
+// Requires: may_stream(to).
+void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::size_t done = copy_pages<true, kPages>(to, from, bytes);
+  for (; done + 64 <= bytes; done += 64) copy_line<true>(to + done, from + done);
+  std::memcpy(to + done, from + done, bytes - done);
+  // Streaming stores are not ordered by the release store that will announce them.
+  _mm_sfence();
 }
 
 #endif
@@ -73,11 +85,16 @@ void copy_stored_elsewhere(std::byte* to, const std::byte* from, std::size_t byt
 void copy_while_stored(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::size_t done = 0;
 #if defined(__SSE2__)
-  for (; done + kPages * kPage <= bytes; done += kPages * kPage)
-    for (std::size_t i = done; i < done + kPage; i += 64)
-      for (std::size_t page = 0; page < kPages; ++page) copy_line(to + i + page * kPage, from + i + page * kPage);
+  done = copy_pages<false, kPages>(to, from, bytes);
 #endif
   std::memcpy(to + done, from + done, bytes - done);
+}
+
+void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) {
+#if defined(__SSE2__)
+  if (may_stream(to)) return stream(to, from, bytes);
+#endif
+  std::memcpy(to, from, bytes);
 }
 
 void PieceCopy::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
@@ -87,8 +104,7 @@ void PieceCopy::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 void PieceCopy::copy_piece(std::byte* to, const std::byte* from, std::size_t bytes) {
 #if defined(__SSE2__)
-  const bool aligned = reinterpret_cast<std::uintptr_t>(to) % 16 == 0;
-  if (bytes >= kWorthwhile && aligned) {
+  if (bytes >= kWorthwhile && may_stream(to)) {
     if (streamed_left_ > 0) {
       --streamed_left_;
       stream(to, from, bytes);

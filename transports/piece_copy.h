@@ -14,6 +14,11 @@ void copy_stored_elsewhere(std::byte* to, const std::byte* from, std::size_t byt
 // The same where the other one stores what comes behind it meanwhile, so that it pays sooner.
 void copy_while_stored(std::byte* to, const std::byte* from, std::size_t bytes);
 
+// Of so much in all that no cache will hold it until it is loaded: stores do not fetch what they replace.
+void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes);
+// From so many bytes of all ranks' results on a host.
+inline constexpr std::size_t kPastCaches = 48 * 1024 * 1024;
+
 class PieceCopy {
  public:
   // Whether the next one goes past the caches: ordinary stores were slow lately.

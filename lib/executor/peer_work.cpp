@@ -33,6 +33,8 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
     std::byte* const into = operation.at(part_of(step.into, from, count));
     if (by_call) {
       read_peer(operation, part, part.owner, into);
+    } else if (is_past_caches(operation) && step.into.buffer == schedule::Buffer::output) {
+      transport::copy_past_caches(into, operation.at(part), count * element);
     } else if (staged) {
       transport::copy_stored_elsewhere(into, operation.at(part), count * element);
     } else if (step.into.buffer == schedule::Buffer::staging) {
@@ -68,6 +70,10 @@ std::size_t read_of_peers(const Operation& operation, const Step& step, std::siz
 
 TimedReading::~TimedReading() {
   if (bytes_ > 0) operation_.group->nearness[std::size_t(operation_.kind)].took(bytes_, by_, now_ns() - begin_ns_);
+}
+
+bool is_past_caches(const Operation& operation) {
+  return operation.output_bytes * static_cast<std::size_t>(operation.group->size()) >= transport::kPastCaches;
 }
 
 void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes) {

@@ -41,6 +41,9 @@ class TimedReading {
 // lines are in its caches, wherever the others' are.
 void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes);
 
+// Whether results are so much that no cache holds them until they are loaded.
+bool is_past_caches(const Operation& operation);
+
 inline constexpr std::int64_t kKeepOutMs = 1000;
 // This rank's call is about to end with an error while others may be at its buffers: keeps them out, waiting for those that
 // are, up to kKeepOutMs. What is to be added to the error's text of one that has not gone by then.

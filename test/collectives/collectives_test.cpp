@@ -1,6 +1,7 @@
 #include "support/thread_ranks.h"
 #include "values.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include <cstring>
@@ -164,6 +165,37 @@ TEST_CASE("dup and split make communicators of their own") {
       me.ok(anello_allreduce(ANELLO_IN_PLACE, &x, 1, ANELLO_INT32, ANELLO_SUM, each), "allreduce");
       if (x != 10) me.report.wrong("dup ", i, " sums to ", x);
       me.ok(anello_comm_destroy(each), "destroy");
+    }
+  }) == "");
+}
+
+TEST_CASE("results that no cache holds are right") {
+  const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
+  CHECK(run_ranks(4, transports.c_str(), [](const Rank& me) {
+    constexpr std::size_t kPart = 800'003;  // of 4 ranks, 4 bytes each, 49 MiB in all
+    const auto value = [](int rank, std::size_t i) { return float((i * 7 + std::size_t(rank) * 1'000'003) % 16'777'213); };
+    const std::size_t all = kPart * std::size_t(me.size);
+    // Also where they begin in the middle of a line, or of 16 bytes.
+    for (const std::size_t at : {0, 4, 7}) {
+      std::vector<float> in(all + at), out(all + at + 1);
+      const auto check = [&](const char* call, const float* got, auto&& expected) {
+        for (std::size_t i = 0; i < all; ++i)
+          if (got[i] != expected(i))
+            return me.report.wrong("rank ", me.rank, ", ", call, " at ", at, ": element ", i, " is ", got[i], ", not ", expected(i));
+        if (out.back() != -1) me.report.wrong("rank ", me.rank, ", ", call, " wrote behind its result");
+      };
+      for (std::size_t i = 0; i < all; ++i) in[at + i] = value(me.rank, i);
+      out.assign(all + at + 1, -1);
+      me.ok(anello_allgather(in.data() + at, out.data() + at, kPart, ANELLO_FLOAT32, me.comm), "allgather");
+      check("allgather", out.data() + at, [&](std::size_t i) { return value(int(i / kPart), i % kPart); });
+      out.assign(all + at + 1, -1);
+      me.ok(anello_alltoall(in.data() + at, out.data() + at, kPart, ANELLO_FLOAT32, me.comm), "alltoall");
+      check("alltoall", out.data() + at,
+            [&](std::size_t i) { return value(int(i / kPart), std::size_t(me.rank) * kPart + i % kPart); });
+      out.assign(all + at + 1, -1);
+      if (me.rank == 2) std::copy_n(in.begin() + std::ptrdiff_t(at), all, out.begin() + std::ptrdiff_t(at));
+      me.ok(anello_broadcast(out.data() + at, all, ANELLO_FLOAT32, 2, me.comm), "broadcast");
+      check("broadcast", out.data() + at, [&](std::size_t i) { return value(2, i); });
     }
   }) == "");
 }
