@@ -1,6 +1,7 @@
 #include "executor/peer_work.h"
 
 #include "base/clock.h"
+#include "base/kind.h"
 #include "base/text.h"
 #include "executor/context.h"
 #include "executor/peer_fold.h"
@@ -73,7 +74,8 @@ TimedReading::~TimedReading() {
 }
 
 bool is_past_caches(const Operation& operation) {
-  return operation.output_bytes * static_cast<std::size_t>(operation.group->size()) >= transport::kPastCaches;
+  if (operation.output_bytes * static_cast<std::size_t>(operation.group->size()) < transport::kPastCaches) return false;
+  return !kind_reduces(operation.kind) && (operation.kind != ANELLO_ALLTOALL || !operation.input_inside);
 }
 
 void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes) {

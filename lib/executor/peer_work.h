@@ -41,7 +41,8 @@ class TimedReading {
 // lines are in its caches, wherever the others' are.
 void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes);
 
-// Whether results are so much that no cache holds them until they are loaded.
+// Whether results are so much that no cache holds them until they are loaded. Not of calls that have just loaded what lay there, as
+// sums in place: these lines are in a cache still.
 bool is_past_caches(const Operation& operation);
 
 inline constexpr std::int64_t kKeepOutMs = 1000;
