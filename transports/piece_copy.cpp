@@ -52,13 +52,13 @@ template <bool streams>
   store(out + 3, d);
 }
 
-// Lines of so many pages in turn, as long as there are as many; says how many bytes that were.
-template <bool streams, std::size_t pages>
+// Lines of kPages pages in turn, as long as there are as many; says how many bytes that were.
+template <bool streams>
 std::size_t copy_pages(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::size_t done = 0;
-  for (; done + pages * kPage <= bytes; done += pages * kPage)
+  for (; done + kPages * kPage <= bytes; done += kPages * kPage)
     for (std::size_t i = done; i < done + kPage; i += 64)
-      for (std::size_t page = 0; page < pages; ++page) copy_line<streams>(to + i + page * kPage, from + i + page * kPage);
+      for (std::size_t page = 0; page < kPages; ++page) copy_line<streams>(to + i + page * kPage, from + i + page * kPage);
   return done;
 }
 
@@ -66,7 +66,7 @@ bool may_stream(const std::byte* to) { return reinterpret_cast<std::uintptr_t>(t
 
 // Requires: may_stream(to).
 void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
-  std::size_t done = copy_pages<true, kPages>(to, from, bytes);
+  std::size_t done = copy_pages<true>(to, from, bytes);
   for (; done + 64 <= bytes; done += 64) copy_line<true>(to + done, from + done);
   std::memcpy(to + done, from + done, bytes - done);
   // Streaming stores are not ordered by the release store that will announce them.
@@ -85,7 +85,7 @@ void copy_stored_elsewhere(std::byte* to, const std::byte* from, std::size_t byt
 void copy_while_stored(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::size_t done = 0;
 #if defined(__SSE2__)
-  done = copy_pages<false, kPages>(to, from, bytes);
+  done = copy_pages<false>(to, from, bytes);
 #endif
   std::memcpy(to + done, from + done, bytes - done);
 }

@@ -44,7 +44,6 @@ struct Flow {
   std::uint32_t pause = 0;     // how many it were the last time
   std::uint32_t offered = 0;   // since then
   SizeRun size_run;            // of those that may be offered
-  bool was_due = false;        // they are offered again because of their size
   std::uint32_t offers_read = 0;  // of the peer's, where they lay, since this rank last found it far
   std::uint32_t slow_offers = 0;  // of those that were timed, in a row
   std::int64_t left_ns = 0;  // when the peer was seen to have destroyed the communicator; 0: it has not

@@ -11,7 +11,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 namespace anello::executor {
 
@@ -35,7 +34,7 @@ class Nearness {
     if (is_far_ && calls_ < look_at_ && calls_ % longest_pause(bytes) != 0 && !due) return Way::staged;
     if (is_far_) {
       is_far_ = false;
-      was_due_ = due;
+      if (due) size_run_.looked_at();
       looked_at_ = calls_;
       cold_ = cold_calls(bytes);
       slow_ = 1;
@@ -59,8 +58,8 @@ class Nearness {
     if (sharing == 1) return bytes >= kLeastOfTwo && bytes <= kMostOfTwo;
     return bytes >= kLeast && bytes <= (sharing == 2 ? kMostEagerShared : kMostEagerShared / 2);
   }
-  // How long so many bytes, of one that is large or not, may take from nearby.
-  static std::int64_t near_ns(std::size_t bytes, By by, bool is_large) {
+  // How long so many bytes may take from nearby; is_large: of a call that is, which By::call asks for.
+  static std::int64_t near_ns(std::size_t bytes, By by, bool is_large = false) {
     const auto all = static_cast<std::int64_t>(bytes);
     if (by == By::load) return kLoadNs + all / kLoaded;
     if (is_large && by == By::call) return kCallNs + all / kCalledLarge;
@@ -106,7 +105,7 @@ class Nearness {
   void find_far(std::size_t bytes) {
     pause_ = pause(bytes, looked_at_ > 0 && calls_ - looked_at_ <= kMostCold + kSlow, pause_);
     look_at_ = (calls_ / pause_ + 1) * pause_;
-    size_run_.found_far(bytes, std::exchange(was_due_, false));
+    size_run_.found_far(bytes);
     is_far_ = true;
     slow_ = 0;
   }
@@ -140,7 +139,6 @@ class Nearness {
   std::uint32_t cold_ = 0;     // so many are not timed yet
   std::uint32_t slow_ = 0;     // of those that were timed, in a row
   bool is_far_ = false;
-  bool was_due_ = false;       // it was looked at last because of its size
   bool is_large_ = false;
   bool read_ = false;          // something of a timed call
   std::int64_t over_ns_ = 0;   // so much longer than from nearby

@@ -48,12 +48,12 @@ bool Context::is_not_wanted(const Flow& flow, std::size_t bytes) const {
 // One of a size that may be offered goes, with its place or as it is.
 void Context::note_going(Flow& flow, std::size_t bytes, bool offered) {
   const bool due = flow.size_run.is_due(bytes);
-  if (offered) {
-    ++flow.offered;
-  } else if (flow.unwanted > 0 && may_be_sent(bytes) && due) {
+  if (offered) ++flow.offered;
+  if (offered || flow.unwanted == 0 || !may_be_sent(bytes)) return;
+  if (due) {
     flow.unwanted = 0;
-    flow.was_due = true;
-  } else if (flow.unwanted > 0 && may_be_sent(bytes)) {
+    flow.size_run.looked_at();
+  } else {
     // Smaller ones may have set a pause that is too long for this one.
     flow.unwanted = std::min(flow.unwanted, static_cast<std::uint32_t>(Nearness::longest_pause(bytes))) - 1;
   }
@@ -84,7 +84,7 @@ void Context::stop_offering(Flow& flow, std::size_t bytes) {
   const std::uint32_t offered = std::exchange(flow.offered, 0);
   const bool as_before = flow.pause > 0 && offered <= Nearness::kMostCold + Nearness::kSlow + 1;  // and the one that was refused
   if (!as_before) flow.size_run.found_near();  // until now
-  flow.size_run.found_far(bytes, std::exchange(flow.was_due, false));
+  flow.size_run.found_far(bytes);
   flow.unwanted = flow.pause = static_cast<std::uint32_t>(Nearness::pause(bytes, as_before, flow.pause));
 }
 
@@ -115,7 +115,7 @@ bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* int
   if (!copy_offered(flow, place, into)) return false;
   if (timed) {
     const auto by = by_call ? Nearness::By::call_alone : Nearness::By::load;
-    const bool slow = now_ns() - begin_ns > Nearness::near_ns(place.bytes, by, Nearness::is_large(place.bytes, sharing_ == 1));
+    const bool slow = now_ns() - begin_ns > Nearness::near_ns(place.bytes, by);
     flow.slow_offers = slow ? flow.slow_offers + 1 : 0;
   }
   count_handled(place.bytes);

@@ -34,7 +34,7 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
     std::byte* const into = operation.at(part_of(step.into, from, count));
     if (by_call) {
       read_peer(operation, part, part.owner, into);
-    } else if (is_past_caches(operation) && step.into.buffer == schedule::Buffer::output) {
+    } else if (goes_past_caches(operation, step)) {
       transport::copy_past_caches(into, operation.at(part), count * element);
     } else if (staged) {
       transport::copy_stored_elsewhere(into, operation.at(part), count * element);
@@ -73,7 +73,9 @@ TimedReading::~TimedReading() {
   if (bytes_ > 0) operation_.group->nearness[std::size_t(operation_.kind)].took(bytes_, by_, now_ns() - begin_ns_);
 }
 
-bool is_past_caches(const Operation& operation) {
+bool goes_past_caches(const Operation& operation, const Step& copy) {
+  // Only calls that announce their buffers know how long these are.
+  if (copy.into.buffer != schedule::Buffer::output || !operation.announces()) return false;
   if (operation.output_bytes * static_cast<std::size_t>(operation.group->size()) < transport::kPastCaches) return false;
   return !kind_reduces(operation.kind) && (operation.kind != ANELLO_ALLTOALL || !operation.input_inside);
 }

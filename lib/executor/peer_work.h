@@ -41,9 +41,9 @@ class TimedReading {
 // lines are in its caches, wherever the others' are.
 void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes);
 
-// Whether results are so much that no cache holds them until they are loaded. Not of calls that have just loaded what lay there, as
+// Whether it makes results, of a call that has so many that no cache holds them until they are loaded. Not of calls that have just loaded what lay there, as
 // sums in place: these lines are in a cache still.
-bool is_past_caches(const Operation& operation);
+bool goes_past_caches(const Operation& operation, const schedule::Step& copy);
 
 inline constexpr std::int64_t kKeepOutMs = 1000;
 // This rank's call is about to end with an error while others may be at its buffers: keeps them out, waiting for those that

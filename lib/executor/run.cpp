@@ -44,7 +44,7 @@ void do_local(Operation& operation, const Step& step) {
       } else if (step.into.buffer == Buffer::staging) {
         copy_to_staging(operation, into, from, count * operation.element_bytes);
         operation.group->context.count_handled(count * operation.element_bytes);
-      } else if (is_past_caches(operation) && step.into.buffer == Buffer::output && into != from) {
+      } else if (into != from && goes_past_caches(operation, step)) {
         transport::copy_past_caches(into, from, count * operation.element_bytes);
       } else if (step.from.buffer == Buffer::staging) {
         transport::copy_stored_elsewhere(into, from, count * operation.element_bytes);

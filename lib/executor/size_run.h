@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace anello::executor {
 
@@ -15,12 +16,16 @@ class SizeRun {
     bytes_ = bytes;
     return run_ == due_ && bytes != far_bytes_;
   }
-  // was_due: they were looked at for this.
-  void found_far(std::size_t bytes, bool was_due) {
-    if (was_due) due_ = std::min(2 * due_, kMost);
+  // They are looked at for this.
+  void looked_at() { looked_at_ = true; }
+  void found_far(std::size_t bytes) {
+    if (std::exchange(looked_at_, false)) due_ = std::min(2 * due_, kMost);
     far_bytes_ = bytes;
   }
-  void found_near() { due_ = kFirst; }
+  void found_near() {
+    looked_at_ = false;
+    due_ = kFirst;
+  }
 
   static constexpr std::uint32_t kFirst = 8;
   static constexpr std::uint32_t kMost = 1024;
@@ -30,6 +35,7 @@ class SizeRun {
   std::size_t far_bytes_ = 0;
   std::uint32_t run_ = 0;
   std::uint32_t due_ = kFirst;
+  bool looked_at_ = false;
 };
 
 }  // namespace anello::executor

@@ -1,9 +1,9 @@
 #include "support/thread_ranks.h"
 #include "values.h"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
