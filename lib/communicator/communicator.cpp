@@ -235,7 +235,7 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
   made->reads_on_trial = reads_on_trial && by_library && made->at(schedule::Reach::none)->schedule.staging > 0;
   // An all-reduce's results are stored to all ranks' buffers: no line goes back to its owner by itself.
   const bool is_concerned = by_library && call.collective != schedule::Collective::allreduce;
-  made->may_be_staged = is_concerned && (made->may_stage_at_once() || made->may_exchange_at_once());
+  made->may_be_staged = is_concerned && (made->may_stage_at_once() || made->may_exchange_at_once() || made->may_send_at_once());
   if (kept) plans_.keep(call, made);
   return made;
 }

@@ -16,9 +16,10 @@ namespace {
 using schedule::Reach;
 using Says = Operation::Says;
 
-// The line of who stages at once: because others cannot go to its buffers, or shall not, since that takes longer.
-constexpr std::byte kUnreachable{1}, kFar{2};
-constexpr std::size_t kStagedBytes = sizeof(std::byte);
+// The line of who stages or sends at once: because others cannot go to its buffers, or shall not, since that takes longer.
+constexpr std::byte kUnreachable[] = {std::byte{1}, std::byte{1}}, kFar[] = {std::byte{2}, std::byte{2}};
+// Which of both, its length tells.
+constexpr std::size_t kStagedBytes = 1, kSendsBytes = 2;
 
 // Whether this rank knows by itself that others cannot map its buffers, or that no schedule goes to them.
 bool lacks_regions(const Operation& operation, const Announced& own) {
@@ -47,9 +48,17 @@ bool stages_apart(const Operation& operation) {
   return operation.group->staging.apart(plain.staging * operation.element_bytes, plain.staging_comes_back);
 }
 
+// Whether a rank may say by itself that the call goes by messages. One rank alone gives: it goes on at once, and nobody else is in its
+// way; who takes must wait for that one anyway, and that one, if it has said where its buffer is, for all.
+bool may_send_early(const Operation& operation) {
+  if (operation.group->by_address || !operation.plans->may_send_at_once()) return false;
+  return operation.kind == ANELLO_BROADCAST || (operation.kind == ANELLO_REDUCE && operation.group->size() == 2);
+}
+
 bool any_says_far(const Group& group) {
   for (int rank = 0; rank < group.size(); ++rank) {
-    if (group.board.payload_bytes(rank) == kStagedBytes && *group.board.payload(rank, kStagedBytes) == kFar) return true;
+    const std::size_t bytes = group.board.payload_bytes(rank);
+    if ((bytes == kStagedBytes || bytes == kSendsBytes) && *group.board.payload(rank, bytes) == kFar[0]) return true;
   }
   return false;
 }
@@ -88,6 +97,15 @@ int staged_early(const Operation& operation) {
     staged += operation.group->board.payload_bytes(rank) == kStagedBytes ? 1 : 0;
   }
   return staged;
+}
+
+bool sends_at_once(const Operation& operation) {
+  if (operation.says == Says::sends) return true;
+  if (!may_send_early(operation)) return false;
+  for (int rank = 0; rank < operation.group->size(); ++rank) {
+    if (operation.group->board.payload_bytes(rank) == kSendsBytes) return true;
+  }
+  return false;
 }
 
 // Whether the call is rather staged than read where it lies. Where any rank finds so, it is.
@@ -129,6 +147,9 @@ void Context::announce(Operation& operation) {
     take_plain(operation);
     prepare_exchange(group, operation);
     operation.says = Says::payload;
+  } else if (lacks && may_send_early(operation)) {
+    take_plain(operation);
+    operation.says = Says::sends;
   } else {
     operation.announced.resize(std::size_t(group.size()));
     operation.announces_as_before = std::exchange(operation.announced[std::size_t(group.rank)], own) == own;
@@ -150,14 +171,16 @@ bool Context::says_again(Operation& operation) {
 
 void Context::say(Operation& operation) {
   Group& group = *operation.group;
-  const auto publish = [&](const std::byte* payload, std::size_t bytes) {
-    group.board.publish(payload, bytes, line_digest(operation), operation.sequence);
+  const auto publish = [&](const std::byte* payload, std::size_t bytes, int needs = Board::kAll) {
+    group.board.publish(payload, bytes, line_digest(operation), operation.sequence, needs);
   };
+  const std::byte* const why = operation.stays_away ? kFar : kUnreachable;
   switch (operation.says) {
     case Says::payload: return publish(operation.exchange.from, operation.exchange.bytes);
     case Says::staged:
       stage_early(operation);
-      return publish(operation.stays_away ? &kFar : &kUnreachable, kStagedBytes);
+      return publish(why, kStagedBytes);
+    case Says::sends: return publish(why, kSendsBytes, Board::kNobody);
     default:
       // From here on: who comes late finds these lines, and may begin although this rank has given up.
       operation.exposed = true;
@@ -169,6 +192,12 @@ void Context::say(Operation& operation) {
 std::uint32_t Context::told_by_lines(Operation& operation) {
   Group& group = *operation.group;
   const auto hear_of_it = [&] { group.nearness[std::size_t(operation.kind)].hear(operation.count * operation.element_bytes); };
+  if (sends_at_once(operation)) {
+    if (operation.says == Says::buffers && any_says_far(group)) hear_of_it();
+    take_plain(operation);
+    operation.exposed = false;  // nobody goes there
+    return 0;
+  }
   if (const int payloads = published_payloads(operation); payloads > 0) {
     // Of memory that is far, or in no region: either way this rank's is not read.
     if (payloads < group.size() && operation.says == Says::buffers) hear_of_it();
@@ -197,6 +226,7 @@ std::uint32_t Context::told_again(Operation& operation) {
   const Group& group = *operation.group;
   const Board& board = group.board;
   const Says says = operation.says;
+  if (says == Says::sends) return 0;
   bool same = says != Says::buffers || operation.placed == group.settlings;
   for (int peer = 0; peer < group.size() && same; ++peer) {
     if (peer == group.rank) continue;  // the others are loading that line

@@ -11,5 +11,7 @@ bool may_publish_payload(const Operation& operation);
 int published_payloads(const Operation& operation);
 // How many ranks' lines say that they have staged their first round.
 int staged_early(const Operation& operation);
+// Whether some rank says that the call goes by messages.
+bool sends_at_once(const Operation& operation);
 
 }  // namespace anello::executor

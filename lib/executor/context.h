@@ -209,6 +209,8 @@ class Context {
   std::size_t rest_of_frames() const;
   bool lines_come(const Operation& operation);
   std::uint32_t walk_placed(Operation& operation, std::uint32_t first);
+  void put_in_window(Operation& operation);
+  Entered send_now(Operation& operation);
   Entered entered(Operation& operation);
   Entered ended_well(Operation& operation);
   void push_routes(const Operation& operation);

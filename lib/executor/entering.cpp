@@ -148,7 +148,7 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       return step_done(operation, 0);
     case BoardUse::announce:
       if (const std::uint32_t next = told_by_lines(operation); next != kNotTold) {
-        group.board.finish();
+        leave_exchange(group);
         return begin_reaching(operation, next);
       }
       if (staged_early(operation) > 0) {

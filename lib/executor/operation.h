@@ -163,7 +163,7 @@ struct Operation {
   std::vector<Announced> announced;      // by rank
   bool announces_as_before = false;      // this rank, what it had in there
   // What this rank's line said of these buffers, which holds while this process's regions are of that version.
-  enum class Says : std::uint8_t { unknown, buffers, payload, staged };
+  enum class Says : std::uint8_t { unknown, buffers, payload, staged, sends };
   Says says = Says::unknown;
   std::uint64_t says_at = 0;
   bool stays_away = false;               // that its buffers are rather not read where they lie (nearness.h)

@@ -57,6 +57,11 @@ struct Plans {
     const auto& plain = at(schedule::Reach::none);
     return plain->schedule.staging > 0 && (reads_on_trial || at(schedule::Reach::read) == plain);
   }
+  // The same where it goes by messages: where one rank alone gives, its word is enough, and it waits for nobody's.
+  bool may_send_at_once() const {
+    const auto& plain = at(schedule::Reach::none);
+    return !plain->schedule.lanes.empty() && !plain->meets && at(schedule::Reach::read) == plain;
+  }
 };
 
 }  // namespace anello::executor

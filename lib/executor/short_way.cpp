@@ -79,6 +79,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   leave_board();
   ++group.reached[std::size_t(operation.reach)];
   if (!operation.placed_steps.empty()) at = walk_placed(operation, at);
+  else if (!operation.plan->schedule.lanes.empty()) return send_now(operation);
   while (!operation.published && at < steps.size() && (at = walk(operation, at, &left)) < steps.size() &&
          steps[at].kind == schedule::Kind::meet && left > 0) {
     operation.board_use = BoardUse::meet;
@@ -94,12 +95,26 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
     operation.staged_early = false;
     return Entered::complete;
   }
-  ++unfinished_;
-  group.window.push(&operation);
-  ++group.active;
+  put_in_window(operation);
   if (operation.plan->meets) group.on_board.push(&operation);
   begin(operation, at);
   return entered(operation);
+}
+
+void Context::put_in_window(Operation& operation) {
+  ++unfinished_;
+  operation.group->window.push(&operation);
+  ++operation.group->active;
+}
+
+// What goes by messages, as its lines have told.
+[[gnu::noinline]] Context::Entered Context::send_now(Operation& operation) {
+  Group& group = *operation.group;
+  if (group.board.is_behind()) note_behind(group);
+  put_in_window(operation);
+  begin(operation);
+  push_routes(operation);
+  return ended_well(operation);
 }
 
 // The steps of a plan that is placed, from there on and as far as the others come to its meets at once. The one that is next.

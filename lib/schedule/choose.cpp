@@ -189,6 +189,7 @@ const std::vector<Rule>& rules() {
       {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 3 * kKiB + 513, 2, 2},
       {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 16 * kKiB + 1},
       {broadcast,      memory,   kMiB,     kAny,      "direct",        256 * kKiB, read, 48 * kKiB + 1, 2, 2},
+      {broadcast,      shared,   20 * kKiB, kAny,     "tree",          64 * kKiB, none, 0, 2, 2},
       // Two copies of lines that stay in the caches, in the place of two through a ring that is larger than they are.
       {broadcast,      memory,   256 * kKiB, kAny,    "staged",        64 * kKiB, none, 0, 2, 2},
       {broadcast,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 64 * kKiB},
@@ -247,6 +248,7 @@ const std::vector<Rule>& rules() {
       {reduce,         shared,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 2, 2},
       {reduce,         shared,   4 * kKiB, kAny,      "chain",         64 * kKiB, none, 0, 2, 2},
       {reduce,         memory,   kAny,     kAny,      "direct",        256 * kKiB, store, kKiB + 1},
+      {reduce,         shared,   24 * kKiB, kAny,     "chain",         64 * kKiB, none, 0, 2, 2},
       {reduce,         memory,   kMiB,     kAny,      "staged",        64 * kKiB, none, 0, 2, 2},
       {reduce,         memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 32 * kKiB + 1, 3, INT_MAX, 0, crowded},
       {reduce,         memory,   kAny,     kAny,      "staged",        64 * kKiB, none, 128 * kKiB + 1, 3},
