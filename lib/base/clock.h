@@ -12,6 +12,13 @@ inline std::int64_t now_ns() {
   return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
+// What the calling thread has had of a processor: time in which others had it does not count. A system call.
+inline std::int64_t worked_ns() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
 // A point in time after which a wait has failed.
 class Deadline {
  public:

@@ -113,7 +113,7 @@ void Context::find_how_near(Operation& operation) {
   Nearness::Way way = Nearness::Way::read;
   if (operation.plans->may_be_staged && !operation.group->by_address) {
     Nearness& nearness = operation.group->nearness[std::size_t(operation.kind)];
-    way = nearness.way(operation.count * operation.element_bytes, operation.group->size(), staging_);
+    way = nearness.way(operation.count * operation.element_bytes, operation.group->size(), staging_, operation.kind == ANELLO_BROADCAST);
   }
   operation.timed = way == Nearness::Way::read_timed;
   const bool away = way == Nearness::Way::staged;

@@ -44,6 +44,8 @@ class Context {
 
   control::Job& job() { return *job_; }
   int rank() const { return rank_; }
+  // Whether ranks of this host do.
+  bool shares_processors() const { return sharing_ > 1; }
 
   // ---- For the communicator; these take the lock ----
   // The caller owns the group, and outlives with it whoever is inside a call on it.
@@ -320,7 +322,7 @@ class Context {
   bool copy_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
   bool take_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
   Granted refusal(Flow& flow, const OfferedPlace& place);
-  static void stop_offering(Flow& flow, std::size_t bytes);
+  void stop_offering(Flow& flow, std::size_t bytes) const;
   void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
                std::size_t bytes);
   void take(Operation& receive, std::deque<Unexpected>& from, std::deque<Unexpected>::iterator found);

@@ -97,7 +97,7 @@ inline constexpr std::size_t kEagerBytes = 4096;
 // Largest that does. Over a socket an answer takes as long as 32 KiB more; in shared memory it is two lines.
 inline constexpr std::size_t kMostEagerBytes = 64 * 1024;
 // The same in shared memory among ranks that share processors, where it is two hand-overs.
-inline constexpr std::size_t kMostEagerShared = 256 * 1024;
+inline constexpr std::size_t kMostEagerShared = 384 * 1024;
 // Messages that are offered where they can be. Smaller ones are copied twice sooner than the answer comes; larger ones keep two
 // processors busy by the ring, and would hold the receiver's lock for long.
 inline constexpr std::size_t kLeastOffered = 8 * 1024;

@@ -46,6 +46,7 @@ struct Flow {
   SizeRun size_run;            // of those that may be offered
   std::uint32_t offers_read = 0;  // of the peer's, where they lay, since this rank last found it far
   std::uint32_t slow_offers = 0;  // of those that were timed, in a row
+  bool offers_anew = false;       // the peer may have gone the other way until now
   std::int64_t left_ns = 0;  // when the peer was seen to have destroyed the communicator; 0: it has not
   bool turn = false;         // alternates granted messages and steps
   bool listed = false;       // in route's list of flows with something to send

@@ -4,6 +4,7 @@
 // goes back to be written anew, of which the call does not see anything. Who writes a buffer before each call is then better off
 // with a copy past the caches, and who never does is not: what a rank has read before lies in its own. So reading is timed now
 // and then, and given up for a while where it is slow.
+#include "base/clock.h"
 #include "executor/frame.h"
 #include "executor/size_run.h"
 
@@ -22,11 +23,12 @@ class Nearness {
   // How others' memory is read: by loads, or by system call, which costs something by itself, and is faster while nobody else does so.
   enum class By : std::uint8_t { load, call, call_alone };
 
-  // A call begins over buffers of so many bytes that others could read. How it goes as far as this rank is asked.
-  Way way(std::size_t bytes, int ranks, Wish wish) {
-    if (!concerns(bytes, ranks == 2)) return Way::read;
+  // A call begins over buffers of so many bytes that others could read; from_one: one rank's alone. How it goes as far as this rank is asked.
+  Way way(std::size_t bytes, int ranks, Wish wish, bool from_one = false) {
+    if (!concerns(bytes, ranks, from_one)) return Way::read;
     if (wish != Wish::by_time) return wish == Wish::always ? Way::staged : Way::read;
     ++calls_;
+    alone_ = ranks == 2;
     is_large_ = is_large(bytes);
     judge(bytes);
     const bool due = size_run_.is_due(bytes);
@@ -36,7 +38,7 @@ class Nearness {
       is_far_ = false;
       if (due) size_run_.looked_at();
       looked_at_ = calls_;
-      cold_ = cold_calls(bytes);
+      cold_ = cold_calls(bytes, alone_);
       slow_ = 1;
     }
     if (cold_ > 0) {
@@ -46,16 +48,18 @@ class Nearness {
     return calls_ % kTimed == 0 || slow_ > 0 ? Way::read_timed : Way::read;
   }
   // Lines that nobody has rewritten come slowly the first time, since the other way has left them alone, and where they are more than
-  // half of the nearer cache also the next.
-  static std::uint32_t cold_calls(std::size_t bytes, bool alone = true) { return is_large(bytes, alone) ? kMostCold : 1; }
-  // Whether anything of such a size is staged for this; alone: nobody else is read, nor shares the processor.
-  static bool concerns(std::size_t bytes, bool alone) {
-    return alone ? bytes >= kLeastOfTwo && bytes <= kMostOfTwo : bytes >= kLeast && bytes <= kMost;
+  // half of the nearer cache also the next; where ranks share a cache, what they have staged leaves it slowly.
+  static std::uint32_t cold_calls(std::size_t bytes, bool alone = true) {
+    return !is_large(bytes, alone) ? 1 : alone ? kMostCold : kMostColdShared;
+  }
+  // Whether anything of such a size is staged for this.
+  static bool concerns(std::size_t bytes, int ranks, bool from_one) {
+    return bytes >= (ranks == 2 ? kLeastOfTwo : kLeast) && bytes <= (ranks == 2 || from_one ? kMostOfOne : kMost);
   }
   // The same of a message, where so many ranks share a processor. What is sent in place of being read costs them no more hand-overs
   // up to kMostEagerShared; of many the buffers alone are more than a cache has room for, and near takes as long as far.
   static bool concerns_message(std::size_t bytes, int sharing) {
-    if (sharing == 1) return bytes >= kLeastOfTwo && bytes <= kMostOfTwo;
+    if (sharing == 1) return bytes >= kLeastOfTwo && bytes <= kMostOfOne;
     return bytes >= kLeast && bytes <= (sharing == 2 ? kMostEagerShared : kMostEagerShared / 2);
   }
   // How long so many bytes may take from nearby; is_large: of a call that is, which By::call asks for.
@@ -65,6 +69,9 @@ class Nearness {
     if (is_large && by == By::call) return kCallNs + all / kCalledLarge;
     return kCallNs + all / (bytes > kHuge ? kCalledHuge : kCalled);
   }
+  // What tells how long. Where ranks share processors another one may have it in between, which counts for nothing; but to ask for that is
+  // a system call itself.
+  static auto clock(By by, bool shared) { return shared && by != By::load ? worked_ns : now_ns; }
   static bool is_large(std::size_t bytes, bool alone = true) { return bytes > (alone ? kLarge : kLargeShared); }
 
   // What a timed call has read, or a piece of it. Who reads nothing, as a broadcast's root, hears of it from those that do.
@@ -87,7 +94,7 @@ class Nearness {
 
   // So many in a row are slow before it is given up: one may have been interrupted.
   static constexpr std::uint32_t kSlow = 2;
-  static constexpr std::uint32_t kMostCold = 3;
+  static constexpr std::uint32_t kMostCold = 3, kMostColdShared = 12;
   // One in so many is timed, and the one after a slow one.
   static constexpr std::uint32_t kTimed = 16;
 
@@ -103,7 +110,7 @@ class Nearness {
   }
   // Looks come at multiples of the pause, so that ranks that have found this at different calls look together in the end.
   void find_far(std::size_t bytes) {
-    pause_ = pause(bytes, looked_at_ > 0 && calls_ - looked_at_ <= kMostCold + kSlow, pause_);
+    pause_ = pause(bytes, looked_at_ > 0 && calls_ - looked_at_ <= cold_calls(bytes, alone_) + kSlow, pause_);
     look_at_ = (calls_ / pause_ + 1) * pause_;
     size_run_.found_far(bytes);
     is_far_ = true;
@@ -124,12 +131,12 @@ class Nearness {
   static constexpr std::uint64_t kPause = 64;
   static constexpr std::uint64_t kMostPause = 1024;
   static constexpr std::uint64_t kMostPassed = 256 * 1024 * 1024;
-  // Smaller ones take too little time, or, between two ranks, stage nothing the other way; larger ones do not stay in the caches.
-  // Where more ranks than two are read from, some share the processor.
+  // Smaller ones take too little time, or, between two ranks, stage nothing the other way; larger ones do not stay in the caches, which
+  // where all read several ranks' buffers and share the processor are full sooner.
   static constexpr std::size_t kLeast = 16 * 1024;
   static constexpr std::size_t kLeastOfTwo = 1024;
-  static constexpr std::size_t kMostOfTwo = 1024 * 1024;
-  static constexpr std::size_t kMost = 64 * 1024;
+  static constexpr std::size_t kMostOfOne = 1024 * 1024;
+  static constexpr std::size_t kMost = 128 * 1024;
 
   SizeRun size_run_;
   std::uint64_t calls_ = 0;
@@ -140,6 +147,7 @@ class Nearness {
   std::uint32_t slow_ = 0;     // of those that were timed, in a row
   bool is_far_ = false;
   bool is_large_ = false;
+  bool alone_ = true;
   bool read_ = false;          // something of a timed call
   std::int64_t over_ns_ = 0;   // so much longer than from nearby
 };

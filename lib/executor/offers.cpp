@@ -72,17 +72,17 @@ Granted Context::refusal(Flow& flow, const OfferedPlace& place) {
   if (place.region == 0) return Granted::comes;
   if (finds_far(flow, place.bytes)) {
     flow.slow_offers = 0;
-    flow.offers_read = Nearness::kTimed + 1 - Nearness::cold_calls(place.bytes, sharing_ == 1);
+    flow.offers_anew = true;
     return Granted::far;
   }
   const bool by_call = place.region == OfferedPlace::kProcess;
   return by_call && !can_read_process(flow.group->ranks[std::size_t(flow.peer)]) ? Granted::unreadable : Granted::comes;
 }
 
-void Context::stop_offering(Flow& flow, std::size_t bytes) {
+void Context::stop_offering(Flow& flow, std::size_t bytes) const {
   if (flow.unwanted > 0) return;  // of one that was offered before the peer found that
   const std::uint32_t offered = std::exchange(flow.offered, 0);
-  const bool as_before = flow.pause > 0 && offered <= Nearness::kMostCold + Nearness::kSlow + 1;  // and the one that was refused
+  const bool as_before = flow.pause > 0 && offered <= Nearness::cold_calls(bytes, sharing_ == 1) + Nearness::kSlow + 1;  // and the one that was refused
   if (!as_before) flow.size_run.found_near();  // until now
   flow.size_run.found_far(bytes);
   flow.unwanted = flow.pause = static_cast<std::uint32_t>(Nearness::pause(bytes, as_before, flow.pause));
@@ -109,13 +109,17 @@ bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* int
   const bool by_call = place.region == OfferedPlace::kProcess;
   if (!by_call && regions_.look_up(*job_, world, place.region) != RegionCache::State::mapped) return false;
   if (!group.board.still_offers(flow.peer)) return false;
+  if (std::exchange(flow.offers_anew, false)) {
+    flow.offers_read = Nearness::kTimed + 1 - Nearness::cold_calls(place.bytes, sharing_ == 1);
+  }
   const bool timed = staging_ == Nearness::Wish::by_time && may_be_sent(place.bytes) &&
                      (flow.slow_offers > 0 || flow.offers_read++ % Nearness::kTimed == 1);
-  const std::int64_t begin_ns = timed ? now_ns() : 0;
+  const auto by = by_call ? Nearness::By::call_alone : Nearness::By::load;
+  const auto time = Nearness::clock(by, sharing_ > 1);
+  const std::int64_t begin_ns = timed ? time() : 0;
   if (!copy_offered(flow, place, into)) return false;
   if (timed) {
-    const auto by = by_call ? Nearness::By::call_alone : Nearness::By::load;
-    const bool slow = now_ns() - begin_ns > Nearness::near_ns(place.bytes, by);
+    const bool slow = time() - begin_ns > Nearness::near_ns(place.bytes, by);
     flow.slow_offers = slow ? flow.slow_offers + 1 : 0;
   }
   count_handled(place.bytes);

@@ -69,8 +69,10 @@ std::size_t read_of_peers(const Operation& operation, const Step& step, std::siz
   return owner >= 0 && owner != operation.group->rank ? count : 0;
 }
 
+std::int64_t TimedReading::time() const { return Nearness::clock(by_, operation_.group->context.shares_processors())(); }
+
 TimedReading::~TimedReading() {
-  if (bytes_ > 0) operation_.group->nearness[std::size_t(operation_.kind)].took(bytes_, by_, now_ns() - begin_ns_);
+  if (bytes_ > 0) operation_.group->nearness[std::size_t(operation_.kind)].took(bytes_, by_, time() - begin_ns_);
 }
 
 bool goes_past_caches(const Operation& operation, const Step& copy) {

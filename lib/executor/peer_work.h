@@ -1,7 +1,6 @@
 #pragma once
 // Steps that load and store peers' buffers: folds, and copies from a peer. Done a piece at a time, so that whoever must get
 // out of a call is heard in between. Requires the context's lock.
-#include "base/clock.h"
 #include "executor/nearness.h"
 #include "executor/operation.h"
 
@@ -24,13 +23,14 @@ class TimedReading {
  public:
   TimedReading(Operation& operation, std::size_t bytes, Nearness::By by)
       : operation_(operation), bytes_(operation.timed ? bytes : 0), by_(by) {
-    if (bytes_ > 0) begin_ns_ = now_ns();
+    if (bytes_ > 0) begin_ns_ = time();
   }
   ~TimedReading();
   TimedReading(const TimedReading&) = delete;
   TimedReading& operator=(const TimedReading&) = delete;
 
  private:
+  std::int64_t time() const;
   Operation& operation_;
   const std::size_t bytes_;
   const Nearness::By by_;

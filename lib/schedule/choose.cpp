@@ -180,7 +180,7 @@ const std::vector<Rule>& rules() {
       // To announce buffers is to meet: who sends or receives by messages need not wait for the others.
       // But up to what a line of the board holds, who needs nobody's goes far ahead of the others.
       {broadcast,      memory,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
-      {broadcast,      memory,   64 * kKiB, kAny,     "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
+      {broadcast,      memory,   32 * kKiB, kAny,     "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       // A ring takes more of who is ahead than the board has places for, and more than peers' memory, for which both meet.
       {broadcast,      shared,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 2, 2},
       {broadcast,      shared,   4 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 2, 2},
@@ -188,13 +188,14 @@ const std::vector<Rule>& rules() {
       {broadcast,      memory,   3 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB, none, 0, 2, 2},
       {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 3 * kKiB + 513, 2, 2},
       {broadcast,      memory,   kAny,     kAny,      "direct",        256 * kKiB, store, 16 * kKiB + 1},
+      {broadcast,      memory,   64 * kKiB, kAny,     "tree",          64 * kKiB, none, 0, 3, 3, 0, crowded},
       {broadcast,      memory,   kMiB,     kAny,      "direct",        256 * kKiB, read, 48 * kKiB + 1, 2, 2},
       {broadcast,      shared,   20 * kKiB, kAny,     "tree",          64 * kKiB, none, 0, 2, 2},
       // Two copies of lines that stay in the caches, in the place of two through a ring that is larger than they are.
       {broadcast,      memory,   256 * kKiB, kAny,    "staged",        64 * kKiB, none, 0, 2, 2},
       {broadcast,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 64 * kKiB},
       {broadcast,      memory,   kAny,     kAny,      "staged",        128 * kKiB, none, 256 * kKiB + 1, 2, 2},
-      {broadcast,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 64 * kKiB + 1, 3, INT_MAX, 0, crowded},
+      {broadcast,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 32 * kKiB + 1, 3, INT_MAX, 0, crowded},
       {broadcast,      memory,   kAny,     kAny,      "staged",        512 * kKiB, none, 256 * kKiB + 1},
       {broadcast,      memory,   kAny,     kAny,      "tree",          64 * kKiB},
       {broadcast,      network,  kAny,     kAny,      "tree",          kMiB, none, 0, 2, 2},
@@ -282,7 +283,7 @@ const std::vector<Rule>& rules() {
       {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, store, kKiB + 1},
       {alltoall,       memory,   16 * kKiB, kAny,     "exchange",      256 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {alltoall,       memory,   32 * kMiB, kAny,     "direct",        kMiB, read, 32 * kKiB, 2, 2},
-      {alltoall,       memory,   256 * kKiB, kAny,    "direct",        kMiB, read, 128 * kKiB + 1, 4, 4},
+      {alltoall,       memory,   448 * kKiB, kAny,    "direct",        kMiB, read, 128 * kKiB + 1, 4, 4},
       {alltoall,       memory,   kAny,     kAny,      "direct",        kMiB, read, 768 * kKiB, 3},
       {alltoall,       memory,   kAny,     kAny,      "staged",        256 * kKiB, none, 6 * kKiB + 513, 2, 2},
       {alltoall,       anywhere, 8 * kKiB, 64 * kKiB, "exchange",      256 * kKiB},

@@ -131,6 +131,24 @@ TEST_CASE("what nothing was read in says nothing, and what is read late is judge
   CHECK(nearness.way(kBytes, 2, Wish::by_time) == Way::staged);
 }
 
+TEST_CASE("where ranks share a cache, what has been staged there makes a dozen reads slow that count for nothing") {
+  constexpr std::size_t kPart = 96 * 1024;
+  Nearness nearness;
+  nearness.way(kPart, 4, Wish::by_time);
+  nearness.hear(kPart);
+  int staged = 0, read = 0;
+  for (int call = 0; call < 400; ++call) {
+    const Way way = nearness.way(kPart, 4, Wish::by_time);
+    if (way == Way::staged) ++staged;
+    else ++read;
+    if (way == Way::read_timed) nearness.took(kPart, By::call, read <= 12 ? kPart / 4 : kPart / 16);
+  }
+  CHECK(staged == 62);
+  CHECK(Nearness::cold_calls(kPart, true) == 1);
+  CHECK(Nearness::cold_calls(kPart, false) == 12);
+  CHECK(Nearness::cold_calls(4 * kPart, true) == 3);
+}
+
 TEST_CASE("a rank that hears of another's choice makes it its own") {
   Nearness nearness;
   nearness.way(kBytes, 2, Wish::by_time);
@@ -163,7 +181,9 @@ TEST_CASE("small calls and very large ones are read where they lie, whatever the
   CHECK(nearness.way(512, 2, Wish::by_time) == Way::read);
   CHECK(nearness.way(8 * 1024, 4, Wish::by_time) == Way::read);
   CHECK(nearness.way(4 * 1024 * 1024, 2, Wish::by_time) == Way::read);
-  CHECK(nearness.way(kBytes * 2, 4, Wish::by_time) == Way::read);
+  CHECK(nearness.way(kBytes * 4, 4, Wish::by_time) == Way::read);
+  CHECK(nearness.way(kBytes * 4, 4, Wish::by_time, true) == Way::staged);
+  CHECK(nearness.way(kBytes * 32, 4, Wish::by_time, true) == Way::read);
   CHECK(nearness.way(kBytes, 4, Wish::by_time) == Way::staged);
 }
 

@@ -271,7 +271,9 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
   CHECK(chosen(floats(Collective::broadcast, 13), crowd) == "tree");
   CHECK(chosen(floats(Collective::gather, 2), crowd) == "tree");
   CHECK(chosen(floats(Collective::scatter, 2), crowd) == "tree");
-  CHECK(chosen(reaching(Collective::broadcast, 1 << 14, Reach::store), crowd) == "tree");
+  CHECK(chosen(reaching(Collective::broadcast, 1 << 13, Reach::store), crowd) == "tree");
+  CHECK(chosen(reaching(Collective::broadcast, 1 << 14, Reach::store), crowd) == "direct");
+  CHECK(chosen(floats(Collective::broadcast, 1 << 14), crowd) == "staged");
   CHECK(chosen(reaching(Collective::broadcast, 1 << 16, Reach::store), crowd) == "direct");
   CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::store), meeting(4)) == "direct");
   CHECK(chosen(reaching(Collective::allreduce, kLarge, Reach::read), meeting(4)) == "staged");
