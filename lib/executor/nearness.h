@@ -133,7 +133,7 @@ class Nearness {
   static constexpr std::uint64_t kMostPassed = 256 * 1024 * 1024;
   // Smaller ones take too little time, or, between two ranks, stage nothing the other way; larger ones do not stay in the caches, which
   // where all read several ranks' buffers and share the processor are full sooner.
-  static constexpr std::size_t kLeast = 16 * 1024;
+  static constexpr std::size_t kLeast = 2 * 1024;
   static constexpr std::size_t kLeastOfTwo = 1024;
   static constexpr std::size_t kMostOfOne = 1024 * 1024;
   static constexpr std::size_t kMost = 128 * 1024;

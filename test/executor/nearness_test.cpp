@@ -179,7 +179,7 @@ TEST_CASE("small calls and very large ones are read where they lie, whatever the
   Nearness nearness;
   nearness.hear(kBytes);
   CHECK(nearness.way(512, 2, Wish::by_time) == Way::read);
-  CHECK(nearness.way(8 * 1024, 4, Wish::by_time) == Way::read);
+  CHECK(nearness.way(1024, 4, Wish::by_time) == Way::read);
   CHECK(nearness.way(4 * 1024 * 1024, 2, Wish::by_time) == Way::read);
   CHECK(nearness.way(kBytes * 4, 4, Wish::by_time) == Way::read);
   CHECK(nearness.way(kBytes * 4, 4, Wish::by_time, true) == Way::staged);
