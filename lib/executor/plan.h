@@ -33,7 +33,7 @@ struct Plans {
   // Which of ranks' buffers some of them goes to: the ones that matter of what is announced.
   bool peers_inputs = false;
   bool peers_outputs = false;
-  // Whether staging, or an exchange, may take the place of what goes over peers' memory: nobody has asked for that.
+  // Whether staging, an exchange or messages may take the place of what goes over peers' memory: nobody has asked for that.
   bool may_be_staged = false;
   // Whether what can only be read by system call is, for as long as that is the faster way. All that is may be staged.
   bool reads_on_trial = false;
