@@ -38,7 +38,7 @@ struct CudaReduction {
   bool sums_in = false;
   bool sums_out = false;
   void* stream = nullptr;  // CUstream of the current context
-  int ctas = 0;            // blocks at most; 0: as many as the device runs at once
+  int ctas = 0;            // blocks at most, which then stay until all is done; 0: as many as the work has
 };
 
 class CudaReducer {

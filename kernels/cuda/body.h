@@ -114,10 +114,7 @@ class Body {
   using Whole = Unit<(kElementBytes > granule ? kElementBytes : granule), granule>;
   using Single = Unit<kElementBytes, W::kAlignment>;
   static constexpr int kPerUnit = sizeof(Whole) / kElementBytes;
-  static constexpr int kUnroll = granule == 16  ? W::kLoads
-                                 : granule == 8 ? 2 * W::kLoads
-                                 : granule == 1 ? 4 * W::kLoads
-                                                : 8;
+  static constexpr int kUnroll = loads(W::kLoads, granule);
 
  public:
   ANELLO_INLINE static void run(const Arguments& arguments, std::uint64_t thread, std::uint64_t threads) {

@@ -44,6 +44,12 @@ ANELLO_INLINE Float16 device_rounded<Float16>(float value) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return {value == value ? bits : Format<Float16>::nan};
 }
+template <>
+ANELLO_INLINE BFloat16 device_rounded<BFloat16>(float value) {
+  std::uint16_t bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return {value == value ? bits : Format<BFloat16>::nan};
+}
 #endif
 
 #ifdef ANELLO_DEVICE_FLOAT8
@@ -65,10 +71,10 @@ template <>
 ANELLO_INLINE Float8E5M2 device_rounded<Float8E5M2>(float value) {
   std::uint16_t pair;
   asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
-  const bool fits = fabsf(value) < 61440.0f;  // at the middle the even one is what would be 65536
-  const std::uint32_t sign = (__builtin_bit_cast(std::uint32_t, value) >> 24) & 0x80u;
-  const std::uint32_t beyond = value == value ? Format<Float8E5M2>::infinity | sign : Format<Float8E5M2>::nan;
-  return {static_cast<std::uint8_t>(fits ? pair : beyond)};
+  // The greatest number's neighbours are infinity, one up, and from the middle on the even one of the two, and the
+  // instruction's NaN has the quiet NaN below it.
+  const int beyond = fabsf(value) >= 61440.0f ? 1 : 0, not_a_number = value == value ? 0 : 1;
+  return {static_cast<std::uint8_t>(pair + beyond - not_a_number)};
 }
 #endif
 

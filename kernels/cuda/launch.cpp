@@ -1,7 +1,7 @@
 #include "kernels/cuda/launch.h"
 
 #include "base/text.h"
-#include "kernels/cuda/runs_as.h"
+#include "kernels/cuda/loads.h"
 
 #include <algorithm>
 #include <array>
@@ -100,18 +100,28 @@ void choose_granule(std::size_t element, std::size_t alignment_bytes, Launch& la
   }
 }
 
-// A thread has 64 bytes of each source under way. A reduction too small to fill the device is spread in smaller blocks.
-void choose_grid(const CudaReduction& reduction, std::uint64_t bytes, int multiprocessors, Launch& launch) {
-  const std::uint64_t threads = (bytes + 63) / 64;
+// The most that a grid can have.
+constexpr std::uint64_t kMostBlocks = (std::uint64_t{1} << 31) - 1;
+
+// Unbounded, every block does its threads' loads once and makes room for the next: what is read and written at a time then
+// lies close together, where blocks that stay drift apart, and memory gives 5 % more (docs/gpu-results.md). A reduction too
+// small to fill the device is spread in smaller blocks.
+void choose_grid(const CudaReduction& reduction, std::size_t element, int multiprocessors, Launch& launch) {
+  const int each = loads(wide_loads(launch.dtype, launch.op, launch.form), launch.granule);
+  const std::uint64_t bytes = launch.arguments.count * element;
+  const std::uint64_t per_thread = static_cast<std::uint64_t>(each) *
+                                   std::max(element, static_cast<std::size_t>(launch.granule));
+  const std::uint64_t threads = (bytes + per_thread - 1) / per_thread;
   const auto blocks_of = [&](unsigned size) { return (threads + size - 1) / size; };
-  launch.threads = kMaxThreads;
-  if (reduction.ctas <= 0) {
+  std::uint64_t most = kMostBlocks;
+  if (reduction.ctas > 0) {
+    launch.threads = kMaxThreads;
+    most = static_cast<std::uint64_t>(reduction.ctas);
+  } else {
+    launch.threads = 4 * kWarp;
     const auto enough = static_cast<std::uint64_t>(multiprocessors);
-    while (launch.threads > 2 * kWarp && blocks_of(launch.threads) < enough) launch.threads /= 2;
+    while (launch.threads > 2 * kWarp && 2 * blocks_of(launch.threads) <= enough) launch.threads /= 2;
   }
-  const std::uint64_t most = reduction.ctas > 0
-                                 ? static_cast<std::uint64_t>(reduction.ctas)
-                                 : 2 * static_cast<std::uint64_t>(multiprocessors) * (kMaxThreads / launch.threads);
   launch.blocks = static_cast<unsigned>(std::max<std::uint64_t>(1, std::min(blocks_of(launch.threads), most)));
 }
 
@@ -163,7 +173,7 @@ Error plan(const CudaReduction& reduction, int multiprocessors, Launch& launch) 
   const std::size_t element = element_bytes(as.dtype);
   if (reduction.factor != nullptr) std::memcpy(arguments.factor, reduction.factor, accumulator_bytes(as.dtype));
   choose_granule(element, alignment(as.dtype), launch);
-  choose_grid(reduction, arguments.count * element, multiprocessors, launch);
+  choose_grid(reduction, element, multiprocessors, launch);
   return {};
 }
 

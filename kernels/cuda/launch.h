@@ -1,16 +1,11 @@
 #pragma once
 // From a reduction to a launch: which kernel, in which granules, how many threads. Pure, so that tests see each decision.
+#include "kernels/cuda/runs_as.h"
 #include "kernels/reduce_cuda.h"
 
 #include <string>
 
 namespace anello::kernels::cuda {
-
-enum class Form {
-  elements,  // of elements all operands
-  wide,      // sums come in or go out, in a wider type
-  copy,      // of whatever type, without an operation
-};
 
 struct Launch {
   anello_dtype_t dtype = ANELLO_BYTE;

@@ -6,6 +6,12 @@
 
 namespace anello::kernels::cuda {
 
+enum class Form {
+  elements,  // of elements all operands
+  wide,      // sums come in or go out, in a wider type
+  copy,      // of whatever type, without an operation
+};
+
 struct RunsAs {
   anello_dtype_t dtype;
   anello_op_t op;

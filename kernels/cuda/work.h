@@ -3,6 +3,7 @@
 // reduce_loops.h explains.
 #include "kernels/combine.h"
 #include "kernels/cuda/convert.h"
+#include "kernels/cuda/loads.h"
 
 namespace anello::kernels::cuda {
 namespace {
@@ -44,14 +45,7 @@ struct Work {
   static constexpr bool kWideOperands = false;
   static constexpr bool kComplexes = class_of(dtype) == kComplex;
   static constexpr bool kScales = op == ANELLO_PROD;  // of one source, too: by Arguments::factor
-  // 16-byte loads of a source that a thread has under way: at 4, two blocks of 512 threads have 128 KiB of two sources.
-  // Where the arithmetic needs the registers, fewer; the test of ptxas' report says where.
-  static constexpr bool kDivides = op == ANELLO_AVG;
-  static constexpr bool kCompares =
-      op == ANELLO_MIN || op == ANELLO_MAX || op == ANELLO_LAND || op == ANELLO_LOR || op == ANELLO_LXOR;
-  static constexpr bool kHard = (kCompares && sizeof(Element) == 1 && kFloating<Element>) ||
-                                (kDivides && (sizeof(Element) == 1 || (sizeof(Element) == 8 && !kFloating<Element>)));
-  static constexpr int kLoads = kHard ? 1 : kWidens || kDivides || (kCompares && sizeof(Element) <= 2) ? 2 : 4;
+  static constexpr int kLoads = wide_loads(dtype, op, Form::elements);
 
   ANELLO_INLINE static Sum widen(Element value) {
     if constexpr (kWidens) {
@@ -84,7 +78,7 @@ template <anello_dtype_t dtype, anello_op_t op>
 struct WideWork : Work<dtype, op> {
   using Element = typename Work<dtype, op>::Element;
   static constexpr bool kWideOperands = true;
-  static constexpr int kLoads = sizeof(Element) == 1 ? 1 : 2;
+  static constexpr int kLoads = wide_loads(dtype, op, Form::wide);
   ANELLO_INLINE static float widen(Element value) { return to_float(value); }
   ANELLO_INLINE static float combine(float left, float right) { return kernels::combine<op>(left, right); }
 };
@@ -95,7 +89,7 @@ struct Copy {
   using Sum = Element;
   static constexpr int kAlignment = 1;
   static constexpr bool kWidens = false, kWideOperands = false, kScales = false;
-  static constexpr int kLoads = 4;
+  static constexpr int kLoads = wide_loads(ANELLO_BYTE, ANELLO_SUM, Form::copy);
   ANELLO_INLINE static Sum widen(Element value) { return value; }
   ANELLO_INLINE static Sum combine(Sum left, Sum) { return left; }
   ANELLO_INLINE static Element finish(Sum sum, int) { return sum; }

@@ -341,13 +341,23 @@ TEST_CASE("pairs that mean the same arithmetic share a kernel") {
 
 TEST_CASE("the grid fits the work, the device and the caller's bound") {
   constexpr std::size_t kLarge = std::size_t{1} << 28;
-  CHECK(planned(ANELLO_FLOAT32, ANELLO_SUM, {0x1000, 0x2000}, 0x3000, kLarge).blocks == 264);
-  CHECK(planned(ANELLO_FLOAT32, ANELLO_SUM, {0x1000, 0x2000}, 0x3000, kLarge).threads == 512);
-  CHECK(planned(ANELLO_FLOAT32, ANELLO_SUM, {0x1000, 0x2000}, 0x3000, kLarge, 16).blocks == 16);
-  CHECK(planned(ANELLO_FLOAT32, ANELLO_SUM, {0x1000, 0x2000}, 0x3000, 16, 16).blocks == 1);
-  const cuda::Launch small = planned(ANELLO_FLOAT32, ANELLO_SUM, {0x1000, 0x2000}, 0x3000, 1 << 18);
-  CHECK(small.threads == 64);  // 1 MiB: 256 small blocks rather than 32 large ones
-  CHECK(small.blocks == 256);
+  const auto grid = [](anello_dtype_t dtype, anello_op_t op, std::size_t count, int ctas = 0, std::uintptr_t second = 0x2000) {
+    return planned(dtype, op, {0x1000, second}, 0x3000, count, ctas);
+  };
+  // 64 bytes of a source a thread, 8 KiB a block; 32 where sums are wider; bytes one by one, 16.
+  CHECK(grid(ANELLO_FLOAT32, ANELLO_SUM, kLarge).blocks == kLarge * 4 / 8192);
+  CHECK(grid(ANELLO_FLOAT32, ANELLO_SUM, kLarge).threads == 128);
+  CHECK(grid(ANELLO_BFLOAT16, ANELLO_SUM, kLarge).blocks == kLarge * 2 / 4096);
+  CHECK(grid(ANELLO_UINT8, ANELLO_SUM, kLarge, 0, 0x2001).blocks == kLarge / 2048);
+  CHECK(grid(ANELLO_COMPLEX128, ANELLO_PROD, kLarge, 0, 0x2008).blocks == kLarge * 16 / 16384);
+  CHECK(grid(ANELLO_FLOAT32, ANELLO_SUM, kLarge, 16).blocks == 16);
+  CHECK(grid(ANELLO_FLOAT32, ANELLO_SUM, kLarge, 16).threads == 512);
+  CHECK(grid(ANELLO_FLOAT32, ANELLO_SUM, 16, 16).blocks == 1);
+  CHECK(grid(ANELLO_FLOAT32, ANELLO_SUM, std::size_t{1} << 60).blocks == (1u << 31) - 1);
+  const cuda::Launch small = grid(ANELLO_FLOAT32, ANELLO_SUM, 1 << 16);
+  CHECK(small.threads == 64);  // 256 KiB: 64 small blocks rather than 32 of the others
+  CHECK(small.blocks == 64);
+  CHECK(grid(ANELLO_FLOAT32, ANELLO_SUM, 1 << 18).threads == 128);
 }
 
 TEST_CASE("every kernel that the host may ask for exists, and no other") {
