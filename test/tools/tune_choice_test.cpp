@@ -129,6 +129,33 @@ TEST_CASE("a size is wrong where the next one, or another way, takes less by mor
   CHECK_THAT(print(found), Catch::Contains("SLOWER THAN THE NEXT SIZE") && Catch::Contains("SLOWER THAN THE BEST WAY"));
 }
 
+TEST_CASE("what is slow in one of two looks only is not wrong") {
+  const auto look = [](double third) {
+    return verdicts({at(1024, 10, {{"ring", 5}}), at(2048, 11), at(4096, third, {{"ring", 12}}), at(8192, 20)});
+  };
+  const std::vector<Verdict> first = look(15);
+  CHECK(doubtful(first) == std::vector<std::size_t>{1024, 2048, 4096, 8192});
+  CHECK(doubtful(verdicts({at(1024, 10), at(2048, 8)})) == std::vector<std::size_t>{1024, 2048});
+  CHECK(doubtful(verdicts({at(1024, 8), at(2048, 10, {{"ring", 5}})})) == std::vector<std::size_t>{2048});
+  CHECK(doubtful(verdicts({at(1024, 8), at(2048, 10)})).empty());
+  const std::vector<Verdict> both = after_second_look(first, look(12.5));
+  CHECK((!both[0].is_right() && both[0].was_wrong));
+  CHECK((both[1].is_right() && !both[1].was_wrong));
+  CHECK((both[2].is_right() && both[2].was_wrong && both[2].us == Approx(12.5)));
+  CHECK_THAT(print(both), Catch::Contains("(slower in a first look)"));
+  CHECK_FALSE(after_second_look(first, look(15))[2].is_right());
+  CHECK_FALSE(after_second_look(first, {})[2].is_right());  // it could not be looked at again
+}
+
+TEST_CASE("a table's choice is no other way under its name") {
+  Job job = a_job(2, false);
+  const Measured at_1_mib{"allreduce", 1 << 20, {}};
+  const auto chosen = [&](const char* algorithm) { return is_the_librarys(job, at_1_mib, Way{algorithm, 0}); };
+  CHECK((chosen("staged") && !chosen("ring")));
+  job.table = "anello-tuning 1\nmachine m\nallreduce memory none any 0 any ring 0\n";
+  CHECK((chosen("ring") && !chosen("staged")));
+}
+
 TEST_CASE("other programs' share of the processors is told, and what they did not take is not") {
   const auto burn = [](double seconds) {
     const std::clock_t end = std::clock() + std::clock_t(seconds * CLOCKS_PER_SEC);

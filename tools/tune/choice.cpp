@@ -2,10 +2,12 @@
 
 #include "base/text.h"
 #include "schedule/shape.h"
+#include "schedule/tuning.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <set>
 #include <tuple>
 
@@ -33,9 +35,11 @@ bool is_steady(const std::vector<double>& times, const std::vector<double>& libr
 bool is_the_librarys(const Job& job, const Measured& measured, const Way& way) {
   if (way == kLibrary || way.chunk_bytes != 0) return way == kLibrary;
   schedule::Call call = call_of(measured.collective, measured.bytes, job.ranks);
+  schedule::Wish wish;
+  if (!job.table.empty()) wish.tuning = std::make_shared<schedule::Tuning>(schedule::parse_tuning(job.table, "the table"));
   for (const schedule::Reach reach : {job.shared ? job.reach() : schedule::Reach::none, job.reach()}) {
     call.reach = reach;
-    if (schedule::choose(call, job.topology()).algorithm->name != way.algorithm) return false;
+    if (schedule::choose(call, job.topology(), wish).algorithm->name != way.algorithm) return false;
   }
   return true;
 }

@@ -2,7 +2,9 @@
 
 #include "tune/choice.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <set>
 
 namespace anello::tune {
 
@@ -26,15 +28,36 @@ std::vector<Verdict> verdicts(const std::vector<Measured>& sizes, const std::fun
   return found;
 }
 
+std::vector<std::size_t> doubtful(const std::vector<Verdict>& verdicts) {
+  std::set<std::size_t> sizes;
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    if (verdicts[i].is_right()) continue;
+    sizes.insert(verdicts[i].bytes);
+    if (i + 1 < verdicts.size()) sizes.insert(verdicts[i + 1].bytes);
+  }
+  return {sizes.begin(), sizes.end()};
+}
+
+std::vector<Verdict> after_second_look(std::vector<Verdict> first, const std::vector<Verdict>& second) {
+  for (Verdict& each : first) {
+    const auto again = std::find_if(second.begin(), second.end(), [&](const Verdict& other) { return other.bytes == each.bytes; });
+    if (each.is_right() || again == second.end()) continue;
+    each = *again;
+    each.was_wrong = true;
+  }
+  return first;
+}
+
 std::string print(const std::vector<Verdict>& verdicts) {
   std::string all = "       bytes   library us  over next  over best  best way\n";
   char line[160];
   for (const Verdict& each : verdicts) {
     char next[32] = "-";
     if (each.over_next > 0) std::snprintf(next, sizeof next, "%.2f", each.over_next);
-    std::snprintf(line, sizeof line, "%12zu %12.2f %10s %10.2f  %s%s%s\n", each.bytes, each.us, next, each.over_best,
+    std::snprintf(line, sizeof line, "%12zu %12.2f %10s %10.2f  %s%s%s%s\n", each.bytes, each.us, next, each.over_best,
                   each.best.name().c_str(), each.over_next > kTolerance ? "   SLOWER THAN THE NEXT SIZE" : "",
-                  each.over_best > kTolerance ? "   SLOWER THAN THE BEST WAY" : "");
+                  each.over_best > kTolerance ? "   SLOWER THAN THE BEST WAY" : "",
+                  each.was_wrong && each.is_right() ? "   (slower in a first look)" : "");
     all += line;
   }
   return all;
