@@ -35,7 +35,7 @@ const char* const kExamples = R"(Examples:
 
 How it measures: ranks on this machine, started by anellorun, do each call by every algorithm that can do it and, from 256 KiB
 on, with several chunk sizes. Ways take turns in each round, and what counts is the median over rounds of their time over
-the library's own in the same round; calls that do not make ranks wait for each other are followed by a barrier. A way gets a line in the table where it saves 8 % or more, in three rounds of four.
+the library's own in the same round; all-reduces are done in place, and calls that do not make ranks wait for each other are followed by a barrier. A way gets a line in the table where it saves 8 % or more, in three rounds of four.
 Leave the machine alone meanwhile: where other programs took more than 5 % of its processors, it says so. The table holds on machines with the same processor, and as many; it is text, with what
 each line brings; rank 0 reads it where ANELLO_TUNING says, or at its usual place. anello-plan explain --tuning T tells what it decides for a call.)";
 
