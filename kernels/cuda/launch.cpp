@@ -107,7 +107,7 @@ constexpr std::uint64_t kMostBlocks = (std::uint64_t{1} << 31) - 1;
 // lies close together, where blocks that stay drift apart, and memory gives 5 % more (docs/gpu-results.md). A reduction too
 // small to fill the device is spread in smaller blocks.
 void choose_grid(const CudaReduction& reduction, std::size_t element, int multiprocessors, Launch& launch) {
-  const int each = loads(wide_loads(launch.dtype, launch.op, launch.form), launch.granule);
+  const int each = loads(full_loads(launch.dtype, launch.op, launch.form), launch.granule);
   const std::uint64_t bytes = launch.arguments.count * element;
   const std::uint64_t per_thread = static_cast<std::uint64_t>(each) *
                                    std::max(element, static_cast<std::size_t>(launch.granule));

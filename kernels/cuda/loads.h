@@ -6,7 +6,7 @@ namespace anello::kernels::cuda {
 
 // Of 16 bytes. At 4, two blocks of 512 threads have 128 KiB of two sources under way. Where the arithmetic needs the
 // registers, fewer; the test of ptxas' report says where.
-constexpr int wide_loads(anello_dtype_t dtype, anello_op_t op, Form form) {
+constexpr int full_loads(anello_dtype_t dtype, anello_op_t op, Form form) {
   const std::size_t bytes = element_bytes(dtype);
   const bool floats = class_of(dtype) == kFloat;
   if (form == Form::copy) return 4;
@@ -19,12 +19,12 @@ constexpr int wide_loads(anello_dtype_t dtype, anello_op_t op, Form form) {
   return divides || has_wide(dtype, op) || (compares && bytes <= 2) ? 2 : 4;
 }
 
-// Of so many bytes each.
-constexpr int loads(int wide_loads, int granule) {
+// Of a granule each.
+constexpr int loads(int full, int granule) {
   switch (granule) {
-    case 16: return wide_loads;
-    case 8: return 2 * wide_loads;
-    case 1: return 4 * wide_loads;
+    case 16: return full;
+    case 8: return 2 * full;
+    case 1: return 4 * full;
     default: return 8;
   }
 }

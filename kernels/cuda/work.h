@@ -45,7 +45,7 @@ struct Work {
   static constexpr bool kWideOperands = false;
   static constexpr bool kComplexes = class_of(dtype) == kComplex;
   static constexpr bool kScales = op == ANELLO_PROD;  // of one source, too: by Arguments::factor
-  static constexpr int kLoads = wide_loads(dtype, op, Form::elements);
+  static constexpr int kLoads = full_loads(dtype, op, Form::elements);
 
   ANELLO_INLINE static Sum widen(Element value) {
     if constexpr (kWidens) {
@@ -78,7 +78,7 @@ template <anello_dtype_t dtype, anello_op_t op>
 struct WideWork : Work<dtype, op> {
   using Element = typename Work<dtype, op>::Element;
   static constexpr bool kWideOperands = true;
-  static constexpr int kLoads = wide_loads(dtype, op, Form::wide);
+  static constexpr int kLoads = full_loads(dtype, op, Form::wide);
   ANELLO_INLINE static float widen(Element value) { return to_float(value); }
   ANELLO_INLINE static float combine(float left, float right) { return kernels::combine<op>(left, right); }
 };
@@ -89,7 +89,7 @@ struct Copy {
   using Sum = Element;
   static constexpr int kAlignment = 1;
   static constexpr bool kWidens = false, kWideOperands = false, kScales = false;
-  static constexpr int kLoads = wide_loads(ANELLO_BYTE, ANELLO_SUM, Form::copy);
+  static constexpr int kLoads = full_loads(ANELLO_BYTE, ANELLO_SUM, Form::copy);
   ANELLO_INLINE static Sum widen(Element value) { return value; }
   ANELLO_INLINE static Sum combine(Sum left, Sum) { return left; }
   ANELLO_INLINE static Element finish(Sum sum, int) { return sum; }

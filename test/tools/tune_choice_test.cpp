@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <ctime>
+#include <memory>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -145,15 +146,26 @@ TEST_CASE("what is slow in one of two looks only is not wrong") {
   CHECK_THAT(print(both), Catch::Contains("(slower in a first look)"));
   CHECK_FALSE(after_second_look(first, look(15))[2].is_right());
   CHECK_FALSE(after_second_look(first, {})[2].is_right());  // it could not be looked at again
+  const std::vector<Verdict> slower = verdicts({at(1024, 10), at(2048, 8)});
+  CHECK_FALSE(after_second_look(slower, verdicts({at(1024, 10)})).front().is_right());  // nor its next
 }
 
 TEST_CASE("a table's choice is no other way under its name") {
-  Job job = a_job(2, false);
+  const Job job = a_job(2, false);
   const Measured at_1_mib{"allreduce", 1 << 20, {}};
-  const auto chosen = [&](const char* algorithm) { return is_the_librarys(job, at_1_mib, Way{algorithm, 0}); };
+  const auto chosen = [&](const char* algorithm, const char* line = nullptr) {
+    schedule::Wish library;
+    if (line != nullptr) {
+      const std::string table = std::string("anello-tuning 1\nmachine m\n") + line;
+      library.tuning = std::make_shared<schedule::Tuning>(schedule::parse_tuning(table, "here"));
+    }
+    return is_the_librarys(job, at_1_mib, Way{algorithm, 0}, library);
+  };
   CHECK((chosen("staged") && !chosen("ring")));
-  job.table = "anello-tuning 1\nmachine m\nallreduce memory none any 0 any ring 0\n";
-  CHECK((chosen("ring") && !chosen("staged")));
+  const char* const ring = "allreduce memory none any 0 any ring 0\n";
+  CHECK((chosen("ring", ring) && !chosen("staged", ring)));
+  // In chunks of its own it is another way.
+  CHECK_FALSE(chosen("ring", "allreduce memory none any 0 any ring 4096\n"));
 }
 
 TEST_CASE("other programs' share of the processors is told, and what they did not take is not") {

@@ -18,6 +18,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <stdexcept>
 
@@ -128,7 +129,9 @@ std::vector<Verdict> verdicts_of(const Job& job, const std::string& collective, 
   std::vector<Measured> sizes;
   for (const Measured& each : measured)
     if (each.collective == collective) sizes.push_back(each);
-  return verdicts(sizes, [&](const Measured& at, const Way& way) { return is_the_librarys(job, at, way); });
+  schedule::Wish library;
+  if (!job.table.empty()) library.tuning = std::make_shared<schedule::Tuning>(schedule::parse_tuning(job.table, "the table"));
+  return verdicts(sizes, [&](const Measured& at, const Way& way) { return is_the_librarys(job, at, way, library); });
 }
 
 int dense(const Options& options) {

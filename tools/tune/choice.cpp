@@ -2,12 +2,10 @@
 
 #include "base/text.h"
 #include "schedule/shape.h"
-#include "schedule/tuning.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <memory>
 #include <set>
 #include <tuple>
 
@@ -32,14 +30,14 @@ bool is_steady(const std::vector<double>& times, const std::vector<double>& libr
 }  // namespace
 
 // In memory that ranks may be able to read, both that it would do must be that.
-bool is_the_librarys(const Job& job, const Measured& measured, const Way& way) {
+bool is_the_librarys(const Job& job, const Measured& measured, const Way& way, const schedule::Wish& library) {
   if (way == kLibrary || way.chunk_bytes != 0) return way == kLibrary;
   schedule::Call call = call_of(measured.collective, measured.bytes, job.ranks);
-  schedule::Wish wish;
-  if (!job.table.empty()) wish.tuning = std::make_shared<schedule::Tuning>(schedule::parse_tuning(job.table, "the table"));
+  const schedule::Wish named{way.algorithm};
   for (const schedule::Reach reach : {job.shared ? job.reach() : schedule::Reach::none, job.reach()}) {
     call.reach = reach;
-    if (schedule::choose(call, job.topology(), wish).algorithm->name != way.algorithm) return false;
+    const schedule::Choice own = schedule::choose(call, job.topology(), library), other = schedule::choose(call, job.topology(), named);
+    if (own.algorithm->name != way.algorithm || own.chunk != other.chunk) return false;
   }
   return true;
 }

@@ -13,8 +13,9 @@ double median(std::vector<double> values);
 // Median of a way's time over another's, round by round: what disturbs a round disturbs both.
 double ratio(const std::vector<double>& times, const std::vector<double>& others);
 
-// Whether the way is what the library, without a table, does there as it is: whatever the times say, no other way.
-bool is_the_librarys(const Job& job, const Measured& measured, const Way& way);
+// Whether the way is what the library, with the wish that its own choice was measured with, does there as it is: whatever the times
+// say, no other way.
+bool is_the_librarys(const Job& job, const Measured& measured, const Way& way, const schedule::Wish& library = {});
 
 // Payloads from `from` to `up_to` bytes, all done one way.
 struct Segment {

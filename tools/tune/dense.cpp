@@ -42,6 +42,7 @@ std::vector<Verdict> after_second_look(std::vector<Verdict> first, const std::ve
   for (Verdict& each : first) {
     const auto again = std::find_if(second.begin(), second.end(), [&](const Verdict& other) { return other.bytes == each.bytes; });
     if (each.is_right() || again == second.end()) continue;
+    if (each.over_next > 0 && again->over_next == 0) continue;  // there was no time for the next one
     each = *again;
     each.was_wrong = true;
   }
