@@ -43,7 +43,7 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     options = parser.parse_args()
     if libraries.launcher("Anello", options.build) is None:
-        sys.exit(f"busy: no anellorun in {options.build}: build it first (tools/quickstart)")
+        sys.exit(f"busy: no anellorun in {options.build}: build it first: tools/quickstart, then ninja -C build")
     print(f"allreduce of {options.size} B, shared memory, {os.cpu_count()} processors, {options.busy} computing threads; medians")
     print("ranks    alone us   beside us    ratio")
     for ranks in map(int, options.ranks.split(",")):

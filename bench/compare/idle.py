@@ -32,7 +32,7 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     options = parser.parse_args()
     if libraries.launcher("Anello", options.build) is None:
-        sys.exit(f"idle: no anellorun in {options.build}: build it first (tools/quickstart)")
+        sys.exit(f"idle: no anellorun in {options.build}: build it first: tools/quickstart, then ninja -C build")
     worst = 0.0
     print("ranks  transport  rank  waited s     cpu s  share of a core")
     for ranks in map(int, options.ranks.split(",")):

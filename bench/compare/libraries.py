@@ -80,7 +80,7 @@ def missing(name, build):
         if why:
             return why
     hint = f"apt-get install {library.packages}, then configure again" if library.packages else \
-        "build it first (tools/quickstart)"
+        "build it first: tools/quickstart, then ninja -C build"
     if loop_program(name, build) is None:
         return f"no {library.program} in {build}: {hint}"
     if launcher(name, build) is None:

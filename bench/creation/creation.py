@@ -45,7 +45,7 @@ class Programs:
         self.loop = os.path.join(build, "bench", "creation_loop")
         for path in (self.launcher, self.loop):
             if not os.path.isfile(path):
-                raise RuntimeError(f"no {path}: build it first (tools/quickstart)")
+                raise RuntimeError(f"no {path}: build it first: tools/quickstart, then ninja -C build")
 
     def processes(self, ranks):
         with tempfile.NamedTemporaryFile(prefix="anello-creation-") as gate:
