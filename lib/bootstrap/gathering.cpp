@@ -95,7 +95,7 @@ ArenaSeat sit(std::shared_ptr<LocalGroup> group, int index) {
 }  // namespace
 
 void GatheringLeader::enter(Visitor visitor) {
-  agent_.service().spawn("arena", receive(shared_from_this(), std::move(visitor)));
+  service_.spawn("arena", receive(shared_from_this(), std::move(visitor)));
 }
 
 Task<> GatheringLeader::receive(std::shared_ptr<GatheringLeader> self, Visitor visitor) {
@@ -115,8 +115,8 @@ Task<> GatheringLeader::receive(std::shared_ptr<GatheringLeader> self, Visitor v
   self->changed_.notify();
 }
 
-Task<ArenaSeat> GatheringLeader::form(std::shared_ptr<GatheringLeader> self, std::vector<int> ranks,
-                                      std::uint64_t own_process, Deadline deadline) {
+Task<ArenaSeat> GatheringLeader::form(std::shared_ptr<GatheringLeader> self, std::shared_ptr<Agent> agent,
+                                      std::vector<int> ranks, std::uint64_t own_process, Deadline deadline) {
   const auto all_here = [&] {
     return std::all_of(ranks.begin() + 1, ranks.end(), [&](int rank) { return self->guests_.contains(rank); });
   };
@@ -125,7 +125,7 @@ Task<ArenaSeat> GatheringLeader::form(std::shared_ptr<GatheringLeader> self, std
     co_await self->changed_.wait(std::min<std::int64_t>(deadline.left_ms() + 1, 100));
   }
   std::vector<UniqueFd> wake;
-  wake.push_back(copy_of(self->agent_.mailbox().wake_descriptor()));
+  wake.push_back(copy_of(agent->mailbox().wake_descriptor()));
   std::vector<Death> deaths;
   deaths.push_back({own_process, own_death_descriptor()});
   std::set<std::uint64_t> served{own_process};
@@ -147,7 +147,7 @@ Task<ArenaSeat> GatheringLeader::form(std::shared_ptr<GatheringLeader> self, std
       co_await hand_over(guest.stream, group, static_cast<int>(i), first_of_process);
     } catch (const Error& error) {
       // It tells the meeting place itself, or has died, which is seen there.
-      log::debug(self->agent_.rank(), "rank ", ranks[i], " did not take the shared memory: ", error.text());
+      log::debug(agent->rank(), "rank ", ranks[i], " did not take the shared memory: ", error.text());
     }
   }
   self->guests_.clear();

@@ -19,11 +19,11 @@ struct ArenaSeat {
 // The lowest rank's part.
 class GatheringLeader : public std::enable_shared_from_this<GatheringLeader> {
  public:
-  explicit GatheringLeader(control::Agent& agent) : agent_(agent), changed_(agent.service().io()) {}
+  explicit GatheringLeader(control::Service& service) : service_(service), changed_(service.io()) {}
   void enter(control::Visitor visitor);
   // ranks: those that have come, this one among them, ascending. Throws Error.
-  static control::Task<ArenaSeat> form(std::shared_ptr<GatheringLeader> self, std::vector<int> ranks,
-                                       std::uint64_t own_process, Deadline deadline);
+  static control::Task<ArenaSeat> form(std::shared_ptr<GatheringLeader> self, std::shared_ptr<control::Agent> agent,
+                                       std::vector<int> ranks, std::uint64_t own_process, Deadline deadline);
 
  private:
   struct Guest {
@@ -33,7 +33,7 @@ class GatheringLeader : public std::enable_shared_from_this<GatheringLeader> {
     UniqueFd death;
   };
   static control::Task<> receive(std::shared_ptr<GatheringLeader> self, control::Visitor visitor);
-  control::Agent& agent_;  // outlives this: it holds the handler that holds this
+  control::Service& service_;
   control::Notice changed_;
   std::map<int, Guest> guests_;
 };

@@ -127,7 +127,7 @@ void Rendezvous::take_session(Reader& reader) {
   JobId job;
   std::memcpy(job.data(), name.bytes().data(), job.size());
   if (self_.leader == self_.member.rank) {
-    leader_ = std::make_shared<GatheringLeader>(*agent_);
+    leader_ = std::make_shared<GatheringLeader>(agent_->service());
     agent_->on_arena = [leader = leader_](Visitor visitor) { leader->enter(std::move(visitor)); };
   }
   agent_->open_room(job, session);
@@ -160,7 +160,7 @@ Task<> Rendezvous::form_arena(std::shared_ptr<Rendezvous> self, std::vector<int>
   std::string why;
   try {
     const std::uint64_t process = self->self_.member.process;
-    self->seat_ = co_await GatheringLeader::form(self->leader_, std::move(ranks), process, self->deadline_);
+    self->seat_ = co_await GatheringLeader::form(self->leader_, self->agent_, std::move(ranks), process, self->deadline_);
   } catch (const Error& error) {
     // No memory is final; no right to make memfds leaves tcp.
     if (error.code() == ANELLO_ERR_RESOURCE) {

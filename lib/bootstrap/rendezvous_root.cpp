@@ -178,7 +178,10 @@ void RendezvousRoot::seat(int rank, Seat seat) {
   const int size = seat.size;
   seats_[rank] = std::move(seat);
   log::debug(-1, who, " came to ", meeting_.place);
-  if (size_ == 0) size_ = size;
+  if (size_ == 0) {
+    size_ = size;
+    hold_->door().expect(meeting_.job, -1, static_cast<std::size_t>(size));
+  }
   if (size != size_) {
     const auto other =
         std::find_if(seats_.begin(), seats_.end(), [&](const auto& s) { return s.second.size == size_; });

@@ -80,6 +80,20 @@ bool each_interface(Visit visit) {
 
 int family_of(const SocketAddress& address) { return address.storage.ss_family; }
 
+Address address_from(const SocketAddress& from) {
+  Address address;
+  if (family_of(from) == AF_UNIX) {
+    const auto& un = reinterpret_cast<const sockaddr_un&>(from.storage);
+    const std::size_t skipped = offsetof(sockaddr_un, sun_path) + 1;
+    if (from.length > skipped) address.unix_name.assign(un.sun_path + 1, from.length - skipped);
+    return address;
+  }
+  address.ip = numeric(from.get(), from.length);
+  address.port = ntohs(family_of(from) == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(from.storage).sin6_port
+                                                   : reinterpret_cast<const sockaddr_in&>(from.storage).sin_port);
+  return address;
+}
+
 bool is_unix_socket(int socket) {
   int domain = 0;
   socklen_t length = sizeof domain;
@@ -147,17 +161,14 @@ Address local_address(int socket) {
   SocketAddress here;
   here.length = sizeof here.storage;
   if (::getsockname(socket, here.get(), &here.length) != 0) throw system_error("getsockname", errno);
-  Address address;
-  if (family_of(here) == AF_UNIX) {
-    const auto& un = reinterpret_cast<const sockaddr_un&>(here.storage);
-    const std::size_t skipped = offsetof(sockaddr_un, sun_path) + 1;
-    if (here.length > skipped) address.unix_name.assign(un.sun_path + 1, here.length - skipped);
-    return address;
-  }
-  address.ip = numeric(here.get(), here.length);
-  address.port = ntohs(family_of(here) == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(here.storage).sin6_port
-                                                   : reinterpret_cast<const sockaddr_in&>(here.storage).sin_port);
-  return address;
+  return address_from(here);
+}
+
+Address peer_address(int socket) {
+  SocketAddress there;
+  there.length = sizeof there.storage;
+  if (::getpeername(socket, there.get(), &there.length) != 0) return {};
+  return address_from(there);
 }
 
 bool is_loopback(const std::string& ip) { return ip.rfind("127.", 0) == 0 || ip == "::1"; }

@@ -28,6 +28,7 @@ UniqueFd start_connect(const Address& address);
 int connect_result(int socket);
 
 Address local_address(int socket);
+Address peer_address(int socket);  // empty: of a Unix socket without a name, or of none that is connected
 bool is_loopback(const std::string& ip);
 // Whether one of this host's interfaces has the address.
 bool is_local(const std::string& ip);

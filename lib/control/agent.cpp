@@ -23,7 +23,7 @@ void Agent::open_room(const JobId& job, const Key& key) {
   has_room_ = true;
   service_.door().add(job, rank_, {{key, false}, [weak = weak_from_this()](Visitor visitor) {
     if (const auto self = weak.lock()) self->enter(std::move(visitor));
-  }});
+  }, static_cast<std::size_t>(size_)});
 }
 
 void Agent::enter(Visitor visitor) {

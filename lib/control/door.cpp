@@ -4,8 +4,10 @@
 #include "base/log.h"
 #include "base/text.h"
 
+#include <algorithm>
 #include <cerrno>
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +18,22 @@ namespace {
 constexpr std::int64_t kHandshakeMs = 10'000;
 constexpr std::int64_t kCrowdedHandshakeMs = 2'000;
 constexpr std::size_t kCrowd = kMaxStrangers / 4;
+// A guest of the own user is let be for so long before another one takes its place: while ranks come that no room expects
+// yet, they wait in the listener's queue and do not put each other out.
+constexpr std::int64_t kUndisturbedMs = 200;
+// Accepted in a row before everybody else has a turn.
+constexpr int kBurst = 16;
+// After a failure, and twice as long after each further one.
+constexpr std::int64_t kFirstPauseMs = 1, kLastPauseMs = 256;
+
+bool hung_up(int socket) {
+  pollfd look{socket, POLLRDHUP, 0};
+  return ::poll(&look, 1, 0) > 0;
+}
+
+bool out_of_descriptors(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
 
 }  // namespace
 
@@ -40,59 +58,113 @@ std::shared_ptr<Listener> Door::listen(const Address& address) {
   if (in_use) return nullptr;
   auto listener = std::make_shared<Listener>(service_, std::move(socket));
   listeners_[listener->address().describe()] = listener;
-  service_.spawn("listener", accept(service_, this, listener->stream_));
+  service_.spawn("listener", accept(shared_from_this(), listener->stream_));
   return listener;
 }
 
-Task<> Door::accept(Service& service, Door* door, std::shared_ptr<Stream> listening) {
-  while (listening->open()) {
+void Door::add(const JobId& job, int to, Room room) {
+  remove(job, to);
+  expected_ += room.ranks;
+  rooms_[{job, to}] = std::move(room);
+}
+
+void Door::remove(const JobId& job, int to) {
+  const auto room = rooms_.find({job, to});
+  if (room == rooms_.end()) return;
+  expected_ -= room->second.ranks;
+  const Room kept = std::move(room->second);  // its end may end more, which comes back here
+  rooms_.erase(room);
+}
+
+void Door::expect(const JobId& job, int to, std::size_t ranks) {
+  const auto room = rooms_.find({job, to});
+  if (room == rooms_.end()) return;
+  expected_ += ranks - room->second.ranks;
+  room->second.ranks = ranks;
+}
+
+Task<> Door::accept(std::shared_ptr<Door> door, std::shared_ptr<Stream> listening) {
+  asio::io_context& io = door->service_.io();
+  std::int64_t pause_ms = kFirstPauseMs;
+  for (int in_a_row = 0; listening->open();) {
+    std::string failure;
     UniqueFd socket(::accept4(listening->descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) {
-      if (errno == EAGAIN) {
-        co_await listening->readable();
-      } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        // Out of descriptors: strangers give theirs back first; who was not let in tries again.
-        if (!door->guests_.empty()) door->guests_.front().stream->close();
-        co_await sleep_ms(service.io(), 20);
-      } else if (errno == EBADF || errno == EINVAL) {
-        co_return;
-      }
-      continue;  // the rest (ECONNABORTED, EINTR, network errors) is about one connection
+    if (socket) {
+      Source source = Source::of(socket.get());
+      co_await make_place(door, source.own);
+      if (!listening->open()) co_return;
+      // One of a flood, mostly: let go before it costs more.
+      if (!hung_up(socket.get())) failure = door->seat(std::move(socket), std::move(source));
+    } else if (errno == EAGAIN) {
+      co_await listening->readable();
+      in_a_row = 0;
+      continue;
+    } else if (errno == EBADF || errno == EINVAL) {
+      co_return;
+    } else {
+      if (out_of_descriptors(errno)) door->make_descriptor_free();
+      failure = system_text("accept4", errno);
     }
-    set_connection_options(socket.get());
-    if (door->guests_.size() >= kMaxStrangers) {
-      door->turned_away("too many at a time");
-      // Its coroutine takes itself off the list when it runs; until then it must not be picked again.
-      const auto oldest = door->guests_.begin();
-      oldest->stream->close();
-      door->guests_.splice(door->guests_.end(), door->guests_, oldest);
-      // Let the closed ones leave before more are accepted, else the list would grow past its bound.
-      co_await asio::post(service.io(), asio::use_awaitable);
+    if (failure.empty()) {
+      pause_ms = kFirstPauseMs;
+      if (++in_a_row % kBurst == 0) co_await asio::post(io, asio::use_awaitable);
+      continue;
     }
-    std::shared_ptr<Stream> stream = std::make_shared<Stream>(service.io(), std::move(socket));
-    const auto guest = door->guests_.insert(door->guests_.end(), Guest{stream});
-    service.spawn("handshake", receive(service, door, guest));
+    // Mostly about one connection, or over soon. But what a filter of system calls forbids fails for ever.
+    if (pause_ms == kLastPauseMs / 2) log::warn(-1, "no connection can be accepted: ", failure);
+    co_await sleep_ms(io, pause_ms);
+    pause_ms = std::min(pause_ms * 2, kLastPauseMs);
   }
 }
 
-Task<> Door::receive(Service& service, Door* door, std::list<Guest>::iterator guest) {
-  const std::shared_ptr<Stream> stream = guest->stream;
+std::string Door::seat(UniqueFd socket, Source source) {
+  try {
+    set_connection_options(socket.get());
+    auto stream = std::make_shared<Stream>(service_.io(), std::move(socket));
+    service_.spawn("handshake", receive(shared_from_this(), guests_.seat(std::move(stream), std::move(source))));
+    return {};
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+// Those who have not proved themselves give theirs back first; who was not let in tries again.
+void Door::make_descriptor_free() {
+  const std::string why = "no descriptor is left";
+  if (!guests_.turn_out(false, why)) guests_.turn_out(true, why);
+}
+
+Task<> Door::make_place(std::shared_ptr<Door> door, bool own) {
+  while (own && door->guests_.count(own) >= door->places() &&
+         now_ns() - door->guests_.oldest_own_since_ns() < kUndisturbedMs * 1'000'000) {
+    co_await sleep_ms(door->service_.io(), 5);
+  }
+  if (door->guests_.count(own) < door->places()) co_return;
+  const std::string why = "too many at a time";
+  const auto guest = door->guests_.turn_out(own, why);
+  if (!door->guests_.known(guest->source)) door->turned_away(guest->source, why);
+}
+
+Task<> Door::receive(std::shared_ptr<Door> door, std::shared_ptr<Guest> guest) {
   struct Leave {
-    Door* door;
-    std::list<Guest>::iterator guest;
-    ~Leave() { door->guests_.erase(guest); }
+    Guests& guests;
+    const Guest& guest;
+    ~Leave() { guests.leave(guest); }
   };
+  const std::shared_ptr<Stream> stream = guest->stream;
   Visitor visitor;
   std::pair<JobId, int> to;
   {
-    const Leave leave{door, guest};
-    const TimeLimit limit(stream, door->guests_.size() > kCrowd ? kCrowdedHandshakeMs : kHandshakeMs);
+    const Leave leave{door->guests_, *guest};
+    const bool crowded = !guest->source.own && door->guests_.count(false) > kCrowd + door->expected_;
+    const TimeLimit limit(stream, crowded ? kCrowdedHandshakeMs : kHandshakeMs);
     try {
       std::function<const Expected*(const Claim&)> find = [door](const Claim& claim) -> const Expected* {
         const auto room = door->rooms_.find({claim.job, claim.to});
         return room == door->rooms_.end() ? nullptr : &room->second.expected;
       };
       const Claim claim = co_await admit(stream, std::move(find));
+      door->guests_.proved(guest->source);
       to = {claim.job, claim.to};
       visitor.purpose = claim.purpose;
       visitor.from = claim.from;
@@ -101,10 +173,13 @@ Task<> Door::receive(Service& service, Door* door, std::list<Guest>::iterator gu
     } catch (const Unknown&) {
       co_return;
     } catch (const Error& error) {
-      // Closed here: its time was over. Who hangs up on his own has not been turned away: a rank, say, whose program
-      // ended while it was connecting.
+      // Closed here and not turned out: its time was over. Who hangs up on his own has not been turned away: a rank, say,
+      // whose program ended while it was connecting.
       const bool too_slow = !stream->open();
-      if (too_slow || error.code() != ANELLO_ERR_PEER_LOST) door->turned_away(too_slow ? "too slow" : error.text());
+      if (too_slow && (!guest->why.empty() || door->guests_.known(guest->source))) co_return;
+      if (too_slow || error.code() != ANELLO_ERR_PEER_LOST) {
+        door->turned_away(guest->source, too_slow ? "too slow" : error.text());
+      }
       co_return;
     }
   }
@@ -114,19 +189,12 @@ Task<> Door::receive(Service& service, Door* door, std::list<Guest>::iterator gu
   enter(std::move(visitor));
 }
 
-void Door::close() {
-  for (const auto& [address, weak] : listeners_) {
-    if (const auto listener = weak.lock()) listener->stream_->close();
-  }
-  for (const Guest& guest : guests_) guest.stream->close();
-}
-
-void Door::turned_away(const std::string& why) {
+void Door::turned_away(const Source& source, const std::string& why) {
   ++turned_away_;
   const std::int64_t now = now_ns();
   if (logged_at_ns_ != 0 && now - logged_at_ns_ < 1'000'000'000) return;
-  log::warn(-1, "turned away ", turned_away_ - logged_, " connection(s) that did not prove to belong to a job (last: ",
-            why, ")");
+  log::warn(-1, "turned away ", turned_away_ - logged_, " connection(s) that did not prove to belong to a job (last: from ",
+            source.name, ", ", why, ")");
   logged_at_ns_ = now;
   logged_ = turned_away_;
 }

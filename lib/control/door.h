@@ -1,13 +1,13 @@
 #pragma once
-// The process's door: its listening sockets, the connections that have not proved themselves yet (at most
-// kMaxStrangers, the oldest give way), and the rooms that proved ones are shown to. One Unix listener serves all ranks
-// of the process; others are opened where somebody asked for their address. Service thread only.
+// The process's door: its listening sockets, the connections that have not proved themselves yet (guests.h), and the rooms
+// that proved ones are shown to. One Unix listener serves all ranks of the process; others are opened where somebody asked
+// for their address. Service thread only.
 #include "control/address.h"
 #include "control/admission.h"
+#include "control/guests.h"
 
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +15,7 @@
 
 namespace anello::control {
 
+// Places for connections that may be a stranger's. Beside them there is one for each rank that a room expects.
 inline constexpr std::size_t kMaxStrangers = 64;
 
 struct Visitor {
@@ -27,6 +28,7 @@ struct Visitor {
 struct Room {
   Expected expected;
   std::function<void(Visitor)> enter;
+  std::size_t ranks = 0;  // that may come all at once
 };
 
 // Listening ends with the last copy of the pointer.
@@ -42,7 +44,7 @@ class Listener {
   std::shared_ptr<Stream> stream_;
 };
 
-class Door {
+class Door : public std::enable_shared_from_this<Door> {
  public:
   explicit Door(Service& service) : service_(service) {}
 
@@ -51,27 +53,26 @@ class Door {
   // Shared by all who ask for the same address. Empty: in use by another process. Throws Error.
   std::shared_ptr<Listener> listen(const Address& address);
 
-  void add(const JobId& job, int to, Room room) { rooms_[{job, to}] = std::move(room); }
-  void remove(const JobId& job, int to) { rooms_.erase({job, to}); }
-
-  // Ends all listening and all handshakes.
-  void close();
-
-  std::uint64_t strangers_turned_away() const { return turned_away_; }
+  void add(const JobId& job, int to, Room room);
+  void remove(const JobId& job, int to);
+  // So many ranks may come to the room, as is known now.
+  void expect(const JobId& job, int to, std::size_t ranks);
 
  private:
-  struct Guest {
-    std::shared_ptr<Stream> stream;
-  };
-  static Task<> accept(Service& service, Door* door, std::shared_ptr<Stream> listening);
-  static Task<> receive(Service& service, Door* door, std::list<Guest>::iterator guest);
-  void turned_away(const std::string& why);
+  static Task<> accept(std::shared_ptr<Door> door, std::shared_ptr<Stream> listening);
+  static Task<> make_place(std::shared_ptr<Door> door, bool own);
+  static Task<> receive(std::shared_ptr<Door> door, std::shared_ptr<Guest> guest);
+  std::size_t places() const { return kMaxStrangers + expected_; }
+  std::string seat(UniqueFd socket, Source source);  // why not; empty: it is seated
+  void make_descriptor_free();
+  void turned_away(const Source& source, const std::string& why);
 
   Service& service_;
   std::map<std::pair<JobId, int>, Room> rooms_;
+  std::size_t expected_ = 0;  // ranks, of all rooms
   std::weak_ptr<Listener> own_;
   std::map<std::string, std::weak_ptr<Listener>> listeners_;  // by described address
-  std::list<Guest> guests_;                                   // oldest first
+  Guests guests_;
   std::uint64_t turned_away_ = 0;
   std::uint64_t logged_ = 0;
   std::int64_t logged_at_ns_ = 0;

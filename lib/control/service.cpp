@@ -31,25 +31,38 @@ Running& running() {
 
 }  // namespace
 
-Service::Service() : work_(asio::make_work_guard(io_)), door_(std::make_unique<Door>(*this)) {}
+Service::Service() : work_(asio::make_work_guard(io_)), door_(std::make_shared<Door>(*this)) {}
 
 Service::~Service() {
-  // The thread is gone. What waits at the door leaves now, because it reaches for the door when it does; the rest of
-  // the coroutines are destroyed with io_.
-  door_->close();
-  io_.restart();
-  try {
-    io_.poll();
-  } catch (const std::exception& error) {
-    log::warn(-1, "service thread, at its end: ", error.what());
-  }
+  // Its thread is gone: this one runs what is left.
+  end_coroutines();
   door_.reset();
+}
+
+void Service::end_coroutines() {
+  io_.restart();
+  ending_ = true;
+  asio::post(io_, [this] {
+    for (asio::cancellation_signal& signal : coroutines_) signal.emit(asio::cancellation_type::terminal);
+  });
+  for (bool more = true; more;) {
+    try {
+      more = io_.poll() > 0;
+    } catch (const std::exception& error) {
+      log::warn(-1, "service thread, at its end: ", error.what());
+    }
+  }
+  if (!coroutines_.empty()) log::warn(-1, coroutines_.size(), " coroutine(s) did not end with the service thread");
 }
 
 void Service::post(std::function<void()> work) { asio::post(io_, std::move(work)); }
 
 void Service::spawn(std::string what, Task<> task) {
-  asio::co_spawn(io_, std::move(task), [what = std::move(what)](std::exception_ptr failure) {
+  if (ending_) return;
+  ended_.clear();
+  const auto self = coroutines_.emplace(coroutines_.end());
+  asio::co_spawn(io_, std::move(task), asio::bind_cancellation_slot(self->slot(), [this, self, what = std::move(what)](std::exception_ptr failure) {
+    ended_.splice(ended_.end(), coroutines_, self);
     if (!failure) return;
     try {
       std::rethrow_exception(failure);
@@ -58,7 +71,7 @@ void Service::spawn(std::string what, Task<> task) {
     } catch (...) {
       log::warn(-1, what, " ended with an unknown exception");
     }
-  });
+  }));
 }
 
 void Service::run() {
@@ -141,15 +154,17 @@ void ServiceHold::let_go() {
 }
 
 Task<> Notice::wait(std::int64_t ms) {
-  asio::error_code ignored;
+  asio::error_code ignored;  // a notify cancels the timer
   timer_.expires_after(std::chrono::milliseconds(ms));
   co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  if ((co_await asio::this_coro::cancellation_state).cancelled() != asio::cancellation_type::none) {
+    throw asio::system_error(asio::error::operation_aborted);  // the service ends
+  }
 }
 
 Task<> sleep_ms(asio::io_context& io, std::int64_t ms) {
   asio::steady_timer timer(io, std::chrono::milliseconds(ms));
-  asio::error_code ignored;
-  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  co_await timer.async_wait(asio::use_awaitable);
 }
 
 }  // namespace anello::control

@@ -2,9 +2,19 @@
 // The one thread of the process that works for all of its jobs: it accepts, shakes hands, passes descriptors, sees
 // deaths and compares calls, and sleeps in epoll otherwise. It starts with the first ServiceHold and ends with the
 // last. All signals are blocked in it. Everything below control runs on it unless it says otherwise.
+//
+// How coroutines live and end, here and in bootstrap:
+//   - A coroutine owns what it touches. It is given shared pointers, or copies; after each co_await nothing else need
+//     still be there, and its frame may be destroyed at each co_await. By reference it holds only the Service, its
+//     io_context, and what the coroutine that awaits it owns. A weak pointer is locked anew after each co_await.
+//   - The service destroys nothing before its coroutines have ended. At its end it cancels whatever they wait for: from
+//     then on each co_await throws asio::system_error, which is no Error, so that nobody takes it for news of a peer,
+//     and spawn() starts nothing.
 #include <asio.hpp>
 
+#include <cstddef>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 
@@ -26,15 +36,20 @@ class Service {
   Door& door() { return *door_; }
   // Any thread: runs work on the service thread, soon.
   void post(std::function<void()> work);
-  // Runs a coroutine on the service thread. What it throws is logged with its name and goes no further.
+  // Service thread only: runs a coroutine. What it throws is logged with its name and goes no further.
   void spawn(std::string what, Task<> task);
 
  private:
   friend class ServiceHold;
+  using Coroutines = std::list<asio::cancellation_signal>;
   void run();
+  void end_coroutines();
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
-  std::unique_ptr<Door> door_;
+  Coroutines coroutines_;  // by what cancels them
+  Coroutines ended_;       // asio may look at a signal until its coroutine's last handler has returned
+  bool ending_ = false;
+  std::shared_ptr<Door> door_;
 };
 
 // Keeps the service thread alive. May be let go on any thread, that one included.

@@ -40,6 +40,7 @@ Task<> Stream::wait(asio::posix::stream_descriptor::wait_type what) {
   asio::error_code failure;
   co_await waiter_.async_wait(what, asio::redirect_error(asio::use_awaitable, failure));
   if (!socket_) throw closed();
+  if (failure == asio::error::operation_aborted) throw asio::system_error(failure);  // the service ends
   if (failure) throw system_error("epoll", failure.value());
 }
 
@@ -67,7 +68,7 @@ Task<> Stream::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     if (!socket_) throw closed();
     const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent >= 0) {
+    if (sent > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN) {
       co_await wait(asio::posix::stream_descriptor::wait_write);

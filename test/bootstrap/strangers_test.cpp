@@ -6,20 +6,27 @@
 #include "control/admission.h"
 #include "control/address.h"
 #include "control/door.h"
+#include "support/said.h"
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace anello;
 using namespace anello::control;
 using anello::testing::Joined;
+using anello::test::Said;
 using anello::testing::join_threads;
 
 namespace {
@@ -81,26 +88,58 @@ Claim claim_for(const Place& place) {
   return claim;
 }
 
-// What the library writes to standard error while it lives.
-class Said {
+// Processes of another user that connect to an abstract name as fast as they can, speak nonsense, and keep the newest connections.
+class Flood {
  public:
-  Said() : file_(::memfd_create("said", MFD_CLOEXEC)), before_(::fcntl(2, F_DUPFD_CLOEXEC, 3)) {
-    ::dup2(file_.get(), 2);
+  static constexpr uid_t kUser = 65534;
+  Flood(int processes, const std::string& unix_name) {
+    REQUIRE(connections_ != MAP_FAILED);
+    for (int i = 0; i < processes; ++i) {
+      flooders_.push_back(::fork());
+      if (flooders_.back() == 0) flood(unix_name, *static_cast<std::atomic<long>*>(connections_));
+    }
   }
-  ~Said() { ::dup2(before_.get(), 2); }
-  Said(const Said&) = delete;
-  Said& operator=(const Said&) = delete;
-  int lines_with(const std::string& words) const {
-    std::string all(static_cast<std::size_t>(::lseek(file_.get(), 0, SEEK_END)), '\0');
-    REQUIRE(::pread(file_.get(), all.data(), all.size(), 0) == static_cast<ssize_t>(all.size()));
-    int lines = 0;
-    for (std::size_t at = all.find(words); at != std::string::npos; at = all.find(words, at + 1)) ++lines;
-    return lines;
+  ~Flood() {
+    for (const pid_t flooder : flooders_) ::kill(flooder, SIGKILL);
+    for (const pid_t flooder : flooders_) ::waitpid(flooder, nullptr, 0);
+    ::munmap(connections_, kShared);
+  }
+  // A blocking one; system calls alone.
+  static int connection(const std::string& unix_name, int flags = 0) {
+    sockaddr_un to{};
+    to.sun_family = AF_UNIX;
+    std::memcpy(to.sun_path + 1, unix_name.data(), unix_name.size());
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + unix_name.size());
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM | flags, 0);
+    if (::connect(socket, reinterpret_cast<const sockaddr*>(&to), length) == 0) return socket;
+    ::close(socket);
+    return -1;
+  }
+  long connections() const { return static_cast<std::atomic<long>*>(connections_)->load(); }
+  bool running() const {
+    return std::all_of(flooders_.begin(), flooders_.end(), [](pid_t flooder) { return ::waitpid(flooder, nullptr, WNOHANG) == 0; });
   }
 
  private:
-  UniqueFd file_;
-  UniqueFd before_;
+  // After fork: system calls alone.
+  [[noreturn]] static void flood(const std::string& unix_name, std::atomic<long>& connections) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::alarm(60);
+    if (::setresuid(kUser, kUser, kUser) != 0) ::_exit(1);
+    int kept[900];
+    std::fill(std::begin(kept), std::end(kept), -1);
+    for (std::size_t i = 0;; ++i) {
+      int& socket = kept[i % std::size(kept)];
+      if (socket >= 0) ::close(socket);
+      socket = connection(unix_name, SOCK_NONBLOCK);
+      if (socket < 0) continue;
+      connections.fetch_add(1);
+      if (i % 2 == 0) ::send(socket, "?", 1, MSG_NOSIGNAL);
+    }
+  }
+  static constexpr std::size_t kShared = 4096;
+  void* const connections_ = ::mmap(nullptr, kShared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  std::vector<pid_t> flooders_;
 };
 
 }  // namespace
@@ -160,6 +199,53 @@ TEST_CASE("of strangers at most 64 are kept, and the oldest give way") {
   for (const UniqueFd& stranger : strangers) open += ::recv(stranger.get(), &byte, 1, MSG_DONTWAIT) < 0;
   CHECK(open == static_cast<int>(kMaxStrangers));
   place.all_meet();
+}
+
+TEST_CASE("who connects as the ranks' own user keeps its place, however many come as another user") {
+  if (::geteuid() != 0) {
+    WARN("SKIPPED: needs root, to be another user");
+    return;
+  }
+  const Place place;
+  const UniqueFd rank = connect_to(place.address);
+  Greeting greeting;
+  REQUIRE(receive_all(rank, &greeting, sizeof greeting));
+  const pid_t others = ::fork();
+  if (others == 0) {
+    ::alarm(60);
+    if (::setresuid(Flood::kUser, Flood::kUser, Flood::kUser) != 0) ::_exit(1);
+    for (int i = 0; i < 300; ++i) {
+      const int socket = Flood::connection(place.address.unix_name);
+      char first;
+      if (::recv(socket, &first, 1, 0) != 1) ::_exit(2);  // it has a place; kept until the process ends
+    }
+    ::_exit(0);
+  }
+  int status = -1;
+  CHECK(::waitpid(others, &status, 0) == others);
+  CHECK(status == 0);
+  Claim claim = claim_for(place);
+  claim.proof = proof_of(bootstrap::decode_id(place.id).key, greeting, claim);
+  send_all(rank, &claim, sizeof claim);
+  Verdict verdict{};
+  CHECK(receive_all(rank, &verdict, sizeof verdict));
+  CHECK(verdict.status == Status::welcome);
+}
+
+TEST_CASE("another user of the host who floods the meeting place does not keep ranks from meeting") {
+  if (::geteuid() != 0) {
+    WARN("SKIPPED: needs root, to be another user");
+    return;
+  }
+  const Place place;
+  const Flood flood(3, place.address.unix_name);
+  const Deadline begun = Deadline::in_ms(20'000);
+  while (flood.connections() < 20'000 && !begun.passed()) ::usleep(1'000);
+  CHECK(flood.connections() >= 20'000);
+  const std::int64_t start = now_ns();
+  place.all_meet();
+  CHECK((now_ns() - start) / 1'000'000 < 3'000);
+  CHECK(flood.running());
 }
 
 TEST_CASE("a wrong proof is refused without an answer that would help, and the ranks meet") {
