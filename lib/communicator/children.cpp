@@ -76,7 +76,8 @@ Split Communicator::prepare_split(Seat seat, int record_kind) {
   const bool joins = seat.color != ANELLO_UNDEFINED && size() > 1;
   // A communicator that has failed makes none: the board would stay reserved.
   const bool wants_board = joins && may_be_first && !first_error();
-  split.choices[std::size_t(rank())] = {seat.color, seat.key, wants_board ? allocate_board(size()) : -1};
+  split.reserved = wants_board ? allocate_board(size()) : -1;
+  split.choices[std::size_t(rank())] = {seat.color, seat.key, split.reserved};
   return split;
 }
 
@@ -107,29 +108,20 @@ void Communicator::trim_board(int board, const std::vector<int>& users) {
 
 // A split that has failed keeps the boards reserved: others may have finished it, and use one.
 std::shared_ptr<Communicator> Communicator::finish_split(Split& split) {
-  const std::vector<Split::Choice>& choices = split.choices;
-  const Split::Choice own = choices[std::size_t(rank())];
-  std::vector<int> chosen;  // ranks of this communicator, in the order of the new one
-  for (int peer = 0; peer < size(); ++peer) {
-    if (own.color != ANELLO_UNDEFINED && choices[std::size_t(peer)].color == own.color) chosen.push_back(peer);
-  }
-  std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
-    return choices[std::size_t(a)].key < choices[std::size_t(b)].key;
-  });
+  const Seating seating = seating_of(split.choices, rank());
   std::vector<int> ranks;
-  for (const int peer : chosen) ranks.push_back(group_->ranks[std::size_t(peer)]);
+  for (const int peer : seating.ranks) ranks.push_back(group_->ranks[std::size_t(peer)]);
 
   const bool has_board = ranks.size() > 1 && share_arena(context_->job(), ranks);
-  if (own.board >= 0) {
-    std::atomic<std::uint32_t>& users = context_->job().arena().header().board_users[own.board];
-    const bool used = has_board && chosen[0] == rank();
-    trim_board(own.board, used ? ranks : std::vector<int>{});
+  if (split.reserved >= 0) {
+    std::atomic<std::uint32_t>& users = context_->job().arena().header().board_users[split.reserved];
+    const bool used = has_board && seating.ranks[0] == rank();
+    trim_board(split.reserved, used ? ranks : std::vector<int>{});
     users.fetch_sub(static_cast<std::uint32_t>(size() - (used ? int(ranks.size()) : 0)), std::memory_order_acq_rel);
   }
-  if (chosen.empty()) return nullptr;
-  const int board = has_board ? choices[std::size_t(chosen[0])].board : -1;
-  const auto color = static_cast<std::uint64_t>(std::int64_t{own.color});
-  return child(child_id(group_->id, split.number, color), std::move(ranks), board);
+  if (ranks.empty()) return nullptr;
+  const auto color = static_cast<std::uint64_t>(std::int64_t{split.choices[std::size_t(rank())].color});
+  return child(child_id(group_->id, split.number, color), std::move(ranks), has_board ? seating.board : -1);
 }
 
 int Communicator::color_of_host() const {
@@ -142,14 +134,9 @@ int Communicator::color_of_host() const {
 
 namespace {
 
-// What a member tells the first one, and what that answers.
+// What a member tells the first one.
 struct Application {
   std::uint64_t list;  // a digest
-};
-struct Admission {
-  std::uint64_t id;
-  std::int32_t board;
-  std::int32_t differing;  // a member that gave another list; -1: all gave the same
 };
 
 std::uint64_t digest_of(const std::vector<int>& members) {
@@ -180,7 +167,8 @@ std::shared_ptr<Communicator> Communicator::create_group(const std::vector<int>&
   };
   const int first = members[0];
   Application application{digest_of(members)};
-  Admission admission{0, -1, -1};
+  GroupAdmission admission{0, -1, -1};
+  const bool shares_memory = ranks.size() > 1 && share_arena(context_->job(), ranks);
   if (rank() == first) {
     for (const int member : members) {
       Application other{};
@@ -190,7 +178,7 @@ std::shared_ptr<Communicator> Communicator::create_group(const std::vector<int>&
     }
     if (admission.differing < 0) {
       admission.id = child_id(group_->id ^ kOfGroup, groups_++, static_cast<std::uint64_t>(rank()));
-      if (ranks.size() > 1 && share_arena(context_->job(), ranks)) admission.board = allocate_board(int(ranks.size()));
+      if (shares_memory) admission.board = allocate_board(int(ranks.size()));
     }
     for (const int member : members) {
       if (member != first) pass(message(ANELLO_SEND, member, tag, admission));
@@ -199,10 +187,7 @@ std::shared_ptr<Communicator> Communicator::create_group(const std::vector<int>&
     pass(message(ANELLO_SEND, first, tag, application));
     pass(message(ANELLO_RECV, first, tag, admission));
   }
-  if (admission.differing >= 0) {
-    throw Error(ANELLO_ERR_MISMATCH, text("anello_comm_create_group: ranks ", first, " and ", admission.differing,
-                                          " gave different lists of ranks, with tag ", tag));
-  }
+  check_admission(admission, members, shares_memory, tag);
   return child(admission.id, std::move(ranks), admission.board);
 }
 

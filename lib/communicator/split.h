@@ -1,5 +1,7 @@
 #pragma once
 // A communicator that is being made of another: what each rank said, and what is needed to make it of that.
+#include "transports/arena.h"
+
 #include <anello/anello.h>
 
 #include <cstdint>
@@ -18,6 +20,7 @@ struct Split {
     std::int32_t board;  // that this rank has reserved, for the case that it becomes the first of its colour; -1: none
   };
   std::vector<Choice> choices;  // by rank, complete once the allgather is
+  int reserved = -1;            // this rank's own board, as it knows it itself
   std::uint32_t number = 0;     // of this split among all of its communicator's
   executor::Operation* operation = nullptr;  // the allgather, where it was posted
 
@@ -32,5 +35,26 @@ struct Split {
     return call;
   }
 };
+
+// What all ranks' choices come to for one of them.
+struct Seating {
+  std::vector<int> ranks;  // of the parent, in the child's order; empty: this rank joins none
+  int board = -1;          // that the first of them has reserved
+};
+// Throws Error (ANELLO_ERR_CORRUPT) for a choice that no rank can make. Pure.
+Seating seating_of(const std::vector<Split::Choice>& choices, int rank);
+
+// A board that another rank says it has reserved: none (-1), or one beyond the whole job's.
+inline bool can_be_reserved(int board) { return board == -1 || (board > 0 && board < transport::kMaxBoards); }
+
+// What the first member of a group of ranks answers to the others.
+struct GroupAdmission {
+  std::uint64_t id;        // the new communicator's
+  std::int32_t board;
+  std::int32_t differing;  // a member that gave another list; -1: all gave the same
+};
+// Throws Error: ANELLO_ERR_MISMATCH where the members gave different lists, ANELLO_ERR_CORRUPT for an answer that cannot be.
+// shares_memory: whether all members do, and so may have a board. Pure.
+void check_admission(const GroupAdmission& admission, const std::vector<int>& members, bool shares_memory, int tag);
 
 }  // namespace anello
