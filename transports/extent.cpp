@@ -1,5 +1,6 @@
 #include "transports/extent.h"
 
+#include "base/available_memory.h"
 #include "base/unique_fd.h"
 #include "transports/backing.h"
 
@@ -57,7 +58,15 @@ Extent::Extent(const Arena& arena, std::uint64_t offset, std::size_t bytes)
 Extent Extent::allocate(const Arena& arena, std::size_t bytes) {
   if (!arena || arena.file() < 0 || bytes == 0 || bytes > SIZE_MAX / 4) return {};
   const std::size_t room = whole_pages(bytes);
-  const std::uint64_t at = arena.layout().bytes() + arena.header().extents.fetch_add(room, std::memory_order_relaxed);
+  if (available_memory() < room) return {};
+  // All ranks of the host can write this number: what it leads to lies behind the arena, and where a file can have bytes.
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 61;
+  std::atomic<std::uint64_t>& extents = arena.header().extents;
+  std::uint64_t given = extents.load(std::memory_order_relaxed);
+  do {
+    if (given % kPage != 0 || given > kMost || room > kMost - given) return {};
+  } while (!extents.compare_exchange_weak(given, given + room, std::memory_order_relaxed));
+  const std::uint64_t at = arena.layout().bytes() + given;
   if (!back_with_pages(arena.file(), at, room)) return {};
   return {arena, at, bytes};
 }
