@@ -86,6 +86,7 @@ Task<> hand_over(std::shared_ptr<Stream> stream, std::shared_ptr<LocalGroup> gro
 
 ArenaSeat sit(std::shared_ptr<LocalGroup> group, int index) {
   transport::Inbox& inbox = group->arena(index).inbox(index);
+  group->here.set(std::size_t(index));
   inbox.sample = transport::own_sample();
   inbox.barriers.store(transport::agrees_to_store_barriers() ? 1 : 0, std::memory_order_relaxed);
   inbox.state.store(transport::RankState::alive, std::memory_order_release);

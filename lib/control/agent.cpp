@@ -42,6 +42,9 @@ void Agent::enter(Visitor visitor) {
 }
 
 void Agent::settle(std::vector<Peer> peers, std::shared_ptr<LocalGroup> group, std::shared_ptr<Listener> tcp) {
+  Seats seats;
+  if (group) seats = {group->nonce(), this_host().process, group->layout().ranks, group->here};
+  check_places(peers, rank_, seats);
   peers_ = std::move(peers);
   // The others may have failed to map what this rank has mapped: then it is alone in it, and it is of no use.
   if (peer(rank_).member.local_index >= 0) group_ = std::move(group);

@@ -6,6 +6,7 @@
 #include "transports/arena.h"
 
 #include <cstdint>
+#include <bitset>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -49,7 +50,9 @@ class LocalGroup {
     return {base_, layout_, index, memory_.get(), wake_numbers_.data(), &threads_};
   }
 
-  std::weak_ptr<DeathWatch> watch;  // service thread only
+  // Service thread only.
+  std::weak_ptr<DeathWatch> watch;
+  std::bitset<transport::kMaxLocalRanks> here;  // local ranks that are threads of this process, once they have their seats
 
  private:
   LocalGroup() = default;

@@ -4,6 +4,7 @@
 #include "control/job.h"
 #include "control/wire.h"
 
+#include <bitset>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,16 @@ void put_address(Writer& writer, const Address& address);
 Address take_address(Reader& reader);
 void put_shared(Writer& writer, const Shared& shared);
 Shared take_shared(Reader& reader);
+
+// Whether all that peers say of where they are can be so, for the rank that has this arena and seat (seat -1: none), in which
+// the local ranks `here` are threads of this process. Throws Error (ANELLO_ERR_CORRUPT). Pure.
+struct Seats {
+  std::uint64_t machine = 0;
+  std::uint64_t process = 0;
+  int ranks = 0;
+  std::bitset<transport::kMaxLocalRanks> here;
+};
+void check_places(const std::vector<Peer>& peers, int rank, const Seats& seats);
 
 // The transport of a pair, as one bit; 0: none.
 std::uint32_t transport_between(const Peer& a, const Peer& b);
