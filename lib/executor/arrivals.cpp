@@ -92,7 +92,7 @@ void Route::classify(const FrameHeader& header) {
   torn_.clear();
   Group* group = context_.find_group(header.communicator);
   if (group == nullptr) {
-    if (context_.retired(header.communicator)) return;
+    if (context_.retired(header.communicator) || !context_.keeps_stray(header, peer_)) return;
     arriving_.frame = context_.keep(header, peer_);  // may throw, and the frame is then let pass
     arriving_.mode = Mode::keep;
     return;
@@ -154,6 +154,11 @@ void Route::classify(const FrameHeader& header) {
 }
 
 void Route::keep_for(Group& group, const FrameHeader& header) {
+  if (!arriving_.flow->keep(header.kind == static_cast<std::uint16_t>(FrameKind::eager), header.bytes)) {
+    context_.fail(group, Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent more ahead than it had credit for", peer_),
+                  true);
+    return;
+  }
   EarlyFrame* const frame = context_.keep_for(group, header, peer_);
   if (frame == nullptr) return;  // it is let pass
   arriving_.mode = Arriving::Mode::keep;

@@ -88,7 +88,9 @@ Board::Failed Board::failed(int rank, std::uint64_t id) const {
   const transport::BoardTouch& its = slots_[std::size_t(rank)]->touch;
   const std::uint64_t code = its.failed.load(std::memory_order_acquire);
   if (its.failed_id.load(std::memory_order_relaxed) != id) return {};
-  return {static_cast<anello_result_t>(code), its.failed_first_hand.load(std::memory_order_relaxed) != 0};
+  // Whoever has the board mapped can write there.
+  const bool is_error = code <= ANELLO_ERR_INTERNAL;
+  return {is_error ? static_cast<anello_result_t>(code) : ANELLO_ERR_CORRUPT, its.failed_first_hand.load(std::memory_order_relaxed) != 0};
 }
 
 // Lines of all exchanges before `end`.

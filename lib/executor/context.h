@@ -17,6 +17,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -157,7 +158,8 @@ class Context {
   }
   // A whole frame of a step, kept while it arrived: to its operation, which may have been entered meanwhile.
   void arrived_early(Flow& flow, EarlyFrame* frame);
-  // A whole frame for a communicator that this rank has not created yet.
+  // Of a communicator that this rank has not created yet: whether the frame may wait for it, and one that has come whole.
+  bool keeps_stray(const transport::FrameHeader& header, int source);
   void stray(EarlyFrame* frame);
 
   // Messages (messages.cpp, probe.cpp)
@@ -381,6 +383,13 @@ class Context {
   std::unordered_map<std::uint64_t, Error> failed_early_;  // failed before they were created here
   EarlyFrames strays_;
   std::size_t stray_bytes_ = 0;
+  // What has come ahead for such a communicator, by its number and the rank that sent it.
+  struct Ahead {
+    std::size_t kept = 0;
+    std::size_t small_kept = 0;
+    std::size_t notes = 0;
+  };
+  std::map<std::pair<std::uint64_t, int>, Ahead> ahead_;
   enum class Gone : std::uint8_t { no, left, lost };
   std::vector<Gone> gone_;                      // by world rank
   std::vector<std::int64_t> left_ns_;           // when news of its leaving came

@@ -30,6 +30,8 @@ struct Flow {
   std::size_t small_credit = kSmallCredit;
   std::size_t owed = 0;    // consumed here and not yet given back
   std::size_t small_owed = 0;
+  std::size_t kept = 0;  // of the peer's frames that came early, as credit counts them
+  std::size_t small_kept = 0;
   Fifo<RunLane, &RunLane::next> steps;
   OperationFifo announcing;  // sends not yet announced, in the order of posting
   OperationFifo announced;   // sends that wait for their grant
@@ -63,6 +65,15 @@ struct Flow {
     owed = small_owed = 0;
     return argument;
   }
+  // A frame of step or eager is to wait here for what it belongs to. False: the peer has not had the credit for it.
+  bool keep(bool is_small, std::size_t bytes) {
+    std::size_t& held = is_small ? small_kept : kept;
+    const std::size_t used = held + (is_small ? small_owed : owed), most = is_small ? kSmallCredit : kCredit;
+    if (used > most || bytes + kFrameCost > most - used) return false;
+    held += bytes + kFrameCost;
+    return true;
+  }
+  void no_longer_keeps(bool is_small, std::size_t bytes) { (is_small ? small_kept : kept) -= bytes + kFrameCost; }
   // False where the peer gives back what it never had.
   bool take_back(std::uint64_t argument) {
     const std::size_t back = argument & 0xffffffffu, small_back = argument >> 32;

@@ -1,7 +1,11 @@
 // Context: frames that came before what they belong to, and the credit for what was used.
 #include "base/log.h"
+#include "base/text.h"
 #include "executor/context.h"
 #include "executor/run.h"
+
+#include <algorithm>
+#include <limits>
 
 namespace anello::executor {
 
@@ -47,26 +51,45 @@ void Context::consumed(Flow& flow, std::size_t bytes) {
   if (flow.owes_much()) want_to_send(flow);
 }
 
+// A hole in what a peer has sent would be taken for data later: where a frame cannot be kept, its communicator fails once it is made.
+bool Context::keeps_stray(const transport::FrameHeader& header, int source) {
+  const std::uint64_t id = header.communicator;
+  if (failed_early_.contains(id)) return false;
+  const auto refuse = [&](const Error& error) {
+    log::warn(rank_, error.text());
+    constexpr std::size_t kMost = 1024;
+    if (failed_early_.size() < kMost) failed_early_.emplace(id, error);
+    return false;
+  };
+  const std::size_t cost = header.bytes + kFrameCost;
+  const std::size_t most = (kCredit + kSmallCredit) * std::max(kLeastStrayPeers, std::size_t(job_->size()));
+  if (stray_bytes_ + cost > most) {
+    return refuse(Error(ANELLO_ERR_RESOURCE, text("ranks have sent more than ", most, " bytes for communicators that this rank has yet to ",
+                                                  "create, the last one ", job_->describe(source)), source));
+  }
+  Ahead& ahead = ahead_[{id, source}];
+  const auto kind = static_cast<FrameKind>(header.kind);
+  bool within = false;
+  if (kind == FrameKind::step) {
+    within = (ahead.kept += cost) <= kCredit;
+  } else if (kind == FrameKind::eager) {
+    within = (ahead.small_kept += cost) <= kSmallCredit;
+  } else {
+    within = header.bytes == 0 && ++ahead.notes <= kMaxUnexpected;
+  }
+  if (within) return true;
+  return refuse(Error(ANELLO_ERR_CORRUPT, job_->describe(source) + " sent more ahead than it had credit for", source));
+}
+
 void Context::stray(EarlyFrame* frame) {
-  // The communicator may have been created while the frame arrived.
-  if (Group* group = find_group(frame->header.communicator)) {
-    strays_.push(frame);
-    stray_bytes_ += frame->header.bytes + kFrameCost;
-    deliver_strays(*group);
-    return;
-  }
-  // The peers keep within their credit for each communicator that they have made and this rank is about to make. More
-  // than this is a peer that does not.
-  if (stray_bytes_ + frame->header.bytes + kFrameCost > kMaxStrayBytes) {
-    log::warn(rank_, "dropped a frame of ", job_->describe(frame->source), " for a communicator that is not known here");
-    drop(frame);
-    return;
-  }
   strays_.push(frame);
   stray_bytes_ += frame->header.bytes + kFrameCost;
+  // The communicator may have been created while the frame arrived.
+  if (Group* group = find_group(frame->header.communicator)) deliver_strays(*group);
 }
 
 void Context::deliver_strays(Group& group) {
+  ahead_.erase(ahead_.lower_bound({group.id, -1}), ahead_.upper_bound({group.id, std::numeric_limits<int>::max()}));
   for (EarlyFrame* frame = strays_.front(); frame != nullptr;) {
     EarlyFrame* const next = EarlyFrames::after(frame);
     if (frame->header.communicator == group.id) {
@@ -78,7 +101,11 @@ void Context::deliver_strays(Group& group) {
         drop(frame);
       } else {
         Flow& flow = group.flows.to(peer);
-        if (kind == FrameKind::step) {
+        const bool counts = kind == FrameKind::step || kind == FrameKind::eager;
+        if (counts && !flow.keep(kind == FrameKind::eager, frame->header.bytes)) {
+          fail(group, Error(ANELLO_ERR_CORRUPT, job_->describe(frame->source) + " sent more ahead than it had credit for", frame->source), true);
+          drop(frame);
+        } else if (kind == FrameKind::step) {
           arrived_early(flow, frame);
         } else if (kind == FrameKind::eager) {
           on_eager(flow, frame);

@@ -124,7 +124,11 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
     finish(*message.local);
   } else if (message.eager != nullptr) {
     deliver(receive, message.source, message.tag, message.dtype, message.eager->payload.data(), message.bytes);
-    if (message.source != group.rank) consumed_small(group.flows.to(message.source), message.bytes);
+    if (message.source != group.rank) {
+      Flow& flow = group.flows.to(message.source);
+      flow.no_longer_keeps(true, message.bytes);
+      consumed_small(flow, message.bytes);
+    }
     drop(message.eager);
   } else {
     Flow& flow = group.flows.to(message.source);
@@ -191,6 +195,7 @@ void Context::on_eager(Flow& flow, EarlyFrame* frame) {
     const std::size_t bytes = frame->header.bytes;
     deliver(*receive, flow.peer, tag, frame->header.flags, frame->payload.data(), bytes);
     drop(frame);
+    flow.no_longer_keeps(true, bytes);
     consumed_small(flow, bytes);
     return;
   }

@@ -242,6 +242,7 @@ void resume_early(RunLane& lane) {
     Context& context = flow.group->context;
     const std::size_t bytes = frame->header.bytes;
     context.drop(frame);
+    flow.no_longer_keeps(false, bytes);
     context.consumed(flow, bytes);
     Operation& operation = *lane.operation;
     frame_done(lane);

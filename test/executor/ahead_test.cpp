@@ -1,0 +1,96 @@
+// What a peer may send ahead is its credit; one that sends more is found out before memory is taken for it.
+#include "executor/rank_thread.h"
+#include "executor/scripted_lane.h"
+
+#include <catch2/catch.hpp>
+
+using namespace anello;
+using namespace anello::executor;
+using namespace anello::test;
+
+namespace {
+
+ScriptedFrame frame_of(FrameKind kind, std::uint64_t communicator, std::size_t bytes) {
+  ScriptedFrame frame;
+  frame.header.kind = static_cast<std::uint16_t>(kind);
+  frame.header.communicator = communicator;
+  frame.header.bytes = static_cast<std::uint32_t>(bytes);
+  frame.header.sequence = 7;  // of a call that this rank has not come to
+  frame.header.flags = kind == FrameKind::eager ? std::uint16_t{ANELLO_BYTE} : std::uint16_t{0};
+  frame.payload.resize(bytes);
+  return frame;
+}
+
+// Rank 0 of two, which takes in what rank 1 sends.
+struct Listener {
+  Listener()
+      : jobs(2, control::bit::shm),
+        me(jobs, 0, control::bit::shm, [this](const transport::Arena&, int) { return std::make_unique<ScriptedTransport>(script); }),
+        waits(me.allreduce(data.data(), data.size(), "ring")) {}
+  ~Listener() {
+    me.context().abort(me.group(), Error(ANELLO_ERR_ABORTED, "over"));
+    me.finish(waits);
+  }
+  void take_all() {
+    while (!script->empty() && !me.group().error) me.context().test(*waits);
+    me.context().test(*waits);
+  }
+
+  std::shared_ptr<Script> script = std::make_shared<Script>();
+  std::vector<float> data = std::vector<float>(64);
+  LocalJobs jobs;
+  RankThread me;
+  Operation* waits;
+};
+
+struct Case {
+  FrameKind kind;
+  std::size_t bytes, credit;
+};
+const Case kCases[] = {{FrameKind::step, 256 * 1024, kCredit}, {FrameKind::step, 0, kCredit}, {FrameKind::eager, 64 * 1024, kSmallCredit},
+                       {FrameKind::eager, 1, kSmallCredit}};
+
+}  // namespace
+
+TEST_CASE("a peer that sends more ahead than its credit fails the communicator, and one that keeps within it does not") {
+  const Case each = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  CAPTURE(int(each.kind), each.bytes);
+  Listener listener;
+  const std::size_t most = each.credit / (each.bytes + kFrameCost);
+  for (std::size_t i = 0; i < most; ++i) listener.script->push_back(frame_of(each.kind, 1, each.bytes));
+  listener.take_all();
+  CHECK(listener.me.group().error.text() == "");
+  listener.script->push_back(frame_of(each.kind, 1, each.bytes));
+  listener.take_all();
+  CHECK(listener.me.group().error.code() == ANELLO_ERR_CORRUPT);
+  CHECK_THAT(listener.me.group().error.text(), Catch::Contains("rank 1") && Catch::Contains("more ahead than it had credit for"));
+}
+
+TEST_CASE("the same holds of a communicator that is not made yet") {
+  const Case each = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  CAPTURE(int(each.kind), each.bytes);
+  constexpr std::uint64_t kNew = 99;
+  Listener listener;
+  const std::size_t most = each.credit / (each.bytes + kFrameCost);
+  const std::size_t more = GENERATE(0, 1);
+  for (std::size_t i = 0; i < most + more; ++i) listener.script->push_back(frame_of(each.kind, kNew, each.bytes));
+  listener.take_all();
+  CHECK(!listener.me.group().error);
+  const auto made = listener.me.add_group(kNew, 2, -1, 0);
+  CHECK(made->error.code() == (more == 0 ? ANELLO_OK : ANELLO_ERR_CORRUPT));
+  listener.me.context().remove_group(*made);
+}
+
+TEST_CASE("frames that fit no memory for communicators to come end these, and are not left out unseen") {
+  Listener listener;
+  constexpr std::size_t kBytes = 1024 * 1024;
+  constexpr std::uint64_t kFirst = 1000;
+  const std::size_t most = kLeastStrayPeers * (kCredit + kSmallCredit) / (kBytes + kFrameCost);
+  for (std::size_t i = 0; i <= most; ++i) listener.script->push_back(frame_of(FrameKind::step, kFirst + i, kBytes));
+  listener.take_all();
+  const auto kept = listener.me.add_group(kFirst, 2, -1, 0), full = listener.me.add_group(kFirst + most, 2, -1, 0);
+  CHECK(!kept->error);
+  CHECK(full->error.code() == ANELLO_ERR_RESOURCE);
+  listener.me.context().remove_group(*kept);
+  listener.me.context().remove_group(*full);
+}
