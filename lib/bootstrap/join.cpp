@@ -176,6 +176,7 @@ std::unique_ptr<Job> join_over(const anello_store_t& store, const Wish& wish) {
   for (int i = 0; i < kMaxCreations; ++i) {
     const std::string key = text("anello/", i);
     anello_unique_id_t id;
+    const Wiped wiped(std::as_writable_bytes(std::span(id.bytes)));
     std::size_t bytes = sizeof id.bytes;
     if (wish.rank == 0) {
       if (store.get(store.context, key.c_str(), id.bytes, &bytes, 0) == 0) continue;

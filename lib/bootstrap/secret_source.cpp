@@ -10,7 +10,6 @@
 #include <string>
 
 #include <fcntl.h>
-#include <openssl/crypto.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,6 +28,7 @@ Error refused(const std::string& source, const std::string& why) {
 
 Key read_secret(int fd, const std::string& source) {
   std::byte buffer[kMaxSecret + 1];
+  const control::Wiped wiped(buffer);
   std::size_t have = 0;
   while (have < sizeof buffer) {
     // A pipe whose other end nobody closes must not hold up the job for ever; 32 bytes are what anellorun writes.
@@ -43,26 +43,26 @@ Key read_secret(int fd, const std::string& source) {
   }
   if (have < kMinSecret) throw refused(source, text("it has ", have, " bytes, at least ", kMinSecret, " are needed"));
   if (have > kMaxSecret) throw refused(source, text("it has more than ", kMaxSecret, " bytes"));
-  const Key key = control::key_from("anello secret", {buffer, have});
-  OPENSSL_cleanse(buffer, sizeof buffer);
-  return key;
+  return control::key_from("anello secret", {buffer, have});
 }
 
 }  // namespace
 
 Key secret_from_descriptor(int fd) {
   const std::string source = text("ANELLO_SECRET_FD=", fd);
-  if (::fcntl(fd, F_GETFD) < 0) throw refused(source, "no such descriptor is open");
+  // From here on no program that this rank starts has the secret: it is the rank's alone.
+  if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+    throw refused(source, "no such descriptor is open; a program that a rank has started does not get it");
+  }
   // A memfd is shared by all ranks that inherited it, and so is its position.
   struct stat about{};
   if (::fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) {
     std::byte buffer[kMaxSecret];
+    const control::Wiped wiped(buffer);
     const ssize_t got = ::pread(fd, buffer, sizeof buffer, 0);
     if (got < static_cast<ssize_t>(kMinSecret))
       throw refused(source, text("at least ", kMinSecret, " bytes are needed"));
-    const Key key = control::key_from("anello secret", {buffer, static_cast<std::size_t>(got)});
-    OPENSSL_cleanse(buffer, sizeof buffer);
-    return key;
+    return control::key_from("anello secret", {buffer, static_cast<std::size_t>(got)});
   }
   return read_secret(fd, source);
 }

@@ -39,6 +39,7 @@ Meeting meeting_of(const Key& secret) {
 
 FreshMeeting fresh_meeting(const std::string& ip) {
   std::array<std::byte, 32> secret;
+  const Wiped wiped(secret);
   fill_random(secret);
   FreshMeeting fresh{Key(secret), {}};
   fresh.meeting = meeting_of(fresh.secret);
@@ -48,6 +49,7 @@ FreshMeeting fresh_meeting(const std::string& ip) {
 
 anello_unique_id_t encode_id(const FreshMeeting& fresh, const Address& tcp) {
   Layout layout{};
+  const Wiped wiped(layout.secret);
   std::memcpy(layout.magic, kMagic, sizeof kMagic);
   layout.version = kVersion;
   layout.port = tcp.port;
@@ -60,6 +62,7 @@ anello_unique_id_t encode_id(const FreshMeeting& fresh, const Address& tcp) {
 
 Meeting decode_id(const anello_unique_id_t& id) {
   Layout layout;
+  const Wiped wiped(layout.secret);
   std::memcpy(&layout, id.bytes, sizeof layout);
   if (std::memcmp(layout.magic, kMagic, sizeof kMagic) != 0 || layout.ip[sizeof layout.ip - 1] != '\0') {
     throw Error(ANELLO_ERR_ARGUMENT, "unique_id was not made by anello_unique_id_create");

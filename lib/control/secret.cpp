@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
+#include <cstring>
 #include <vector>
 
 #include <openssl/crypto.h>
@@ -14,14 +14,45 @@
 
 namespace anello::control {
 
-Key::Key(std::span<const std::byte, 32> bytes) { std::copy(bytes.begin(), bytes.end(), bytes_.begin()); }
+namespace {
 
-Key::~Key() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
+constexpr std::size_t kKeyBytes = 32;
+
+void initialize() {
+  // OpenSSL's heap for secrets lies in pages that core dumps leave out. A rank has three keys or four; those that it has
+  // no room for are in ordinary memory.
+  constexpr std::size_t kHeapBytes = 128 * 1024;
+  static const bool initialized = [] {
+    // A process may exit while its service thread is in here: what OpenSSL has stays until the process has gone.
+    if (OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr) != 1) return false;
+    CRYPTO_secure_malloc_init(kHeapBytes, kKeyBytes);
+    return true;
+  }();
+  if (!initialized) throw Error(ANELLO_ERR_INTERNAL, "OpenSSL cannot be initialized");
+}
+
+}  // namespace
+
+Key::Key(std::span<const std::byte, 32> bytes) {
+  initialize();
+  void* at = OPENSSL_secure_malloc(kKeyBytes);
+  if (at == nullptr) at = OPENSSL_malloc(kKeyBytes);
+  if (at == nullptr) throw Error(ANELLO_ERR_RESOURCE, "no memory for a key");
+  std::memcpy(at, bytes.data(), kKeyBytes);
+  bytes_ = {static_cast<const std::byte*>(at),
+            [](const std::byte* held) { OPENSSL_secure_clear_free(const_cast<std::byte*>(held), kKeyBytes); }};
+}
+
+std::span<const std::byte, 32> Key::bytes() const {
+  static constexpr std::array<std::byte, kKeyBytes> zero{};
+  if (!bytes_) return zero;
+  return std::span<const std::byte, kKeyBytes>(bytes_.get(), kKeyBytes);
+}
+
+Wiped::~Wiped() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
 
 Digest hmac(const Key& key, std::initializer_list<Bytes> parts) {
-  // A process may exit while its service thread is in here: what OpenSSL has stays until the process has gone.
-  static const int initialized = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
-  if (initialized != 1) throw Error(ANELLO_ERR_INTERNAL, "OpenSSL cannot be initialized");
+  initialize();
   // The parts are short (a handshake's transcript), so one buffer is simpler than OpenSSL's streaming interface.
   std::vector<std::byte> whole;
   for (const Bytes part : parts) whole.insert(whole.end(), part.begin(), part.end());
@@ -39,9 +70,8 @@ Digest hmac(const Key& key, std::initializer_list<Bytes> parts) {
 Key derive(const Key& key, std::string_view label, Bytes context) {
   const std::byte separator{0};
   Digest digest = hmac(key, {bytes_of(label), {&separator, 1}, context});
-  const Key derived{digest};
-  OPENSSL_cleanse(digest.data(), digest.size());
-  return derived;
+  const Wiped wiped(digest);
+  return Key(digest);
 }
 
 Key key_from(std::string_view label, Bytes material) { return derive(Key{}, label, material); }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -12,18 +13,27 @@ namespace anello::control {
 using Bytes = std::span<const std::byte>;
 inline Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
-// 256 bits that are wiped when they are no longer needed.
+// 256 bits that copies share, in memory that no core dump contains, wiped with the last of them.
 class Key {
  public:
-  Key() = default;
+  Key() = default;  // all zero
   explicit Key(std::span<const std::byte, 32> bytes);
-  Key(const Key& other) = default;
-  Key& operator=(const Key& other) = default;
-  ~Key();
-  std::span<const std::byte, 32> bytes() const { return bytes_; }
+  std::span<const std::byte, 32> bytes() const;
 
  private:
-  std::array<std::byte, 32> bytes_{};
+  std::shared_ptr<const std::byte> bytes_;
+};
+
+// Wipes what stood for a moment where core dumps reach, however that ends.
+class Wiped {
+ public:
+  explicit Wiped(std::span<std::byte> bytes) : bytes_(bytes) {}
+  ~Wiped();
+  Wiped(const Wiped&) = delete;
+  Wiped& operator=(const Wiped&) = delete;
+
+ private:
+  std::span<std::byte> bytes_;
 };
 
 using Digest = std::array<std::byte, 32>;

@@ -1,21 +1,31 @@
 // A rank as a process of its own, led by a test over its standard input; says what happens on its standard output.
 //   join URL RANK SIZE TIMEOUT_MS TRANSPORTS|- -> "joined TRANSPORT_OF_EACH_PEER" or "error CODE TEXT"
 //   lane PEER | comm ID RANKS.. | call SEQUENCE KIND COUNT | compare ID SEQUENCE | remove ID | fork | fds | leave
-//   network (go to one of one's own) | squat PORT | listeners
+//   network (go to one of one's own) | squat PORT | listeners | hide PATH | forbid SYSTEM_CALL
+//   inherited NAME (is it open in a program that this one starts?) | keys HEX (the secret: where does it stand?)
 // Events: "lane PEER", after both ends have shown their numbers; "lost PEER TEXT"; "left PEER"; "failed ID CODE TEXT".
 #include "base/text.h"
 #include "bootstrap/join.h"
 #include "control/address.h"
+#include "control/secret.h"
+#include "support/call_filter.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
 #include <thread>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -112,6 +122,74 @@ void count_listeners() {
   say("listeners " + std::to_string(count));
 }
 
+// In a mount namespace of one's own.
+void hide(std::istringstream& words) {
+  std::string path;
+  words >> path;
+  const bool hidden = ::unshare(CLONE_NEWNS) == 0 &&
+                      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                      ::mount("none", path.c_str(), "tmpfs", 0, nullptr) == 0;
+  say(hidden ? "hidden" : "not hidden");
+}
+
+void forbid(std::istringstream& words) {
+  unsigned call = 0;
+  words >> call;
+  say(test::forbid_system_call(call, EPERM) ? "forbidden" : "not forbidden");
+}
+
+void tell_inherited(std::istringstream& words) {
+  std::string name;
+  words >> name;
+  const std::string command = "ls -l /proc/self/fd | grep -c " + name;
+  FILE* const listing = ::popen(command.c_str(), "r");
+  int count = -1;
+  if (listing == nullptr || std::fscanf(listing, "%d", &count) != 1) count = -1;
+  if (listing != nullptr) ::pclose(listing);
+  say(text("inherited ", count));
+}
+
+// How often the secret, or the key that comes of it, stands in pages of this process that a core dump contains, and
+// whether it stands in others.
+void tell_keys(std::istringstream& words) {
+  constexpr std::size_t kPart = 1 << 20, kNeedle = 32;
+  auto* const work = static_cast<std::byte*>(
+      ::mmap(nullptr, 2 * kPart, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ::madvise(work, 2 * kPart, MADV_DONTDUMP);
+  std::string hex;
+  words >> hex;
+  std::byte* const secret = work + kPart + kPart / 2;
+  for (std::size_t i = 0; i < kNeedle; ++i) {
+    secret[i] = static_cast<std::byte>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+  }
+  const Key key = key_from("anello secret", {secret, kNeedle});
+  std::ifstream maps("/proc/self/smaps");
+  const UniqueFd memory(::open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
+  int dumped = 0, kept = 0, found = 0;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char rights[8] = {};
+    if (std::sscanf(line.c_str(), "%zx-%zx %7s", &begin, &end, rights) == 3) {
+      found = 0;
+      if (rights[0] != 'r' || rights[1] != 'w') continue;
+      for (std::uintptr_t at = begin; at < end; at += kPart) {
+        const std::size_t bytes = std::min(kPart + kNeedle - 1, end - at);
+        const ssize_t got = ::pread(memory.get(), work, bytes, static_cast<off_t>(at));
+        if (got <= 0) continue;
+        for (const std::byte* needle : {static_cast<const std::byte*>(secret), key.bytes().data()}) {
+          const auto next = [&](const std::byte* from) {
+            return static_cast<std::byte*>(::memmem(from, static_cast<std::size_t>(work + got - from), needle, kNeedle));
+          };
+          for (const std::byte* hit = next(work); hit != nullptr; hit = next(hit + 1)) ++found;
+        }
+      }
+    } else if (line.rfind("VmFlags:", 0) == 0) {
+      (line.find(" dd") != std::string::npos ? kept : dumped) += found;
+    }
+  }
+  say(text("keys dumped ", dumped, kept > 0 ? ", kept" : ", none kept"));
+}
+
 void count_fds() {
   int count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
@@ -134,6 +212,14 @@ void obey(const std::string& line) {
     squat(words);
   } else if (command == "listeners") {
     count_listeners();
+  } else if (command == "hide") {
+    hide(words);
+  } else if (command == "forbid") {
+    forbid(words);
+  } else if (command == "inherited") {
+    tell_inherited(words);
+  } else if (command == "keys") {
+    tell_keys(words);
   } else if (command == "leave") {
     job.reset();
     say("gone");
