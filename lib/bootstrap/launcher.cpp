@@ -70,12 +70,13 @@ Launch read_launch(const Lookup& lookup, int rank, int size, bool address) {
     launch.source = text(found->rank, " and ", found->size);
     if (value_of(lookup, found->local_size) != nullptr) {
       launch.all_local = number(lookup, found->local_size, 1, kMaxRanks) == launch.size;
+      launch.several_hosts = !launch.all_local;
     }
   } else if (value_of(lookup, "RANK") != nullptr || value_of(lookup, "WORLD_SIZE") != nullptr) {
     if (rank < 0 || size < 0) throw Error(ANELLO_ERR_ARGUMENT, "RANK and WORLD_SIZE must both be set, or neither");
   }
   if (size >= 0) {
-    if (size != launch.size) launch.all_local = false;
+    if (size != launch.size) launch.all_local = launch.several_hosts = false;
     launch.size = size;
   }
   if (rank >= 0) launch.rank = rank;

@@ -11,6 +11,7 @@ struct Launch {
   int rank = 0;
   int size = 1;
   bool all_local = false;    // known to run on one host
+  bool several_hosts = false;  // the launcher has put some of them elsewhere
   std::string master_host;   // empty: not told
   int master_port = 0;
   std::string job;           // ANELLO_JOB; empty: not told

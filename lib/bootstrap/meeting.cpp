@@ -81,6 +81,10 @@ Meeting at_address(const std::string& host, int port, const Launch& launch, std:
   if (meeting.listen.empty() && meeting.same_user) {
     throw Error(ANELLO_ERR_AUTH, text("the meeting place ", meeting.place, " is on another host; ", kHowToGiveSecret));
   }
+  if (meeting.same_user && launch.several_hosts) {
+    throw Error(ANELLO_ERR_AUTH, text("the launcher has put the ", launch.size,
+                                      " ranks on several hosts, and there is no secret; ", kHowToGiveSecret));
+  }
   const auto low = static_cast<std::uint16_t>(port), high = static_cast<std::uint16_t>(port + 1);
   if (other_hosts && !meeting.same_user) {
     meeting.listen.push_back({"", ip, low});

@@ -161,7 +161,8 @@ Task<> Rendezvous::form_arena(std::shared_ptr<Rendezvous> self, std::vector<int>
   std::string why;
   try {
     const std::uint64_t process = self->self_.member.process;
-    self->seat_ = co_await GatheringLeader::form(self->leader_, self->agent_, std::move(ranks), process, self->deadline_);
+    self->seat_ =
+        co_await GatheringLeader::form(self->leader_, self->agent_, std::move(ranks), process, self->deadline_);
   } catch (const Error& error) {
     // No memory is final; no right to make memfds leaves tcp.
     if (error.code() == ANELLO_ERR_RESOURCE) {
@@ -221,6 +222,10 @@ void Rendezvous::listen() {
     }
     for (const Address& address : meeting_.listen) {
       if (ip.empty()) ip = address.ip;
+    }
+    if (ip.empty()) {
+      throw Error(ANELLO_ERR_ADDRESS, "ranks are on several hosts, and nothing tells which address of this one they "
+                                      "reach; set ANELLO_INTERFACE");
     }
     tcp_ = door.listen({"", ip, 0});
   }

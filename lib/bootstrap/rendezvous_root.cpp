@@ -4,8 +4,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/rendezvous_wire.h"
+#include "control/host.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <tuple>
 
@@ -15,6 +17,7 @@ namespace {
 using namespace control;
 
 constexpr std::int64_t kHelloMs = 10'000;
+constexpr std::int64_t kTellPart = 30;  // of the time allowed, until people are told of a reason why ranks do not come
 constexpr std::int64_t kLingerMs = 5'000;  // after a failure, to tell it to ranks that come late
 constexpr std::size_t kPeersBytes = 32 * 1024;
 constexpr std::int64_t kMaxAllowedMs = std::int64_t{1000} * 60 * 60 * 24 * 30;
@@ -32,7 +35,21 @@ std::string seconds(std::int64_t ms) { return ms % 1000 == 0 ? text(ms / 1000, "
 }  // namespace
 
 RendezvousRoot::RendezvousRoot(ServiceHold hold, Meeting meeting)
-    : hold_(std::move(hold)), meeting_(std::move(meeting)), changed_(hold_->io()) {}
+    : hold_(std::move(hold)), meeting_(std::move(meeting)),
+      own_reach_(this_host().reach != 0 ? this_host().reach : random_number()), changed_(hold_->io()) {}
+
+// Who comes over the Unix socket is where this process is, whatever either of them can read about it. Of the others,
+// those who cannot tell are taken to be together where they come from one address: whether they are, they see when they
+// gather.
+std::uint64_t RendezvousRoot::reach_of(const Link& link, std::uint64_t said) const {
+  const std::string ip = peer_address(link.stream()->descriptor()).ip;
+  if (ip.empty()) return own_reach_;
+  if (said != 0) return said;
+  const Key place = key_from("anello host by address", bytes_of(text(own_reach_, " ", ip)));
+  std::uint64_t reach;
+  std::memcpy(&reach, place.bytes().data(), sizeof reach);
+  return reach;
+}
 
 bool RendezvousRoot::open() {
   for (const Address& address : meeting_.listen) {
@@ -97,6 +114,7 @@ Task<> RendezvousRoot::serve(std::shared_ptr<RendezvousRoot> self, std::shared_p
       const auto left_ms = reader.take_in<std::int64_t>(0, kMaxAllowedMs);
       const auto allowed_ms = reader.take_in<std::int64_t>(1, kMaxAllowedMs);
       seat.peer = take_peer(reader);
+      seat.peer.reach = self->reach_of(*link, seat.peer.reach);
       const Shared shared = take_shared(reader);
       reader.end();
       const int said = seat.peer.member.rank;
@@ -131,27 +149,38 @@ Task<> RendezvousRoot::serve(std::shared_ptr<RendezvousRoot> self, std::shared_p
 }
 
 Task<> RendezvousRoot::watch_deadline(std::shared_ptr<RendezvousRoot> self) {
+  bool told = self->meeting_.hint.empty();
+  const Deadline soon = Deadline::in_ms(self->allowed_ms_ / kTellPart);
   while (self->phase_ != Phase::over) {
     const std::int64_t left_ms = (self->deadline_ns_ - now_ns()) / 1'000'000;
     if (left_ms <= 0) {
       self->fail(self->missing());
       break;
     }
-    co_await self->changed_.wait(left_ms + 1);
+    if (!told && soon.passed() && self->phase_ == Phase::gathering) {
+      log::warn(-1, list_of(self->not_seated()), " of ", self->size_, " did not come yet; ", self->meeting_.hint);
+      told = true;
+    }
+    co_await self->changed_.wait((told ? left_ms : std::min(left_ms, soon.left_ms())) + 1);
   }
 }
 
-Error RendezvousRoot::missing() const {
+std::vector<int> RendezvousRoot::not_seated() const {
   std::vector<int> ranks;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (!seats_.contains(rank)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+Error RendezvousRoot::missing() const {
   if (phase_ == Phase::gathering) {
-    for (int rank = 0; rank < size_; ++rank) {
-      if (!seats_.contains(rank)) ranks.push_back(rank);
-    }
+    const std::vector<int> ranks = not_seated();
     return {ANELLO_ERR_RENDEZVOUS,
             text(list_of(ranks), " of ", size_, " did not come within ", seconds(allowed_ms_), " to ", meeting_.place,
                  meeting_.hint.empty() ? "" : "; ", meeting_.hint)};
   }
-  ranks.assign(expected_.begin(), expected_.end());
+  const std::vector<int> ranks(expected_.begin(), expected_.end());
   return {ANELLO_ERR_RENDEZVOUS, text(list_of(ranks), " of ", size_, " came, but did not finish creation within ",
                                       seconds(allowed_ms_))};
 }

@@ -37,6 +37,7 @@ class RendezvousRoot : public std::enable_shared_from_this<RendezvousRoot> {
   void enter(control::Visitor visitor);
   static control::Task<> serve(std::shared_ptr<RendezvousRoot> self, std::shared_ptr<control::Link> link, int claimed);
   static control::Task<> watch_deadline(std::shared_ptr<RendezvousRoot> self);
+  std::uint64_t reach_of(const control::Link& link, std::uint64_t said) const;
   void seat(int rank, Seat seat);
   void handle(int rank, const control::Frame& frame);
   void expect(Phase phase, std::set<int> ranks);
@@ -50,11 +51,13 @@ class RendezvousRoot : public std::enable_shared_from_this<RendezvousRoot> {
   void tell(int rank, const control::Frame& frame);
   void fail(const Error& error);
   void close();
+  std::vector<int> not_seated() const;
   Error missing() const;
   const control::Peer& peer(int rank) const { return seats_.at(rank).peer; }
 
   control::ServiceHold hold_;
   Meeting meeting_;
+  const std::uint64_t own_reach_;
   std::vector<std::shared_ptr<control::Listener>> listeners_;
   bool open_ = false;
   int size_ = 0;  // 0: nobody has come yet

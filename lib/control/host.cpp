@@ -26,10 +26,9 @@ Host look_around() {
   host.name = name;
   struct stat network{};
   std::string identity = first_line("/proc/sys/kernel/random/boot_id");
-  // Without either, no two processes must think that they are neighbours.
-  if (identity.empty() || ::stat("/proc/self/ns/net", &network) != 0) identity = std::to_string(random_number());
-  identity += text(" ", network.st_dev, " ", network.st_ino);
-  host.reach = number_from("anello host", identity);
+  if (!identity.empty() && ::stat("/proc/self/ns/net", &network) == 0) {
+    host.reach = number_from("anello host", text(identity, " ", network.st_dev, " ", network.st_ino));
+  }
   host.process = random_number();
   host.pid = ::getpid();
   host.uid = ::geteuid();

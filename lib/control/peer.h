@@ -13,7 +13,7 @@ namespace anello::control {
 struct Peer {
   Member member;
   std::uint32_t uid = 0;
-  std::uint64_t reach = 0;          // see Host::reach
+  std::uint64_t reach = 0;          // see Host::reach; once all have met, as the meeting place found it
   std::uint32_t transports = 0;     // it may use
   Address unix_address;
   Address tcp_address;              // empty unless some pair needs it

@@ -133,6 +133,30 @@ TEST_CASE("ranks on two hosts without a secret do not meet, and are told how to"
   }
 }
 
+TEST_CASE("without a secret rank 0 says what is missing, at once where it is known to have ranks elsewhere") {
+  Hosts hosts(false);
+  REQUIRE_HOSTS(hosts);
+  const std::map<std::string, std::string> of_launcher{{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "2"}};
+  RankHandle rank(of_launcher, hosts.anchors[0].pid());
+  std::int64_t start = now_ns();
+  rank.tell(join_command("tcp://10.77.0.1:4100", 0, 4, 60'000));
+  CHECK_THAT(rank.hear(""), Contains("ANELLO_ERR_AUTH") && Contains("several hosts") && Contains("ANELLO_SECRET_FILE"));
+  CHECK((now_ns() - start) / 1'000'000 < 10'000);
+  // Where nothing tells, all of them may yet come: after a part of the time the log says what may be wrong.
+  const std::string log = hosts.secret + "-log";
+  RankHandle patient({{"ANELLO_LOG_FILE", log}}, hosts.anchors[0].pid());
+  start = now_ns();
+  patient.tell(join_command("tcp://10.77.0.1:4100", 0, 4, 60'000));
+  std::string logged;
+  while (logged.empty() && (now_ns() - start) / 1'000'000 < 20'000) {
+    ::usleep(20'000);
+    std::ifstream file(log);
+    std::getline(file, logged);
+  }
+  CHECK_THAT(logged, Contains("ranks 1, 2, 3 of 4 did not come yet") && Contains("ANELLO_SECRET_FILE"));
+  ::unlink(log.c_str());
+}
+
 TEST_CASE("ranks of one host that meet at an abstract socket listen nowhere") {
   Hosts hosts;
   REQUIRE_HOSTS(hosts);

@@ -88,7 +88,8 @@ Claim claim_for(const Place& place) {
   return claim;
 }
 
-// Processes of another user that connect to an abstract name as fast as they can, speak nonsense, and keep the newest connections.
+// Processes of another user that connect to an abstract name as fast as they can, speak nonsense, and keep the newest
+// connections.
 class Flood {
  public:
   static constexpr uid_t kUser = 65534;
@@ -117,7 +118,8 @@ class Flood {
   }
   long connections() const { return static_cast<std::atomic<long>*>(connections_)->load(); }
   bool running() const {
-    return std::all_of(flooders_.begin(), flooders_.end(), [](pid_t flooder) { return ::waitpid(flooder, nullptr, WNOHANG) == 0; });
+    return std::all_of(flooders_.begin(), flooders_.end(),
+                       [](pid_t flooder) { return ::waitpid(flooder, nullptr, WNOHANG) == 0; });
   }
 
  private:

@@ -8,9 +8,11 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <map>
 #include <system_error>
+#include <utility>
 
 extern char** environ;
 
@@ -35,31 +37,63 @@ std::string random_name() {
   return name;
 }
 
+constexpr std::size_t kSecretBytes = 32;
+
+unsigned char* new_secret() {
+  void* const page = mmap(nullptr, kSecretBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) fail("mmap");
+  madvise(page, kSecretBytes, MADV_DONTDUMP);
+  draw(page, kSecretBytes);
+  return static_cast<unsigned char*>(page);
+}
+
 // Free when asked for. Another program may take it before rank 0 listens: rank 0 then says that the port is taken.
-int free_port() {
-  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+// 0: the host has no such address.
+int free_port(int family, const char* ip) {
+  Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket && errno == EAFNOSUPPORT) return 0;
   if (!socket) fail("socket");
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t bytes = sizeof address;
-  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) fail("bind");
+  sockaddr_storage address{};
+  address.ss_family = static_cast<sa_family_t>(family);
+  auto& four = reinterpret_cast<sockaddr_in&>(address);
+  auto& six = reinterpret_cast<sockaddr_in6&>(address);
+  inet_pton(family, ip, family == AF_INET ? static_cast<void*>(&four.sin_addr) : &six.sin6_addr);
+  socklen_t bytes = family == AF_INET ? sizeof four : sizeof six;
+  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) {
+    if (errno == EADDRNOTAVAIL) return 0;
+    fail("bind");
+  }
   if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &bytes) != 0) fail("getsockname");
-  return ntohs(address.sin_port);
+  return ntohs(family == AF_INET ? four.sin_port : six.sin6_port);
 }
 
 }  // namespace
 
-Job::Job(const Options& options) : options_(options), name_(random_name()), port_(free_port()) {
-  draw(secret_.data(), secret_.size());
+Job::Job(const Options& options) : options_(options), name_(random_name()), secret_(new_secret()) {
+  constexpr std::pair<int, const char*> kLoopbacks[] = {{AF_INET, "127.0.0.1"}, {AF_INET6, "::1"}};
+  for (const auto& [family, ip] : kLoopbacks) {
+    if (port_ == 0 && (port_ = free_port(family, ip)) != 0) address_ = ip;
+  }
 }
 
-Job::~Job() { explicit_bzero(secret_.data(), secret_.size()); }
+Job::~Job() {
+  explicit_bzero(secret_, kSecretBytes);
+  munmap(secret_, kSecretBytes);
+}
 
 Descriptor Job::secret_file() const {
   Descriptor file(memfd_create("anello-secret", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  Descriptor into;
+  if (!file && (errno == EPERM || errno == EACCES || errno == ENOSYS)) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) fail("pipe2");
+    file = Descriptor(ends[0]);
+    into = Descriptor(ends[1]);
+  }
   if (!file) fail("memfd_create");
-  if (write(file.get(), secret_.data(), secret_.size()) != static_cast<ssize_t>(secret_.size())) fail("write");
+  const int writing = into ? into.get() : file.get();
+  if (write(writing, secret_, kSecretBytes) != static_cast<ssize_t>(kSecretBytes)) fail("write");
+  if (into) return file;
   if (lseek(file.get(), 0, SEEK_SET) != 0) fail("lseek");
   if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) fail("fcntl");
   return file;
@@ -75,8 +109,12 @@ std::vector<std::string> Job::environment(int rank, int secret_fd) const {
   const std::string size = std::to_string(options_.ranks);
   variables["RANK"] = variables["LOCAL_RANK"] = std::to_string(rank);
   variables["WORLD_SIZE"] = variables["LOCAL_WORLD_SIZE"] = size;
-  variables["MASTER_ADDR"] = "127.0.0.1";
-  variables["MASTER_PORT"] = std::to_string(port_);
+  // Ranks of one host meet by the job's name where there is no address.
+  for (const char* name : {"MASTER_ADDR", "MASTER_PORT"}) variables.erase(name);
+  if (!address_.empty()) {
+    variables["MASTER_ADDR"] = address_;
+    variables["MASTER_PORT"] = std::to_string(port_);
+  }
   variables["ANELLO_JOB"] = name_;
   for (const auto& [name, value] : options_.environment) variables[name] = value;
   // Last: a number of somebody else's choice means nothing here.

@@ -106,7 +106,7 @@ Process start(const Options& options, const Job& job, int rank, const sigset_t& 
     throw CannotStart{code};
   }
   process.pidfd = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
-  if (!process.pidfd) fail("pidfd_open");
+  if (!process.pidfd && errno != EPERM && errno != EACCES && errno != ENOSYS) fail("pidfd_open");
   for (const Descriptor* end : {&output.from, &errors.from}) {
     if (fcntl(end->get(), F_SETFL, O_NONBLOCK) != 0) fail("fcntl");
   }

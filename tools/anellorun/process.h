@@ -15,7 +15,7 @@ namespace anellorun {
 struct Process {
   int rank = -1;
   pid_t pid = -1;
-  Descriptor pidfd;   // readable once the process has ended
+  Descriptor pidfd;   // readable once the process has ended; empty where the system gives none
   Descriptor output;  // what it prints; nonblocking
   Descriptor errors;
   bool ended = false;

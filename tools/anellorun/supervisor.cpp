@@ -77,7 +77,7 @@ void Supervisor::start(const Job& job) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = i;
-    if (epoll_ctl(deaths_.get(), EPOLL_CTL_ADD, process.pidfd.get(), &event) != 0) fail("epoll_ctl");
+    if (process.pidfd && epoll_ctl(deaths_.get(), EPOLL_CTL_ADD, process.pidfd.get(), &event) != 0) fail("epoll_ctl");
     const std::string tag = options_.tag_output ? std::string("[").append(std::to_string(rank)).append("] ") : "";
     sources_.emplace_back(std::move(process.output), tag, output_);
     sources_.emplace_back(std::move(process.errors), tag, errors_);
@@ -148,8 +148,20 @@ void Supervisor::take_deaths() {
   for (int i = 0; i < count; ++i) note_death(processes_[events[static_cast<std::size_t>(i)].data.u64]);
 }
 
+// Of ranks that have no process descriptor: those that SIGCHLD may be about.
+void Supervisor::look_for_deaths() {
+  for (Process& process : processes_) {
+    siginfo_t ended{};
+    if (process.ended || process.pidfd) continue;
+    constexpr int kLook = WEXITED | WNOHANG | WNOWAIT;
+    if (waitid(P_PID, static_cast<id_t>(process.pid), &ended, kLook) == 0 && ended.si_pid != 0) note_death(process);
+  }
+}
+
 void Supervisor::note_death(Process& process) {
-  if (waitpid(process.pid, &process.status, 0) != process.pid) fail("waitpid");
+  while (waitpid(process.pid, &process.status, 0) != process.pid) {
+    if (errno != EINTR) fail("waitpid");
+  }
   process.ended = true;
   process.pidfd.close();  // also leaves the epoll
   --alive_;
@@ -177,6 +189,7 @@ void Supervisor::take_signals() {
   while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) {
+      look_for_deaths();
       reap_orphans([this](pid_t pid) { return is_rank(pid); });
       continue;
     }

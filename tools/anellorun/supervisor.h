@@ -38,6 +38,7 @@ class Supervisor {
   int poll_milliseconds() const;
   void take_deaths();
   void take_signals();
+  void look_for_deaths();
   void note_death(Process& process);
   void keep_deadlines();
   void begin_end();
