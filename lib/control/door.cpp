@@ -18,8 +18,8 @@ namespace {
 constexpr std::int64_t kHandshakeMs = 10'000;
 constexpr std::int64_t kCrowdedHandshakeMs = 2'000;
 constexpr std::size_t kCrowd = kMaxStrangers / 4;
-// A guest of the own user is let be for so long before another one takes its place: while ranks come that no room expects
-// yet, they wait in the listener's queue and do not put each other out.
+// A guest of the own user is let be for so long before another one takes its place: while ranks come that no room
+// expects yet, they wait in the listener's queue and do not put each other out.
 constexpr std::int64_t kUndisturbedMs = 200;
 // Accepted in a row before everybody else has a turn.
 constexpr int kBurst = 16;
@@ -173,8 +173,8 @@ Task<> Door::receive(std::shared_ptr<Door> door, std::shared_ptr<Guest> guest) {
     } catch (const Unknown&) {
       co_return;
     } catch (const Error& error) {
-      // Closed here and not turned out: its time was over. Who hangs up on his own has not been turned away: a rank, say,
-      // whose program ended while it was connecting.
+      // Closed here and not turned out: its time was over. Who hangs up on his own has not been turned away: a rank,
+      // say, whose program ended while it was connecting.
       const bool too_slow = !stream->open();
       if (too_slow && (!guest->why.empty() || door->guests_.known(guest->source))) co_return;
       if (too_slow || error.code() != ANELLO_ERR_PEER_LOST) {
@@ -193,8 +193,8 @@ void Door::turned_away(const Source& source, const std::string& why) {
   ++turned_away_;
   const std::int64_t now = now_ns();
   if (logged_at_ns_ != 0 && now - logged_at_ns_ < 1'000'000'000) return;
-  log::warn(-1, "turned away ", turned_away_ - logged_, " connection(s) that did not prove to belong to a job (last: from ",
-            source.name, ", ", why, ")");
+  log::warn(-1, "turned away ", turned_away_ - logged_,
+            " connection(s) that did not prove to belong to a job (last: from ", source.name, ", ", why, ")");
   logged_at_ns_ = now;
   logged_ = turned_away_;
 }

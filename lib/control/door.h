@@ -1,7 +1,7 @@
 #pragma once
-// The process's door: its listening sockets, the connections that have not proved themselves yet (guests.h), and the rooms
-// that proved ones are shown to. One Unix listener serves all ranks of the process; others are opened where somebody asked
-// for their address. Service thread only.
+// The process's door: its listening sockets, the connections that have not proved themselves yet (guests.h), and the
+// rooms that proved ones are shown to. One Unix listener serves all ranks of the process; others are opened where
+// somebody asked for their address. Service thread only.
 #include "control/address.h"
 #include "control/admission.h"
 #include "control/guests.h"

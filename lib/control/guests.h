@@ -1,7 +1,8 @@
 #pragma once
-// Connections that have not proved themselves yet: where they come from, and who gives way where they are too many. Those of
-// this process's own user (the kernel tells of Unix sockets) have places that nobody else can take from them. Of the others
-// the source that has most places, a user of this host or an address, gives way to the rest. Service thread only.
+// Connections that have not proved themselves yet: where they come from, and who gives way where they are too many.
+// Those of this process's own user (the kernel tells of Unix sockets) have places that nobody else can take from them.
+// Of the others the source that has most places, a user of this host or an address, gives way to the rest. Service
+// thread only.
 #include "control/stream.h"
 
 #include <cstddef>

@@ -61,7 +61,7 @@ void Service::spawn(std::string what, Task<> task) {
   if (ending_) return;
   ended_.clear();
   const auto self = coroutines_.emplace(coroutines_.end());
-  asio::co_spawn(io_, std::move(task), asio::bind_cancellation_slot(self->slot(), [this, self, what = std::move(what)](std::exception_ptr failure) {
+  auto done = [this, self, what = std::move(what)](std::exception_ptr failure) {
     ended_.splice(ended_.end(), coroutines_, self);
     if (!failure) return;
     try {
@@ -71,7 +71,8 @@ void Service::spawn(std::string what, Task<> task) {
     } catch (...) {
       log::warn(-1, what, " ended with an unknown exception");
     }
-  }));
+  };
+  asio::co_spawn(io_, std::move(task), asio::bind_cancellation_slot(self->slot(), std::move(done)));
 }
 
 void Service::run() {

@@ -22,7 +22,8 @@ class Said {
   Said& operator=(const Said&) = delete;
   int lines_with(const std::string& words) const {
     std::string all(static_cast<std::size_t>(::lseek(file_.get(), 0, SEEK_END)), '\0');
-    if (::pread(file_.get(), all.data(), all.size(), 0) != static_cast<ssize_t>(all.size())) throw std::runtime_error("pread");
+    const ssize_t got = ::pread(file_.get(), all.data(), all.size(), 0);
+    if (got != static_cast<ssize_t>(all.size())) throw std::runtime_error("pread");
     int lines = 0;
     for (std::size_t at = all.find(words); at != std::string::npos; at = all.find(words, at + 1)) ++lines;
     return lines;
