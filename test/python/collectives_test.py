@@ -1,5 +1,6 @@
 """Every collective of torch.distributed against what torch computes locally."""
 
+import pathlib
 import time
 from datetime import timedelta
 
@@ -320,6 +321,47 @@ class Movement(Ranks):
             store.set(f"told{self.rank}", "")
         else:
             store.wait([f"told{rank}" for rank in range(1, self.size)], timedelta(seconds=8))
+
+
+class Threads(Ranks):
+    def calls_that_copy(self, count):
+        """Each with tensors of its own, for this thread to wait for and for the completion thread."""
+        def parts():
+            return [torch.ones(count) for _ in range(self.size)]
+
+        for asynchronous in (False, True):
+            for call, arguments in (
+                    (dist.all_gather, (parts(), torch.ones(count))), (dist.all_to_all, (parts(), parts())),
+                    (dist.reduce_scatter, (torch.ones(count), parts())),
+                    (dist.gather, (torch.ones(count), parts() if self.rank == 0 else None)),
+                    (dist.scatter, (torch.ones(count), parts() if self.rank == 0 else None)),
+                    (dist.all_reduce, (torch.ones(2, count).t(),)), (dist.broadcast, (torch.ones(2, count).t(), 0))):
+                yield call, arguments, asynchronous
+
+    def test_no_copy_takes_the_threads_of_a_pool(self):
+        def play(calls):
+            for call, arguments, asynchronous in calls:
+                work = call(*arguments, async_op=asynchronous)
+                if asynchronous:
+                    work.get_future().wait()
+
+        def threads():
+            return len(list(pathlib.Path("/proc/self/task").iterdir()))
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        small, large = list(self.calls_that_copy(10)), list(self.calls_that_copy(200_000))
+        copied = torch.ones(200_000)
+        torch.set_num_threads(4)
+        try:
+            play(small)  # so that the completion thread is there
+            there = threads()
+            play(large)
+            self.assertEqual(threads(), there)
+            torch.empty(200_000).copy_(copied)
+            self.assertGreater(threads(), there, "such a copy would have been seen")
+        finally:
+            torch.set_num_threads(before)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Tensors as the library sees them: an address, a count, a data type."""
 
+import ctypes
+
 import torch
 from torch.distributed import ReduceOp
 
@@ -52,6 +54,26 @@ def is_plain(tensor):
     return tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
 
 
+# From so many elements on PyTorch copies with all threads of a pool (at::internal::GRAIN_SIZE), and comes back when the last of
+# them has had a processor. Where the ranks of a host have no more of them than such threads, that is after a slice of time of
+# the rank that waits for this one: tens of milliseconds in place of one. And each thread that copies so has a pool of its own.
+_SHARED_FROM = 32768
+
+
+def move(into, source):
+    """into becomes source, by this thread alone."""
+    if into.numel() < _SHARED_FROM:
+        into.copy_(source)
+    elif into.dtype == source.dtype and into.shape == source.shape and is_plain(into) and is_plain(source):
+        ctypes.memmove(into.data_ptr(), source.data_ptr(), into.nbytes)  # without the interpreter's lock
+    else:
+        longest = max(range(into.dim()), key=into.size)
+        middle = into.size(longest) // 2
+        for begin, length in ((0, middle), (middle, into.size(longest) - middle)):
+            move(into.narrow(longest, begin, length), source.narrow(longest, begin, length))
+    return into
+
+
 # Through .data: an in-place operation on the tensor itself would be seen by autograd, which holds it against whoever reduces
 # a loss that carries a graph. The library, which writes by address, is not seen either.
 
@@ -60,7 +82,7 @@ def to_read(tensor):
     check(tensor)
     if is_plain(tensor):
         return tensor
-    return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor.data)
+    return move(torch.empty(tensor.shape, dtype=tensor.dtype), tensor.data)
 
 
 def to_write(tensor, filled=False):
@@ -69,12 +91,12 @@ def to_write(tensor, filled=False):
     if is_plain(tensor):
         return tensor
     staging = torch.empty(tensor.shape, dtype=tensor.dtype)
-    return staging.copy_(tensor.data) if filled else staging
+    return move(staging, tensor.data) if filled else staging
 
 
 def put_back(tensor, staging):
     if staging is not tensor:
-        tensor.data.copy_(staging)
+        move(tensor.data, staging)
 
 
 def flat(tensors):

@@ -3,6 +3,8 @@
 import torch
 from torch import distributed as dist
 
+from anello.torch import elements
+
 
 def bf16_compress_hook(process_group, bucket):
     """Reduces gradients as bfloat16, halving what is sent: model.register_comm_hook(None, anello.torch.bf16_compress_hook).
@@ -14,7 +16,7 @@ def bf16_compress_hook(process_group, bucket):
     compressed = gradients.to(torch.bfloat16).div_(group.size())
 
     def decompress(future):
-        gradients.copy_(future.value()[0])
+        elements.move(gradients, future.value()[0])  # on the completion thread, too
         return gradients
 
     return dist.all_reduce(compressed, group=group, async_op=True).get_future().then(decompress)

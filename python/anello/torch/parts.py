@@ -158,7 +158,7 @@ class _Whole:
         self.pairs = list(zip(parts, places))
         if filled:
             for part, place in self.pairs:
-                place.copy_(part.data)
+                elements.move(place, part.data)
 
     def is_even(self):
         return len(set(self.sizes)) == 1
@@ -192,6 +192,6 @@ def _spread(wholes):
 
     def spread():
         for part, place in pairs:
-            part.data.copy_(place)
+            elements.move(part.data, place)
 
     return spread
