@@ -343,8 +343,26 @@ ANELLO_API anello_result_t anello_error_info(anello_comm_t comm, anello_error_t 
 
 /* ---- Collectives ------------------------------------------------------------------------------------------ */
 
+/* In place, one buffer holds what a rank hands in and what it gets. It is said by a marker, as in MPI, or by address, as in
+ * NCCL, by each rank for itself, and in all forms of a call: blocking, nonblocking, persistent, in a group. Any other overlap
+ * is ANELLO_ERR_ARGUMENT.
+ *
+ *                                  marker (MPI)                       by address (NCCL)
+ *   allreduce, scan, exscan        sendbuf ANELLO_IN_PLACE            sendbuf == recvbuf
+ *   reduce, at root                sendbuf ANELLO_IN_PLACE            sendbuf == recvbuf
+ *   alltoall, alltoallv            sendbuf ANELLO_IN_PLACE            sendbuf == recvbuf
+ *   allgather; gather, at root     sendbuf ANELLO_IN_PLACE            sendbuf == recvbuf + rank * count
+ *   allgatherv; gatherv, at root   sendbuf ANELLO_IN_PLACE            sendbuf == recvbuf + displs[rank]
+ *   scatter, at root               recvbuf (void *)ANELLO_IN_PLACE    recvbuf == sendbuf + rank * count
+ *   scatterv, at root              recvbuf (void *)ANELLO_IN_PLACE    recvbuf == sendbuf + displs[rank]
+ *   reduce_scatter_block           sendbuf ANELLO_IN_PLACE            recvbuf == sendbuf + rank * count
+ *   reduce_scatter                 sendbuf ANELLO_IN_PLACE            recvbuf == sendbuf + recvcounts[0] + .. [rank - 1]
+ *
+ * broadcast has one buffer. Of the reduce_scatters the marker means that recvbuf has all of the input, whose beginning becomes the
+ * result; the address, that the result replaces this rank's part of sendbuf and the other parts stay as they are. */
+
 /* recvbuf[i] = op over ranks r of sendbuf_r[i], i < count, on every rank. In place: sendbuf ANELLO_IN_PLACE or
- * equal to recvbuf. Any other overlap is ANELLO_ERR_ARGUMENT, here and below. */
+ * equal to recvbuf. */
 ANELLO_API anello_result_t anello_allreduce(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
                                             anello_op_t op, anello_comm_t comm);
 
@@ -358,8 +376,8 @@ ANELLO_API anello_result_t anello_allgather(const void *sendbuf, void *recvbuf, 
                                             anello_comm_t comm);
 
 /* recvbuf (count elements) = elements rank*count.. of the reduction of all sendbufs (count * size elements).
- * In place (ANELLO_IN_PLACE): recvbuf has count * size elements, the input, whose first count become the result
- * and whose others are unspecified afterwards. */
+ * In place: with sendbuf ANELLO_IN_PLACE recvbuf has count * size elements, the input, whose first count become the result
+ * and whose others are unspecified afterwards; or recvbuf is sendbuf + rank * count, and nothing else of sendbuf changes. */
 ANELLO_API anello_result_t anello_reduce_scatter_block(const void *sendbuf, void *recvbuf, size_t count,
                                                        anello_dtype_t dtype, anello_op_t op, anello_comm_t comm);
 
@@ -426,8 +444,9 @@ ANELLO_API anello_result_t anello_scatterv(const void *sendbuf, const size_t *se
                                            anello_comm_t comm);
 
 /* The reduction of all sendbufs is cut into parts of recvcounts[0], recvcounts[1], .. elements; recvbuf gets the one of
- * this rank. In place (ANELLO_IN_PLACE): recvbuf has all of the input, whose first recvcounts[rank] elements become the
- * result and whose others are unspecified afterwards. */
+ * this rank. In place: with sendbuf ANELLO_IN_PLACE recvbuf has all of the input, whose first recvcounts[rank] elements become
+ * the result and whose others are unspecified afterwards; or recvbuf is the address of this rank's part in sendbuf, and
+ * nothing else of sendbuf changes. */
 ANELLO_API anello_result_t anello_reduce_scatter(const void *sendbuf, void *recvbuf, const size_t *recvcounts,
                                                  anello_dtype_t dtype, anello_op_t op, anello_comm_t comm);
 

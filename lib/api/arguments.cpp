@@ -22,6 +22,20 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
 
 std::string named(const anello_call_t& call) { return text("anello_", kind_name(call.kind), Label(call.label).quoted(), ": "); }
 
+const char* in_place_forms(anello_kind_t kind) {
+  switch (kind) {
+    case ANELLO_ALLGATHER:
+    case ANELLO_ALLGATHERV:
+    case ANELLO_GATHER:
+    case ANELLO_GATHERV: return "use separate buffers, ANELLO_IN_PLACE, or as sendbuf this rank's part of recvbuf";
+    case ANELLO_SCATTER:
+    case ANELLO_SCATTERV:
+    case ANELLO_REDUCE_SCATTER_BLOCK:
+    case ANELLO_REDUCE_SCATTER: return "use separate buffers, ANELLO_IN_PLACE, or as recvbuf this rank's part of sendbuf";
+    default: return "use separate buffers, ANELLO_IN_PLACE, or the same address for both";
+  }
+}
+
 namespace {
 
 Error argument(const anello_call_t& call, const std::string& what) {
@@ -44,7 +58,7 @@ Error check_buffers(const anello_call_t& call, int rank, int size) {
   const Amounts amounts = amounts_of(call, rank, size);
   const std::size_t send = amounts.in * dtype_bytes(call.dtype);
   const std::size_t receive = amounts.out * dtype_bytes(call.dtype);
-  const bool in_place = is_in_place(call, rank);
+  const bool is_in_place = in_place(call, rank) != InPlace::no;
   const bool scatter = call.kind == ANELLO_SCATTER;
   if (kind_has_root(call.kind) && rank != call.peer && (scatter ? call.recvbuf : call.sendbuf) == ANELLO_IN_PLACE) {
     return argument(call, text("ANELLO_IN_PLACE is for the root, rank ", call.peer, "; this is rank ", rank));
@@ -54,10 +68,10 @@ Error check_buffers(const anello_call_t& call, int rank, int size) {
                                   : "recvbuf is ANELLO_IN_PLACE; it goes in place of sendbuf");
   }
   // In place there is one buffer: scatter's input, and all others' output.
-  if ((receive > 0 || (in_place && !scatter)) && call.recvbuf == nullptr) return argument(call, "recvbuf is NULL");
+  if ((receive > 0 || (is_in_place && !scatter)) && call.recvbuf == nullptr) return argument(call, "recvbuf is NULL");
   if (send > 0 && call.sendbuf == nullptr) return argument(call, "sendbuf is NULL");
-  if (!in_place && overlap(call.sendbuf, send, call.recvbuf, receive)) {
-    return argument(call, "sendbuf and recvbuf overlap; use ANELLO_IN_PLACE or separate buffers");
+  if (!is_in_place && overlap(call.sendbuf, send, call.recvbuf, receive)) {
+    return argument(call, text("sendbuf and recvbuf overlap; ", in_place_forms(call.kind)));
   }
   return {};
 }

@@ -16,6 +16,8 @@ namespace anello::api {
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes);
 // "anello_allreduce \"gradients\": ", as texts begin.
 std::string named(const anello_call_t& call);
+// Of a kind with two buffers: how they may lie, where they may not overlap.
+const char* in_place_forms(anello_kind_t kind);
 // An Error that names the argument, or none.
 Error check(const anello_call_t& call, int rank, int size);
 // Tags of the caller's.

@@ -25,7 +25,7 @@ struct Parts {
 class Check {
  public:
   Check(const anello_call_t& call, int rank, int size)
-      : call_(call), rank_(rank), size_(size), element_(dtype_bytes(call.dtype)), in_place_(is_in_place(call, rank)) {}
+      : call_(call), rank_(rank), size_(size), element_(dtype_bytes(call.dtype)), in_place_(in_place(call, rank) != InPlace::no) {}
 
   Error run() {
     const bool root = rank_ == call_.peer;
@@ -102,7 +102,7 @@ class Check {
     if (receive > 0 && call_.recvbuf == nullptr) return wrong("recvbuf is NULL");
     if (send > 0 && call_.sendbuf == nullptr) return wrong("sendbuf is NULL");
     if (!in_place_ && overlap(call_.sendbuf, send, call_.recvbuf, receive)) {
-      return wrong("sendbuf and recvbuf overlap; use ANELLO_IN_PLACE or separate buffers");
+      return wrong("sendbuf and recvbuf overlap; ", in_place_forms(call_.kind));
     }
     return {};
   }

@@ -66,10 +66,10 @@ schedule::Wish wish_of(const control::Shared& shared, int rank) {
 }
 
 // Where what goes in stands, and what comes out.
-void set_buffers(Operation& operation, const anello_call_t& call, bool in_place) {
-  operation.output = static_cast<std::byte*>(call.recvbuf);
+void set_buffers(Operation& operation, const anello_call_t& call, InPlace place) {
+  operation.output = static_cast<std::byte*>(place == InPlace::own_part ? const_cast<void*>(call.sendbuf) : call.recvbuf);
   // A scatter's root finds its part where it is.
-  const bool inside = in_place && call.kind != ANELLO_SCATTER && call.kind != ANELLO_SCATTERV;
+  const bool inside = place == InPlace::yes && call.kind != ANELLO_SCATTER && call.kind != ANELLO_SCATTERV;
   operation.input = inside ? operation.output : static_cast<const std::byte*>(call.sendbuf);
 }
 
@@ -240,7 +240,7 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
   return made;
 }
 
-schedule::Call Communicator::planned(const anello_call_t& call, bool in_place, const Reduction& reduction) const {
+schedule::Call Communicator::planned(const anello_call_t& call, InPlace place, const Reduction& reduction) const {
   const bool reduces = kind_reduces(call.kind);
   schedule::Call planned;
   planned.collective = executor::operation_collective(call.kind);
@@ -252,7 +252,8 @@ schedule::Call Communicator::planned(const anello_call_t& call, bool in_place, c
   planned.finish = reduces && reduction.reducer->finishes && size() > 1;
   planned.accumulate = reduces && reduction.reducer->accumulates;
   // A scaled input lies where the result will.
-  planned.in_place = reduction.premultiplies() ? amounts_of(call, rank(), size()).out > 0 : in_place;
+  planned.in_place = reduction.premultiplies() ? amounts_of(call, rank(), size()).out > 0 : place != InPlace::no;
+  planned.own_part = place == InPlace::own_part && !reduction.premultiplies();
   if (call.algorithm != nullptr) {
     if (const auto* row = schedule::find(planned.collective, call.algorithm)) planned.algorithm = row->name;
   }
@@ -260,7 +261,7 @@ schedule::Call Communicator::planned(const anello_call_t& call, bool in_place, c
 }
 
 Error Communicator::why_not_algorithm(const anello_call_t& call) const {
-  schedule::Call asked = planned(call, false, reduction_of(call));
+  schedule::Call asked = planned(call, InPlace::no, reduction_of(call));
   // Whether ranks reach each other's buffers is found out later: one that needs it is passed over where they do not.
   asked.reach = schedule::Reach::store;
   const schedule::Algorithm* const row = schedule::find(asked.collective, asked.algorithm);
@@ -285,15 +286,17 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   constexpr std::int64_t kMostMs = INT64_MAX / 4'000'000;
   operation.timeout_ns = std::min(call.timeout_ms > 0 ? call.timeout_ms : timeout_ms_, kMostMs) * 1'000'000;
   operation.label.set(call.label);
-  const bool in_place = !is_message(call.kind) && is_in_place(call, rank());
-  set_buffers(operation, call, in_place);
+  InPlace place = is_message(call.kind) ? InPlace::no : in_place(call, rank());
+  // A scaled input lies elsewhere, and what is around this rank's part of the caller's stays as it is.
+  if (place == InPlace::own_part && reduction.premultiplies()) place = InPlace::no;
+  set_buffers(operation, call, place);
   if (is_message(call.kind)) return;
   if (reduction.own_function()) operation.custom = reduction.custom;
-  if (reduction.premultiplies()) premultiply(operation, *reduction.custom, in_place, amounts_of(call, rank(), size()));
+  if (reduction.premultiplies()) premultiply(operation, *reduction.custom, place == InPlace::yes, amounts_of(call, rank(), size()));
 
-  schedule::Call asked = planned(call, in_place, reduction);
+  schedule::Call asked = planned(call, place, reduction);
   operation.count = asked.count;
-  if (kind_is_varying(call.kind)) asked.varying = varying_of(call, rank(), size(), in_place);
+  if (kind_is_varying(call.kind)) asked.varying = varying_of(call, rank(), size(), place != InPlace::no);
   operation.plans = plans(asked);
   operation.placed = 0;
   operation.forget_places();
@@ -334,7 +337,7 @@ executor::TakenMessages Communicator::taken_messages() {
 
 Communicator::Outlook Communicator::outlook(const anello_call_t& call) {
   if (is_message(call.kind)) return {};
-  const schedule::Call asked = planned(call, is_in_place(call, rank()), reduction_of(call));
+  const schedule::Call asked = planned(call, in_place(call, rank()), reduction_of(call));
   const schedule::Choice choice = schedule::choose(asked, topology_, wish_);
   const auto held = context_->lock();
   return {group_->next_sequence, choice.algorithm->name.data()};  // of a literal
@@ -381,11 +384,11 @@ std::optional<Communicator::Probed> Communicator::probe(const anello_call_t& cal
   return Probed{operation.status, operation.claim};
 }
 
-bool Communicator::is_like_last(const anello_call_t& call, bool in_place, int record_kind) const {
+bool Communicator::is_like_last(const anello_call_t& call, InPlace place, int record_kind) const {
   const anello_call_t& last = last_.call;
   return call.kind == last.kind && call.count == last.count && call.dtype == last.dtype && call.op == last.op &&
          call.peer == last.peer && call.timeout_ms == last.timeout_ms && record_kind == last_.record_kind &&
-         in_place == last_.in_place && asks_like_last(call) && last_.operation != nullptr;
+         place == last_.in_place && asks_like_last(call) && last_.operation != nullptr;
 }
 
 bool Communicator::asks_like_last(const anello_call_t& call) const {
@@ -393,11 +396,11 @@ bool Communicator::asks_like_last(const anello_call_t& call) const {
 }
 
 // Makes `last_` of this call.
-void Communicator::prepare_last(const anello_call_t& call, bool in_place, int record_kind) {
+void Communicator::prepare_last(const anello_call_t& call, InPlace place, int record_kind) {
   if (last_.operation == nullptr) last_.operation = context_->acquire_locked(*group_);
   Operation* const operation = std::exchange(last_.operation, nullptr);
   try {
-    last_ = {nullptr, nullptr, call, {}, {}, in_place, record_kind, {}, 0};
+    last_ = {nullptr, nullptr, call, {}, {}, place, record_kind, {}, 0};
     if (call.algorithm != nullptr) last_.algorithm = schedule::find(executor::operation_collective(call.kind), call.algorithm)->name;
     prepare(*operation, call, last_.record);
   } catch (...) {
@@ -441,10 +444,10 @@ bool Communicator::enter(const anello_call_t& call, int record_kind, Operation**
   if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op)) return false;
   const auto held = context_->lock_shortly();
   if (!held || group_->error) return false;
-  const bool in_place = is_in_place(call, rank());
-  if (!is_like_last(call, in_place, record_kind)) prepare_last(call, in_place, record_kind);
+  const InPlace place = in_place(call, rank());
+  if (!is_like_last(call, place, record_kind)) prepare_last(call, place, record_kind);
   Operation& operation = *last_.operation;
-  set_buffers(operation, call, in_place);
+  set_buffers(operation, call, place);
   if (call.sendbuf != last_.call.sendbuf || call.recvbuf != last_.call.recvbuf) operation.forget_places();
   last_.call.sendbuf = call.sendbuf;
   last_.call.recvbuf = call.recvbuf;

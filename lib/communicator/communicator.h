@@ -3,6 +3,7 @@
 // themselves are the executor's. Errors are thrown in setup and returned in operations.
 #include "base/error.h"
 #include "communicator/explanation.h"
+#include "communicator/in_place.h"
 #include "communicator/plain_call.h"
 #include "communicator/plan_cache.h"
 #include "executor/context.h"
@@ -110,7 +111,7 @@ class Communicator {
                int board, std::int64_t timeout_ms);
 
   void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
-  schedule::Call planned(const anello_call_t& call, bool in_place, const Reduction& reduction) const;
+  schedule::Call planned(const anello_call_t& call, InPlace place, const Reduction& reduction) const;
   std::shared_ptr<const executor::Plans> plans(const schedule::Call& call);
   void expose(executor::Operation& operation, const schedule::Call& call) const;
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
@@ -118,9 +119,9 @@ class Communicator {
   bool enter_last(executor::Operation** under_way);
   executor::Operation* rest_of(const PlainSend& send, executor::Context::Sent sent);
   void give_back(executor::Operation* operation);
-  bool is_like_last(const anello_call_t& call, bool in_place, int record_kind) const;
+  bool is_like_last(const anello_call_t& call, InPlace place, int record_kind) const;
   bool asks_like_last(const anello_call_t& call) const;
-  void prepare_last(const anello_call_t& call, bool in_place, int record_kind);
+  void prepare_last(const anello_call_t& call, InPlace place, int record_kind);
   int allocate_board(int users);
   void give_back_board();
   void trim_board(int board, const std::vector<int>& users);
@@ -145,7 +146,7 @@ class Communicator {
     anello_call_t call;
     std::optional<PlainCall> plain;  // the same, where it is one
     std::string_view algorithm;  // that it asks for; of the catalog
-    bool in_place;
+    InPlace in_place;
     int record_kind;
     control::CallRecord record;
     std::uint64_t digest;

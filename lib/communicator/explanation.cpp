@@ -15,9 +15,9 @@ namespace anello {
 
 Explanation Communicator::explain(const anello_call_t& call) {
   Explanation found;
-  const bool in_place = is_in_place(call, rank());
-  found.call = planned(call, in_place, reduction_of(call));
-  if (kind_is_varying(call.kind)) found.call.varying = varying_of(call, rank(), size(), in_place);
+  const InPlace place = in_place(call, rank());
+  found.call = planned(call, place, reduction_of(call));
+  if (kind_is_varying(call.kind)) found.call.varying = varying_of(call, rank(), size(), place != InPlace::no);
   found.topology = topology_;
   found.decision = schedule::decide(found.call, topology_, wish_);
   const schedule::Choice& choice = found.decision.choice;

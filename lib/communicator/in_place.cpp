@@ -6,24 +6,38 @@
 #include <cstddef>
 
 namespace anello {
+namespace {
 
-bool is_in_place(const anello_call_t& call, int rank) {
-  if (call.kind == ANELLO_BROADCAST) return true;
-  if (kind_has_root(call.kind) && rank != call.peer) return false;
-  const auto at = [&](const std::size_t* displs) { return displs != nullptr ? displs[rank] * dtype_bytes(call.dtype) : 0; };
-  const std::size_t own = std::size_t(rank) * call.count * dtype_bytes(call.dtype);
+// Elements before this rank's part of a reduce_scatter's input.
+std::size_t parts_below(const anello_call_t& call, int rank) {
+  if (call.kind == ANELLO_REDUCE_SCATTER_BLOCK) return std::size_t(rank) * call.count;
+  std::size_t below = 0;
+  for (int p = 0; p < rank && call.recvcounts != nullptr; ++p) below += call.recvcounts[p];
+  return below;
+}
+
+}  // namespace
+
+InPlace in_place(const anello_call_t& call, int rank) {
+  const auto yes_if = [](bool condition) { return condition ? InPlace::yes : InPlace::no; };
+  if (call.kind == ANELLO_BROADCAST) return InPlace::yes;
+  if (kind_has_root(call.kind) && rank != call.peer) return InPlace::no;
+  const std::size_t element = dtype_bytes(call.dtype);
+  const auto at = [&](const std::size_t* displs) { return displs != nullptr ? displs[rank] * element : 0; };
+  const std::size_t own = std::size_t(rank) * call.count * element;
   const auto* const input = static_cast<const std::byte*>(call.sendbuf);
   const auto* const output = static_cast<const std::byte*>(call.recvbuf);
-  if (call.kind == ANELLO_SCATTER) {
-    return call.recvbuf == ANELLO_IN_PLACE || (output != nullptr && output == input + own);
+  if (call.kind == ANELLO_SCATTER || call.kind == ANELLO_SCATTERV) {
+    const std::size_t part = call.kind == ANELLO_SCATTER ? own : at(call.sdispls);
+    return yes_if(call.recvbuf == ANELLO_IN_PLACE || (output != nullptr && output == input + part));
   }
-  if (call.kind == ANELLO_SCATTERV) {
-    return call.recvbuf == ANELLO_IN_PLACE || (output != nullptr && output == input + at(call.sdispls));
+  if (call.sendbuf == ANELLO_IN_PLACE) return InPlace::yes;
+  if (input == nullptr) return InPlace::no;
+  if (call.kind == ANELLO_REDUCE_SCATTER_BLOCK || call.kind == ANELLO_REDUCE_SCATTER) {
+    return output == input + parts_below(call, rank) * element ? InPlace::own_part : InPlace::no;
   }
-  if (call.sendbuf == ANELLO_IN_PLACE) return true;
-  if (call.kind == ANELLO_REDUCE_SCATTER_BLOCK || call.kind == ANELLO_REDUCE_SCATTER || input == nullptr) return false;
-  if (call.kind == ANELLO_ALLGATHERV || call.kind == ANELLO_GATHERV) return input == output + at(call.rdispls);
-  return input == output + (call.kind == ANELLO_ALLGATHER || call.kind == ANELLO_GATHER ? own : 0);
+  if (call.kind == ANELLO_ALLGATHERV || call.kind == ANELLO_GATHERV) return yes_if(input == output + at(call.rdispls));
+  return yes_if(input == output + (call.kind == ANELLO_ALLGATHER || call.kind == ANELLO_GATHER ? own : 0));
 }
 
 }  // namespace anello

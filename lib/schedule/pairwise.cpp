@@ -39,7 +39,7 @@ class Fold {
   // 0, 1, 2, .. whoever owns it.
   Slice in_rank_order(std::size_t c, Slice result, Slice own) {
     // In place the result's memory holds this rank's own input until its turn has come.
-    const bool aside = !call_.accumulate && rank_ > 0 && steps_.resolve(own) == result;
+    const bool aside = !call_.accumulate && rank_ > 0 && steps_.resolve(own) == steps_.resolve(result);
     Slice sum = call_.accumulate ? slot(Buffer::accumulator, c, result.count)
                 : aside          ? slot(Buffer::scratch, c, result.count)
                                  : result;
@@ -75,9 +75,10 @@ Schedule reduce_blocks(const Call& call, const Topology& topology, int rank, std
   Builder steps("pairwise", call, topology, rank);
   Fold fold(steps, call, size, rank, longest);
   const std::size_t first = chunk_of(rank, 0).offset;
-  // In place a result takes the place of the first block's like part, which has been sent by then; where blocks differ in
-  // length, of anything.
-  const Buffer results = call.in_place && call.varying != nullptr ? Buffer::scratch : Buffer::output;
+  // In place a result takes the place of this rank's block, which nobody else gets, or of the first block's like part, which has
+  // been sent by then; where blocks differ in length, of anything.
+  const bool over_others = call.in_place && !call.own_part;
+  const Buffer results = over_others && call.varying != nullptr ? Buffer::scratch : Buffer::output;
 
   std::size_t done = 0;
   for (std::size_t c = 0; c < chunks; ++c) {

@@ -103,7 +103,14 @@ std::size_t input_offset(const Call& call, int rank) {
   return own_part ? static_cast<std::size_t>(rank) * call.count : 0;
 }
 
+std::size_t result_offset(const Call& call, int rank) {
+  if (!call.own_part) return 0;
+  const auto own = static_cast<std::size_t>(rank);
+  return call.varying != nullptr ? call.varying->send_at[own] : own * call.count;
+}
+
 Slice resolve(Slice slice, const Call& call, int rank) {
+  if (slice.buffer == Buffer::output) slice.offset += result_offset(call, rank);
   if (slice.buffer != Buffer::input || !input_in_output(call, rank)) return slice;
   slice.buffer = Buffer::output;
   slice.offset += input_offset(call, rank);
@@ -116,7 +123,7 @@ std::size_t extent(Buffer buffer, const Call& call, int size, int rank) {
   if (buffer == Buffer::input) return inside ? 0 : given;
   if (buffer != Buffer::output) return 0;
   const std::size_t result = result_count(call, size, rank);
-  return inside ? std::max(result, input_offset(call, rank) + given) : result;
+  return inside ? std::max(result_offset(call, rank) + result, input_offset(call, rank) + given) : result;
 }
 
 }  // namespace anello::schedule

@@ -95,6 +95,11 @@ void Part::place_buffers() {
     call_.count = own_count ? step_.counts[std::size_t(rank_)] : 12345;  // else it is not looked at
   }
   if (!shape_.in_place) return;
+  if (shape_.own_part) {
+    call_.sendbuf = output_->data();
+    call_.recvbuf = output_->data() + shape_.results[0].at * element_;
+    return;
+  }
   const bool only_marker = step_.kind == ANELLO_REDUCE_SCATTER_BLOCK || step_.kind == ANELLO_REDUCE_SCATTER;
   const bool own_part = step_.kind == ANELLO_ALLGATHER || step_.kind == ANELLO_GATHER || step_.kind == ANELLO_SCATTER;
   const bool varying_part = step_.kind == ANELLO_ALLGATHERV || step_.kind == ANELLO_GATHERV || step_.kind == ANELLO_SCATTERV;

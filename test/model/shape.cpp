@@ -48,6 +48,8 @@ class Shaper {
     const bool rooted = has_roots(step_.kind);
     shape_.in_place = role.in_place && (!rooted || root) && step_.kind != ANELLO_BROADCAST;
     shape_.input_in_output = shape_.in_place && step_.kind != ANELLO_SCATTER && step_.kind != ANELLO_SCATTERV;
+    const bool scatters_sums = step_.kind == ANELLO_REDUCE_SCATTER_BLOCK || step_.kind == ANELLO_REDUCE_SCATTER;
+    shape_.own_part = shape_.in_place && scatters_sums && role.own_address;
     switch (step_.kind) {
       case ANELLO_ALLREDUCE:
       case ANELLO_SCAN: both(n_, n_); folds(0, n_, 0, step_.kind == ANELLO_SCAN ? rank_ : size_ - 1); break;
@@ -70,8 +72,8 @@ class Shaper {
         break;
       case ANELLO_REDUCE_SCATTER_BLOCK:
         both(n_ * ranks_, shape_.in_place ? n_ * ranks_ : n_);
-        folds(0, n_, self_ * n_, size_ - 1);
-        shape_.rest_unspecified = shape_.in_place;
+        folds(shape_.own_part ? self_ * n_ : 0, n_, self_ * n_, size_ - 1);
+        shape_.rest_unspecified = shape_.in_place && !shape_.own_part;
         break;
       case ANELLO_ALLGATHER: gather(true); break;
       case ANELLO_GATHER: gather(root); break;
@@ -144,8 +146,8 @@ class Shaper {
     const std::size_t all = std::accumulate(step_.counts.begin(), step_.counts.end(), std::size_t(0));
     shape_.recvcounts = step_.counts;
     both(all, shape_.in_place ? all : step_.counts[self_]);
-    folds(0, step_.counts[self_], first, size_ - 1);
-    shape_.rest_unspecified = shape_.in_place;
+    folds(shape_.own_part ? first : 0, step_.counts[self_], first, size_ - 1);
+    shape_.rest_unspecified = shape_.in_place && !shape_.own_part;
   }
   void alltoall_varying() {
     Sizes going(ranks_), coming(ranks_);

@@ -20,6 +20,7 @@ struct Shape {
   std::vector<Piece> results;
   bool in_place = false;
   bool input_in_output = false;   // in place: recvbuf has the input
+  bool own_part = false;          // in place: recvbuf is this rank's part of the input, the only result
   bool rest_unspecified = false;  // behind the results
   bool has_output = true;         // recvbuf is looked at
   bool has_input = true;          // sendbuf is looked at

@@ -323,6 +323,121 @@ class Movement(Ranks):
             store.wait([f"told{rank}" for rank in range(1, self.size)], timedelta(seconds=8))
 
 
+class InPlace(Ranks):
+    """A result in this rank's part of the input, an input in this rank's part of the result: as NCCL has them."""
+
+    def chunks(self, count):
+        whole = input_of(self.rank, (self.size * count,), torch.float32)
+        return whole, whole.narrow(0, self.rank * count, count)
+
+    def test_reduce_scatter_into_ones_own_chunk_of_the_input(self):
+        for count in (1, 7, 3000, 100_003):
+            inputs = [input_of(rank, (self.size * count,), torch.float32) for rank in range(self.size)]
+            expected = inputs[self.rank].clone()
+            own = slice(self.rank * count, (self.rank + 1) * count)
+            expected[own] = combined(ReduceOp.SUM, inputs, torch.float32)[own]
+            for form in ("tensor", "asynchronous", "list", "coalesced", "average"):
+                with self.subTest(count=count, form=form):
+                    whole, mine = self.chunks(count)
+                    if form == "tensor":
+                        dist.reduce_scatter_tensor(mine, whole)
+                    elif form == "asynchronous":
+                        dist.reduce_scatter_tensor(mine, whole, async_op=True).wait()
+                    elif form == "list":
+                        dist.reduce_scatter(mine, list(whole.chunk(self.size)))
+                    elif form == "coalesced":
+                        with dist._coalescing_manager():
+                            dist.reduce_scatter_tensor(mine, whole)
+                    else:
+                        dist.reduce_scatter_tensor(mine, whole, op=ReduceOp.AVG)
+                        mine *= self.size
+                        self.close(whole, expected)
+                        continue
+                    self.same(whole, expected)
+
+    def test_reduce_scatter_of_unequal_parts_into_ones_own(self):
+        counts = [rank * 500 + rank % 2 for rank in range(self.size)]
+        whole = torch.full((sum(counts),), float(self.rank + 1))
+        parts = list(whole.split(counts))
+        dist.reduce_scatter(parts[self.rank], parts)
+        for rank, part in enumerate(parts):
+            self.same(part, torch.full_like(part, self.size * (self.size + 1) / 2 if rank == self.rank else self.rank + 1))
+
+    def test_all_gather_from_ones_own_chunk_of_the_result(self):
+        for count in (1, 7, 3000, 100_003):
+            expected = torch.cat([torch.arange(count) + 1000 * rank for rank in range(self.size)])
+            for form in ("tensor", "list"):
+                with self.subTest(count=count, form=form):
+                    whole = torch.full((self.size * count,), -1)
+                    mine = whole.narrow(0, self.rank * count, count)
+                    mine.copy_(torch.arange(count) + 1000 * self.rank)
+                    if form == "tensor":
+                        dist.all_gather_into_tensor(whole, mine)
+                    else:
+                        dist.all_gather(list(whole.chunk(self.size)), mine)
+                    self.same(whole, expected)
+
+    def test_gather_scatter_and_all_to_all_in_one_tensor(self):
+        whole, mine = self.chunks(1000)
+        dist.gather(mine, list(whole.chunk(self.size)) if self.rank == 0 else None, dst=0)
+        if self.rank == 0:
+            inputs = [input_of(rank, (self.size * 1000,), torch.float32) for rank in range(self.size)]
+            self.same(whole, torch.cat([each.chunk(self.size)[rank] for rank, each in enumerate(inputs)]))
+        whole, mine = self.chunks(1000)
+        dist.scatter(mine, list(whole.chunk(self.size)) if self.rank == 0 else None, src=0)
+        self.same(mine, input_of(0, (self.size * 1000,), torch.float32).chunk(self.size)[self.rank])
+        whole, _ = self.chunks(1000)
+        dist.all_to_all_single(whole, whole)
+        inputs = [input_of(rank, (self.size * 1000,), torch.float32) for rank in range(self.size)]
+        self.same(whole, torch.cat([each.chunk(self.size)[self.rank] for each in inputs]))
+
+    def test_another_overlap_is_refused_with_what_to_do(self):
+        whole, _ = self.chunks(8)
+        beside = whole.narrow(0, 8 * ((self.rank + 1) % self.size), 8)
+        if self.size > 1:
+            with self.assertRaisesRegex(RuntimeError, "this rank's part of sendbuf"):
+                dist.reduce_scatter_tensor(beside, whole)
+
+    def test_training_with_partitioned_parameters_and_gradients(self):
+        """As DeepSpeed's ZeRO-3 does it: of one flat buffer each rank keeps a part of the parameters, gathers them for a pass, and
+        reduces the gradients into its part of their buffer; the steps are those of one process with all batches."""
+        def network():
+            torch.manual_seed(3)
+            return torch.nn.Sequential(torch.nn.Linear(17, 40), torch.nn.Tanh(), torch.nn.Linear(40, 5))
+
+        def loss(model, rank, step):
+            torch.manual_seed(100 * step + rank)
+            return model(torch.randn(6, 17)).square().mean()
+
+        reference, model = network(), network()
+        plain = torch.optim.Adam(reference.parameters(), lr=0.01)
+        sizes = [each.numel() for each in model.parameters()]
+        part = -(-sum(sizes) // self.size)
+        flat, gradients = torch.zeros(part * self.size), torch.zeros(part * self.size)
+        own = slice(self.rank * part, (self.rank + 1) * part)
+        flat[:sum(sizes)] = torch.cat([each.detach().reshape(-1) for each in model.parameters()])
+        for buffer, field in ((flat, "data"), (gradients, "grad")):
+            for each, view in zip(model.parameters(), buffer[:sum(sizes)].split(sizes)):
+                setattr(each, field, view.view(each.shape))
+        kept = torch.nn.Parameter(flat[own].clone())
+        partitioned = torch.optim.Adam([kept], lr=0.01)
+        for step in range(4):
+            flat.fill_(float("nan"))
+            flat[own] = kept.detach()
+            dist.all_gather_into_tensor(flat, flat[own])
+            gradients.zero_()
+            loss(model, self.rank, step).backward()
+            dist.reduce_scatter_tensor(gradients[own], gradients, op=ReduceOp.AVG)
+            kept.grad = gradients[own].clone()
+            partitioned.step()
+            plain.zero_grad()
+            (sum(loss(reference, rank, step) for rank in range(self.size)) / self.size).backward()
+            plain.step()
+        flat[own] = kept.detach()
+        dist.all_gather_into_tensor(flat, flat[own])
+        self.close(flat[:sum(sizes)], torch.cat([each.detach().reshape(-1) for each in reference.parameters()]))
+
+
 class Threads(Ranks):
     def calls_that_copy(self, count):
         """Each with tensors of its own, for this thread to wait for and for the completion thread."""

@@ -60,8 +60,14 @@ inline bool fits_within_reach(const Algorithm& algorithm, Call& call, const Topo
   return false;
 }
 
+// A slice of a built step as it can be said to a Builder again, which would put a result that replaces the rank's own part there twice.
+inline Slice said(Slice slice, const Call& call, int rank) {
+  if (slice.buffer == Buffer::output && slice.owner == kOwn) slice.offset -= result_offset(call, rank);
+  return slice;
+}
+
 inline std::string describe(const Call& call) {
-  return text(name(call.collective), " of ", call.count, call.in_place ? " in place" : "", call.finish ? " avg" : "",
+  return text(name(call.collective), " of ", call.count, call.in_place ? call.own_part ? " in its own part" : " in place" : "", call.finish ? " avg" : "",
               call.accumulate ? " accumulate" : "", call.invariant ? " invariant" : "", " root ", call.root);
 }
 
@@ -82,6 +88,9 @@ inline std::vector<Call> calls(Collective collective, int size) {
       call.root = has_root(collective) ? size / 2 : 0;
       if (is_prefix(collective) && call.finish) continue;
       if (call.in_place && (collective == Collective::broadcast || collective == Collective::barrier)) continue;
+      result.push_back(call);
+      if (!call.in_place || collective != Collective::reduce_scatter || (size > 9 && variant % 5 != 0)) continue;
+      call.own_part = true;
       result.push_back(call);
     }
   }

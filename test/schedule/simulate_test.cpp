@@ -1,4 +1,5 @@
 // Every row of the catalog on every shape that it fits, in several orders of events.
+#include "schedule/builder.h"
 #include "schedule/catalog.h"
 #include "schedule/hosts.h"
 #include "schedule/shape.h"
@@ -67,8 +68,9 @@ TEST_CASE("an invariant call gives one result whatever the algorithm and the chu
       if (algorithm.collective != collective || !fits_within_reach(algorithm, call, meeting(6))) continue;
       ++fitting;
       for (const std::size_t chunk : {1u, 5u, 100u})
-        for (const bool in_place : {false, true}) {
-          call.in_place = in_place;
+        for (const int place : {0, 1, 2}) {
+          call.in_place = place > 0;
+          call.own_part = place > 1 && collective == Collective::reduce_scatter;
           const Outcome outcome = simulate(call, meeting(6), make_all(algorithm, call, meeting(6), chunk));
           REQUIRE(outcome.problem == "");
           digests.insert(outcome.digest);
@@ -76,6 +78,24 @@ TEST_CASE("an invariant call gives one result whatever the algorithm and the chu
     }
     CHECK(fitting == (collective == Collective::allreduce ? 5 : 4));  // pairwise, exchange, staged, direct, attach
     CHECK(digests.size() == 1);
+  }
+}
+
+TEST_CASE("a write beside the part that a result may replace is found") {
+  Call call = a_call(Collective::reduce_scatter, 4);
+  call.in_place = call.own_part = true;
+  for (const bool beside : {false, true}) {
+    std::vector<Schedule> schedules;
+    for (const int rank : {0, 1}) {
+      const auto part = [](int owner) { return input({static_cast<std::size_t>(owner) * 4, 4}); };
+      Builder steps("test", call, meeting(2), rank);
+      steps.send(1 - rank, part(1 - rank));
+      steps.recv_reduce(1 - rank, output({0, 4}), part(rank));
+      if (beside && rank == 0) steps.copy(output({4, 4}), part(0));
+      schedules.push_back(std::move(steps).build());
+    }
+    const std::string problem = simulate(call, meeting(2), schedules).problem;
+    CHECK(problem == (beside ? "rank 0's input 4 is in no result and was written" : ""));
   }
 }
 

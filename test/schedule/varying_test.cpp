@@ -91,9 +91,12 @@ TEST_CASE("parts that differ arrive, and what lies between them is left alone, i
     if (!is_varying(algorithm.collective)) continue;
     const bool reducing = reduces(algorithm.collective);
     for (const int size : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 32})
-      for (unsigned variant = 0; variant < (reducing ? 16u : 6u); ++variant) {
+      for (unsigned variant = 0; variant < (reducing ? 32u : 6u); ++variant) {
+        const bool own_part = reducing && (variant & 16) != 0;
+        if (own_part && (variant & 1) == 0) continue;
         std::vector<Call> calls = varying_calls(algorithm.collective, size, (variant & 1) != 0, random);
         for (Call& call : calls) {
+          call.own_part = own_part;
           call.finish = reducing && (variant & 2) != 0;
           call.accumulate = reducing && (variant & 4) != 0;
           call.invariant = reducing && (variant & 8) != 0;
