@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What meson install leaves serves a program outside this tree, by pkg-config and by CMake.
-Arguments: the build folder, the C compiler."""
+"""What meson install leaves works: its programs start wherever it lies, and a program outside this tree is built with it, by
+pkg-config and by CMake. Arguments: the build folder, the C compiler, the sanitizers, the repository."""
 
+import json
 import os
 import pathlib
 import shlex
@@ -12,10 +13,13 @@ import tempfile
 import unittest
 
 OUTSIDE = pathlib.Path(__file__).resolve().parent / "outside"
+# What would let a program find the library, or pkg-config its file, without what was installed.
+HELPERS = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PKG_CONFIG_PATH", "DESTDIR")
 
 
 def run(command, **environment):
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=100)
+    plain = {name: value for name, value in os.environ.items() if name not in HELPERS}
+    done = subprocess.run(command, capture_output=True, text=True, env={**plain, **environment}, timeout=100)
     if done.returncode != 0:
         raise AssertionError(f"{shlex.join(map(str, command))} returned {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -45,9 +49,23 @@ class Install(unittest.TestCase):
         self.assertRegex(linked.name, r"^libanello\.so\.0")
         self.assertIn("libanello.so.0", run(["readelf", "-d", linked]))
 
-    def test_the_commands_are_installed(self):
-        for name in ["anellorun", "anello-info", "anello-perf"]:
-            self.assertTrue(os.access(self.prefix / "bin" / name, os.X_OK), name)
+    def start_all(self, programs):
+        for name in ["anellorun", "anello-info", "anello-perf", "anello-plan", "anello-tune"]:
+            run([programs / name, "--help"])
+        out = run([programs / "anellorun", "-np", "2", programs / "anello-perf", "-b", "8", "-e", "8", "-n", "5", "-w", "1"])
+        self.assertIn("#wrong", out)
+
+    def test_the_commands_start_where_they_were_put(self):
+        self.start_all(self.prefix / "bin")
+
+    def test_the_commands_start_after_the_tree_was_moved(self):
+        moved = pathlib.Path(self.folder.name) / "moved" / "elsewhere"
+        shutil.copytree(self.prefix, moved, symlinks=True)
+        self.start_all(moved / "bin")
+
+    def test_no_installed_program_looks_into_the_folder_it_was_built_in(self):
+        for program in (self.prefix / "bin").iterdir():
+            self.assertNotIn(str(self.build), run(["readelf", "-d", program]), program)
 
     def test_an_outside_program_builds_with_pkg_config_and_runs(self):
         flags = run(["pkg-config", f"--define-variable=prefix={self.prefix}", "--cflags", "--libs", "anello"],
@@ -80,8 +98,50 @@ class Install(unittest.TestCase):
             self.assertIn("compatible", done.stderr)
 
 
+# In a mount namespace of its own, so that the machine keeps its /usr, its loader's cache and its build folder's logs: what
+# README.md says, word for word, into the prefix that meson takes by itself.
+AS_README_SAYS = """
+mount -t tmpfs none {room}
+for place in /usr/local /etc /var/cache/ldconfig; do
+  mkdir -p {room}/upper$place {room}/work$place
+  mount -t overlay overlay -o lowerdir=$place,upperdir={room}/upper$place,workdir={room}/work$place $place
+done
+meson install -C {build} --no-rebuild --quiet
+cd {room}
+cp {repository}/examples/allreduce.c prog.c
+{compiler} prog.c $(pkg-config --cflags --libs anello) -o prog
+hash -r
+anellorun -np 4 ./prog
+anellorun -np 2 anello-perf -b 8 -e 8 -n 5 -w 1
+anello-info > /dev/null
+"""
+
+
+class AsReadmeSays(unittest.TestCase):
+    build = compiler = repository = None
+
+    def test_after_meson_install_everything_runs(self):
+        options = {each["name"]: each["value"] for each in json.loads(run(["meson", "introspect", self.build, "--buildoptions"]))}
+        if options["prefix"] != "/usr/local":
+            self.skipTest(f"the build folder installs into {options['prefix']}")
+        if os.geteuid() != 0:
+            self.skipTest("needs root, for a mount namespace")
+        with tempfile.TemporaryDirectory() as folder:
+            names = {"room": folder, "build": self.build, "repository": self.repository, "compiler": self.compiler}
+            quoted = {name: shlex.quote(str(value)) for name, value in names.items() if name != "compiler"}
+            script = AS_README_SAYS.format(compiler=self.compiler, **quoted)
+            if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
+                self.skipTest("this system gives root no mount namespace")
+            path = "/usr/local/bin:" + os.environ["PATH"]
+            out = run(["unshare", "--mount", "bash", "-eux", "-c", script], PATH=path)
+        self.assertIn("rank 3 of 4: 6 4 12", out)
+        self.assertIn("#wrong", out)
+
+
 if __name__ == "__main__":
-    Install.build, Install.compiler, sanitizers = sys.argv[1:]
+    Install.build, Install.compiler, sanitizers, AsReadmeSays.repository = sys.argv[1:]
+    AsReadmeSays.build, AsReadmeSays.compiler = Install.build, Install.compiler
     if sanitizers != "none":
-        Install = unittest.skip(f"a plain program cannot load a library built with -fsanitize={sanitizers}")(Install)
+        reason = f"a plain program cannot load a library built with -fsanitize={sanitizers}"
+        Install, AsReadmeSays = unittest.skip(reason)(Install), unittest.skip(reason)(AsReadmeSays)
     unittest.main(argv=sys.argv[:1], verbosity=2)
