@@ -14,7 +14,7 @@ const char* memory_name(Memory memory);  // as on the command line
 
 class Buffer {
  public:
-  // Collective over comm for registered memory. Throws Failure, std::bad_alloc.
+  // Collective over comm for registered memory. Throws Failure.
   Buffer(std::size_t bytes, Memory memory, anello_comm_t comm);
   ~Buffer();  // likewise
   Buffer(const Buffer&) = delete;

@@ -67,7 +67,7 @@ void write_json(const Options& options, const std::vector<Participant>& ranks, c
   std::ofstream file(options.json);
   file << report.dump(2) << '\n';
   file.close();
-  if (!file) throw std::runtime_error("--json " + options.json + ": " + std::strerror(errno));
+  if (!file) throw std::runtime_error("cannot write '" + options.json + "': " + std::strerror(errno));
 }
 
 }  // namespace perf

@@ -2,6 +2,7 @@
 #include "perf/failure.h"
 #include "perf/options.h"
 #include "perf/rank.h"
+#include "shared/complaint.h"
 
 #include <atomic>
 #include <cstdio>
@@ -19,8 +20,9 @@ int guarded(const Options& options, anello_comm_t comm) {
   try {
     return run_rank(options, comm);
   } catch (const std::exception& failure) {
-    std::fprintf(stderr, "anello-perf: %s\n", failure.what());
-    anello_comm_abort(comm, failure.what());
+    const std::string why = shared::complaint(failure);
+    std::fprintf(stderr, "anello-perf: %s\n", why.c_str());
+    anello_comm_abort(comm, why.c_str());
     return kExitFailure;
   }
 }
@@ -61,7 +63,7 @@ int main(int argc, char** argv) {
   try {
     return options.threads ? run_threads(options) : run_process(options);
   } catch (const std::exception& failure) {
-    std::fprintf(stderr, "anello-perf: %s\n", failure.what());
+    std::fprintf(stderr, "anello-perf: %s\n", shared::complaint(failure).c_str());
     return kExitFailure;
   }
 }

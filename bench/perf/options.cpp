@@ -2,13 +2,11 @@
 
 #include "perf/pattern.h"
 
-#include <CLI/CLI.hpp>
+#include "shared/command_line.h"
 
 #include <sched.h>
 
 #include <algorithm>
-#include <cmath>
-#include <iostream>
 #include <map>
 
 namespace perf {
@@ -35,24 +33,6 @@ Examples:
 
 Exit code: 0; 1 for wrong values or a bandwidth below --min-busbw; 2 for a mistake in the options; 3 when
 a call fails.)";
-
-std::size_t bytes_of(const std::string& word) {
-  std::size_t used = 0;
-  double value = -1;
-  try {
-    value = std::stod(word, &used);
-  } catch (const std::exception&) {
-  }
-  static const std::map<std::string, double> suffixes{
-      {"", 1}, {"B", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", std::pow(2.0, 40)}};
-  std::string suffix = value >= 0 ? word.substr(used) : "?";
-  std::transform(suffix.begin(), suffix.end(), suffix.begin(), ::toupper);
-  const auto unit = suffixes.find(suffix);
-  if (unit == suffixes.end() || value * unit->second > std::pow(2.0, 50)) {
-    throw CLI::ValidationError("size", "'" + word + "' is not a size; write 8, 64K, 32M or 1G");
-  }
-  return static_cast<std::size_t>(value * unit->second);
-}
 
 template <class Value>
 std::vector<Value> listed(const std::string& words, const std::map<std::string, Value>& names, const char* what) {
@@ -128,21 +108,24 @@ std::vector<std::size_t> Options::sizes() const {
 bool parse(int argc, char** argv, Options& options, int& exit_code) {
   CLI::App app("anello-perf: latency and bandwidth of Anello's collectives, every result verified.", "anello-perf");
   app.footer(kColumns);
-  std::string least = "32M", most, step = "1M", types = "float32", ops = "sum", ranks = "processes";
+  std::string types = "float32", ops = "sum", ranks = "processes";
   std::string collective = "allreduce";
   app.add_option("--collective", collective, "allreduce (default), broadcast, reduce, allgather, gather, scatter, "
                  "alltoall, reduce_scatter, scan, barrier or sendrecv (to the next rank, from the previous one)")->type_name("NAME");
-  app.add_option("-b,--minbytes", least, "Smallest size, with K, M or G (default 32M)")->type_name("SIZE");
-  app.add_option("-e,--maxbytes", most, "Largest size (default: the smallest)")->type_name("SIZE");
-  app.add_option("-i,--stepbytes", step, "Bytes from one size to the next (default 1M)")->type_name("SIZE");
+  app.add_option("-b,--minbytes", options.min_bytes, "Smallest size, with K, M or G (default 32M)")
+      ->transform(shared::size())->type_name("SIZE");
+  const CLI::Option* const most = app.add_option("-e,--maxbytes", options.max_bytes, "Largest size (default: the smallest)")
+      ->transform(shared::size())->type_name("SIZE");
+  app.add_option("-i,--stepbytes", options.step_bytes, "Bytes from one size to the next (default 1M)")
+      ->transform(shared::size())->type_name("SIZE");
   app.add_option("-f,--stepfactor", options.factor, "Factor from one size to the next, instead of -i")
-      ->check(CLI::Range(1.0001, 1e6))->type_name("X");
-  app.add_option("-n,--iters", options.iterations, "Measured calls (default 20)")->check(CLI::Range(1, 10000000))
+      ->check(shared::number(1.0001, 1e6))->type_name("X");
+  app.add_option("-n,--iters", options.iterations, "Measured calls (default 20)")->check(shared::whole(1, 10000000))
       ->type_name("N");
-  app.add_option("-w,--warmup_iters", options.warmup, "Calls before that (default 1)")->check(CLI::Range(0, 10000000))
+  app.add_option("-w,--warmup_iters", options.warmup, "Calls before that (default 1)")->check(shared::whole(0, 10000000))
       ->type_name("N");
   app.add_option("-c,--check", options.checks, "Calls after that whose results are verified, with data of their own "
-                 "(default 1; 0: none)")->check(CLI::Range(0, 1000))->type_name("N");
+                 "(default 1; 0: none)")->check(shared::whole(0, 1000))->type_name("N");
   app.add_option("-o,--op", ops, "sum (default), prod, min, max, avg, band, bor, bxor, land, lor, lxor, minloc, maxloc, a "
                  "list, or all")->type_name("OP");
   app.add_option("-d,--datatype", types, "float32 or float (default), float64 or double, float16 or half, bfloat16, "
@@ -150,33 +133,32 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
                  "float32_int, float64_int, int32_int, int64_int, a list, or all. Pairs of type and operation that make "
                  "no sense are skipped")->type_name("TYPE");
   app.add_option("-r,--root", options.root, "Root of broadcast (default 0); -1: each rank in turn")
-      ->check(CLI::Range(-1, 1 << 20))->type_name("RANK");
+      ->check(shared::whole(-1, 1 << 20))->type_name("RANK");
   app.add_option("--ranks", ranks, "processes (default): this one is a rank of a job that a launcher started; or "
-                 "threads of this process")->check(CLI::IsMember({"processes", "threads"}))->type_name("KIND");
+                 "threads of this process")->transform(shared::one_of({"processes", "threads"}))->type_name("KIND");
   app.add_option("-t,--nthreads", options.thread_count, "Number of ranks as threads (default: processors)")
-      ->check(CLI::Range(1, 1024))->type_name("N");
+      ->check(shared::whole(1, 1024))->type_name("N");
   app.add_flag("-I,--stats", options.stats, "Adds columns for single calls: minimum, median, 99th percentile, maximum, and "
                "the coefficient of variation");
   std::map<std::string, Memory> memories;
   for (const Memory each : {Memory::allocated, Memory::mapped, Memory::registered}) memories.emplace(memory_name(each), each);
   app.add_option("--memory", options.memory, "Of the buffers: malloc (default), of this rank alone; mapped, of a window that all "
                  "ranks of the host reach; registered, a rank's own made known to all as a window")
-      ->transform(CLI::CheckedTransformer(memories))->type_name("KIND");
+      ->transform(shared::one_of(memories))->type_name("KIND");
   app.add_flag("--dirty", options.dirty, "Rewrites the input before each call");
   app.add_flag("!--no-ceilings", options.ceilings, "Does not measure what this host can do at best");
   app.add_flag("--explain", options.explain, "Says before each size what the library does for it, and why");
   app.add_option("--json,-J", options.json, "Also writes the results to a file")->type_name("FILE");
   app.add_option("--min-busbw", options.min_bus_bandwidth, "Fails when the average bus bandwidth is below")
-      ->check(CLI::NonNegativeNumber)->type_name("GB/s");
+      ->check(shared::number(0, 1e9))->type_name("GB/s");
   app.set_version_flag("--version", std::string("anello-perf " ANELLO_VERSION_STRING));
   try {
     app.parse(argc, argv);
     const auto found = collective_named(collective);
     if (!found) throw CLI::ValidationError("--collective", "'" + collective + "' is not known; see --help");
     options.collective = *found;
-    options.min_bytes = bytes_of(least);
-    options.max_bytes = most.empty() ? options.min_bytes : bytes_of(most);
-    options.step_bytes = std::max<std::size_t>(bytes_of(step), 1);
+    if (most->empty()) options.max_bytes = options.min_bytes;
+    options.step_bytes = std::max<std::size_t>(options.step_bytes, 1);
     if (options.max_bytes < options.min_bytes) throw CLI::ValidationError("-e", "is smaller than -b");
     if (options.factor > 0 && options.min_bytes == 0) throw CLI::ValidationError("-f", "never leaves -b 0; use -i");
     const auto dtypes = listed(types, dtypes_by_name(), "-d");
@@ -188,10 +170,11 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
     options.reductions = reductions(dtypes, wanted, reduced);
     options.skipped = dtypes.size() * wanted.size() - options.reductions.size();
     options.threads = ranks == "threads";
-    if (!options.threads && options.thread_count > 1) throw CLI::ValidationError("-t", "needs --ranks threads");
+    if (!options.threads && options.thread_count > 1)
+      throw CLI::ValidationError("-t", std::to_string(options.thread_count) + " ranks as threads need --ranks threads");
     if (options.thread_count == 0) options.thread_count = processors();
   } catch (const CLI::ParseError& error) {
-    exit_code = app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2;
+    exit_code = shared::end(app, error);
     return false;
   }
   return true;

@@ -7,6 +7,7 @@
 #include "perf/measurement.h"
 #include "perf/participants.h"
 #include "perf/table.h"
+#include "shared/output_file.h"
 
 #include <cstdio>
 
@@ -65,6 +66,7 @@ int run_rank(const Options& options, anello_comm_t comm) {
   int ranks = 1;
   check(anello_comm_rank(comm, &rank), "anello_comm_rank", comm);
   check(anello_comm_size(comm, &ranks), "anello_comm_size", comm);
+  if (rank == 0 && !options.json.empty()) shared::check_writable(options.json);
   const std::vector<Participant> who = participants(comm);
   std::optional<Ceilings> ceilings;
   if (rank == 0 && options.ceilings) ceilings = measure_ceilings();

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <stdexcept>
+#include <string>
 
 namespace fashion {
 namespace {
@@ -39,6 +41,14 @@ nlohmann::json to_json(const EpochReport& report) {
           {"hash", hexadecimal(report.hash)}};
 }
 
+// An empty path: a file that is not open.
+std::ofstream opened(const std::string& path) {
+  std::ofstream file;
+  if (!path.empty()) file.open(path);
+  if (!file) throw std::runtime_error(path + ": cannot be written");
+  return file;
+}
+
 int train(const Options& options) {
   Dataset training = load_dataset(options.data, "train");
   const Dataset test = load_dataset(options.data, "t10k");
@@ -58,6 +68,9 @@ int train(const Options& options) {
     std::fflush(stdout);
   }
 
+  // Opened first: what cannot be written shall not be learnt after the training.
+  std::ofstream timeline_file = opened(speaks ? options.timeline : "");
+  std::ofstream json_file = opened(speaks ? options.json : "");
   nlohmann::json epochs = nlohmann::json::array();
   EpochReport report;
   for (int epoch = 1; epoch <= settings.epochs; ++epoch) {
@@ -72,14 +85,12 @@ int train(const Options& options) {
     std::printf("the last step on rank 0, from the forward pass on (# backward, = all-reduce, . waiting):\n%s", timeline.text().c_str());
     std::printf("%s\n", summary.c_str());
     if (!options.timeline.empty()) {
-      std::ofstream file(options.timeline);
-      file << timeline.svg();
-      if (!file.flush()) throw std::runtime_error(options.timeline + ": cannot be written");
+      timeline_file << timeline.svg();
+      if (!timeline_file.flush()) throw std::runtime_error(options.timeline + ": cannot be written");
     }
     std::printf("final parameters %s, test accuracy %.2f %%\n", hexadecimal(report.hash).c_str(),
                 100 * report.accuracy);
     if (!options.json.empty()) {
-      std::ofstream file(options.json);
       const nlohmann::json all = {{"ranks", communicator.size()},
                                   {"transport", communicator.transport()},
                                   {"batch", settings.batch},
@@ -90,8 +101,8 @@ int train(const Options& options) {
                                   {"hidden", trainer.gradients().timeline().hidden()},
                                   {"epochs", epochs},
                                   {"hash", hexadecimal(report.hash)}};
-      file << all.dump(2) << '\n';
-      if (!file.flush()) throw std::runtime_error(options.json + ": cannot be written");
+      json_file << all.dump(2) << '\n';
+      if (!json_file.flush()) throw std::runtime_error(options.json + ": cannot be written");
     }
   }
   return 0;

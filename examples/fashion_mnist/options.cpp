@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <map>
+#include <string>
 
 namespace fashion {
 
@@ -31,9 +31,9 @@ bool parse_options(int argc, char** argv, Options* options, int* exit_code) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--seed", settings.seed, "of the first parameters and of the order of images");
   app.add_option("--data", options->data, "folder with the data set's four .gz files (Debian: dataset-fashion-mnist)");
-  app.add_option("--sync", settings.sync, "buckets: averaged while the backward pass computes; flat: all at once after it")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Sync>{{"flat", Sync::flat}, {"buckets", Sync::buckets}}))
-      ->default_str("buckets");
+  std::string sync = settings.sync == Sync::flat ? "flat" : "buckets";
+  app.add_option("--sync", sync, "buckets: averaged while the backward pass computes; flat: all at once after it")
+      ->check(CLI::IsMember({"flat", "buckets"}));
   int bucket_kib = static_cast<int>(settings.bucket_bytes / 1024);
   app.add_option("--bucket-kib", bucket_kib, "of gradients in a bucket; in the first, a quarter of it")->check(CLI::Range(1, 1 << 20));
   app.add_option("--timeline", options->timeline, "file to which rank 0 draws its last step, as SVG");
@@ -45,6 +45,7 @@ bool parse_options(int argc, char** argv, Options* options, int* exit_code) {
     *exit_code = app.exit(error) == 0 ? 0 : 2;
     return false;
   }
+  settings.sync = sync == "flat" ? Sync::flat : Sync::buckets;
   if (options->quick) settings.epochs = 1;
   settings.bucket_bytes = static_cast<std::size_t>(bucket_kib) * 1024;
   return true;

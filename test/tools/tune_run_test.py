@@ -57,7 +57,7 @@ class Tune(unittest.TestCase):
         self.assertGreater(float(rows[3][3]), 2)
 
     def test_what_makes_no_sense_is_refused(self):
-        for words, told in [(["--from", "1K", "--up-to", "512"], "--from must be"), (["--ranks", "1"], "not in range"),
+        for words, told in [(["--from", "1K", "--up-to", "512"], "--from must be"), (["--ranks", "1"], "not a whole number from 2"),
                             (["--collectives", "allredcue"], "allredcue"), (["--dense", "--table", "/no/such"], "/no/such")]:
             ended = run(*words)
             self.assertNotIn(ended.returncode, (0, 1))

@@ -3,6 +3,7 @@
 #include "anellorun/options.h"
 #include "anellorun/process.h"
 #include "anellorun/supervisor.h"
+#include "shared/complaint.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -41,7 +42,7 @@ int main(int argc, char** argv) {
               << (failure.code == ENOENT ? "; is it a path (./prog) or in PATH?" : "") << '\n';
     return failure.code == ENOENT ? kExitNotFound : kExitCannotStart;
   } catch (const std::exception& failure) {
-    std::cerr << "anellorun: " << failure.what() << '\n';
+    std::cerr << "anellorun: " << shared::complaint(failure) << '\n';
     return kExitCannotStart;
   }
 }

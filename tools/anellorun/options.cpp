@@ -1,12 +1,13 @@
 #include "anellorun/options.h"
 
+#include "shared/command_line.h"
+
 #include <anello/anello.h>
 
-#include <CLI/CLI.hpp>
+#include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <iostream>
 #include <map>
 
 namespace anellorun {
@@ -31,9 +32,11 @@ When a rank fails it is named, the others have half a second to say what they sa
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on, a second of the first four kills; SIGTSTP and
 SIGCONT stop and continue the ranks with the launcher.)";
 
-// mpirun's -np is one word there, but "-n p" to everybody else.
+// Names that mpirun and mpiexec write with one dash, and that are several options of a letter to everybody else: -np is
+// "-n p".
 std::string canonical(const std::string& word) {
-  return word == "-np" || word.rfind("-np=", 0) == 0 ? "-" + word : word;
+  static const std::set<std::string> names{"-np", "-hosts", "-host", "-hostfile", "-machinefile"};
+  return names.count(word.substr(0, word.find('='))) != 0 ? "-" + word : word;
 }
 
 // Whether the word after this one is the option's value.
@@ -63,6 +66,31 @@ std::pair<std::string, std::string> variable(const std::string& word) {
   return {name, value};
 }
 
+// Words of other launchers for what this one does not do yet: each is answered with what does it today.
+constexpr const char* kOtherHosts =
+    "anellorun starts ranks on this machine alone. For several, let your own launcher start the program (srun, mpirun, "
+    "torchrun), or start each rank yourself with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and give all of them the "
+    "same ANELLO_SECRET_FILE; README.md, \"Start your own program\", has the commands";
+constexpr const char* kOfOtherHosts = "--hosts,--host,-H,--hostfile,--machinefile,--nnodes,--node-rank,--node_rank";
+
+CLI::Validator refused(const std::string& why) {
+  return CLI::Validator([why](std::string&) { return why; }, "");
+}
+
+CLI::Validator number_of_ranks() {
+  const CLI::Validator whole = shared::whole(1, kMaxRanks);
+  return CLI::Validator(
+      [whole](std::string& input) {
+        if (input != "auto" && input != "cpu" && input != "gpu") return whole(input);
+        cpu_set_t allowed;
+        const int processors = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+        const std::string count = std::to_string(processors);
+        return shared::in_quotes(input) + " is not known yet; write a number: -np " + count + " gives each " +
+               (processors == 1 ? "processor" : "of the " + count + " processors") + " here a rank";
+      },
+      "");
+}
+
 }  // namespace
 
 bool parse(int argc, char** argv, Options& options, int& exit_code) {
@@ -71,15 +99,17 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   app.footer(kExamples);
   std::vector<std::string> exports;
   app.add_option("-n,--np,--nproc-per-node,--nproc_per_node", options.ranks, "Number of ranks (also written -np)")
-      ->check(CLI::Range(1, kMaxRanks))->type_name("N")->required();
+      ->check(number_of_ranks())->type_name("N")->required();
   app.add_option("-x", exports, "Sets a variable for all ranks; without a value, passes on this shell's")
       ->type_name("NAME[=VALUE]")->expected(1)->take_all();
   app.add_flag("--tag-output", options.tag_output, "Begins each line of output with its rank");
   app.add_option("--timeout", options.timeout_seconds, "Ends the job after so many seconds")
-      ->check(CLI::PositiveNumber)->type_name("SECONDS");
+      ->check(shared::number(0.001, 1e9))->type_name("SECONDS");
   const std::map<std::string, Binding> bindings{{"none", Binding::none}, {"core", Binding::core}};
+  std::string other;
+  app.add_option(kOfOtherHosts, other)->check(refused(kOtherHosts))->group("");
   app.add_option("--bind-to", options.binding, "none (default), or core: rank i runs on the i-th core of those allowed")
-      ->transform(CLI::CheckedTransformer(bindings).description("core|none"))->type_name("");
+      ->transform(shared::one_of(bindings))->type_name("none|core");
   app.set_version_flag("--version", std::string("anellorun " ANELLO_VERSION_STRING));
 
   std::vector<std::string> words;
@@ -93,9 +123,9 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   try {
     app.parse(own);
     for (const std::string& word : exports) options.environment.push_back(variable(word));
-    if (options.program.empty()) throw CLI::RequiredError("anellorun -np N program: the program");
+    if (options.program.empty()) throw CLI::RequiredError("a program to start");
   } catch (const CLI::ParseError& error) {
-    exit_code = app.exit(error, std::cout, std::cerr) == 0 ? 0 : kExitUsage;
+    exit_code = shared::end(app, error);
     return false;
   }
   return true;

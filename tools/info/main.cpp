@@ -4,7 +4,7 @@
 #include "info/library.h"
 #include "info/report.h"
 
-#include <CLI/CLI.hpp>
+#include "shared/command_line.h"
 
 #include <iostream>
 #include <string>
@@ -18,7 +18,11 @@ int main(int argc, char** argv) {
              "  anellorun -np 1 --bind-to core anello-info      what a rank finds that is started so");
   bool json = false;
   app.add_flag("--json", json, "Writes JSON");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return shared::end(app, error);
+  }
 
   const std::vector<info::Section> sections{info::library(), info::build(), info::processors(), info::memory(),
                                             info::transports(), info::cuda()};

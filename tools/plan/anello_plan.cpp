@@ -7,8 +7,10 @@
 #include "schedule/shape.h"
 #include "schedule/simulate.h"
 #include "schedule/svg.h"
+#include "shared/command_line.h"
+#include "shared/complaint.h"
+#include "shared/output_file.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -29,6 +31,7 @@ using schedule::Topology;
 
 constexpr std::size_t kMostSimulatedElements = 20'000'000;
 constexpr std::size_t kMostDrawnSteps = 20'000;
+constexpr std::size_t kMostSteps = 8'000'000;  // in all, a gigabyte
 
 const char* const kExamples = R"(Examples:
   anello-plan allreduce --ranks 4 --count 16 --algorithm ring     who sends what to whom, slot by slot
@@ -184,13 +187,27 @@ int explain(const Request& request) {
   return 0;
 }
 
+// All ranks', where they are not too many to hold: judged by the number of chunks, and by one rank's.
+std::vector<Schedule> schedules_of(const schedule::Choice& choice, const Call& call, const Topology& topology) {
+  const auto ranks = static_cast<std::size_t>(topology.size);
+  const auto too_many = [](std::size_t steps) {
+    return std::runtime_error(text(steps, " steps and more are too many to hold; take fewer ranks, a smaller --count or "
+                                   "a larger --chunk"));
+  };
+  const std::size_t chunks = call.count / std::max<std::size_t>(choice.chunk, 1);
+  if (chunks > kMostSteps) throw too_many(chunks);
+  const std::size_t steps = choice.algorithm->make(call, topology, call.root, choice.chunk).steps.size() * ranks;
+  if (steps > kMostSteps) throw too_many(steps);
+  return schedule::make_all(*choice.algorithm, call, topology, choice.chunk);
+}
+
 int show(const Request& request, const View& view) {
   const Call call = request.call();
   const Topology topology = request.topology();
   const schedule::Wish wish = request.wish();
   const Decision decision = decide(request, wish);
-  const std::vector<Schedule> schedules =
-      schedule::make_all(*decision.choice.algorithm, call, topology, decision.choice.chunk);
+  if (!view.svg_file.empty()) shared::check_writable(view.svg_file);
+  const std::vector<Schedule> schedules = schedules_of(decision.choice, call, topology);
   std::size_t steps = 0;
   for (const Schedule& each : schedules) steps += each.steps.size();
 
@@ -240,14 +257,17 @@ int run(int argc, char** argv) {
   add_options(app, request);
   app.add_flag("--list", lists, "list the algorithms of every collective");
   app.add_option("--view", view.name, "grid: time slots by ranks; table: every step and what it waits for")
-      ->check(CLI::IsMember({"grid", "table"}));
+      ->transform(shared::one_of({"grid", "table"}));
   app.add_option("--svg", view.svg_file, "draw to this file");
   app.add_flag("--simulate", view.simulate, "run it on symbols in random orders: verdict, traffic, predicted time");
   Request explained;
   CLI::App* const explains = app.add_subcommand("explain", "which line of the table decides for a call, and why");
   add_options(*explains, explained);
-  CLI11_PARSE(app, argc, argv);
-
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return shared::end(app, error);
+  }
   if (lists) return list(request.json);
   const Request& asked = explains->parsed() ? explained : request;
   if (const std::string problem = why_not(asked); !problem.empty()) {
@@ -264,7 +284,7 @@ int main(int argc, char** argv) {
   try {
     return anello::plan::run(argc, argv);
   } catch (const std::exception& error) {
-    std::cerr << "anello-plan: " << error.what() << '\n';
+    std::cerr << "anello-plan: " << shared::complaint(error) << '\n';
     return 1;
   }
 }

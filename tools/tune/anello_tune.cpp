@@ -8,7 +8,9 @@
 #include "tune/job.h"
 #include "tune/others.h"
 
-#include <CLI/CLI.hpp>
+#include "shared/command_line.h"
+#include "shared/complaint.h"
+#include "shared/output_file.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -113,9 +115,12 @@ std::vector<Job> jobs_of(const Options& options) {
   return jobs;
 }
 
-// One line that is written over, where people look at it.
+// One line that is written over where people look at it, and a line each where programs do. Empty: the end of it.
 void tell(const std::string& line) {
-  if (::isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << line << std::flush;
+  if (::isatty(STDERR_FILENO) != 0)
+    std::cerr << "\r\033[K" << line << std::flush;
+  else if (!line.empty())
+    std::cerr << line << std::endl;
 }
 
 std::string today() {
@@ -158,11 +163,22 @@ int dense(const Options& options) {
   return wrong == 0 ? 0 : 1;
 }
 
-void write(const std::string& path, const std::string& table) {
+// Where the table is written before it takes the file's place.
+std::string half_of(const std::string& path) { return text(path, ".", ::getpid()); }
+
+// Throws where the table could not be written, before minutes are spent on it.
+void make_room(const std::string& path) {
   const std::filesystem::path place(path);
-  if (place.has_parent_path()) std::filesystem::create_directories(place.parent_path());
+  std::error_code failed;
+  if (place.has_parent_path()) std::filesystem::create_directories(place.parent_path(), failed);
+  if (failed) throw std::runtime_error(text("cannot make the folder of '", path, "': ", failed.message()));
+  shared::check_writable(path);
+  shared::check_writable(half_of(path));
+}
+
+void write(const std::string& path, const std::string& table) {
   // At once, or not at all: a job that starts now must not find half of it.
-  const std::string half = text(path, ".", ::getpid());
+  const std::string half = half_of(path);
   std::ofstream file(half);
   file << table;
   file.close();
@@ -171,6 +187,8 @@ void write(const std::string& path, const std::string& table) {
 
 int tune(const Options& options) {
   const std::time_t begin = std::time(nullptr);
+  const std::string place = options.out.empty() ? usual_place() : options.out;
+  if (!options.dry_run) make_room(place);
   const Others others;
   std::vector<Result> results;
   for (const Job& job : jobs_of(options)) results.push_back({job, run_job(job, tell)});
@@ -187,7 +205,6 @@ int tune(const Options& options) {
             << " from what the library chooses:\n\n" << table;
   if (!warning.empty()) std::cout << "\nBeware: " << warning << '\n';
   if (options.dry_run) return 0;
-  const std::string place = options.out.empty() ? usual_place() : options.out;
   write(place, table);
   std::cout << "\nwritten to " << place;
   if (options.out.empty())
@@ -210,29 +227,34 @@ int run(int argc, char** argv) {
   app.add_flag("--dry-run", options.dry_run, "print the table, write nothing");
   app.add_flag("--quick", options.quick, "few sizes, allreduce and broadcast on 2 ranks: a first look");
   app.add_option("-r,--ranks", options.ranks, "numbers of ranks; default 2,4,8 (--dense: 2)")->delimiter(',')
-      ->check(CLI::Range(2, 256));
+      ->check(shared::whole(2, 256))->type_name("N");
   app.add_option("-c,--collectives", options.collectives, "as anello-plan --list has them; default: all but exscan and barrier "
-                 "(--dense: allreduce)")->delimiter(',')->check(CLI::IsMember(names))->type_name("NAMES");
+                 "(--dense: allreduce)")->delimiter(',')->transform(shared::one_of(names))->type_name("NAMES");
   app.add_option("--memory", options.memory, "of buffers: malloc, anello (anello_mem_alloc)")->delimiter(',')
-      ->check(CLI::IsMember({"malloc", "anello"}))->default_str("malloc,anello");
+      ->transform(shared::one_of({"malloc", "anello"}))->default_str("malloc,anello");
   app.add_option("--where", options.where, "where ranks meet: memory, or network (tcp on this machine, which is not yours)")
-      ->check(CLI::IsMember({"memory", "network"}))->capture_default_str();
-  app.add_option("-b,--from", options.from, "smallest payload")->transform(CLI::AsSizeValue(false))->default_str("8");
-  app.add_option("-e,--up-to", options.up_to, "largest payload")->transform(CLI::AsSizeValue(false))->default_str("64M");
+      ->transform(shared::one_of({"memory", "network"}))->capture_default_str();
+  app.add_option("-b,--from", options.from, "smallest payload")->transform(shared::size())->type_name("SIZE")->default_str("8");
+  app.add_option("-e,--up-to", options.up_to, "largest payload")->transform(shared::size())->type_name("SIZE")->default_str("64M");
   app.add_option("--sizes", options.sizes, "how many between them; default: each twice the one before, from 1M four times "
-                 "(--dense: 64)")->check(CLI::Range(2, 1000));
-  app.add_option("--rounds", options.rounds, "at least as many rounds; default 3 (--dense: 5)")->check(CLI::Range(1, 1000));
+                 "(--dense: 64)")->check(shared::whole(2, 1000))->type_name("N");
+  app.add_option("--rounds", options.rounds, "at least as many rounds; default 3 (--dense: 5)")->check(shared::whole(1, 1000))->type_name("N");
   app.add_option("--minutes", options.minutes, "about so long; the largest sizes are left out where they do not fit in. 0: as long as the least number "
                  "of rounds takes")
-      ->capture_default_str()->check(CLI::Range(0.0, 1000.0));
+      ->capture_default_str()->check(shared::number(0, 1000))->type_name("N");
   app.add_flag("--dense", options.dense, "look, and where need be look again, for sizes where the library's choice is more than 10 % slower than at the next "
                "larger size, or than the best way; ends with 1 if there are any");
   app.add_option("--table", options.table, "with --dense: the library's choice is what this table says")
-      ->check(CLI::ExistingFile);
+      ->check(shared::readable_file())->type_name("FILE");
   app.add_option("--as-rank", job)->group("");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return shared::end(app, error);
+  }
   if (!job.empty()) return be_a_rank(job);
-  if (options.from < 4 || options.from > options.up_to) throw std::runtime_error("--from must be at least 4, and at most --up-to");
+  if (options.from < 4 || options.from > options.up_to)
+    throw std::runtime_error(text("--from must be at least 4, and at most --up-to; they are ", options.from, " and ", options.up_to));
   if (options.quick) {
     if (options.sizes == 0) options.sizes = 6;
     if (app.count("--up-to") == 0) options.up_to = 4 << 20;
@@ -259,7 +281,7 @@ int main(int argc, char** argv) {
   try {
     return anello::tune::run(argc, argv);
   } catch (const std::exception& error) {
-    std::cerr << "anello-tune: " << error.what() << '\n';
+    std::cerr << "anello-tune: " << shared::complaint(error) << '\n';
     return 2;
   }
 }

@@ -1,0 +1,17 @@
+#pragma once
+// What a program says of an exception that ends it.
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+namespace shared {
+
+inline std::string complaint(const std::exception& failure) {
+  // The standard library's own words for these name its functions.
+  const bool too_much = dynamic_cast<const std::bad_alloc*>(&failure) != nullptr ||
+                        dynamic_cast<const std::length_error*>(&failure) != nullptr;
+  return too_much ? "not enough memory for what was asked; ask for less" : failure.what();
+}
+
+}  // namespace shared
