@@ -112,9 +112,13 @@ torch_environment() {
   if [ -n "${ANELLO_TEST_PYTHON:-}" ]; then return; fi
   if "$place/bin/python" -W ignore -c 'import torch, numpy, expecttest' 2>/dev/null; then return; fi
   heading "Installing PyTorch 2.13 for the CPU in build/torch-venv (1 GB; once)"
-  # PyPI's own wheel wants CUDA's libraries; the rest comes from PyPI.
-  if python3 -m venv "$place" && timeout 600 "$place/bin/pip" install --quiet --disable-pip-version-check --retries 1 \
-    --extra-index-url https://download.pytorch.org/whl/cpu 'torch==2.13.0+cpu' numpy expecttest 'setuptools>=70.1'; then
+  local install=("$place/bin/pip" install --quiet --disable-pip-version-check --retries 1 numpy expecttest 'setuptools>=70.1')
+  # PyPI's own wheel wants CUDA's libraries; the rest comes from PyPI. Where the index is out of reach, whatever is configured
+  # has the last word.
+  if python3 -m venv "$place" && {
+    timeout 600 "${install[@]}" --extra-index-url https://download.pytorch.org/whl/cpu 'torch==2.13.0+cpu' ||
+      timeout 600 "${install[@]}" 'torch==2.13.0'
+  }; then
     row PyTorch "the tests with PyTorch" "installed"
   else
     rm -rf "$place"
