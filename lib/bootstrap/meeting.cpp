@@ -7,7 +7,7 @@
 #include "control/host.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -110,28 +110,32 @@ Meeting at_name(const std::string& name, int rank, const std::string& place) {
 
 }  // namespace
 
-Meeting meeting_at(const char* url, const Launch& launch, std::int64_t timeout_ms) {
-  const std::string_view where = url == nullptr ? "env://" : url;
-  const auto after = [&](std::string_view scheme) -> std::optional<std::string> {
-    if (where.substr(0, scheme.size()) != scheme) return std::nullopt;
-    return std::string(where.substr(scheme.size()));
+Place parse_url(std::string_view url) {
+  const auto after = [&](std::string_view scheme) -> std::optional<std::string_view> {
+    if (url.substr(0, scheme.size()) != scheme) return std::nullopt;
+    return url.substr(scheme.size());
   };
-  if (const auto name = after("unix://"); name && !name->empty())
-    return at_name(*name, launch.rank, std::string(where));
+  if (url == "env://") return {};
+  if (const auto name = after("unix://"); name && !name->empty()) return {Place::Kind::name, std::string(*name), 0};
   if (const auto address = after("tcp://")) {
-    const std::size_t colon = address->rfind(':');
+    const std::size_t colon = std::min(address->rfind(':'), address->size());
+    const std::string_view digits = address->substr(std::min(colon + 1, address->size()));
+    std::string_view host = address->substr(0, colon);
     int port = 0;
-    if (colon != std::string::npos) port = std::atoi(address->c_str() + colon + 1);
-    std::string host = address->substr(0, colon);
+    const auto [stop, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
     if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-    if (host.empty() || port < 1 || port > 65534) {
-      throw Error(ANELLO_ERR_ARGUMENT, text("the url ", where, " is not tcp://host:port"));
+    if (host.empty() || wrong != std::errc{} || stop != digits.data() + digits.size() || port < 1 || port > 65534) {
+      throw Error(ANELLO_ERR_ARGUMENT, text("the url ", url, " is not tcp://host:port"));
     }
-    return at_address(host, port, launch, timeout_ms);
+    return {Place::Kind::tcp, std::string(host), port};
   }
-  if (where != "env://") {
-    throw Error(ANELLO_ERR_ARGUMENT, text("the url ", where, " is none of env://, tcp://host:port, unix://name"));
-  }
+  throw Error(ANELLO_ERR_ARGUMENT, text("the url ", url, " is none of env://, tcp://host:port, unix://name"));
+}
+
+Meeting meeting_at(const char* url, const Launch& launch, std::int64_t timeout_ms) {
+  const Place place = parse_url(url == nullptr ? "env://" : url);
+  if (place.kind == Place::Kind::name) return at_name(place.host, launch.rank, url);
+  if (place.kind == Place::Kind::tcp) return at_address(place.host, place.port, launch, timeout_ms);
   if (!launch.master_host.empty()) return at_address(launch.master_host, launch.master_port, launch, timeout_ms);
   for (const std::string& job : {launch.job, launch.scheduler_job}) {
     if (!job.empty()) return at_name(job, launch.rank, "this host's place for the job " + job);

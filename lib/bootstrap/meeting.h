@@ -7,6 +7,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace anello::bootstrap {
@@ -23,6 +24,15 @@ struct Meeting {
 };
 
 // By url (env:// when null) and launch. Throws Error: ARGUMENT, ADDRESS, AUTH.
+// What a URL says, as far as it tells by itself. Throws Error (ANELLO_ERR_ARGUMENT). Pure.
+struct Place {
+  enum class Kind { environment, tcp, name };
+  Kind kind = Kind::environment;
+  std::string host;  // of tcp; a name's name
+  int port = 0;
+};
+Place parse_url(std::string_view url);
+
 Meeting meeting_at(const char* url, const Launch& launch, std::int64_t timeout_ms);
 
 std::string hex(std::span<const std::byte> bytes);
