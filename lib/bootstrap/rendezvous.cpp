@@ -82,8 +82,7 @@ Task<> Rendezvous::follow(std::shared_ptr<Rendezvous> self) {
         if (self->self_.leader >= 0 && !self->leader_) service.spawn("arena", join_arena(self));
         break;
       case kForm: {
-        std::vector<int> ranks(reader.take_in<std::uint32_t>(2, transport::kMaxLocalRanks));
-        for (int& rank : ranks) rank = reader.take_in(0, self->agent_->size() - 1);
+        std::vector<int> ranks = take_form(reader, self->agent_->size());
         if (!self->leader_ || ranks.front() != self->self_.member.rank) throw Reader::corrupt();
         service.spawn("arena", form_arena(self, std::move(ranks)));
         break;
@@ -102,28 +101,19 @@ Task<> Rendezvous::follow(std::shared_ptr<Rendezvous> self) {
 }
 
 void Rendezvous::take_peers(Reader& reader) {
-  const auto count = reader.take_in<std::uint32_t>(1, static_cast<std::uint32_t>(agent_->size()));
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Peer peer = take_peer(reader);
-    if (peer.member.rank != static_cast<int>(peers_.size()) || peer.leader >= agent_->size()) throw Reader::corrupt();
-    peers_.push_back(std::move(peer));
-  }
-  reader.end();
+  bootstrap::take_peers(reader, agent_->size(), peers_);
   if (static_cast<int>(peers_.size()) < agent_->size()) return;
-  if (static_cast<int>(peers_.size()) > agent_->size()) throw Reader::corrupt();
   known_ = std::exchange(peers_, {});
   self_ = known_[static_cast<std::size_t>(agent_->rank())];
 }
 
 void Rendezvous::take_session(Reader& reader) {
   if (known_.empty()) throw Reader::corrupt();
-  std::array<std::byte, 32> random;
-  reader.take_bytes(random);
-  shared_ = take_shared(reader);
-  reader.end();
+  Session said = bootstrap::take_session(reader);
+  shared_ = std::move(said.shared);
   // From the meeting's key, so that who only listens on the network cannot know it; from fresh bytes, so that it is a
   // secret where only the uid was one.
-  const Key session = derive(meeting_.key, "anello session", random);
+  const Key session = derive(meeting_.key, "anello session", said.random);
   const Key name = derive(session, "anello session job", {});
   JobId job;
   std::memcpy(job.data(), name.bytes().data(), job.size());

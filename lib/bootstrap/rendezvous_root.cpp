@@ -20,7 +20,6 @@ constexpr std::int64_t kHelloMs = 10'000;
 constexpr std::int64_t kTellPart = 30;  // of the time allowed, until people are told of a reason why ranks do not come
 constexpr std::int64_t kLingerMs = 5'000;  // after a failure, to tell it to ranks that come late
 constexpr std::size_t kPeersBytes = 32 * 1024;
-constexpr std::int64_t kMaxAllowedMs = std::int64_t{1000} * 60 * 60 * 24 * 30;
 
 std::string list_of(const std::vector<int>& ranks) {
   std::string list = ranks.size() == 1 ? "rank " : "ranks ";
@@ -105,29 +104,26 @@ Task<> RendezvousRoot::serve(std::shared_ptr<RendezvousRoot> self, std::shared_p
   try {
     {
       const TimeLimit limit(link->stream(), kHelloMs);
-      const Frame hello = co_await link->receive();
-      if (hello.kind != kHello) throw Reader::corrupt();
-      Reader reader(hello.body);
+      const Frame frame = co_await link->receive();
+      if (frame.kind != kHello) throw Reader::corrupt();
+      Reader reader(frame.body);
+      Hello hello = take_hello(reader);
       Seat seat;
       seat.link = link;
-      seat.size = reader.take_in(1, 1 << 20);
-      const auto left_ms = reader.take_in<std::int64_t>(0, kMaxAllowedMs);
-      const auto allowed_ms = reader.take_in<std::int64_t>(1, kMaxAllowedMs);
-      seat.peer = take_peer(reader);
+      seat.size = hello.size;
+      seat.peer = std::move(hello.peer);
       seat.peer.reach = self->reach_of(*link, seat.peer.reach);
-      const Shared shared = take_shared(reader);
-      reader.end();
       const int said = seat.peer.member.rank;
-      if (said != claimed || said >= seat.size) throw Reader::corrupt();
-      if (said == 0) self->shared_ = shared;
-      const std::int64_t deadline_ns = now_ns() + left_ms * 1'000'000;
+      if (said != claimed) throw Reader::corrupt();
+      if (said == 0) self->shared_ = hello.shared;
+      const std::int64_t deadline_ns = now_ns() + hello.left_ms * 1'000'000;
       if (self->deadline_ns_ == 0) {
         self->deadline_ns_ = deadline_ns;
-        self->allowed_ms_ = allowed_ms;
+        self->allowed_ms_ = hello.allowed_ms;
         self->hold_->spawn("rendezvous deadline", watch_deadline(self));
       } else if (deadline_ns < self->deadline_ns_) {
         self->deadline_ns_ = deadline_ns;
-        self->allowed_ms_ = allowed_ms;
+        self->allowed_ms_ = hello.allowed_ms;
         self->changed_.notify();
       }
       self->seat(said, std::move(seat));
@@ -143,7 +139,7 @@ Task<> RendezvousRoot::serve(std::shared_ptr<RendezvousRoot> self, std::shared_p
     if (seat == self->seats_.end() || seat->second.link != link) co_return;
     const std::string who = describe(self->peer(rank).member);
     self->fail(error.code() == ANELLO_ERR_CORRUPT
-                   ? Error(ANELLO_ERR_CORRUPT, text(who, " sent what cannot be"), rank)
+                   ? Error(ANELLO_ERR_CORRUPT, text(who, " sent what cannot be: ", error.text()), rank)
                    : Error(ANELLO_ERR_RENDEZVOUS, text(who, " ended before all ranks had met"), rank));
   }
 }
@@ -361,30 +357,26 @@ void RendezvousRoot::handle(int rank, const Frame& frame) {
   switch (frame.kind) {
     case kArrived: {
       in(Phase::arriving);
-      const bool ok = reader.take_in<std::uint8_t>(0, 1) != 0;
-      const std::string why = reader.take_text();
-      if (ok) {
+      const Done arrived = take_done(reader);
+      if (arrived.ok) {
         auto& ranks = arrived_[peer(rank).leader];
         ranks.insert(std::lower_bound(ranks.begin(), ranks.end(), rank), rank);
       } else {
-        cannot_[rank] = why;
-        log::info(-1, describe(member), " shares no memory: ", why);
+        cannot_[rank] = arrived.why_not;
+        log::info(-1, describe(member), " shares no memory: ", arrived.why_not);
       }
       done(rank);
       break;
     }
     case kMapped: {
       in(Phase::mapping);
-      const bool ok = reader.take_in<std::uint8_t>(0, 1) != 0;
-      const auto machine = reader.take<std::uint64_t>();
-      const int index = reader.take_in(-1, transport::kMaxLocalRanks - 1);
-      const std::string why = reader.take_text();
-      if (ok && index >= 0) {
-        member.machine = machine;
-        member.local_index = index;
+      const Mapped mapped = take_mapped(reader);
+      if (mapped.done.ok && mapped.index >= 0) {
+        member.machine = mapped.machine;
+        member.local_index = mapped.index;
       } else {
-        cannot_[rank] = why;
-        log::info(-1, describe(member), " shares no memory: ", why);
+        cannot_[rank] = mapped.done.why_not;
+        log::info(-1, describe(member), " shares no memory: ", mapped.done.why_not);
       }
       done(rank);
       break;

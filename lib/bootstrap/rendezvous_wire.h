@@ -13,7 +13,12 @@
 //   ready (linked to rank 0)      ->
 //                                 <-     go
 // refuse from there, or give_up from a rank, ends it for all, at any time.
+#include "control/peer.h"
+
+#include <array>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace anello::bootstrap {
 
@@ -32,5 +37,33 @@ enum RendezvousKind : std::uint16_t {
   kGo = 12,
   kGiveUp = 13,    // Error
 };
+
+// What their bodies say, with every number bounded. All throw Error (ANELLO_ERR_CORRUPT). size: of the world. Pure.
+struct Hello {
+  int size;
+  std::int64_t left_ms, allowed_ms;
+  control::Peer peer;
+  control::Shared shared;
+};
+struct Session {
+  std::array<std::byte, 32> random;
+  control::Shared shared;
+};
+struct Done {
+  bool ok;
+  std::string why_not;
+};
+struct Mapped {
+  Done done;
+  std::uint64_t machine;
+  int index;
+};
+Hello take_hello(control::Reader& reader);
+// Those of one frame, behind those of the frames before it.
+void take_peers(control::Reader& reader, int size, std::vector<control::Peer>& peers);
+Session take_session(control::Reader& reader);
+std::vector<int> take_form(control::Reader& reader, int size);
+Done take_done(control::Reader& reader);
+Mapped take_mapped(control::Reader& reader);
 
 }  // namespace anello::bootstrap

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "control/bodies.h"
 #include "control/host.h"
 
 namespace anello::control {
@@ -151,17 +152,10 @@ void Agent::not_there(int rank, const Unknown& over) {
 void Agent::receive(int from, const Frame& frame) {
   Reader reader(frame.body);
   switch (frame.kind) {
-    case kGoodbye: {
-      const int rank = reader.take_in(0, size_ - 1);
-      reader.end();
-      peer_left(rank, from);
-      break;
-    }
+    case kGoodbye: peer_left(take_rank(reader, size_), from); break;
     case kLost: {
-      const int rank = reader.take_in(0, size_ - 1);
-      const Error error = take_error(reader);
-      reader.end();
-      peer_lost(rank, error, from);
+      LostBody lost = take_lost(reader, size_);
+      peer_lost(lost.rank, std::move(lost.error), from);
       break;
     }
     case kAsk:
@@ -169,11 +163,11 @@ void Agent::receive(int from, const Frame& frame) {
       tree_.send(frame, from);
       break;
     case kAnswer: {
-      const int to = reader.take_in(0, size_ - 1);
-      if (to == rank_) {
-        calls_.answered(reader);
+      AnswerBody answer = take_answer(reader, size_);
+      if (answer.asker == rank_) {
+        calls_.answered(std::move(answer));
       } else {
-        tree_.send_to(to, frame);
+        tree_.send_to(answer.asker, frame);
       }
       break;
     }

@@ -13,7 +13,6 @@ constexpr std::size_t kMaxRemoved = 64;
 constexpr std::size_t kMaxQuestions = 64;
 // After the first sign of disagreement, for the others' answers: so that the text names all ranks that can answer.
 constexpr std::int64_t kMoreAnswersMs = 20;
-constexpr std::size_t kMaxListed = 8192;  // ranks in a frame; a larger communicator's news go to all
 
 }  // namespace
 
@@ -103,32 +102,24 @@ void CallComparison::compare(std::uint64_t id, std::uint32_t sequence, int diffe
 }
 
 std::optional<CallComparison::Answer> CallComparison::asked(Reader& reader) {
-  const auto id = reader.take<std::uint64_t>();
-  const auto sequence = reader.take<std::uint32_t>();
-  const int asker = reader.take_in(0, agent_.size() - 1);
-  reader.end();
-  const auto own = own_history(id, sequence);
+  const AskBody ask = take_ask(reader, agent_.size());
+  const auto own = own_history(ask.communicator, ask.sequence);
   if (!own) return std::nullopt;
   Writer writer;
-  writer.put(asker).put(agent_.rank()).put(id).put(sequence);
+  writer.put(ask.asker).put(agent_.rank()).put(ask.communicator).put(ask.sequence);
   put_history(writer, *own);
-  return Answer{asker, writer.frame(kAnswer)};
+  return Answer{ask.asker, writer.frame(kAnswer)};
 }
 
-void CallComparison::answered(Reader& reader) {
-  const int from = reader.take_in(0, agent_.size() - 1);
-  const auto id = reader.take<std::uint64_t>();
-  const auto sequence = reader.take<std::uint32_t>();
-  CallHistory history = take_history(reader);
-  reader.end();
-  const Key key{id, sequence};
+void CallComparison::answered(AnswerBody answer) {
+  const Key key{answer.communicator, answer.sequence};
   const auto question = questions_.find(key);
   if (question == questions_.end()) return;
   const std::vector<int>& ranks = question->second.ranks;
-  const auto member = std::find(ranks.begin(), ranks.end(), from);
+  const auto member = std::find(ranks.begin(), ranks.end(), answer.from);
   if (member == ranks.end()) return;
   const auto rank = static_cast<int>(member - ranks.begin());
-  question->second.answers[rank] = std::move(history);
+  question->second.answers[rank] = std::move(answer.history);
   question->second.answered.insert(rank);
   consider(key);
 }
@@ -176,13 +167,9 @@ void CallComparison::tell_all(std::uint64_t id, const std::vector<int>& ranks, c
 }
 
 void CallComparison::failed(Reader& reader) {
-  const auto id = reader.take<std::uint64_t>();
-  const Error error = take_error(reader);
-  const auto listed = reader.take_in<std::uint32_t>(0, kMaxListed);
-  bool mine = listed == 0;
-  for (std::uint32_t i = 0; i < listed; ++i) mine = reader.take<std::int32_t>() == agent_.rank() || mine;
-  reader.end();
-  if (mine) deliver(id, error);
+  const FailedBody failed = take_failed(reader, agent_.size());
+  const bool mine = failed.ranks.empty() || std::find(failed.ranks.begin(), failed.ranks.end(), agent_.rank()) != failed.ranks.end();
+  if (mine) deliver(failed.communicator, failed.error);
 }
 
 void CallComparison::deliver(std::uint64_t id, const Error& error) {

@@ -2,7 +2,7 @@
 // Finds out whether the ranks of a communicator made the same calls: asks all of them over the control tree, judges
 // what they answer, and tells everybody what came out. add, remove, ranks_of and absent may be called from any thread;
 // the rest happens on the service thread.
-#include "control/call_records.h"
+#include "control/bodies.h"
 #include "control/job.h"
 #include "control/service.h"
 
@@ -38,7 +38,7 @@ class CallComparison {
     Frame frame;
   };
   std::optional<Answer> asked(Reader& reader);  // nothing: not of this communicator, or not yet
-  void answered(Reader& reader);
+  void answered(AnswerBody answer);
   void failed(Reader& reader);
 
  private:

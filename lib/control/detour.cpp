@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "control/agent.h"
+#include "control/bodies.h"
 
 #include <algorithm>
 
@@ -94,7 +95,8 @@ Task<> Detour::tell(std::shared_ptr<Agent> agent, int rank, Frame frame) {
   const Frame answer = co_await link->receive();
   if (agent->leaving() || answer.kind != kAnswer) co_return;
   Reader reader(answer.body);
-  if (reader.take<std::int32_t>() == agent->rank()) agent->calls().answered(reader);
+  AnswerBody said = take_answer(reader, agent->size());
+  if (said.asker == agent->rank()) agent->calls().answered(std::move(said));
 }
 
 void Detour::adopt(int from, std::shared_ptr<Stream> stream) {

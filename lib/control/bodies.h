@@ -1,0 +1,43 @@
+#pragma once
+// What the bodies of control frames between ranks say, with every number bounded. All throw Error (ANELLO_ERR_CORRUPT). size: of the
+// job. Pure.
+#include "control/call_records.h"
+#include "control/wire.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace anello::control {
+
+// Ranks in a frame; a larger communicator's news go to all.
+inline constexpr std::size_t kMaxListed = 8192;
+
+struct LostBody {
+  int rank;
+  Error error;
+};
+struct AskBody {
+  std::uint64_t communicator;
+  std::uint32_t sequence;
+  int asker;
+};
+struct AnswerBody {
+  int asker;
+  int from;
+  std::uint64_t communicator;
+  std::uint32_t sequence;
+  CallHistory history;
+};
+struct FailedBody {
+  std::uint64_t communicator;
+  Error error;
+  std::vector<int> ranks;  // empty: all
+};
+
+int take_rank(Reader& reader, int size);
+LostBody take_lost(Reader& reader, int size);
+AskBody take_ask(Reader& reader, int size);
+AnswerBody take_answer(Reader& reader, int size);
+FailedBody take_failed(Reader& reader, int size);
+
+}  // namespace anello::control
