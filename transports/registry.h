@@ -16,6 +16,7 @@ struct Means {
   Arena arena;             // empty: this rank shares memory with nobody
   std::string congestion;  // ANELLO_TCP_CONGESTION
   int ranks_per_processor = 1;  // of this host, rounded up
+  std::string checksum = "auto";  // ANELLO_CHECKSUM
 };
 
 struct Row {

@@ -89,7 +89,7 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   std::uint32_t wanted = 0;
   for (const control::Member& member : job->members()) wanted |= member.transport;
   const transport::Means means{job->arena(), environment.tcp_congestion,
-                               control::occupancy_of(job->members(), job->rank()).ranks_per_processor()};
+                               control::occupancy_of(job->members(), job->rank()).ranks_per_processor(), environment.checksum};
   for (const transport::Row& row : transport::registry()) {
     if ((wanted & row.bit) != 0) carriers.push_back({row.bit, row.make(means)});
   }

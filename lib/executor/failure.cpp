@@ -279,7 +279,8 @@ void Context::lane_broke(Route& way) {
   }
   const Error& cause = *way.endpoint()->failure();
   if (cause.code() == ANELLO_ERR_PEER_LOST) return;  // check_gone, when control has had its time to tell
-  fail_all_with(way.peer(), Error(cause.code(), text(job_->describe(way.peer()), ": ", cause.text()), way.peer()), true);
+  fail_all_with(way.peer(), Error(cause.code(), text(job_->describe(way.peer()), ": ", cause.text(), way.broken_in().empty() ? "" : "; it was ",
+                                               way.broken_in()), way.peer()), true);
 }
 
 bool Context::gone_for(const Group& group, int peer, std::string& how) const {

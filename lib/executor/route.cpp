@@ -1,6 +1,8 @@
 #include "executor/route.h"
 
 #include "base/clock.h"
+#include "base/kind.h"
+#include "base/text.h"
 #include "executor/context.h"
 
 namespace anello::executor {
@@ -47,9 +49,26 @@ void Route::break_off() {
   state_ = State::broken;
   broken_since_ns_ = now_ns();
   leaving_ = {};
+  if (endpoint_->failure()->code() == ANELLO_ERR_CORRUPT) broken_in_ = arriving_for();
   if (arriving_.frame != nullptr) context_.drop(arriving_.frame);
   arriving_ = {};
   context_.lane_broke(*this);
+}
+
+// Of the frame that is arriving: whose it is, and where in that it belongs.
+std::string Route::arriving_for() const {
+  switch (arriving_.mode) {
+    case Arriving::Mode::step:
+      return text("operation ", arriving_.operation->sequence, ", ", kind_name(arriving_.operation->kind), ", behind byte ",
+                  arriving_.lane->received, " of its message");
+    case Arriving::Mode::message:
+      return text("a message with tag ", arriving_.operation->status.tag, ", behind byte ", arriving_.operation->moved);
+    case Arriving::Mode::keep:
+      return text("operation ", arriving_.frame->header.sequence, ", behind byte ", arriving_.frame->filled, " of a frame that came early");
+    case Arriving::Mode::discard:
+    case Arriving::Mode::none: return {};
+  }
+  return {};
 }
 
 void Route::forget(Group& group) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace anello::executor {
 
@@ -29,6 +30,8 @@ class Route {
   std::int64_t broken_since_ns() const { return broken_since_ns_; }
   // Changes with whatever comes.
   std::uint64_t came() const { return came_; }
+  // What it broke in the middle of; empty: between frames.
+  const std::string& broken_in() const { return broken_in_; }
 
   enum class Sent { not_begun, in_part, offered, complete };
 
@@ -113,6 +116,7 @@ class Route {
   std::size_t combine(RunLane& lane, std::size_t left);
   void arrived(transport::FrameHeader header);
   void break_off();
+  std::string arriving_for() const;
 
   Context& context_;
   const int peer_;
@@ -125,6 +129,7 @@ class Route {
   const transport::FrameHeader* incoming_ = nullptr;  // the endpoint has told of it, and it is not handled
   std::vector<std::byte> torn_;  // the beginning of an element whose rest is still to come
   std::int64_t broken_since_ns_ = 0;
+  std::string broken_in_;
   std::uint64_t came_ = 0;
 };
 

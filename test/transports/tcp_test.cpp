@@ -3,6 +3,7 @@
 #include "transports/conformance.h"
 #include "transports/connection.h"
 #include "transports/tcp/transport.h"
+#include "transports/tcp/wire.h"
 
 #include <catch2/catch.hpp>
 
@@ -18,11 +19,18 @@ using namespace anello::transport;
 
 namespace {
 
-Lane over(std::pair<UniqueFd, UniqueFd> sockets) {
+Lane over(std::pair<UniqueFd, UniqueFd> sockets, const char* checksum = "auto") {
   Lane lane;
-  lane.end[0] = make_tcp("auto")->open(1, -1, std::move(sockets.first));
-  lane.end[1] = make_tcp("auto", 4)->open(0, -1, std::move(sockets.second));  // stages half as much at a time
+  lane.end[0] = make_tcp("auto", 1, checksum)->open(1, -1, std::move(sockets.first));
+  lane.end[1] = make_tcp("auto", 4, checksum)->open(0, -1, std::move(sockets.second));  // stages half as much at a time
   return lane;
+}
+
+// As it goes over the socket.
+WireHeader on_the_wire(const FrameHeader& header, bool sealed = false) {
+  WireHeader wire{header, sealed ? 1u : 0u, 0};
+  wire.checksum = wire.right_checksum();
+  return wire;
 }
 
 // One end is an endpoint, the other a bare socket that says what it likes.
@@ -51,6 +59,21 @@ TEST_CASE("tcp keeps the contract of a lane over IPv4") {
   keeps_contract([] { return over(connected(false)); });
 }
 
+TEST_CASE("tcp keeps the contract of a lane whose payloads are sealed") {
+  keeps_contract([] { return over(connected(false), "all"); });
+}
+
+TEST_CASE("tcp ends that differ about checksums understand each other") {
+  const char* here = GENERATE("off", "headers", "all");
+  const char* there = GENERATE("off", "headers", "all");
+  CAPTURE(here, there);
+  auto sockets = connected(false);
+  Lane lane;
+  lane.end[0] = make_tcp("auto", 1, here)->open(1, -1, std::move(sockets.first));
+  lane.end[1] = make_tcp("auto", 1, there)->open(0, -1, std::move(sockets.second));
+  CHECK(soak(lane, 7, 60) == "");
+}
+
 TEST_CASE("tcp keeps the contract of a lane over IPv6") {
   if (!has_ipv6()) {
     WARN("SKIPPED: this machine has no IPv6 loopback");
@@ -60,13 +83,14 @@ TEST_CASE("tcp keeps the contract of a lane over IPv6") {
 }
 
 TEST_CASE("tcp loses nothing where every large frame is written and read in many parts") {
+  const char* checksum = GENERATE("headers", "all");
   auto sockets = connected(false);
   const int small = 64 * 1024;  // less than a frame and, doubled by the kernel, more than a segment
   for (const int fd : {sockets.first.get(), sockets.second.get()}) {
     REQUIRE(::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small) == 0);
     REQUIRE(::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small) == 0);
   }
-  Lane lane = over(std::move(sockets));
+  Lane lane = over(std::move(sockets), checksum);
   CHECK(soak(lane, 5, 100) == "");
 }
 
@@ -74,16 +98,48 @@ TEST_CASE("a stream that announces more than a frame can hold is corrupt") {
   Stranger stranger;
   FrameHeader header;
   header.bytes = static_cast<std::uint32_t>(GENERATE(kMaxFrameBytes + 1, std::size_t{0xffffffff}));
-  stranger.say(&header, sizeof header);
+  const WireHeader wire = on_the_wire(header);
+  stranger.say(&wire, sizeof wire);
   poll_until_failure(*stranger.end);
   CHECK(stranger.end->failure()->code() == ANELLO_ERR_CORRUPT);
   CHECK(stranger.end->incoming() == nullptr);
   CHECK(stranger.end->view().empty());
 }
 
+TEST_CASE("every bit of a sealed frame that is changed on the way is found, and no frame becomes whole") {
+  constexpr std::size_t kBytes = 40;
+  const WireHeader head = on_the_wire(header_of(0, 9, kBytes), true);
+  const auto payload = payload_of(0, 9, kBytes);
+  const std::uint32_t seal = crc32c(head.checksum, payload.data(), kBytes);
+  std::vector<std::byte> frame(sizeof head + kBytes + sizeof seal);
+  std::memcpy(frame.data(), &head, sizeof head);
+  std::memcpy(frame.data() + sizeof head, payload.data(), kBytes);
+  std::memcpy(frame.data() + sizeof head + kBytes, &seal, sizeof seal);
+  const bool by_view = GENERATE(true, false);
+  for (std::size_t bit = 0; bit <= 8 * frame.size(); ++bit) {  // the last round changes none
+    CAPTURE(bit);
+    std::vector<std::byte> changed = frame;
+    const bool any = bit < 8 * frame.size();
+    if (any) changed[bit / 8] ^= std::byte(1 << bit % 8);
+    Stranger stranger;
+    stranger.say(changed.data(), changed.size());
+    Collector collector(*stranger.end);
+    collector.by_view = by_view;
+    bool whole = false;
+    const Deadline deadline = Deadline::in_ms(20'000);
+    while (!whole && stranger.end->failure() == nullptr && !deadline.passed()) whole = collector.poll();
+    REQUIRE(whole == !any);
+    if (!any) continue;
+    REQUIRE(stranger.end->failure() != nullptr);
+    CHECK(stranger.end->failure()->code() == ANELLO_ERR_CORRUPT);
+    CHECK_THAT(stranger.end->failure()->text(), Catch::Contains("rank 0") && Catch::Contains("changed on the way") &&
+                                                    Catch::Contains(bit < 8 * sizeof head ? "at byte 0 " : "at byte 48 "));
+  }
+}
+
 TEST_CASE("a header that comes byte by byte is whole when its last byte is there") {
   Stranger stranger;
-  const FrameHeader header = header_of(0, 9, 3);
+  const WireHeader header = on_the_wire(header_of(0, 9, 3));
   const auto payload = payload_of(0, 9, 3);
   for (std::size_t n = 0; n < sizeof header; ++n) {
     CHECK(stranger.end->incoming() == nullptr);
@@ -104,9 +160,9 @@ TEST_CASE("a header that comes byte by byte is whole when its last byte is there
 
 TEST_CASE("a stream that ends inside a header or a payload is a lost peer") {
   Stranger stranger;
-  const FrameHeader header = header_of(0, 0, 100);
+  const WireHeader header = on_the_wire(header_of(0, 0, 100));
   const bool inside_header = GENERATE(true, false);
-  stranger.say(&header, inside_header ? 39 : sizeof header);
+  stranger.say(&header, inside_header ? 47 : sizeof header);
   stranger.socket.reset();
   const Deadline deadline = Deadline::in_ms(20'000);
   while (stranger.end->failure() == nullptr && !deadline.passed()) {
@@ -118,7 +174,7 @@ TEST_CASE("a stream that ends inside a header or a payload is a lost peer") {
 
 TEST_CASE("what a peer sent before it reset the connection is delivered before the failure") {
   Stranger stranger;
-  const FrameHeader header = header_of(0, 4, 50);
+  const WireHeader header = on_the_wire(header_of(0, 4, 50));
   const auto payload = payload_of(0, 4, 50);
   stranger.say(&header, sizeof header);
   stranger.say(payload.data(), payload.size());

@@ -12,11 +12,11 @@
 
 namespace anello::transport {
 
-TcpEndpoint::TcpEndpoint(int peer, UniqueFd fd, std::size_t staging_bytes)
+TcpEndpoint::TcpEndpoint(int peer, UniqueFd fd, std::size_t staging_bytes, Checks checks)
     : peer_(peer),
       fd_(std::move(fd)),
-      out_(fd_.get()),
-      in_(fd_.get(), staging_bytes),
+      out_(fd_.get(), checks.seals),
+      in_(fd_.get(), staging_bytes, checks.looks),
       spare_(std::make_unique_for_overwrite<std::byte[]>(kMaxFrameBytes)) {}
 
 TcpEndpoint::~TcpEndpoint() {
@@ -39,6 +39,7 @@ bool TcpEndpoint::send(const FrameHeader& header, const std::byte* payload) {
 }
 
 void TcpEndpoint::detach() {
+  if (!mid_frame()) out_.forget();
   if (!mid_frame() || failure_) return;
   const std::size_t gone = out_.payload_sent();
   if (gone < header_.bytes) std::memcpy(spare_.get() + gone, payload_ + gone, header_.bytes - gone);
@@ -73,13 +74,32 @@ void TcpEndpoint::check_out() {
 }
 
 void TcpEndpoint::check_in() {
-  if (in_.over()) {
-    lose(in_.error_number());
-  } else if (in_.corrupt()) {
-    failure_ = Error(ANELLO_ERR_CORRUPT,
-                     text("rank ", peer_, " sent a frame larger than any can be; its process has a memory fault or is ",
-                          "not an Anello of this version"),
-                     peer_);
+  constexpr const char* kHint = "; the network, or the memory of a machine on the way, changes what goes through it";
+  const FrameHeader& frame = in_.frame();
+  switch (in_.corrupt()) {
+    case Inflow::Corrupt::no:
+      if (in_.over()) lose(in_.error_number());
+      return;
+    case Inflow::Corrupt::impossible:
+      failure_ = Error(ANELLO_ERR_CORRUPT,
+                       text("rank ", peer_, " sent a frame larger than any can be; its process has a memory fault or is ",
+                            "not an Anello of this version"),
+                       peer_);
+      return;
+    case Inflow::Corrupt::header:
+      failure_ = Error(ANELLO_ERR_CORRUPT,
+                       text("what rank ", peer_, " sent was changed on the way: a frame's header at byte ", in_.position(),
+                            " of the connection does not have its checksum (it says ", frame.bytes, " bytes for communicator ",
+                            frame.communicator, ", operation ", frame.sequence, ")", kHint),
+                       peer_);
+      return;
+    case Inflow::Corrupt::payload:
+      failure_ = Error(ANELLO_ERR_CORRUPT,
+                       text("what rank ", peer_, " sent was changed on the way: ", frame.bytes, " bytes at byte ",
+                            in_.position() + sizeof(WireHeader), " of the connection, for communicator ", frame.communicator,
+                            ", operation ", frame.sequence, ", do not have their checksum", kHint),
+                       peer_);
+      return;
   }
 }
 

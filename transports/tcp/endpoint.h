@@ -7,7 +7,7 @@ namespace anello::transport {
 
 class TcpEndpoint final : public Endpoint {
  public:
-  TcpEndpoint(int peer, UniqueFd fd, std::size_t staging_bytes);
+  TcpEndpoint(int peer, UniqueFd fd, std::size_t staging_bytes, Checks checks = {});
   ~TcpEndpoint() override;
   TcpEndpoint(const TcpEndpoint&) = delete;
   TcpEndpoint& operator=(const TcpEndpoint&) = delete;

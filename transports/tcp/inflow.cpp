@@ -12,19 +12,23 @@
 namespace anello::transport {
 namespace {
 
-constexpr std::size_t kHeader = sizeof(FrameHeader);
+constexpr std::size_t kHeader = sizeof(WireHeader);
 // Read while a header is awaited: several small frames at once, but little of a large payload, which would be copied
 // twice.
 constexpr std::size_t kEagerBytes = 16 * 1024;
 // What may be asked of view: an element of any type.
 constexpr std::size_t kElement = 16;
 // A header here leaves its payload aligned.
-constexpr std::size_t kHeaderFront = kElement - kHeader % kElement;
+constexpr std::size_t kHeaderFront = 0;
+static_assert(kHeader % kElement == 0);
+// Of a sealed payload, what is handed on with its checksum alone.
+constexpr std::size_t kWithheld = kElement;
 
 }  // namespace
 
-Inflow::Inflow(int fd, std::size_t staging_bytes)
+Inflow::Inflow(int fd, std::size_t staging_bytes, bool looks)
     : fd_(fd),
+      looks_(looks),
       staging_bytes_(staging_bytes + 64),
       staging_(static_cast<std::byte*>(::operator new[](staging_bytes_, std::align_val_t{64}))) {}
 
@@ -60,7 +64,7 @@ const FrameHeader* Inflow::incoming() {
     if (consumed_ < header_.bytes) return &header_;
     current_ = false;
   }
-  if (corrupt_) return nullptr;
+  if (corrupt_ != Corrupt::no) return nullptr;
   if (staged() < kHeader) {
     if (std::exchange(drained_, false)) return nullptr;
     make_front(kHeaderFront);
@@ -70,74 +74,134 @@ const FrameHeader* Inflow::incoming() {
       return nullptr;
     }
   }
-  std::memcpy(&header_, at(begin_), kHeader);
-  if (header_.bytes > kMaxFrameBytes) {
-    corrupt_ = true;
+  WireHeader wire;
+  std::memcpy(&wire, at(begin_), kHeader);
+  header_ = wire.frame;
+  position_ = next_position_;
+  if (looks_ && wire.checksum != wire.right_checksum()) {
+    corrupt_ = Corrupt::header;
+    return nullptr;
+  }
+  if (header_.bytes > kMaxFrameBytes || wire.sealed > 1) {
+    corrupt_ = Corrupt::impossible;
     return nullptr;
   }
   begin_ += kHeader;
-  consumed_ = 0;
+  consumed_ = summed_ = 0;
+  checksum_ = wire.checksum;
+  sealed_ = wire.sealed != 0 && header_.bytes > 0;
+  checked_ = !sealed_;
+  next_position_ = position_ + kHeader + header_.bytes + seal_bytes();
   current_ = true;
   return &header_;
 }
 
+// Of the payload, what follows what was summed before.
+void Inflow::sum(const std::byte* from, std::size_t bytes) {
+  if (sealed_ && looks_) checksum_ = crc32c(checksum_, from, bytes);
+  summed_ += bytes;
+}
+
+// All of the payload, and its checksum, are in staging or have been consumed.
+bool Inflow::is_right() {
+  const std::size_t left = remaining();
+  sum(at(begin_ + (summed_ - consumed_)), header_.bytes - summed_);
+  std::uint32_t seal;
+  std::memcpy(&seal, at(begin_ + left), sizeof seal);
+  return !looks_ || seal == checksum_;
+}
+
+// Of what is staged, the bytes of the payload that may be handed on.
+std::size_t Inflow::usable() {
+  const std::size_t left = remaining();
+  if (corrupt_ != Corrupt::no) return 0;
+  if (checked_) return std::min(staged(), left);
+  if (staged() >= left + kSealBytes) {
+    checked_ = is_right();
+    if (!checked_) corrupt_ = Corrupt::payload;
+    return checked_ ? left : 0;
+  }
+  const std::size_t most = left > kWithheld ? left - kWithheld : 0;
+  return std::min(staged(), most);
+}
+
 void Inflow::advance(std::size_t bytes) {
+  const std::size_t summed = summed_ - consumed_;
+  if (bytes > summed) sum(at(begin_ + summed), bytes - summed);
   begin_ += bytes;
   consumed_ += bytes;
   if (consumed_ < header_.bytes) return;
-  begin_ += skip_;
+  begin_ += skip_ + seal_bytes();
   skip_ = 0;
 }
 
 std::size_t Inflow::receive(std::byte* into, std::size_t bytes) {
   const std::size_t left = remaining();
   bytes = std::min(bytes, left);
-  const std::size_t here = std::min(staged(), bytes);
-  if (here != 0) {
-    std::memcpy(into, at(begin_), here);
+  std::size_t done = 0;
+  const auto take_staged = [&] {
+    const std::size_t here = std::min(usable(), bytes - done);
+    if (here == 0) return;
+    std::memcpy(into + done, at(begin_), here);
     advance(here);
+    done += here;
+  };
+  take_staged();
+  if (done == bytes || ended_ || corrupt_ != Corrupt::no) {
+    over_ = ended_ && done == 0 && bytes != 0;
+    return done;
   }
-  if (here == bytes || ended_) {
-    over_ = here == 0 && bytes != 0;
-    return here;
+  const std::size_t behind_payload = seal_bytes() + (bytes < left ? 0 : kHeader);
+  const std::size_t withheld = sealed_ ? std::min(left - done, kWithheld) : 0;
+  const std::size_t rest = std::min(bytes - done, left - done - withheld);
+  if (rest == 0) {
+    make_front(consumed_ % kElement);
+    read_more(withheld + behind_payload - staged() + kEagerBytes);
+    take_staged();
+    over_ = ended_ && done == 0;
+    return done;
   }
   // Staging is empty now. Behind the rest of the payload comes the next header: it costs no call of its own.
-  const std::size_t rest = bytes - here;
   begin_ = end_ = kHeaderFront;
-  const std::size_t behind = bytes < left ? 0 : rest < kEagerBytes ? kEagerBytes : kHeader;
-  iovec parts[2] = {{into + here, rest}, {at(end_), behind}};
+  const std::size_t behind = bytes < left ? 0 : rest < kEagerBytes ? kEagerBytes : withheld + behind_payload;
+  iovec parts[2] = {{into + done, rest}, {at(end_), behind}};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = behind != 0 ? 2 : 1;
   const ssize_t got = ::recvmsg(fd_, &message, MSG_DONTWAIT);
   if (ended(got)) {
-    over_ = ended_ && here == 0;
-    return here;
+    over_ = ended_ && done == 0;
+    return done;
   }
   drained_ = static_cast<std::size_t>(got) < rest + behind;
   const std::size_t direct = std::min(static_cast<std::size_t>(got), rest);
   end_ += static_cast<std::size_t>(got) - direct;
+  sum(into + done, direct);
   consumed_ += direct;
-  return here + direct;
+  done += direct;
+  if (direct == rest && withheld != 0) take_staged();
+  return done;
 }
 
 std::span<const std::byte> Inflow::view() {
   const std::size_t left = remaining();
-  std::size_t here = std::min(staged(), left);
+  std::size_t here = usable();
   if (here < std::min(kElement, left)) {
+    if (corrupt_ != Corrupt::no) return {};
     make_front(consumed_ % kElement);
-    read_more(left - here + kHeader);
-    here = std::min(staged(), left);
+    read_more(left + seal_bytes() - staged() + kHeader);
+    here = usable();
     if (here < std::min(kElement, left)) {
-      over_ = ended_;
+      over_ = ended_ && corrupt_ == Corrupt::no;
       return {};
     }
   }
   const std::size_t off = begin_ % kElement;
   if (consumed_ % kElement == 0 && off != 0) {
-    std::memmove(at(begin_ - off), at(begin_), here);
+    const bool ends = here == left;
+    std::memmove(at(begin_ - off), at(begin_), ends ? here : staged());
     begin_ -= off;
-    if (here == left) {
+    if (ends) {
       skip_ += off;
     } else {
       end_ -= off;
@@ -146,7 +210,7 @@ std::span<const std::byte> Inflow::view() {
   return {at(begin_), here};
 }
 
-void Inflow::consume(std::size_t bytes) { advance(std::min({bytes, remaining(), staged()})); }
+void Inflow::consume(std::size_t bytes) { advance(std::min(bytes, usable())); }
 
 bool Inflow::news() const {
   if (remaining() != 0) return false;

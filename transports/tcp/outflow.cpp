@@ -9,25 +9,51 @@
 
 namespace anello::transport {
 
+std::size_t Outflow::payload_sent() const {
+  return sent_ <= sizeof head_ ? 0 : std::min<std::size_t>(sent_ - sizeof head_, head_.frame.bytes);
+}
+
+void Outflow::sum(const FrameHeader& header, const std::byte* payload) {
+  head_.frame = header;
+  head_.sealed = seals_ && header.bytes > 0 ? 1 : 0;
+  head_.checksum = head_.right_checksum();
+  if (head_.sealed != 0) seal_ = crc32c(head_.checksum, payload, header.bytes);
+  summed_payload_ = payload;
+  summed_ = true;
+}
+
+// A caller that finds no room asks again and again: a MiB is summed once.
+bool Outflow::is_summed(const FrameHeader& header, const std::byte* payload) const {
+  return summed_ && summed_payload_ == payload && std::memcmp(&head_.frame, &header, sizeof header) == 0;
+}
+
 bool Outflow::write(const FrameHeader& header, const std::byte* payload) {
   if (error_number_ != 0) return false;
-  const std::size_t total = sizeof header + header.bytes;
-  // The kernel only reads, but iovec has no const.
-  auto* const head = reinterpret_cast<std::byte*>(const_cast<FrameHeader*>(&header));
-  auto* const body = const_cast<std::byte*>(payload);
-  const std::size_t head_gone = std::min(sent_, sizeof header);
-  const std::size_t body_gone = sent_ - head_gone;
-  iovec parts[2];
+  if (sent_ == 0 && !is_summed(header, payload)) sum(header, payload);
+  iovec parts[3];
   int count = 0;
-  if (head_gone < sizeof header) parts[count++] = {head + head_gone, sizeof header - head_gone};
-  if (body_gone < header.bytes) parts[count++] = {body + body_gone, header.bytes - body_gone};
+  std::size_t left = 0, before = 0;
+  const auto add = [&](const void* from, std::size_t bytes) {
+    const std::size_t gone = std::min(bytes, sent_ - std::min(sent_, before));
+    before += bytes;
+    if (gone == bytes) return;
+    // The kernel only reads, but iovec has no const.
+    parts[count++] = {const_cast<std::byte*>(static_cast<const std::byte*>(from)) + gone, bytes - gone};
+    left += bytes - gone;
+  };
+  add(&head_, sizeof head_);
+  add(payload, header.bytes);
+  if (head_.sealed != 0) add(&seal_, sizeof seal_);
   // For little the kernel takes longer to look at a list of parts than a copy takes.
   constexpr std::size_t kLittle = 512;
   std::byte together[kLittle];
-  if (count == 2 && total - sent_ <= kLittle) {
-    std::memcpy(together, parts[0].iov_base, parts[0].iov_len);
-    std::memcpy(together + parts[0].iov_len, parts[1].iov_base, parts[1].iov_len);
-    parts[0] = {together, total - sent_};
+  if (count > 1 && left <= kLittle) {
+    std::size_t at = 0;
+    for (int i = 0; i < count; ++i) {
+      std::memcpy(together + at, parts[i].iov_base, parts[i].iov_len);
+      at += parts[i].iov_len;
+    }
+    parts[0] = {together, left};
     count = 1;
   }
   msghdr message{};
@@ -44,9 +70,10 @@ bool Outflow::write(const FrameHeader& header, const std::byte* payload) {
     return false;
   }
   sent_ += static_cast<std::size_t>(taken);
-  blocked_ = sent_ < total;
+  blocked_ = static_cast<std::size_t>(taken) < left;
   if (blocked_) return false;
   sent_ = 0;
+  summed_ = false;
   return true;
 }
 

@@ -1,24 +1,34 @@
 #pragma once
-// The sending half of a socket: header and payload leave in one system call, and what the kernel did not take is
+// The sending half of a socket: header, payload and checksum leave in one system call, and what the kernel did not take is
 // remembered.
-#include "transports/transport.h"
+#include "transports/tcp/wire.h"
 
 namespace anello::transport {
 
 class Outflow {
  public:
-  explicit Outflow(int fd) : fd_(fd) {}
+  Outflow(int fd, bool seals) : fd_(fd), seals_(seals) {}
 
   // As Endpoint::send.
   bool write(const FrameHeader& header, const std::byte* payload);
   bool mid_frame() const { return sent_ > 0; }
-  std::size_t payload_sent() const { return sent_ > sizeof(FrameHeader) ? sent_ - sizeof(FrameHeader) : 0; }
+  std::size_t payload_sent() const;
+  // The frame that was refused is not the next one.
+  void forget() { summed_ = false; }
   bool blocked() const { return blocked_; }    // the last write found the kernel's buffer full
   int broken() const { return error_number_; }  // errno of the write that failed, 0: none
 
  private:
+  void sum(const FrameHeader& header, const std::byte* payload);
+  bool is_summed(const FrameHeader& header, const std::byte* payload) const;
+
   int fd_;
-  std::size_t sent_ = 0;  // of header and payload together
+  bool seals_;
+  WireHeader head_;         // of the frame under way
+  std::uint32_t seal_ = 0;  // what follows its payload
+  const std::byte* summed_payload_ = nullptr;
+  bool summed_ = false;     // head_ and seal_ are those of a frame that was refused as a whole
+  std::size_t sent_ = 0;    // of header, payload and checksum together
   bool blocked_ = false;
   int error_number_ = 0;
 };

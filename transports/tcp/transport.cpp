@@ -52,8 +52,11 @@ std::string system_congestion() {
 
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(std::string congestion, std::size_t staging_bytes)
-      : congestion_(std::move(congestion)), system_(system_congestion()), staging_bytes_(staging_bytes) {}
+  TcpTransport(std::string congestion, std::size_t staging_bytes, std::string checksum)
+      : congestion_(std::move(congestion)),
+        checksum_(std::move(checksum)),
+        system_(system_congestion()),
+        staging_bytes_(staging_bytes) {}
 
   std::string_view name() const override { return "tcp"; }
   bool needs_connection() const override { return true; }
@@ -64,7 +67,9 @@ class TcpTransport final : public Transport {
     const int one = 1;
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     choose_congestion(fd.get(), peer);
-    return std::make_unique<TcpEndpoint>(peer, std::move(fd), staging_bytes_);
+    // Between two addresses of one host nothing leaves its memory, whose errors its own checks find.
+    const bool seals = checksum_ == "all" || (checksum_ == "auto" && !stays_on_host(fd.get()));
+    return std::make_unique<TcpEndpoint>(peer, std::move(fd), staging_bytes_, Checks{seals, checksum_ != "off"});
   }
 
  private:
@@ -87,6 +92,7 @@ class TcpTransport final : public Transport {
   }
 
   std::string congestion_;
+  std::string checksum_;
   std::string system_;
   std::size_t staging_bytes_;
 };
@@ -110,8 +116,8 @@ std::string try_loopback() {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_tcp(std::string congestion, int ranks_per_processor) {
-  return std::make_unique<TcpTransport>(std::move(congestion), staging_bytes(ranks_per_processor));
+std::unique_ptr<Transport> make_tcp(std::string congestion, int ranks_per_processor, std::string checksum) {
+  return std::make_unique<TcpTransport>(std::move(congestion), staging_bytes(ranks_per_processor), std::move(checksum));
 }
 
 std::string tcp_why_not() {
