@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "control/descriptor_passing.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -30,6 +31,15 @@ Digest claim_proof(const Key& key, const Greeting& greeting, const Claim& claim)
 Digest verdict_proof(const Key& key, const Greeting& greeting, const Claim& claim, const Verdict& verdict) {
   return hmac(key, {bytes_of("anello listener"), raw(greeting), raw(claim),
                     raw(verdict).first(offsetof(Verdict, proof))});
+}
+
+// Both ends' random numbers are in them: no two connections have the same.
+LinkKeys keys_of(const Key& key, const Greeting& greeting, const Claim& claim, bool dials) {
+  std::array<std::byte, sizeof greeting.nonce + sizeof claim.nonce> nonces;
+  std::copy(claim.nonce.begin(), claim.nonce.end(), std::copy(greeting.nonce.begin(), greeting.nonce.end(), nonces.begin()));
+  const Key of_dialler = derive(key, "anello frames of the dialler", nonces);
+  const Key of_listener = derive(key, "anello frames of the listener", nonces);
+  return dials ? LinkKeys{of_dialler, of_listener} : LinkKeys{of_listener, of_dialler};
 }
 
 bool same_user(const Stream& stream) {
@@ -75,6 +85,7 @@ Task<> claim(std::shared_ptr<Stream> stream, Credentials credentials) {
     throw Error(ANELLO_ERR_VERSION, text("this rank speaks wire version ", credentials.version, ", the other side ",
                                          verdict.version, "; use one build of Anello on all ranks"));
   }
+  stream->keys = keys_of(credentials.key, greeting, claim, true);
 }
 
 Task<Claim> admit(std::shared_ptr<Stream> stream, std::function<const Expected*(const Claim&)> find) {
@@ -106,6 +117,7 @@ Task<Claim> admit(std::shared_ptr<Stream> stream, std::function<const Expected*(
   if (claim.version != kWireVersion) verdict.status = Status::version;
   verdict.proof = verdict_proof(expected.key, greeting, claim, verdict);
   co_await stream->write(raw(verdict));
+  stream->keys = keys_of(expected.key, greeting, claim, false);
   co_return claim;
 }
 

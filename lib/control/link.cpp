@@ -1,6 +1,10 @@
 #include "control/link.h"
 
+#include "base/checksum.h"
 #include "base/clock.h"
+
+#include <array>
+#include <cstddef>
 
 #include <sys/socket.h>
 
@@ -11,18 +15,39 @@ struct FrameHead {
   std::uint32_t bytes;
   std::uint16_t kind;
   std::uint16_t zero;
+  std::uint32_t checksum;  // of the frame's number and of these
 };
+static_assert(sizeof(FrameHead) == 12);
+constexpr std::size_t kCodeBytes = 16;
+
+std::uint32_t checksum_of(const FrameHead& head, std::uint64_t number) {
+  return crc32c(crc32c(0, &number, sizeof number), &head, offsetof(FrameHead, checksum));
+}
+
+Digest code_of(const Key& key, const FrameHead& head, std::uint64_t number, std::string_view body) {
+  return hmac(key, {std::as_bytes(std::span(&number, 1)), std::as_bytes(std::span(&head, 1)), bytes_of(body)});
+}
+
+Error changed() {
+  return {ANELLO_ERR_CORRUPT,
+          "a control message was changed on the way: the network, or the memory of a machine on the way, changes what goes through it"};
+}
 
 }  // namespace
 
 Task<Frame> Link::receive() {
   FrameHead head{};
   co_await stream_->read(std::as_writable_bytes(std::span(&head, 1)));
+  if (head.checksum != checksum_of(head, taken_)) throw changed();
   if (head.bytes > kMaxBody || head.zero != 0) throw Reader::corrupt();
   Frame frame;
   frame.kind = head.kind;
   frame.body.resize(head.bytes);
   co_await stream_->read(std::as_writable_bytes(std::span(frame.body)));
+  std::array<std::byte, kCodeBytes> code;
+  co_await stream_->read(code);
+  if (!equal(code, Bytes(code_of(stream_->keys.takes, head, taken_, frame.body)).first(kCodeBytes))) throw changed();
+  ++taken_;
   co_return frame;
 }
 
@@ -32,8 +57,11 @@ void Link::send(const Frame& frame) {
     give_up();
     return;
   }
-  const FrameHead head{static_cast<std::uint32_t>(frame.body.size()), frame.kind, 0};
+  FrameHead head{static_cast<std::uint32_t>(frame.body.size()), frame.kind, 0, 0};
+  head.checksum = checksum_of(head, sent_);
+  const Digest code = code_of(stream_->keys.sends, head, sent_++, frame.body);
   queued_.append(reinterpret_cast<const char*>(&head), sizeof head).append(frame.body);
+  queued_.append(reinterpret_cast<const char*>(code.data()), kCodeBytes);
   if (draining_) return;
   draining_ = true;
   service_.spawn("link", drain(shared_from_this()));

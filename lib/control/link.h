@@ -1,6 +1,10 @@
 #pragma once
 // Frames over a stream: reading one at a time, sending without waiting. What is sent is queued within a bound; a
 // peer that does not read has its link ended.
+//
+// Each frame carries a code (HMAC-SHA256, 128 bits) under the connection's own key over its number, its head and its body: what is
+// changed, repeated, left out or put in on the way ends the link. The head has a checksum besides, so that a wrong length is not waited
+// for.
 #include "control/stream.h"
 #include "control/wire.h"
 
@@ -30,6 +34,7 @@ class Link : public std::enable_shared_from_this<Link> {
   Service& service_;
   std::shared_ptr<Stream> stream_;
   std::string queued_;
+  std::uint64_t sent_ = 0, taken_ = 0;  // frames
   bool draining_ = false;
 };
 

@@ -3,6 +3,7 @@
 // sockets. Lives and works on the service thread. close() ends whatever waits in it with an Error.
 #include "base/error.h"
 #include "base/unique_fd.h"
+#include "control/secret.h"
 #include "control/service.h"
 
 #include <cstddef>
@@ -11,6 +12,12 @@
 #include <vector>
 
 namespace anello::control {
+
+// What frames over one connection are authenticated with, a key for each direction (link.h).
+struct LinkKeys {
+  Key sends;
+  Key takes;
+};
 
 class Stream {
  public:
@@ -34,6 +41,8 @@ class Stream {
   void close();
   // Gives the socket away. Requires: nobody waits in it.
   UniqueFd release();
+
+  LinkKeys keys;  // from admission; zero, and no secret, before
 
  private:
   Task<> wait(asio::posix::stream_descriptor::wait_type what);
