@@ -145,6 +145,17 @@ virtual_machine() {
   rm -rf "$place"/*.deb "$place"/{bin,boot,lib,usr}
 }
 
+# A compiler that makes fuzzers, for the nightly tests that fuzz; they say what they lack where it cannot be had.
+fuzzers() {
+  if is_installed clang-14 && is_installed libclang-rt-14-dev; then return; fi
+  heading "Installing clang 14 and its fuzzer (400 MB; once)"
+  if apt_get update -qq && apt_get install -y -qq --no-install-recommends clang-14 libclang-rt-14-dev; then
+    row clang-14 "the tests that fuzz" "installed"
+  else
+    row clang-14 "the tests that fuzz" "left out: apt-get could not install it"
+  fi
+}
+
 # configure FOLDER OPTIONS..: once; later runs leave a configured folder as it is.
 configure() {
   local folder=$1
