@@ -17,6 +17,8 @@ namespace anello::transport {
 inline constexpr std::size_t kLine = 64;
 inline constexpr int kMaxLocalRanks = 256;
 inline constexpr int kMaxBoards = 512;
+inline constexpr std::size_t kArenaPage = 4096;
+inline constexpr std::size_t whole_arena_pages(std::size_t n) { return (n + kArenaPage - 1) / kArenaPage * kArenaPage; }
 
 // What a local rank tells all others without a message.
 enum class RankState : std::uint32_t { unborn = 0, alive = 1, left = 2, failed = 3 };
@@ -96,14 +98,27 @@ struct ArenaLayout {
   std::size_t ring_bytes = 0;  // a power of two
 
   std::size_t ring_stride() const { return sizeof(RingControl) + ring_bytes; }
-  std::size_t inboxes() const { return 4096; }  // the first page: ArenaHeader
+  std::size_t inboxes() const;  // behind the ArenaHeader
   std::size_t boards() const { return round(inboxes() + std::size_t(ranks) * sizeof(Inbox)); }
   std::size_t board_stride() const { return round(std::size_t(ranks) * sizeof(BoardSlots)); }
   std::size_t rings() const { return round(boards() + kMaxBoards * board_stride()); }
   std::size_t bytes() const { return round(rings() + std::size_t(ranks) * ranks * ring_stride()); }
 
  private:
-  static std::size_t round(std::size_t n) { return (n + 4095) & ~std::size_t{4095}; }
+  static std::size_t round(std::size_t n) { return whole_arena_pages(n); }
+};
+
+// Of one processor, or of several that have its number in common: how often ranks have given it to others. On a line of its own, which
+// stays in that processor's cache.
+inline constexpr int kYieldCounts = 32;
+struct alignas(kLine) YieldCount {
+  std::atomic<std::uint64_t> yields;
+};
+
+// Where the staging memory of a board's communicators lies behind the arena (extent.h). The range stays the board's for the next one.
+struct BoardStaging {
+  std::uint64_t offset;  // 0: none yet
+  std::uint64_t bytes;
 };
 
 struct ArenaHeader {
@@ -113,8 +128,11 @@ struct ArenaHeader {
   // Ranks that still use a board; 0: free. Board 0 is always the whole job's.
   std::atomic<std::uint32_t> board_users[kMaxBoards];
   std::atomic<std::uint64_t> extents;  // bytes given out behind the arena (extent.h)
+  YieldCount yields[kYieldCounts];
+  BoardStaging board_staging[kMaxBoards];  // written by the first of the ranks that use the board
 };
-static_assert(sizeof(ArenaHeader) <= 4096);
+
+inline std::size_t ArenaLayout::inboxes() const { return whole_arena_pages(sizeof(ArenaHeader)); }
 
 // What the ranks of one process that use an arena have in common beside its memory. It lives as long as the process's
 // mapping: a rank may have sent and left before another has come to its transport.

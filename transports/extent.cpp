@@ -55,7 +55,7 @@ ExtentMapping::~ExtentMapping() {
 Extent::Extent(const Arena& arena, std::uint64_t offset, std::size_t bytes)
     : fd_(arena.file()), offset_(offset), bytes_(bytes) {}
 
-Extent Extent::allocate(const Arena& arena, std::size_t bytes) {
+Extent Extent::next(const Arena& arena, std::size_t bytes) {
   if (!arena || arena.file() < 0 || bytes == 0 || bytes > SIZE_MAX / 4) return {};
   const std::size_t room = whole_pages(bytes);
   if (available_memory() < room) return {};
@@ -66,9 +66,20 @@ Extent Extent::allocate(const Arena& arena, std::size_t bytes) {
   do {
     if (given % kPage != 0 || given > kMost || room > kMost - given) return {};
   } while (!extents.compare_exchange_weak(given, given + room, std::memory_order_relaxed));
-  const std::uint64_t at = arena.layout().bytes() + given;
-  if (!back_with_pages(arena.file(), at, room)) return {};
-  return {arena, at, bytes};
+  return {arena, arena.layout().bytes() + given, bytes};
+}
+
+Extent Extent::allocate(const Arena& arena, std::size_t bytes) {
+  const Extent extent = next(arena, bytes);
+  if (extent.offset_ == 0 || !back_with_pages(extent.fd_, extent.offset_, whole_pages(bytes))) return {};
+  return extent;
+}
+
+Extent Extent::reserve(const Arena& arena, std::size_t bytes) {
+  const Extent extent = next(arena, bytes);
+  // The file must reach to its end, or who maps it gets a SIGBUS.
+  if (extent.offset_ == 0 || !back_with_pages(extent.fd_, extent.offset_ + whole_pages(bytes) - kPage, kPage)) return {};
+  return extent;
 }
 
 Extent Extent::mapped_at(const Arena& arena, const void* address, std::size_t bytes) {
@@ -113,9 +124,15 @@ ExtentMapping Extent::map() const {
   return mapping;
 }
 
-void Extent::give_back() const {
+bool Extent::back(const ExtentMapping& mapping, std::size_t from, std::size_t bytes) const {
+  return from <= bytes_ && bytes <= bytes_ - from && back_with_pages(fd_, offset_ + from, bytes, mapping.data() + from);
+}
+
+void Extent::give_back() const { give_back(0, whole_pages(bytes_)); }
+
+void Extent::give_back(std::size_t from, std::size_t bytes) const {
   if (offset_ == 0) return;
-  give_pages_back(fd_, offset_, whole_pages(bytes_));
+  give_pages_back(fd_, offset_ + from, bytes);
 }
 
 }  // namespace anello::transport

@@ -33,15 +33,21 @@ class Extent {
   static Extent allocate(const Arena& arena, std::size_t bytes);
   // The range that this process has mapped at an address, as a whole; offset 0 when there is none.
   static Extent mapped_at(const Arena& arena, const void* address, std::size_t bytes);
+  // Without pages yet, for several ranks to share: each backs its part.
+  static Extent reserve(const Arena& arena, std::size_t bytes);
   // What another rank said it has. Offset 0 when the file has no such range.
   static Extent of_peer(const Arena& arena, std::uint64_t offset, std::size_t bytes);
 
   std::uint64_t offset() const { return offset_; }
   ExtentMapping map() const;  // empty where there is no room for it
+  // Backs a part of what is mapped here with pages, made by this process and so near it. False: no memory.
+  bool back(const ExtentMapping& mapping, std::size_t from, std::size_t bytes) const;
   void give_back() const;     // its pages, for all who have it mapped
+  void give_back(std::size_t from, std::size_t bytes) const;
 
  private:
   Extent(const Arena& arena, std::uint64_t offset, std::size_t bytes);
+  static Extent next(const Arena& arena, std::size_t bytes);  // never given out before
 
   int fd_ = -1;
   std::uint64_t offset_ = 0;

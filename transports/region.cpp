@@ -165,8 +165,6 @@ bool free_region(void* base) {
   return true;
 }
 
-void leave_region(void* base) { take_out(base); }
-
 namespace {
 
 // Pages with the same contents take the place of those at `place`, by a mapping that has them elsewhere.

@@ -27,9 +27,6 @@ std::byte* make_region(std::size_t bytes, const RegionWish& wish = {});
 // Takes its pages from all who have it mapped. False: no region that was made here begins there.
 bool free_region(void* base);
 
-// The same, but those who have it mapped keep its pages.
-void leave_region(void* base);
-
 // Makes a region of memory that the caller has, by exchanging its pages; and gives it private pages again. Throw Error.
 void register_region(void* address, std::size_t bytes);
 void deregister_region(void* address);

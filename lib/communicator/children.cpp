@@ -47,9 +47,15 @@ int Communicator::allocate_board(int users) {
   return -1;  // all in use: the communicator works without one
 }
 
+// The last one gives the staging memory's pages back while the board is still his: until then some rank may load from it.
 void Communicator::give_back_board() {
-  if (board_ <= 0) return;
-  context_->job().arena().header().board_users[board_].fetch_sub(1, std::memory_order_acq_rel);
+  if (board_ < 0) return;
+  const transport::Arena& arena = context_->job().arena();
+  std::atomic<std::uint32_t>& users = arena.header().board_users[board_];
+  for (std::uint32_t left = users.load(std::memory_order_acquire); left > 0;) {
+    if (left == 1) executor::Staging::give_pages_back(arena, board_);
+    if (users.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel)) return;
+  }
 }
 
 bool Communicator::share_arena(const control::Job& job, const std::vector<int>& world_ranks) {

@@ -64,6 +64,7 @@ std::shared_ptr<LocalGroup> LocalGroup::make(int ranks, std::vector<UniqueFd> wa
   header.nonce = group->nonce_ = random_number();
   header.ranks = static_cast<std::uint32_t>(ranks);
   header.ring_bytes = static_cast<std::uint32_t>(group->layout_.ring_bytes);
+  header.board_users[0].store(static_cast<std::uint32_t>(ranks), std::memory_order_relaxed);
   group->enlist(group);
   return group;
 }

@@ -234,7 +234,6 @@ void Context::renew_locked(Operation& operation) {
   operation.peer_work.step = PeerWork::kNoStep;
   operation.peer_work.next.clear();
   operation.exposed = false;
-  operation.sets_up_staging = false;
   operation.staged_early = false;
   operation.sequence = operation.group->next_sequence;  // what it is told as where it never enters
   operation.movement = 0;

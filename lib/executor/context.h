@@ -252,10 +252,6 @@ class Context {
   void set_up_staging(Operation& operation);
   void take_staging(Operation& operation);
   void stage_early(Operation& operation);
-  AnnouncedBuffer own_staging(Group& group);
-  void staging_announced(Operation& operation);
-  void map_staging(Operation& operation);
-  bool has_mapped_staging(const Operation& operation);
   void staging_settled(Operation& operation, bool everywhere);
 
   bool undisturbed(const Group& group, const Flow& flow) const;

@@ -128,11 +128,12 @@ void Context::publish_line(Operation& operation) {
     }
     case BoardUse::meet: return publish(nullptr, 0);
     case BoardUse::stage: {
-      const AnnouncedBuffer own = own_staging(group);
-      return publish(&own, sizeof own);
+      std::uint64_t offset = 0;
+      if (group.rank == 0) offset = Staging::find_range(job_->arena(), group.board.index(), group.size()).offset();
+      return publish(&offset, sizeof offset);
     }
     case BoardUse::staged: {
-      const std::byte mapped{has_mapped_staging(operation)};
+      const std::byte mapped{group.staging.map(job_->arena(), group.size(), group.rank)};
       return publish(&mapped, sizeof mapped);
     }
     case BoardUse::none: return;
@@ -180,12 +181,9 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       return all_announced(operation);
     }
     case BoardUse::stage:
-      group.staging.places.resize(std::size_t(group.size()));
-      for (int rank = 0; rank < group.size(); ++rank) {
-        std::memcpy(&group.staging.places[std::size_t(rank)], group.board.payload(rank, sizeof(AnnouncedBuffer)), sizeof(AnnouncedBuffer));
-      }
+      std::memcpy(&group.staging.offset, group.board.payload(0, sizeof group.staging.offset), sizeof group.staging.offset);
       group.board.finish();
-      return staging_announced(operation);
+      return use_board(operation, BoardUse::staged);
     case BoardUse::staged: {
       bool everywhere = true;
       for (int rank = 0; rank < group.size(); ++rank) everywhere = *group.board.payload(rank, 1) != std::byte{0} && everywhere;

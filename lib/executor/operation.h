@@ -89,8 +89,8 @@ enum class BoardUse : std::uint8_t {
   announce,  // this rank's buffers
   settle,    // whether this rank has mapped what was announced
   meet,      // a step of its schedule
-  stage,     // where this rank's staging memory is
-  staged,    // whether this rank has mapped all of it
+  stage,     // where the staging memory is, as rank 0 has found it
+  staged,    // whether this rank has mapped it and backed its part
 };
 
 // An exchange with its buffers, as the short way takes it. Worked out when they change (prepare_exchange).
@@ -177,7 +177,6 @@ struct Operation {
   PeerWork peer_work;
   schedule::Reach reach = schedule::Reach::none;  // by the announcements
   bool settled = false;                  // all ranks are known to have it
-  bool sets_up_staging = false;          // with that reach, before it begins
   bool staged_early = false;             // its first round, before the lines have come
   std::byte* const* staging = nullptr;   // by rank, where the chosen schedule needs it,
   std::size_t staging_from = 0;          // and the byte of it that is its first

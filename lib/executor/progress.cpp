@@ -134,13 +134,7 @@ bool Context::handle_events() {
         regions_.answered(event.region, std::move(event.fd));
         for (Operation* waiting : std::vector<Operation*>(mapping_)) {
           if (waiting->state != Operation::State::entering) continue;
-          with_memory(*waiting->group, [&] {
-            if (waiting->sets_up_staging) {
-              map_staging(*waiting);
-            } else {
-              map_announced(*waiting);
-            }
-          });
+          with_memory(*waiting->group, [&] { map_announced(*waiting); });
         }
         break;
       case control::Event::Kind::failed:

@@ -4,13 +4,43 @@
 #include "base/log.h"
 #include "executor/context.h"
 #include "executor/run.h"
-
-#include <algorithm>
+#include "schedule/schedule.h"
 
 namespace anello::executor {
 
+transport::Extent Staging::find_range(const transport::Arena& arena, int board, int ranks) {
+  const std::size_t wanted = std::size_t(ranks) * schedule::usual_staging_bytes(ranks);
+  transport::BoardStaging& known = arena.header().board_staging[board];
+  if (known.bytes >= wanted) {
+    if (const auto range = transport::Extent::of_peer(arena, known.offset, wanted); range.offset() != 0) return range;
+  }
+  const auto range = transport::Extent::reserve(arena, wanted);
+  if (range.offset() != 0) known = {range.offset(), wanted};
+  return range;
+}
+
+void Staging::give_pages_back(const transport::Arena& arena, int board) {
+  const transport::BoardStaging known = arena.header().board_staging[board];
+  if (known.bytes > 0) transport::Extent::of_peer(arena, known.offset, known.bytes).give_back();
+}
+
+bool Staging::map(const transport::Arena& arena, int ranks, int rank) {
+  bytes = schedule::usual_staging_bytes(ranks);
+  range = transport::Extent::of_peer(arena, offset, std::size_t(ranks) * bytes);
+  mapping = range.map();
+  if (!mapping || !range.back(mapping, std::size_t(rank) * bytes, bytes)) return false;
+  at.clear();
+  for (int each = 0; each < ranks; ++each) at.push_back(mapping.data() + std::size_t(each) * bytes);
+  return true;
+}
+
+void Staging::give_up(int rank) {
+  if (mapping) range.give_back(std::size_t(rank) * bytes, bytes);
+  mapping = {};
+  at.clear();
+}
+
 void Context::set_up_staging(Operation& operation) {
-  operation.sets_up_staging = true;
   use_board(operation, BoardUse::stage);
 }
 
@@ -41,68 +71,13 @@ void Context::stage_early(Operation& operation) {
   operation.meet_step = at;
 }
 
-// What cannot be had here is in no region.
-AnnouncedBuffer Context::own_staging(Group& group) {
-  try {
-    group.staging.own = transport::make_region(schedule::usual_staging_bytes(group.size()));
-    return {reinterpret_cast<std::uintptr_t>(group.staging.own), transport::find_region(group.staging.own, 1).region, 0};
-  } catch (const Error& error) {
-    log::info(rank_, "no staging memory: ", error.text());
-    return {};
-  }
-}
-
-void Context::staging_announced(Operation& operation) {
-  const std::vector<AnnouncedBuffer>& places = operation.group->staging.places;
-  const bool all = std::all_of(places.begin(), places.end(), [](const AnnouncedBuffer& each) { return each.region != 0; });
-  if (all) return map_staging(operation);
-  staging_settled(operation, false);
-}
-
-void Context::map_staging(Operation& operation) {
-  const Group& group = *operation.group;
-  bool waits = false;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    if (reaches_by_address(operation, rank)) continue;
-    const std::uint64_t region = group.staging.places[std::size_t(rank)].region;
-    waits = regions_.look_up(*job_, group.ranks[std::size_t(rank)], region) == RegionCache::State::asked || waits;
-  }
-  const auto listed = std::find(mapping_.begin(), mapping_.end(), &operation);
-  if (waits) {
-    if (listed == mapping_.end()) mapping_.push_back(&operation);
-    return;
-  }
-  if (listed != mapping_.end()) mapping_.erase(listed);
-  use_board(operation, BoardUse::staged);
-}
-
-bool Context::has_mapped_staging(const Operation& operation) {
-  Staging& staging = operation.group->staging;
-  const auto ranks = std::size_t(operation.group->size());
-  staging.bytes = schedule::usual_staging_bytes(operation.group->size());
-  staging.at.assign(ranks, nullptr);
-  staging.mappings.assign(ranks, nullptr);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    const AnnouncedBuffer& place = staging.places[rank];
-    if (reaches_by_address(operation, int(rank))) {
-      staging.at[rank] = reinterpret_cast<std::byte*>(place.address);
-      continue;
-    }
-    staging.mappings[rank] = regions_.mapping(place.region);
-    if (staging.mappings[rank] == nullptr || staging.mappings[rank]->bytes() < staging.bytes) return false;
-    staging.at[rank] = staging.mappings[rank]->data();
-  }
-  return true;
-}
-
 void Context::staging_settled(Operation& operation, bool everywhere) {
   Staging& staging = operation.group->staging;
   staging.state = everywhere ? Staging::State::ready : Staging::State::failed;
   if (!everywhere) {
     log::info(rank_, "not all ranks have staging memory: their calls send messages instead");
-    staging.give_up();
+    staging.give_up(operation.group->rank);
   }
-  operation.sets_up_staging = false;
   take_schedule(operation, operation.reach);
 }
 

@@ -1,14 +1,12 @@
 #pragma once
-// A communicator's staging memory: a region of each rank, which stores into its own and loads from all. Made when the first
-// call wants it; whether all ranks could have and map all of it they tell each other on the board. Kept until the
-// communicator goes; who still loads from it then keeps the pages.
-#include "executor/peer_buffers.h"
-#include "transports/region.h"
+// A communicator's staging memory: one range behind the arena with a part for each rank, which stores into its own and loads from
+// all. When the first call wants it, rank 0 finds the range, each rank maps it and backs its own part, and they tell each other on the
+// board whether all could. The range belongs to the board; the last rank to leave the board gives the pages back.
+#include "transports/extent.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 namespace anello::executor {
@@ -16,17 +14,15 @@ namespace anello::executor {
 struct Staging {
   enum class State : std::uint8_t { none, ready, failed };  // alike on all ranks
 
-  Staging() = default;
-  ~Staging() { give_up(); }
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
+  // A range for that many ranks: the board's, or a new one. Offset 0: there is none to be had.
+  static transport::Extent find_range(const transport::Arena& arena, int board, int ranks);
+  // Requires: no rank uses the board's staging memory any more.
+  static void give_pages_back(const transport::Arena& arena, int board);
 
-  void give_up() {
-    if (own != nullptr) transport::leave_region(own);
-    own = nullptr;
-    mappings.clear();
-    at.clear();
-  }
+  // Maps what rank 0 has found and backs this rank's part. False: not to be had here.
+  bool map(const transport::Arena& arena, int ranks, int rank);
+  // Not all could: nobody uses it.
+  void give_up(int rank);
 
   // Where this many bytes are taken for the next call, the same on all ranks. Those of calls whose memory comes back are few,
   // if they can be: they stay in its caches. Others take turns in all: what a peer has loaded lies in its caches.
@@ -48,10 +44,10 @@ struct Staging {
   std::size_t from = 0;   // the last call's, up to `to`
   std::size_t to = 0;
   std::size_t back_to = 0;  // behind the last call's whose memory came back
-  std::byte* own = nullptr;
-  std::vector<AnnouncedBuffer> places;                              // by rank, as they said
-  std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // of those in other processes
-  std::vector<std::byte*> at;                                       // by rank
+  std::uint64_t offset = 0;   // of the range, as rank 0 said; 0: it has none
+  transport::Extent range;    // mapped here
+  transport::ExtentMapping mapping;
+  std::vector<std::byte*> at;  // by rank
 
  private:
   // Lines that the peer has touched come sooner once its nearest cache has others and only the next one still holds them. So calls

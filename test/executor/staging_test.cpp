@@ -1,5 +1,6 @@
-// Which of a communicator's staging memory the calls take, one after the other.
+// Where a communicator's staging memory lies, and which of it the calls take, one after the other.
 #include "executor/staging.h"
+#include "transports/test_arena.h"
 
 #include <catch2/catch.hpp>
 
@@ -49,4 +50,45 @@ TEST_CASE("staging memory that others may still load is not the next call's") {
     from = place;
     to = comes_back ? place : place + bytes;
   }
+}
+
+TEST_CASE("a board's communicators take the same staging memory one after the other, for ever") {
+  anello::testing::TestArena memory(4);
+  const anello::transport::Arena arena = memory.of(0);
+  const std::uint64_t offset = Staging::find_range(arena, 3, 4).offset();
+  REQUIRE(offset != 0);
+  const std::uint64_t given = arena.header().extents.load();
+  for (int communicator = 0; communicator < 1000; ++communicator) {
+    Staging::give_pages_back(arena, 3);
+    REQUIRE(Staging::find_range(arena, 3, 4).offset() == offset);
+  }
+  CHECK(arena.header().extents.load() == given);
+  CHECK(Staging::find_range(arena, 4, 4).offset() != offset);
+}
+
+TEST_CASE("each rank's part of staging memory is its own, and all see it") {
+  anello::testing::TestArena memory(3);
+  const std::uint64_t offset = Staging::find_range(memory.of(0), 0, 3).offset();
+  Staging staging[3];
+  for (int rank = 0; rank < 3; ++rank) {
+    staging[rank].offset = offset;
+    REQUIRE(staging[rank].map(memory.of(rank), 3, rank));
+    staging[rank].at[std::size_t(rank)][staging[rank].bytes - 1] = std::byte(rank + 1);
+  }
+  for (const Staging& each : staging) {
+    for (int rank = 0; rank < 3; ++rank) CHECK(each.at[std::size_t(rank)][each.bytes - 1] == std::byte(rank + 1));
+  }
+}
+
+TEST_CASE("a place of staging memory that cannot be is not used") {
+  anello::testing::TestArena memory(2);
+  const anello::transport::Arena arena = memory.of(0);
+  arena.header().board_staging[3] = {std::uint64_t{1} << 62, std::uint64_t{1} << 40};
+  Staging::give_pages_back(arena, 3);
+  CHECK(Staging::find_range(arena, 3, 2).offset() < std::uint64_t{1} << 40);
+  Staging staging;
+  staging.offset = 4096;
+  CHECK_FALSE(staging.map(arena, 2, 0));
+  staging.offset = std::uint64_t{1} << 62;
+  CHECK_FALSE(staging.map(arena, 2, 0));
 }

@@ -30,3 +30,29 @@ TEST_CASE("who asks for more than there is takes nothing from the others' ranges
   CHECK(Extent::allocate(own, std::size_t{1} << 50).offset() == 0);
   CHECK(own.header().extents.load() == 0);
 }
+
+TEST_CASE("of a range that ranks share each backs its part, and a part given back reads as zeros") {
+  TestArena arena(2);
+  const Arena own = arena.of(0);
+  constexpr std::size_t kPart = 64 * 1024;
+  const Extent made = Extent::reserve(own, 2 * kPart);
+  REQUIRE(made.offset() != 0);
+  const Extent peers = Extent::of_peer(arena.of(1), made.offset(), 2 * kPart);
+  REQUIRE(peers.offset() == made.offset());
+  const ExtentMapping here = made.map(), there = peers.map();
+  REQUIRE(here);
+  REQUIRE(there);
+  CHECK(made.back(here, 0, kPart));
+  CHECK(peers.back(there, kPart, kPart));
+  CHECK_FALSE(peers.back(there, kPart, 2 * kPart));
+  CHECK_FALSE(peers.back(there, 3 * kPart, 1));
+  here.data()[kPart - 1] = std::byte{7};
+  there.data()[kPart] = std::byte{8};
+  CHECK(there.data()[kPart - 1] == std::byte{7});
+  CHECK(here.data()[kPart] == std::byte{8});
+  made.give_back(0, kPart);
+  CHECK(there.data()[kPart - 1] == std::byte{0});
+  CHECK(here.data()[kPart] == std::byte{8});
+  made.give_back();
+  CHECK(there.data()[kPart] == std::byte{0});
+}
