@@ -209,6 +209,7 @@ Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
   self->listener_.reset();
   self->tcp_.reset();
   self->lanes_.close();
+  self->regions_.close();
   co_await self->tree_.finished(kGoodbyeMs);
   self->tree_.close();
   self->watch_.reset();

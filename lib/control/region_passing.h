@@ -1,10 +1,16 @@
 #pragma once
-// Descriptors of memory that ranks of this host have made for each other (transports/region.h): asked for when a rank first
-// meets one, over a connection of its own to the rank that has it. Service thread only.
+// Descriptors of memory that ranks of this host have made for each other (transports/region.h). Every rank keeps one connection, made
+// when first needed, to the lowest rank of the host, which passes questions on to whom they are about and answers to all who
+// have asked: as many connections as ranks, however many ask for each other's memory. A question that the lowest rank leaves
+// unanswered goes by the next one. Service thread only.
 #include "control/stream.h"
 
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace anello::control {
 
@@ -17,12 +23,51 @@ class RegionPassing {
   // Answered by Event::region.
   void request(int peer, std::uint64_t region);
   void adopt(int from, std::shared_ptr<Stream> stream);
+  void close();
 
  private:
-  static Task<> fetch(std::shared_ptr<Agent> agent, int peer, std::uint64_t region);
-  static Task<> serve(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Stream> stream);
+  enum class Kind : std::uint32_t { wanted = 1, here = 2, gone = 3 };
+  // What goes over a connection; behind `here` a byte with the descriptor.
+  struct Message {
+    Kind kind;
+    std::int32_t owner;
+    std::uint64_t region;
+  };
+  static_assert(sizeof(Message) == 16);
+  using Memory = std::shared_ptr<const UniqueFd>;
+  struct Line {
+    std::shared_ptr<Stream> stream;  // null: not connected yet
+    std::deque<std::pair<Message, Memory>> queued;
+    bool draining = false;
+  };
+  // Under way, of this rank and of others that go by this one.
+  struct Question {
+    int owner = -1;
+    int via = -1;
+    int tries = 0;
+    std::vector<int> askers;
+    std::int64_t next_ns = 0;  // when it goes by another rank
+    std::int64_t until_ns = 0;
+  };
+
+  void ask(int asker, int owner, std::uint64_t region);
+  void send_on(std::uint64_t region, Question& question);
+  // The tries-th rank, counted from the lowest, that passes this rank's questions on; the owner itself where this rank does so.
+  int way_to(int owner, int tries) const;
+  void answer(std::uint64_t region, const Memory& memory, const std::string& why);
+  void deliver(std::uint64_t region, const Question& question, const Memory& memory, const std::string& why);
+  void tell(int to, const Message& message, Memory memory = nullptr);
+  bool is_local(int rank) const;
+  void line_ended(int to, const std::shared_ptr<Stream>& stream, const std::string& why);
+  static Task<> drain(std::shared_ptr<Agent> agent, int to);
+  static Task<> read(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Stream> stream);
+  void receive(int from, const Message& message, UniqueFd memory);
+  static Task<> look_after(std::weak_ptr<Agent> agent);
 
   Agent& agent_;
+  std::map<int, Line> lines_;                      // by rank
+  std::map<std::uint64_t, Question> questions_;    // by region
+  bool looks_after_ = false;
 };
 
 }  // namespace anello::control
