@@ -1,5 +1,6 @@
 #include "control/call_comparison.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "control/agent.h"
@@ -13,6 +14,8 @@ constexpr std::size_t kMaxRemoved = 64;
 constexpr std::size_t kMaxQuestions = 64;
 // After the first sign of disagreement, for the others' answers: so that the text names all ranks that can answer.
 constexpr std::int64_t kMoreAnswersMs = 20;
+// For so long another rank's question stands for this one's; after that its asker may not run any more.
+constexpr std::int64_t kHeardMs = 500;
 
 }  // namespace
 
@@ -101,10 +104,19 @@ void CallComparison::compare(std::uint64_t id, std::uint32_t sequence, int diffe
   consider(key);
 }
 
+void CallComparison::look(std::uint64_t id, std::uint32_t sequence) {
+  const auto heard = heard_.find(id);
+  const bool stands = heard != heard_.end() && now_ns() - heard->second.at_ns < kHeardMs * 1'000'000;
+  if (stands && !before(heard->second.sequence, sequence)) return;
+  compare(id, sequence, -1);
+}
+
 std::optional<CallComparison::Answer> CallComparison::asked(Reader& reader) {
   const AskBody ask = take_ask(reader, agent_.size());
   const auto own = own_history(ask.communicator, ask.sequence);
   if (!own) return std::nullopt;
+  if (heard_.size() >= kMaxQuestions && !heard_.contains(ask.communicator)) heard_.erase(heard_.begin());
+  heard_[ask.communicator] = {ask.sequence, now_ns()};
   Writer writer;
   writer.put(ask.asker).put(agent_.rank()).put(ask.communicator).put(ask.sequence);
   put_history(writer, *own);

@@ -30,6 +30,8 @@ class CallComparison {
   Absent absent(std::uint64_t id, std::uint32_t sequence);
 
   void compare(std::uint64_t id, std::uint32_t sequence, int differs);
+  // Not if another rank asks that already. Among P ranks that all wait it would else be P x P messages.
+  void look(std::uint64_t id, std::uint32_t sequence);
   // Event::failed for all of them but this rank.
   void tell_all(std::uint64_t id, const std::vector<int>& ranks, const Error& error);
   // Frames that came in. Throw Error when they cannot be.
@@ -74,6 +76,12 @@ class CallComparison {
   std::deque<Removed> removed_;  // the newest kMaxRemoved
   std::map<Key, Question> questions_;
   std::deque<Key> asked_;  // oldest first
+  // By communicator, the last question of another rank.
+  struct Heard {
+    std::uint32_t sequence = 0;
+    std::int64_t at_ns = 0;
+  };
+  std::map<std::uint64_t, Heard> heard_;
 };
 
 }  // namespace anello::control

@@ -1,8 +1,10 @@
 #include "control/detour.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "control/agent.h"
 #include "control/bodies.h"
+#include "control/occupancy.h"
 
 #include <algorithm>
 
@@ -11,10 +13,28 @@ namespace {
 
 // For the word of a parent that runs, on a machine with more to do than it can.
 constexpr std::int64_t kWordMs = 250;
+// A thread that has something to do may wait for so long for each rank that it shares the processor with.
+constexpr std::int64_t kTimeSliceMs = 4;
+// Between a rank and the next, before they tell of an end.
+constexpr std::int64_t kStepMs = 2;
+// Where this rank's own timers are so late, a parent that runs may be as late: it has the same time again, so often.
+constexpr std::int64_t kLateMs = 20;
+constexpr int kMostRepeats = 8;
 constexpr std::int64_t kTellMs = 3'000;
+constexpr std::size_t kMostHeard = 256;
 constexpr std::size_t kAtOnce = 32;  // connections of one round
 
 }  // namespace
+
+std::int64_t Detour::patience_ms() const {
+  std::vector<Member> members;
+  for (const Peer& peer : agent_.peers()) members.push_back(peer.member);
+  if (members.empty()) return kWordMs;
+  const int sharing = std::max(occupancy_of(members, agent_.rank()).ranks_per_processor(),
+                               occupancy_of(members, agent_.lowest_here()).ranks_per_processor());
+  // Its own thread has to wait, and this one's.
+  return kWordMs + (sharing > 1 ? 2 * sharing * kTimeSliceMs : 0);
+}
 
 void Detour::send(const Frame& frame, const std::vector<int>& ranks) {
   agent_.tree().send(frame);
@@ -22,10 +42,11 @@ void Detour::send(const Frame& frame, const std::vector<int>& ranks) {
   ++said_;
   if (frame.kind == kFailed) last_end_ = said_;
   const std::int64_t now = now_ns();
-  const bool known_silent = silent_since_ns_ != 0 && now - silent_since_ns_ > kWordMs * 1'000'000;
+  const std::int64_t patience = patience_ms();
+  const bool known_silent = silent_since_ns_ != 0 && now - silent_since_ns_ > patience * 1'000'000;
   if (silent_since_ns_ == 0) silent_since_ns_ = now;
   if (Link* const parent = agent_.tree().link_to(agent_.lowest_here())) ask_for_word(*parent);
-  agent_.service().spawn("detour", look_after(agent_.weak_from_this(), frame, ranks, said_, known_silent ? 0 : kWordMs));
+  agent_.service().spawn("detour", look_after(agent_.weak_from_this(), frame, ranks, said_, known_silent ? 0 : patience));
 }
 
 void Detour::ask_for_word(Link& parent) {
@@ -51,9 +72,30 @@ Task<> Detour::look_after(std::weak_ptr<Agent> weak, Frame frame, std::vector<in
   if (!agent) co_return;
   asio::io_context& io = agent->service().io();
   agent.reset();
-  if (patience_ms > 0) co_await sleep_ms(io, patience_ms);
-  agent = weak.lock();
-  if (!agent || agent->leaving() || agent->detour().passed_on(number)) co_return;
+  const std::int64_t said_ns = now_ns();
+  const auto goes_without = [&] {
+    agent = weak.lock();
+    return !agent || agent->leaving() || agent->detour().passed_on(number);
+  };
+  for (int repeats = 0; patience_ms > 0 && repeats < kMostRepeats; ++repeats) {
+    const std::int64_t from_ns = now_ns();
+    co_await sleep_ms(io, patience_ms);
+    if (goes_without()) co_return;
+    agent.reset();
+    if (now_ns() - from_ns < (patience_ms + kLateMs) * 1'000'000) break;
+  }
+  if (goes_without()) co_return;
+  if (frame.kind == kFailed) {
+    const std::int64_t step_ms = kStepMs * agent->rank();
+    agent.reset();
+    co_await sleep_ms(io, step_ms);
+    if (goes_without()) co_return;
+    const auto heard = agent->detour().heard_.find(Reader(frame.body).take<std::uint64_t>());
+    if (heard != agent->detour().heard_.end() && heard->second >= said_ns) {
+      agent->detour().told_ = std::max(agent->detour().told_, number);
+      co_return;
+    }
+  }
   const int parent = agent->lowest_here();
   log::info(agent->rank(), agent->who(parent), " does not pass on what this rank says: it tells the others itself");
   const auto round = std::make_shared<Round>();
@@ -114,7 +156,13 @@ Task<> Detour::hear(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Stre
     case kAsk:
       if (auto calls = agent->calls().asked(reader)) answer = std::move(calls->frame);
       break;
-    case kFailed: agent->calls().failed(reader); break;
+    case kFailed: {
+      agent->calls().failed(reader);
+      auto& heard = agent->detour().heard_;
+      if (heard.size() >= kMostHeard) heard.clear();
+      heard[Reader(frame.body).take<std::uint64_t>()] = now_ns();
+      break;
+    }
     default: throw Reader::corrupt();
   }
   log::debug(agent->rank(), "told by rank ", from, " itself");

@@ -1,12 +1,14 @@
 #pragma once
 // What a rank says to a communicator past a lowest rank that does not pass it on. That one, asked behind each frame, confirms that it
 // has passed on all before; one that does not (it is stopped, or its host away) is gone round: the rank says the same to each of the
-// communicator's ranks itself, on a connection for that one frame and its answer. Service thread only.
+// communicator's ranks itself, on a connection for that one frame and its answer: of an end the lowest
+// first, and those whom it has told need not say the same. Service thread only.
 #include "control/dial.h"
 #include "control/wire.h"
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -41,12 +43,15 @@ class Detour {
   static Task<> tell(std::shared_ptr<Agent> agent, int rank, Frame frame);
   static Task<> hear(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Stream> stream);
   bool passed_on(std::uint64_t number) const;
+  std::int64_t patience_ms() const;
 
   Agent& agent_;
   std::uint64_t said_ = 0;     // frames, ever
   std::uint64_t passed_ = 0;   // of them, by the word of a parent
   std::uint64_t last_end_ = 0;  // the last of them that was of an end
   std::uint64_t told_ = 0;      // up to this one by this rank itself
+  // When another rank came with a communicator's end: it tells everybody, and this one need not do the same.
+  std::map<std::uint64_t, std::int64_t> heard_;
   std::int64_t silent_since_ns_ = 0;  // the parent has owed its word since; 0: it owes none
 };
 

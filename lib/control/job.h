@@ -109,6 +109,8 @@ class Job {
   // (ANELLO_ERR_PEER_LOST, "left"). differs: a rank of the communicator (as numbered in it) that is known to have made
   // another call there or before, perhaps so long ago that it has forgotten which; -1: none. Returns at once.
   virtual void compare_calls(std::uint64_t id, std::uint32_t sequence, int differs = -1) = 0;
+  // The same, unless another rank has just asked: one question finds out for all.
+  virtual void look_at_calls(std::uint64_t id, std::uint32_t sequence) { compare_calls(id, sequence); }
   // What the others answered when `sequence` was last compared. Empty when it has not been.
   virtual Absent absent(std::uint64_t id, std::uint32_t sequence) { return {}; }
   // Tells all ranks of the communicator that it has failed (Event::failed for each but this one). Returns at once.

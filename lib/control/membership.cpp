@@ -74,6 +74,9 @@ class Membership final : public Job {
   void compare_calls(std::uint64_t id, std::uint32_t sequence, int differs) override {
     post([agent = agent_, id, sequence, differs] { agent->calls().compare(id, sequence, differs); });
   }
+  void look_at_calls(std::uint64_t id, std::uint32_t sequence) override {
+    post([agent = agent_, id, sequence] { agent->calls().look(id, sequence); });
+  }
   Absent absent(std::uint64_t id, std::uint32_t sequence) override {
     return agent_->calls().absent(id, sequence);
   }

@@ -7,6 +7,7 @@
 #include "executor/run.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <sys/epoll.h>
 
@@ -17,6 +18,8 @@ namespace {
 constexpr std::int64_t kMs = 1'000'000;
 // Without news for so long, the service threads compare what the ranks have called.
 constexpr std::int64_t kComparePause = 50 * kMs;
+// A thread that has something to do may wait for so long for each rank that it shares the processor with.
+constexpr std::int64_t kTimeSlice = 4 * kMs;
 // Where lines disagree: a rank may not have written down its call when it was asked.
 constexpr std::int64_t kAskAgain = 10 * kMs;
 constexpr std::int64_t kLongestPause = 2000 * kMs;
@@ -30,6 +33,13 @@ constexpr std::int64_t kWordFromControl = 500 * kMs;
 constexpr std::int64_t kEndOfLane = 2000 * kMs;
 // Of an end that a board tells of. Its rank may be kept for so long by a peer at its buffers, and its service thread with it.
 constexpr std::int64_t kAccountOfEnd = kWordFromControl + kKeepOutMs * kMs;
+
+// How long a rank waits for news before it asks, the first time. The lowest ask first: all others hear the question, which stands for
+// theirs too, before they come to it.
+std::int64_t first_pause(int rank, int sharing) {
+  const std::int64_t step = kComparePause + (sharing > 1 ? sharing * kTimeSlice : 0);
+  return step * (1 + std::bit_width(unsigned(rank) / 4));
+}
 
 // In one sentence.
 constexpr std::size_t kMostNamed = 8;
@@ -119,12 +129,12 @@ void Context::tick(Watched watched) {
     if (front == nullptr || group->error) continue;
     if (group->compared_movement != group->movement || group->compare_at_ns == 0) {
       group->compared_movement = group->movement;
-      group->compare_pause_ns = kComparePause;
-      group->compare_at_ns = now + kComparePause;
+      group->compare_pause_ns = first_pause(group->rank, sharing_);
+      group->compare_at_ns = now + group->compare_pause_ns;
     } else if (now >= group->compare_at_ns) {
       group->compare_pause_ns = std::min(2 * group->compare_pause_ns, kLongestPause);
       group->compare_at_ns = now + group->compare_pause_ns;
-      job_->compare_calls(group->id, front->sequence);
+      job_->look_at_calls(group->id, front->sequence);
       look_at_early(*group);
       if (group->differs >= 0) job_->compare_calls(group->id, group->differs_at, group->differs);
     }
