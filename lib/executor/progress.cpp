@@ -305,12 +305,16 @@ std::size_t Context::rest_of_frames() const {
 
 void Context::yield(Lock& held) {
   held.unlock();
+  const transport::Arena& arena = job_->arena();
+  const unsigned processor = ::sched_getcpu() % transport::kYieldCounts;
+  std::atomic<std::uint64_t>* const yields = arena ? &arena.header().yields[processor].yields : nullptr;
+  const std::uint64_t own = yields != nullptr ? yields->fetch_add(1, std::memory_order_relaxed) + 1 : 0;
   const std::int64_t before_ns = now_ns();
   sched_yield();
   const std::int64_t after_ns = now_ns();
   held.lock();
-  const transport::Arena& arena = job_->arena();
-  if (!yield_cost_.is_long(after_ns - before_ns) || !arena) return;
+  if (!yield_cost_.is_long(after_ns - before_ns) || yields == nullptr) return;
+  if (YieldCost::is_of_turns(after_ns - before_ns, yields->load(std::memory_order_relaxed) - own)) return;
   std::uint64_t handled = 0;
   for (int rank = 0; rank < arena.ranks(); ++rank) handled += arena.inbox(rank).handled.load(std::memory_order_relaxed);
   yield_cost_.long_one(after_ns, handled);

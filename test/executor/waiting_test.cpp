@@ -89,3 +89,13 @@ TEST_CASE("pairs that share processors find each other, since one of two has mor
   CHECK(hand_overs(true) <= 2);
   CHECK(hand_overs(false) == 1000);  // both give way at the same moment, for ever: else this test shows nothing
 }
+
+TEST_CASE("a yield that took long since hundreds of ranks had their turns is not another program's") {
+  // 128 ranks to a processor, each of which looks and yields.
+  CHECK(YieldCost::is_of_turns(640'000, 127));
+  CHECK(YieldCost::is_of_turns(2'000'000, 127));
+  // A time slice of 3 ms among few, or among so many that did not run in it.
+  CHECK_FALSE(YieldCost::is_of_turns(3'000'000, 3));
+  CHECK_FALSE(YieldCost::is_of_turns(3'000'000, 127));
+  CHECK_FALSE(YieldCost::is_of_turns(500'000, 0));
+}
