@@ -1,0 +1,28 @@
+"""Many ranks on one host, more than it has processors: their first calls end, with right results, soon and without a warning."""
+import re
+import subprocess
+import sys
+import time
+
+ANELLORUN, PERF = sys.argv[1], sys.argv[2]
+COUNTS = [int(each) for each in sys.argv[3:]]
+LIMIT_S = 60  # of a run that takes one to five; it took minutes, or did not end, while P x P connections were made
+
+
+def run(ranks, *options):
+    begin = time.monotonic()
+    ended = subprocess.run([ANELLORUN, "-np", str(ranks), PERF, "--no-ceilings", "-n", "2", "-w", "0", *options],
+                           capture_output=True, text=True, timeout=LIMIT_S)
+    took = time.monotonic() - begin
+    said = ended.stdout + ended.stderr
+    what = f"{ranks} ranks, {' '.join(options)}: {took:.2f} s"
+    assert ended.returncode == 0, f"{what}, exit code {ended.returncode}\n{said[-3000:]}"
+    assert "warning" not in said, f"{what}\n{said[-3000:]}"
+    assert re.search(r"# Out of bounds values : 0 OK", said), f"{what}\n{said[-3000:]}"
+    print(what, flush=True)
+
+
+for count in COUNTS:
+    run(count, "--collective", "allreduce", "-b", "64K", "-e", "64K")
+    run(count, "--collective", "reduce_scatter", "-b", "4K", "-e", "256K", "-f", "64")
+    run(count, "--collective", "alltoall", "-b", "4K", "-e", "256K", "-f", "64")
