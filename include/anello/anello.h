@@ -17,7 +17,9 @@
  * Sticky    A call that is refused for its arguments (ANELLO_ERR_ARGUMENT, .._TYPE) still takes its place in the
  *           order of collectives: the other ranks learn of it as ANELLO_ERR_MISMATCH. Every other failure of an
  *           operation is final for its communicator: later calls return the same code. Other communicators go on,
- *           also those that share a connection with it.
+ *           also those that share a connection with it. That a rank's process ends is no failure by itself: calls
+ *           for which it had given its part complete, also later ones. The first that cannot complete without it
+ *           fails at once with ANELLO_ERR_PEER_LOST. A receive from ANELLO_ANY_SOURCE fails when nobody is left.
  * Memory    Buffers belong to the caller, who leaves them alone from the call until it returns (blocking) or
  *           until wait or test has reported completion (nonblocking). After that nobody touches them, whether
  *           the operation succeeded or not. Contents of receive buffers after a failure are unspecified.

@@ -8,6 +8,10 @@
 namespace anello::control {
 
 constexpr std::int64_t kGoodbyeMs = 1'500;
+// For what a rank that is gone has said and sent; of a host that has vanished nothing comes.
+constexpr std::int64_t kLastWordsMs = 1'000;
+// For a parent that runs to pass on what such a rank has said.
+constexpr std::int64_t kWordOfParentMs = 250;
 
 Agent::Agent(Service& service, int rank, int size, std::int64_t timeout_ms)
     : service_(service), rank_(rank), size_(size), timeout_ms_(timeout_ms), standing_(static_cast<std::size_t>(size)),
@@ -64,9 +68,35 @@ void Agent::watch_deaths() {
     const auto self = weak.lock();
     if (!self || self->leaving_) return;
     for (int rank = 0; rank < self->size_; ++rank) {
-      if (self->peer(rank).member.process == process) self->peer_gone(rank, "its process has ended");
+      if (self->peer(rank).member.process == process) self->process_ended(rank);
     }
   });
+}
+
+// Seen at once, while what the rank had told of its last call, a mismatch perhaps, may still be with the parent, which has its link.
+void Agent::process_ended(int rank) {
+  if (said_it_left(rank)) return peer_gone(rank, "its process has ended");
+  const Deadline word = Deadline::in_ms(kWordOfParentMs);
+  const auto more = [this, rank, word] {
+    const int parent = lowest_here();
+    const bool parent_tells = parent != rank_ && parent != rank && tree_.link_to(parent) != nullptr && !word.passed();
+    return parent_tells || tree_.has_more_from(rank, true);
+  };
+  hear_out(rank, more, [this, rank] { peer_gone(rank, "its process has ended"); });
+}
+
+void Agent::hear_out(int rank, std::function<bool()> more, std::function<void()> then) {
+  if (more()) {
+    service_.spawn("last words", hear_last_words(shared_from_this(), rank, std::move(more), std::move(then)));
+  } else {
+    then();
+  }
+}
+
+Task<> Agent::hear_last_words(std::shared_ptr<Agent> self, int rank, std::function<bool()> more, std::function<void()> then) {
+  const Deadline limit = Deadline::in_ms(kLastWordsMs);
+  while (!self->leaving_ && self->here(rank) && more() && !limit.passed()) co_await sleep_ms(self->service_.io(), 1);
+  if (!self->leaving_ && self->here(rank)) then();
 }
 
 Call Agent::call_to(int peer, Purpose purpose, std::vector<Address> addresses, Deadline deadline) {
@@ -95,10 +125,20 @@ bool Agent::watched(int rank) const {
 
 void Agent::peer_gone(int rank, const std::string& how) {
   if (leaving_ || !here(rank) || rank == rank_) return;
+  hear_out(rank, [this, rank] { return lanes_.is_coming(rank); }, [this, rank, how] { take_leave(rank, how); });
+}
+
+// Who left said so in the arena before its process ended or its connections closed.
+bool Agent::said_it_left(int rank) const {
+  if (peers_.empty() || !group_) return false;
+  const Member& member = peer(rank).member;
+  return member.local_index >= 0 && member.machine == group_->nonce() &&
+         group_->arena(0).inbox(member.local_index).state.load(std::memory_order_acquire) == transport::RankState::left;
+}
+
+void Agent::take_leave(int rank, const std::string& how) {
   const Member* const member = peers_.empty() ? nullptr : &peer(rank).member;
-  // Who left said so in the arena before its process ended or its connections closed.
-  if (member != nullptr && group_ && member->local_index >= 0 && member->machine == group_->nonce() &&
-      group_->arena(0).inbox(member->local_index).state.load(std::memory_order_acquire) == transport::RankState::left) {
+  if (said_it_left(rank)) {
     peer_left(rank, -1);
     return;
   }
@@ -149,13 +189,22 @@ void Agent::not_there(int rank, const Unknown& over) {
   }
 }
 
+// What is awaited before another rank's word about the end of one is taken.
+std::function<bool()> Agent::more_but_for(int from, int rank) {
+  return [this, from, rank] { return (from != rank && tree_.has_more_from(rank, false)) || lanes_.is_coming(rank); };
+}
+
 void Agent::receive(int from, const Frame& frame) {
   Reader reader(frame.body);
   switch (frame.kind) {
-    case kGoodbye: peer_left(take_rank(reader, size_), from); break;
+    case kGoodbye: {
+      const int rank = take_rank(reader, size_);
+      hear_out(rank, more_but_for(from, rank), [this, rank, from] { peer_left(rank, from); });
+      break;
+    }
     case kLost: {
-      LostBody lost = take_lost(reader, size_);
-      peer_lost(lost.rank, std::move(lost.error), from);
+      const LostBody lost = take_lost(reader, size_);
+      hear_out(lost.rank, more_but_for(from, lost.rank), [this, lost, from] { peer_lost(lost.rank, lost.error, from); });
       break;
     }
     case kAsk:
@@ -172,8 +221,9 @@ void Agent::receive(int from, const Frame& frame) {
       break;
     }
     case kFailed:
-      calls_.failed(reader);
+      // First: this process may end as soon as its caller knows.
       tree_.send(frame, from);
+      calls_.failed(reader);
       break;
     case kPassOn: {
       const auto number = reader.take<std::uint64_t>();

@@ -69,6 +69,8 @@ class Agent : public std::enable_shared_from_this<Agent> {
   bool watched(int rank) const;  // its end is seen without a connection to it
   // It is not there any more: it left if it said so in the arena, else it is lost. how: "its process has ended".
   void peer_gone(int rank, const std::string& how);
+  // Once all that it has said and sent is taken in: there is more. Its end comes last, as it did there.
+  void hear_out(int rank, std::function<bool()> more, std::function<void()> then);
   void peer_left(int rank, int told_by);
   void peer_lost(int rank, Error error, int told_by);
   // Nobody knows it at its own door.
@@ -85,6 +87,11 @@ class Agent : public std::enable_shared_from_this<Agent> {
  private:
   void enter(Visitor visitor);
   void watch_deaths();
+  void process_ended(int rank);
+  bool said_it_left(int rank) const;
+  void take_leave(int rank, const std::string& how);
+  std::function<bool()> more_but_for(int from, int rank);
+  static Task<> hear_last_words(std::shared_ptr<Agent> self, int rank, std::function<bool()> more, std::function<void()> then);
 
   Service& service_;
   const int rank_;

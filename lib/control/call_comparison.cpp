@@ -164,8 +164,9 @@ void CallComparison::conclude(const Key& key) {
   if (!verdict) return;
   const int peer = verdict->peer() < 0 ? -1 : question.ranks[static_cast<std::size_t>(verdict->peer())];
   const Error error(verdict->code(), verdict->text(), peer);
-  deliver(key.first, error);
+  // First: this process may end as soon as its caller knows.
   tell_all(key.first, question.ranks, error);
+  deliver(key.first, error);
 }
 
 void CallComparison::tell_all(std::uint64_t id, const std::vector<int>& ranks, const Error& error) {

@@ -4,6 +4,8 @@
 #include "base/text.h"
 #include "control/agent.h"
 
+#include <sys/ioctl.h>
+
 namespace anello::control {
 namespace {
 
@@ -19,6 +21,8 @@ std::shared_ptr<Link> ControlTree::link_up(int parent, std::shared_ptr<Stream> s
   auto link = std::make_shared<Link>(agent_.service(), std::move(stream));
   links_[parent] = link;
   parentless_ = false;
+  // It may not have seen yet why this rank comes to it.
+  tell_who_is_gone(*link);
   for (const Frame& frame : unsent_) link->send(frame);
   unsent_.clear();
   repeat_recent(*link, true);
@@ -138,18 +142,29 @@ void ControlTree::adopt(int from, std::shared_ptr<Stream> stream) {
   if (const auto old = links_.find(from); old != links_.end()) old->second->close();
   links_[from] = link;
   // It may have missed what was told while it had no link.
+  tell_who_is_gone(*link);
+  repeat_recent(*link, false);
+  agent_.service().spawn("control link", serve(agent_.shared_from_this(), from, std::move(link)));
+}
+
+void ControlTree::tell_who_is_gone(Link& link) const {
   for (int rank = 0; rank < agent_.size(); ++rank) {
     if (agent_.standing(rank) == Agent::Standing::left) {
-      link->send(Writer().put(rank).frame(kGoodbye));
+      link.send(Writer().put(rank).frame(kGoodbye));
     } else if (agent_.standing(rank) == Agent::Standing::lost) {
       Writer writer;
       writer.put(rank);
       put_error(writer, Error(ANELLO_ERR_PEER_LOST, agent_.who(rank) + " is lost", rank));
-      link->send(writer.frame(kLost));
+      link.send(writer.frame(kLost));
     }
   }
-  repeat_recent(*link, false);
-  agent_.service().spawn("control link", serve(agent_.shared_from_this(), from, std::move(link)));
+}
+
+bool ControlTree::has_more_from(int rank, bool ended) {
+  const Link* const link = link_to(rank);
+  if (link == nullptr || !link->open()) return false;
+  int unread = 0;
+  return !ended || (::ioctl(link->stream()->descriptor(), FIONREAD, &unread) == 0 && unread > 0);
 }
 
 void ControlTree::repeat_recent(Link& link, bool own) const {

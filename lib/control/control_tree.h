@@ -28,6 +28,8 @@ class ControlTree {
   void send_to(int rank, const Frame& frame);
   Link* link_to(int rank);  // nullptr: it is no neighbour, or not now
   void forget(int rank);  // it is gone
+  // Whether what the rank has said may not all have been read. ended: its process has, so that nothing more comes.
+  bool has_more_from(int rank, bool ended);
   // There are ranks that see the end of this one by nothing but its goodbye.
   bool needed() const;
   // A goodbye said now reaches all who could only learn of it by a link.
@@ -46,6 +48,7 @@ class ControlTree {
   static Task<> look_for(std::weak_ptr<Agent> agent, Call probe, int rank);
   std::shared_ptr<Link> link_up(int parent, std::shared_ptr<Stream> stream);
   void repeat_recent(Link& link, bool own) const;
+  void tell_who_is_gone(Link& link) const;
 
   Agent& agent_;
   std::map<int, std::shared_ptr<Link>> links_;  // by rank

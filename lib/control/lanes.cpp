@@ -138,6 +138,11 @@ void Lanes::deliver(int peer, Stream& stream) {
   agent_.mailbox().put(std::move(event));
 }
 
+bool Lanes::is_coming(int peer) const {
+  const auto lane = lanes_.find(peer);
+  return lane != lanes_.end() && lane->second.incoming != nullptr;
+}
+
 void Lanes::peer_gone(int peer) {
   const auto lane = lanes_.find(peer);
   if (lane != lanes_.end() && lane->second.incoming) lane->second.incoming->close();

@@ -16,6 +16,8 @@ class Lanes {
 
   void request(int peer);
   void adopt(int from, std::shared_ptr<Stream> stream);
+  // Whether a lane from the peer is being made.
+  bool is_coming(int peer) const;
   void peer_gone(int peer);
   void close();
 

@@ -63,6 +63,10 @@ void Link::send(const Frame& frame) {
   queued_.append(reinterpret_cast<const char*>(&head), sizeof head).append(frame.body);
   queued_.append(reinterpret_cast<const char*>(code.data()), kCodeBytes);
   if (draining_) return;
+  // At once, as far as it goes: this process may end before the service thread comes to anything else.
+  const ssize_t sent = ::send(stream_->descriptor(), queued_.data(), queued_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent > 0) queued_.erase(0, static_cast<std::size_t>(sent));
+  if (queued_.empty()) return;
   draining_ = true;
   service_.spawn("link", drain(shared_from_this()));
 }

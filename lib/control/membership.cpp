@@ -4,7 +4,10 @@
 #include "control/descriptor_watch.h"
 #include "control/host.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <future>
+#include <mutex>
 
 #include <poll.h>
 
@@ -13,6 +16,30 @@ namespace {
 
 // Beyond the goodbye's own limit, for a service thread that gets no processor.
 constexpr auto kLeaveLimit = std::chrono::milliseconds(3'500);
+// For a service thread to come to what it shall tell, where it gets no processor.
+constexpr auto kTellLimit = std::chrono::milliseconds(500);
+
+// News that the service thread has been given to pass on.
+class Telling {
+ public:
+  void begin() {
+    const std::lock_guard lock(mutex_);
+    ++under_way_;
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    if (--under_way_ == 0) none_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    none_.wait_for(lock, kTellLimit, [this] { return under_way_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable none_;
+  int under_way_ = 0;
+};
 
 class Membership final : public Job {
  public:
@@ -83,8 +110,15 @@ class Membership final : public Job {
   void fail_communicator(std::uint64_t id, const Error& cause) override {
     // With the ranks as they are now: the communicator may be removed before the service thread comes to it.
     if (auto ranks = agent_->calls().ranks_of(id)) {
-      post([agent = agent_, id, ranks = std::move(*ranks), cause] { agent->calls().tell_all(id, ranks, cause); });
+      telling_->begin();
+      post([agent = agent_, id, ranks = std::move(*ranks), cause, telling = telling_] {
+        agent->calls().tell_all(id, ranks, cause);
+        telling->end();
+      });
     }
+  }
+  void finish_telling() override {
+    if (!in_forked_child()) telling_->wait();
   }
   void watch(int descriptor, std::function<void()> readable) override {
     if (!in_forked_child()) watch_->watch(descriptor, std::move(readable));
@@ -106,6 +140,7 @@ class Membership final : public Job {
   std::shared_ptr<LocalGroup> group_;
   transport::Arena arena_;
   std::shared_ptr<DescriptorWatch> watch_;
+  const std::shared_ptr<Telling> telling_ = std::make_shared<Telling>();
 };
 
 class LoneMembership final : public Job {

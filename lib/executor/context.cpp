@@ -126,12 +126,6 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
       if (!group->error) group->error = failed->second;
       failed_early_.erase(failed);
     }
-    for (const int world : group->ranks) {
-      if (gone_[std::size_t(world)] == Gone::lost && !group->error) {
-        group->error = Error(ANELLO_ERR_PEER_LOST, job_->describe(world) + " was lost before the communicator was made",
-                             world);
-      }
-    }
   }
   return group;
 }
@@ -162,6 +156,7 @@ Error Context::remove_group(Group& group) {
   job_->remove_communicator(group.id);
   const Lock held = lock();
   if (job_->news.load(std::memory_order_acquire)) handle_events();
+  if (group.told_end && !group.error) fail(group, group.told_end, false);
   const Error first = group.error;
   const Error ended(ANELLO_ERR_STATE, "the communicator was destroyed");
   end_all(group, first ? first : ended);
@@ -233,6 +228,7 @@ void Context::renew_locked(Operation& operation) {
   operation.published = false;
   operation.peer_work.step = PeerWork::kNoStep;
   operation.peer_work.next.clear();
+  operation.peer_work.without = -1;
   operation.exposed = false;
   operation.staged_early = false;
   operation.sequence = operation.group->next_sequence;  // what it is told as where it never enters
@@ -305,7 +301,11 @@ void Context::push_routes(const Operation& operation) {
 
 // A call that waits for nobody would not hear that its communicator has failed, nor would the one after it. Who drives hears it.
 void Context::hear_news() {
-  if (!driving_ && job_->news.load(std::memory_order_acquire)) handle_events();
+  if (driving_ || !job_->news.load(std::memory_order_acquire)) return;
+  handle_events();
+  // What has come is taken in before it ends.
+  for (int turn = 0; any_gone_ && turn < 4 && progress(); ++turn) {
+  }
 }
 
 Context::Entered Context::enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
@@ -327,6 +327,7 @@ void Context::post(Operation& operation, control::CallRecord& record) {
   const kernels::DefaultFloats floats;
   Group& group = *operation.group;
   hear_news();
+  gone_look_due_ = true;
   ++unfinished_;
   if (group.error) {
     finish(operation, group.error);
@@ -504,7 +505,7 @@ void Context::want_to_send(Flow& flow) {
   if (carrier_to(way.peer())->needs_connection()) {
     way.request();
     job_->request_lane(way.peer());
-  } else {
+  } else if (gone_[std::size_t(way.peer())] != Gone::lost) {  // else nobody would take it
     open_route(way, UniqueFd());
   }
 }

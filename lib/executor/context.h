@@ -209,6 +209,7 @@ class Context {
   void queue(Operation& operation);
   bool room_comes(Board& board, std::size_t bytes) const;
   Board::Seen lines_seen(Board& board, std::uint64_t digest);
+  bool test_once(Operation& operation);
   bool waits_elsewhere() const;
   std::size_t rest_of_frames() const;
   bool lines_come(const Operation& operation);
@@ -287,10 +288,13 @@ class Context {
   void look_for_end(Group& group, std::int64_t now);
   void check_deadline(Operation& watched);
   void check_deadlines();
-  void check_gone();
-  void look_at_early(Group& group);
+  // Peers that are gone (gone.cpp)
+  void hear_of_loss(control::Event& event);
+  void check_gone(bool quiet);
   bool gone_for(const Group& group, int peer, std::string& how) const;
+  bool waits_in_vain(const Operation& operation, int peer) const;
   void look_at_lost(std::int64_t now);
+  void look_at_early(Group& group);
   // Runs body, whose want of memory ends the communicator: nobody could go on with what it was in the middle of.
   template <class Body>
   void with_memory(Group& group, Body&& body) {
@@ -389,12 +393,15 @@ class Context {
   enum class Gone : std::uint8_t { no, left, lost };
   std::vector<Gone> gone_;                      // by world rank
   std::vector<std::int64_t> left_ns_;           // when news of its leaving came
-  bool any_gone_ = false;
+  bool any_gone_ = false;                       // or a communicator has failed elsewhere
+  bool gone_look_due_ = false;                  // something has moved, or was posted, since they were last looked for
+  // A lane that breaks is mostly the first sign of a death, or of a rank that leaves in the middle of an operation that it has seen
+  // fail: control has the better account a moment later, unless the rank that passes it on does not run.
+  static constexpr std::int64_t kWordFromControl = 500'000'000;
   // That are lost, by world rank, where what they sent before may still come.
   struct Lost {
     std::string how;         // it is known: a sentence
     bool found_here;         // and only here: no lane could be made
-    std::int64_t since_ns;
     std::uint64_t came;      // of its lane, at the last look
     std::int64_t quiet_ns;   // since when nothing has
   };

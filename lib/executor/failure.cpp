@@ -1,4 +1,4 @@
-// Context: deadlines, peers that are gone, ranks that disagree, and what ends operations that cannot succeed.
+// Context: deadlines, ranks that disagree, and what ends operations that cannot succeed.
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/log.h"
@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <bit>
-
-#include <sys/epoll.h>
 
 namespace anello::executor {
 
@@ -25,14 +23,9 @@ constexpr std::int64_t kAskAgain = 10 * kMs;
 constexpr std::int64_t kLongestPause = 2000 * kMs;
 // For the others to say where they are, once a deadline has passed.
 constexpr std::int64_t kTimeToAnswer = 50 * kMs;
-// A connection that breaks is usually the first sign of a death, and a rank that leaves in the middle of an operation
-// has seen it fail: control has the better account a moment later.
-constexpr std::int64_t kWordFromControl = 500 * kMs;
-// The other way round: for the end of a lane to come, or more over it, once control has said that its rank is lost. Of a host that
-// has vanished neither does.
-constexpr std::int64_t kEndOfLane = 2000 * kMs;
-// Of an end that a board tells of. Its rank may be kept for so long by a peer at its buffers, and its service thread with it.
-constexpr std::int64_t kAccountOfEnd = kWordFromControl + kKeepOutMs * kMs;
+// For the account of an end that a board tells of. Its rank may be kept for so long by a peer at its buffers, and its service
+// thread with it.
+constexpr std::int64_t kAccountOfEnd = 500 * kMs + kKeepOutMs * kMs;
 
 // How long a rank waits for news before it asks, the first time. The lowest ask first: all others hear the question, which stands for
 // theirs too, before they come to it.
@@ -43,6 +36,8 @@ std::int64_t first_pause(int rank, int sharing) {
 
 // In one sentence.
 constexpr std::size_t kMostNamed = 8;
+
+}  // namespace
 
 std::string call_text(const Operation& operation) {
   if (operation.kind == ANELLO_PROBE) {
@@ -62,8 +57,6 @@ std::string call_text(const Operation& operation) {
   record.set_label(operation.label);
   return text("operation ", operation.sequence, ", ", record.describe());
 }
-
-}  // namespace
 
 // Whom it waits for: "data from rank 2 (host a, pid 7)".
 std::string Context::waits_for(const Operation& operation) const {
@@ -122,7 +115,7 @@ void Context::tick(Watched watched) {
   }
   if (now < next_tick_ns_) return;
   next_tick_ns_ = now + 20 * kMs;
-  check_gone();
+  check_gone(false);
   for (auto& [id, group] : groups_) {
     look_for_end(*group, now);
     Operation* front = group->window.front();
@@ -276,116 +269,6 @@ void Context::look_at_early(Group& group) {
   }
 }
 
-// ---- Peers that are gone ----
-
-void Context::lane_broke(Route& way) {
-  open_routes_.erase(std::remove(open_routes_.begin(), open_routes_.end(), &way), open_routes_.end());
-  suspects_.push_back(&way);
-  settle(way);
-  // Else its end of file would keep everybody awake who waits on descriptors.
-  if (const int descriptor = way.endpoint()->descriptor(); descriptor >= 0) {
-    --sockets_;
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
-  }
-  const Error& cause = *way.endpoint()->failure();
-  if (cause.code() == ANELLO_ERR_PEER_LOST) return;  // check_gone, when control has had its time to tell
-  fail_all_with(way.peer(), Error(cause.code(), text(job_->describe(way.peer()), ": ", cause.text(), way.broken_in().empty() ? "" : "; it was ",
-                                               way.broken_in()), way.peer()), true);
-}
-
-bool Context::gone_for(const Group& group, int peer, std::string& how) const {
-  const int world = group.ranks[std::size_t(peer)];
-  const Flow* const flow = group.flows.find(peer);
-  Route* way = routes_[std::size_t(world)].get();
-  const std::int64_t long_ago = now_ns() - kWordFromControl;
-  if (flow != nullptr && flow->left_ns != 0 && flow->left_ns < long_ago) {
-    how = "destroyed this communicator";
-    return true;
-  }
-  if (gone_[std::size_t(world)] == Gone::left && left_ns_[std::size_t(world)] < long_ago) {
-    // What it sent before may still be on the way in a socket; its end says that all has come.
-    // In shared memory all of it is there already, though perhaps not looked at.
-    if (way != nullptr && way->state() == Route::State::open &&
-        (way->endpoint()->descriptor() >= 0 || way->has_arrivals())) {
-      return false;
-    }
-    how = "left the job";
-    return true;
-  }
-  if (way != nullptr && way->state() == Route::State::broken && way->broken_since_ns() < long_ago) {
-    how = "closed its connection";
-    return true;
-  }
-  if (const auto lost = lost_.find(world); lost != lost_.end()) {
-    const bool has_lane = way != nullptr && way->state() == Route::State::open;
-    return has_lane ? lost->second.quiet_ns < now_ns() - kEndOfLane : lost->second.since_ns < long_ago;
-  }
-  return false;
-}
-
-// Since when nothing has come from them. A process that was stopped has taken in nothing meanwhile.
-void Context::look_at_lost(std::int64_t now) {
-  constexpr std::int64_t kStopped = 500 * kMs;
-  const bool stopped = now - std::exchange(looked_at_lost_ns_, now) > kStopped;
-  for (auto& [world, lost] : lost_) {
-    const Route* const way = routes_[std::size_t(world)].get();
-    const std::uint64_t came = way != nullptr ? way->came() : 0;
-    if (std::exchange(lost.came, came) != came || stopped) lost.quiet_ns = now;
-  }
-}
-
-// Operations that wait for a rank that will send no more end now, not at their deadline.
-void Context::check_gone() {
-  if (!any_gone_ && suspects_.empty()) return;
-  look_at_lost(now_ns());
-  for (auto& [id, group] : groups_) {
-    // Only what still stands at a second look: between the two everything that had come, and every answer to what was
-    // sent, has been taken in.
-    const bool moved = std::exchange(group->movement_at_look, group->movement) != group->movement;
-    for (int peer = 0; peer < group->size() && !group->error && !moved; ++peer) {
-      std::string how;
-      if (peer == group->rank || !gone_for(*group, peer, how)) continue;
-      const Operation* held_up = nullptr;
-      const auto look = [&](const Operation& each) {
-        if (needs(each, peer)) held_up = &each;
-      };
-      for (const OperationFifo* list : {&group->window, &group->receives, &group->probes, &group->matched}) list->each(look);
-      if (const Flow* flow = group->flows.find(peer)) {
-        for (const OperationFifo* list : {&flow->announcing, &flow->announced, &flow->granted}) list->each(look);
-      }
-      const int world = group->ranks[std::size_t(peer)];
-      const auto fail_by = [&](anello_result_t code, const Operation& operation, const std::string& why) {
-        fail(*group, Error(code, text(call_text(operation), " on rank ", group->rank, " cannot complete: ", why), world), true);
-      };
-      const std::string name = job_->describe(world);
-      const Operation* front = group->window.front();
-      const bool left = gone_[std::size_t(world)] != Gone::lost;
-      if (held_up != nullptr && left && group->differs == peer) {
-        fail_by(ANELLO_ERR_MISMATCH, *held_up, name + " made another call, and " + how);
-      } else if (const auto lost = lost_.find(world); held_up != nullptr && lost != lost_.end()) {
-        fail_by(ANELLO_ERR_PEER_LOST, *held_up, lost->second.how);
-      } else if (held_up != nullptr) {
-        fail_by(ANELLO_ERR_PEER_LOST, *held_up, text(name, " ", how, " without taking its part in it"));
-      } else if (front != nullptr && front->is_on_board() && group->board.differs(peer)) {
-        // It is not there to say which.
-        fail_by(ANELLO_ERR_MISMATCH, *front, text(name, " made another call, and ", how));
-      }
-    }
-  }
-}
-
-std::vector<int> Context::lost_ranks(Group& group) {
-  const Lock held = lock();
-  const kernels::DefaultFloats floats;
-  // Nobody may have waited since the group failed.
-  if (job_->news.load(std::memory_order_acquire)) handle_events();
-  std::vector<int> lost;
-  for (int peer = 0; peer < group.size(); ++peer) {
-    if (gone_[std::size_t(group.ranks[std::size_t(peer)])] == Gone::lost) lost.push_back(peer);
-  }
-  return lost;
-}
-
 // ---- The end of operations ----
 
 void Context::end_all(Group& group, const Error& error) {
@@ -444,6 +327,7 @@ void Context::abort(Group& group, const Error& cause) {
     const Lock held = lock();
     fail(group, cause, true);
   }
+  job_->finish_telling();
   changed_.notify_all();
 }
 

@@ -192,6 +192,7 @@ class Group {
   std::uint32_t suspected_at = 0;
   std::int64_t ask_again_ns = 0;  // of lines that nobody waits for; 0: all are there
   bool suspected = false;  // something came that does not go with this rank's calls
+  Error told_end;                 // it has failed elsewhere for want of a rank: what has come is taken in first
   std::int64_t end_seen_ns = 0;  // when another rank's board first told that the communicator has failed there
   // Whose it was, where it is certain that the peer has not called what this rank has, at `differs_at` or before; the first of
   // them. The peer may have forgotten its call, and nothing else tells then. -1: nothing of the kind.

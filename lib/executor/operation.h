@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -109,6 +110,7 @@ struct PeerWork {
   std::uint32_t step = kNoStep;     // under way
   std::size_t done = 0;             // elements of it
   std::vector<std::uint32_t> next;  // ready, not begun
+  int without = -1;                 // whose process had ended when its memory was to be read
 };
 
 struct Operation {
@@ -255,5 +257,8 @@ struct Operation {
 };
 
 using OperationFifo = Fifo<Operation, &Operation::next>;
+
+// What people call it: "operation 3, allreduce(...)".
+std::string call_text(const Operation& operation);
 
 }  // namespace anello::executor

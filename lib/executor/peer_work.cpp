@@ -117,7 +117,11 @@ Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* fin
   } catch (const ReadFailure& failure) {
     board.end_touching();
     Group& group = *operation.group;
-    if (const Error error = error_of(operation, failure)) group.context.fail(group, error, true);
+    if (const Error error = error_of(operation, failure)) {
+      group.context.fail(group, error, true);
+    } else {
+      work.without = failure.rank;
+    }
     return Worked::nothing;
   }
   board.end_touching();

@@ -26,7 +26,12 @@ void Context::hear_sockets() {
 // Moves everything once. True when something moved.
 bool Context::progress() {
   try {
-    return move_all();
+    const bool moved = move_all();
+    if (any_gone_ && (moved || gone_look_due_)) {
+      gone_look_due_ = moved;
+      if (!moved) check_gone(true);
+    }
+    return moved;
   } catch (const std::bad_alloc&) {
     // Whose it was that this left in the middle nobody can say any more.
     for (auto& [id, group] : groups_) {
@@ -111,17 +116,7 @@ bool Context::handle_events() {
         open_route(route(event.peer), std::move(event.fd));
         break;
       case control::Event::Kind::lost:
-        if (gone_[std::size_t(event.peer)] == Gone::left) break;  // which is why there is no connection to it
-        gone_[std::size_t(event.peer)] = Gone::lost;
-        any_gone_ = true;
-        if (job_->members()[std::size_t(event.peer)].local_index < 0) {
-          // Seen by a connection that closed, which may have overtaken a goodbye: it ends what still needs the rank after
-          // all that has come was taken in, and nothing else (gone_for).
-          const std::int64_t now = now_ns();
-          lost_.try_emplace(event.peer, Lost{event.error.text(), event.found_here, now, 0, now});
-          break;
-        }
-        fail_all_with(event.peer, event.error, event.found_here);
+        hear_of_loss(event);
         break;
       case control::Event::Kind::left:
         if (gone_[std::size_t(event.peer)] == Gone::no) {
@@ -139,7 +134,12 @@ bool Context::handle_events() {
         break;
       case control::Event::Kind::failed:
         if (Group* group = find_group(event.communicator)) {
-          fail(*group, event.error, false);
+          if (event.error.code() == ANELLO_ERR_PEER_LOST) {
+            if (!group->told_end) group->told_end = event.error;
+            any_gone_ = true;
+          } else {
+            fail(*group, event.error, false);
+          }
         } else if (!retired(event.communicator) && failed_early_.size() < 1024) {
           failed_early_.emplace(event.communicator, event.error);
         }
@@ -161,21 +161,33 @@ bool any_done(std::span<Operation* const> operations) {
 }  // namespace
 
 void Context::wait(Operation& operation) {
-  if (operation.done.load(std::memory_order_acquire)) return;
-  Lock held = lock();
-  Operation* const watched = &operation;
-  wait_until(held, [&] { return operation.done.load(std::memory_order_relaxed); }, {&watched, 1});
+  if (!operation.done.load(std::memory_order_acquire)) {
+    Lock held = lock();
+    Operation* const watched = &operation;
+    wait_until(held, [&] { return operation.done.load(std::memory_order_relaxed); }, {&watched, 1});
+  }
+  if (operation.error) job_->finish_telling();
 }
 
 void Context::wait_any(Operation* const* operations, std::size_t count) {
   const Watched watched(operations, count);
   if (std::all_of(watched.begin(), watched.end(), [](const Operation* each) { return each == nullptr; })) return;
-  Lock held = lock();
-  wait_until(held, [&] { return any_done(watched); }, watched);
+  {
+    Lock held = lock();
+    wait_until(held, [&] { return any_done(watched); }, watched);
+  }
+  for (const Operation* each : watched) {
+    if (each != nullptr && each->done.load(std::memory_order_acquire) && each->error) return job_->finish_telling();
+  }
 }
 
 bool Context::test(Operation& operation) {
-  if (operation.done.load(std::memory_order_acquire)) return true;
+  if (!operation.done.load(std::memory_order_acquire) && !test_once(operation)) return false;
+  if (operation.error) job_->finish_telling();
+  return true;
+}
+
+bool Context::test_once(Operation& operation) {
   const Lock held = lock();
   if (!driving_) {
     const kernels::DefaultFloats floats;
@@ -230,6 +242,7 @@ template <class Done>
 void Context::drive(Lock& held, Done&& done, Watched watched) {
   const kernels::DefaultFloats floats;
   stay_awake();
+  gone_look_due_ = true;
   trickle_.forget_wait();
   Waiting waiting(budget_, std::exchange(spun_, false));
   int yields = 0;

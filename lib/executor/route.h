@@ -71,6 +71,9 @@ class Route {
   // message: the answer to the offer under the number that the group gives its next message, which is over with it.
   Arrived take_answer(const Flow& flow);
 
+  // Nothing more comes over it.
+  void break_off();
+
   // The group has failed: no memory of its operations is touched any more. A note that is leaving still does.
   void forget(Group& group);
   // The group goes away: nothing of it is sent any more.
@@ -115,7 +118,6 @@ class Route {
   bool consume();
   std::size_t combine(RunLane& lane, std::size_t left);
   void arrived(transport::FrameHeader header);
-  void break_off();
   std::string arriving_for() const;
 
   Context& context_;

@@ -366,6 +366,7 @@ bool needs(const Operation& operation, int peer) {
   if (operation.is_on_board()) return operation.group->board.awaits(peer);
   // What is queued is looked at once it is under way: all it needs may have come already.
   if (operation.state != Operation::State::active) return false;
+  if (operation.peer_work.without == peer) return true;
   for (const RunLane& lane : operation.run.lanes) {
     if (lane.plan->peer == peer && lacks(lane)) return true;
   }
