@@ -5,9 +5,11 @@
 #include "failures/judge.h"
 #include "failures/rank.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
+#include <iostream>
+#include <sstream>
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -127,6 +129,38 @@ const Role giving_and_ending("giving_and_ending", [](Rank& me) {
   me.report("destroyed", anello_comm_destroy(comm), comm);
 });
 
+// Fails, or is told of it, and ends at once.
+const Role told_and_ending("told_and_ending", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  const auto count = static_cast<std::size_t>(me.number("count", 0));
+  const std::string cause = me.setting("cause"), way = me.setting("way");
+  std::vector<float> values(count + 1, 1), results(count + 1);
+  me.check(anello_barrier(comm), "barrier", comm);
+  anello_result_t result = ANELLO_OK;
+  if (me.rank() == me.number("odd", 0)) {
+    if (cause == "abort") result = anello_comm_abort(comm, "enough");
+    if (cause == "mismatch") result = anello_allreduce(values.data(), results.data(), count, ANELLO_FLOAT32, ANELLO_MAX, comm);
+  } else {
+    result = anello_allreduce(values.data(), results.data(), count, ANELLO_FLOAT32, ANELLO_SUM, comm);
+  }
+  me.report("result", result, comm);
+  end(way);
+});
+
+// The victim has not come to the call that the others wait in.
+const Role awaiting_a_victim("awaiting_a_victim", [](Rank& me) {
+  const anello_comm_t comm = me.create();
+  std::vector<float> values(1000, 1);
+  me.check(anello_allreduce(ANELLO_IN_PLACE, values.data(), values.size(), ANELLO_FLOAT32, ANELLO_SUM, comm), "allreduce", comm);
+  me.say("running");
+  if (me.rank() == me.number("victim", 0)) {
+    me.hear();
+    return;
+  }
+  me.report("result", anello_allreduce(ANELLO_IN_PLACE, values.data(), values.size(), ANELLO_FLOAT32, ANELLO_SUM, comm), comm);
+  ::_exit(0);
+});
+
 void all_end(const std::string& transport, const std::string& kind, std::size_t count, const std::string& way, int rounds, bool mapped, Settings more = {}) {
   INFO(transport << (mapped ? ", mapped memory, " : ", ") << rounds << " " << kind << " of " << count << ", ended by " << way);
   more.insert({{"kind", kind}, {"count", std::to_string(count)}, {"way", way}, {"rounds", std::to_string(rounds)}, {"mapped", mapped ? "1" : "0"}});
@@ -179,7 +213,60 @@ void give_and_end(const std::string& transport, const std::string& kind, std::si
   }
 }
 
+void first_cause_is_told(const std::string& transport, const std::string& cause, const std::string& code) {
+  const auto repeats = knob("FAILURE_ENDS", 6);
+  for (std::int64_t i = 0; i < repeats; ++i) {
+    const char* const way = kWays[i % 4];
+    const int odd = int(i % 3);
+    const std::size_t count = i % 2 == 0 ? 10 : 100'000;
+    INFO(transport << ", " << cause << " by rank " << odd << ", count " << count << ", ended by " << way);
+    Ranks job(3, "told_and_ending", transport,
+              {{"cause", cause}, {"count", std::to_string(count)}, {"way", way}, {"odd", std::to_string(odd)}});
+    for (int rank = 0; rank < 3; ++rank) {
+      const Line line = job.next(rank);
+      INFO("rank " << rank << ": " << line.text);
+      CHECK(line.begins("result " + (rank == odd && cause == "abort" ? "ANELLO_OK" : code)));
+    }
+  }
+}
+
+void tell_deaths(const std::string& transport) {
+  const auto deaths = knob("FAILURE_DEATHS", 12);
+  std::vector<std::int64_t> times_us;
+  for (std::int64_t i = 0; i < deaths; ++i) {
+    const int victim = int(i % 3);
+    Ranks job(3, "awaiting_a_victim", transport, {{"victim", std::to_string(victim)}});
+    job.expect_all("running");
+    sleep_ms(30);
+    const std::int64_t killed_ns = job.signal(victim, SIGKILL);
+    for (int rank = 0; rank < 3; ++rank) {
+      if (rank == victim) continue;
+      const Line line = job.expect(rank, "result ANELLO_ERR_PEER_LOST");
+      INFO(line.text);
+      CHECK(line.has("rank " + std::to_string(victim) + " (host"));
+      times_us.push_back((line.time_ns - killed_ns) / 1000);
+    }
+  }
+  std::sort(times_us.begin(), times_us.end());
+  const auto part = [&](double of) { return times_us[std::size_t(double(times_us.size() - 1) * of)]; };
+  std::cout << transport << ": " << deaths << " deaths were told after " << part(0.5) << " us (p50), " << part(0.99) << " us (p99), "
+            << times_us.back() << " us at worst" << std::endl;
+  // A tenth of the half second that a timer had taken, for machines that have other things to do.
+  CHECK(part(0.5) < 50'000);
+}
+
 }  // namespace
+
+TEST_CASE("a death is told by what closes, and by no timer") {
+  for (const char* transport : {"shm", "tcp"}) tell_deaths(transport);
+}
+
+TEST_CASE("the first cause is what all report, though those that were told of it end at once") {
+  for (const char* transport : {"shm", "tcp"}) {
+    first_cause_is_told(transport, "mismatch", "ANELLO_ERR_MISMATCH");
+    first_cause_is_told(transport, "abort", "ANELLO_ERR_ABORTED");
+  }
+}
 
 TEST_CASE("ranks that end after their last call leave nobody in an error, over shared memory") { all_end_in_each_way("shm", false); }
 
