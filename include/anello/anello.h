@@ -17,9 +17,7 @@
  * Sticky    A call that is refused for its arguments (ANELLO_ERR_ARGUMENT, .._TYPE) still takes its place in the
  *           order of collectives: the other ranks learn of it as ANELLO_ERR_MISMATCH. Every other failure of an
  *           operation is final for its communicator: later calls return the same code. Other communicators go on,
- *           also those that share a connection with it. That a rank's process ends is no failure by itself: calls
- *           for which it had given its part complete, also later ones. The first that cannot complete without it
- *           fails at once with ANELLO_ERR_PEER_LOST. A receive from ANELLO_ANY_SOURCE fails when nobody is left.
+ *           also those that share a connection with it.
  * Memory    Buffers belong to the caller, who leaves them alone from the call until it returns (blocking) or
  *           until wait or test has reported completion (nonblocking). After that nobody touches them, whether
  *           the operation succeeded or not. Contents of receive buffers after a failure are unspecified.
@@ -62,7 +60,7 @@ typedef ANELLO_ENUM(anello_result) {
   ANELLO_ERR_ARGUMENT = 1,    /* a null or overlapping buffer, a rank out of range, a bad handle or size */
   ANELLO_ERR_TYPE = 2,        /* an unknown data type or operation, or a pair that makes no sense */
   ANELLO_ERR_STATE = 3,       /* a handle used after destroy, or a call that does not fit the moment */
-  ANELLO_ERR_PEER_LOST = 4,   /* a rank's process ended, or its connection broke */
+  ANELLO_ERR_PEER_LOST = 4,   /* the call needs a rank that has ended, or whose connection broke; what it gave stays given */
   ANELLO_ERR_MISMATCH = 5,    /* ranks disagree on the call; the text names both calls, of ranks that still know theirs */
   ANELLO_ERR_TIMEOUT = 6,     /* no progress for the deadline */
   ANELLO_ERR_RENDEZVOUS = 7,  /* ranks missing, doubled, or of different opinion on the size */

@@ -230,7 +230,9 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
     }
   }
   if (config.store != nullptr) return join_over(*config.store, wish);
-  const Meeting meeting = meeting_at(config.url, launch, wish.timeout_ms);
+  Meeting meeting = meeting_at(config.url, launch, wish.timeout_ms);
+  // Else the caller's ranks may be others than the launcher's.
+  if (config.rank < 0 && config.world_size < 0) meeting.ended = EndedRanks::of(static_cast<int>(Config::get().ended_fd), wish.size);
   // A second rank 0 finds the place taken: it goes there, and all are told.
   if (wish.rank == 0) host(meeting);
   return join_at(meeting, wish);

@@ -1,10 +1,12 @@
 #pragma once
 // Where the ranks of one creation meet, and what they show each other there. The same on all ranks, however they were
 // told of it.
+#include "bootstrap/ended_ranks.h"
 #include "bootstrap/launcher.h"
 #include "control/address.h"
 #include "control/admission.h"
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +22,7 @@ struct Meeting {
   bool same_user = false;   // nobody gave a secret; the uid stands in
   bool must_exist = false;  // there before anybody was told of it
   std::string place;        // for people
+  std::shared_ptr<const EndedRanks> ended;  // null: nobody tells of ranks that have ended
   std::string hint;         // what may be wrong when ranks are missing; empty: nothing
 };
 

@@ -24,12 +24,17 @@ Task<> Rendezvous::run(std::shared_ptr<Rendezvous> self) {
                       self->self_.member.rank, -1, kWireVersion};
   call.deadline = self->deadline_;
   call.must_exist = self->meeting_.must_exist;
+  const std::shared_ptr<const EndedRanks> ended = self->meeting_.ended;
+  if (ended) call.wanted = [ended] { return !ended->has(0); };
   std::shared_ptr<Stream> stream;
   try {
     stream = co_await dial(self->agent_->service().io(), std::move(call));
   } catch (const Unknown&) {
     throw;
   } catch (const Error& error) {
+    if (ended && ended->has(0)) {
+      throw Error(ANELLO_ERR_RENDEZVOUS, text("rank 0 has ended without opening the meeting place ", self->meeting_.place));
+    }
     if (error.code() != ANELLO_ERR_RENDEZVOUS) throw;
     throw Error(ANELLO_ERR_RENDEZVOUS,
                 text("the meeting place ", self->meeting_.place, " did not answer: rank 0 did not come (", error.text(),

@@ -18,6 +18,7 @@ using namespace control;
 
 constexpr std::int64_t kHelloMs = 10'000;
 constexpr std::int64_t kTellPart = 30;  // of the time allowed, until people are told of a reason why ranks do not come
+constexpr std::int64_t kLookForEndedMs = 100;
 constexpr std::int64_t kLingerMs = 5'000;  // after a failure, to tell it to ranks that come late
 constexpr std::size_t kPeersBytes = 32 * 1024;
 
@@ -153,12 +154,26 @@ Task<> RendezvousRoot::watch_deadline(std::shared_ptr<RendezvousRoot> self) {
       self->fail(self->missing());
       break;
     }
+    if (const int rank = self->ended_without_coming(); rank >= 0) {
+      self->fail(Error(ANELLO_ERR_RENDEZVOUS, text("rank ", rank, " has ended without coming to ", self->meeting_.place), rank));
+      break;
+    }
     if (!told && soon.passed() && self->phase_ == Phase::gathering) {
       log::warn(-1, list_of(self->not_seated()), " of ", self->size_, " did not come yet; ", self->meeting_.hint);
       told = true;
     }
-    co_await self->changed_.wait((told ? left_ms : std::min(left_ms, soon.left_ms())) + 1);
+    std::int64_t wait_ms = told ? left_ms : std::min(left_ms, soon.left_ms());
+    if (self->meeting_.ended) wait_ms = std::min(wait_ms, kLookForEndedMs);
+    co_await self->changed_.wait(wait_ms + 1);
   }
+}
+
+int RendezvousRoot::ended_without_coming() const {
+  if (!meeting_.ended || phase_ != Phase::gathering) return -1;
+  for (const int rank : not_seated()) {
+    if (meeting_.ended->has(rank)) return rank;
+  }
+  return -1;
 }
 
 std::vector<int> RendezvousRoot::not_seated() const {

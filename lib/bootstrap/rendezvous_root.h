@@ -53,6 +53,7 @@ class RendezvousRoot : public std::enable_shared_from_this<RendezvousRoot> {
   void close();
   std::vector<int> not_seated() const;
   Error missing() const;
+  int ended_without_coming() const;  // a rank; -1: none
   const control::Peer& peer(int rank) const { return seats_.at(rank).peer; }
 
   control::ServiceHold hold_;

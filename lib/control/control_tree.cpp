@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "control/agent.h"
+#include "control/peer_process.h"
 
 #include <sys/ioctl.h>
 
@@ -50,14 +51,16 @@ Task<> ControlTree::read(std::shared_ptr<Agent> agent, int from, std::shared_ptr
   } catch (const Error& error) {
     if (error.code() != ANELLO_ERR_PEER_LOST) why = error.text();
   }
+  PeerProcess process(*link->stream());
   link->close();
   auto& links = agent->tree().links_;
   const auto known = links.find(from);
   // Otherwise it has come back over a newer link, or is known to be gone.
   if (known == links.end() || known->second != link) co_return;
   links.erase(known);
-  if (agent->goodbye_heard(from)) co_return;
-  agent->peer_gone(from, why);
+  if (agent->goodbye_heard(from) || agent->leaving()) co_return;
+  const bool has_ended = co_await process.ends(agent->service().io());
+  agent->peer_gone(from, has_ended ? "its process has ended" : why);
 }
 
 Task<> ControlTree::keep_parent(std::shared_ptr<Agent> agent, int parent) {

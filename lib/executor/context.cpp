@@ -500,12 +500,15 @@ transport::Transport* Context::carrier_to(int world) const {
 void Context::want_to_send(Flow& flow) {
   if (flow.route == nullptr) return;
   Route& way = *flow.route;
+  // Nobody would take it. To one that could not be reached a lane may come yet.
+  const auto lost = any_gone_ ? lost_.find(way.peer()) : lost_.end();
+  if (lost != lost_.end() && !lost->second.found_here) return;
   way.list(flow);
   if (way.state() != Route::State::closed) return;
   if (carrier_to(way.peer())->needs_connection()) {
     way.request();
     job_->request_lane(way.peer());
-  } else if (gone_[std::size_t(way.peer())] != Gone::lost) {  // else nobody would take it
+  } else {
     open_route(way, UniqueFd());
   }
 }

@@ -292,6 +292,7 @@ class Context {
   void hear_of_loss(control::Event& event);
   void check_gone(bool quiet);
   bool gone_for(const Group& group, int peer, std::string& how) const;
+  int first_lost(const Group& group) const;
   bool waits_in_vain(const Operation& operation, int peer) const;
   void look_at_lost(std::int64_t now);
   void look_at_early(Group& group);

@@ -70,11 +70,20 @@ bool Context::gone_for(const Group& group, int peer, std::string& how) const {
     how = "left the job";
     return true;
   }
-  if (way != nullptr && way->state() == Route::State::broken && way->broken_since_ns() < long_ago) {
+  // Who ends while another member is lost has seen that, and control's word, which may have gone with it, would be the same.
+  if (way != nullptr && way->state() == Route::State::broken && (way->broken_since_ns() < long_ago || first_lost(group) >= 0)) {
     how = "closed its connection";
     return true;
   }
   return false;
+}
+
+// A member that control knows to be lost; -1: there is none.
+int Context::first_lost(const Group& group) const {
+  for (const auto& [world, lost] : lost_) {
+    if (!lost.found_here && group.rank_of_world(world) >= 0) return world;
+  }
+  return -1;
 }
 
 // Since when nothing has come from them. A process that was stopped has taken in nothing meanwhile.
@@ -127,7 +136,11 @@ void Context::check_gone(bool quiet) {
       if (const Flow* flow = group->flows.find(peer)) {
         for (const OperationFifo* list : {&flow->announcing, &flow->announced, &flow->granted}) list->each(look);
       }
-      const int world = group->ranks[std::size_t(peer)];
+      int world = group->ranks[std::size_t(peer)];
+      if (const int first = first_lost(*group); first >= 0 && !lost_.contains(world) && gone_[std::size_t(world)] == Gone::no) {
+        world = first;
+        how = lost_.at(first).how;
+      }
       const auto fail_by = [&](anello_result_t code, const Operation& operation, const std::string& why) {
         fail(*group, Error(code, text(call_text(operation), " on rank ", group->rank, " cannot complete: ", why), world), true);
       };

@@ -49,7 +49,7 @@ void Route::break_off() {
   state_ = State::broken;
   broken_since_ns_ = now_ns();
   leaving_ = {};
-  if (endpoint_->failure()->code() == ANELLO_ERR_CORRUPT) broken_in_ = arriving_for();
+  if (const Error* const cause = endpoint_->failure(); cause != nullptr && cause->code() == ANELLO_ERR_CORRUPT) broken_in_ = arriving_for();
   if (arriving_.frame != nullptr) context_.drop(arriving_.frame);
   arriving_ = {};
   context_.lane_broke(*this);

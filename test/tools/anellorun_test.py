@@ -64,13 +64,15 @@ class Anellorun(unittest.TestCase):
             mask, core = [line.split()[-1] for line in out.splitlines() if line.startswith(f"[{rank}]")]
             self.assertEqual(mask, core, "not exactly the hardware threads of one core")
 
-    def test_ranks_inherit_standard_streams_and_the_secret_only(self):
-        code, out, _ = self.run_shell(2, "cd /proc/self/fd && echo $ANELLO_SECRET_FD: *")
+    def test_ranks_inherit_standard_streams_the_secret_and_who_has_ended_only(self):
+        code, out, _ = self.run_shell(2, "cd /proc/self/fd && echo $ANELLO_SECRET_FD $ANELLO_ENDED_FD: *")
         self.assertEqual(code, 0)
         for line in out.splitlines():
-            secret, open_now = line.split(":")
-            # The shell that expands the star may have the folder itself open.
-            self.assertLessEqual(set(open_now.split()) - {"0", "1", "2", secret}, {"3"} - {secret})
+            handed_down, open_now = line.split(":")
+            handed_down = set(handed_down.split())
+            # The shell that expands the star may have the folder itself open, under the lowest number that is free.
+            free = min({"3", "4", "5"} - handed_down)
+            self.assertLessEqual(set(open_now.split()) - {"0", "1", "2"} - handed_down, {free})
 
     # -- the secret -----------------------------------------------------------------------------------------------
 

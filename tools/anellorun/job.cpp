@@ -74,6 +74,21 @@ Job::Job(const Options& options) : options_(options), name_(random_name()), secr
   for (const auto& [family, ip] : kLoopbacks) {
     if (port_ == 0 && (port_ = free_port(family, ip)) != 0) address_ = ip;
   }
+  make_ended_file();
+}
+
+// A mark and a byte for each rank, as the library reads it (lib/bootstrap/ended_ranks.h). Only this process can write it.
+void Job::make_ended_file() {
+  constexpr char kMark[16] = "anello ended 1\n";
+  const std::size_t bytes = sizeof kMark + static_cast<std::size_t>(options_.ranks);
+  ended_file_ = Descriptor(memfd_create("anello-ended", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!ended_file_) return;
+  if (ftruncate(ended_file_.get(), static_cast<off_t>(bytes)) != 0) fail("ftruncate");
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ended_file_.get(), 0);
+  if (at == MAP_FAILED) fail("mmap");
+  memcpy(at, kMark, sizeof kMark);
+  ended_ = static_cast<unsigned char*>(at) + sizeof kMark;
+  if (fcntl(ended_file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) fail("fcntl");
 }
 
 Job::~Job() {
@@ -119,6 +134,7 @@ std::vector<std::string> Job::environment(int rank, int secret_fd) const {
   for (const auto& [name, value] : options_.environment) variables[name] = value;
   // Last: a number of somebody else's choice means nothing here.
   variables["ANELLO_SECRET_FD"] = std::to_string(secret_fd);
+  variables["ANELLO_ENDED_FD"] = std::to_string(ended_file_.get());
 
   std::vector<std::string> entries;
   for (const auto& [name, value] : variables) entries.push_back(name + "=" + value);

@@ -19,15 +19,24 @@ class Job {
   // A sealed memory file with the secret, or a pipe where memory files are not allowed. One for each rank, so that each
   // reads it from its beginning.
   Descriptor secret_file() const;
+  // Tells ranks which of them have ended: of those that never came nobody waits for one. -1 where memory files are not allowed.
+  int ended_file() const { return ended_file_.get(); }
+  void note_ended(int rank) {
+    if (ended_ != nullptr) ended_[rank] = 1;
+  }
   // "NAME=value" for every variable of rank; secret_fd is the number that secret_file() has in the child.
   std::vector<std::string> environment(int rank, int secret_fd) const;
 
  private:
+  void make_ended_file();
+
   const Options& options_;
   std::string name_;
   std::string address_;  // of the loopback; empty: this host has none
   int port_ = 0;
   unsigned char* const secret_;  // in a page that no core dump contains
+  Descriptor ended_file_;
+  volatile unsigned char* ended_ = nullptr;  // a byte for each rank, in that file
 };
 
 }  // namespace anellorun

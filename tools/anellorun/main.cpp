@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   if (!parse(argc, argv, options, exit_code)) return exit_code;
   try {
-    const Job job(options);
+    Job job(options);
     Supervisor supervisor(options);
     supervisor.start(job);
     return supervisor.run();

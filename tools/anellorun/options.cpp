@@ -28,7 +28,8 @@ that is handed down through a descriptor: it shows in no command line, environme
 
 Exit code: 0 when every rank returned 0; else that of the rank that failed first (128 + n for signal n);
 124 after --timeout, 126 when the program cannot be started, 127 when it is not found, 2 for a mistake in the options.
-When a rank fails it is named, the others have half a second to say what they saw, and then they are ended.
+When a rank fails it is named, the others have half a second to say what they saw, and then they are ended. A rank that ends
+before it has created a communicator for which others wait is named to these, whose creation fails.
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on, a second of the first four kills; SIGTSTP and
 SIGCONT stop and continue the ranks with the launcher.)";
 

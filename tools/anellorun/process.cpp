@@ -37,6 +37,7 @@ struct Child {
   int output;
   int errors;
   int secret;
+  int ended;
   int report;
   const sigset_t* signals;
   const cpu_set_t* cpus;
@@ -47,7 +48,7 @@ struct Child {
   if (getppid() != child.launcher) _exit(1);  // the launcher died before the line above could count
   ready = ready && (child.input < 0 || dup2(child.input, STDIN_FILENO) >= 0);
   ready = ready && dup2(child.output, STDOUT_FILENO) >= 0 && dup2(child.errors, STDERR_FILENO) >= 0;
-  ready = ready && fcntl(child.secret, F_SETFD, 0) == 0;
+  ready = ready && fcntl(child.secret, F_SETFD, 0) == 0 && (child.ended < 0 || fcntl(child.ended, F_SETFD, 0) == 0);
   ready = ready && (child.cpus == nullptr || sched_setaffinity(0, sizeof *child.cpus, child.cpus) == 0);
   ready = ready && sigprocmask(SIG_SETMASK, child.signals, nullptr) == 0;
   if (ready) execvpe(child.arguments[0], child.arguments.data(), child.environment.data());
@@ -87,7 +88,7 @@ Process start(const Options& options, const Job& job, int rank, const sigset_t& 
   std::vector<std::string> arguments = options.program;
   std::vector<std::string> environment = job.environment(rank, secret.get());
   const Child child{pointers(arguments), pointers(environment), getpid(), nothing.get(), output.to.get(),
-                    errors.to.get(), secret.get(), report.to.get(), &signals, cpus};
+                    errors.to.get(), secret.get(), job.ended_file(), report.to.get(), &signals, cpus};
 
   Process process;
   process.rank = rank;

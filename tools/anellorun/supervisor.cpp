@@ -66,7 +66,8 @@ Supervisor::~Supervisor() {
   }
 }
 
-void Supervisor::start(const Job& job) {
+void Supervisor::start(Job& job) {
+  job_ = &job;
   const auto cpus = placement(options_);
   processes_.reserve(static_cast<std::size_t>(options_.ranks));
   for (int rank = 0; rank < options_.ranks; ++rank) {
@@ -166,12 +167,21 @@ void Supervisor::note_death(Process& process) {
   process.pidfd.close();  // also leaves the epoll
   --alive_;
   drain(process.rank);
+  tell_ended();
   if (!process.failed() || kill_at_) return;  // what ends after we ended it is no news
   if (++failures_named_ <= kFailuresNamed) say(name(process) + " " + process.end());
   if (failures_named_ == kFailuresNamed + 1) say("more ranks have failed");
   if (!exit_code_) {
     exit_code_ = process.exit_code();
     terminate_at_ = Clock::now() + kLastWords;
+  }
+}
+
+// What a rank's program has left behind may still be that rank: a shell may have started it and ended.
+void Supervisor::tell_ended() {
+  if (alive_ == 0 || !orphans([this](pid_t pid) { return is_rank(pid); }).empty()) return;
+  for (const Process& process : processes_) {
+    if (process.ended) job_->note_ended(process.rank);
   }
 }
 
@@ -191,6 +201,7 @@ void Supervisor::take_signals() {
     if (signal == SIGCHLD) {
       look_for_deaths();
       reap_orphans([this](pid_t pid) { return is_rank(pid); });
+      tell_ended();
       continue;
     }
     // A key of the terminal has reached the ranks as well: they are in the same foreground group.

@@ -27,7 +27,7 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
 
   // Starts all ranks. Throws CannotStart, std::system_error.
-  void start(const Job& job);
+  void start(Job& job);
   // Returns the job's exit code when no process of it is left and its output is written.
   int run();
 
@@ -40,6 +40,7 @@ class Supervisor {
   void take_signals();
   void look_for_deaths();
   void note_death(Process& process);
+  void tell_ended();
   void keep_deadlines();
   void begin_end();
   void stop_here();
@@ -51,6 +52,7 @@ class Supervisor {
   void say(const std::string& text) { errors_.put("anellorun: " + text + "\n"); }
 
   const Options& options_;
+  Job* job_ = nullptr;
   sigset_t original_signals_{};
   Descriptor signals_;
   Descriptor deaths_;  // epoll: its ready list keeps the order in which ranks died
