@@ -10,20 +10,32 @@
 namespace anello {
 namespace {
 
-std::uint64_t child_id(std::uint64_t parent, std::uint64_t child, std::uint64_t color) {
-  std::uint64_t id = parent ^ (child << 32 | (color & 0xffffffffu));
+using executor::Generations;
+
+std::uint64_t mixed(std::uint64_t parent, std::uint64_t child, std::uint64_t color) {
+  std::uint64_t mix = parent ^ (child << 32 | (color & 0xffffffffu));
   for (int round = 0; round < 2; ++round) {
-    id ^= id >> 31;
-    id *= 0x9fb21c651e98df25ull;
-    id ^= id >> 28;
+    mix ^= mix >> 31;
+    mix *= 0x9fb21c651e98df25ull;
+    mix ^= mix >> 28;
   }
-  return id;
+  return mix;
+}
+
+// Of a communicator whose ranks brought at most that generation; the rest tells it from others of the same.
+std::uint64_t child_id(std::uint32_t brought, std::uint64_t parent, std::uint64_t child, std::uint64_t color) {
+  return Generations::id(Generations::above(brought), static_cast<std::uint32_t>(mixed(parent, child, color)));
 }
 
 // Beside all that split can say.
 constexpr std::uint64_t kOfGroup = 0x9e3779b97f4a7c15ull;
 
 }  // namespace
+
+Brought::Brought(std::shared_ptr<executor::Context> context)
+    : context_(std::move(context)), generation_(context_->begin_making()) {}
+
+Brought::~Brought() { context_->end_making(generation_); }
 
 // ---- Boards ----
 
@@ -72,29 +84,29 @@ std::shared_ptr<Communicator> Communicator::child(std::uint64_t id, std::vector<
 
 // ---- Split ----
 
-Split Communicator::prepare_split(Seat seat, int record_kind) {
-  Split split;
-  split.number = children_++;
-  split.choices.resize(std::size_t(size()));
+std::unique_ptr<Split> Communicator::prepare_split(Seat seat, int record_kind) {
+  auto split = std::make_unique<Split>(context_);
+  split->number = children_++;
+  split->choices.resize(std::size_t(size()));
   // Who will be the first of a colour, nobody knows yet. The board has as many users as there may be, so that it is nobody
   // else's before the last one has come to it.
   const bool may_be_first = record_kind != control::kDupCall || rank() == 0;
   const bool joins = seat.color != ANELLO_UNDEFINED && size() > 1;
   // A communicator that has failed makes none: the board would stay reserved.
   const bool wants_board = joins && may_be_first && !first_error();
-  split.reserved = wants_board ? allocate_board(size()) : -1;
-  split.choices[std::size_t(rank())] = {seat.color, seat.key, split.reserved};
+  split->reserved = wants_board ? allocate_board(size()) : -1;
+  split->choices[std::size_t(rank())] = {seat.color, seat.key, split->reserved, split->brought.generation()};
   return split;
 }
 
 std::shared_ptr<Communicator> Communicator::split(Seat seat, int record_kind) {
-  Split split = prepare_split(seat, record_kind);
-  if (const Error error = run(split.gather(), nullptr, record_kind)) throw error;
-  return finish_split(split);
+  const std::unique_ptr<Split> split = prepare_split(seat, record_kind);
+  if (const Error error = run(split->gather(), nullptr, record_kind)) throw error;
+  return finish_split(*split);
 }
 
 std::unique_ptr<Split> Communicator::post_split(Seat seat, int record_kind) {
-  auto split = std::make_unique<Split>(prepare_split(seat, record_kind));
+  std::unique_ptr<Split> split = prepare_split(seat, record_kind);
   split->operation = start(split->gather(), record_kind);
   context_->leave_to_background();
   return split;
@@ -115,6 +127,8 @@ void Communicator::trim_board(int board, const std::vector<int>& users) {
 // A split that has failed keeps the boards reserved: others may have finished it, and use one.
 std::shared_ptr<Communicator> Communicator::finish_split(Split& split) {
   const Seating seating = seating_of(split.choices, rank());
+  std::uint32_t brought = 0;
+  for (const Split::Choice& choice : split.choices) brought = std::max(brought, choice.generation);
   std::vector<int> ranks;
   for (const int peer : seating.ranks) ranks.push_back(group_->ranks[std::size_t(peer)]);
 
@@ -127,7 +141,7 @@ std::shared_ptr<Communicator> Communicator::finish_split(Split& split) {
   }
   if (ranks.empty()) return nullptr;
   const auto color = static_cast<std::uint64_t>(std::int64_t{split.choices[std::size_t(rank())].color});
-  return child(child_id(group_->id, split.number, color), std::move(ranks), has_board ? seating.board : -1);
+  return child(child_id(brought, group_->id, split.number, color), std::move(ranks), has_board ? seating.board : -1);
 }
 
 int Communicator::color_of_host() const {
@@ -143,11 +157,12 @@ namespace {
 // What a member tells the first one.
 struct Application {
   std::uint64_t list;  // a digest
+  std::uint64_t generation;  // that it brings
 };
 
 std::uint64_t digest_of(const std::vector<int>& members) {
   std::uint64_t digest = members.size();
-  for (const int member : members) digest = child_id(digest, std::uint64_t(member) + 1, 0);
+  for (const int member : members) digest = mixed(digest, std::uint64_t(member) + 1, 0);
   return digest;
 }
 
@@ -172,18 +187,22 @@ std::shared_ptr<Communicator> Communicator::create_group(const std::vector<int>&
     if (const Error error = run(call, nullptr)) throw error;
   };
   const int first = members[0];
-  Application application{digest_of(members)};
+  const Brought own(context_);
+  Application application{digest_of(members), own.generation()};
   GroupAdmission admission{0, -1, -1};
   const bool shares_memory = ranks.size() > 1 && share_arena(context_->job(), ranks);
   if (rank() == first) {
+    std::uint64_t brought = application.generation;
     for (const int member : members) {
       Application other{};
       if (member == first) continue;
       pass(message(ANELLO_RECV, member, tag, other));
       if (other.list != application.list) admission.differing = member;
+      brought = std::max(brought, other.generation);
     }
     if (admission.differing < 0) {
-      admission.id = child_id(group_->id ^ kOfGroup, groups_++, static_cast<std::uint64_t>(rank()));
+      admission.id = child_id(static_cast<std::uint32_t>(std::min<std::uint64_t>(brought, UINT32_MAX)), group_->id ^ kOfGroup, groups_++,
+                              static_cast<std::uint64_t>(rank()));
       if (shares_memory) admission.board = allocate_board(int(ranks.size()));
     }
     for (const int member : members) {

@@ -125,7 +125,7 @@ class Communicator {
   int allocate_board(int users);
   void give_back_board();
   void trim_board(int board, const std::vector<int>& users);
-  Split prepare_split(Seat seat, int record_kind);
+  std::unique_ptr<Split> prepare_split(Seat seat, int record_kind);
   std::shared_ptr<Communicator> child(std::uint64_t id, std::vector<int> ranks, int board);
 
   std::shared_ptr<executor::Context> context_;

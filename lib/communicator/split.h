@@ -5,20 +5,41 @@
 #include <anello/anello.h>
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace anello {
 
 namespace executor {
+class Context;
 struct Operation;
 }
+
+// What a rank brings to the generation of a communicator that it makes (executor/generations.h); held until there is one, or an error.
+class Brought {
+ public:
+  explicit Brought(std::shared_ptr<executor::Context> context);
+  ~Brought();
+  Brought(const Brought&) = delete;
+  Brought& operator=(const Brought&) = delete;
+  std::uint32_t generation() const { return generation_; }
+
+ private:
+  std::shared_ptr<executor::Context> context_;
+  std::uint32_t generation_;
+};
 
 struct Split {
   struct Choice {
     std::int32_t color;
     std::int32_t key;
     std::int32_t board;  // that this rank has reserved, for the case that it becomes the first of its colour; -1: none
+    std::uint32_t generation;  // that it brings
   };
+  explicit Split(std::shared_ptr<executor::Context> context) : brought(std::move(context)) {}
+
+  Brought brought;
   std::vector<Choice> choices;  // by rank, complete once the allgather is
   int reserved = -1;            // this rank's own board, as it knows it itself
   std::uint32_t number = 0;     // of this split among all of its communicator's

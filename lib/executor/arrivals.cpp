@@ -92,7 +92,7 @@ void Route::classify(const FrameHeader& header) {
   torn_.clear();
   Group* group = context_.find_group(header.communicator);
   if (group == nullptr) {
-    if (context_.retired(header.communicator) || !context_.keeps_stray(header, peer_)) return;
+    if (context_.is_past(header.communicator) || !context_.keeps_stray(header, peer_)) return;
     arriving_.frame = context_.keep(header, peer_);  // may throw, and the frame is then let pass
     arriving_.mode = Mode::keep;
     return;

@@ -115,6 +115,7 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
       job_->remove_communicator(id);
       throw;
     }
+    generations_.made(id);
     last_group_ = group.get();
     group->by_address = group->size() > 1;
     for (int peer = 0; peer < group->size(); ++peer) {
@@ -183,9 +184,19 @@ Error Context::remove_group(Group& group) {
   if (!group.error) group.error = ended;
   if (last_group_ == &group) last_group_ = nullptr;
   behind_.erase(std::remove(behind_.begin(), behind_.end(), &group), behind_.end());
-  retired_.insert(group.id);
   groups_.erase(group.id);
   return first;
+}
+
+std::uint32_t Context::begin_making() {
+  const Lock held = lock();
+  return generations_.begin();
+}
+
+void Context::end_making(std::uint32_t brought) {
+  const Lock held = lock();
+  generations_.end(brought);
+  forget_past();
 }
 
 Group* Context::find_group(std::uint64_t id) {

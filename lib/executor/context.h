@@ -4,6 +4,7 @@
 // operations are under way and nobody waits, the process's service thread does, asleep until something comes.
 #include "base/error.h"
 #include "control/job.h"
+#include "executor/generations.h"
 #include "executor/group.h"
 #include "executor/rank_lock.h"
 #include "executor/region_cache.h"
@@ -24,7 +25,6 @@
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 namespace anello::executor {
@@ -54,6 +54,9 @@ class Context {
   // Ends what is under way, and all that is posted later, with ANELLO_ERR_STATE and tells the peers. Returns the
   // group's first error.
   Error remove_group(Group& group);
+  // Around the making of a communicator: what this rank brings to its generation, and that it has ended (generations.h).
+  std::uint32_t begin_making();
+  void end_making(std::uint32_t brought);
 
   Operation* acquire(Group& group);
   void release(Operation* operation);
@@ -143,7 +146,7 @@ class Context {
   // What it was owing has left, or nobody wants it any more.
   void settle(Route& route);
   Group* find_group(std::uint64_t id);
-  bool retired(std::uint64_t id) const { return retired_.count(id) != 0; }
+  bool is_past(std::uint64_t id) const { return generations_.is_past(id); }
 
   EarlyFrame* keep(const transport::FrameHeader& header, int source);
   // The same for a communicator, which has ended where there is none to be had (null).
@@ -161,6 +164,7 @@ class Context {
   // Of a communicator that this rank has not created yet: whether the frame may wait for it, and one that has come whole.
   bool keeps_stray(const transport::FrameHeader& header, int source);
   void stray(EarlyFrame* frame);
+  void forget_past();
 
   // Messages (messages.cpp, probe.cpp)
   void post_message(Operation& operation);
@@ -380,7 +384,7 @@ class Context {
   transport::PieceCopy copies_;                 // into what other ranks load
   enum class Readable : std::uint8_t { untried, yes, no };
   std::vector<Readable> readable_;              // by world rank: its process's memory
-  std::unordered_set<std::uint64_t> retired_;   // communicators destroyed here
+  Generations generations_;
   std::unordered_map<std::uint64_t, Error> failed_early_;  // failed before they were created here
   EarlyFrames strays_;
   std::size_t stray_bytes_ = 0;

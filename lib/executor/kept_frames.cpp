@@ -82,10 +82,27 @@ bool Context::keeps_stray(const transport::FrameHeader& header, int source) {
 }
 
 void Context::stray(EarlyFrame* frame) {
+  // The communicator may have been created, or destroyed again, while the frame arrived.
+  Group* const group = find_group(frame->header.communicator);
+  if (group == nullptr && is_past(frame->header.communicator)) return drop(frame);
   strays_.push(frame);
   stray_bytes_ += frame->header.bytes + kFrameCost;
-  // The communicator may have been created while the frame arrived.
-  if (Group* group = find_group(frame->header.communicator)) deliver_strays(*group);
+  if (group != nullptr) deliver_strays(*group);
+}
+
+// What came for communicators that were not made in the end, or have been destroyed since.
+void Context::forget_past() {
+  for (EarlyFrame* frame = strays_.front(); frame != nullptr;) {
+    EarlyFrame* const next = EarlyFrames::after(frame);
+    if (is_past(frame->header.communicator)) {
+      strays_.remove(frame);
+      stray_bytes_ -= frame->header.bytes + kFrameCost;
+      drop(frame);
+    }
+    frame = next;
+  }
+  std::erase_if(failed_early_, [this](const auto& failed) { return is_past(failed.first); });
+  std::erase_if(ahead_, [this](const auto& ahead) { return is_past(ahead.first.first); });
 }
 
 void Context::deliver_strays(Group& group) {

@@ -140,7 +140,7 @@ bool Context::handle_events() {
           } else {
             fail(*group, event.error, false);
           }
-        } else if (!retired(event.communicator) && failed_early_.size() < 1024) {
+        } else if (!is_past(event.communicator) && failed_early_.size() < 1024) {
           failed_early_.emplace(event.communicator, event.error);
         }
         break;

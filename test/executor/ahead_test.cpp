@@ -13,7 +13,7 @@ namespace {
 ScriptedFrame frame_of(FrameKind kind, std::uint64_t communicator, std::size_t bytes) {
   ScriptedFrame frame;
   frame.header.kind = static_cast<std::uint16_t>(kind);
-  frame.header.communicator = communicator;
+  frame.header.communicator = Generations::id(std::uint32_t(communicator), 0);
   frame.header.bytes = static_cast<std::uint32_t>(bytes);
   frame.header.sequence = 7;  // of a call that this rank has not come to
   frame.header.flags = kind == FrameKind::eager ? std::uint16_t{ANELLO_BYTE} : std::uint16_t{0};
