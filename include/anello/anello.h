@@ -26,6 +26,8 @@
  * Threads   Every function may be called from any thread, also on one communicator at once. Collectives of one
  *           communicator take their order from the order of posting; a program that posts them from several threads
  *           must order those posts itself, and equally on every rank.
+ * Cancelling  A thread that pthread_cancel reaches in a call ends it first: anello_comm_abort ends it at once. Asynchronous
+ *           cancellation must be off.
  * Time      Every wait has a deadline (ANELLO_TIMEOUT_MS, anello_config_t.timeout_ms), counted from the last progress.
  * Bits      Ranks that receive the same result receive the same bits. 16- and 8-bit floats accumulate in float32 and
  *           round once.

@@ -44,6 +44,7 @@ using Entered = executor::Context::Entered;
 // The rest of run_short(), apart, so that its beginning has a small frame.
 [[gnu::noinline]] anello_result_t wait_for(anello_comm_t comm, Communicator& communicator, executor::Operation* operation,
                                            anello_status_t* status) {
+  const Uncancelled whole;
   const anello_kind_t kind = operation->kind;
   std::int64_t sequence = -1;
   const Error error = communicator.wait_for(operation, status, &sequence);

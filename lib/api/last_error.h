@@ -2,6 +2,7 @@
 // This thread's last failure, and the one place where exceptions end.
 #include "base/error.h"
 #include "base/label.h"
+#include "base/uncancelled.h"
 
 #include <anello/anello.h>
 
@@ -33,6 +34,7 @@ const char* keep_text(const std::string& text) noexcept;
 // Runs body, which returns an anello_result_t; what it throws becomes a code and a text.
 template <class Body>
 anello_result_t guard(anello_comm_t comm, Body&& body) noexcept {
+  const Uncancelled whole;
   try {
     return body();
   } catch (...) {

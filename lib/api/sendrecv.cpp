@@ -59,6 +59,7 @@ anello_result_t run_both_with_hooks(anello_comm_t comm, const std::shared_ptr<Co
 // Waits for both, of which the send is under way already where `sending` says so.
 [[gnu::noinline]] anello_result_t begin_and_wait(anello_comm_t comm, Communicator& communicator, const SendReceive& both,
                                                  executor::Operation* sending, anello_status_t* status) {
+  const Uncancelled whole;
   executor::Operation* receiving = nullptr;
   try {
     // Nothing is handed to the background: who waits here drives both.
@@ -80,6 +81,7 @@ anello_result_t run_both_with_hooks(anello_comm_t comm, const std::shared_ptr<Co
 // A send that left at once has left before its receive is made.
 [[gnu::noinline]] anello_result_t receive_only(anello_comm_t comm, Communicator& communicator, const PlainReceive& receive,
                                                anello_status_t* status) {
+  const Uncancelled whole;
   const Error received = communicator.run(call_of(receive), status);
   return received ? failed(comm, received, {ANELLO_RECV, -1, {}}) : ANELLO_OK;
 }

@@ -1,5 +1,7 @@
 #pragma once
 // An eventfd, nonblocking, by which one thread or process wakes another.
+#include "base/uncancelled.h"
+
 #include <cstdint>
 
 #include <unistd.h>
@@ -8,11 +10,13 @@ namespace anello {
 
 // A counter that cannot take it is full, and wakes whoever reads it all the same.
 inline void ring(int eventfd) {
+  const Uncancelled whole;
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(eventfd, &one, sizeof one);
 }
 
 inline void silence(int eventfd) {
+  const Uncancelled whole;
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t taken = ::read(eventfd, &count, sizeof count);
 }

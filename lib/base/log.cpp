@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include "base/config.h"
+#include "base/uncancelled.h"
 
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -96,6 +97,7 @@ bool enabled(Level level) {
 }
 
 void write(Level level, int rank, const std::string& message) {
+  const Uncancelled whole;
   const std::string line = rank < 0 ? "[anello] " + message : text("[anello ", rank, "] ", message);
   if (sink_least.load(std::memory_order_relaxed) != kNoSink && !inside_sink && to_sink(level, line)) return;
   logger().log(to_spdlog(level), "{}", line);

@@ -1,5 +1,7 @@
 #include "control/mailbox.h"
 
+#include "base/bell.h"
+
 #include <cerrno>
 #include <utility>
 
@@ -24,9 +26,7 @@ void Mailbox::put(Event event) {
     events_.push_back(std::move(event));
     if (flag_ != nullptr) flag_->store(true, std::memory_order_release);
   }
-  const std::uint64_t one = 1;
-  // A full counter is as awake as it gets.
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  ring(wake_.get());
 }
 
 std::vector<Event> Mailbox::take() {

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/uncancelled.h"
 #include "base/unique_fd.h"
 #include "control/door.h"
 
@@ -55,7 +56,10 @@ void Service::end_coroutines() {
   if (!coroutines_.empty()) log::warn(-1, coroutines_.size(), " coroutine(s) did not end with the service thread");
 }
 
-void Service::post(std::function<void()> work) { asio::post(io_, std::move(work)); }
+void Service::post(std::function<void()> work) {
+  const Uncancelled whole;
+  asio::post(io_, std::move(work));
+}
 
 void Service::spawn(std::string what, Task<> task) {
   if (ending_) return;

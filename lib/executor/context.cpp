@@ -5,6 +5,7 @@
 #include "base/kind.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/uncancelled.h"
 #include "control/occupancy.h"
 #include "executor/fold.h"
 #include "executor/peer_work.h"
@@ -526,6 +527,7 @@ void Context::want_to_send(Flow& flow) {
 
 void Context::open_route(Route& way, UniqueFd socket) {
   if (way.state() == Route::State::open || way.state() == Route::State::broken) return;
+  const Uncancelled whole;
   try {
     transport::Transport* carrier = carrier_to(way.peer());
     way.open(carrier->open(way.peer(), way.local_peer(), std::move(socket)));

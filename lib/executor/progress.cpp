@@ -2,6 +2,7 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/processor.h"
+#include "base/uncancelled.h"
 #include "executor/context.h"
 #include "executor/run.h"
 
@@ -16,6 +17,7 @@ namespace anello::executor {
 
 // Marks the routes whose sockets have something to give.
 void Context::hear_sockets() {
+  const Uncancelled whole;
   epoll_event events[64];
   const int count = ::epoll_wait(epoll_.get(), events, 64, 0);
   for (int i = 0; i < count; ++i) {

@@ -1,5 +1,7 @@
 #include "transports/tcp/inflow.h"
 
+#include "base/uncancelled.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -53,6 +55,7 @@ bool Inflow::ended(long result) {
 void Inflow::read_more(std::size_t bytes) {
   if (ended_) return;
   bytes = std::min(bytes, staging_bytes_ - end_);
+  const Uncancelled whole;
   const ssize_t got = ::recv(fd_, at(end_), bytes, MSG_DONTWAIT);
   if (ended(got)) return;
   end_ += static_cast<std::size_t>(got);
@@ -168,6 +171,7 @@ std::size_t Inflow::receive(std::byte* into, std::size_t bytes) {
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = behind != 0 ? 2 : 1;
+  const Uncancelled whole;
   const ssize_t got = ::recvmsg(fd_, &message, MSG_DONTWAIT);
   if (ended(got)) {
     over_ = ended_ && done == 0;
@@ -219,6 +223,7 @@ bool Inflow::news() const {
 
 bool Inflow::has_more() const {
   if (staged() != 0) return true;
+  const Uncancelled whole;
   std::byte one;
   return !ended_ && ::recv(fd_, &one, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }

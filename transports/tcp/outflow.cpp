@@ -1,5 +1,7 @@
 #include "transports/tcp/outflow.h"
 
+#include "base/uncancelled.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -60,6 +62,7 @@ bool Outflow::write(const FrameHeader& header, const std::byte* payload) {
   message.msg_iov = parts;
   message.msg_iovlen = static_cast<std::size_t>(count);
   constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  const Uncancelled whole;
   ssize_t taken;
   do {
     taken = count == 1 ? ::send(fd_, parts[0].iov_base, parts[0].iov_len, kFlags) : ::sendmsg(fd_, &message, kFlags);
