@@ -181,12 +181,19 @@ std::unique_ptr<Job> join_over(const anello_store_t& store, const Wish& wish) {
     if (wish.rank == 0) {
       if (store.get(store.context, key.c_str(), id.bytes, &bytes, 0) == 0) continue;
       id = make_unique_id();
-      if (store.set(store.context, key.c_str(), id.bytes, sizeof id.bytes) != 0) {
-        throw Error(ANELLO_ERR_RENDEZVOUS, text("the store's set(\"", key, "\") failed"));
-      }
+      const int refused = store.set(store.context, key.c_str(), id.bytes, sizeof id.bytes);
+      if (refused != 0) throw Error(ANELLO_ERR_RENDEZVOUS, text("the store's set(\"", key, "\") failed with ", refused));
       return join_at(decode_id(id), wish);
     }
-    if (store.get(store.context, key.c_str(), id.bytes, &bytes, wish.deadline.left_ms()) != 0) {
+    const std::int64_t asked_ms = wish.deadline.left_ms();
+    const int refused = store.get(store.context, key.c_str(), id.bytes, &bytes, asked_ms);
+    const std::int64_t left_ms = wish.deadline.left_ms();
+    if (refused != 0 && left_ms > asked_ms / 10) {  // a store's own clock may be a little ahead
+      throw Error(ANELLO_ERR_RENDEZVOUS,
+                  text("the store's get(\"", key, "\") failed with ", refused, " after ", asked_ms - left_ms, " of ", asked_ms,
+                       " ms: look whether the store is still there"));
+    }
+    if (refused != 0) {
       throw Error(ANELLO_ERR_RENDEZVOUS, text("rank 0 of ", wish.size, " did not come within ", wish.timeout_ms,
                                               " ms: the store has no \"", key, "\""));
     }

@@ -123,6 +123,21 @@ TEST_CASE("a store without rank 0 is named when the deadline passes") {
   CHECK_THAT(joined.error.text(), Contains("rank 0 of 2 did not come"));
 }
 
+TEST_CASE("a store that fails is named at once, with what it returned") {
+  const anello_store_t face = {nullptr, [](void*, const char*, const void*, std::size_t) { return 5; },
+                               [](void*, const char*, void*, std::size_t*, std::int64_t) { return 7; }};
+  anello_config_t config = ANELLO_CONFIG_INITIALIZER;
+  config.world_size = 2;
+  config.timeout_ms = 20'000;
+  config.store = &face;
+  config.rank = 1;
+  const Joined got = anello::testing::join_one(config);
+  CHECK(got.error.code() == ANELLO_ERR_RENDEZVOUS);
+  CHECK_THAT(got.error.text(), Contains("get(\"anello/0\") failed with 7"));
+  config.rank = 0;
+  CHECK_THAT(anello::testing::join_one(config).error.text(), Contains("set(\"anello/0\") failed with 5"));
+}
+
 TEST_CASE("an id serves one creation; after that, and with bytes that are none, it is an error at once") {
   const anello_unique_id_t id = make_unique_id(true);
   const auto with_id = [&](int, anello_config_t& config) { config.unique_id = &id; };
