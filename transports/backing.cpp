@@ -1,6 +1,7 @@
 #include "transports/backing.h"
 
 #include "base/available_memory.h"
+#include "base/file_limit.h"
 
 #include <algorithm>
 
@@ -15,7 +16,7 @@ bool back_with_pages(int file, std::uint64_t offset, std::size_t bytes, std::byt
   const auto available = [node] {
     return node < 0 ? available_memory() : std::min(available_memory(), available_memory_of_node(node));
   };
-  if (available() < bytes) return false;
+  if (available() < bytes || !file_limit_forbids(offset + bytes).empty()) return false;
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(kPiece, bytes - done);
     const bool room = bytes < kPiece || available() > piece + kReserve;

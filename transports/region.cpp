@@ -2,6 +2,7 @@
 
 #include "base/available_memory.h"
 #include "base/error.h"
+#include "base/file_limit.h"
 #include "base/text.h"
 #include "transports/backing.h"
 #include "transports/private_memory.h"
@@ -54,6 +55,9 @@ std::uint64_t fresh_identity() {
 }
 
 UniqueFd sealed_memory(std::size_t bytes) {
+  if (const std::string why = file_limit_forbids(bytes); !why.empty()) {
+    throw Error(ANELLO_ERR_RESOURCE, text("shared memory of ", bytes, " bytes: ", why));
+  }
   UniqueFd memory(::memfd_create("anello", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory) throw Error(ANELLO_ERR_RESOURCE, system_text("memfd_create", errno));
   if (::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) {

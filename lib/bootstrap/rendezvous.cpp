@@ -159,12 +159,9 @@ Task<> Rendezvous::form_arena(std::shared_ptr<Rendezvous> self, std::vector<int>
     self->seat_ =
         co_await GatheringLeader::form(self->leader_, self->agent_, std::move(ranks), process, self->deadline_);
   } catch (const Error& error) {
-    // No memory is final; no right to make memfds leaves tcp.
-    if (error.code() == ANELLO_ERR_RESOURCE) {
-      self->give_up(error);
-      co_return;
-    }
+    // Tcp is left, if these ranks may use it.
     why = error.text();
+    log::warn(self->self_.member.rank, "the ranks of this host share no memory, and use tcp if they may: ", why);
     self->agent_->on_arena = nullptr;
     self->leader_.reset();  // closes the others' connections: they report as well
   }

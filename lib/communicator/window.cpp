@@ -1,5 +1,6 @@
 #include "communicator/window.h"
 
+#include "base/file_limit.h"
 #include "base/text.h"
 
 #include <new>
@@ -27,8 +28,11 @@ std::shared_ptr<Window> Window::create(std::shared_ptr<Communicator> communicato
     window->private_memory_.reset(new (std::nothrow) std::byte[bytes]());
     window->own_ = window->private_memory_.get();
   }
-  const bool failed = bytes > 0 && window->own_ == nullptr;
-  window->parts_[std::size_t(comm.rank())] = {reinterpret_cast<std::uintptr_t>(window->own_), offset, bytes, failed ? 1u : 0u};
+  Lack lack = Lack::none;
+  if (bytes > 0 && window->own_ == nullptr) {
+    lack = arena && !file_limit_forbids(arena.layout().bytes() + bytes).empty() ? Lack::file_limit : Lack::memory;
+  }
+  window->parts_[std::size_t(comm.rank())] = {reinterpret_cast<std::uintptr_t>(window->own_), offset, bytes, static_cast<std::uint64_t>(lack)};
   anello_call_t gather = ANELLO_CALL_INITIALIZER;
   gather.kind = ANELLO_ALLGATHER;
   gather.sendbuf = ANELLO_IN_PLACE;
@@ -38,9 +42,10 @@ std::shared_ptr<Window> Window::create(std::shared_ptr<Communicator> communicato
   if (const Error error = comm.run(gather, nullptr, control::kWindowCreateCall)) throw error;
   for (int rank = 0; rank < comm.size(); ++rank) {
     const Said& said = window->parts_[std::size_t(rank)];
-    if (said.failed == 0) continue;
-    throw Error(ANELLO_ERR_RESOURCE,
-                text("rank ", rank, " has no ", said.bytes, " bytes of memory for its part of the window"));
+    if (said.lack == static_cast<std::uint64_t>(Lack::none)) continue;
+    const bool limited = said.lack == static_cast<std::uint64_t>(Lack::file_limit);
+    throw Error(ANELLO_ERR_RESOURCE, text("rank ", rank, " has no ", said.bytes, " bytes of memory for its part of the window",
+                                          limited ? ": raise its limit on the size of files (ulimit -f)" : ""));
   }
   return window;
 }

@@ -32,12 +32,13 @@ class Window {
   const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
 
  private:
+  enum class Lack : std::uint64_t { none = 0, memory = 1, file_limit = 2 };
   // What a rank tells the others of its part.
   struct Said {
     std::uint64_t address;  // in its own process
     std::uint64_t offset;   // in the arena's file; 0: not there
     std::uint64_t bytes;
-    std::uint64_t failed;   // 1: it has no memory
+    std::uint64_t lack;     // why it has no memory, as a Lack
   };
   static_assert(sizeof(Said) == 4 * sizeof(std::uint64_t));
 

@@ -1,6 +1,7 @@
 #include "control/local_group.h"
 
 #include "base/error.h"
+#include "base/file_limit.h"
 #include "base/text.h"
 #include "control/secret.h"
 
@@ -37,6 +38,9 @@ std::vector<int> numbers(const std::vector<UniqueFd>& descriptors) {
 std::shared_ptr<LocalGroup> LocalGroup::make(int ranks, std::vector<UniqueFd> wake, std::vector<Death> deaths) {
   std::shared_ptr<LocalGroup> group(new LocalGroup);
   group->layout_ = {ranks, ring_bytes_for(ranks)};
+  if (const std::string why = file_limit_forbids(group->layout_.bytes()); !why.empty()) {
+    throw Error(ANELLO_ERR_RESOURCE, text("the ", group->layout_.bytes(), " bytes that ", ranks, " ranks of this host share: ", why));
+  }
   group->memory_ = UniqueFd(::memfd_create("anello", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!group->memory_) {
     const bool lack = errno == EMFILE || errno == ENFILE || errno == ENOMEM;

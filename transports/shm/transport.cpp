@@ -1,6 +1,7 @@
 #include "transports/shm/transport.h"
 
 #include "base/error.h"
+#include "base/file_limit.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "transports/shm/endpoint.h"
@@ -54,6 +55,7 @@ class ShmTransport final : public Transport {
 
 // Each step that sharing memory takes, on a page of its own.
 std::string try_sealed_memory() {
+  if (std::string why = file_limit_forbids(4096); !why.empty()) return why;
   const UniqueFd memory(::memfd_create("anello-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory) return system_text("memfd_create", errno);
   if (::ftruncate(memory.get(), 4096) != 0) return system_text("ftruncate of a memfd", errno);
