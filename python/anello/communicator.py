@@ -21,7 +21,7 @@ class Communicator:
     def __init__(self, handle):
         """Takes a handle of the library's and destroys it in close(). Use create, split or create_group."""
         self._library = library()
-        self.handle = handle
+        self.handle = self._known_as = handle  # what was under way when it was closed fails on the latter
         self.rank = self._number("anello_comm_rank")
         self.size = self._number("anello_comm_size")
 
@@ -66,7 +66,7 @@ class Communicator:
 
     def error(self, code, doing):
         """The exception for a result that a call of this thread on this communicator has just returned."""
-        return describe(self._library, self.handle, code, doing)
+        return describe(self._library, self._known_as, code, doing)
 
     def _check(self, code, doing):
         if code != 0:

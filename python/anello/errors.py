@@ -41,5 +41,6 @@ def describe(library, comm, code, doing):
         rank = info.rank if info.rank >= 0 else None
         lost = tuple(info.lost[:info.lost_count]) if info.lost_count else ()
     else:
-        text = (library.anello_last_error(comm) or b"").decode(errors="replace")
+        # A call on a communicator that was closed before was refused on none.
+        text = (library.anello_last_error(comm) or library.anello_last_error(None) or b"").decode(errors="replace")
     return AnelloError(f"{doing}: {text or name} [{name}]", code, name, rank, lost)

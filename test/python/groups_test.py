@@ -64,6 +64,14 @@ class Subgroups(Ranks):
         dist.destroy_process_group(group)
         dist.barrier()
 
+    def test_work_still_open_when_its_group_is_destroyed_says_so(self):
+        group = dist.new_group()
+        peer = (self.rank + 1) % self.size
+        work = dist.irecv(torch.zeros(1), src=peer, group=group)  # nobody sends it
+        dist.destroy_process_group(group)
+        with self.assertRaisesRegex(RuntimeError, r"recv.*communicator was destroyed.*ANELLO_ERR_STATE"):
+            work.wait()
+
     def test_a_group_of_gloo_can_stand_beside(self):
         group = dist.new_group(backend="gloo")
         self.assertEqual(dist.get_backend(group), "gloo")
