@@ -85,7 +85,8 @@ std::shared_ptr<Communicator> Communicator::child(std::uint64_t id, std::vector<
 // ---- Split ----
 
 std::unique_ptr<Split> Communicator::prepare_split(Seat seat, int record_kind) {
-  auto split = std::make_unique<Split>(context_);
+  auto split = std::make_unique<Split>();
+  split->brought = std::make_unique<Brought>(context_);
   split->number = children_++;
   split->choices.resize(std::size_t(size()));
   // Who will be the first of a colour, nobody knows yet. The board has as many users as there may be, so that it is nobody
@@ -95,7 +96,7 @@ std::unique_ptr<Split> Communicator::prepare_split(Seat seat, int record_kind) {
   // A communicator that has failed makes none: the board would stay reserved.
   const bool wants_board = joins && may_be_first && !first_error();
   split->reserved = wants_board ? allocate_board(size()) : -1;
-  split->choices[std::size_t(rank())] = {seat.color, seat.key, split->reserved, split->brought.generation()};
+  split->choices[std::size_t(rank())] = {seat.color, seat.key, split->reserved, split->brought->generation()};
   return split;
 }
 

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 namespace anello {
@@ -37,9 +36,7 @@ struct Split {
     std::int32_t board;  // that this rank has reserved, for the case that it becomes the first of its colour; -1: none
     std::uint32_t generation;  // that it brings
   };
-  explicit Split(std::shared_ptr<executor::Context> context) : brought(std::move(context)) {}
-
-  Brought brought;
+  std::unique_ptr<Brought> brought;  // by this rank
   std::vector<Choice> choices;  // by rank, complete once the allgather is
   int reserved = -1;            // this rank's own board, as it knows it itself
   std::uint32_t number = 0;     // of this split among all of its communicator's

@@ -73,7 +73,7 @@ TEST_CASE("a split in which a rank names a board that cannot be ends with an err
       [&](Communicator& comm) {
         Split lie;
         lie.choices.resize(std::size_t(comm.size()));
-        lie.choices[0] = {7, 0, board};
+        lie.choices[0] = {7, 0, board, 1};
         must_run(comm, lie.gather(), control::kSplitCall);
       },
       [](Communicator& comm) { comm.split({7, 0}, control::kSplitCall); });
@@ -89,16 +89,16 @@ TEST_CASE("a group whose first member answers with a board, a rank or a number t
     const char* text;
   };
   std::vector<Lie> lies{{{77, -1, 2}, "ANELLO_ERR_MISMATCH"}, {{77, -1, 3'000'000}, "ANELLO_ERR_CORRUPT"}, {{77, -1, 0}, "ANELLO_ERR_CORRUPT"},
-                        {{1, -1, -1}, "ANELLO_ERR_CORRUPT: rank 0 gave a new communicator the number of one that there is"}};
+                        {{executor::Generations::id(1, 0), -1, -1}, "ANELLO_ERR_CORRUPT: rank 0 gave a new communicator the number of one that there is"}};
   for (const int board : kBoards) lies.push_back({{77, board, -1}, "ANELLO_ERR_CORRUPT: anello_comm_create_group: rank 0 answered"});
   for (const Lie& lie : lies) {
     CAPTURE(lie.said.board, lie.said.differing, lie.said.id);
     const auto thrown = on_three_ranks(
         [&](Communicator& comm) {
           for (const int peer : {1, 2}) {
-            std::uint64_t list = 0;
+            std::uint64_t application[2] = {};  // a digest of the list, and a generation
             GroupAdmission said = lie.said;
-            must_run(comm, internal_message(ANELLO_RECV, peer, &list, sizeof list));
+            must_run(comm, internal_message(ANELLO_RECV, peer, application, sizeof application));
             must_run(comm, internal_message(ANELLO_SEND, peer, &said, sizeof said));
           }
         },

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
     return kind == 0 ? input.take<std::int32_t>() : input.below(3) - 1;
   };
   std::vector<Split::Choice> choices(std::size_t(size), Split::Choice{});
-  for (Split::Choice& choice : choices) choice = {number(), number(), number()};
+  for (Split::Choice& choice : choices) choice = {number(), number(), number(), std::uint32_t(number())};
   try {
     const Seating seating = seating_of(choices, rank);
     if (seating.ranks.empty() != (choices[std::size_t(rank)].color == ANELLO_UNDEFINED)) std::abort();
