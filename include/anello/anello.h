@@ -258,9 +258,11 @@ typedef struct anello_config {
   const anello_store_t *store;          /* when set, url is not used */
   int64_t timeout_ms;     /* deadline of every wait, from the last progress. 0: ANELLO_TIMEOUT_MS, else 300 s */
   const char *transports; /* NULL: ANELLO_TRANSPORT, else all. Else those that may be used, "shm,tcp" */
+  int64_t silence_ms;     /* for which another host may say nothing before its ranks are lost, although they need not answer
+                             themselves: a thread of Anello's own does. 0: ANELLO_SILENCE_MS, else 2 s; -1: for ever. Rank 0's counts */
 } anello_config_t;
 
-#define ANELLO_CONFIG_INITIALIZER {sizeof(anello_config_t), -1, -1, NULL, NULL, NULL, 0, NULL}
+#define ANELLO_CONFIG_INITIALIZER {sizeof(anello_config_t), -1, -1, NULL, NULL, NULL, 0, NULL, 0}
 
 /* Joins this rank to the others that come to the same meeting place; returns when all have met, or when the
  * deadline has passed (ANELLO_ERR_RENDEZVOUS: the text lists the ranks that are missing), or as soon as two ranks
@@ -335,12 +337,14 @@ typedef struct anello_error {
   anello_kind_t kind;   /* its kind, where call is not NULL */
   int64_t sequence;     /* of a collective: its number in comm's order; -1 of messages and of calls that were refused */
   const char *label;    /* its label; "" */
+  const int *suspected; /* ranks of comm, not lost, whose host says nothing at present or which are stopped, rising; NULL: none */
+  size_t suspected_count;
 } anello_error_t;
 
-#define ANELLO_ERROR_INITIALIZER {sizeof(anello_error_t), ANELLO_OK, "", -1, "", 0, NULL, 0, NULL, ANELLO_BARRIER, -1, ""}
+#define ANELLO_ERROR_INITIALIZER {sizeof(anello_error_t), ANELLO_OK, "", -1, "", 0, NULL, 0, NULL, ANELLO_BARRIER, -1, "", NULL, 0}
 
 /* Of the failure whose text anello_last_error(comm) would give; leaves that as it is. Ranks that died after it are in the
- * list, too. */
+ * list, too. Where nothing has failed the code is ANELLO_OK; the lists are as of now all the same. */
 ANELLO_API anello_result_t anello_error_info(anello_comm_t comm, anello_error_t *error);
 
 /* ---- Collectives ------------------------------------------------------------------------------------------ */

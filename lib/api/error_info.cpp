@@ -3,6 +3,8 @@
 #include "base/kind.h"
 #include "base/text.h"
 
+#include <cstddef>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@ struct Kept {
   LastError what;
   std::string host;
   std::vector<int> lost;
+  std::vector<int> suspected;
 };
 thread_local Kept kept;
 
@@ -46,6 +49,9 @@ void fill(anello_error_t& error, Communicator* communicator) {
     kept.lost = communicator->lost_ranks();
     error.lost = kept.lost.empty() ? nullptr : kept.lost.data();
     error.lost_count = kept.lost.size();
+    kept.suspected = communicator->suspected_ranks();
+    error.suspected = kept.suspected.empty() ? nullptr : kept.suspected.data();
+    error.suspected_count = kept.suspected.size();
   } else {
     error.rank = what.peer();
   }
@@ -75,7 +81,8 @@ const char* anello_last_error(anello_comm_t comm) {
 }
 
 anello_result_t anello_error_info(anello_comm_t comm, anello_error_t* error) {
-  if (error == nullptr || error->size != sizeof *error) {
+  // A caller built against an older header knows fewer fields.
+  if (error == nullptr || (error->size != sizeof *error && error->size != offsetof(anello_error_t, suspected))) {
     return failed(comm, Error(ANELLO_ERR_ARGUMENT,
                               "anello_error_info: error is NULL or its size is not sizeof(anello_error_t)"));
   }
@@ -87,7 +94,10 @@ anello_result_t anello_error_info(anello_comm_t comm, anello_error_t* error) {
       return failed(comm, Error(ANELLO_ERR_STATE, "the communicator was destroyed, or never was one"));
     }
     find_failure(comm, communicator);
-    fill(*error, communicator);
+    anello_error_t whole;
+    fill(whole, communicator);
+    whole.size = error->size;
+    std::memcpy(error, &whole, error->size);
     return ANELLO_OK;
   } catch (...) {
     return failed(comm, caught());

@@ -69,6 +69,7 @@ Config Config::read(const std::function<const char*(const char* name)>& lookup) 
   at_least("ANELLO_TIMEOUT_MS", config.timeout_ms, 1);
   at_least("ANELLO_CHUNK_BYTES", config.chunk_bytes, 0);
   at_least("ANELLO_FIRST_SEQUENCE", config.first_sequence, 0);
+  at_least("ANELLO_SILENCE_MS", config.silence_ms, 0);
   at_least("ANELLO_SPIN_US", config.spin_us, -1);
   static constexpr std::string_view kLevels[] = {"off", "error", "warn", "info", "debug", "trace"};
   if (std::find(std::begin(kLevels), std::end(kLevels), config.log_level) == std::end(kLevels)) {

@@ -51,11 +51,21 @@ std::uint32_t transports_from(const char* asked) {
 }
 
 // Of another rank than 0 nobody asks for its table.
-Shared settings_of(int rank) {
+Shared settings_of(int rank, std::int64_t silence_ms) {
   const Config& config = Config::get();
   TuningFile tuning;
   if (rank == 0) tuning = find_tuning(config, [](const char* name) { return secure_getenv(name); });
-  return {config.algorithm, config.chunk_bytes, config.first_sequence, config.invariant, std::move(tuning)};
+  return {config.algorithm, config.chunk_bytes, config.first_sequence, silence_ms, config.invariant, std::move(tuning)};
+}
+
+// Of the caller, else of the environment.
+std::int64_t silence_limit(std::int64_t asked) {
+  const std::int64_t ms = asked != 0 ? std::max<std::int64_t>(asked, 0) : Config::get().silence_ms;
+  if (ms != 0 && (ms < kLeastSilenceMs || ms > kMostSilenceMs)) {
+    throw Error(ANELLO_ERR_ARGUMENT, text(asked != 0 ? "silence_ms " : "ANELLO_SILENCE_MS=", ms, " is not between ", kLeastSilenceMs,
+                                          " and ", kMostSilenceMs, asked != 0 ? "; -1" : "; 0", " switches it off"));
+  }
+  return ms;
 }
 
 void check_environment() {
@@ -103,6 +113,7 @@ struct Wish {
   int rank = 0;
   int size = 1;
   std::int64_t timeout_ms = 0;
+  std::int64_t silence_ms = 0;
   std::uint32_t transports = 0;
   Deadline deadline = Deadline::in_ms(0);
 };
@@ -116,10 +127,11 @@ std::unique_ptr<Job> join_at(const Meeting& meeting, const Wish& wish) {
   self.member = {wish.rank, host.name, host.pid, host.process, 0, -1, Processors::of_this_process(), 0};
   self.uid = host.uid;
   self.reach = host.reach;
+  self.process_space = host.process_space;
   self.transports = wish.transports;
   self.unix_address = on_service(hold, [agent] { return agent->open_listener(); });
-  auto rendezvous = std::make_shared<Rendezvous>(agent, meeting, std::move(self), settings_of(wish.rank),
-                                                 Config::get().interface, wish.deadline);
+  auto rendezvous = std::make_shared<Rendezvous>(agent, meeting, std::move(self),
+                                                 settings_of(wish.rank, wish.silence_ms), Config::get().interface, wish.deadline);
   auto met = std::make_shared<std::promise<void>>();
   std::future<void> done = met->get_future();
   hold->post([agent, rendezvous, met] { agent->service().spawn("rendezvous", meet(rendezvous, met)); });
@@ -219,9 +231,10 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
   wish.rank = launch.rank;
   wish.size = launch.size;
   wish.timeout_ms = config.timeout_ms > 0 ? config.timeout_ms : std::max<std::int64_t>(Config::get().timeout_ms, 1);
+  wish.silence_ms = silence_limit(config.silence_ms);
   wish.transports = transports_from(config.transports);
   wish.deadline = Deadline::in_ms(wish.timeout_ms);
-  if (wish.size == 1) return make_lone_membership(settings_of(0));
+  if (wish.size == 1) return make_lone_membership(settings_of(0, wish.silence_ms));
   // Two for each rank of this host, a connection or two. The leader of a host hands them over rank by rank, and would wait for each one's
   // table to grow.
   constexpr int kOfEachRank = 4, kBeside = 64, kMost = 8192;

@@ -95,6 +95,7 @@ Task<> Rendezvous::follow(std::shared_ptr<Rendezvous> self) {
       case kListen: self->listen(); break;
       case kFinal:
         if (self->known_.empty()) throw Reader::corrupt();
+        self->agent_->heartbeat().set_limit(self->shared_.silence_ms);
         if (const int told = self->self_.member.local_index; told >= 0 && told != self->seat_.index) throw Reader::corrupt();
         self->agent_->settle(self->known_, self->seat_.group, self->tcp_);
         service.spawn("control link", climb(self));

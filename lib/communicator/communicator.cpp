@@ -180,6 +180,8 @@ Error Communicator::first_error() {
 
 std::vector<int> Communicator::lost_ranks() { return context_->lost_ranks(*group_); }
 
+std::vector<int> Communicator::suspected_ranks() { return context_->suspected_ranks(*group_); }
+
 const control::Member& Communicator::member(int rank) const {
   return context_->job().members()[std::size_t(group_->ranks[std::size_t(rank)])];
 }

@@ -103,6 +103,7 @@ class Communicator {
   Error first_error();
   // Ranks of this communicator that are known to have died or to be out of reach.
   std::vector<int> lost_ranks();
+  std::vector<int> suspected_ranks();
   int rank_of_world(int world) const { return group_->rank_of_world(world); }
   const control::Member& member(int rank) const;
 

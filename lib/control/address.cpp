@@ -244,19 +244,43 @@ std::string resolve(const std::string& host, std::int64_t timeout_ms) {
   return answer.ip;
 }
 
-void set_connection_options(int socket) {
-  if (is_unix_socket(socket)) return;
-  const int yes = 1, idle_s = 5, interval_s = 2, probes = 5;
-  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+namespace {
+
+// So many that a lossy link does not lose them all.
+constexpr int kProbes = 5;
+
+void keep_alive(int socket, int idle_s, int interval_s) {
+  const int yes = 1;
   ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
-  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof kProbes);
 }
 
-void limit_silence(int socket) {
+}  // namespace
+
+void set_connection_options(int socket) {
   if (is_unix_socket(socket)) return;
-  const unsigned int unanswered_ms = 15'000;
+  const int yes = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  keep_alive(socket, 5, 2);
+}
+
+void limit_idleness(int socket, std::int64_t ms) {
+  constexpr std::int64_t kMost = 32'767;  // the kernel's
+  if (is_unix_socket(socket) || ms == 0) return;
+  keep_alive(socket, static_cast<int>(std::clamp<std::int64_t>(ms / 1000, 1, kMost)),
+             static_cast<int>(std::clamp<std::int64_t>(ms / 2000, 1, kMost)));
+}
+
+void limit_silence(int socket, std::int64_t ms) {
+  if (is_unix_socket(socket)) return;
+  limit_idleness(socket, ms);
+  // What little is sent is sent again at a steady pace, not ever later, where data fills the link.
+  const int yes = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &yes, sizeof yes);
+  // The heartbeat comes first. Without it the kernel alone finds out that a host is gone.
+  const auto unanswered_ms = static_cast<unsigned int>(ms == 0 ? 15'000 : std::max<std::int64_t>(4 * ms, 1'000));
   ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
 }
 

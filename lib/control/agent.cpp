@@ -5,6 +5,9 @@
 #include "control/bodies.h"
 #include "control/host.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace anello::control {
 
 constexpr std::int64_t kGoodbyeMs = 1'500;
@@ -15,7 +18,8 @@ constexpr std::int64_t kWordOfParentMs = 250;
 
 Agent::Agent(Service& service, int rank, int size, std::int64_t timeout_ms)
     : service_(service), rank_(rank), size_(size), timeout_ms_(timeout_ms), standing_(static_cast<std::size_t>(size)),
-      tree_(*this), lanes_(*this), regions_(*this), calls_(*this), detour_(*this) {}
+      tree_(*this), lanes_(*this), regions_(*this), calls_(*this), detour_(*this),
+      heartbeat_(*this, size) {}
 
 Address Agent::open_listener() {
   listener_ = service_.door().unix_listener();
@@ -59,6 +63,7 @@ void Agent::settle(std::vector<Peer> peers, std::shared_ptr<LocalGroup> group, s
     peer.member.transport = peer.member.rank == rank_ ? 0 : transport_between(peers_[std::size_t(rank_)], peer);
   }
   watch_deaths();
+  heartbeat_.start();
 }
 
 void Agent::watch_deaths() {
@@ -123,6 +128,16 @@ bool Agent::watched(int rank) const {
   return process == this_host().process || (watch_ && watch_->watches(process));
 }
 
+bool Agent::same_host(int rank) const { return peer(rank).reach == peer(rank_).reach || watched(rank); }
+
+std::vector<int> Agent::here_of_process(std::uint64_t process) const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (here(rank) && peer(rank).member.process == process) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
 void Agent::peer_gone(int rank, const std::string& how) {
   if (leaving_ || !here(rank) || rank == rank_) return;
   hear_out(rank, [this, rank] { return lanes_.is_coming(rank); }, [this, rank, how] { take_leave(rank, how); });
@@ -181,6 +196,41 @@ void Agent::peer_lost(int rank, Error error, int told_by) {
   mailbox_.put(std::move(event));
 }
 
+Frame Agent::lost_by_silence(const std::vector<int>& ranks, const std::string& how) {
+  Writer writer;
+  const std::size_t listed = std::min(ranks.size(), kMaxListed);
+  writer.put(static_cast<std::uint32_t>(listed));
+  for (std::size_t i = 0; i < listed; ++i) writer.put(ranks[i]);
+  return writer.put_text(how).frame(kSilent);
+}
+
+void Agent::fell_silent(const std::vector<int>& ranks, const std::string& how, int told_by) {
+  if (leaving_) return;
+  std::vector<int> lost;
+  std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(lost), [&](int rank) { return rank != rank_ && here(rank); });
+  if (lost.empty()) return;
+  tree_.send(lost_by_silence(lost, how), told_by);
+  for (const int rank : lost) {
+    standing_[static_cast<std::size_t>(rank)] = Standing::lost;
+    if (goodbye_to_ == rank) goodbye_to_ = -1;
+    tree_.let_go(rank);
+    lanes_.peer_gone(rank);
+    Event event;
+    event.kind = Event::Kind::lost;
+    event.peer = rank;
+    event.for_certain = true;
+    event.error = Error(ANELLO_ERR_PEER_LOST, text(who(rank), " is lost: ", how), rank);
+    log::info(rank_, event.error.text());
+    mailbox_.put(std::move(event));
+  }
+}
+
+void Agent::told_of_silence(int from, Reader& reader) {
+  const auto [ranks, how] = take_silent(reader, size_);
+  if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return fell_silent(ranks, how, from);
+  fell_silent({from}, text("it has given this rank up, whose messages do not reach it: ", how), from);
+}
+
 void Agent::not_there(int rank, const Unknown& over) {
   if (over.process_answered) {
     peer_left(rank, -1);
@@ -233,6 +283,12 @@ void Agent::receive(int from, const Frame& frame) {
       break;
     }
     case kPassedOn: detour_.word_from_parent(reader); break;
+    case kBeat: heartbeat_.beat(from, reader); break;
+    case kLife:
+      heartbeat_.told(reader);
+      tree_.send(frame, from);
+      break;
+    case kSilent: told_of_silence(from, reader); break;
     default: throw Reader::corrupt();
   }
 }

@@ -7,6 +7,7 @@
 #include "control/detour.h"
 #include "control/dial.h"
 #include "control/door.h"
+#include "control/heartbeat.h"
 #include "control/lanes.h"
 #include "control/local_group.h"
 #include "control/mailbox.h"
@@ -29,6 +30,9 @@ enum ControlKind : std::uint16_t {
   kFailed = 36,   // a communicator has failed
   kPassOn = 37,   // number: say so once all before this is passed on
   kPassedOn = 38, // number
+  kBeat = 39,     // 1: answer, 0: it is one
+  kLife = 40,     // Life, count, ranks: whether they run
+  kSilent = 41,   // count, ranks, why: lost, for nothing is heard of them
 };
 
 class Agent : public std::enable_shared_from_this<Agent> {
@@ -47,6 +51,8 @@ class Agent : public std::enable_shared_from_this<Agent> {
   RegionPassing& regions() { return regions_; }
   CallComparison& calls() { return calls_; }
   Detour& detour() { return detour_; }
+  Heartbeat& heartbeat() { return heartbeat_; }
+  const Heartbeat& heartbeat() const { return heartbeat_; }
 
   // -- Creation ------------------------------------------------------------------------------------------------
   // Where ranks of this host reach this one. Throws Error.
@@ -67,12 +73,18 @@ class Agent : public std::enable_shared_from_this<Agent> {
   int lowest_here() const;
   std::string who(int rank) const;  // for people; also before everybody is known
   bool watched(int rank) const;  // its end is seen without a connection to it
+  // One kernel: whether it is there does not depend on a network.
+  bool same_host(int rank) const;
+  std::vector<int> here_of_process(std::uint64_t process) const;
   // It is not there any more: it left if it said so in the arena, else it is lost. how: "its process has ended".
   void peer_gone(int rank, const std::string& how);
   // Once all that it has said and sent is taken in: there is more. Its end comes last, as it did there.
   void hear_out(int rank, std::function<bool()> more, std::function<void()> then);
   void peer_left(int rank, int told_by);
   void peer_lost(int rank, Error error, int told_by);
+  // Lost for their silence. What they sent before, if anything, is not waited for; they are told, should they hear it.
+  void fell_silent(const std::vector<int>& ranks, const std::string& how, int told_by);
+  static Frame lost_by_silence(const std::vector<int>& ranks, const std::string& how);
   // Nobody knows it at its own door.
   void not_there(int rank, const Unknown& over);
   // A frame that came from a neighbour in the tree. Throws Error when it cannot be.
@@ -92,6 +104,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void take_leave(int rank, const std::string& how);
   std::function<bool()> more_but_for(int from, int rank);
   static Task<> hear_last_words(std::shared_ptr<Agent> self, int rank, std::function<bool()> more, std::function<void()> then);
+  void told_of_silence(int from, Reader& reader);
 
   Service& service_;
   const int rank_;
@@ -112,6 +125,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   RegionPassing regions_;
   CallComparison calls_;
   Detour detour_;
+  Heartbeat heartbeat_;
   bool leaving_ = false;
   int goodbye_to_ = -1;  // the parent that has been told and has not answered
 };

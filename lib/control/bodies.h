@@ -2,6 +2,7 @@
 // What the bodies of control frames between ranks say, with every number bounded. All throw Error (ANELLO_ERR_CORRUPT). size: of the
 // job. Pure.
 #include "control/call_records.h"
+#include "control/job.h"
 #include "control/wire.h"
 
 #include <cstdint>
@@ -34,10 +35,22 @@ struct FailedBody {
   std::vector<int> ranks;  // empty: all
 };
 
+struct LifeBody {
+  Life life;
+  std::vector<int> ranks;
+};
+struct SilentBody {
+  std::vector<int> ranks;
+  std::string how;
+};
+
 int take_rank(Reader& reader, int size);
+bool take_beat(Reader& reader);  // whether it wants an answer
 LostBody take_lost(Reader& reader, int size);
 AskBody take_ask(Reader& reader, int size);
 AnswerBody take_answer(Reader& reader, int size);
 FailedBody take_failed(Reader& reader, int size);
+LifeBody take_life(Reader& reader, int size);
+SilentBody take_silent(Reader& reader, int size);
 
 }  // namespace anello::control

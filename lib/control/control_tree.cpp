@@ -14,11 +14,12 @@ constexpr std::int64_t kReturnMs = 10'000;  // for ranks to come to the next par
 constexpr std::size_t kMaxUnsent = 256;
 constexpr std::int64_t kLookAgainMs = 200;
 constexpr std::size_t kMaxRecent = 64;
+constexpr std::int64_t kLastWordMs = 100;
 
 }  // namespace
 
 std::shared_ptr<Link> ControlTree::link_up(int parent, std::shared_ptr<Stream> stream) {
-  limit_silence(stream->descriptor());
+  limit_silence(stream->descriptor(), agent_.heartbeat().limit_ms());
   auto link = std::make_shared<Link>(agent_.service(), std::move(stream));
   links_[parent] = link;
   parentless_ = false;
@@ -46,7 +47,9 @@ Task<> ControlTree::read(std::shared_ptr<Agent> agent, int from, std::shared_ptr
   try {
     for (;;) {
       const Frame frame = co_await link->receive();
-      if (!agent->leaving()) agent->receive(from, frame);
+      if (agent->leaving()) continue;
+      agent->heartbeat().heard(from);
+      agent->receive(from, frame);
     }
   } catch (const Error& error) {
     if (error.code() != ANELLO_ERR_PEER_LOST) why = error.text();
@@ -140,7 +143,7 @@ Task<> ControlTree::look_for(std::weak_ptr<Agent> weak, Call probe, int rank) {
 }
 
 void ControlTree::adopt(int from, std::shared_ptr<Stream> stream) {
-  limit_silence(stream->descriptor());
+  limit_silence(stream->descriptor(), agent_.heartbeat().limit_ms());
   auto link = std::make_shared<Link>(agent_.service(), std::move(stream));
   if (const auto old = links_.find(from); old != links_.end()) old->second->close();
   links_[from] = link;
@@ -215,6 +218,18 @@ void ControlTree::forget(int rank) {
   if (link == links_.end()) return;
   link->second->close();
   links_.erase(link);
+}
+
+void ControlTree::let_go(int rank) {
+  const auto link = links_.find(rank);
+  if (link == links_.end()) return;
+  agent_.service().spawn("control link", close_soon(link->second));
+  links_.erase(link);
+}
+
+Task<> ControlTree::close_soon(std::shared_ptr<Link> link) {
+  co_await Link::flushed(link, kLastWordMs);
+  link->close();
 }
 
 bool ControlTree::needed() const {

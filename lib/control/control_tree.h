@@ -30,6 +30,7 @@ class ControlTree {
   void forget(int rank);  // it is gone
   // Whether what the rank has said may not all have been read. ended: its process has, so that nothing more comes.
   bool has_more_from(int rank, bool ended);
+  void let_go(int rank);  // the same, once it was sent what is queued for it, if that goes at all
   // There are ranks that see the end of this one by nothing but its goodbye.
   bool needed() const;
   // A goodbye said now reaches all who could only learn of it by a link.
@@ -44,6 +45,7 @@ class ControlTree {
   static Task<> keep_parent(std::shared_ptr<Agent> agent, int parent);
   static Task<> read(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Link> link);
   static Task<> serve(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Link> link);
+  static Task<> close_soon(std::shared_ptr<Link> link);
   void look_for_orphans();
   static Task<> look_for(std::weak_ptr<Agent> agent, Call probe, int rank);
   std::shared_ptr<Link> link_up(int parent, std::shared_ptr<Stream> stream);

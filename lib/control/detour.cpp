@@ -104,9 +104,22 @@ Task<> Detour::look_after(std::weak_ptr<Agent> weak, Frame frame, std::vector<in
   for (const int rank : ranks) {
     if (rank != agent->rank() && rank != parent) round->ranks.push_back(rank);
   }
+  if (round->ranks.empty()) agent->detour().told_ = std::max(agent->detour().told_, number);
+  agent->detour().begin(round);
+}
+
+void Detour::tell_directly(const Frame& frame, const std::vector<int>& ranks) {
+  const auto round = std::make_shared<Round>();
+  round->frame = frame;
+  round->ranks.assign(ranks.begin(), ranks.end());
+  begin(round);
+}
+
+void Detour::begin(const std::shared_ptr<Round>& round) {
   round->workers = std::min(kAtOnce, round->ranks.size());
-  if (round->workers == 0) agent->detour().told_ = std::max(agent->detour().told_, number);
-  for (std::size_t i = round->workers; i > 0; --i) agent->service().spawn("detour", go_round(agent, round));
+  for (std::size_t i = round->workers; i > 0; --i) {
+    agent_.service().spawn("detour", go_round(agent_.shared_from_this(), round));
+  }
 }
 
 Task<> Detour::go_round(std::shared_ptr<Agent> agent, std::shared_ptr<Round> round) {
@@ -163,6 +176,8 @@ Task<> Detour::hear(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Stre
       heard[Reader(frame.body).take<std::uint64_t>()] = now_ns();
       break;
     }
+    case kLife:
+    case kSilent: agent->receive(from, frame); break;
     default: throw Reader::corrupt();
   }
   log::debug(agent->rank(), "told by rank ", from, " itself");

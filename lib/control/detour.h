@@ -23,6 +23,8 @@ class Detour {
 
   // To these ranks, or to more.
   void send(const Frame& frame, const std::vector<int>& ranks);
+  // Past any other rank from the start.
+  void tell_directly(const Frame& frame, const std::vector<int>& ranks);
   // Behind all that this rank has said so far.
   void ask_for_word(Link& parent);
   void word_from_parent(Reader& reader);
@@ -39,6 +41,7 @@ class Detour {
   };
   static Task<> look_after(std::weak_ptr<Agent> agent, Frame frame, std::vector<int> ranks, std::uint64_t number,
                            std::int64_t patience_ms);
+  void begin(const std::shared_ptr<Round>& round);
   static Task<> go_round(std::shared_ptr<Agent> agent, std::shared_ptr<Round> round);
   static Task<> tell(std::shared_ptr<Agent> agent, int rank, Frame frame);
   static Task<> hear(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Stream> stream);

@@ -29,8 +29,15 @@ Host look_around() {
   if (!identity.empty() && ::stat("/proc/self/ns/net", &network) == 0) {
     host.reach = number_from("anello host", text(identity, " ", network.st_dev, " ", network.st_ino));
   }
-  host.process = random_number();
   host.pid = ::getpid();
+  // Where /proc is another namespace's, numbers there are others.
+  char self[32] = "";
+  struct stat processes {};
+  if (host.reach != 0 && ::readlink("/proc/self", self, sizeof self - 1) > 0 && self == std::to_string(host.pid) &&
+      ::stat("/proc/self/ns/pid", &processes) == 0) {
+    host.process_space = number_from("anello processes", text(host.reach, " ", processes.st_dev, " ", processes.st_ino));
+  }
+  host.process = random_number();
   host.uid = ::geteuid();
   return host;
 }

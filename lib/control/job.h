@@ -28,11 +28,15 @@ struct TuningFile {
   std::string problem;  // why it cannot be read
 };
 
+// A day. Less than the first makes a busy host a lost one.
+inline constexpr std::int64_t kLeastSilenceMs = 100, kMostSilenceMs = 86'400'000;
+
 // Settings that must be equal on all ranks: rank 0's are used by all.
 struct Shared {
   std::string algorithm;
   std::int64_t chunk_bytes = 0;
   std::int64_t first_sequence = 0;
+  std::int64_t silence_ms = 0;  // of another host, after which its ranks are lost; 0: for ever
   bool invariant = false;
   TuningFile tuning;
 };
@@ -54,6 +58,13 @@ struct Absent {
   std::vector<int> silent;    // that have not answered, or not yet
 };
 
+// As far as is known of a rank that has not left and is not lost.
+enum class Life : std::uint8_t {
+  heard,    // or not listened for
+  silent,   // its host says nothing
+  stopped,  // by a signal or a debugger
+};
+
 struct Event {
   enum class Kind {
     lane,    // fd is the connected, authenticated, nonblocking socket to peer (it asked, or this rank did)
@@ -67,6 +78,7 @@ struct Event {
   std::uint64_t communicator = 0;
   std::uint64_t region = 0;
   bool found_here = false;  // lost: this rank could not reach it, which nobody else knows; it may come by itself yet
+  bool for_certain = false;  // lost: nothing that it sent is on its way any more, or will be waited for
   UniqueFd fd;
   Error error;
 };
@@ -98,6 +110,9 @@ class Job {
   virtual void request_region(int peer, std::uint64_t region) = 0;
   // Whether the rank's process has ended, as far as can be seen at once.
   virtual bool process_ended(int rank) const { return false; }
+  // Whether it runs, by what has been heard, which costs nothing, or after a look at it, where it is of this host.
+  enum class Look { by_ear, closely };
+  virtual Life life(int rank, Look look) const { return Life::heard; }
 
   // Makes a communicator known under its id: ranks[i] is the world rank of its rank i. Its ledger is read by the
   // service thread when others ask. Until remove_communicator returns the ledger must live.

@@ -135,6 +135,7 @@ void Lanes::deliver(int peer, Stream& stream) {
   event.kind = Event::Kind::lane;
   event.peer = peer;
   event.fd = stream.release();
+  limit_idleness(event.fd.get(), agent_.heartbeat().limit_ms());
   agent_.mailbox().put(std::move(event));
 }
 

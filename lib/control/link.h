@@ -26,6 +26,7 @@ class Link : public std::enable_shared_from_this<Link> {
   // Nothing more goes either way, but what has come can still be read.
   void give_up();
   bool open() const { return stream_->open(); }
+  bool idle() const { return !draining_; }  // nothing is queued
   const std::shared_ptr<Stream>& stream() const { return stream_; }
 
  private:

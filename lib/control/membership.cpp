@@ -94,6 +94,9 @@ class Membership final : public Job {
     }
     return false;
   }
+  Life life(int rank, Look look) const override {
+    return look == Look::by_ear ? agent_->heartbeat().life(rank) : agent_->heartbeat().look_at(rank);
+  }
   void add_communicator(std::uint64_t id, std::vector<int> ranks, const Ledger* ledger) override {
     agent_->calls().add(id, std::move(ranks), ledger);
   }

@@ -47,7 +47,7 @@ void put_peer(Writer& writer, const Peer& peer) {
   writer.put(member.rank).put_text(std::string_view(member.host).substr(0, 255)).put(member.pid).put(member.process);
   writer.put(member.machine).put(member.local_index);
   put_processors(writer, member.processors);
-  writer.put(peer.uid).put(peer.reach).put(peer.transports).put(peer.leader);
+  writer.put(peer.uid).put(peer.reach).put(peer.process_space).put(peer.transports).put(peer.leader);
   put_address(writer, peer.unix_address);
   put_address(writer, peer.tcp_address);
 }
@@ -65,6 +65,7 @@ Peer take_peer(Reader& reader) {
   member.processors = take_processors(reader);
   peer.uid = reader.take<std::uint32_t>();
   peer.reach = reader.take<std::uint64_t>();
+  peer.process_space = reader.take<std::uint64_t>();
   peer.transports = reader.take<std::uint32_t>() & bit::all;
   peer.leader = reader.take_in(-1, kMax);
   peer.unix_address = take_address(reader);
@@ -73,7 +74,7 @@ Peer take_peer(Reader& reader) {
 }
 
 void put_shared(Writer& writer, const Shared& shared) {
-  writer.put_text(shared.algorithm).put(shared.chunk_bytes).put(shared.first_sequence);
+  writer.put_text(shared.algorithm).put(shared.chunk_bytes).put(shared.first_sequence).put(shared.silence_ms);
   writer.put<std::uint8_t>(shared.invariant ? 1 : 0);
   const TuningFile& tuning = shared.tuning;
   writer.put_text(tuning.path).put_long_text(tuning.text).put_text(tuning.machine).put_text(tuning.problem);
@@ -84,6 +85,7 @@ Shared take_shared(Reader& reader) {
   shared.algorithm = reader.take_text();
   shared.chunk_bytes = reader.take<std::int64_t>();
   shared.first_sequence = reader.take<std::int64_t>();
+  shared.silence_ms = reader.take_in<std::int64_t>(0, kMostSilenceMs);
   shared.invariant = reader.take_in<std::uint8_t>(0, 1) != 0;
   shared.tuning.path = reader.take_text();
   shared.tuning.text = reader.take_long_text(TuningFile::kMostBytes);

@@ -14,6 +14,7 @@ struct Peer {
   Member member;
   std::uint32_t uid = 0;
   std::uint64_t reach = 0;          // see Host::reach; once all have met, as the meeting place found it
+  std::uint64_t process_space = 0;  // see Host::process_space
   std::uint32_t transports = 0;     // it may use
   Address unix_address;
   Address tcp_address;              // empty unless some pair needs it

@@ -109,6 +109,7 @@ class Context {
   void abort(Group& group, const Error& cause);
   // Of the group, in rising order: those that control knows to be lost by now.
   std::vector<int> lost_ranks(Group& group);
+  std::vector<int> suspected_ranks(Group& group);
   // The lock for those who look into a group from outside.
   Lock lock();
 
@@ -310,6 +311,7 @@ class Context {
     }
   }
   static constexpr const char* kOperationNeeds = "what an operation needs";
+  std::string describe_now(int world) const;
   std::string waits_for(const Operation& operation) const;
   std::string who_is_absent(const Operation& operation) const;
   void end_all(Group& group, const Error& error);
@@ -407,6 +409,7 @@ class Context {
   struct Lost {
     std::string how;         // it is known: a sentence
     bool found_here;         // and only here: no lane could be made
+    bool for_certain;        // nothing more of it is waited for
     std::uint64_t came;      // of its lane, at the last look
     std::int64_t quiet_ns;   // since when nothing has
   };

@@ -58,13 +58,21 @@ std::string call_text(const Operation& operation) {
   return text("operation ", operation.sequence, ", ", record.describe());
 }
 
+// Its name, and whether it runs.
+std::string Context::describe_now(int world) const {
+  const control::Life life = job_->life(world, control::Job::Look::closely);
+  return job_->describe(world) + (life == control::Life::stopped  ? ", which is stopped by a signal or a debugger,"
+                                  : life == control::Life::silent ? ", whose host is silent,"
+                                                                  : "");
+}
+
 // Whom it waits for: "data from rank 2 (host a, pid 7)".
 std::string Context::waits_for(const Operation& operation) const {
   const Group& group = *operation.group;
   std::string list;
   const auto add = [&](const char* what, int peer) {
     if (!list.empty()) list += ", ";
-    list += text(what, job_->describe(group.ranks[std::size_t(peer)]));
+    list += text(what, describe_now(group.ranks[std::size_t(peer)]));
   };
   if (operation.kind == ANELLO_SEND) {
     add("the receive of ", operation.peer);
@@ -98,7 +106,7 @@ std::string Context::who_is_absent(const Operation& operation) const {
     std::size_t named = 0;
     for (const int peer : ranks) {
       if (peer == group.rank) continue;
-      if (++named <= kMostNamed) names += text(names.empty() ? "; " : ", ", job_->describe(group.ranks[std::size_t(peer)]));
+      if (++named <= kMostNamed) names += text(names.empty() ? "; " : ", ", describe_now(group.ranks[std::size_t(peer)]));
     }
     if (named > kMostNamed) names += text(" and ", named - kMostNamed, " more");
     return names.empty() ? names : names + what;

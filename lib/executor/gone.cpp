@@ -28,7 +28,8 @@ void Context::hear_of_loss(control::Event& event) {
   known = Gone::lost;
   any_gone_ = true;
   const std::int64_t now = now_ns();
-  lost_.try_emplace(event.peer, Lost{event.error.text(), event.found_here, 0, now});
+  Lost& lost = lost_.try_emplace(event.peer, Lost{event.error.text(), event.found_here, false, 0, now}).first->second;
+  lost.for_certain = lost.for_certain || event.for_certain;
 }
 
 void Context::lane_broke(Route& way) {
@@ -56,6 +57,7 @@ bool Context::gone_for(const Group& group, int peer, std::string& how) const {
   const bool is_open = way != nullptr && way->state() == Route::State::open;
   if (const auto lost = lost_.find(world); lost != lost_.end()) {
     how = lost->second.how;
+    if (lost->second.for_certain) return true;
     // A lane that is open still has something to give, or its end is on its way.
     return !is_open || (way->endpoint()->descriptor() >= 0 && lost->second.quiet_ns < now_ns() - kEndOfLane);
   }
@@ -170,6 +172,17 @@ std::vector<int> Context::lost_ranks(Group& group) {
     if (gone_[std::size_t(group.ranks[std::size_t(peer)])] == Gone::lost) lost.push_back(peer);
   }
   return lost;
+}
+
+std::vector<int> Context::suspected_ranks(Group& group) {
+  const Lock held = lock();
+  std::vector<int> suspected;
+  for (int peer = 0; peer < group.size(); ++peer) {
+    const int world = group.ranks[std::size_t(peer)];
+    const bool here = peer != group.rank && gone_[std::size_t(world)] == Gone::no;
+    if (here && job_->life(world, control::Job::Look::by_ear) != control::Life::heard) suspected.push_back(peer);
+  }
+  return suspected;
 }
 
 }  // namespace anello::executor

@@ -26,7 +26,7 @@ class Store(ctypes.Structure):
 
 class Config(ctypes.Structure):
     _fields_ = [("size", _size), ("rank", _int), ("world_size", _int), ("url", _text), ("unique_id", _pointer),
-                ("store", ctypes.POINTER(Store)), ("timeout_ms", _int64), ("transports", _text)]
+                ("store", ctypes.POINTER(Store)), ("timeout_ms", _int64), ("transports", _text), ("silence_ms", _int64)]
 
 
 class Status(ctypes.Structure):
@@ -43,7 +43,7 @@ class Call(ctypes.Structure):
 class ErrorInfo(ctypes.Structure):
     _fields_ = [("size", _size), ("code", _int), ("text", _text), ("rank", _int), ("host", _text), ("pid", _int64),
                 ("lost", ctypes.POINTER(_int)), ("lost_count", _size), ("call", _text), ("kind", _int),
-                ("sequence", _int64), ("label", _text)]
+                ("sequence", _int64), ("label", _text), ("suspected", ctypes.POINTER(_int)), ("suspected_count", _size)]
 
 
 # ---- anello/gradient_sync.h

@@ -256,7 +256,7 @@ TEST_CASE("a rank that does not run is named by who waits for one that waits for
     CHECK(line.begins("result ANELLO_ERR_TIMEOUT"));
     CHECK(line.has("it waits for data from rank 2 (host"));
     CHECK(line.has("; rank " + std::to_string(stopped) + " (host"));
-    CHECK(line.has(" not answering"));
+    CHECK(line.has(", which is stopped by a signal or a debugger, not answering"));
     CHECK(line.has("; rank 2 (host"));
     CHECK(line.has(" not having come to this operation"));
   }
