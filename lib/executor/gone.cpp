@@ -131,8 +131,11 @@ void Context::check_gone(bool quiet) {
       std::string how;
       if (peer == group->rank || !gone_for(*group, peer, how)) continue;
       const Operation* held_up = nullptr;
+      // A collective that has come to a halt while the host of one of its ranks is silent: who else is cut off with it nobody can say.
+      const auto known = lost_.find(group->ranks[std::size_t(peer)]);
+      const bool silent = known != lost_.end() && known->second.for_certain;
       const auto look = [&](const Operation& each) {
-        if (held_up == nullptr && waits_in_vain(each, peer)) held_up = &each;
+        if (held_up == nullptr && (waits_in_vain(each, peer) || (silent && !is_message(each.kind)))) held_up = &each;
       };
       for (const OperationFifo* list : {&group->window, &group->receives, &group->probes, &group->matched}) list->each(look);
       if (const Flow* flow = group->flows.find(peer)) {

@@ -3,6 +3,7 @@
 #include "control/bodies.h"
 #include "fuzz/input.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
@@ -12,7 +13,7 @@ using namespace anello::control;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
   fuzz::Input input(bytes, count);
   const int size = 1 + input.below(300);
-  const int which = input.below(5);
+  const int which = input.below(8);
   const auto is_rank = [&](int rank) { return rank >= 0 && rank < size; };
   const auto sequence = input.take<std::uint32_t>();
   Reader reader(input.text());
@@ -40,6 +41,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
           }
         }
         judge(histories, sequence, Differing{0, 1});
+        break;
+      }
+      case 5: take_beat(reader); break;
+      case 6: {
+        const LifeBody told = take_life(reader, size);
+        if (told.life > Life::stopped || !std::all_of(told.ranks.begin(), told.ranks.end(), is_rank)) std::abort();
+        break;
+      }
+      case 7: {
+        const SilentBody told = take_silent(reader, size);
+        if (told.ranks.empty() || !std::all_of(told.ranks.begin(), told.ranks.end(), is_rank)) std::abort();
         break;
       }
       default: {
