@@ -2,6 +2,7 @@
 
 #include "base/config.h"
 #include "base/uncancelled.h"
+#include "base/write_signals.h"
 
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -98,6 +99,7 @@ bool enabled(Level level) {
 
 void write(Level level, int rank, const std::string& message) {
   const Uncancelled whole;
+  const WriteSignalsHeld signals;
   const std::string line = rank < 0 ? "[anello] " + message : text("[anello ", rank, "] ", message);
   if (sink_least.load(std::memory_order_relaxed) != kNoSink && !inside_sink && to_sink(level, line)) return;
   logger().log(to_spdlog(level), "{}", line);

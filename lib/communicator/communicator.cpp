@@ -31,7 +31,7 @@ using executor::Operation;
 
 namespace {
 
-constexpr std::uint64_t kWholeJob = executor::Generations::id(1, 0);
+constexpr std::uint64_t kWholeJob = executor::Generations::id(0, 1);
 
 // Exchanges on a board are numbered from here on. 0 is what a fresh board's lines say: none of the first ones.
 std::uint32_t first_exchange(std::int64_t first_sequence) {

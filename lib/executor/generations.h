@@ -3,8 +3,9 @@
 // this rank is still about to make from those of one that it has destroyed, and so no list of destroyed ones is kept.
 //
 // This is a logical clock (Lamport, 1978). To the making of a communicator each rank brings the newest generation that it knows; the
-// new one's is above all of these. So whatever a rank has yet to make is newer than what it brought. Requires the context's lock.
+// new one's is above all of these; the first communicator's is 0. So whatever a rank has yet to make is newer than what it brought. Requires the context's lock.
 #include <cstdint>
+#include <optional>
 #include <set>
 
 namespace anello::executor {
@@ -29,7 +30,7 @@ class Generations {
   bool is_past(std::uint64_t id) const;
 
  private:
-  std::uint32_t newest_ = 0;
+  std::optional<std::uint32_t> newest_;
   std::multiset<std::uint32_t> under_way_;  // what was brought
 };
 

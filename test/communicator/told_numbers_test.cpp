@@ -89,7 +89,7 @@ TEST_CASE("a group whose first member answers with a board, a rank or a number t
     const char* text;
   };
   std::vector<Lie> lies{{{77, -1, 2}, "ANELLO_ERR_MISMATCH"}, {{77, -1, 3'000'000}, "ANELLO_ERR_CORRUPT"}, {{77, -1, 0}, "ANELLO_ERR_CORRUPT"},
-                        {{executor::Generations::id(1, 0), -1, -1}, "ANELLO_ERR_CORRUPT: rank 0 gave a new communicator the number of one that there is"}};
+                        {{executor::Generations::id(0, 1), -1, -1}, "ANELLO_ERR_CORRUPT: rank 0 gave a new communicator the number of one that there is"}};
   for (const int board : kBoards) lies.push_back({{77, board, -1}, "ANELLO_ERR_CORRUPT: anello_comm_create_group: rank 0 answered"});
   for (const Lie& lie : lies) {
     CAPTURE(lie.said.board, lie.said.differing, lie.said.id);

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 using namespace failures;
 
@@ -30,7 +32,15 @@ void check_refused(Rank& me, anello_result_t result, const std::string& text, co
   me.check(text.find("ulimit -f") != std::string::npos, what + " does not name the limit: " + text);
 }
 
+// Where standard error is a file, the log may not write to it either.
+void log_to_a_file() {
+  const int file = ::memfd_create("log", MFD_CLOEXEC);
+  ::dup2(file, STDERR_FILENO);
+  ::close(file);
+}
+
 const Role from_the_start("files are limited from the start", [](Rank& me) {
+  log_to_a_file();
   limit_files(me);
   const anello_comm_t comm = me.create();
   const char* over = nullptr;
