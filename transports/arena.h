@@ -108,14 +108,15 @@ struct ArenaLayout {
   static std::size_t round(std::size_t n) { return whole_arena_pages(n); }
 };
 
-// Of one processor, or of several that have its number in common: how often ranks have given it to others. On a line of its own, which
-// stays in that processor's cache.
+// Of one processor, or of several that have its number in common: how often ranks have given it to others. On a line of
+// its own, which stays in that processor's cache.
 inline constexpr int kYieldCounts = 32;
 struct alignas(kLine) YieldCount {
   std::atomic<std::uint64_t> yields;
 };
 
-// Where the staging memory of a board's communicators lies behind the arena (extent.h). The range stays the board's for the next one.
+// Where the staging memory of a board's communicators lies behind the arena (extent.h). The range stays the board's for
+// the next one.
 struct BoardStaging {
   std::uint64_t offset;  // 0: none yet
   std::uint64_t bytes;

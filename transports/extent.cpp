@@ -59,7 +59,8 @@ Extent Extent::next(const Arena& arena, std::size_t bytes) {
   if (!arena || arena.file() < 0 || bytes == 0 || bytes > SIZE_MAX / 4) return {};
   const std::size_t room = whole_pages(bytes);
   if (available_memory() < room) return {};
-  // All ranks of the host can write this number: what it leads to lies behind the arena, and where a file can have bytes.
+  // All ranks of the host can write this number: what it leads to lies behind the arena, and where a file can have
+  // bytes.
   constexpr std::uint64_t kMost = std::uint64_t{1} << 61;
   std::atomic<std::uint64_t>& extents = arena.header().extents;
   std::uint64_t given = extents.load(std::memory_order_relaxed);
@@ -78,7 +79,8 @@ Extent Extent::allocate(const Arena& arena, std::size_t bytes) {
 Extent Extent::reserve(const Arena& arena, std::size_t bytes) {
   const Extent extent = next(arena, bytes);
   // The file must reach to its end, or who maps it gets a SIGBUS.
-  if (extent.offset_ == 0 || !back_with_pages(extent.fd_, extent.offset_ + whole_pages(bytes) - kPage, kPage)) return {};
+  if (extent.offset_ == 0 || !back_with_pages(extent.fd_, extent.offset_ + whole_pages(bytes) - kPage, kPage))
+    return {};
   return extent;
 }
 

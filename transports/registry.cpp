@@ -10,7 +10,9 @@ namespace {
 
 std::unique_ptr<Transport> inproc_of(const Means& means) { return means.arena ? make_inproc(means.arena) : nullptr; }
 std::unique_ptr<Transport> shm_of(const Means& means) { return means.arena ? make_shm(means.arena) : nullptr; }
-std::unique_ptr<Transport> tcp_of(const Means& means) { return make_tcp(means.congestion, means.ranks_per_processor, means.checksum); }
+std::unique_ptr<Transport> tcp_of(const Means& means) {
+  return make_tcp(means.congestion, means.ranks_per_processor, means.checksum);
+}
 
 const Row kRows[] = {
     {"inproc", control::bit::inproc, inproc_why_not, inproc_of},

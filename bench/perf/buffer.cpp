@@ -25,7 +25,8 @@ Buffer::Buffer(std::size_t bytes, Memory memory, anello_comm_t comm) : room_(byt
     check(anello_mem_alloc(room_, &base), "anello_mem_alloc", ANELLO_COMM_NULL);
   } else {
     base = mmap(nullptr, room_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) throw Failure("no memory for a buffer of " + std::to_string(bytes) + " bytes; take a smaller -e");
+    if (base == MAP_FAILED)
+      throw Failure("no memory for a buffer of " + std::to_string(bytes) + " bytes; take a smaller -e");
   }
   base_ = static_cast<unsigned char*>(base);
   if (memory == Memory::registered) {

@@ -114,15 +114,18 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
                  "alltoall, reduce_scatter, scan, barrier or sendrecv (to the next rank, from the previous one)")->type_name("NAME");
   app.add_option("-b,--minbytes", options.min_bytes, "Smallest size, with K, M or G (default 32M)")
       ->transform(shared::size())->type_name("SIZE");
-  const CLI::Option* const most = app.add_option("-e,--maxbytes", options.max_bytes, "Largest size (default: the smallest)")
-      ->transform(shared::size())->type_name("SIZE");
+  const CLI::Option* const most =
+      app.add_option("-e,--maxbytes", options.max_bytes, "Largest size (default: the smallest)")
+          ->transform(shared::size())
+          ->type_name("SIZE");
   app.add_option("-i,--stepbytes", options.step_bytes, "Bytes from one size to the next (default 1M)")
       ->transform(shared::size())->type_name("SIZE");
   app.add_option("-f,--stepfactor", options.factor, "Factor from one size to the next, instead of -i")
       ->check(shared::number(1.0001, 1e6))->type_name("X");
   app.add_option("-n,--iters", options.iterations, "Measured calls (default 20)")->check(shared::whole(1, 10000000))
       ->type_name("N");
-  app.add_option("-w,--warmup_iters", options.warmup, "Calls before that (default 1)")->check(shared::whole(0, 10000000))
+  app.add_option("-w,--warmup_iters", options.warmup, "Calls before that (default 1)")
+      ->check(shared::whole(0, 10000000))
       ->type_name("N");
   app.add_option("-c,--check", options.checks, "Calls after that whose results are verified, with data of their own "
                  "(default 1; 0: none)")->check(shared::whole(0, 1000))->type_name("N");

@@ -31,7 +31,8 @@ const char* in_place_forms(anello_kind_t kind) {
     case ANELLO_SCATTER:
     case ANELLO_SCATTERV:
     case ANELLO_REDUCE_SCATTER_BLOCK:
-    case ANELLO_REDUCE_SCATTER: return "use separate buffers, ANELLO_IN_PLACE, or as recvbuf this rank's part of sendbuf";
+    case ANELLO_REDUCE_SCATTER:
+      return "use separate buffers, ANELLO_IN_PLACE, or as recvbuf this rank's part of sendbuf";
     default: return "use separate buffers, ANELLO_IN_PLACE, or the same address for both";
   }
 }

@@ -25,7 +25,11 @@ struct Parts {
 class Check {
  public:
   Check(const anello_call_t& call, int rank, int size)
-      : call_(call), rank_(rank), size_(size), element_(dtype_bytes(call.dtype)), in_place_(in_place(call, rank) != InPlace::no) {}
+      : call_(call),
+        rank_(rank),
+        size_(size),
+        element_(dtype_bytes(call.dtype)),
+        in_place_(in_place(call, rank) != InPlace::no) {}
 
   Error run() {
     const bool root = rank_ == call_.peer;

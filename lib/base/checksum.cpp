@@ -38,8 +38,8 @@ std::uint64_t load(const std::byte* at) {
 
 #if defined(__x86_64__)
 
-// The remainder of a stretch followed by `kStretch` bytes of zeros, byte by byte of the remainder: an instruction takes three cycles and
-// one begins in each, so three stretches side by side take as long as one.
+// The remainder of a stretch followed by `kStretch` bytes of zeros, byte by byte of the remainder: an instruction takes
+// three cycles and one begins in each, so three stretches side by side take as long as one.
 template <std::size_t kStretch>
 struct Shift {
   std::uint32_t by_byte[4][256];
@@ -72,8 +72,8 @@ constexpr Shift<kLong> kLongShift;
 constexpr Shift<kShort> kShortShift;
 
 template <std::size_t kStretch>
-__attribute__((target("sse4.2"))) inline std::uint64_t three(std::uint64_t crc, const std::byte*& at, std::size_t& count,
-                                                             const Shift<kStretch>& shift) {
+__attribute__((target("sse4.2"))) inline std::uint64_t three(std::uint64_t crc, const std::byte*& at,
+                                                             std::size_t& count, const Shift<kStretch>& shift) {
   for (; count >= 3 * kStretch; at += 3 * kStretch, count -= 3 * kStretch) {
     std::uint64_t second = 0, third = 0;
     for (std::size_t i = 0; i < kStretch; i += 8) {
@@ -87,7 +87,8 @@ __attribute__((target("sse4.2"))) inline std::uint64_t three(std::uint64_t crc, 
   return crc;
 }
 
-__attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::uint32_t before, const std::byte* at, std::size_t count) {
+__attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::uint32_t before, const std::byte* at,
+                                                               std::size_t count) {
   std::uint64_t crc = ~before;
   crc = three(crc, at, count, kLongShift);
   crc = three(crc, at, count, kShortShift);

@@ -77,7 +77,8 @@ Config Config::read(const std::function<const char*(const char* name)>& lookup) 
         text("ANELLO_LOG=", config.log_level, " is none of off, error, warn, info, debug, trace"));
     config.log_level = "warn";
   }
-  if (config.checksum != "auto" && config.checksum != "off" && config.checksum != "headers" && config.checksum != "all") {
+  if (config.checksum != "auto" && config.checksum != "off" && config.checksum != "headers" &&
+      config.checksum != "all") {
     config.problems.push_back(text("ANELLO_CHECKSUM=", config.checksum, " is none of auto, off, headers, all"));
     config.checksum = "auto";
   }

@@ -1,9 +1,10 @@
 #pragma once
-// Where a thread must not be cancelled (pthread_cancel): Anello's functions are noexcept, and unwinding one half way would leave a
-// rank's lock held. A cancellation that comes meanwhile takes effect at the caller's own next cancellation point.
-//
-// Two atomic operations: too dear for the fast path of a small call, which has it around its system calls alone. Nothing else there is a
+// Where a thread must not be cancelled (pthread_cancel): Anello's functions are noexcept, and unwinding one half way
+// would leave a rank's lock held. A cancellation that comes meanwhile takes effect at the caller's own next
 // cancellation point.
+//
+// Two atomic operations: too dear for the fast path of a small call, which has it around its system calls alone.
+// Nothing else there is a cancellation point.
 #include <pthread.h>
 
 namespace anello {

@@ -1,6 +1,7 @@
 #pragma once
-// While it lives, a write of this thread that the kernel answers with a signal, since the file would be longer than ulimit -f allows or
-// nobody reads the pipe any more, fails and does nothing else: what the library has to say ends no process.
+// While it lives, a write of this thread that the kernel answers with a signal, since the file would be longer than
+// ulimit -f allows or nobody reads the pipe any more, fails and does nothing else: what the library has to say ends no
+// process.
 #include <csignal>
 #include <ctime>
 

@@ -62,8 +62,9 @@ Shared settings_of(int rank, std::int64_t silence_ms) {
 std::int64_t silence_limit(std::int64_t asked) {
   const std::int64_t ms = asked != 0 ? std::max<std::int64_t>(asked, 0) : Config::get().silence_ms;
   if (ms != 0 && (ms < kLeastSilenceMs || ms > kMostSilenceMs)) {
-    throw Error(ANELLO_ERR_ARGUMENT, text(asked != 0 ? "silence_ms " : "ANELLO_SILENCE_MS=", ms, " is not between ", kLeastSilenceMs,
-                                          " and ", kMostSilenceMs, asked != 0 ? "; -1" : "; 0", " switches it off"));
+    throw Error(ANELLO_ERR_ARGUMENT,
+                text(asked != 0 ? "silence_ms " : "ANELLO_SILENCE_MS=", ms, " is not between ", kLeastSilenceMs,
+                     " and ", kMostSilenceMs, asked != 0 ? "; -1" : "; 0", " switches it off"));
   }
   return ms;
 }
@@ -130,8 +131,8 @@ std::unique_ptr<Job> join_at(const Meeting& meeting, const Wish& wish) {
   self.process_space = host.process_space;
   self.transports = wish.transports;
   self.unix_address = on_service(hold, [agent] { return agent->open_listener(); });
-  auto rendezvous = std::make_shared<Rendezvous>(agent, meeting, std::move(self),
-                                                 settings_of(wish.rank, wish.silence_ms), Config::get().interface, wish.deadline);
+  auto rendezvous = std::make_shared<Rendezvous>(
+      agent, meeting, std::move(self), settings_of(wish.rank, wish.silence_ms), Config::get().interface, wish.deadline);
   auto met = std::make_shared<std::promise<void>>();
   std::future<void> done = met->get_future();
   hold->post([agent, rendezvous, met] { agent->service().spawn("rendezvous", meet(rendezvous, met)); });
@@ -194,7 +195,8 @@ std::unique_ptr<Job> join_over(const anello_store_t& store, const Wish& wish) {
       if (store.get(store.context, key.c_str(), id.bytes, &bytes, 0) == 0) continue;
       id = make_unique_id();
       const int refused = store.set(store.context, key.c_str(), id.bytes, sizeof id.bytes);
-      if (refused != 0) throw Error(ANELLO_ERR_RENDEZVOUS, text("the store's set(\"", key, "\") failed with ", refused));
+      if (refused != 0)
+        throw Error(ANELLO_ERR_RENDEZVOUS, text("the store's set(\"", key, "\") failed with ", refused));
       return join_at(decode_id(id), wish);
     }
     const std::int64_t asked_ms = wish.deadline.left_ms();
@@ -202,8 +204,8 @@ std::unique_ptr<Job> join_over(const anello_store_t& store, const Wish& wish) {
     const std::int64_t left_ms = wish.deadline.left_ms();
     if (refused != 0 && left_ms > asked_ms / 10) {  // a store's own clock may be a little ahead
       throw Error(ANELLO_ERR_RENDEZVOUS,
-                  text("the store's get(\"", key, "\") failed with ", refused, " after ", asked_ms - left_ms, " of ", asked_ms,
-                       " ms: look whether the store is still there"));
+                  text("the store's get(\"", key, "\") failed with ", refused, " after ", asked_ms - left_ms, " of ",
+                       asked_ms, " ms: look whether the store is still there"));
     }
     if (refused != 0) {
       throw Error(ANELLO_ERR_RENDEZVOUS, text("rank 0 of ", wish.size, " did not come within ", wish.timeout_ms,
@@ -252,7 +254,8 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
   if (config.store != nullptr) return join_over(*config.store, wish);
   Meeting meeting = meeting_at(config.url, launch, wish.timeout_ms);
   // Else the caller's ranks may be others than the launcher's.
-  if (config.rank < 0 && config.world_size < 0) meeting.ended = EndedRanks::of(static_cast<int>(Config::get().ended_fd), wish.size);
+  if (config.rank < 0 && config.world_size < 0)
+    meeting.ended = EndedRanks::of(static_cast<int>(Config::get().ended_fd), wish.size);
   // A second rank 0 finds the place taken: it goes there, and all are told.
   if (wish.rank == 0) host(meeting);
   return join_at(meeting, wish);

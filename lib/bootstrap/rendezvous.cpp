@@ -33,7 +33,8 @@ Task<> Rendezvous::run(std::shared_ptr<Rendezvous> self) {
     throw;
   } catch (const Error& error) {
     if (ended && ended->has(0)) {
-      throw Error(ANELLO_ERR_RENDEZVOUS, text("rank 0 has ended without opening the meeting place ", self->meeting_.place));
+      throw Error(ANELLO_ERR_RENDEZVOUS,
+                  text("rank 0 has ended without opening the meeting place ", self->meeting_.place));
     }
     if (error.code() != ANELLO_ERR_RENDEZVOUS) throw;
     throw Error(ANELLO_ERR_RENDEZVOUS,
@@ -96,7 +97,8 @@ Task<> Rendezvous::follow(std::shared_ptr<Rendezvous> self) {
       case kFinal:
         if (self->known_.empty()) throw Reader::corrupt();
         self->agent_->heartbeat().set_limit(self->shared_.silence_ms);
-        if (const int told = self->self_.member.local_index; told >= 0 && told != self->seat_.index) throw Reader::corrupt();
+        if (const int told = self->self_.member.local_index; told >= 0 && told != self->seat_.index)
+          throw Reader::corrupt();
         self->agent_->settle(self->known_, self->seat_.group, self->tcp_);
         service.spawn("control link", climb(self));
         break;

@@ -155,7 +155,8 @@ Task<> RendezvousRoot::watch_deadline(std::shared_ptr<RendezvousRoot> self) {
       break;
     }
     if (const int rank = self->ended_without_coming(); rank >= 0) {
-      self->fail(Error(ANELLO_ERR_RENDEZVOUS, text("rank ", rank, " has ended without coming to ", self->meeting_.place), rank));
+      self->fail(Error(ANELLO_ERR_RENDEZVOUS,
+                       text("rank ", rank, " has ended without coming to ", self->meeting_.place), rank));
       break;
     }
     if (!told && soon.passed() && self->phase_ == Phase::gathering) {

@@ -59,7 +59,8 @@ int Communicator::allocate_board(int users) {
   return -1;  // all in use: the communicator works without one
 }
 
-// The last one gives the staging memory's pages back while the board is still his: until then some rank may load from it.
+// The last one gives the staging memory's pages back while the board is still his: until then some rank may load from
+// it.
 void Communicator::give_back_board() {
   if (board_ < 0) return;
   const transport::Arena& arena = context_->job().arena();
@@ -202,8 +203,8 @@ std::shared_ptr<Communicator> Communicator::create_group(const std::vector<int>&
       brought = std::max(brought, other.generation);
     }
     if (admission.differing < 0) {
-      admission.id = child_id(static_cast<std::uint32_t>(std::min<std::uint64_t>(brought, UINT32_MAX)), group_->id ^ kOfGroup, groups_++,
-                              static_cast<std::uint64_t>(rank()));
+      admission.id = child_id(static_cast<std::uint32_t>(std::min<std::uint64_t>(brought, UINT32_MAX)),
+                              group_->id ^ kOfGroup, groups_++, static_cast<std::uint64_t>(rank()));
       if (shares_memory) admission.board = allocate_board(int(ranks.size()));
     }
     for (const int member : members) {

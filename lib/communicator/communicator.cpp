@@ -67,7 +67,8 @@ schedule::Wish wish_of(const control::Shared& shared, int rank) {
 
 // Where what goes in stands, and what comes out.
 void set_buffers(Operation& operation, const anello_call_t& call, InPlace place) {
-  operation.output = static_cast<std::byte*>(place == InPlace::own_part ? const_cast<void*>(call.sendbuf) : call.recvbuf);
+  operation.output =
+      static_cast<std::byte*>(place == InPlace::own_part ? const_cast<void*>(call.sendbuf) : call.recvbuf);
   // A scatter's root finds its part where it is.
   const bool inside = place == InPlace::yes && call.kind != ANELLO_SCATTER && call.kind != ANELLO_SCATTERV;
   operation.input = inside ? operation.output : static_cast<const std::byte*>(call.sendbuf);
@@ -89,7 +90,8 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   std::uint32_t wanted = 0;
   for (const control::Member& member : job->members()) wanted |= member.transport;
   const transport::Means means{job->arena(), environment.tcp_congestion,
-                               control::occupancy_of(job->members(), job->rank()).ranks_per_processor(), environment.checksum};
+                               control::occupancy_of(job->members(), job->rank()).ranks_per_processor(),
+                               environment.checksum};
   for (const transport::Row& row : transport::registry()) {
     if ((wanted & row.bit) != 0) carriers.push_back({row.bit, row.make(means)});
   }
@@ -294,7 +296,8 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   set_buffers(operation, call, place);
   if (is_message(call.kind)) return;
   if (reduction.own_function()) operation.custom = reduction.custom;
-  if (reduction.premultiplies()) premultiply(operation, *reduction.custom, place == InPlace::yes, amounts_of(call, rank(), size()));
+  if (reduction.premultiplies())
+    premultiply(operation, *reduction.custom, place == InPlace::yes, amounts_of(call, rank(), size()));
 
   schedule::Call asked = planned(call, place, reduction);
   operation.count = asked.count;

@@ -20,8 +20,9 @@ Seating seating_of(const std::vector<Split::Choice>& choices, int rank) {
   const int first = seating.ranks.front();
   seating.board = choices[std::size_t(first)].board;
   if (!can_be_reserved(seating.board)) {
-    throw Error(ANELLO_ERR_CORRUPT, text("rank ", first, " says that it has reserved board ", seating.board, " of ",
-                                         transport::kMaxBoards, "; its process has a memory fault or is not an Anello of this version"));
+    throw Error(ANELLO_ERR_CORRUPT,
+                text("rank ", first, " says that it has reserved board ", seating.board, " of ", transport::kMaxBoards,
+                     "; its process has a memory fault or is not an Anello of this version"));
   }
   return seating;
 }
@@ -31,8 +32,8 @@ void check_admission(const GroupAdmission& admission, const std::vector<int>& me
   const bool known = admission.differing == -1 ||
                      std::find(members.begin() + 1, members.end(), admission.differing) != members.end();
   if (!known || !can_be_reserved(admission.board) || (admission.board != -1 && !shares_memory)) {
-    throw Error(ANELLO_ERR_CORRUPT, text("anello_comm_create_group: rank ", first, " answered what cannot be (board ", admission.board,
-                                         ", differing rank ", admission.differing,
+    throw Error(ANELLO_ERR_CORRUPT, text("anello_comm_create_group: rank ", first, " answered what cannot be (board ",
+                                         admission.board, ", differing rank ", admission.differing,
                                          "); its process has a memory fault or is not an Anello of this version"));
   }
   if (admission.differing < 0) return;

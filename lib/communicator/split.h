@@ -15,7 +15,8 @@ class Context;
 struct Operation;
 }
 
-// What a rank brings to the generation of a communicator that it makes (executor/generations.h); held until there is one, or an error.
+// What a rank brings to the generation of a communicator that it makes (executor/generations.h); held until there is
+// one, or an error.
 class Brought {
  public:
   explicit Brought(std::shared_ptr<executor::Context> context);
@@ -71,8 +72,8 @@ struct GroupAdmission {
   std::int32_t board;
   std::int32_t differing;  // a member that gave another list; -1: all gave the same
 };
-// Throws Error: ANELLO_ERR_MISMATCH where the members gave different lists, ANELLO_ERR_CORRUPT for an answer that cannot be.
-// shares_memory: whether all members do, and so may have a board. Pure.
+// Throws Error: ANELLO_ERR_MISMATCH where the members gave different lists, ANELLO_ERR_CORRUPT for an answer that
+// cannot be. shares_memory: whether all members do, and so may have a board. Pure.
 void check_admission(const GroupAdmission& admission, const std::vector<int>& members, bool shares_memory, int tag);
 
 }  // namespace anello

@@ -32,7 +32,8 @@ std::shared_ptr<Window> Window::create(std::shared_ptr<Communicator> communicato
   if (bytes > 0 && window->own_ == nullptr) {
     lack = arena && !file_limit_forbids(arena.layout().bytes() + bytes).empty() ? Lack::file_limit : Lack::memory;
   }
-  window->parts_[std::size_t(comm.rank())] = {reinterpret_cast<std::uintptr_t>(window->own_), offset, bytes, static_cast<std::uint64_t>(lack)};
+  window->parts_[std::size_t(comm.rank())] = {reinterpret_cast<std::uintptr_t>(window->own_), offset, bytes,
+                                              static_cast<std::uint64_t>(lack)};
   anello_call_t gather = ANELLO_CALL_INITIALIZER;
   gather.kind = ANELLO_ALLGATHER;
   gather.sendbuf = ANELLO_IN_PLACE;
@@ -44,8 +45,9 @@ std::shared_ptr<Window> Window::create(std::shared_ptr<Communicator> communicato
     const Said& said = window->parts_[std::size_t(rank)];
     if (said.lack == static_cast<std::uint64_t>(Lack::none)) continue;
     const bool limited = said.lack == static_cast<std::uint64_t>(Lack::file_limit);
-    throw Error(ANELLO_ERR_RESOURCE, text("rank ", rank, " has no ", said.bytes, " bytes of memory for its part of the window",
-                                          limited ? ": raise its limit on the size of files (ulimit -f)" : ""));
+    throw Error(ANELLO_ERR_RESOURCE,
+                text("rank ", rank, " has no ", said.bytes, " bytes of memory for its part of the window",
+                     limited ? ": raise its limit on the size of files (ulimit -f)" : ""));
   }
   return window;
 }

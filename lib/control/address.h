@@ -43,8 +43,8 @@ std::string resolve(const std::string& host, std::int64_t timeout_ms);
 
 // These do nothing to Unix sockets.
 void set_connection_options(int socket);  // no delay; a host that vanished is found out while nothing is sent
-// Of a lane: the same by a limit of silence, after some times that. The heartbeat judges (heartbeat.h); this is for two hosts that do
-// not hear each other while both are heard elsewhere.
+// Of a lane: the same by a limit of silence, after some times that. The heartbeat judges (heartbeat.h); this is for two
+// hosts that do not hear each other while both are heard elsewhere.
 void limit_idleness(int socket, std::int64_t ms);
 // Also while something is: for control links only, because the kernel takes a receiver that does not read for a dead
 // one then, and a rank that computes does not read its lanes.

@@ -36,7 +36,8 @@ Digest verdict_proof(const Key& key, const Greeting& greeting, const Claim& clai
 // Both ends' random numbers are in them: no two connections have the same.
 LinkKeys keys_of(const Key& key, const Greeting& greeting, const Claim& claim, bool dials) {
   std::array<std::byte, sizeof greeting.nonce + sizeof claim.nonce> nonces;
-  std::copy(claim.nonce.begin(), claim.nonce.end(), std::copy(greeting.nonce.begin(), greeting.nonce.end(), nonces.begin()));
+  std::copy(claim.nonce.begin(), claim.nonce.end(),
+            std::copy(greeting.nonce.begin(), greeting.nonce.end(), nonces.begin()));
   const Key of_dialler = derive(key, "anello frames of the dialler", nonces);
   const Key of_listener = derive(key, "anello frames of the listener", nonces);
   return dials ? LinkKeys{of_dialler, of_listener} : LinkKeys{of_listener, of_dialler};

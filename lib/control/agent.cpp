@@ -78,7 +78,8 @@ void Agent::watch_deaths() {
   });
 }
 
-// Seen at once, while what the rank had told of its last call, a mismatch perhaps, may still be with the parent, which has its link.
+// Seen at once, while what the rank had told of its last call, a mismatch perhaps, may still be with the parent, which
+// has its link.
 void Agent::process_ended(int rank) {
   if (said_it_left(rank)) return peer_gone(rank, "its process has ended");
   const Deadline word = Deadline::in_ms(kWordOfParentMs);
@@ -98,7 +99,8 @@ void Agent::hear_out(int rank, std::function<bool()> more, std::function<void()>
   }
 }
 
-Task<> Agent::hear_last_words(std::shared_ptr<Agent> self, int rank, std::function<bool()> more, std::function<void()> then) {
+Task<> Agent::hear_last_words(std::shared_ptr<Agent> self, int rank, std::function<bool()> more,
+                              std::function<void()> then) {
   const Deadline limit = Deadline::in_ms(kLastWordsMs);
   while (!self->leaving_ && self->here(rank) && more() && !limit.passed()) co_await sleep_ms(self->service_.io(), 1);
   if (!self->leaving_ && self->here(rank)) then();
@@ -207,7 +209,8 @@ Frame Agent::lost_by_silence(const std::vector<int>& ranks, const std::string& h
 void Agent::fell_silent(const std::vector<int>& ranks, const std::string& how, int told_by) {
   if (leaving_) return;
   std::vector<int> lost;
-  std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(lost), [&](int rank) { return rank != rank_ && here(rank); });
+  std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(lost),
+               [&](int rank) { return rank != rank_ && here(rank); });
   if (lost.empty()) return;
   tree_.send(lost_by_silence(lost, how), told_by);
   for (const int rank : lost) {
@@ -254,7 +257,8 @@ void Agent::receive(int from, const Frame& frame) {
     }
     case kLost: {
       const LostBody lost = take_lost(reader, size_);
-      hear_out(lost.rank, more_but_for(from, lost.rank), [this, lost, from] { peer_lost(lost.rank, lost.error, from); });
+      hear_out(lost.rank, more_but_for(from, lost.rank),
+               [this, lost, from] { peer_lost(lost.rank, lost.error, from); });
       break;
     }
     case kAsk:

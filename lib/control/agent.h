@@ -103,7 +103,8 @@ class Agent : public std::enable_shared_from_this<Agent> {
   bool said_it_left(int rank) const;
   void take_leave(int rank, const std::string& how);
   std::function<bool()> more_but_for(int from, int rank);
-  static Task<> hear_last_words(std::shared_ptr<Agent> self, int rank, std::function<bool()> more, std::function<void()> then);
+  static Task<> hear_last_words(std::shared_ptr<Agent> self, int rank, std::function<bool()> more,
+                                std::function<void()> then);
   void told_of_silence(int from, Reader& reader);
 
   Service& service_;

@@ -1,6 +1,6 @@
 #pragma once
-// What the bodies of control frames between ranks say, with every number bounded. All throw Error (ANELLO_ERR_CORRUPT). size: of the
-// job. Pure.
+// What the bodies of control frames between ranks say, with every number bounded. All throw Error (ANELLO_ERR_CORRUPT).
+// size: of the job. Pure.
 #include "control/call_records.h"
 #include "control/job.h"
 #include "control/wire.h"

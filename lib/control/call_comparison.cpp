@@ -181,7 +181,8 @@ void CallComparison::tell_all(std::uint64_t id, const std::vector<int>& ranks, c
 
 void CallComparison::failed(Reader& reader) {
   const FailedBody failed = take_failed(reader, agent_.size());
-  const bool mine = failed.ranks.empty() || std::find(failed.ranks.begin(), failed.ranks.end(), agent_.rank()) != failed.ranks.end();
+  const bool mine =
+      failed.ranks.empty() || std::find(failed.ranks.begin(), failed.ranks.end(), agent_.rank()) != failed.ranks.end();
   if (mine) deliver(failed.communicator, failed.error);
 }
 

@@ -46,7 +46,8 @@ void Detour::send(const Frame& frame, const std::vector<int>& ranks) {
   const bool known_silent = silent_since_ns_ != 0 && now - silent_since_ns_ > patience * 1'000'000;
   if (silent_since_ns_ == 0) silent_since_ns_ = now;
   if (Link* const parent = agent_.tree().link_to(agent_.lowest_here())) ask_for_word(*parent);
-  agent_.service().spawn("detour", look_after(agent_.weak_from_this(), frame, ranks, said_, known_silent ? 0 : patience));
+  agent_.service().spawn("detour",
+                         look_after(agent_.weak_from_this(), frame, ranks, said_, known_silent ? 0 : patience));
 }
 
 void Detour::ask_for_word(Link& parent) {

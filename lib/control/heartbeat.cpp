@@ -43,7 +43,8 @@ std::string seconds(std::int64_t ms) {
 
 std::string names(const Agent& agent, const std::vector<int>& ranks) {
   std::string list;
-  for (std::size_t i = 0; i < ranks.size() && i < kMostNamed; ++i) list += text(i == 0 ? "" : ", ", agent.who(ranks[i]));
+  for (std::size_t i = 0; i < ranks.size() && i < kMostNamed; ++i)
+    list += text(i == 0 ? "" : ", ", agent.who(ranks[i]));
   return ranks.size() > kMostNamed ? text(list, " and ", ranks.size() - kMostNamed, " more") : list;
 }
 
@@ -55,7 +56,8 @@ const char* called(Life life) {
 
 }  // namespace
 
-Heartbeat::Heartbeat(Agent& agent, int size) : agent_(agent), processes_(agent), lives_(static_cast<std::size_t>(size)) {}
+Heartbeat::Heartbeat(Agent& agent, int size)
+    : agent_(agent), processes_(agent), lives_(static_cast<std::size_t>(size)) {}
 
 void Heartbeat::start() {
   std::map<std::uint64_t, std::size_t> hosts;
@@ -172,11 +174,11 @@ void Heartbeat::look_at_silence(Host& host, std::int64_t now, const std::vector<
 }
 
 void Heartbeat::give_up(const std::vector<int>& ranks, std::int64_t silent_ms, bool answers) {
-  const std::string how =
-      text("its host has said nothing for ", seconds(silent_ms),
-           answers ? "; the host still acknowledges what it is sent, so its ranks are stopped or frozen, or get no processor"
-                   : "; usually a cable or switch is down, a firewall drops packets, or the host is frozen or off",
-           " (ANELLO_SILENCE_MS sets the limit)");
+  const std::string how = text(
+      "its host has said nothing for ", seconds(silent_ms),
+      answers ? "; the host still acknowledges what it is sent, so its ranks are stopped or frozen, or get no processor"
+              : "; usually a cable or switch is down, a firewall drops packets, or the host is frozen or off",
+      " (ANELLO_SILENCE_MS sets the limit)");
   // The others of this host listen to it by this rank.
   if (agent_.lowest_here() != agent_.rank()) {
     std::vector<int> mates;
@@ -188,8 +190,8 @@ void Heartbeat::give_up(const std::vector<int>& ranks, std::int64_t silent_ms, b
   agent_.fell_silent(ranks, how, -1);
 }
 
-// After which the kernel sends again what was lost, but for its least of 200 ms: next to nothing on a link that is well, a second where
-// beats wait behind data.
+// After which the kernel sends again what was lost, but for its least of 200 ms: next to nothing on a link that is
+// well, a second where beats wait behind data.
 std::int64_t Heartbeat::retransmission_ns(const std::vector<int>& ranks) const {
   std::int64_t slowest_us = 0;
   for (const int rank : ranks) {
@@ -256,7 +258,9 @@ void Heartbeat::heard(int from) {
 
 void Heartbeat::found(const std::vector<int>& ranks, Life life) {
   log::warn(agent_.rank(), names(agent_, ranks), ranks.size() == 1 ? " is " : " are ", called(life),
-            life == Life::silent ? text(": nothing for ", seconds(suspect_ns_ / kMs), "; lost after ", seconds(limit_ms_)) : "");
+            life == Life::silent
+                ? text(": nothing for ", seconds(suspect_ns_ / kMs), "; lost after ", seconds(limit_ms_))
+                : "");
   Writer writer;
   const std::size_t listed = std::min(ranks.size(), kMaxListed);
   writer.put(life).put(static_cast<std::uint32_t>(listed));
@@ -293,7 +297,8 @@ Life Heartbeat::look_at(int rank) const {
   const Peer& self = agent_.peer(agent_.rank());
   const Peer& peer = agent_.peer(rank);
   const bool can_see = self.process_space != 0 && peer.process_space == self.process_space;
-  if (can_see && peer.member.process != self.member.process && ProcessState(peer.member.pid).stopped()) return Life::stopped;
+  if (can_see && peer.member.process != self.member.process && ProcessState(peer.member.pid).stopped())
+    return Life::stopped;
   return life(rank);
 }
 

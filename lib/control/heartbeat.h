@@ -1,8 +1,9 @@
 #pragma once
-// Finds ranks that say nothing though their connections stay open: a link that is down, a host that is frozen, a process that is
-// stopped. Two ranks of each host ask the lowest rank at a steady pace, over the control links; it answers, and each side measures how
-// long the other host has been silent. Silence counts only while this service thread ran on time itself: who was stopped accuses
-// nobody. Within a host processes are looked at (process_watch.h), and no silence is a death. Service thread only, but for life().
+// Finds ranks that say nothing though their connections stay open: a link that is down, a host that is frozen, a
+// process that is stopped. Two ranks of each host ask the lowest rank at a steady pace, over the control links; it
+// answers, and each side measures how long the other host has been silent. Silence counts only while this service
+// thread ran on time itself: who was stopped accuses nobody. Within a host processes are looked at (process_watch.h),
+// and no silence is a death. Service thread only, but for life().
 #include "control/job.h"
 #include "control/process_watch.h"
 #include "control/service.h"

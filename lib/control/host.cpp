@@ -35,7 +35,8 @@ Host look_around() {
   struct stat processes {};
   if (host.reach != 0 && ::readlink("/proc/self", self, sizeof self - 1) > 0 && self == std::to_string(host.pid) &&
       ::stat("/proc/self/ns/pid", &processes) == 0) {
-    host.process_space = number_from("anello processes", text(host.reach, " ", processes.st_dev, " ", processes.st_ino));
+    host.process_space =
+        number_from("anello processes", text(host.reach, " ", processes.st_dev, " ", processes.st_ino));
   }
   host.process = random_number();
   host.uid = ::geteuid();

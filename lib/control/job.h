@@ -130,8 +130,8 @@ class Job {
   virtual Absent absent(std::uint64_t id, std::uint32_t sequence) { return {}; }
   // Tells all ranks of the communicator that it has failed (Event::failed for each but this one). Returns at once.
   virtual void fail_communicator(std::uint64_t id, const Error& cause) = 0;
-  // Until that is on its way, whatever becomes of this process: before a caller learns of an error, upon which it may exit.
-  // Within a bounded time. Not on the service thread, and not with a lock that it takes.
+  // Until that is on its way, whatever becomes of this process: before a caller learns of an error, upon which it may
+  // exit. Within a bounded time. Not on the service thread, and not with a lock that it takes.
   virtual void finish_telling() {}
 
   // Calls readable once, on the service thread, when the descriptor has something to read; to be asked for again after

@@ -30,7 +30,8 @@ Digest code_of(const Key& key, const FrameHead& head, std::uint64_t number, std:
 
 Error changed() {
   return {ANELLO_ERR_CORRUPT,
-          "a control message was changed on the way: the network, or the memory of a machine on the way, changes what goes through it"};
+          "a control message was changed on the way: the network, or the memory of a machine on the way, changes what "
+          "goes through it"};
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 // Frames over a stream: reading one at a time, sending without waiting. What is sent is queued within a bound; a
 // peer that does not read has its link ended.
 //
-// Each frame carries a code (HMAC-SHA256, 128 bits) under the connection's own key over its number, its head and its body: what is
-// changed, repeated, left out or put in on the way ends the link. The head has a checksum besides, so that a wrong length is not waited
-// for.
+// Each frame carries a code (HMAC-SHA256, 128 bits) under the connection's own key over its number, its head and its
+// body: what is changed, repeated, left out or put in on the way ends the link. The head has a checksum besides, so
+// that a wrong length is not waited for.
 #include "control/stream.h"
 #include "control/wire.h"
 

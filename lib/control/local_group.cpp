@@ -39,7 +39,8 @@ std::shared_ptr<LocalGroup> LocalGroup::make(int ranks, std::vector<UniqueFd> wa
   std::shared_ptr<LocalGroup> group(new LocalGroup);
   group->layout_ = {ranks, ring_bytes_for(ranks)};
   if (const std::string why = file_limit_forbids(group->layout_.bytes()); !why.empty()) {
-    throw Error(ANELLO_ERR_RESOURCE, text("the ", group->layout_.bytes(), " bytes that ", ranks, " ranks of this host share: ", why));
+    throw Error(ANELLO_ERR_RESOURCE,
+                text("the ", group->layout_.bytes(), " bytes that ", ranks, " ranks of this host share: ", why));
   }
   group->memory_ = UniqueFd(::memfd_create("anello", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!group->memory_) {

@@ -52,7 +52,8 @@ class LocalGroup {
 
   // Service thread only.
   std::weak_ptr<DeathWatch> watch;
-  std::bitset<transport::kMaxLocalRanks> here;  // local ranks that are threads of this process, once they have their seats
+  std::bitset<transport::kMaxLocalRanks>
+      here;  // local ranks that are threads of this process, once they have their seats
 
  private:
   LocalGroup() = default;

@@ -97,8 +97,10 @@ Shared take_shared(Reader& reader) {
 void check_places(const std::vector<Peer>& peers, int rank, const Seats& seats) {
   const Member& self = peers[std::size_t(rank)].member;
   const auto wrong = [](const Member& member, const char* what) {
-    return Error(ANELLO_ERR_CORRUPT, text(describe(member), " says that it is ", what, "; its process has a memory fault or is not an ",
-                                          "Anello of this version"), member.rank);
+    return Error(ANELLO_ERR_CORRUPT,
+                 text(describe(member), " says that it is ", what, "; its process has a memory fault or is not an ",
+                      "Anello of this version"),
+                 member.rank);
   };
   if (self.local_index >= seats.ranks || (self.local_index >= 0 && self.machine != seats.machine)) {
     throw wrong(self, "in shared memory that this process does not have");
@@ -109,9 +111,11 @@ void check_places(const std::vector<Peer>& peers, int rank, const Seats& seats) 
     const Member& member = peer.member;
     if (member.local_index < 0 || member.machine != self.machine) continue;
     const auto index = std::size_t(member.local_index);
-    if (member.local_index >= seats.ranks || taken[index]) throw wrong(member, "where no rank or another one is in its host's shared memory");
+    if (member.local_index >= seats.ranks || taken[index])
+      throw wrong(member, "where no rank or another one is in its host's shared memory");
     taken.set(index);
-    if (member.process == seats.process && !seats.here[index]) throw wrong(member, "a thread of a process that does not have it");
+    if (member.process == seats.process && !seats.here[index])
+      throw wrong(member, "a thread of a process that does not have it");
   }
 }
 

@@ -31,8 +31,8 @@ Address take_address(Reader& reader);
 void put_shared(Writer& writer, const Shared& shared);
 Shared take_shared(Reader& reader);
 
-// Whether all that peers say of where they are can be so, for the rank that has this arena and seat (seat -1: none), in which
-// the local ranks `here` are threads of this process. Throws Error (ANELLO_ERR_CORRUPT). Pure.
+// Whether all that peers say of where they are can be so, for the rank that has this arena and seat (seat -1: none), in
+// which the local ranks `here` are threads of this process. Throws Error (ANELLO_ERR_CORRUPT). Pure.
 struct Seats {
   std::uint64_t machine = 0;
   std::uint64_t process = 0;

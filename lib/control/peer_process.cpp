@@ -16,7 +16,9 @@ constexpr std::int64_t kEndMs = 20;
 PeerProcess::PeerProcess(const Stream& stream) {
   sockaddr_storage own{};
   socklen_t length = sizeof own;
-  if (!stream.open() || ::getsockname(stream.descriptor(), reinterpret_cast<sockaddr*>(&own), &length) != 0 || own.ss_family != AF_UNIX) return;
+  if (!stream.open() || ::getsockname(stream.descriptor(), reinterpret_cast<sockaddr*>(&own), &length) != 0 ||
+      own.ss_family != AF_UNIX)
+    return;
   ucred peer{};
   length = sizeof peer;
   if (::getsockopt(stream.descriptor(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.pid <= 0) return;

@@ -4,7 +4,8 @@
 
 namespace anello::control {
 
-// Once the connection has closed: whether that is because the process has ended, which takes a moment longer than its files.
+// Once the connection has closed: whether that is because the process has ended, which takes a moment longer than its
+// files.
 class PeerProcess {
  public:
   explicit PeerProcess(const Stream& stream);

@@ -6,7 +6,8 @@
 
 namespace anello::control {
 
-// Reads again and again at little cost. Of a process that has ended it says nothing, also when its number is used again.
+// Reads again and again at little cost. Of a process that has ended it says nothing, also when its number is used
+// again.
 class ProcessState {
  public:
   explicit ProcessState(std::int64_t pid);

@@ -1,6 +1,7 @@
 #pragma once
-// Ranks of this host that are stopped, by a signal or a debugger. Each process looks at the next one of its process namespace, and
-// past those that are stopped at the one after: all are looked at as long as one runs, and nobody looks at all. Service thread only.
+// Ranks of this host that are stopped, by a signal or a debugger. Each process looks at the next one of its process
+// namespace, and past those that are stopped at the one after: all are looked at as long as one runs, and nobody looks
+// at all. Service thread only.
 #include "control/process_state.h"
 
 #include <cstdint>

@@ -58,10 +58,12 @@ void RegionPassing::ask(int asker, int owner, std::uint64_t region) {
 }
 
 void RegionPassing::send_on(std::uint64_t region, Question& question) {
-  // Others' questions have come by this rank: from here on they go straight there, or two ranks could send them to and fro.
+  // Others' questions have come by this rank: from here on they go straight there, or two ranks could send them to and
+  // fro.
   const bool own = question.askers.size() == 1 && question.askers[0] == agent_.rank();
   question.via = own ? way_to(question.owner, question.tries) : question.owner;
-  question.next_ns = question.via == question.owner ? question.until_ns : now_ns() + (kPassOnMs << question.tries) * 1'000'000;
+  question.next_ns =
+      question.via == question.owner ? question.until_ns : now_ns() + (kPassOnMs << question.tries) * 1'000'000;
   ++question.tries;
   tell(question.via, {Kind::wanted, question.owner, region});
 }
@@ -74,7 +76,8 @@ void RegionPassing::answer(std::uint64_t region, const Memory& memory, const std
   deliver(region, question, memory, why);
 }
 
-void RegionPassing::deliver(std::uint64_t region, const Question& question, const Memory& memory, const std::string& why) {
+void RegionPassing::deliver(std::uint64_t region, const Question& question, const Memory& memory,
+                            const std::string& why) {
   for (const int asker : question.askers) {
     if (asker != agent_.rank()) {
       tell(asker, {memory ? Kind::here : Kind::gone, question.owner, region}, memory);
@@ -86,8 +89,10 @@ void RegionPassing::deliver(std::uint64_t region, const Question& question, cons
     event.region = region;
     if (memory) event.fd = UniqueFd(::fcntl(memory->get(), F_DUPFD_CLOEXEC, 0));
     if (!event.fd) {
-      event.error = Error(ANELLO_ERR_PEER_LOST, text("the memory of ", describe(agent_.peer(question.owner).member), " cannot be had: ",
-                                                     memory ? "no descriptors are left" : why), question.owner);
+      event.error = Error(ANELLO_ERR_PEER_LOST,
+                          text("the memory of ", describe(agent_.peer(question.owner).member),
+                               " cannot be had: ", memory ? "no descriptors are left" : why),
+                          question.owner);
       log::debug(agent_.rank(), event.error.text());
     }
     agent_.mailbox().put(std::move(event));
@@ -199,7 +204,8 @@ void RegionPassing::receive(int from, const Message& message, UniqueFd memory) {
   // Of one that went another way meanwhile, or was never asked.
   if (question == questions_.end() || question->second.owner != message.owner) return;
   if (message.kind == Kind::gone && question->second.via != from) return;
-  answer(message.region, memory ? std::make_shared<const UniqueFd>(std::move(memory)) : nullptr, "it has no such memory");
+  answer(message.region, memory ? std::make_shared<const UniqueFd>(std::move(memory)) : nullptr,
+         "it has no such memory");
 }
 
 Task<> RegionPassing::look_after(std::weak_ptr<Agent> weak) {

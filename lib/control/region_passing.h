@@ -1,8 +1,8 @@
 #pragma once
-// Descriptors of memory that ranks of this host have made for each other (transports/region.h). Every rank keeps one connection, made
-// when first needed, to the lowest rank of the host, which passes questions on to whom they are about and answers to all who
-// have asked: as many connections as ranks, however many ask for each other's memory. A question that the lowest rank leaves
-// unanswered goes by the next one. Service thread only.
+// Descriptors of memory that ranks of this host have made for each other (transports/region.h). Every rank keeps one
+// connection, made when first needed, to the lowest rank of the host, which passes questions on to whom they are about
+// and answers to all who have asked: as many connections as ranks, however many ask for each other's memory. A question
+// that the lowest rank leaves unanswered goes by the next one. Service thread only.
 #include "control/stream.h"
 
 #include <cstdint>
@@ -52,7 +52,8 @@ class RegionPassing {
 
   void ask(int asker, int owner, std::uint64_t region);
   void send_on(std::uint64_t region, Question& question);
-  // The tries-th rank, counted from the lowest, that passes this rank's questions on; the owner itself where this rank does so.
+  // The tries-th rank, counted from the lowest, that passes this rank's questions on; the owner itself where this rank
+  // does so.
   int way_to(int owner, int tries) const;
   void answer(std::uint64_t region, const Memory& memory, const std::string& why);
   void deliver(std::uint64_t region, const Question& question, const Memory& memory, const std::string& why);

@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kKeyBytes = 32;
 
 void initialize() {
-  // OpenSSL's heap for secrets lies in pages that core dumps leave out. A rank has three keys or four; those that it has
-  // no room for are in ordinary memory.
+  // OpenSSL's heap for secrets lies in pages that core dumps leave out. A rank has three keys or four; those that it
+  // has no room for are in ordinary memory.
   constexpr std::size_t kHeapBytes = 128 * 1024;
   static const bool initialized = [] {
     // A process may exit while its service thread is in here: what OpenSSL has stays until the process has gone.

@@ -155,8 +155,10 @@ void Route::classify(const FrameHeader& header) {
 
 void Route::keep_for(Group& group, const FrameHeader& header) {
   if (!arriving_.flow->keep(header.kind == static_cast<std::uint16_t>(FrameKind::eager), header.bytes)) {
-    context_.fail(group, Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent more ahead than it had credit for", peer_),
-                  true);
+    context_.fail(
+        group,
+        Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent more ahead than it had credit for", peer_),
+        true);
     return;
   }
   EarlyFrame* const frame = context_.keep_for(group, header, peer_);

@@ -90,7 +90,8 @@ Board::Failed Board::failed(int rank, std::uint64_t id) const {
   if (its.failed_id.load(std::memory_order_relaxed) != id) return {};
   // Whoever has the board mapped can write there.
   const bool is_error = code <= ANELLO_ERR_INTERNAL;
-  return {is_error ? static_cast<anello_result_t>(code) : ANELLO_ERR_CORRUPT, its.failed_first_hand.load(std::memory_order_relaxed) != 0};
+  return {is_error ? static_cast<anello_result_t>(code) : ANELLO_ERR_CORRUPT,
+          its.failed_first_hand.load(std::memory_order_relaxed) != 0};
 }
 
 // Lines of all exchanges before `end`.

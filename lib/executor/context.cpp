@@ -100,7 +100,8 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
     const auto me = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
     // The number of a group's communicator comes from its first member.
     if (groups_.contains(id)) {
-      throw Error(ANELLO_ERR_CORRUPT, text("rank ", ranks.front(), " gave a new communicator the number of one that there is (", id, ")"),
+      throw Error(ANELLO_ERR_CORRUPT,
+                  text("rank ", ranks.front(), " gave a new communicator the number of one that there is (", id, ")"),
                   ranks.front());
     }
     group = std::make_unique<Group>(*this, id, ranks, static_cast<int>(me), std::move(board), first_sequence);

@@ -54,7 +54,8 @@ class Context {
   // Ends what is under way, and all that is posted later, with ANELLO_ERR_STATE and tells the peers. Returns the
   // group's first error.
   Error remove_group(Group& group);
-  // Around the making of a communicator: what this rank brings to its generation, and that it has ended (generations.h).
+  // Around the making of a communicator: what this rank brings to its generation, and that it has ended
+  // (generations.h).
   std::uint32_t begin_making();
   void end_making(std::uint32_t brought);
 
@@ -162,7 +163,8 @@ class Context {
   }
   // A whole frame of a step, kept while it arrived: to its operation, which may have been entered meanwhile.
   void arrived_early(Flow& flow, EarlyFrame* frame);
-  // Of a communicator that this rank has not created yet: whether the frame may wait for it, and one that has come whole.
+  // Of a communicator that this rank has not created yet: whether the frame may wait for it, and one that has come
+  // whole.
   bool keeps_stray(const transport::FrameHeader& header, int source);
   void stray(EarlyFrame* frame);
   void forget_past();
@@ -402,8 +404,8 @@ class Context {
   std::vector<std::int64_t> left_ns_;           // when news of its leaving came
   bool any_gone_ = false;                       // or a communicator has failed elsewhere
   bool gone_look_due_ = false;                  // something has moved, or was posted, since they were last looked for
-  // A lane that breaks is mostly the first sign of a death, or of a rank that leaves in the middle of an operation that it has seen
-  // fail: control has the better account a moment later, unless the rank that passes it on does not run.
+  // A lane that breaks is mostly the first sign of a death, or of a rank that leaves in the middle of an operation that
+  // it has seen fail: control has the better account a moment later, unless the rank that passes it on does not run.
   static constexpr std::int64_t kWordFromControl = 500'000'000;
   // That are lost, by world rank, where what they sent before may still come.
   struct Lost {

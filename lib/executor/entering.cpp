@@ -181,7 +181,8 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       return all_announced(operation);
     }
     case BoardUse::stage:
-      std::memcpy(&group.staging.offset, group.board.payload(0, sizeof group.staging.offset), sizeof group.staging.offset);
+      std::memcpy(&group.staging.offset, group.board.payload(0, sizeof group.staging.offset),
+                  sizeof group.staging.offset);
       group.board.finish();
       return use_board(operation, BoardUse::staged);
     case BoardUse::staged: {

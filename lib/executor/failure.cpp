@@ -23,12 +23,12 @@ constexpr std::int64_t kAskAgain = 10 * kMs;
 constexpr std::int64_t kLongestPause = 2000 * kMs;
 // For the others to say where they are, once a deadline has passed.
 constexpr std::int64_t kTimeToAnswer = 50 * kMs;
-// For the account of an end that a board tells of. Its rank may be kept for so long by a peer at its buffers, and its service
-// thread with it.
+// For the account of an end that a board tells of. Its rank may be kept for so long by a peer at its buffers, and its
+// service thread with it.
 constexpr std::int64_t kAccountOfEnd = 500 * kMs + kKeepOutMs * kMs;
 
-// How long a rank waits for news before it asks, the first time. The lowest ask first: all others hear the question, which stands for
-// theirs too, before they come to it.
+// How long a rank waits for news before it asks, the first time. The lowest ask first: all others hear the question,
+// which stands for theirs too, before they come to it.
 std::int64_t first_pause(int rank, int sharing) {
   const std::int64_t step = kComparePause + (sharing > 1 ? sharing * kTimeSlice : 0);
   return step * (1 + std::bit_width(unsigned(rank) / 4));
@@ -106,7 +106,8 @@ std::string Context::who_is_absent(const Operation& operation) const {
     std::size_t named = 0;
     for (const int peer : ranks) {
       if (peer == group.rank) continue;
-      if (++named <= kMostNamed) names += text(names.empty() ? "; " : ", ", describe_now(group.ranks[std::size_t(peer)]));
+      if (++named <= kMostNamed)
+        names += text(names.empty() ? "; " : ", ", describe_now(group.ranks[std::size_t(peer)]));
     }
     if (named > kMostNamed) names += text(" and ", named - kMostNamed, " more");
     return names.empty() ? names : names + what;

@@ -107,7 +107,8 @@ inline constexpr std::size_t kMostOffered = 8 * 1024 * 1024;
 static_assert(kMostOffered >> OfferedPlace::kBytesBits == 0 && kLeastOffered > kEagerBytes);
 // Announced messages that nobody has posted a receive for, per communicator.
 inline constexpr std::size_t kMaxUnexpected = 65536;
-// Frames for communicators that this rank has not created yet, kept in all: what so many peers may have sent ahead for one each.
+// Frames for communicators that this rank has not created yet, kept in all: what so many peers may have sent ahead for
+// one each.
 inline constexpr std::size_t kLeastStrayPeers = 32;
 // Operations of a communicator that are under way at once.
 inline constexpr int kWindow = 8;

@@ -7,7 +7,8 @@
 namespace anello::executor {
 
 std::uint32_t Generations::above(std::uint32_t brought) {
-  if (brought == UINT32_MAX) throw Error(ANELLO_ERR_RESOURCE, "this job has made four billion communicators: there is no number left");
+  if (brought == UINT32_MAX)
+    throw Error(ANELLO_ERR_RESOURCE, "this job has made four billion communicators: there is no number left");
   return brought + 1;
 }
 

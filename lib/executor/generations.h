@@ -1,9 +1,11 @@
 #pragma once
-// When a communicator was made, counted alike on all of its ranks: the upper half of its id. It tells frames of a communicator that
-// this rank is still about to make from those of one that it has destroyed, and so no list of destroyed ones is kept.
+// When a communicator was made, counted alike on all of its ranks: the upper half of its id. It tells frames of a
+// communicator that this rank is still about to make from those of one that it has destroyed, and so no list of
+// destroyed ones is kept.
 //
-// This is a logical clock (Lamport, 1978). To the making of a communicator each rank brings the newest generation that it knows; the
-// new one's is above all of these; the first communicator's is 0. So whatever a rank has yet to make is newer than what it brought. Requires the context's lock.
+// This is a logical clock (Lamport, 1978). To the making of a communicator each rank brings the newest generation that
+// it knows; the new one's is above all of these; the first communicator's is 0. So whatever a rank has yet to make is
+// newer than what it brought. Requires the context's lock.
 #include <cstdint>
 #include <optional>
 #include <set>

@@ -1,6 +1,6 @@
-// Context: peers that are gone. That a rank is lost, or has left, is no error of a communicator. What it had given stays given: all
-// that has come is taken in, and calls whose data is there complete, also those that are made later. The first operation that
-// cannot end without the rank fails its communicator, at once.
+// Context: peers that are gone. That a rank is lost, or has left, is no error of a communicator. What it had given
+// stays given: all that has come is taken in, and calls whose data is there complete, also those that are made later.
+// The first operation that cannot end without the rank fails its communicator, at once.
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/text.h"
@@ -16,8 +16,8 @@ namespace anello::executor {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
-// For the end of a socket's lane to come, or more over it, once control has said that its rank is lost. Of a host that has vanished
-// neither does.
+// For the end of a socket's lane to come, or more over it, once control has said that its rank is lost. Of a host that
+// has vanished neither does.
 constexpr std::int64_t kEndOfLane = 2000 * kMs;
 
 }  // namespace
@@ -45,8 +45,12 @@ void Context::lane_broke(Route& way) {
   const Error* const cause = way.endpoint()->failure();
   // check_gone, when control has had its time to tell.
   if (cause == nullptr || cause->code() == ANELLO_ERR_PEER_LOST) return;
-  fail_all_with(way.peer(), Error(cause->code(), text(job_->describe(way.peer()), ": ", cause->text(), way.broken_in().empty() ? "" : "; it was ",
-                                                way.broken_in()), way.peer()), true);
+  fail_all_with(way.peer(),
+                Error(cause->code(),
+                      text(job_->describe(way.peer()), ": ", cause->text(), way.broken_in().empty() ? "" : "; it was ",
+                           way.broken_in()),
+                      way.peer()),
+                true);
 }
 
 bool Context::gone_for(const Group& group, int peer, std::string& how) const {
@@ -72,8 +76,10 @@ bool Context::gone_for(const Group& group, int peer, std::string& how) const {
     how = "left the job";
     return true;
   }
-  // Who ends while another member is lost has seen that, and control's word, which may have gone with it, would be the same.
-  if (way != nullptr && way->state() == Route::State::broken && (way->broken_since_ns() < long_ago || first_lost(group) >= 0)) {
+  // Who ends while another member is lost has seen that, and control's word, which may have gone with it, would be the
+  // same.
+  if (way != nullptr && way->state() == Route::State::broken &&
+      (way->broken_since_ns() < long_ago || first_lost(group) >= 0)) {
     how = "closed its connection";
     return true;
   }
@@ -116,43 +122,48 @@ bool Context::waits_in_vain(const Operation& operation, int peer) const {
   return true;
 }
 
-// Operations that wait for a rank that will send no more end now, not at their deadline. quiet: all that had come has just been
-// taken in.
+// Operations that wait for a rank that will send no more end now, not at their deadline. quiet: all that had come has
+// just been taken in.
 void Context::check_gone(bool quiet) {
   if (!any_gone_ && suspects_.empty()) return;
   if (job_->arena()) open_asked();
   look_at_lost(now_ns());
   for (auto& [id, group] : groups_) {
-    // Else only what still stands at a second look: between the two everything that had come, and every answer to what was
-    // sent, has been taken in.
+    // Else only what still stands at a second look: between the two everything that had come, and every answer to what
+    // was sent, has been taken in.
     const bool moved = std::exchange(group->movement_at_look, group->movement) != group->movement && !quiet;
     if (group->told_end && !group->error && !moved) fail(*group, group->told_end, false);
     for (int peer = 0; peer < group->size() && !group->error && !moved; ++peer) {
       std::string how;
       if (peer == group->rank || !gone_for(*group, peer, how)) continue;
       const Operation* held_up = nullptr;
-      // A collective that has come to a halt while the host of one of its ranks is silent: who else is cut off with it nobody can say.
+      // A collective that has come to a halt while the host of one of its ranks is silent: who else is cut off with it
+      // nobody can say.
       const auto known = lost_.find(group->ranks[std::size_t(peer)]);
       const bool silent = known != lost_.end() && known->second.for_certain;
       const auto look = [&](const Operation& each) {
         if (held_up == nullptr && (waits_in_vain(each, peer) || (silent && !is_message(each.kind)))) held_up = &each;
       };
-      for (const OperationFifo* list : {&group->window, &group->receives, &group->probes, &group->matched}) list->each(look);
+      for (const OperationFifo* list : {&group->window, &group->receives, &group->probes, &group->matched})
+        list->each(look);
       if (const Flow* flow = group->flows.find(peer)) {
         for (const OperationFifo* list : {&flow->announcing, &flow->announced, &flow->granted}) list->each(look);
       }
       int world = group->ranks[std::size_t(peer)];
-      if (const int first = first_lost(*group); first >= 0 && !lost_.contains(world) && gone_[std::size_t(world)] == Gone::no) {
+      if (const int first = first_lost(*group);
+          first >= 0 && !lost_.contains(world) && gone_[std::size_t(world)] == Gone::no) {
         world = first;
         how = lost_.at(first).how;
       }
       const auto fail_by = [&](anello_result_t code, const Operation& operation, const std::string& why) {
-        fail(*group, Error(code, text(call_text(operation), " on rank ", group->rank, " cannot complete: ", why), world), true);
+        fail(*group,
+             Error(code, text(call_text(operation), " on rank ", group->rank, " cannot complete: ", why), world), true);
       };
       const std::string name = job_->describe(world);
       const Operation* front = group->window.front();
       const bool lost = lost_.contains(world);
-      const std::string another_call = lost ? how + "; it had made another call" : text(name, " made another call, and ", how);
+      const std::string another_call =
+          lost ? how + "; it had made another call" : text(name, " made another call, and ", how);
       if (held_up != nullptr && group->differs == peer) {
         fail_by(ANELLO_ERR_MISMATCH, *held_up, another_call);
       } else if (held_up != nullptr) {

@@ -51,7 +51,8 @@ void Context::consumed(Flow& flow, std::size_t bytes) {
   if (flow.owes_much()) want_to_send(flow);
 }
 
-// A hole in what a peer has sent would be taken for data later: where a frame cannot be kept, its communicator fails once it is made.
+// A hole in what a peer has sent would be taken for data later: where a frame cannot be kept, its communicator fails
+// once it is made.
 bool Context::keeps_stray(const transport::FrameHeader& header, int source) {
   const std::uint64_t id = header.communicator;
   if (failed_early_.contains(id)) return false;
@@ -64,8 +65,10 @@ bool Context::keeps_stray(const transport::FrameHeader& header, int source) {
   const std::size_t cost = header.bytes + kFrameCost;
   const std::size_t most = (kCredit + kSmallCredit) * std::max(kLeastStrayPeers, std::size_t(job_->size()));
   if (stray_bytes_ + cost > most) {
-    return refuse(Error(ANELLO_ERR_RESOURCE, text("ranks have sent more than ", most, " bytes for communicators that this rank has yet to ",
-                                                  "create, the last one ", job_->describe(source)), source));
+    return refuse(Error(ANELLO_ERR_RESOURCE,
+                        text("ranks have sent more than ", most, " bytes for communicators that this rank has yet to ",
+                             "create, the last one ", job_->describe(source)),
+                        source));
   }
   Ahead& ahead = ahead_[{id, source}];
   const auto kind = static_cast<FrameKind>(header.kind);
@@ -120,7 +123,10 @@ void Context::deliver_strays(Group& group) {
         Flow& flow = group.flows.to(peer);
         const bool counts = kind == FrameKind::step || kind == FrameKind::eager;
         if (counts && !flow.keep(kind == FrameKind::eager, frame->header.bytes)) {
-          fail(group, Error(ANELLO_ERR_CORRUPT, job_->describe(frame->source) + " sent more ahead than it had credit for", frame->source), true);
+          fail(group,
+               Error(ANELLO_ERR_CORRUPT, job_->describe(frame->source) + " sent more ahead than it had credit for",
+                     frame->source),
+               true);
           drop(frame);
         } else if (kind == FrameKind::step) {
           arrived_early(flow, frame);

@@ -49,7 +49,8 @@ void Route::break_off() {
   state_ = State::broken;
   broken_since_ns_ = now_ns();
   leaving_ = {};
-  if (const Error* const cause = endpoint_->failure(); cause != nullptr && cause->code() == ANELLO_ERR_CORRUPT) broken_in_ = arriving_for();
+  if (const Error* const cause = endpoint_->failure(); cause != nullptr && cause->code() == ANELLO_ERR_CORRUPT)
+    broken_in_ = arriving_for();
   if (arriving_.frame != nullptr) context_.drop(arriving_.frame);
   arriving_ = {};
   context_.lane_broke(*this);
@@ -59,12 +60,13 @@ void Route::break_off() {
 std::string Route::arriving_for() const {
   switch (arriving_.mode) {
     case Arriving::Mode::step:
-      return text("operation ", arriving_.operation->sequence, ", ", kind_name(arriving_.operation->kind), ", behind byte ",
-                  arriving_.lane->received, " of its message");
+      return text("operation ", arriving_.operation->sequence, ", ", kind_name(arriving_.operation->kind),
+                  ", behind byte ", arriving_.lane->received, " of its message");
     case Arriving::Mode::message:
       return text("a message with tag ", arriving_.operation->status.tag, ", behind byte ", arriving_.operation->moved);
     case Arriving::Mode::keep:
-      return text("operation ", arriving_.frame->header.sequence, ", behind byte ", arriving_.frame->filled, " of a frame that came early");
+      return text("operation ", arriving_.frame->header.sequence, ", behind byte ", arriving_.frame->filled,
+                  " of a frame that came early");
     case Arriving::Mode::discard:
     case Arriving::Mode::none: return {};
   }

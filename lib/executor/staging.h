@@ -1,7 +1,8 @@
 #pragma once
-// A communicator's staging memory: one range behind the arena with a part for each rank, which stores into its own and loads from
-// all. When the first call wants it, rank 0 finds the range, each rank maps it and backs its own part, and they tell each other on the
-// board whether all could. The range belongs to the board; the last rank to leave the board gives the pages back.
+// A communicator's staging memory: one range behind the arena with a part for each rank, which stores into its own and
+// loads from all. When the first call wants it, rank 0 finds the range, each rank maps it and backs its own part, and
+// they tell each other on the board whether all could. The range belongs to the board; the last rank to leave the board
+// gives the pages back.
 #include "transports/extent.h"
 
 #include <algorithm>

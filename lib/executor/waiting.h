@@ -28,9 +28,11 @@ class YieldCost {
     if (cheap_ < kConvinced && ++cheap_ == kConvinced) pause_ = kFirstPause;
     return false;
   }
-  // Whether so many other ranks have had this processor meanwhile, each to look and to give it away, that nobody else need have. Where a
-  // processor has hundreds of ranks, their turns add up to a time slice.
-  static bool is_of_turns(std::int64_t ns, std::uint64_t turns) { return turns * std::uint64_t{kTurnNs} >= std::uint64_t(ns); }
+  // Whether so many other ranks have had this processor meanwhile, each to look and to give it away, that nobody else
+  // need have. Where a processor has hundreds of ranks, their turns add up to a time slice.
+  static bool is_of_turns(std::int64_t ns, std::uint64_t turns) {
+    return turns * std::uint64_t{kTurnNs} >= std::uint64_t(ns);
+  }
   // handled: bytes that all ranks of the host have moved and reduced since they began.
   void long_one(std::int64_t now_ns, std::uint64_t handled) {
     const std::int64_t elapsed_ns = now_ns - last_ns_;

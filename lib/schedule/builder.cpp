@@ -112,7 +112,8 @@ std::string Builder::problem(const Slice& slice, bool is_into, Kind kind) const 
   if (kind != Kind::fold && (kind != Kind::copy || slice.owner == kEach)) return "a peer's slice in a step that takes none";
   if (call_.reach < (is_into ? Reach::store : Reach::read)) return "a peer's buffer out of reach";
   // Which of two places it is, no other rank knows.
-  const bool is_scattered = call_.collective == Collective::reduce_scatter || call_.collective == Collective::reduce_scatterv;
+  const bool is_scattered =
+      call_.collective == Collective::reduce_scatter || call_.collective == Collective::reduce_scatterv;
   if (is_scattered && slice.buffer == Buffer::output) return "a peer's part of a scattered result";
   for (int r = 0; r < size_; ++r) {
     if (slice.owner != kEach && slice.owner != r) continue;

@@ -75,8 +75,8 @@ Schedule reduce_blocks(const Call& call, const Topology& topology, int rank, std
   Builder steps("pairwise", call, topology, rank);
   Fold fold(steps, call, size, rank, longest);
   const std::size_t first = chunk_of(rank, 0).offset;
-  // In place a result takes the place of this rank's block, which nobody else gets, or of the first block's like part, which has
-  // been sent by then; where blocks differ in length, of anything.
+  // In place a result takes the place of this rank's block, which nobody else gets, or of the first block's like part,
+  // which has been sent by then; where blocks differ in length, of anything.
   const bool over_others = call.in_place && !call.own_part;
   const Buffer results = over_others && call.varying != nullptr ? Buffer::scratch : Buffer::output;
 

@@ -75,8 +75,8 @@ Schedule direct_reduce_scatter(const Call& call, const Topology& topology, int r
   Builder steps("direct", call, topology, rank);
   steps.touches_peers(true, false);
   const std::size_t first = part_of(call, rank).offset;
-  // In place the result takes the place of this rank's block, which it alone folds, or of block 0 of the inputs, which rank 0
-  // folds, perhaps later.
+  // In place the result takes the place of this rank's block, which it alone folds, or of block 0 of the inputs, which
+  // rank 0 folds, perhaps later.
   const bool aside = call.in_place && !call.own_part && rank != 0;
   in_rounds(steps, call.count, chunk, aside, [&](Part part) {
     const Slice folded = aside ? Slice{Buffer::scratch, 0, part.count} : output(part);

@@ -51,7 +51,8 @@ struct Call {
                             // reduce_scatter the count * size inputs lie in output, whose first count are the result.
                             // Of reduce, gather and scatter it concerns the root alone (shape.h). This rank's own: no
                             // algorithm may send other messages for it
-  bool own_part = false;    // of a reduce_scatter in place: the result replaces this rank's part of the inputs, not the first
+  bool own_part =
+      false;  // of a reduce_scatter in place: the result replaces this rank's part of the inputs, not the first
   bool finish = false;      // the result must pass through a finish step (AVG)
   bool accumulate = false;  // partial results must not travel and are formed in an accumulator (16-bit sums)
   bool invariant = false;   // one owner folds ranks 0..P-1 in this order

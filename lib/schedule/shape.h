@@ -34,8 +34,8 @@ std::size_t input_offset(const Call& call, int rank);
 // Where the result begins in the output: behind 0 only where it replaces this rank's part of an input that lies there.
 std::size_t result_offset(const Call& call, int rank);
 
-// Where a rank's own slice lies for its call: a slice of the result behind its offset, and an input in place in the output that
-// holds it. Not to be asked of a slice that it has returned.
+// Where a rank's own slice lies for its call: a slice of the result behind its offset, and an input in place in the
+// output that holds it. Not to be asked of a slice that it has returned.
 Slice resolve(Slice slice, const Call& call, int rank);
 
 // Elements of the caller's buffer; 0 where the rank has none of its own or may not touch it.

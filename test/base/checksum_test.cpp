@@ -23,7 +23,8 @@ TEST_CASE("both checksums agree on any length and place, at once and piece by pi
   std::vector<unsigned char> bytes(40'000);
   for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random());
   for (int round = 0; round < 300; ++round) {
-    const std::size_t at = random() % 64, count = random() % (round % 2 == 0 ? 39'000 : 1000), cut = random() % (count + 1);
+    const std::size_t at = random() % 64, count = random() % (round % 2 == 0 ? 39'000 : 1000),
+                      cut = random() % (count + 1);
     CAPTURE(at, count, cut);
     const std::uint32_t whole = crc32c(0, bytes.data() + at, count);
     CHECK(whole == crc32c_by_table(0, bytes.data() + at, count));

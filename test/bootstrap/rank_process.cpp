@@ -178,7 +178,8 @@ void tell_keys(std::istringstream& words) {
         if (got <= 0) continue;
         for (const std::byte* needle : {static_cast<const std::byte*>(secret), key.bytes().data()}) {
           const auto next = [&](const std::byte* from) {
-            return static_cast<std::byte*>(::memmem(from, static_cast<std::size_t>(work + got - from), needle, kNeedle));
+            return static_cast<std::byte*>(
+                ::memmem(from, static_cast<std::size_t>(work + got - from), needle, kNeedle));
           };
           for (const std::byte* hit = next(work); hit != nullptr; hit = next(hit + 1)) ++found;
         }

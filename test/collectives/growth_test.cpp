@@ -1,4 +1,5 @@
-// What a process makes and gives back leaves nothing behind, however often: no table of Anello's grows over the life of a process.
+// What a process makes and gives back leaves nothing behind, however often: no table of Anello's grows over the life of
+// a process.
 #include "support/sanitizers.h"
 #include "support/thread_ranks.h"
 

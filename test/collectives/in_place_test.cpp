@@ -1,5 +1,5 @@
-// Every form in place that anello.h lists, of MPI by marker and of NCCL by address: what comes out, and that nothing else of the
-// buffer changes.
+// Every form in place that anello.h lists, of MPI by marker and of NCCL by address: what comes out, and that nothing
+// else of the buffer changes.
 #include "support/thread_ranks.h"
 
 #include <catch2/catch.hpp>
@@ -18,7 +18,9 @@ using Numbers = std::vector<std::int32_t>;
 
 constexpr std::int32_t kUntouched = -77;
 
-std::int32_t given(int from, std::size_t i) { return std::int32_t((std::size_t(from) * 1'000'003 + i * 7) % 1'000'000); }
+std::int32_t given(int from, std::size_t i) {
+  return std::int32_t((std::size_t(from) * 1'000'003 + i * 7) % 1'000'000);
+}
 
 enum class Says { marker, address };
 enum class Form { blocking, nonblocking, persistent, grouped };
@@ -32,7 +34,8 @@ struct Placed {
 
 class Play {
  public:
-  // counts, displs: of forms with varying parts, equal on all ranks; they have as many elements for every other rank, too.
+  // counts, displs: of forms with varying parts, equal on all ranks; they have as many elements for every other rank,
+  // too.
   Play(const Rank& me, std::size_t count, Sizes counts, Sizes displs)
       : me_(me), size_(std::size_t(me.size)), self_(std::size_t(me.rank)), count_(count), counts_(std::move(counts)),
         displs_(std::move(displs)) {}
@@ -133,11 +136,13 @@ class Play {
           own_counts_[p] = (self_ + p) % 3 * count_ + self_ * p % 2;
           own_displs_[p] = placed.before.size() + 1;
           placed.before.resize(own_displs_[p] + own_counts_[p], kUntouched);
-          fill(placed.before, own_displs_[p], own_counts_[p], [&](std::size_t i) { return given(me_.rank, p * 5000 + i); });
+          fill(placed.before, own_displs_[p], own_counts_[p],
+               [&](std::size_t i) { return given(me_.rank, p * 5000 + i); });
         }
         placed.after = placed.before;
         for (std::size_t p = 0; p < size_; ++p)
-          fill(placed.after, own_displs_[p], own_counts_[p], [&](std::size_t i) { return given(int(p), self_ * 5000 + i); });
+          fill(placed.after, own_displs_[p], own_counts_[p],
+               [&](std::size_t i) { return given(int(p), self_ * 5000 + i); });
         break;
       case ANELLO_ALLGATHER:
       case ANELLO_GATHER:
@@ -161,7 +166,8 @@ class Play {
         placed.output = self_ * count_;
         if (at_root) fill(placed.before, 0, all, mine);
         placed.after = placed.before;
-        if (!at_root) fill(placed.after, placed.output, count_, [&](std::size_t i) { return given(root, placed.output + i); });
+        if (!at_root)
+          fill(placed.after, placed.output, count_, [&](std::size_t i) { return given(root, placed.output + i); });
         break;
       case ANELLO_SCATTERV:
         whole(end());
@@ -169,7 +175,8 @@ class Play {
         if (at_root) fill(placed.before, 0, end(), mine);
         placed.after = placed.before;
         if (at_root) break;
-        fill(placed.after, placed.output, counts_[self_], [&](std::size_t i) { return given(root, placed.output + i); });
+        fill(placed.after, placed.output, counts_[self_],
+             [&](std::size_t i) { return given(root, placed.output + i); });
         break;
       case ANELLO_REDUCE_SCATTER_BLOCK:
       case ANELLO_REDUCE_SCATTER: {
@@ -191,8 +198,9 @@ class Play {
   }
 
   void perform(const anello_call_t& call, Form form, int root, const Placed& placed, Numbers& buffer) {
-    const std::string what = "kind " + std::to_string(call.kind) + " of " + std::to_string(count_) + ", root " + std::to_string(root) +
-                             ", form " + std::to_string(int(form)) + (call.algorithm != nullptr ? std::string(", ") + call.algorithm : "");
+    const std::string what = "kind " + std::to_string(call.kind) + " of " + std::to_string(count_) + ", root " +
+                             std::to_string(root) + ", form " + std::to_string(int(form)) +
+                             (call.algorithm != nullptr ? std::string(", ") + call.algorithm : "");
     anello_request_t request = ANELLO_REQUEST_NULL;
     const int rounds = form == Form::persistent ? 2 : 1;
     if (form == Form::persistent) me_.ok(anello_post_init(me_.comm, &call, &request), what + ", init");
@@ -212,8 +220,8 @@ class Play {
       const std::size_t specified = std::min(buffer.size(), placed.unspecified_from);
       for (std::size_t i = 0; i < specified; ++i)
         if (buffer[i] != placed.after[i]) {
-          me_.report.wrong("rank ", me_.rank, " of ", me_.size, ", ", what, ": element ", i, " is ", buffer[i], ", not ",
-                           placed.after[i]);
+          me_.report.wrong("rank ", me_.rank, " of ", me_.size, ", ", what, ": element ", i, " is ", buffer[i],
+                           ", not ", placed.after[i]);
           break;
         }
     }
@@ -268,7 +276,8 @@ TEST_CASE("a reduce_scatter into this rank's part of its input is right by every
       const bool in_memory = std::strcmp(algorithm, "exchange") == 0 || std::strcmp(algorithm, "direct") == 0;
       if (!fits || (in_memory && transports == "tcp")) continue;
       for (const std::size_t count : {1u, 700u, 30'000u})
-        if (count < 1000 || std::strcmp(algorithm, "exchange") != 0) play(me, count, algorithm, {ANELLO_REDUCE_SCATTER_BLOCK});
+        if (count < 1000 || std::strcmp(algorithm, "exchange") != 0)
+          play(me, count, algorithm, {ANELLO_REDUCE_SCATTER_BLOCK});
     }
   }) == "");
 }
@@ -279,11 +288,12 @@ TEST_CASE("another rank's part, or a part of it, is no place for a reduce_scatte
     float x[9] = {};
     const std::size_t counts[] = {4, 4};
     float* const others = x + 4 * (1 - me.rank);
-    me.fails(anello_reduce_scatter_block(x, others, 4, ANELLO_FLOAT32, ANELLO_SUM, me.comm), ANELLO_ERR_ARGUMENT, "another's part");
+    me.fails(anello_reduce_scatter_block(x, others, 4, ANELLO_FLOAT32, ANELLO_SUM, me.comm), ANELLO_ERR_ARGUMENT,
+             "another's part");
     const std::string why = anello_last_error(me.comm);
     if (why.find("this rank's part of sendbuf") == std::string::npos) me.report.wrong("the error says: ", why);
-    me.fails(anello_reduce_scatter(x, x + 4 * me.rank + 1, counts, ANELLO_FLOAT32, ANELLO_SUM, me.comm), ANELLO_ERR_ARGUMENT,
-             "beside its part");
+    me.fails(anello_reduce_scatter(x, x + 4 * me.rank + 1, counts, ANELLO_FLOAT32, ANELLO_SUM, me.comm),
+             ANELLO_ERR_ARGUMENT, "beside its part");
   }) == "");
 }
 
@@ -294,14 +304,17 @@ TEST_CASE("scaled sums, averages and operations of one's own leave the rest of a
     anello_op_t scaled;
     me.ok(anello_op_create_premul_sum(&factor, ANELLO_FLOAT32, &scaled), "op_create_premul_sum");
     for (const std::size_t count : {std::size_t(5), std::size_t(20'000)}) {
-      for (const auto& [op, all] : {std::pair<anello_op_t, float>{scaled, 1 + 2 * 2 + 3 * 3}, {ANELLO_AVG, 2}, {ANELLO_MAX, 3}}) {
+      for (const auto& [op, all] :
+           {std::pair<anello_op_t, float>{scaled, 1 + 2 * 2 + 3 * 3}, {ANELLO_AVG, 2}, {ANELLO_MAX, 3}}) {
         std::vector<float> x(count * 3, float(me.rank + 1));
-        me.ok(anello_reduce_scatter_block(x.data(), x.data() + count * std::size_t(me.rank), count, ANELLO_FLOAT32, op, me.comm),
+        me.ok(anello_reduce_scatter_block(x.data(), x.data() + count * std::size_t(me.rank), count, ANELLO_FLOAT32, op,
+                                          me.comm),
               "reduce_scatter_block");
         for (std::size_t i = 0; i < x.size(); ++i) {
           const float expected = i / count == std::size_t(me.rank) ? all : float(me.rank + 1);
           if (x[i] == expected) continue;
-          me.report.wrong("rank ", me.rank, ", operation ", int(op), " of ", count, ": element ", i, " is ", x[i], ", not ", expected);
+          me.report.wrong("rank ", me.rank, ", operation ", int(op), " of ", count, ": element ", i, " is ", x[i],
+                          ", not ", expected);
           break;
         }
       }

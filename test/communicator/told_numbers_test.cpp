@@ -1,5 +1,5 @@
-// A rank whose process has a memory fault says numbers that cannot be while communicators are made of others: its peers say so,
-// and store nowhere.
+// A rank whose process has a memory fault says numbers that cannot be while communicators are made of others: its peers
+// say so, and store nowhere.
 #include "bootstrap/join.h"
 #include "communicator/communicator.h"
 #include "communicator/split.h"
@@ -79,7 +79,9 @@ TEST_CASE("a split in which a rank names a board that cannot be ends with an err
       [](Communicator& comm) { comm.split({7, 0}, control::kSplitCall); });
   CHECK(thrown[0] == "");
   for (const int rank : {1, 2}) {
-    CHECK_THAT(thrown[std::size_t(rank)], Catch::StartsWith("ANELLO_ERR_CORRUPT: rank 0 says that it has reserved board " + std::to_string(board)));
+    CHECK_THAT(
+        thrown[std::size_t(rank)],
+        Catch::StartsWith("ANELLO_ERR_CORRUPT: rank 0 says that it has reserved board " + std::to_string(board)));
   }
 }
 
@@ -88,9 +90,13 @@ TEST_CASE("a group whose first member answers with a board, a rank or a number t
     GroupAdmission said;
     const char* text;
   };
-  std::vector<Lie> lies{{{77, -1, 2}, "ANELLO_ERR_MISMATCH"}, {{77, -1, 3'000'000}, "ANELLO_ERR_CORRUPT"}, {{77, -1, 0}, "ANELLO_ERR_CORRUPT"},
-                        {{executor::Generations::id(0, 1), -1, -1}, "ANELLO_ERR_CORRUPT: rank 0 gave a new communicator the number of one that there is"}};
-  for (const int board : kBoards) lies.push_back({{77, board, -1}, "ANELLO_ERR_CORRUPT: anello_comm_create_group: rank 0 answered"});
+  std::vector<Lie> lies{{{77, -1, 2}, "ANELLO_ERR_MISMATCH"},
+                        {{77, -1, 3'000'000}, "ANELLO_ERR_CORRUPT"},
+                        {{77, -1, 0}, "ANELLO_ERR_CORRUPT"},
+                        {{executor::Generations::id(0, 1), -1, -1},
+                         "ANELLO_ERR_CORRUPT: rank 0 gave a new communicator the number of one that there is"}};
+  for (const int board : kBoards)
+    lies.push_back({{77, board, -1}, "ANELLO_ERR_CORRUPT: anello_comm_create_group: rank 0 answered"});
   for (const Lie& lie : lies) {
     CAPTURE(lie.said.board, lie.said.differing, lie.said.id);
     const auto thrown = on_three_ranks(

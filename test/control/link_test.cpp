@@ -74,7 +74,8 @@ TEST_CASE("a peer's last words are read although sending to it has failed before
 
 namespace {
 
-// What a link makes of what came: the code of its error, 0 where a frame was taken for right, -1 where it waits for more.
+// What a link makes of what came: the code of its error, 0 where a frame was taken for right, -1 where it waits for
+// more.
 struct Changed {
   explicit Changed(const ServiceHold& service) : service_(service) {}
 
@@ -94,7 +95,8 @@ struct Changed {
   Task<std::pair<std::vector<int>, int>> heard(std::string bytes) {
     auto [near, far] = tcp_pair();
     const auto link = std::make_shared<Link>(*service_, stream_with(std::move(near), 1));
-    if (::send(far.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != ssize_t(bytes.size())) co_return std::pair(std::vector<int>{}, -2);
+    if (::send(far.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != ssize_t(bytes.size()))
+      co_return std::pair(std::vector<int>{}, -2);
     ::shutdown(far.get(), SHUT_WR);
     std::vector<int> numbers;
     try {
@@ -126,7 +128,8 @@ TEST_CASE("a control frame that was changed, repeated, left out or put in on the
   const std::vector<int> first(1, 5), none;
   std::vector<int> both = first;
   both.push_back(6);
-  const auto must = [&](const std::pair<std::vector<int>, int>& got, const std::vector<int>& numbers, int code, const std::string& what) {
+  const auto must = [&](const std::pair<std::vector<int>, int>& got, const std::vector<int>& numbers, int code,
+                        const std::string& what) {
     if (got.first != numbers || got.second != code) wrong.push_back(what + ": error " + std::to_string(got.second));
   };
   const auto script = [&]() -> Task<> {

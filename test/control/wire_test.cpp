@@ -39,7 +39,8 @@ TEST_CASE("a peer travels as it is") {
   CHECK(peer.member.processors.quota() == 2);
   CHECK(peer.unix_address == Address{"anello-x", "", 0});
   CHECK(peer.tcp_address == Address{"", "fe80::1%eth0", 65535});
-  CHECK((peer.leader == 1 && peer.transports == (bit::shm | bit::tcp) && peer.uid == 1000 && peer.reach == 5 && peer.process_space == 6));
+  CHECK((peer.leader == 1 && peer.transports == (bit::shm | bit::tcp) && peer.uid == 1000 && peer.reach == 5 &&
+         peer.process_space == 6));
 }
 
 TEST_CASE("a body that is cut anywhere is refused, and so is one that is too long") {
@@ -60,7 +61,8 @@ TEST_CASE("a body that is cut anywhere is refused, and so is one that is too lon
 }
 
 TEST_CASE("rank 0's settings travel with a table of the greatest length, and no longer one is taken") {
-  Shared shared{"ring", 4096, 7, 2500, true, {"/the/table", std::string(TuningFile::kMostBytes, 't'), "a machine", "none"}};
+  Shared shared{"ring", 4096, 7,
+                2500,   true, {"/the/table", std::string(TuningFile::kMostBytes, 't'), "a machine", "none"}};
   Writer writer;
   put_shared(writer, shared);
   const Frame frame = writer.frame(1);
@@ -68,7 +70,8 @@ TEST_CASE("rank 0's settings travel with a table of the greatest length, and no 
   Reader reader(frame.body);
   const Shared taken = take_shared(reader);
   reader.end();
-  CHECK((taken.algorithm == "ring" && taken.chunk_bytes == 4096 && taken.first_sequence == 7 && taken.silence_ms == 2500 && taken.invariant));
+  CHECK((taken.algorithm == "ring" && taken.chunk_bytes == 4096 && taken.first_sequence == 7 &&
+         taken.silence_ms == 2500 && taken.invariant));
   CHECK((taken.tuning.path == "/the/table" && taken.tuning.machine == "a machine" && taken.tuning.problem == "none"));
   CHECK(taken.tuning.text == shared.tuning.text);
   shared.tuning.text += "t";

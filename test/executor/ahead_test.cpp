@@ -25,7 +25,8 @@ ScriptedFrame frame_of(FrameKind kind, std::uint64_t communicator, std::size_t b
 struct Listener {
   Listener()
       : jobs(2, control::bit::shm),
-        me(jobs, 0, control::bit::shm, [this](const transport::Arena&, int) { return std::make_unique<ScriptedTransport>(script); }),
+        me(jobs, 0, control::bit::shm,
+           [this](const transport::Arena&, int) { return std::make_unique<ScriptedTransport>(script); }),
         waits(me.allreduce(data.data(), data.size(), "ring")) {}
   ~Listener() {
     me.context().abort(me.group(), Error(ANELLO_ERR_ABORTED, "over"));
@@ -47,12 +48,15 @@ struct Case {
   FrameKind kind;
   std::size_t bytes, credit;
 };
-const Case kCases[] = {{FrameKind::step, 256 * 1024, kCredit}, {FrameKind::step, 0, kCredit}, {FrameKind::eager, 64 * 1024, kSmallCredit},
+const Case kCases[] = {{FrameKind::step, 256 * 1024, kCredit},
+                       {FrameKind::step, 0, kCredit},
+                       {FrameKind::eager, 64 * 1024, kSmallCredit},
                        {FrameKind::eager, 1, kSmallCredit}};
 
 }  // namespace
 
-TEST_CASE("a peer that sends more ahead than its credit fails the communicator, and one that keeps within it does not") {
+TEST_CASE(
+    "a peer that sends more ahead than its credit fails the communicator, and one that keeps within it does not") {
   const Case each = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
   CAPTURE(int(each.kind), each.bytes);
   Listener listener;
@@ -63,7 +67,8 @@ TEST_CASE("a peer that sends more ahead than its credit fails the communicator, 
   listener.script->push_back(frame_of(each.kind, 1, each.bytes));
   listener.take_all();
   CHECK(listener.me.group().error.code() == ANELLO_ERR_CORRUPT);
-  CHECK_THAT(listener.me.group().error.text(), Catch::Contains("rank 1") && Catch::Contains("more ahead than it had credit for"));
+  CHECK_THAT(listener.me.group().error.text(),
+             Catch::Contains("rank 1") && Catch::Contains("more ahead than it had credit for"));
 }
 
 TEST_CASE("the same holds of a communicator that is not made yet") {

@@ -38,7 +38,8 @@ class RankThread {
     std::iota(ranks.begin(), ranks.end(), 0);
     executor::Board lines;
     if (board >= 0) lines = executor::Board(context_->job().arena(), board, ranks, rank_, first_sequence + 1, false);
-    return context_->add_group(executor::Generations::id(std::uint32_t(id), 0), ranks, std::move(lines), first_sequence);
+    return context_->add_group(executor::Generations::id(std::uint32_t(id), 0), ranks, std::move(lines),
+                               first_sequence);
   }
 
   executor::Context& context() { return *context_; }

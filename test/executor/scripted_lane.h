@@ -1,5 +1,6 @@
 #pragma once
-// A lane whose other end is a list: the frames that a peer sends, whatever they say. What this end sends is taken and forgotten.
+// A lane whose other end is a list: the frames that a peer sends, whatever they say. What this end sends is taken and
+// forgotten.
 #include "transports/transport.h"
 
 #include <algorithm>
@@ -58,7 +59,9 @@ class ScriptedTransport final : public transport::Transport {
   explicit ScriptedTransport(std::shared_ptr<Script> script) : script_(std::move(script)) {}
   std::string_view name() const override { return "scripted"; }
   bool needs_connection() const override { return false; }
-  std::unique_ptr<transport::Endpoint> open(int, int, UniqueFd) override { return std::make_unique<ScriptedEndpoint>(script_); }
+  std::unique_ptr<transport::Endpoint> open(int, int, UniqueFd) override {
+    return std::make_unique<ScriptedEndpoint>(script_);
+  }
 
  private:
   std::shared_ptr<Script> script_;

@@ -53,7 +53,8 @@ anello_result_t make(Calls& calls, int number) {
   const int to = (calls.rank + 1) % calls.size, from = (calls.rank + calls.size - 1) % calls.size;
   switch (number % 5) {
     case 0: return anello_allreduce(ANELLO_IN_PLACE, &one, 1, ANELLO_FLOAT32, ANELLO_SUM, comm);
-    case 1: return anello_allreduce(ANELLO_IN_PLACE, calls.many.data(), calls.many.size(), ANELLO_FLOAT32, ANELLO_MAX, comm);
+    case 1:
+      return anello_allreduce(ANELLO_IN_PLACE, calls.many.data(), calls.many.size(), ANELLO_FLOAT32, ANELLO_MAX, comm);
     case 2: return anello_barrier(comm);
     case 3: {
       float got = 0;
@@ -102,7 +103,8 @@ const Role often("cancelled often", [](Rank& me) {
 void receive_from_next(void* context) {
   Calls& calls = *static_cast<Calls*>(context);
   float got = 0;
-  calls.failed = anello_recv(&got, 1, ANELLO_FLOAT32, (calls.rank + 1) % calls.size, 9, calls.comm, nullptr) == ANELLO_ERR_ABORTED;
+  calls.failed =
+      anello_recv(&got, 1, ANELLO_FLOAT32, (calls.rank + 1) % calls.size, 9, calls.comm, nullptr) == ANELLO_ERR_ABORTED;
   calls.next = 1;
   ::pthread_testcancel();
 }

@@ -1,5 +1,5 @@
-// A rank whose process ends after its last call, in whatever way: what it had given for that call stays given, and nobody else
-// is left in an error. What still needs the rank ends at once, and names it.
+// A rank whose process ends after its last call, in whatever way: what it had given for that call stays given, and
+// nobody else is left in an error. What still needs the rank ends at once, and names it.
 #include <catch2/catch.hpp>
 
 #include "failures/judge.h"
@@ -39,7 +39,8 @@ bool is_right(Rank& me, const std::string& kind, const float* output, std::size_
   return output[count - 1] == all;
 }
 
-anello_result_t call(Rank& me, const std::string& kind, const Memory& in, const Memory& out, std::size_t count, anello_comm_t comm) {
+anello_result_t call(Rank& me, const std::string& kind, const Memory& in, const Memory& out, std::size_t count,
+                     anello_comm_t comm) {
   float* const input = in.as<float>();
   float* const output = out.as<float>();
   std::fill_n(input, count * std::size_t(me.size()), float(me.rank() + 1));
@@ -80,8 +81,11 @@ const Role giving_and_ending("giving_and_ending", [](Rank& me) {
     for (int peer = 1; peer < me.size() && kind == "send"; ++peer) {
       me.check(anello_send(values.data(), count, ANELLO_FLOAT32, peer, 0, comm), "send", comm);
     }
-    if (kind == "broadcast") me.check(anello_broadcast(values.data(), count, ANELLO_FLOAT32, 0, comm), "broadcast", comm);
-    if (kind == "reduce") me.check(anello_reduce(values.data(), nullptr, count, ANELLO_FLOAT32, ANELLO_SUM, me.size() - 1, comm), "reduce", comm);
+    if (kind == "broadcast")
+      me.check(anello_broadcast(values.data(), count, ANELLO_FLOAT32, 0, comm), "broadcast", comm);
+    if (kind == "reduce")
+      me.check(anello_reduce(values.data(), nullptr, count, ANELLO_FLOAT32, ANELLO_SUM, me.size() - 1, comm), "reduce",
+               comm);
     me.say("given");
     return end(way);
   }
@@ -125,7 +129,8 @@ const Role giving_and_ending("giving_and_ending", [](Rank& me) {
   } else {
     result = anello_barrier(comm);
   }
-  me.say("last ", anello_result_name(result), " after ", (now_ns() - begin) / 1'000'000, " ms: ", anello_last_error(comm));
+  me.say("last ", anello_result_name(result), " after ", (now_ns() - begin) / 1'000'000,
+         " ms: ", anello_last_error(comm));
   me.report("destroyed", anello_comm_destroy(comm), comm);
 });
 
@@ -140,7 +145,8 @@ const Role told_and_ending("told_and_ending", [](Rank& me) {
     // Others are out of it before.
   } else if (me.rank() == me.number("odd", 0)) {
     if (cause == "abort") result = anello_comm_abort(comm, "enough");
-    if (cause == "mismatch") result = anello_allreduce(values.data(), results.data(), count, ANELLO_FLOAT32, ANELLO_MAX, comm);
+    if (cause == "mismatch")
+      result = anello_allreduce(values.data(), results.data(), count, ANELLO_FLOAT32, ANELLO_MAX, comm);
   } else {
     result = anello_allreduce(values.data(), results.data(), count, ANELLO_FLOAT32, ANELLO_SUM, comm);
   }
@@ -152,19 +158,27 @@ const Role told_and_ending("told_and_ending", [](Rank& me) {
 const Role awaiting_a_victim("awaiting_a_victim", [](Rank& me) {
   const anello_comm_t comm = me.create();
   std::vector<float> values(1000, 1);
-  me.check(anello_allreduce(ANELLO_IN_PLACE, values.data(), values.size(), ANELLO_FLOAT32, ANELLO_SUM, comm), "allreduce", comm);
+  me.check(anello_allreduce(ANELLO_IN_PLACE, values.data(), values.size(), ANELLO_FLOAT32, ANELLO_SUM, comm),
+           "allreduce", comm);
   me.say("running");
   if (me.rank() == me.number("victim", 0)) {
     me.hear();
     return;
   }
-  me.report("result", anello_allreduce(ANELLO_IN_PLACE, values.data(), values.size(), ANELLO_FLOAT32, ANELLO_SUM, comm), comm);
+  me.report("result", anello_allreduce(ANELLO_IN_PLACE, values.data(), values.size(), ANELLO_FLOAT32, ANELLO_SUM, comm),
+            comm);
   ::_exit(0);
 });
 
-void all_end(const std::string& transport, const std::string& kind, std::size_t count, const std::string& way, int rounds, bool mapped, Settings more = {}) {
-  INFO(transport << (mapped ? ", mapped memory, " : ", ") << rounds << " " << kind << " of " << count << ", ended by " << way);
-  more.insert({{"kind", kind}, {"count", std::to_string(count)}, {"way", way}, {"rounds", std::to_string(rounds)}, {"mapped", mapped ? "1" : "0"}});
+void all_end(const std::string& transport, const std::string& kind, std::size_t count, const std::string& way,
+             int rounds, bool mapped, Settings more = {}) {
+  INFO(transport << (mapped ? ", mapped memory, " : ", ") << rounds << " " << kind << " of " << count << ", ended by "
+                 << way);
+  more.insert({{"kind", kind},
+               {"count", std::to_string(count)},
+               {"way", way},
+               {"rounds", std::to_string(rounds)},
+               {"mapped", mapped ? "1" : "0"}});
   Ranks job(3, "ending", transport, more);
   for (int rank = 0; rank < 3; ++rank) {
     INFO("rank " << rank);
@@ -191,9 +205,11 @@ void all_end_in_each_way(const std::string& transport, bool mapped, const Settin
   }
 }
 
-void give_and_end(const std::string& transport, const std::string& kind, std::size_t count, const std::string& way, const std::string& last) {
+void give_and_end(const std::string& transport, const std::string& kind, std::size_t count, const std::string& way,
+                  const std::string& last) {
   INFO(transport << ", " << kind << " of " << count << ", ended by " << way << ", then " << last);
-  Ranks job(3, "giving_and_ending", transport, {{"kind", kind}, {"count", std::to_string(count)}, {"way", way}, {"last", last}});
+  Ranks job(3, "giving_and_ending", transport,
+            {{"kind", kind}, {"count", std::to_string(count)}, {"way", way}, {"last", last}});
   job.expect(0, "given");
   job.wait(0);
   for (int rank = 1; rank < 3; ++rank) job.tell(rank, "take");
@@ -250,8 +266,8 @@ void tell_deaths(const std::string& transport) {
   }
   std::sort(times_us.begin(), times_us.end());
   const auto part = [&](double of) { return times_us[std::size_t(double(times_us.size() - 1) * of)]; };
-  std::cout << transport << ": " << deaths << " deaths were told after " << part(0.5) << " us (p50), " << part(0.99) << " us (p99), "
-            << times_us.back() << " us at worst" << std::endl;
+  std::cout << transport << ": " << deaths << " deaths were told after " << part(0.5) << " us (p50), " << part(0.99)
+            << " us (p99), " << times_us.back() << " us at worst" << std::endl;
   // A tenth of the half second that a timer had taken, for machines that have other things to do.
   CHECK(part(0.5) < 50'000);
 }
@@ -269,15 +285,21 @@ TEST_CASE("the first cause is what all report, though those that were told of it
   }
 }
 
-TEST_CASE("ranks that end after their last call leave nobody in an error, over shared memory") { all_end_in_each_way("shm", false); }
+TEST_CASE("ranks that end after their last call leave nobody in an error, over shared memory") {
+  all_end_in_each_way("shm", false);
+}
 
-TEST_CASE("ranks that end after their last call leave nobody in an error, over memory that all have mapped") { all_end_in_each_way("shm", true); }
+TEST_CASE("ranks that end after their last call leave nobody in an error, over memory that all have mapped") {
+  all_end_in_each_way("shm", true);
+}
 
 TEST_CASE("ranks that end after their last call leave nobody in an error, over staging memory") {
   all_end_in_each_way("shm", false, {{"ANELLO_STAGING", "always"}});
 }
 
-TEST_CASE("ranks that end after their last call leave nobody in an error, over TCP") { all_end_in_each_way("tcp", false); }
+TEST_CASE("ranks that end after their last call leave nobody in an error, over TCP") {
+  all_end_in_each_way("tcp", false);
+}
 
 TEST_CASE("what a rank gave before it ended can be taken when its end is known, and no more") {
   for (const char* transport : {"shm", "tcp"}) {

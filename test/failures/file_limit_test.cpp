@@ -1,5 +1,5 @@
-// Processes whose files may not be long (ulimit -f), which counts for shared memory: errors name the limit, what is left works, and
-// nobody is killed by SIGXFSZ.
+// Processes whose files may not be long (ulimit -f), which counts for shared memory: errors name the limit, what is
+// left works, and nobody is killed by SIGXFSZ.
 #include <catch2/catch.hpp>
 
 #include "failures/judge.h"

@@ -1,5 +1,6 @@
-// Two ranks whose connection goes through a proxy that changes one bit of what passes: each time at least the rank that gets it must
-// end with an error that names the peer, the communicator, the operation and the place, and no rank may have a wrong result.
+// Two ranks whose connection goes through a proxy that changes one bit of what passes: each time at least the rank that
+// gets it must end with an error that names the peer, the communicator, the operation and the place, and no rank may
+// have a wrong result.
 //
 //   flips N     N changed bits, of which half fall into jobs of small calls, whose bytes are mostly headers
 #include <anello/anello.h>
@@ -52,7 +53,8 @@ extern "C" __attribute__((visibility("default"))) int connect(int fd, const sock
   const std::uint16_t port = reinterpret_cast<const sockaddr_in*>(to)->sin_port;
   const int flags = ::fcntl(fd, F_GETFL);
   ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-  const bool there = ::syscall(SYS_connect, fd, &proxy, sizeof proxy) == 0 && ::send(fd, &port, sizeof port, MSG_NOSIGNAL) == sizeof port;
+  const bool there = ::syscall(SYS_connect, fd, &proxy, sizeof proxy) == 0 &&
+                     ::send(fd, &port, sizeof port, MSG_NOSIGNAL) == sizeof port;
   const int error = errno;
   ::fcntl(fd, F_SETFL, flags);
   errno = error;
@@ -71,12 +73,15 @@ bool do_calls(anello_comm_t comm, int rank, bool small, bool& wrong) {
   std::vector<float> sum(count), all(2 * count), in(count, 1.0f), got(count);
   for (int round = 0; round < (small ? 40 : 3); ++round) {
     std::fill(sum.begin(), sum.end(), float(rank + round));
-    if (anello_allreduce(ANELLO_IN_PLACE, sum.data(), count, ANELLO_FLOAT32, ANELLO_SUM, comm) != ANELLO_OK) return false;
+    if (anello_allreduce(ANELLO_IN_PLACE, sum.data(), count, ANELLO_FLOAT32, ANELLO_SUM, comm) != ANELLO_OK)
+      return false;
     wrong = wrong || std::any_of(sum.begin(), sum.end(), [&](float x) { return x != float(2 * round + 1); });
     std::fill(in.begin(), in.end(), float(rank + 10 * round));
     if (anello_allgather(in.data(), all.data(), count, ANELLO_FLOAT32, comm) != ANELLO_OK) return false;
     for (std::size_t i = 0; i < 2 * count; ++i) wrong = wrong || all[i] != float(int(i / count) + 10 * round);
-    if (anello_sendrecv(in.data(), count, 1 - rank, 5, got.data(), count, 1 - rank, 5, ANELLO_FLOAT32, comm, nullptr) != ANELLO_OK) return false;
+    if (anello_sendrecv(in.data(), count, 1 - rank, 5, got.data(), count, 1 - rank, 5, ANELLO_FLOAT32, comm, nullptr) !=
+        ANELLO_OK)
+      return false;
     wrong = wrong || std::any_of(got.begin(), got.end(), [&](float x) { return x != float(1 - rank + 10 * round); });
   }
   for (int round = 0; round < 4; ++round) {
@@ -105,7 +110,8 @@ int run_rank(int rank, int commands, int answers) {
       anello_error_t error = ANELLO_ERROR_INITIALIZER;
       const bool fine = do_calls(comm, rank, kind == 's', wrong);
       if (!fine) anello_error_info(comm, &error);
-      line = std::string(anello_result_name(fine ? ANELLO_OK : error.code)) + (fine && wrong ? " 1 " : " 0 ") + (fine ? "" : error.text);
+      line = std::string(anello_result_name(fine ? ANELLO_OK : error.code)) + (fine && wrong ? " 1 " : " 0 ") +
+             (fine ? "" : error.text);
       anello_comm_destroy(comm);
     }
     line += '\n';
@@ -170,7 +176,8 @@ class Proxy {
   }
 
   // Until both ranks have answered; false: they have not within 40 s. There: by whom the connection was made.
-  bool run(std::vector<Rank>& ranks, std::vector<std::string>& lines, std::uint64_t flip_there, std::uint64_t flip_back) {
+  bool run(std::vector<Rank>& ranks, std::vector<std::string>& lines, std::uint64_t flip_there,
+           std::uint64_t flip_back) {
     std::vector<Way> ways;
     lines.assign(2, "");
     there = back = 0;
@@ -248,7 +255,8 @@ Rank start(int rank, int port) {
 
 bool names_all(const std::string& line) {
   const auto says = [&](const char* word) { return line.find(word) != std::string::npos; };
-  return line.rfind("ANELLO_ERR_CORRUPT ", 0) == 0 && says("rank ") && says("communicator ") && says("operation ") && says("at byte ");
+  return line.rfind("ANELLO_ERR_CORRUPT ", 0) == 0 && says("rank ") && says("communicator ") && says("operation ") &&
+         says("at byte ");
 }
 
 }  // namespace
@@ -257,7 +265,8 @@ int main(int count, char** words) {
   const int wanted = count > 1 ? std::atoi(words[1]) : 100;
   ::setenv("ANELLO_LOG", "off", 1);
   ::setenv("ANELLO_CHECKSUM", "all", 0);
-  // What comes before data on a lane: greeting and verdict, and the listener's word; claim, and the dialler's (docs/protocol.md).
+  // What comes before data on a lane: greeting and verdict, and the listener's word; claim, and the dialler's
+  // (docs/protocol.md).
   constexpr std::uint64_t kBackBefore = 48 + 48 + 1, kThereBefore = 128 + 1;
   Proxy proxy;
   std::vector<Rank> ranks{start(0, proxy.port), start(1, proxy.port)};
@@ -290,17 +299,21 @@ int main(int count, char** words) {
   while (found + missed < wanted && jobs < 2 * wanted + 20) {
     const bool small = random() % 2 != 0, there = random() % 2 != 0;
     // What comes last may never be looked at.
-    const std::uint64_t byte = (there ? kThereBefore : kBackBefore) + random() % (volume[small][there ? 0 : 1] * 8 / 10);
+    const std::uint64_t byte =
+        (there ? kThereBefore : kBackBefore) + random() % (volume[small][there ? 0 : 1] * 8 / 10);
     const std::uint64_t bit = 8 * byte + random() % 8;
     run(small, there ? bit : kNone, there ? kNone : bit);
-    const bool wrong = std::any_of(lines.begin(), lines.end(), [](const std::string& line) { return line.rfind("ANELLO_OK 1", 0) == 0; });
+    const bool wrong = std::any_of(lines.begin(), lines.end(),
+                                   [](const std::string& line) { return line.rfind("ANELLO_OK 1", 0) == 0; });
     if (!proxy.flipped && !wrong) continue;
     if (!wrong && (names_all(lines[0]) || names_all(lines[1]))) {
       ++found;
       example = names_all(lines[0]) ? lines[0] : lines[1];
       continue;
     }
-    if (++missed <= 5) std::printf("bit %llu %s, not found: %s; %s\n", (unsigned long long)bit, there ? "there" : "back", lines[0].c_str(), lines[1].c_str());
+    if (++missed <= 5)
+      std::printf("bit %llu %s, not found: %s; %s\n", (unsigned long long)bit, there ? "there" : "back",
+                  lines[0].c_str(), lines[1].c_str());
   }
   for (const Rank& rank : ranks) {
     if (::write(rank.commands, "q", 1) != 1) give_up("write");

@@ -1,4 +1,5 @@
-// Jobs of anellorun that fail: what its ranks have to say of it comes out before the end, and nobody waits for who cannot come.
+// Jobs of anellorun that fail: what its ranks have to say of it comes out before the end, and nobody waits for who
+// cannot come.
 #include <catch2/catch.hpp>
 
 #include "failures/judge.h"
@@ -22,7 +23,8 @@ const Role one_is_killed("one_is_killed", [](Rank& me) {
   me.check(anello_barrier(comm), "barrier", comm);
   if (me.rank() == me.number("victim", 0)) ::kill(::getpid(), SIGKILL);
   std::vector<float> values(1000, 1);
-  me.report("heard", anello_allreduce(ANELLO_IN_PLACE, values.data(), values.size(), ANELLO_FLOAT32, ANELLO_SUM, comm), comm);
+  me.report("heard", anello_allreduce(ANELLO_IN_PLACE, values.data(), values.size(), ANELLO_FLOAT32, ANELLO_SUM, comm),
+            comm);
   ::_exit(0);
 });
 
@@ -53,10 +55,12 @@ Said launch(const std::string& role, const Settings& settings) {
   int out[2];
   if (::pipe(out) != 0) throw Trouble("pipe");
   Settings environment{{"ANELLO_JOB", ""}};
-  for (const auto& [name, value] : settings) environment[name.compare(0, 7, "ANELLO_") == 0 ? name : "SETTING_" + name] = value;
+  for (const auto& [name, value] : settings)
+    environment[name.compare(0, 7, "ANELLO_") == 0 ? name : "SETTING_" + name] = value;
   Said said;
   const std::int64_t begin = now_ns();
-  const pid_t pid = start({"/bin/sh", "-c", "exec \"$@\" 2>&1", "sh", launcher, "-np", "3", own_path(), "--role", role}, environment, -1, out[1]);
+  const pid_t pid = start({"/bin/sh", "-c", "exec \"$@\" 2>&1", "sh", launcher, "-np", "3", own_path(), "--role", role},
+                          environment, -1, out[1]);
   ::close(out[1]);
   constexpr int kLimitMs = 30'000;
   char bytes[4096];
@@ -100,7 +104,9 @@ TEST_CASE("under anellorun nobody waits for a rank that has ended without coming
   for (const char* transport : {"shm", "tcp"}) {
     for (const int early : {0, 1}) {
       for (const int late : {0, 1}) {
-        const Said said = launch("one_does_not_come", {{"ANELLO_TRANSPORT", transport}, {"early", std::to_string(early)}, {"late", std::to_string(late)}});
+        const Said said =
+            launch("one_does_not_come",
+                   {{"ANELLO_TRANSPORT", transport}, {"early", std::to_string(early)}, {"late", std::to_string(late)}});
         INFO(transport << ", rank " << early << " ends:\n" << said.text);
         CHECK(said.count("creation ANELLO_ERR_RENDEZVOUS") == 2);
         CHECK(said.count("rank " + std::to_string(early) + " has ended") == 2);

@@ -25,7 +25,8 @@ const Role listening("listening", [](Rank& me) {
     numbers.assign(numbers.size(), 1);
     numbers[0] = now_ns() > end ? 1 : 0;
     anello_request_t request = ANELLO_REQUEST_NULL;
-    result = anello_iallreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_INT32, ANELLO_SUM, comm, &request);
+    result =
+        anello_iallreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_INT32, ANELLO_SUM, comm, &request);
     for (int completed = 0; result == ANELLO_OK && completed == 0; sleep_ms(1)) {
       anello_progress(comm);  // keeps the deadline
       result = anello_test(&request, &completed, nullptr);

@@ -30,7 +30,8 @@ ScriptedFrame frame_of(fuzz::Input& input, std::uint64_t digest) {
   header.flags = often(std::uint16_t(steps ? 0 : ANELLO_BYTE));
   header.argument = often(std::uint64_t(input.below(3)));
   const std::size_t likely = steps ? half : std::size_t(input.below(100));
-  header.bytes = static_cast<std::uint32_t>(input.below(4) != 0 ? likely : input.take<std::uint32_t>() % (transport::kMaxFrameBytes + 1));
+  header.bytes = static_cast<std::uint32_t>(
+      input.below(4) != 0 ? likely : input.take<std::uint32_t>() % (transport::kMaxFrameBytes + 1));
   frame.payload.resize(header.bytes);
   return frame;
 }
@@ -57,7 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   fuzz::Input input(bytes, count);
   const auto script = std::make_shared<Script>();
   LocalJobs jobs(2, control::bit::shm);
-  RankThread me(jobs, 0, control::bit::shm, [&](const transport::Arena&, int) { return std::make_unique<ScriptedTransport>(script); });
+  RankThread me(jobs, 0, control::bit::shm,
+                [&](const transport::Arena&, int) { return std::make_unique<ScriptedTransport>(script); });
   std::vector<float> data(kCount);
   std::vector<std::byte> messages(6 * 4096);
   std::vector<Operation*> posted{me.allreduce(data.data(), kCount, "ring", kCount)};

@@ -25,7 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
     switch (which) {
       case 0: {
         const Hello hello = take_hello(reader);
-        if (hello.peer.member.rank < 0 || hello.peer.member.rank >= hello.size || hello.left_ms < 0 || hello.allowed_ms < 1) std::abort();
+        if (hello.peer.member.rank < 0 || hello.peer.member.rank >= hello.size || hello.left_ms < 0 ||
+            hello.allowed_ms < 1)
+          std::abort();
         break;
       }
       case 1: {
@@ -39,7 +41,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
         check_places(peers, 0, seats);
         const Member& self = peers[0].member;
         for (const Peer& peer : peers) {
-          if (self.local_index >= 0 && peer.member.machine == self.machine && peer.member.local_index >= seats.ranks) std::abort();
+          if (self.local_index >= 0 && peer.member.machine == self.machine && peer.member.local_index >= seats.ranks)
+            std::abort();
           transport_between(peers[0], peer);
         }
         break;

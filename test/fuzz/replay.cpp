@@ -1,4 +1,5 @@
-// A fuzz target without a fuzzer: runs the files of its corpus through it. An input that is wrongly handled ends the process.
+// A fuzz target without a fuzzer: runs the files of its corpus through it. An input that is wrongly handled ends the
+// process.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

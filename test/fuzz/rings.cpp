@@ -1,5 +1,5 @@
-// A ring whose other end writes what it likes, where it likes: control words, slots and payload, before and between the looks of
-// this end, which reads and writes through it.
+// A ring whose other end writes what it likes, where it likes: control words, slots and payload, before and between the
+// looks of this end, which reads and writes through it.
 #include "base/error.h"
 #include "fuzz/input.h"
 #include "transports/shm/endpoint.h"
@@ -20,7 +20,8 @@ namespace {
 struct Memory {
   Memory() {
     const std::size_t page = 4096;
-    void* const all = ::mmap(nullptr, layout.bytes() + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const all =
+        ::mmap(nullptr, layout.bytes() + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (all == MAP_FAILED) std::abort();
     base = static_cast<std::byte*>(all) + page;
     if (::mprotect(base, layout.bytes(), PROT_READ | PROT_WRITE) != 0) std::abort();
@@ -36,7 +37,9 @@ void scribble(fuzz::Input& input, const Arena& arena, std::uint64_t near) {
   const bool incoming = input.below(2) != 0;
   RingControl& control = incoming ? arena.ring(1, 0) : arena.ring(0, 1);
   std::byte* const data = incoming ? arena.ring_data(1, 0) : arena.ring_data(0, 1);
-  const auto position = [&] { return input.below(4) == 0 ? input.take<std::uint64_t>() : near + std::uint64_t(input.below(80)) * 64; };
+  const auto position = [&] {
+    return input.below(4) == 0 ? input.take<std::uint64_t>() : near + std::uint64_t(input.below(80)) * 64;
+  };
   switch (input.below(5)) {
     case 0: control.tail.store(position() | std::uint64_t(input.below(2))); break;
     case 1: control.head.store(position()); break;

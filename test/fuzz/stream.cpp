@@ -1,5 +1,5 @@
-// What comes over a lane's socket, in pieces of any size. The first byte says how it is looked at; of what follows, frames whose
-// checksums a fuzzer would never find are put in their places, so that it comes behind them.
+// What comes over a lane's socket, in pieces of any size. The first byte says how it is looked at; of what follows,
+// frames whose checksums a fuzzer would never find are put in their places, so that it comes behind them.
 #include "base/error.h"
 #include "fuzz/input.h"
 #include "transports/tcp/endpoint.h"

@@ -22,13 +22,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
       if (place.kind == Place::Kind::name && place.host.empty()) std::abort();
     } else if (which == 1) {
       std::map<std::string, std::string> set;
-      for (const char* const name : {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
-                                     "SLURM_PROCID", "SLURM_NTASKS", "MASTER_ADDR", "MASTER_PORT", "ANELLO_JOB"}) {
+      for (const char* const name :
+           {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
+            "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "MASTER_ADDR", "MASTER_PORT", "ANELLO_JOB"}) {
         const auto word = input.take_bytes(std::size_t(input.below(12)));
         if (!word.empty()) set[name] = {reinterpret_cast<const char*>(word.data()), word.size()};
       }
-      const Launch launch = read_launch([&](const char* name) { return set.contains(name) ? set.at(name).c_str() : nullptr; }, -1, -1, true);
-      if (launch.rank < 0 || launch.rank >= launch.size || launch.master_port < 0 || launch.master_port > 65534) std::abort();
+      const Launch launch = read_launch(
+          [&](const char* name) { return set.contains(name) ? set.at(name).c_str() : nullptr; }, -1, -1, true);
+      if (launch.rank < 0 || launch.rank >= launch.size || launch.master_port < 0 || launch.master_port > 65534)
+        std::abort();
     } else {
       anello_unique_id_t id{};
       const auto said = input.rest();

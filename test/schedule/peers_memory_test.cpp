@@ -24,7 +24,8 @@ std::vector<Call> mixture(Call call, int size, std::size_t in_place) {
   std::vector<Call> result;
   for (int rank = 0; rank < size; ++rank) {
     call.in_place = (in_place >> rank & 1) != 0;
-    call.own_part = call.in_place && call.collective == Collective::reduce_scatter && (in_place / 2 + std::size_t(rank)) % 2 != 0;
+    call.own_part =
+        call.in_place && call.collective == Collective::reduce_scatter && (in_place / 2 + std::size_t(rank)) % 2 != 0;
     result.push_back(call);
   }
   return result;

@@ -60,14 +60,16 @@ inline bool fits_within_reach(const Algorithm& algorithm, Call& call, const Topo
   return false;
 }
 
-// A slice of a built step as it can be said to a Builder again, which would put a result that replaces the rank's own part there twice.
+// A slice of a built step as it can be said to a Builder again, which would put a result that replaces the rank's own
+// part there twice.
 inline Slice said(Slice slice, const Call& call, int rank) {
   if (slice.buffer == Buffer::output && slice.owner == kOwn) slice.offset -= result_offset(call, rank);
   return slice;
 }
 
 inline std::string describe(const Call& call) {
-  return text(name(call.collective), " of ", call.count, call.in_place ? call.own_part ? " in its own part" : " in place" : "", call.finish ? " avg" : "",
+  return text(name(call.collective), " of ", call.count,
+              call.in_place ? call.own_part ? " in its own part" : " in place" : "", call.finish ? " avg" : "",
               call.accumulate ? " accumulate" : "", call.invariant ? " invariant" : "", " root ", call.root);
 }
 

@@ -12,8 +12,8 @@ TEST_CASE("a number of bytes given out that cannot be leads to no memory, and ne
   TestArena arena(2);
   const Arena own = arena.of(0);
   const std::uint64_t bytes = own.layout().bytes();
-  for (const std::uint64_t given : {std::uint64_t{0} - bytes, std::uint64_t{0} - bytes + 4096, std::uint64_t{4097}, std::uint64_t{1} << 62,
-                                    ~std::uint64_t{0} - 4095}) {
+  for (const std::uint64_t given : {std::uint64_t{0} - bytes, std::uint64_t{0} - bytes + 4096, std::uint64_t{4097},
+                                    std::uint64_t{1} << 62, ~std::uint64_t{0} - 4095}) {
     CAPTURE(given);
     own.header().extents.store(given);
     CHECK(Extent::allocate(own, 100).offset() == 0);

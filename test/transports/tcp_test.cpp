@@ -132,8 +132,9 @@ TEST_CASE("every bit of a sealed frame that is changed on the way is found, and 
     if (!any) continue;
     REQUIRE(stranger.end->failure() != nullptr);
     CHECK(stranger.end->failure()->code() == ANELLO_ERR_CORRUPT);
-    CHECK_THAT(stranger.end->failure()->text(), Catch::Contains("rank 0") && Catch::Contains("changed on the way") &&
-                                                    Catch::Contains(bit < 8 * sizeof head ? "at byte 0 " : "at byte 48 "));
+    CHECK_THAT(stranger.end->failure()->text(),
+               Catch::Contains("rank 0") && Catch::Contains("changed on the way") &&
+                   Catch::Contains(bit < 8 * sizeof head ? "at byte 0 " : "at byte 48 "));
   }
 }
 

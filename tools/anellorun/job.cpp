@@ -77,7 +77,8 @@ Job::Job(const Options& options) : options_(options), name_(random_name()), secr
   make_ended_file();
 }
 
-// A mark and a byte for each rank, as the library reads it (lib/bootstrap/ended_ranks.h). Only this process can write it.
+// A mark and a byte for each rank, as the library reads it (lib/bootstrap/ended_ranks.h). Only this process can write
+// it.
 void Job::make_ended_file() {
   constexpr char kMark[16] = "anello ended 1\n";
   const std::size_t bytes = sizeof kMark + static_cast<std::size_t>(options_.ranks);
@@ -88,7 +89,8 @@ void Job::make_ended_file() {
   if (at == MAP_FAILED) fail("mmap");
   memcpy(at, kMark, sizeof kMark);
   ended_ = static_cast<unsigned char*>(at) + sizeof kMark;
-  if (fcntl(ended_file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) fail("fcntl");
+  if (fcntl(ended_file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0)
+    fail("fcntl");
 }
 
 Job::~Job() {

@@ -19,7 +19,8 @@ class Job {
   // A sealed memory file with the secret, or a pipe where memory files are not allowed. One for each rank, so that each
   // reads it from its beginning.
   Descriptor secret_file() const;
-  // Tells ranks which of them have ended: of those that never came nobody waits for one. -1 where memory files are not allowed.
+  // Tells ranks which of them have ended: of those that never came nobody waits for one. -1 where memory files are not
+  // allowed.
   int ended_file() const { return ended_file_.get(); }
   void note_ended(int rank) {
     if (ended_ != nullptr) ended_[rank] = 1;

@@ -70,7 +70,8 @@ std::pair<std::string, std::string> variable(const std::string& word) {
 // Words of other launchers for what this one does not do yet: each is answered with what does it today.
 constexpr const char* kOtherHosts =
     "anellorun starts ranks on this machine alone. For several, let your own launcher start the program (srun, mpirun, "
-    "torchrun), or start each rank yourself with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and give all of them the "
+    "torchrun), or start each rank yourself with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and give all of them "
+    "the "
     "same ANELLO_SECRET_FILE; README.md, \"Start your own program\", has the commands";
 constexpr const char* kOfOtherHosts = "--hosts,--host,-H,--hostfile,--machinefile,--nnodes,--node-rank,--node_rank";
 

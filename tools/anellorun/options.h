@@ -11,7 +11,8 @@ enum class Binding { none, core };
 
 inline constexpr int kMaxRanks = 4096;
 
-// Exit codes of the launcher itself beside kExitUsage (shared/command_line.h), as shells, env(1) and timeout(1) use them.
+// Exit codes of the launcher itself beside kExitUsage (shared/command_line.h), as shells, env(1) and timeout(1) use
+// them.
 inline constexpr int kExitTimeout = 124;
 inline constexpr int kExitCannotStart = 126;
 inline constexpr int kExitNotFound = 127;

@@ -191,7 +191,8 @@ int explain(const Request& request) {
 std::vector<Schedule> schedules_of(const schedule::Choice& choice, const Call& call, const Topology& topology) {
   const auto ranks = static_cast<std::size_t>(topology.size);
   const auto too_many = [](std::size_t steps) {
-    return std::runtime_error(text(steps, " steps and more are too many to hold; take fewer ranks, a smaller --count or "
+    return std::runtime_error(text(steps,
+                                   " steps and more are too many to hold; take fewer ranks, a smaller --count or "
                                    "a larger --chunk"));
   };
   const std::size_t chunks = call.count / std::max<std::size_t>(choice.chunk, 1);

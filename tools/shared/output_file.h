@@ -12,7 +12,8 @@
 namespace shared {
 
 // Throws where the file cannot be written: asked before the work whose results it is for. What is in it stays, and one
-// that was not there is not there afterwards. Pipes and devices are not touched: a pipe's reader would take it for ended.
+// that was not there is not there afterwards. Pipes and devices are not touched: a pipe's reader would take it for
+// ended.
 inline void check_writable(const std::string& path) {
   struct stat known {};
   const bool exists = stat(path.c_str(), &known) == 0;

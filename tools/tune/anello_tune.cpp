@@ -234,11 +234,19 @@ int run(int argc, char** argv) {
       ->transform(shared::one_of({"malloc", "anello"}))->default_str("malloc,anello");
   app.add_option("--where", options.where, "where ranks meet: memory, or network (tcp on this machine, which is not yours)")
       ->transform(shared::one_of({"memory", "network"}))->capture_default_str();
-  app.add_option("-b,--from", options.from, "smallest payload")->transform(shared::size())->type_name("SIZE")->default_str("8");
-  app.add_option("-e,--up-to", options.up_to, "largest payload")->transform(shared::size())->type_name("SIZE")->default_str("64M");
+  app.add_option("-b,--from", options.from, "smallest payload")
+      ->transform(shared::size())
+      ->type_name("SIZE")
+      ->default_str("8");
+  app.add_option("-e,--up-to", options.up_to, "largest payload")
+      ->transform(shared::size())
+      ->type_name("SIZE")
+      ->default_str("64M");
   app.add_option("--sizes", options.sizes, "how many between them; default: each twice the one before, from 1M four times "
                  "(--dense: 64)")->check(shared::whole(2, 1000))->type_name("N");
-  app.add_option("--rounds", options.rounds, "at least as many rounds; default 3 (--dense: 5)")->check(shared::whole(1, 1000))->type_name("N");
+  app.add_option("--rounds", options.rounds, "at least as many rounds; default 3 (--dense: 5)")
+      ->check(shared::whole(1, 1000))
+      ->type_name("N");
   app.add_option("--minutes", options.minutes, "about so long; the largest sizes are left out where they do not fit in. 0: as long as the least number "
                  "of rounds takes")
       ->capture_default_str()->check(shared::number(0, 1000))->type_name("N");
@@ -254,7 +262,8 @@ int run(int argc, char** argv) {
   }
   if (!job.empty()) return be_a_rank(job);
   if (options.from < 4 || options.from > options.up_to)
-    throw std::runtime_error(text("--from must be at least 4, and at most --up-to; they are ", options.from, " and ", options.up_to));
+    throw std::runtime_error(
+        text("--from must be at least 4, and at most --up-to; they are ", options.from, " and ", options.up_to));
   if (options.quick) {
     if (options.sizes == 0) options.sizes = 6;
     if (app.count("--up-to") == 0) options.up_to = 4 << 20;

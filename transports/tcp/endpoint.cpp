@@ -81,23 +81,24 @@ void TcpEndpoint::check_in() {
       if (in_.over()) lose(in_.error_number());
       return;
     case Inflow::Corrupt::impossible:
-      failure_ = Error(ANELLO_ERR_CORRUPT,
-                       text("rank ", peer_, " sent a frame larger than any can be; its process has a memory fault or is ",
-                            "not an Anello of this version"),
-                       peer_);
+      failure_ =
+          Error(ANELLO_ERR_CORRUPT,
+                text("rank ", peer_, " sent a frame larger than any can be; its process has a memory fault or is ",
+                     "not an Anello of this version"),
+                peer_);
       return;
     case Inflow::Corrupt::header:
       failure_ = Error(ANELLO_ERR_CORRUPT,
-                       text("what rank ", peer_, " sent was changed on the way: a frame's header at byte ", in_.position(),
-                            " of the connection does not have its checksum (it says ", frame.bytes, " bytes for communicator ",
-                            frame.communicator, ", operation ", frame.sequence, ")", kHint),
+                       text("what rank ", peer_, " sent was changed on the way: a frame's header at byte ",
+                            in_.position(), " of the connection does not have its checksum (it says ", frame.bytes,
+                            " bytes for communicator ", frame.communicator, ", operation ", frame.sequence, ")", kHint),
                        peer_);
       return;
     case Inflow::Corrupt::payload:
       failure_ = Error(ANELLO_ERR_CORRUPT,
                        text("what rank ", peer_, " sent was changed on the way: ", frame.bytes, " bytes at byte ",
-                            in_.position() + sizeof(WireHeader), " of the connection, for communicator ", frame.communicator,
-                            ", operation ", frame.sequence, ", do not have their checksum", kHint),
+                            in_.position() + sizeof(WireHeader), " of the connection, for communicator ",
+                            frame.communicator, ", operation ", frame.sequence, ", do not have their checksum", kHint),
                        peer_);
       return;
   }

@@ -1,15 +1,15 @@
 #pragma once
 // The receiving half of a socket. Small frames come several to a system call, through a staging buffer; large payloads
-// go from the socket into the receiver's memory, or are looked at in the staging buffer, a part at a time. It has 256 or
-// 512 KiB (transport.cpp): 64 KiB have half the rate, for the system calls.
+// go from the socket into the receiver's memory, or are looked at in the staging buffer, a part at a time. It has 256
+// or 512 KiB (transport.cpp): 64 KiB have half the rate, for the system calls.
 //
 //   staging:  | consumed | begin_ .. end_: bytes of the stream, header or payload first | free |
 //
 // Payload that is looked at must lie aligned. Where a frame's does not it moves down by less than 16 bytes, over the
 // header before it; frames behind it stay where they are, and skip_ is the gap.
 //
-// Of a sealed payload the last bytes stay in staging until its checksum is there and right, so that no frame becomes whole before. It
-// is summed piece by piece, as it goes through the caches.
+// Of a sealed payload the last bytes stay in staging until its checksum is there and right, so that no frame becomes
+// whole before. It is summed piece by piece, as it goes through the caches.
 #include "transports/tcp/wire.h"
 
 #include <memory>

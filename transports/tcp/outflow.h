@@ -1,6 +1,6 @@
 #pragma once
-// The sending half of a socket: header, payload and checksum leave in one system call, and what the kernel did not take is
-// remembered.
+// The sending half of a socket: header, payload and checksum leave in one system call, and what the kernel did not take
+// is remembered.
 #include "transports/tcp/wire.h"
 
 namespace anello::transport {

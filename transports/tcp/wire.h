@@ -1,6 +1,6 @@
 #pragma once
-// A frame as it goes over a socket. What TCP's own sum of 16 bits lets pass, and what a switch or a host's memory changes after it
-// has been checked, these find.
+// A frame as it goes over a socket. What TCP's own sum of 16 bits lets pass, and what a switch or a host's memory
+// changes after it has been checked, these find.
 //
 //   | FrameHeader 40 | sealed 4 | checksum of these 44 bytes 4 | payload | checksum 4, where the payload is sealed |
 //
