@@ -26,8 +26,8 @@
  * Threads   Every function may be called from any thread, also on one communicator at once. Collectives of one
  *           communicator take their order from the order of posting; a program that posts them from several threads
  *           must order those posts itself, and equally on every rank.
- * Cancelling  A thread that pthread_cancel reaches in a call ends it first: anello_comm_abort ends it at once. Asynchronous
- *           cancellation must be off.
+ * Cancel    A thread that is cancelled (pthread_cancel) during a call finishes the call first; anello_comm_abort ends
+ *           that call at once. Asynchronous cancellation must be off.
  * Time      Every wait has a deadline (ANELLO_TIMEOUT_MS, anello_config_t.timeout_ms), counted from the last progress.
  * Bits      Ranks that receive the same result receive the same bits. 16- and 8-bit floats accumulate in float32 and
  *           round once.
@@ -62,7 +62,7 @@ typedef ANELLO_ENUM(anello_result) {
   ANELLO_ERR_ARGUMENT = 1,    /* a null or overlapping buffer, a rank out of range, a bad handle or size */
   ANELLO_ERR_TYPE = 2,        /* an unknown data type or operation, or a pair that makes no sense */
   ANELLO_ERR_STATE = 3,       /* a handle used after destroy, or a call that does not fit the moment */
-  ANELLO_ERR_PEER_LOST = 4,   /* the call needs a rank that has ended, or whose connection broke; what it gave stays given */
+  ANELLO_ERR_PEER_LOST = 4,   /* the call needs a rank that has ended or cannot be reached; data it had sent still counts */
   ANELLO_ERR_MISMATCH = 5,    /* ranks disagree on the call; the text names both calls, of ranks that still know theirs */
   ANELLO_ERR_TIMEOUT = 6,     /* no progress for the deadline */
   ANELLO_ERR_RENDEZVOUS = 7,  /* ranks missing, doubled, or of different opinion on the size */
@@ -258,8 +258,8 @@ typedef struct anello_config {
   const anello_store_t *store;          /* when set, url is not used */
   int64_t timeout_ms;     /* deadline of every wait, from the last progress. 0: ANELLO_TIMEOUT_MS, else 300 s */
   const char *transports; /* NULL: ANELLO_TRANSPORT, else all. Else those that may be used, "shm,tcp" */
-  int64_t silence_ms;     /* for which another host may say nothing before its ranks are lost, although they need not answer
-                             themselves: a thread of Anello's own does. 0: ANELLO_SILENCE_MS, else 2 s; -1: for ever. Rank 0's counts */
+  int64_t silence_ms;     /* how long another host may be silent before its ranks are lost. Anello's own thread answers, so
+                             a rank may compute. 0: ANELLO_SILENCE_MS, else 2 s; -1: for ever. Rank 0's counts */
 } anello_config_t;
 
 #define ANELLO_CONFIG_INITIALIZER {sizeof(anello_config_t), -1, -1, NULL, NULL, NULL, 0, NULL, 0}
@@ -337,11 +337,12 @@ typedef struct anello_error {
   anello_kind_t kind;   /* its kind, where call is not NULL */
   int64_t sequence;     /* of a collective: its number in comm's order; -1 of messages and of calls that were refused */
   const char *label;    /* its label; "" */
-  const int *suspected; /* ranks of comm, not lost, whose host says nothing at present or which are stopped, rising; NULL: none */
+  const int *suspected; /* ranks of comm, not lost, that are stopped or whose host is silent now, rising; NULL: none */
   size_t suspected_count;
 } anello_error_t;
 
-#define ANELLO_ERROR_INITIALIZER {sizeof(anello_error_t), ANELLO_OK, "", -1, "", 0, NULL, 0, NULL, ANELLO_BARRIER, -1, "", NULL, 0}
+#define ANELLO_ERROR_INITIALIZER \
+  {sizeof(anello_error_t), ANELLO_OK, "", -1, "", 0, NULL, 0, NULL, ANELLO_BARRIER, -1, "", NULL, 0}
 
 /* Of the failure whose text anello_last_error(comm) would give; leaves that as it is. Ranks that died after it are in the
  * list, too. Where nothing has failed the code is ANELLO_OK; the lists are as of now all the same. */
