@@ -68,9 +68,7 @@ class Running {
  public:
   ANELLO_INLINE void start(const U& unit) {
     if constexpr (W::kWidens) {
-      const auto from = __builtin_bit_cast(Elements, unit);
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) held_.items[i] = W::widen(from.items[i]);
+      held_ = widened(unit);
     } else {
       held_ = __builtin_bit_cast(Held, unit);
     }
@@ -81,11 +79,21 @@ class Running {
   ANELLO_INLINE Sums sums() const { return __builtin_bit_cast(Sums, held_); }
 
   ANELLO_INLINE void add(const U& unit) {
-    const auto from = __builtin_bit_cast(Elements, unit);
-    auto sums = __builtin_bit_cast(Sums, held_);
+    if constexpr (kPaired && !W::kWidens) {
+      const auto from = __builtin_bit_cast(Pairs, unit);
+      auto held = __builtin_bit_cast(Pairs, held_);
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) sums.items[i] = W::combine(sums.items[i], W::widen(from.items[i]));
-    held_ = __builtin_bit_cast(Held, sums);
+      for (int i = 0; i < kCount / 2; ++i) {
+        held.items[i] = selected_pair<Element, W::kOp>(held.items[i], from.items[i]);
+      }
+      held_ = __builtin_bit_cast(Held, held);
+    } else {
+      const Sums from = widened(unit);
+      auto sums = __builtin_bit_cast(Sums, held_);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) sums.items[i] = W::combine(sums.items[i], from.items[i]);
+      held_ = __builtin_bit_cast(Held, sums);
+    }
   }
   ANELLO_INLINE void scale(const unsigned char* factor) {
     const Sum by = *reinterpret_cast<const Sum*>(factor);
@@ -95,15 +103,58 @@ class Running {
     held_ = __builtin_bit_cast(Held, sums);
   }
   ANELLO_INLINE U finish(int ranks) const {
-    const auto sums = __builtin_bit_cast(Sums, held_);
-    Elements results;
+    auto sums = __builtin_bit_cast(Sums, held_);
+    if constexpr (W::kOp == ANELLO_AVG) average(sums, ranks);
+    if constexpr (kPaired && W::kWidens) {
+      Pairs results;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) results.items[i] = W::finish(sums.items[i], ranks);
-    return __builtin_bit_cast(U, results);
+      for (int i = 0; i < kCount / 2; ++i) {
+        results.items[i] = rounded_pair<Element>({sums.items[2 * i], sums.items[2 * i + 1]});
+      }
+      return __builtin_bit_cast(U, results);
+    } else {
+      Elements results;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) results.items[i] = W::narrow(sums.items[i]);
+      return __builtin_bit_cast(U, results);
+    }
   }
 
  private:
+  static constexpr bool kPaired = W::kPairs && kCount % 2 == 0;
   using Elements = Content<Element, U>;
+  using Pairs = Content<PairOf<Element>, U>;
+
+  // A division is many instructions. A power of two has an exact reciprocal, so that the product rounds as the quotient does.
+  ANELLO_INLINE static void average(Sums& sums, int ranks) {
+    if (W::kWidens && (ranks & (ranks - 1)) == 0) {
+      const Sum part = static_cast<Sum>(1) / static_cast<Sum>(ranks);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) sums.items[i] = sums.items[i] * part;
+    } else {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) sums.items[i] = divided(sums.items[i], ranks);
+    }
+  }
+
+  ANELLO_INLINE static Sums widened(const U& unit) {
+    Sums sums;
+    if constexpr (kPaired && W::kWidens) {
+      const auto from = __builtin_bit_cast(Pairs, unit);
+#pragma unroll
+      for (int i = 0; i < kCount / 2; ++i) {
+        const WidePair wide = widened_pair<Element>(from.items[i]);
+        sums.items[2 * i] = wide.low;
+        sums.items[2 * i + 1] = wide.high;
+      }
+    } else {
+      const auto from = __builtin_bit_cast(Elements, unit);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) sums.items[i] = W::widen(from.items[i]);
+    }
+    return sums;
+  }
+
   using Held = std::conditional_t<W::kWidens, Sums, U>;
   Held held_;
 };
@@ -147,7 +198,7 @@ class Body {
     constexpr int kWideBytes = kWidth * static_cast<int>(sizeof(U));
     using Wide = Unit<kWideBytes, (kWideBytes < 16 ? kWideBytes : 16)>;
     const bool alone = arguments.source_count == 1;
-    U unit[unroll];
+    U first[unroll], unit[unroll];
     Running<W, U> sums[unroll];
     if (W::kWideOperands && arguments.sums_in != 0) {
 #pragma unroll
@@ -157,14 +208,23 @@ class Body {
       }
     } else {
 #pragma unroll
-      for (int k = 0; k < unroll; ++k) unit[k] = load<U>(arguments.sources[0] + offset + k * kStride);
+      for (int k = 0; k < unroll; ++k) first[k] = load<U>(arguments.sources[0] + offset + k * kStride);
+      if constexpr (!W::kPairs) {
 #pragma unroll
-      for (int k = 0; k < unroll; ++k) sums[k].start(unit[k]);
+        for (int k = 0; k < unroll; ++k) sums[k].start(first[k]);
+      }
     }
     // A branch between two sources' loads costs nothing: no thread waits before it uses what it loaded.
     if (!alone) {
 #pragma unroll
       for (int k = 0; k < unroll; ++k) unit[k] = load<U>(arguments.sources[1] + offset + k * kStride);
+    }
+    // To widen is such a use, so pairs are widened behind both sources' loads.
+    if constexpr (W::kPairs) {
+#pragma unroll
+      for (int k = 0; k < unroll; ++k) sums[k].start(first[k]);
+    }
+    if (!alone) {
 #pragma unroll
       for (int k = 0; k < unroll; ++k) sums[k].add(unit[k]);
     } else if constexpr (W::kScales) {

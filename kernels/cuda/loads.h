@@ -14,8 +14,8 @@ constexpr int full_loads(anello_dtype_t dtype, anello_op_t op, Form form) {
   const bool divides = op == ANELLO_AVG;
   const bool compares =
       op == ANELLO_MIN || op == ANELLO_MAX || op == ANELLO_LAND || op == ANELLO_LOR || op == ANELLO_LXOR;
-  if (compares && bytes == 1 && floats) return 1;
-  if (divides && (bytes == 1 || (bytes == 8 && !floats))) return 1;
+  if (floats ? (divides || compares) && bytes == 1 : divides && bytes == 8) return 1;
+  if (divides && bytes == 1 && !floats) return 4;  // what a division waits for, others hide
   return divides || has_wide(dtype, op) || (compares && bytes <= 2) ? 2 : 4;
 }
 
@@ -24,6 +24,7 @@ constexpr int loads(int full, int granule) {
   switch (granule) {
     case 16: return full;
     case 8: return 2 * full;
+    case 4: return full < 4 ? 2 * full : 8;
     case 1: return 4 * full;
     default: return 8;
   }

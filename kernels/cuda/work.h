@@ -4,6 +4,7 @@
 #include "kernels/combine.h"
 #include "kernels/cuda/convert.h"
 #include "kernels/cuda/loads.h"
+#include "kernels/cuda/pairs.h"
 
 namespace anello::kernels::cuda {
 namespace {
@@ -41,10 +42,13 @@ struct Work {
   using Element = typename ElementOf<typename Types<dtype>::Storage>::type;
   using Sum = SumOf<Element, typename ElementOf<typename Types<dtype>::Accumulator>::type, op>;
   static constexpr int kAlignment = alignof(typename Types<dtype>::Storage);
+  static constexpr anello_op_t kOp = op;
   static constexpr bool kWidens = !std::is_same_v<Sum, Element>;
   static constexpr bool kWideOperands = false;
   static constexpr bool kComplexes = class_of(dtype) == kComplex;
   static constexpr bool kScales = op == ANELLO_PROD;  // of one source, too: by Arguments::factor
+  // Whether two neighbours are taken at once.
+  static constexpr bool kPairs = has_pairs<Element>;
   static constexpr int kLoads = full_loads(dtype, op, Form::elements);
 
   ANELLO_INLINE static Sum widen(Element value) {
@@ -63,8 +67,7 @@ struct Work {
       return kernels::combine<op>(left, right);
     }
   }
-  ANELLO_INLINE static Element finish(Sum sum, int ranks) {
-    if constexpr (op == ANELLO_AVG) sum = divided(sum, ranks);
+  ANELLO_INLINE static Element narrow(Sum sum) {
     if constexpr (kWidens) {
       return device_rounded<Element>(sum);
     } else {
@@ -78,6 +81,7 @@ template <anello_dtype_t dtype, anello_op_t op>
 struct WideWork : Work<dtype, op> {
   using Element = typename Work<dtype, op>::Element;
   static constexpr bool kWideOperands = true;
+  static constexpr bool kPairs = false;
   static constexpr int kLoads = full_loads(dtype, op, Form::wide);
   ANELLO_INLINE static float widen(Element value) { return to_float(value); }
   ANELLO_INLINE static float combine(float left, float right) { return kernels::combine<op>(left, right); }
@@ -85,14 +89,15 @@ struct WideWork : Work<dtype, op> {
 
 // Of one source only.
 struct Copy {
+  static constexpr anello_op_t kOp = ANELLO_SUM;
   using Element = std::uint8_t;
   using Sum = Element;
   static constexpr int kAlignment = 1;
-  static constexpr bool kWidens = false, kWideOperands = false, kScales = false;
+  static constexpr bool kWidens = false, kPairs = false, kWideOperands = false, kScales = false;
   static constexpr int kLoads = full_loads(ANELLO_BYTE, ANELLO_SUM, Form::copy);
   ANELLO_INLINE static Sum widen(Element value) { return value; }
   ANELLO_INLINE static Sum combine(Sum left, Sum) { return left; }
-  ANELLO_INLINE static Element finish(Sum sum, int) { return sum; }
+  ANELLO_INLINE static Element narrow(Sum sum) { return sum; }
 };
 
 }  // namespace
