@@ -213,6 +213,7 @@ void Agent::fell_silent(const std::vector<int>& ranks, const std::string& how, i
                [&](int rank) { return rank != rank_ && here(rank); });
   if (lost.empty()) return;
   tree_.send(lost_by_silence(lost, how), told_by);
+  std::vector<Event> events;
   for (const int rank : lost) {
     standing_[static_cast<std::size_t>(rank)] = Standing::lost;
     if (goodbye_to_ == rank) goodbye_to_ = -1;
@@ -224,8 +225,9 @@ void Agent::fell_silent(const std::vector<int>& ranks, const std::string& how, i
     event.for_certain = true;
     event.error = Error(ANELLO_ERR_PEER_LOST, text(who(rank), " is lost: ", how), rank);
     log::info(rank_, event.error.text());
-    mailbox_.put(std::move(event));
+    events.push_back(std::move(event));
   }
+  mailbox_.put(std::move(events));
 }
 
 void Agent::told_of_silence(int from, Reader& reader) {

@@ -3,6 +3,7 @@
 #include "base/bell.h"
 
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include <sys/eventfd.h>
@@ -21,9 +22,15 @@ void Mailbox::announce_to(std::atomic<bool>* flag) {
 }
 
 void Mailbox::put(Event event) {
+  std::vector<Event> one;
+  one.push_back(std::move(event));
+  put(std::move(one));
+}
+
+void Mailbox::put(std::vector<Event> events) {
   {
     const std::lock_guard lock(mutex_);
-    events_.push_back(std::move(event));
+    std::move(events.begin(), events.end(), std::back_inserter(events_));
     if (flag_ != nullptr) flag_->store(true, std::memory_order_release);
   }
   ring(wake_.get());

@@ -16,6 +16,8 @@ class Mailbox {
   // The flag to set with news; nullptr once its owner goes.
   void announce_to(std::atomic<bool>* flag);
   void put(Event event);
+  // All or none of them are taken at a time.
+  void put(std::vector<Event> events);
   std::vector<Event> take();
 
  private:

@@ -181,9 +181,14 @@ std::vector<int> Context::lost_ranks(Group& group) {
   const kernels::DefaultFloats floats;
   // Nobody may have waited since the group failed.
   if (job_->news.load(std::memory_order_acquire)) handle_events();
+  // Another rank's account of the failure may come before control's word of the loss that caused it.
+  const int told = group.error && group.error.code() == ANELLO_ERR_PEER_LOST ? group.error.peer() : -1;
   std::vector<int> lost;
   for (int peer = 0; peer < group.size(); ++peer) {
-    if (gone_[std::size_t(group.ranks[std::size_t(peer)])] == Gone::lost) lost.push_back(peer);
+    const int world = group.ranks[std::size_t(peer)];
+    const Flow* const flow = group.flows.find(peer);
+    const bool stays = gone_[std::size_t(world)] == Gone::no && (flow == nullptr || flow->left_ns == 0);
+    if (gone_[std::size_t(world)] == Gone::lost || (world == told && stays)) lost.push_back(peer);
   }
   return lost;
 }

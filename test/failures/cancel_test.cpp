@@ -133,9 +133,20 @@ const Role once("cancelled while it waits", [](Rank& me) {
   me.say("done");
 });
 
+// Address sanitizer keeps what it knows of the frames that a cancelled thread leaves, and stops at the thread's own end.
+bool cannot_cancel() {
+#if defined(__SANITIZE_ADDRESS__)
+  WARN("SKIPPED: the address sanitizer does not know that pthread_cancel unwinds a stack");
+  return true;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 TEST_CASE("threads that are cancelled at random moments leave no call half made") {
+  if (cannot_cancel()) return;
   for (const char* const transport : {"shm", "tcp"}) {
     INFO(transport);
     Ranks job(3, "cancelled often", transport, {{"calls", "4000"}});
@@ -144,6 +155,7 @@ TEST_CASE("threads that are cancelled at random moments leave no call half made"
 }
 
 TEST_CASE("a thread that is cancelled while it waits goes when its call is aborted") {
+  if (cannot_cancel()) return;
   for (const char* const transport : {"shm", "tcp"}) {
     INFO(transport);
     Ranks job(2, "cancelled while it waits", transport);
