@@ -79,12 +79,16 @@ Task<> ControlTree::keep_parent(std::shared_ptr<Agent> agent, int parent) {
     tree.parentless_ = true;
     Call call = agent->call_to(parent, Purpose::control, ways_to(agent->peer(agent->rank()), agent->peer(parent)),
                                Deadline::in_ms(kReturnMs));
+    call.must_exist = true;
     call.wanted = [agent, parent] { return !agent->leaving() && agent->here(parent); };
     std::string why;
     try {
       std::shared_ptr<Stream> stream = co_await dial(agent->service().io(), std::move(call));
       if (agent->leaving()) co_return;
       if (agent->here(parent)) tree.link_up(parent, std::move(stream));
+    } catch (const Unknown& over) {
+      // It died, or left, before this rank had come to it.
+      if (!agent->leaving()) agent->not_there(parent, over);
     } catch (const Error& error) {
       why = error.text();
     }

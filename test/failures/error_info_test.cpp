@@ -143,6 +143,25 @@ TEST_CASE("both of two ranks that are killed are listed, the first as the cause"
   lose_two("tcp", 0, 1, 100'000);
 }
 
+// The second one takes connections, but answers none: the others are still on their way to it when it dies.
+TEST_CASE("a rank that dies before others have come to it as their parent is lost at once") {
+  for (const char* const transport : {"shm", "tcp"}) {
+    INFO(transport);
+    Ranks job(4, "losing", transport, {{"count", "100000"}});
+    job.expect_all("running");
+    job.signal(1, SIGSTOP);
+    job.signal(0, SIGKILL);
+    for (int rank = 2; rank < 4; ++rank) job.expect(rank, "failed");
+    job.signal(1, SIGKILL);
+    for (int rank = 2; rank < 4; ++rank) {
+      job.tell(rank, "both");
+      const std::string later = job.expect(rank, "later").text;
+      CHECK(later.substr(later.rfind("lost")) == "lost 0 1");
+      job.expect(rank, "done");
+    }
+  }
+}
+
 TEST_CASE("each failure tells its call") {
   Ranks job(2, "various", "shm");
   for (int rank = 0; rank < 2; ++rank) {
