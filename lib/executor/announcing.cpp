@@ -2,6 +2,7 @@
 // one that knows by itself that the others cannot reach them goes on at once in the way that is left, and says that.
 #include "executor/announcing.h"
 
+#include "base/clock.h"
 #include "executor/context.h"
 #include "executor/fold.h"
 #include "executor/run.h"
@@ -116,8 +117,14 @@ void Context::find_how_near(Operation& operation) {
     way = nearness.way(operation.count * operation.element_bytes, operation.group->size(), staging_, operation.kind == ANELLO_BROADCAST);
   }
   operation.timed = way == Nearness::Way::read_timed;
-  const bool away = way == Nearness::Way::staged;
+  operation.began_ns = operation.timed || way == Nearness::Way::staged_timed ? now_ns() : 0;
+  const bool away = way == Nearness::Way::staged || way == Nearness::Way::staged_timed;
   if (std::exchange(operation.stays_away, away) != away) operation.says = Says::unknown;
+}
+
+void Context::tell_how_long(Operation& operation) {
+  const std::int64_t began_ns = std::exchange(operation.began_ns, 0);
+  if (began_ns != 0) operation.group->nearness[std::size_t(operation.kind)].ended(now_ns() - began_ns);
 }
 
 // The plan of a call whose ranks reach nobody's buffers.

@@ -438,6 +438,7 @@ void Context::finish(Operation& operation, const Error& error) {
     return;
   }
   if (!error) operation.staged.deliver();
+  if (!error && operation.began_ns != 0) tell_how_long(operation);
   if (group.on_board.front() == &operation) group.on_board.pop();
   std::string aftermath;
   if (std::exchange(operation.exposed, false) && error) aftermath = keep_peers_out(operation);

@@ -250,6 +250,7 @@ class Context {
     if (operation.plans->may_be_staged || operation.stays_away || operation.timed) find_how_near(operation);
   }
   void find_how_near(Operation& operation);
+  void tell_how_long(Operation& operation);
   void take_plain(Operation& operation);
   void announce(Operation& operation);
   bool says_again(Operation& operation);

@@ -3,12 +3,14 @@
 // (and a virtual machine's may change from second to second) a line that its owner has written comes slowly, and slowly it
 // goes back to be written anew, of which the call does not see anything. Who writes a buffer before each call is then better off
 // with a copy past the caches, and who never does is not: what a rank has read before lies in its own. So reading is timed now
-// and then, and given up for a while where it is slow.
+// and then, and where it is slow the next calls are staged. Slow is not yet slower: what those calls take is measured as well, and
+// unless it is less than what the call took that read, ranks go back to reading, for longer each time.
 #include "base/clock.h"
 #include "executor/frame.h"
 #include "executor/size_run.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +21,7 @@ namespace anello::executor {
 class Nearness {
  public:
   enum class Wish : std::uint8_t { by_time, never, always };  // to stage
-  enum class Way : std::uint8_t { read, read_timed, staged };
+  enum class Way : std::uint8_t { read, read_timed, staged, staged_timed };
   // How others' memory is read: by loads, or by system call, which costs something by itself, and is faster while nobody else does so.
   enum class By : std::uint8_t { load, call, call_alone };
 
@@ -28,12 +30,13 @@ class Nearness {
     if (!concerns(bytes, ranks, from_one)) return Way::read;
     if (wish != Wish::by_time) return wish == Wish::always ? Way::staged : Way::read;
     ++calls_;
+    bytes_ = bytes;
     alone_ = ranks == 2;
     is_large_ = is_large(bytes);
     judge(bytes);
     const bool due = size_run_.is_due(bytes);
     // Smaller calls may have set a pause that is too long for this one.
-    if (is_far_ && calls_ < look_at_ && calls_ % longest_pause(bytes) != 0 && !due) return Way::staged;
+    if (is_far_ && calls_ < look_at_ && calls_ % longest_pause(bytes) != 0 && !due) return staged_way(bytes);
     if (is_far_) {
       is_far_ = false;
       if (due) size_run_.looked_at();
@@ -45,7 +48,7 @@ class Nearness {
       --cold_;
       return Way::read;
     }
-    return calls_ % kTimed == 0 || slow_ > 0 ? Way::read_timed : Way::read;
+    return calls_ % kTimed == 0 || (slow_ > 0 && !trust_of(bytes).holds(calls_)) ? Way::read_timed : Way::read;
   }
   // Lines that nobody has rewritten come slowly the first time, since the other way has left them alone, and where they are more than
   // half of the nearer cache also the next; where ranks share a cache, what they have staged leaves it slowly.
@@ -83,6 +86,17 @@ class Nearness {
   void hear(std::size_t bytes) {
     if (!is_far_) find_far(bytes);
   }
+  // A call that way() has called timed is complete, so long after it began.
+  void ended(std::int64_t ns) {
+    if (!is_far_) {
+      read_ns_ = std::min(last_read_ns_, ns);
+      last_read_ns_ = ns;
+      read_bytes_ = bytes_;
+    } else if (trial_ < kTrial) {
+      staged_ns_ = std::min(staged_ns_, ns);
+      if (++trial_ == kTrial && staged_ns_ >= read_ns_ - read_ns_ / 8) find_staging_slower();
+    }
+  }
   // How many calls of such a size go the other way before it is looked at again: what it takes to look is to stay little beside
   // them, and so is what it takes until a look comes.
   static std::uint64_t pause(std::size_t bytes, bool was_far, std::uint64_t before) {
@@ -97,8 +111,33 @@ class Nearness {
   static constexpr std::uint32_t kMostCold = 3, kMostColdShared = 12;
   // One in so many is timed, and the one after a slow one.
   static constexpr std::uint32_t kTimed = 16;
+  // Of those that are staged the first are not measured: their memory is cold, and not all ranks may stage yet.
+  static constexpr std::uint32_t kTrial = 3, kUntimed = 2;
+  // So many calls are read after those that were slower staged, at first and at most.
+  static constexpr std::uint64_t kTrust = 256, kMostTrust = 65536;
 
  private:
+  static constexpr std::int64_t kNever = INT64_MAX;
+
+  Way staged_way(std::size_t bytes) {
+    const bool measures = trial_ < kTrial && bytes == read_bytes_ && calls_ > far_since_ + kUntimed;
+    return measures ? Way::staged_timed : Way::staged;
+  }
+  void find_staging_slower() {
+    is_far_ = false;
+    slow_ = 0;
+    trust_of(bytes_).extend(calls_);
+  }
+  // Of calls about as large: reading is not given up before that call.
+  struct Trust {
+    std::uint64_t until = 0, span = kTrust;
+    bool holds(std::uint64_t call) const { return call < until; }
+    void extend(std::uint64_t call) {
+      until = call + span;
+      span = std::min(2 * span, kMostTrust);
+    }
+  };
+  Trust& trust_of(std::size_t bytes) { return trust_[std::size_t(std::bit_width(bytes / kLeastOfTwo)) % kSizes]; }
   void judge(std::size_t bytes) {
     if (!read_) return;
     const bool is_slow = over_ns_ > 0;
@@ -106,7 +145,7 @@ class Nearness {
     over_ns_ = 0;
     slow_ = is_slow ? slow_ + 1 : 0;
     if (!is_slow) size_run_.found_near();
-    if (slow_ >= kSlow && !is_far_) find_far(bytes);
+    if (slow_ >= kSlow && !is_far_ && !trust_of(bytes).holds(calls_)) find_far(bytes);
   }
   // Looks come at multiples of the pause, so that ranks that have found this at different calls look together in the end.
   void find_far(std::size_t bytes) {
@@ -115,6 +154,10 @@ class Nearness {
     size_run_.found_far(bytes);
     is_far_ = true;
     slow_ = 0;
+    far_since_ = calls_;
+    trial_ = 0;
+    staged_ns_ = kNever;
+    if (read_bytes_ != bytes) read_ns_ = last_read_ns_ = kNever;
   }
 
   // Bytes per ns. What lies in the own caches or those that are shared comes with 27 to 50, of another processor's 6 to 20.
@@ -150,6 +193,16 @@ class Nearness {
   bool alone_ = true;
   bool read_ = false;          // something of a timed call
   std::int64_t over_ns_ = 0;   // so much longer than from nearby
+  std::size_t bytes_ = 0;      // of the last call
+  // What whole calls took: the lesser of the last two that read, of so many bytes, and the least of those staged since then.
+  std::size_t read_bytes_ = 0;
+  std::int64_t read_ns_ = kNever;
+  std::int64_t last_read_ns_ = kNever;
+  std::int64_t staged_ns_ = kNever;
+  std::uint32_t trial_ = 0;    // so many have been measured
+  std::uint64_t far_since_ = 0;
+  static constexpr std::size_t kSizes = 12;  // up to kMostOfOne
+  std::array<Trust, kSizes> trust_;
 };
 
 }  // namespace anello::executor

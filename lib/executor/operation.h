@@ -170,6 +170,7 @@ struct Operation {
   std::uint64_t says_at = 0;
   bool stays_away = false;               // that its buffers are rather not read where they lie (nearness.h)
   bool timed = false;                    // what it reads of peers is
+  std::int64_t began_ns = 0;             // where the whole call is measured (nearness.h)
   std::vector<PeerBuffers> buffers;      // by rank, where the chosen schedule needs them
   std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // that those are in
   // When they were worked out from what is announced (Group::settlings): until then, whoever announces the same is there. 0: never.

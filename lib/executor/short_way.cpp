@@ -91,6 +91,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   }
   if (at == steps.size()) {
     operation.staged.deliver();
+    if (operation.began_ns != 0) tell_how_long(operation);
     operation.exposed = false;
     operation.staged_early = false;
     return Entered::complete;

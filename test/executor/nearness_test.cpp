@@ -18,6 +18,26 @@ struct Count {
   int timed = 0;
 };
 
+// What whole calls take, read and staged.
+struct Calls {
+  std::int64_t read_ns, staged_ns;
+};
+
+// The ways of so many calls of a rank whose reading is slow.
+Count count(Nearness& nearness, int calls, const Calls& take, std::size_t bytes = kBytes) {
+  Count counted;
+  for (int call = 0; call < calls; ++call) {
+    const Way way = nearness.way(bytes, 2, Wish::by_time);
+    if (way == Way::staged || way == Way::staged_timed) ++counted.staged;
+    if (way == Way::staged_timed) nearness.ended(take.staged_ns);
+    if (way != Way::read_timed) continue;
+    ++counted.timed;
+    nearness.took(bytes, By::load, static_cast<std::int64_t>(bytes / 8));
+    nearness.ended(take.read_ns);
+  }
+  return counted;
+}
+
 // So many calls of a rank whose reading takes so long when it is timed.
 Count count(Nearness& nearness, int calls, std::int64_t ns, By by = By::load, std::size_t bytes = kBytes) {
   Count counted;
@@ -192,4 +212,35 @@ TEST_CASE("who wishes one way or the other gets it") {
   CHECK(nearness.way(kBytes, 2, Wish::always) == Way::staged);
   nearness.hear(kBytes);
   CHECK(nearness.way(kBytes, 2, Wish::never) == Way::read);
+}
+
+TEST_CASE("what is slow to read, but slower staged, is read") {
+  Nearness nearness;
+  // Calls 16 and 17 are slow, 18 to 23 staged, of which three are measured; then it is read for 256 calls, for 512, and so on.
+  CHECK(count(nearness, 23, {5000, 9000}).staged == 6);
+  CHECK(count(nearness, 256, {5000, 9000}).staged == 0);
+  CHECK(count(nearness, 512, {5000, 9000}).staged == 6);
+  const Count later = count(nearness, 100'000, {5000, 9000});
+  CHECK(later.staged <= 8 * 6);
+  CHECK(later.timed <= 100'000 / 16 + 2 * 8 + 1);
+}
+
+TEST_CASE("a call that is hardly faster staged is read") {
+  Nearness nearness;
+  CHECK(count(nearness, 1000, {5000, 4500}).staged <= 3 * 6);
+  Nearness faster;
+  CHECK(count(faster, 1000, {5000, 4000}).staged > 900);
+}
+
+TEST_CASE("what was found of calls of one size says nothing of others") {
+  Nearness nearness;
+  count(nearness, 1000, {5000, 9000}, 64 * 1024);
+  CHECK(count(nearness, 200, {5000, 1000}, 512 * 1024).staged > 100);
+}
+
+TEST_CASE("a rank that hears that others stage measures that, too") {
+  Nearness nearness;
+  count(nearness, 16, {5000, 9000});
+  nearness.hear(kBytes);
+  CHECK(count(nearness, 100, {5000, 9000}).staged == 5);  // the call in which it heard was one more
 }
