@@ -56,6 +56,12 @@ bool may_send_early(const Operation& operation) {
   return operation.kind == ANELLO_BROADCAST || (operation.kind == ANELLO_REDUCE && operation.group->size() == 2);
 }
 
+// Changes with whatever a rank's line depends on: its regions, and whether there is staging memory.
+std::uint64_t line_version(const Operation& operation) {
+  const bool staging = operation.group->staging.state == Staging::State::ready;
+  return transport::regions_version() << 1 | (staging ? 1 : 0);
+}
+
 bool any_says_far(const Group& group) {
   for (int rank = 0; rank < group.size(); ++rank) {
     const std::size_t bytes = group.board.payload_bytes(rank);
@@ -138,7 +144,7 @@ void Context::take_plain(Operation& operation) {
 void Context::announce(Operation& operation) {
   Group& group = *operation.group;
   operation.says = Says::unknown;
-  operation.says_at = transport::regions_version();
+  operation.says_at = line_version(operation);
   const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {
     if (address == nullptr || bytes == 0) return {};
     const transport::RegionSpot spot = regions_.own(address, bytes);
@@ -169,7 +175,7 @@ void Context::announce(Operation& operation) {
 
 // As the last call with these buffers did, if that is known to hold still.
 bool Context::says_again(Operation& operation) {
-  if (operation.says == Says::unknown || operation.says_at != transport::regions_version()) return false;
+  if (operation.says == Says::unknown || operation.says_at != line_version(operation)) return false;
   if (operation.says == Says::staged && !stages_apart(operation)) return false;
   operation.announces_as_before = true;
   say(operation);
