@@ -2,6 +2,10 @@
 
 #include "kernels/reduce_levels.h"
 
+#ifdef ANELLO_X86_LEVELS
+#include <cpuid.h>
+#endif
+
 namespace anello::kernels {
 namespace {
 
@@ -14,11 +18,19 @@ const ReducerTable& table_of(Level level) {
   return kPlainReducers;
 }
 
+#ifdef ANELLO_X86_LEVELS
+// Not all compilers know it by name. Whether the system keeps its registers, AVX2 tells.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 std::vector<Level> find_usable_levels() {
   std::vector<Level> levels = {Level::plain};
 #ifdef ANELLO_X86_LEVELS
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+  const bool avx2 = __builtin_cpu_supports("avx2") && has_f16c();
   if (avx2) levels.push_back(Level::avx2);
   if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {

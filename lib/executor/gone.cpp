@@ -128,7 +128,8 @@ void Context::check_gone(bool quiet) {
   if (!any_gone_ && suspects_.empty()) return;
   if (job_->arena()) open_asked();
   look_at_lost(now_ns());
-  for (auto& [id, group] : groups_) {
+  for (const auto& [id, found] : groups_) {
+    Group* const group = found;  // for lambdas: not all compilers let them have the other name
     // Else only what still stands at a second look: between the two everything that had come, and every answer to what
     // was sent, has been taken in.
     const bool moved = std::exchange(group->movement_at_look, group->movement) != group->movement && !quiet;
