@@ -20,6 +20,7 @@
 namespace anello::test {
 
 struct LocalJobs::State {
+  UniqueFd file;
   std::byte* base = nullptr;
   transport::ArenaLayout layout;
   std::vector<UniqueFd> wake;
@@ -207,12 +208,19 @@ void LocalJobs::State::tell(int rank, control::Event event) {
   if (jobs[std::size_t(rank)] != nullptr) jobs[std::size_t(rank)]->add_event(std::move(event));
 }
 
-LocalJobs::LocalJobs(int ranks, std::uint32_t transport, control::Shared shared) : state_(std::make_shared<State>()) {
+LocalJobs::LocalJobs(int ranks, std::uint32_t transport, control::Shared shared, Memory memory)
+    : state_(std::make_shared<State>()) {
   State& state = *state_;
   state.shared = std::move(shared);
   state.layout.ranks = ranks;
   state.layout.ring_bytes = 64 * 1024;
-  void* mapped = ::mmap(nullptr, state.layout.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == Memory::file) {
+    state.file = UniqueFd(::memfd_create("anello-test", MFD_CLOEXEC));
+    const auto bytes = static_cast<off_t>(state.layout.bytes());
+    if (!state.file || ::ftruncate(state.file.get(), bytes) != 0) throw std::runtime_error("memfd_create");
+  }
+  const int kind = MAP_SHARED | MAP_NORESERVE | (state.file ? 0 : MAP_ANONYMOUS);
+  void* mapped = ::mmap(nullptr, state.layout.bytes(), PROT_READ | PROT_WRITE, kind, state.file.get(), 0);
   if (mapped == MAP_FAILED) throw std::runtime_error("mmap");
   state.base = static_cast<std::byte*>(mapped);
   auto* header = reinterpret_cast<transport::ArenaHeader*>(state.base);
@@ -225,7 +233,8 @@ LocalJobs::LocalJobs(int ranks, std::uint32_t transport, control::Shared shared)
   }
   state.jobs.resize(std::size_t(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    state.arenas.emplace_back(state.base, state.layout, rank, -1, state.wake_numbers.data(), &state.threads);
+    state.arenas.emplace_back(state.base, state.layout, rank, state.file.get(), state.wake_numbers.data(),
+                              &state.threads);
     state.arenas.back().inbox(rank).state.store(transport::RankState::alive);
     control::Member member;
     member.rank = rank;

@@ -14,8 +14,10 @@ class LocalJob;
 // What the jobs of one test share.
 class LocalJobs {
  public:
-  // transport: the bit that every pair uses. board: whether the arena has one for them (members share a machine).
-  LocalJobs(int ranks, std::uint32_t transport, control::Shared shared = {});
+  // Of the arena: nobody's file, or one of its own, behind which there is room for staging memory.
+  enum class Memory { anonymous, file };
+  // transport: the bit that every pair uses.
+  LocalJobs(int ranks, std::uint32_t transport, control::Shared shared = {}, Memory memory = Memory::anonymous);
   ~LocalJobs();
 
   std::unique_ptr<control::Job> take(int rank);
