@@ -319,14 +319,18 @@ void Context::take_schedule(Operation& operation, Reach reach) {
       return {address, &sample_of(group.ranks[rank])};
     };
     const Announced& said = operation.announced[rank];
-    operation.buffers[rank] = {place(said.input, plan.peer_input), place(said.output, plan.peer_output)};
-    const bool lacks = (said.input.address != 0 && plan.peer_input > 0 && operation.buffers[rank].input.at == nullptr) ||
-                       (said.output.address != 0 && plan.peer_output > 0 && operation.buffers[rank].output.at == nullptr);
-    if (lacks) {
+    const std::size_t inputs = plan.peer_inputs.at(rank), outputs = plan.peer_outputs.at(rank);
+    const PeerBuffers& found = operation.buffers[rank] = {place(said.input, inputs), place(said.output, outputs)};
+    const bool lacks_input = inputs > 0 && found.input.at == nullptr;
+    const bool lacks_output = outputs > 0 && found.output.at == nullptr;
+    if (lacks_input || lacks_output) {
       const int world = group.ranks[rank];
-      return fail(group, Error(ANELLO_ERR_RESOURCE,
-                               text("the buffer that ", job_->describe(world), " announced cannot be mapped any more"), world),
-                  true);
+      // Of the same call each rank knows which buffers the others have.
+      const bool has_none = (lacks_input && said.input.address == 0) || (lacks_output && said.output.address == 0);
+      const std::string who = job_->describe(world);
+      const std::string why = has_none ? who + " announced no buffer in a call that goes to it"
+                                       : text("the buffer that ", who, " announced cannot be mapped any more");
+      return fail(group, Error(has_none ? ANELLO_ERR_CORRUPT : ANELLO_ERR_RESOURCE, why, world), true);
     }
   }
   if (operation.exposed && plan.schedule.staging == 0) {

@@ -4,6 +4,17 @@
 
 namespace anello::executor {
 
+void PeerExtents::add(const schedule::Slice& slice) {
+  const std::size_t end = slice.offset + slice.count;
+  if (slice.owner == schedule::kEach) {
+    of_each = std::max(of_each, end);
+    return;
+  }
+  const auto rank = static_cast<std::size_t>(slice.owner);
+  if (of_rank.size() <= rank) of_rank.resize(rank + 1);
+  of_rank[rank] = std::max(of_rank[rank], end);
+}
+
 std::shared_ptr<const Plan> Plan::of(schedule::Schedule schedule) {
   auto plan = std::make_shared<Plan>();
   plan->lane_of_step.assign(schedule.steps.size(), kNoLane);
@@ -16,8 +27,7 @@ std::shared_ptr<const Plan> Plan::of(schedule::Schedule schedule) {
     plan->meets = plan->meets || step.kind == schedule::Kind::meet;
     for (const schedule::Slice* slice : {&step.into, &step.from}) {
       if (slice->owner == schedule::kOwn || slice->count == 0 || slice->buffer == schedule::Buffer::staging) continue;
-      std::size_t& most = slice->buffer == schedule::Buffer::input ? plan->peer_input : plan->peer_output;
-      most = std::max(most, slice->offset + slice->count);
+      (slice->buffer == schedule::Buffer::input ? plan->peer_inputs : plan->peer_outputs).add(*slice);
     }
   }
   plan->schedule = std::move(schedule);

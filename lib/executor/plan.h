@@ -2,6 +2,8 @@
 // A schedule ready to run: what the executor looks up per step is laid out beside it once. Shared, immutable.
 #include "schedule/schedule.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -9,15 +11,23 @@
 
 namespace anello::executor {
 
+// How far the steps of a plan go into the buffers of other ranks, in elements.
+struct PeerExtents {
+  std::size_t of_each = 0;           // into every rank's
+  std::vector<std::size_t> of_rank;  // into one rank's, where that is further; none behind its end
+
+  std::size_t at(std::size_t rank) const { return std::max(of_each, rank < of_rank.size() ? of_rank[rank] : 0); }
+  void add(const schedule::Slice& slice);
+};
+
 struct Plan {
   schedule::Schedule schedule;
   std::vector<std::uint16_t> lane_of_step;  // index into schedule.lanes; kNoLane for steps without a peer
   // A single exchange step over the board and nothing else.
   bool is_exchange = false;
-  // Over peers' memory: the elements of a peer's input and output that its steps are at, from the first on; and whether
-  // it meets on the board.
-  std::size_t peer_input = 0;
-  std::size_t peer_output = 0;
+  // Over peers' memory: where its steps are at in the inputs and outputs of ranks; and whether it meets on the board.
+  PeerExtents peer_inputs;
+  PeerExtents peer_outputs;
   bool meets = false;
 
   static constexpr std::uint16_t kNoLane = 0xffff;
