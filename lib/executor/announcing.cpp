@@ -70,6 +70,18 @@ bool any_says_far(const Group& group) {
   return false;
 }
 
+// How long a rank's line is, which says what it is. Of itself a rank knows it without its line, where others could
+// write: what it has prepared is what it goes on with.
+std::size_t length_of(const Operation& operation, int rank) {
+  if (rank != operation.group->rank) return operation.group->board.payload_bytes(rank);
+  switch (operation.says) {
+    case Says::payload: return operation.exchange.bytes;
+    case Says::staged: return kStagedBytes;
+    case Says::sends: return kSendsBytes;
+    default: return sizeof(Announced);
+  }
+}
+
 // What all lines are as long as, where all ranks say the same.
 bool is_as_long(Says says, std::size_t bytes) {
   switch (says) {
@@ -92,7 +104,7 @@ int published_payloads(const Operation& operation) {
   if (!may_publish_payload(operation)) return 0;
   int payloads = 0;
   for (int rank = 0; rank < operation.group->size(); ++rank) {
-    payloads += operation.group->board.payload_bytes(rank) != sizeof(Announced) ? 1 : 0;
+    payloads += length_of(operation, rank) != sizeof(Announced) ? 1 : 0;
   }
   return payloads;
 }
@@ -101,7 +113,7 @@ int staged_early(const Operation& operation) {
   if (!may_stage_early(operation)) return 0;
   int staged = 0;
   for (int rank = 0; rank < operation.group->size(); ++rank) {
-    staged += operation.group->board.payload_bytes(rank) == kStagedBytes ? 1 : 0;
+    staged += length_of(operation, rank) == kStagedBytes ? 1 : 0;
   }
   return staged;
 }
@@ -110,7 +122,7 @@ bool sends_at_once(const Operation& operation) {
   if (operation.says == Says::sends) return true;
   if (!may_send_early(operation)) return false;
   for (int rank = 0; rank < operation.group->size(); ++rank) {
-    if (operation.group->board.payload_bytes(rank) == kSendsBytes) return true;
+    if (length_of(operation, rank) == kSendsBytes) return true;
   }
   return false;
 }

@@ -186,8 +186,11 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       group.board.finish();
       return use_board(operation, BoardUse::staged);
     case BoardUse::staged: {
-      bool everywhere = true;
-      for (int rank = 0; rank < group.size(); ++rank) everywhere = *group.board.payload(rank, 1) != std::byte{0} && everywhere;
+      // Of itself a rank knows it without its line, where others could write.
+      bool everywhere = !group.staging.at.empty();
+      for (int rank = 0; rank < group.size(); ++rank) {
+        everywhere = *group.board.payload(rank, 1) != std::byte{0} && everywhere;
+      }
       group.board.finish();
       return staging_settled(operation, everywhere);
     }
