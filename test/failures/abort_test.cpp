@@ -4,6 +4,7 @@
 
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/sanitizers.h"
 
 #include <thread>
 
@@ -82,7 +83,7 @@ void abort_one(const std::string& transport, int ranks, int aborting, std::size_
     CHECK(line.begins("ended ANELLO_ERR_ABORTED"));
     CHECK(line.has(" about " + std::to_string(aborting) + ": rank " + std::to_string(aborting) + " "));
     CHECK(line.has("enough of this"));
-    CHECK(took_ms < 1000);
+    CHECK(took_ms < 1000 * anello::test::kTimeFactor);
   }
   job.finish();
 }
@@ -104,7 +105,7 @@ void abort_past_stopped(const std::string& transport, std::size_t count, bool te
     CHECK(line.begins("ended ANELLO_ERR_ABORTED"));
     CHECK(line.has(" about 1: rank 1 "));
     CHECK(line.has("enough of this"));
-    CHECK(took_ms < 1000);
+    CHECK(took_ms < 1000 * anello::test::kTimeFactor);
   }
   job.signal(0, SIGCONT);
   CHECK(job.expect(0, "ended").has("enough of this"));

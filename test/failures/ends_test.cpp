@@ -4,6 +4,7 @@
 
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/sanitizers.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -19,7 +20,7 @@ using namespace failures;
 
 namespace {
 
-constexpr std::int64_t kLimitMs = 1000;
+constexpr std::int64_t kLimitMs = 1000 * anello::test::kTimeFactor;
 const char* const kWays[] = {"return", "exit", "_exit", "kill"};
 
 void end(const std::string& way) {

@@ -4,6 +4,7 @@
 
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/sanitizers.h"
 
 #include <algorithm>
 #include <iostream>
@@ -17,7 +18,7 @@ using namespace failures;
 
 namespace {
 
-constexpr std::int64_t kLimitMs = 1000;
+constexpr std::int64_t kLimitMs = 1000 * anello::test::kTimeFactor;
 constexpr std::int64_t kCanaryMs = 200;
 
 struct Work {
