@@ -1,5 +1,5 @@
-/* Which samples of a data set a rank trains on: the index lists of PyTorch's DistributedSampler, bit for bit, so that a trainer
- * in C and one in Python with the same seed see the same data in the same order.
+/* Says which samples of a data set a rank trains on: the index lists of PyTorch's DistributedSampler, bit for bit. A
+ * trainer in C and one in Python with the same seed see the same data in the same order.
  *
  *   anello_sampler_t shard = ANELLO_SAMPLER_INITIALIZER;
  *   shard.samples = 60000;
@@ -13,8 +13,8 @@
  *     ...
  *   }
  *
- * Nothing here talks to other ranks: all must say the same but for their rank. Every function may be called from any thread.
- * Errors: ANELLO_ERR_ARGUMENT, with a text in anello_last_error(ANELLO_COMM_NULL).
+ * Nothing here talks to other ranks: all ranks must give the same values, except their rank. Any thread may call any
+ * function. Errors: ANELLO_ERR_ARGUMENT, with a text in anello_last_error(ANELLO_COMM_NULL).
  */
 #ifndef ANELLO_SAMPLER_H
 #define ANELLO_SAMPLER_H
@@ -27,16 +27,16 @@ extern "C" {
 
 /* ---- Shards ----------------------------------------------------------------------------------------------- */
 
-/* What must be known of a data set. */
+/* Describes a data set, and this rank's share of it. */
 typedef struct anello_sampler {
   size_t size;        /* sizeof(anello_sampler_t) */
-  int64_t samples;    /* in the data set */
+  int64_t samples;    /* number of samples in the data set */
   int rank;           /* 0..world_size-1 */
   int world_size;
-  int shuffle;        /* 0: in order. Else a permutation of its own for each epoch */
-  int drop_last;      /* where ranks would get different counts. 0: the first of the epoch's samples come again at its end.
-                       * Else the last ones are left out */
-  uint64_t seed;      /* the same on all ranks */
+  int shuffle;        /* 0: in order. Else a different permutation in each epoch */
+  int drop_last;      /* if ranks would get different counts. 0: the first samples of the epoch come again at its end.
+                         Else its last samples are left out */
+  uint64_t seed;      /* equal on all ranks */
 } anello_sampler_t;
 
 #define ANELLO_SAMPLER_INITIALIZER {sizeof(anello_sampler_t), 0, 0, 1, 1, 0, 0}
@@ -44,9 +44,10 @@ typedef struct anello_sampler {
 /* How many samples each rank gets in each epoch. */
 ANELLO_API anello_result_t anello_sampler_count(const anello_sampler_t *sampler, size_t *count);
 
-/* indices[0..count): this rank's samples of an epoch, numbers in 0..samples-1: every world_size-th of the epoch's order, from
- * the rank-th on. The order: with shuffle, Fisher and Yates's permutation from a 32-bit Mersenne twister seeded with the low
- * 32 bits of seed + epoch, as torch.randperm draws it on a CPU; takes 8 bytes a sample of the data set meanwhile. */
+/* Writes this rank's samples of an epoch to indices[0..count), as numbers in 0..samples-1: every world_size-th of the
+ * epoch's order, starting with the rank-th. With shuffle, the order is the Fisher-Yates permutation that torch.randperm
+ * draws on a CPU, from a 32-bit Mersenne twister seeded with the low 32 bits of seed + epoch. The call then needs 8
+ * bytes per sample of the data set. */
 ANELLO_API anello_result_t anello_sampler_indices(const anello_sampler_t *sampler, uint64_t epoch, int64_t *indices);
 
 #ifdef __cplusplus
