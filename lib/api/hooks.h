@@ -1,7 +1,7 @@
 #pragma once
 // The hooks of a tracing tool, and the calls that they are told of. Where none are set, a call costs one load more.
-// Hooks run outside all locks, on the thread that makes the call: `before` with the sequence number that comes next, `after` just
-// before the result is returned. A call keeps the hooks that heard its beginning.
+// Hooks run outside all locks, on the thread that makes the call: `before` with the sequence number that comes next,
+// `after` just before the result is returned. A call keeps the hooks that heard its beginning.
 #include "api/last_error.h"
 #include "base/error.h"
 #include "base/label.h"

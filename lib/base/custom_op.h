@@ -2,8 +2,8 @@
 // Operations made by the caller: a function of his own, or a sum whose inputs each rank scales by a factor of its own. A
 // call names one by its number; numbers are never used again.
 //
-// A function runs under the rank's lock. One that does not commute gets the schedules of ANELLO_INVARIANT, which fold from rank 0
-// on. Elements may have any size; frames end at whole ones.
+// A function runs under the rank's lock. One that does not commute gets the schedules of ANELLO_INVARIANT, which fold
+// from rank 0 on. Elements may have any size; frames end at whole ones.
 #include <anello/anello.h>
 
 #include <array>

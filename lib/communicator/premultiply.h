@@ -1,7 +1,8 @@
 #pragma once
 // The inputs of a premultiplied sum: scaled by this rank's factor before anything else happens to them, so that what follows
 // is a sum like any other.
-// 16- and 8-bit floats become float32 beside the caller's buffer, are summed as float32, and rounded at the end (Staged).
+// 16- and 8-bit floats become float32 beside the caller's buffer, are summed as float32, and rounded at the end
+// (Staged).
 #include "communicator/amounts.h"
 #include "executor/operation.h"
 

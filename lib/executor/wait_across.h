@@ -1,6 +1,7 @@
 #pragma once
 // Waiting for operations of several ranks of this process by one thread.
-// It drives each rank in turn, then leaves them to the service thread and sleeps on an eventfd that every ending operation writes.
+// It drives each rank in turn, then leaves them to the service thread and sleeps on an eventfd that every ending
+// operation writes.
 #include "executor/context.h"
 
 #include <functional>
