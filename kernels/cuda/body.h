@@ -125,7 +125,8 @@ class Running {
   using Elements = Content<Element, U>;
   using Pairs = Content<PairOf<Element>, U>;
 
-  // A division is many instructions. A power of two has an exact reciprocal, so that the product rounds as the quotient does.
+  // A division takes many instructions. The reciprocal of a power of two is exact, so the product rounds as the
+  // quotient does.
   ANELLO_INLINE static void average(Sums& sums, int ranks) {
     if (W::kWidens && (ranks & (ranks - 1)) == 0) {
       const Sum part = static_cast<Sum>(1) / static_cast<Sum>(ranks);

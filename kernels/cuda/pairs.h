@@ -50,11 +50,6 @@ template <class T>
 ANELLO_INLINE PairOf<T> rounded_pair(WidePair wide) {
   return joined(device_rounded<T>(wide.low), device_rounded<T>(wide.high));
 }
-template <class T, anello_op_t op>
-ANELLO_INLINE PairOf<T> selected_pair(PairOf<T> left, PairOf<T> right) {
-  return joined(select<op>(low_of<T>(left), low_of<T>(right)), select<op>(high_of<T>(left), high_of<T>(right)));
-}
-
 #ifdef ANELLO_DEVICE_PAIRS
 // As signed integers, NaN of the instructions (0x7fff) is greater than the canonical one, and all numbers are less.
 template <class T>
@@ -117,54 +112,42 @@ ANELLO_INLINE std::uint16_t rounded_pair<Float8E5M2>(WidePair wide) {
   return static_cast<std::uint16_t>(bits);
 }
 
-// Like select, these take -0 for less than +0, and a NaN for more than any number.
-template <anello_op_t op>
-ANELLO_INLINE std::uint32_t selected_float16(std::uint32_t left, std::uint32_t right) {
+// Of 16-bit floats. Like select, the instructions take -0 for less than +0, and return NaN where an operand is NaN.
+template <class T, anello_op_t op>
+ANELLO_INLINE std::uint32_t selected_halves(std::uint32_t left, std::uint32_t right) {
   std::uint32_t selected;
-  if constexpr (op == ANELLO_MIN) {
+  if constexpr (std::is_same_v<T, Float16> && op == ANELLO_MIN) {
     asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(selected) : "r"(left), "r"(right));
-  } else {
+  } else if constexpr (std::is_same_v<T, Float16>) {
     asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(selected) : "r"(left), "r"(right));
-  }
-  return canonical_halves<Float16>(selected);
-}
-template <anello_op_t op>
-ANELLO_INLINE std::uint32_t selected_bfloat16(std::uint32_t left, std::uint32_t right) {
-  std::uint32_t selected;
-  if constexpr (op == ANELLO_MIN) {
+  } else if constexpr (op == ANELLO_MIN) {
     asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(selected) : "r"(left), "r"(right));
   } else {
     asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(selected) : "r"(left), "r"(right));
   }
-  return canonical_halves<BFloat16>(selected);
+  return canonical_halves<T>(selected);
 }
-template <anello_op_t op>
-ANELLO_INLINE std::uint16_t selected_e4m3(std::uint16_t left, std::uint16_t right) {
-  std::uint16_t pair;
-  asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;"
-      : "=h"(pair)
-      : "r"(selected_float16<op>(halves_of_e4m3(left), halves_of_e4m3(right))));
-  return pair;
-}
-template <anello_op_t op>
-ANELLO_INLINE std::uint16_t selected_e5m2(std::uint16_t left, std::uint16_t right) {
-  return static_cast<std::uint16_t>(
-      __byte_perm(selected_float16<op>(halves_of_e5m2(left), halves_of_e5m2(right)), 0, 0x4431));
-}
-#define ANELLO_SELECTED_PAIR(type, function)                                                   \
-  template <>                                                                                  \
-  ANELLO_INLINE PairOf<type> selected_pair<type, ANELLO_MIN>(PairOf<type> l, PairOf<type> r) { \
-    return function<ANELLO_MIN>(l, r);                                                         \
-  }                                                                                            \
-  template <>                                                                                  \
-  ANELLO_INLINE PairOf<type> selected_pair<type, ANELLO_MAX>(PairOf<type> l, PairOf<type> r) { \
-    return function<ANELLO_MAX>(l, r);                                                         \
+// An 8-bit float is selected as the float16 that equals it.
+template <class T, anello_op_t op>
+ANELLO_INLINE PairOf<T> selected_pair(PairOf<T> left, PairOf<T> right) {
+  if constexpr (sizeof(T) == 2) {
+    return selected_halves<T, op>(left, right);
+  } else if constexpr (std::is_same_v<T, Float8E4M3>) {
+    std::uint16_t pair;
+    asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;"
+        : "=h"(pair)
+        : "r"(selected_halves<Float16, op>(halves_of_e4m3(left), halves_of_e4m3(right))));
+    return pair;
+  } else {
+    const std::uint32_t halves = selected_halves<Float16, op>(halves_of_e5m2(left), halves_of_e5m2(right));
+    return static_cast<std::uint16_t>(__byte_perm(halves, 0, 0x4431));
   }
-ANELLO_SELECTED_PAIR(Float16, selected_float16)
-ANELLO_SELECTED_PAIR(BFloat16, selected_bfloat16)
-ANELLO_SELECTED_PAIR(Float8E4M3, selected_e4m3)
-ANELLO_SELECTED_PAIR(Float8E5M2, selected_e5m2)
-#undef ANELLO_SELECTED_PAIR
+}
+#else
+template <class T, anello_op_t op>
+ANELLO_INLINE PairOf<T> selected_pair(PairOf<T> left, PairOf<T> right) {
+  return joined(select<op>(low_of<T>(left), low_of<T>(right)), select<op>(high_of<T>(left), high_of<T>(right)));
+}
 #endif
 
 }  // namespace

@@ -1,10 +1,11 @@
 #pragma once
-// Whether the memory of other ranks is near: read where it lies as soon as it can be staged. Where two processors share no cache
-// (and a virtual machine's may change from second to second) a line that its owner has written comes slowly, and slowly it
-// goes back to be written anew, of which the call does not see anything. Who writes a buffer before each call is then better off
-// with a copy past the caches, and who never does is not: what a rank has read before lies in its own. So reading is timed now
-// and then, and where it is slow the next calls are staged. Slow is not yet slower: what those calls take is measured as well, and
-// unless it is less than what the call took that read, ranks go back to reading, for longer each time.
+// Whether ranks read each other's memory where it lies, or stage it. Where two processors share no cache (and a virtual
+// machine's processors may change from second to second), a line comes slowly after its owner has written it, and the
+// owner waits again, outside the call, when it writes the line anew. A caller that rewrites its buffer before each call
+// is then better off with a copy past the caches; one that does not is better off with reading, since the reader's cache
+// still has the lines. So reading is timed now and then, and the calls after slow ones are staged. Staging may be slower
+// still: three of those calls are timed as a whole, and unless the fastest took an eighth less than a call that read,
+// ranks go back to reading, for longer each time.
 #include "base/clock.h"
 #include "executor/frame.h"
 #include "executor/size_run.h"
@@ -194,7 +195,7 @@ class Nearness {
   bool read_ = false;          // something of a timed call
   std::int64_t over_ns_ = 0;   // so much longer than from nearby
   std::size_t bytes_ = 0;      // of the last call
-  // What whole calls took: the lesser of the last two that read, of so many bytes, and the least of those staged since then.
+  // What whole calls of read_bytes_ took: the faster of the last two that read, and the fastest one staged since then.
   std::size_t read_bytes_ = 0;
   std::int64_t read_ns_ = kNever;
   std::int64_t last_read_ns_ = kNever;

@@ -216,7 +216,8 @@ TEST_CASE("who wishes one way or the other gets it") {
 
 TEST_CASE("what is slow to read, but slower staged, is read") {
   Nearness nearness;
-  // Calls 16 and 17 are slow, 18 to 23 staged, of which three are measured; then it is read for 256 calls, for 512, and so on.
+  // Calls 16 and 17 are slow. Calls 18 to 23 are staged, and three of them measured. The next 256 calls read, then 512,
+  // and so on.
   CHECK(count(nearness, 23, {5000, 9000}).staged == 6);
   CHECK(count(nearness, 256, {5000, 9000}).staged == 0);
   CHECK(count(nearness, 512, {5000, 9000}).staged == 6);

@@ -133,7 +133,8 @@ const Role once("cancelled while it waits", [](Rank& me) {
   me.say("done");
 });
 
-// Address sanitizer keeps what it knows of the frames that a cancelled thread leaves, and stops at the thread's own end.
+// The address sanitizer still guards the frames that a cancelled thread has left, and reports an error as that thread
+// ends.
 bool cannot_cancel() {
 #if defined(__SANITIZE_ADDRESS__)
   WARN("SKIPPED: the address sanitizer does not know that pthread_cancel unwinds a stack");
