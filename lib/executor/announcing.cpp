@@ -142,7 +142,7 @@ void Context::find_how_near(Operation& operation) {
 
 void Context::tell_how_long(Operation& operation) {
   const std::int64_t began_ns = std::exchange(operation.began_ns, 0);
-  if (began_ns != 0) operation.group->nearness[std::size_t(operation.kind)].ended(now_ns() - began_ns);
+  if (began_ns != 0) operation.group->nearness[std::size_t(operation.kind)].ended(now_ns() - began_ns, operation.stays_away);
 }
 
 // The plan of a call whose ranks reach nobody's buffers.

@@ -87,8 +87,9 @@ class Nearness {
   void hear(std::size_t bytes) {
     if (!is_far_) find_far(bytes);
   }
-  // A call that way() has called timed is complete, so long after it began.
-  void ended(std::int64_t ns) {
+  // A call that way() has called timed is complete, so long after it began; staged: what way() said.
+  void ended(std::int64_t ns, bool staged) {
+    if (staged != is_far_) return;  // in its middle this rank has heard that others stage: it was neither
     if (!is_far_) {
       read_ns_ = std::min(last_read_ns_, ns);
       last_read_ns_ = ns;
