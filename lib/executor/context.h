@@ -415,6 +415,7 @@ class Context {
     bool for_certain;        // nothing more of it is waited for
     std::uint64_t came;      // of its lane, at the last look
     std::int64_t quiet_ns;   // since when nothing has
+    std::size_t number;      // so many ranks were known to be lost before
   };
   std::unordered_map<int, Lost> lost_;
   std::int64_t looked_at_lost_ns_ = 0;

@@ -28,7 +28,8 @@ void Context::hear_of_loss(control::Event& event) {
   known = Gone::lost;
   any_gone_ = true;
   const std::int64_t now = now_ns();
-  Lost& lost = lost_.try_emplace(event.peer, Lost{event.error.text(), event.found_here, false, 0, now}).first->second;
+  const Lost as_heard{event.error.text(), event.found_here, false, 0, now, lost_.size()};
+  Lost& lost = lost_.try_emplace(event.peer, as_heard).first->second;
   lost.for_certain = lost.for_certain || event.for_certain;
 }
 
@@ -86,12 +87,14 @@ bool Context::gone_for(const Group& group, int peer, std::string& how) const {
   return false;
 }
 
-// A member that control knows to be lost; -1: there is none.
+// The member that control has known to be lost for longest; -1: there is none.
 int Context::first_lost(const Group& group) const {
+  int first = -1;
   for (const auto& [world, lost] : lost_) {
-    if (!lost.found_here && group.rank_of_world(world) >= 0) return world;
+    if (lost.found_here || group.rank_of_world(world) < 0) continue;
+    if (first < 0 || lost.number < lost_.at(first).number) first = world;
   }
-  return -1;
+  return first;
 }
 
 // Since when nothing has come from them. A process that was stopped has taken in nothing meanwhile.
@@ -150,9 +153,13 @@ void Context::check_gone(bool quiet) {
       if (const Flow* flow = group->flows.find(peer)) {
         for (const OperationFifo* list : {&flow->announcing, &flow->announced, &flow->granted}) list->each(look);
       }
+      // A rank whose own call another loss has ended may be lost itself before this one has heard of that.
       int world = group->ranks[std::size_t(peer)];
-      if (const int first = first_lost(*group);
-          first >= 0 && !lost_.contains(world) && gone_[std::size_t(world)] == Gone::no) {
+      const int first = first_lost(*group);
+      const bool is_later = lost_.contains(world)
+                                ? held_up != nullptr && !is_message(held_up->kind) && group->differs != peer
+                                : gone_[std::size_t(world)] == Gone::no;
+      if (first >= 0 && first != world && is_later) {
         world = first;
         how = lost_.at(first).how;
       }
