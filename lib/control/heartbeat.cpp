@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 constexpr int kBeatsInLimit = 10;
-constexpr int kSuspicionsInLimit = 4;
+constexpr int kBeatsToSuspect = 3;
 // Of each host: while one is stopped and nobody knows yet, the other one speaks.
 constexpr int kSpeakers = 2;
 constexpr std::size_t kMostNamed = 4;
@@ -70,7 +70,7 @@ void Heartbeat::start() {
   }
   if (limit_ms_ == 0 || one_process) return;
   beat_ns_ = limit_ms_ * kMs / kBeatsInLimit;
-  suspect_ns_ = limit_ms_ * kMs / kSuspicionsInLimit;
+  suspect_ns_ = kBeatsToSuspect * beat_ns_;
   next_turn_ns_ = next_beat_ns_ = now_ns();
   processes_.start();
   agent_.service().spawn("heartbeat", run(agent_.weak_from_this()));
@@ -118,6 +118,8 @@ std::int64_t Heartbeat::turn() {
     const std::int64_t then = host.heard_ns + (host.suspected ? limit_ms_ * kMs : suspect_ns_);
     next_turn_ns_ = std::min(next_turn_ns_, std::max(then, now + beat_ns_ / 4));
   }
+  if (const std::int64_t heard = host_of(parent).heard_ns; under_ >= 0 && parent != agent_.rank() && heard != 0)
+    next_turn_ns_ = std::min(next_turn_ns_, std::max(heard + overdue_ns(), now + beat_ns_ / 4));
   return std::max<std::int64_t>((next_turn_ns_ - now + kMs - 1) / kMs, 1);
 }
 
@@ -130,7 +132,8 @@ void Heartbeat::watch_parent(int parent, std::int64_t now, bool beat) {
     return;
   }
   if (host.heard_ns == 0) host.heard_ns = now;
-  if (beat) ask(parent);
+  // TCP sends a lost frame again as soon as a later one is acknowledged, but else after 200, 400, 800 ms.
+  if (beat || now - host.heard_ns >= overdue_ns()) ask(parent);
   look_at_silence(host, now, {parent});
 }
 

@@ -55,6 +55,8 @@ class Heartbeat {
   void look_at_silence(Host& host, std::int64_t now, const std::vector<int>& of);
   void give_up(const std::vector<int>& ranks, std::int64_t silent_ms, bool answers);
   void ask(int rank);
+  // After so long without an answer the lowest rank is asked at a quicker pace.
+  std::int64_t overdue_ns() const { return beat_ns_ + beat_ns_ / 4; }
   bool speaks() const;
   bool kernel_answers(const std::vector<int>& ranks) const;
   std::int64_t retransmission_ns(const std::vector<int>& ranks) const;
