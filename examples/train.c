@@ -6,7 +6,7 @@
 
 enum { kSamples = 1000, kBatch = 10, kEpochs = 5 };
 
-static void ok(anello_result_t result, const char *what) {
+static void ok(anello_result_t result, const char* what) {
   if (result == ANELLO_OK) return;
   fprintf(stderr, "%s: %s: %s\n", what, anello_result_name(result), anello_last_error(ANELLO_COMM_NULL));
   exit(1);
@@ -21,7 +21,8 @@ int main(void) {
   shard.samples = kSamples;
 
   float w[2] = {0, 0}, bias = 0, w_gradient[2], bias_gradient;
-  const anello_tensor_t weights[] = {{sizeof weights[0], "w", w, 2, ANELLO_FLOAT32}, {sizeof weights[0], "bias", &bias, 1, ANELLO_FLOAT32}};
+  const anello_tensor_t weights[] = {{sizeof weights[0], "w", w, 2, ANELLO_FLOAT32},
+                                     {sizeof weights[0], "bias", &bias, 1, ANELLO_FLOAT32}};
   anello_tensor_t gradients[] = {weights[0], weights[1]};
   gradients[0].data = w_gradient;
   gradients[1].data = &bias_gradient;
@@ -31,7 +32,7 @@ int main(void) {
 
   size_t count;
   ok(anello_sampler_count(&shard, &count), "counting samples");
-  int64_t *mine = malloc(count * sizeof *mine);
+  int64_t* mine = malloc(count * sizeof *mine);
   if (mine == NULL) return 1;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
     double loss = 0;
@@ -54,7 +55,8 @@ int main(void) {
       w[1] -= 0.2f * w_gradient[1];
       bias -= 0.2f * bias_gradient;
     }
-    if (shard.rank == 0) printf("epoch %d: loss %.5f, y = %.2f a %+.2f b %+.2f\n", epoch + 1, loss / (double)count, w[0], w[1], bias);
+    if (shard.rank == 0)
+      printf("epoch %d: loss %.5f, y = %.2f a %+.2f b %+.2f\n", epoch + 1, loss / (double)count, w[0], w[1], bias);
   }
   char line[256];
   ok(anello_gradient_sync_summary(sync, line, sizeof line), "summing up");

@@ -1,6 +1,6 @@
 #pragma once
-// Complex numbers: what acts on each part alone is done by the kernel of the parts on twice as many; the product is not.
-// In an unnamed namespace, as reduce_loops.h explains.
+// Complex numbers: what acts on each part alone is done by the kernel of the parts on twice as many; the product is
+// not. In an unnamed namespace, as reduce_loops.h explains.
 #include "kernels/elements.h"
 #include "kernels/reduce.h"
 
@@ -18,7 +18,9 @@ struct Partwise {
   static void reduce_all(void* const* into, int destinations, const void* const* from, int sources, std::size_t count) {
     Parts::reduce_all(into, destinations, from, sources, 2 * count);
   }
-  static void widen(void* accumulator, const void* from, std::size_t count) { Parts::widen(accumulator, from, 2 * count); }
+  static void widen(void* accumulator, const void* from, std::size_t count) {
+    Parts::widen(accumulator, from, 2 * count);
+  }
   static void accumulate(void* accumulator, const void* from, std::size_t count) {
     Parts::accumulate(accumulator, from, 2 * count);
   }
@@ -31,8 +33,8 @@ struct Partwise {
 
   static constexpr Reducer reducer() {
     const Reducer parts = Parts::reducer();
-    return {sizeof(Complex), sizeof(Complex), parts.accumulates, parts.finishes,
-            reduce, reduce_twice, reduce_all, widen, accumulate, finish, finish_in_type};
+    return {sizeof(Complex), sizeof(Complex), parts.accumulates, parts.finishes, reduce,        reduce_twice,
+            reduce_all,      widen,           accumulate,        finish,         finish_in_type};
   }
 };
 

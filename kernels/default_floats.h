@@ -23,8 +23,9 @@ class DefaultFloats {
 
  private:
 #if defined(__SSE__)
-  static constexpr unsigned kDefault = 0x1f80;  // all exceptions masked, to nearest, no flush-to-zero, no denormals-are-zero
-  static constexpr unsigned kFlags = 0x003f;    // exceptions that were seen: not a setting
+  static constexpr unsigned kDefault =
+      0x1f80;  // all exceptions masked, to nearest, no flush-to-zero, no denormals-are-zero
+  static constexpr unsigned kFlags = 0x003f;  // exceptions that were seen: not a setting
   [[gnu::always_inline]] static unsigned read() { return __builtin_ia32_stmxcsr(); }
   [[gnu::always_inline]] static void write(unsigned setting) { __builtin_ia32_ldmxcsr(setting); }
 #elif defined(__aarch64__)

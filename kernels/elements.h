@@ -15,19 +15,31 @@ namespace {
 template <std::size_t bytes>
 struct BitsOf;
 template <>
-struct BitsOf<1> { using type = std::uint8_t; };
+struct BitsOf<1> {
+  using type = std::uint8_t;
+};
 template <>
-struct BitsOf<2> { using type = std::uint16_t; };
+struct BitsOf<2> {
+  using type = std::uint16_t;
+};
 template <>
-struct BitsOf<8> { using type = std::uint64_t; };
+struct BitsOf<8> {
+  using type = std::uint64_t;
+};
 template <>
-struct BitsOf<16> { using type = struct { std::uint64_t low, high; }; };
+struct BitsOf<16> {
+  using type = struct { std::uint64_t low, high; };
+};
 
 template <class T>
-struct Held { using type = T; };
+struct Held {
+  using type = T;
+};
 template <class T>
-  requires std::is_class_v<T>
-struct Held<T> { using type = typename BitsOf<sizeof(T)>::type; };
+requires std::is_class_v<T>
+struct Held<T> {
+  using type = typename BitsOf<sizeof(T)>::type;
+};
 
 // An element at any address, that may alias anything.
 template <class T>
@@ -48,13 +60,21 @@ using ConstElements = const Anywhere<T>*;
 template <std::size_t bytes>
 struct SignedOf;
 template <>
-struct SignedOf<1> { using type = std::int8_t; };
+struct SignedOf<1> {
+  using type = std::int8_t;
+};
 template <>
-struct SignedOf<2> { using type = std::int16_t; };
+struct SignedOf<2> {
+  using type = std::int16_t;
+};
 template <>
-struct SignedOf<4> { using type = std::int32_t; };
+struct SignedOf<4> {
+  using type = std::int32_t;
+};
 template <>
-struct SignedOf<8> { using type = std::int64_t; };
+struct SignedOf<8> {
+  using type = std::int64_t;
+};
 
 // Bit patterns of a floating-point type, by its storage.
 template <class T>
@@ -86,7 +106,9 @@ struct Format<Float8E5M2> {
 };
 
 template <class T>
-constexpr bool kFloating = requires { Format<T>::nan; };
+constexpr bool kFloating = requires {
+  Format<T>::nan;
+};
 
 // Works on scalars and on GCC's vectors alike.
 template <class V>

@@ -11,7 +11,8 @@ void store_bytes(void* into, __m512 signs, Words magnitudes, std::int32_t nan) {
   const __m128i bytes = _mm512_cvtepi32_epi8(__builtin_bit_cast(__m512i, magnitudes));
   const __mmask16 numbers = _mm_cmpneq_epi8_mask(bytes, _mm_set1_epi8(static_cast<char>(nan)));
   const __mmask16 negative = _kand_mask16(numbers, _mm512_movepi32_mask(_mm512_castps_si512(signs)));
-  _mm_storeu_si128(static_cast<__m128i*>(into), _mm_mask_blend_epi8(negative, bytes, _mm_or_si128(bytes, _mm_set1_epi8(-128))));
+  _mm_storeu_si128(static_cast<__m128i*>(into),
+                   _mm_mask_blend_epi8(negative, bytes, _mm_or_si128(bytes, _mm_set1_epi8(-128))));
 }
 
 __m512i bytes_of(int byte) { return _mm512_set1_epi8(static_cast<char>(byte)); }

@@ -21,12 +21,12 @@ template <anello_op_t op, class Value>
 ANELLO_INLINE std::int64_t key_of(std::int64_t word) {
   // Where only NaNs are, whatever their payload.
   constexpr std::uint64_t kFields = ~std::uint64_t{0} << (64 - 8 * sizeof(Value));
-  constexpr auto kWinner = static_cast<std::int64_t>(
-      op == ANELLO_MINLOC ? std::uint64_t{1} << 63 : (~std::uint64_t{0} >> 1) & kFields);
+  constexpr auto kWinner =
+      static_cast<std::int64_t>(op == ANELLO_MINLOC ? std::uint64_t{1} << 63 : (~std::uint64_t{0} >> 1) & kFields);
   const std::int64_t key = ordered<Value>(word);
   if constexpr (std::is_floating_point_v<Value>) {
-    constexpr auto kInfinity = static_cast<std::int64_t>(std::uint64_t{Format<Value>::infinity}
-                                                    << (64 - 8 * sizeof(Value)));
+    constexpr auto kInfinity =
+        static_cast<std::int64_t>(std::uint64_t{Format<Value>::infinity} << (64 - 8 * sizeof(Value)));
     return (word & static_cast<std::int64_t>(~std::uint64_t{0} >> 1)) > kInfinity ? kWinner : key;
   } else {
     return key;
@@ -68,7 +68,7 @@ ANELLO_INLINE Located<Value, 8> locate(Located<Value, 8> left, Located<Value, 8>
                      static_cast<std::int64_t>((left.bits >> 32) ^ kTurned);
   const auto r_key = key_of<op, Value>(static_cast<std::int64_t>(right.bits << 32)) |
                      static_cast<std::int64_t>((right.bits >> 32) ^ kTurned);
-  const std::int64_t chosen = extreme<kLeast ? ANELLO_MIN : ANELLO_MAX>(l_key, r_key);
+  const std::int64_t chosen = extreme < kLeast ? ANELLO_MIN : ANELLO_MAX > (l_key, r_key);
   const auto value = static_cast<std::uint64_t>(word_of<Value>(chosen & kUpper)) >> 32;
   return {value | (static_cast<std::uint64_t>(chosen) ^ kTurned) << 32};
 }

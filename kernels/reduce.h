@@ -27,9 +27,10 @@ struct Reducer {
   void (*reduce)(void* into, const void* left, const void* right, std::size_t count) = nullptr;
   // The same, stored to twin[i] too, which may equal left or right as well, but not into.
   void (*reduce_twice)(void* into, void* twin, const void* left, const void* right, std::size_t count) = nullptr;
-  // into[d][i], for all d, = from[0][i] op from[1][i] op .., in this order, AVG divided by `sources`, what is wider rounded once.
-  // Two sources at least; a destination may be a source. Null of products of complex numbers.
-  void (*reduce_all)(void* const* into, int destinations, const void* const* from, int sources, std::size_t count) = nullptr;
+  // into[d][i], for all d, = from[0][i] op from[1][i] op .., in this order, AVG divided by `sources`, what is wider
+  // rounded once. Two sources at least; a destination may be a source. Null of products of complex numbers.
+  void (*reduce_all)(void* const* into, int destinations, const void* const* from, int sources,
+                     std::size_t count) = nullptr;
   // accumulator[i] = from[i].
   void (*widen)(void* accumulator, const void* from, std::size_t count) = nullptr;
   // accumulator[i] = accumulator[i] op from[i].

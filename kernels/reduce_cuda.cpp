@@ -83,7 +83,8 @@ Error CudaReducer::find(anello_dtype_t dtype, anello_op_t op, cuda::Form form, i
 Error CudaReducer::library(int image, void*& library) {
   void*& loaded = libraries_[static_cast<std::size_t>(image)];
   if (loaded == nullptr) {
-    const int code = driver_.load_library(&loaded, images_.images[image].start, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    const int code =
+        driver_.load_library(&loaded, images_.images[image].start, nullptr, nullptr, 0, nullptr, nullptr, 0);
     if (code != 0) {
       loaded = nullptr;
       return cuda::driver_error(driver_, "cuLibraryLoadData", code);

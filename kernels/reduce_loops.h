@@ -1,7 +1,8 @@
 #pragma once
 // The loops of every reduction, compiled once per instruction-set level by reduce_<level>.cpp. The compiler vectorises
 // them; what it cannot (GCC 12: conversions of 16- and 8-bit floats) a level brings as Pack<T>: kLanes elements of T at
-// a time as one vector of float32, and the whole reduce where it knows a shorter one (Pack<T>::Pairs, with lanes of its own).
+// a time as one vector of float32, and the whole reduce where it knows a shorter one (Pack<T>::Pairs, with lanes of its
+// own).
 //
 // Everything here is in an unnamed namespace and calls nothing inline from outside but the forced-inline conversions:
 // the linker keeps one copy of an ordinary inline function, and that could be the one for another processor.
@@ -22,15 +23,17 @@ struct NoPack {
   static constexpr std::size_t kLanes = 0;
 };
 
-// A Pack's reduce that computes much calls it once for 64 bytes of an operand: its instructions leave too little room in
-// the processor's window for the misses of the next lines. From farther ahead, lines are gone again when they are needed.
+// A Pack's reduce that computes much calls it once for 64 bytes of an operand: its instructions leave too little room
+// in the processor's window for the misses of the next lines. From farther ahead, lines are gone again when they are
+// needed.
 [[gnu::always_inline]] inline void prefetch(const void* operand) {
   __builtin_prefetch(static_cast<const char*>(operand) + 384);
 }
 
 // Of each operand of reduce_all at a time: few lines, since as many operands as there are ranks compete for room.
 constexpr std::size_t kTileBytes = 256;
-// Far enough ahead to be there in time, also where the next page begins, at which the processor's own prefetching stops.
+// Far enough ahead to be there in time, also where the next page begins, at which the processor's own prefetching
+// stops.
 constexpr std::size_t kTilesAhead = 4;
 [[gnu::always_inline]] inline void prefetch_tile(const void* tile) {
   for (std::size_t line = 0; line < kTileBytes; line += 64) __builtin_prefetch(static_cast<const char*>(tile) + line);
@@ -46,7 +49,7 @@ constexpr std::size_t kRegisterBytes = 0;
 #endif
 template <class T>
 struct Register {
-  typedef T Type [[gnu::vector_size(kRegisterBytes == 0 ? 16 : kRegisterBytes), gnu::aligned(1), gnu::may_alias]];
+  typedef T Type[[ gnu::vector_size(kRegisterBytes == 0 ? 16 : kRegisterBytes), gnu::aligned(1), gnu::may_alias ]];
 };
 
 // wide(pack, i) for whole packs, from i on; up to which element that was.
@@ -74,7 +77,7 @@ struct PairsOf {
   using type = NoPack<void>;
 };
 template <class Pack>
-  requires requires { typename Pack::Pairs; }
+requires requires { typename Pack::Pairs; }
 struct PairsOf<Pack> {
   using type = typename Pack::Pairs;
 };
@@ -112,7 +115,8 @@ struct Kernels {
     std::size_t done = 0;
     // What lies beyond the end is another's, who may be about to store there.
     for (; count - done >= kTile * (kTilesAhead + 1); done += kTile) {
-      for (int s = 0; s < sources; ++s) prefetch_tile(static_cast<ConstElements<T>>(from[s]) + done + kTilesAhead * kTile);
+      for (int s = 0; s < sources; ++s)
+        prefetch_tile(static_cast<ConstElements<T>>(from[s]) + done + kTilesAhead * kTile);
       all.fold_tile(done);
     }
     for (; count - done >= kTile; done += kTile) all.fold_tile(done);
@@ -142,7 +146,7 @@ struct Kernels {
       walk<Pack>(
           count,
           [=](auto pack, std::size_t k) {
-            pack.store_floats(a + k, combine<op>(pack.load_floats(a + k), pack.load(f + k)));
+        pack.store_floats(a + k, combine<op>(pack.load_floats(a + k), pack.load(f + k)));
           },
           [=](std::size_t k) { a[k].set(combine<op>(a[k].get(), widened<A>(f[k].get()))); });
     }
@@ -156,8 +160,7 @@ struct Kernels {
       const auto i = static_cast<Elements<T>>(into);
       const auto a = static_cast<ConstElements<A>>(accumulator);
       walk<Pack>(
-          count,
-          [=](auto pack, std::size_t k) { pack.store(i + k, quotient(pack.load_floats(a + k), ranks)); },
+          count, [=](auto pack, std::size_t k) { pack.store(i + k, quotient(pack.load_floats(a + k), ranks)); },
           [=](std::size_t k) { i[k].set(narrowed<T>(quotient(a[k].get(), ranks))); });
     }
   }
@@ -186,7 +189,8 @@ struct Kernels {
   }
 
   static constexpr Reducer reducer() {
-    Reducer made{sizeof(T), sizeof(A), kAccumulates, kDivides, reduce, reduce_twice, reduce_all, widen, accumulate, finish, finish_in_type};
+    Reducer made{sizeof(T),  sizeof(A), kAccumulates, kDivides, reduce,        reduce_twice,
+                 reduce_all, widen,     accumulate,   finish,   finish_in_type};
     if constexpr (op == ANELLO_SUM && !std::is_same_v<T, Bool>) made.scale = scale;
     return made;
   }
@@ -196,7 +200,8 @@ struct Kernels {
   struct Nowhere {};
 
   // A partial result of which only the last must have the one NaN: until then any does, as it stays one.
-  static constexpr bool kLoose = std::is_floating_point_v<A> && (op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD);
+  static constexpr bool kLoose =
+      std::is_floating_point_v<A> && (op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD);
   template <class V>
   [[gnu::always_inline]] static V partial(V left, V right) {
     if constexpr (kLoose) {
@@ -260,7 +265,8 @@ struct Kernels {
     }
     // All sources have been read.
     [[gnu::always_inline]] void copy_first(std::size_t done, std::size_t n) const {
-      for (int d = 1; d < destinations; ++d) __builtin_memcpy(destination(d, done), destination(0, done), n * sizeof(T));
+      for (int d = 1; d < destinations; ++d)
+        __builtin_memcpy(destination(d, done), destination(0, done), n * sizeof(T));
     }
     // Wider partial results stay in registers.
     [[gnu::always_inline]] void fold_packs(std::size_t done, std::size_t n) const {
@@ -293,7 +299,8 @@ struct Kernels {
   };
 
   template <class Twin>
-  [[gnu::always_inline]] static void reduce_to(Elements<T> i, Twin twin, const void* left, const void* right, std::size_t count) {
+  [[gnu::always_inline]] static void reduce_to(Elements<T> i, Twin twin, const void* left, const void* right,
+                                               std::size_t count) {
     constexpr bool kTwice = !std::is_same_v<Twin, Nowhere>;
     const Environment environment;
     const auto l = static_cast<ConstElements<T>>(left);
@@ -318,20 +325,20 @@ struct Kernels {
     walk<typename PairsOf<Pack>::type, Pack>(
         count,
         [=](auto pack, std::size_t k) {
-          if constexpr (std::is_same_v<decltype(pack), typename PairsOf<Pack>::type>) {
-            pack.template reduce<op>(i + k, l + k, r + k);
-            if constexpr (kTwice) __builtin_memcpy(twin + k, i + k, pack.kLanes * sizeof(T));
-          } else {
-            const auto result = combine_loosely<op>(pack.load(l + k), pack.load(r + k));
-            pack.store(i + k, result);
-            if constexpr (kTwice) pack.store(twin + k, result);
-          }
+      if constexpr (std::is_same_v<decltype(pack), typename PairsOf<Pack>::type>) {
+        pack.template reduce<op>(i + k, l + k, r + k);
+        if constexpr (kTwice) __builtin_memcpy(twin + k, i + k, pack.kLanes * sizeof(T));
+      } else {
+        const auto result = combine_loosely<op>(pack.load(l + k), pack.load(r + k));
+        pack.store(i + k, result);
+        if constexpr (kTwice) pack.store(twin + k, result);
+      }
         },
         [=](std::size_t k) {
-          const T result = narrowed<T>(combine<op>(widened<A>(l[k].get()), widened<A>(r[k].get())));
-          i[k].set(result);
-          if constexpr (kTwice) twin[k].set(result);
-        });
+      const T result = narrowed<T>(combine<op>(widened<A>(l[k].get()), widened<A>(r[k].get())));
+      i[k].set(result);
+      if constexpr (kTwice) twin[k].set(result);
+    });
   }
 
   template <class V>

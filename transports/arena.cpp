@@ -21,7 +21,8 @@ bool Arena::commit_board(int board) const {
 }
 
 void Arena::release_board(int board) const {
-  if (fd_ >= 0) give_pages_back(fd_, layout_.boards() + std::size_t(board) * layout_.board_stride(), layout_.board_stride());
+  if (fd_ >= 0)
+    give_pages_back(fd_, layout_.boards() + std::size_t(board) * layout_.board_stride(), layout_.board_stride());
 }
 
 void Arena::release_board(int board, int rank) const {

@@ -33,11 +33,12 @@ struct alignas(kLine) Sample {
 struct alignas(2 * kLine) Inbox {
   static constexpr std::uint32_t kAsleep = 1, kFenced = 2;
   // kAsleep: this rank is about to wait on its descriptors only. Who publishes something for it (a ring's tail or freed
-  // room, the last board line that it sleeps for) afterwards takes that back and, if it was so, writes its wake-up descriptor.
-  // kFenced: it sleeps often, and leaves it to the others to make their stores visible before they look here.
+  // room, the last board line that it sleeps for) afterwards takes that back and, if it was so, writes its wake-up
+  // descriptor. kFenced: it sleeps often, and leaves it to the others to make their stores visible before they look
+  // here.
   std::atomic<std::uint32_t> sleeping;
-  // 1: between kAsleep and the wait it makes the stores of all who agree to it visible (store_barrier.h), but for kFenced, which it
-  // announces so itself. Before `state`.
+  // 1: between kAsleep and the wait it makes the stores of all who agree to it visible (store_barrier.h), but for
+  // kFenced, which it announces so itself. Before `state`.
   std::atomic<std::uint32_t> barriers;
   std::atomic<RankState> state;
   // Bit i: local rank i has sent its first frame here (lanes are opened on first use, by the sender alone).
@@ -47,8 +48,8 @@ struct alignas(2 * kLine) Inbox {
   alignas(kLine) std::atomic<std::uint64_t> handled;
 };
 
-// A rank's part of a board: lines used in turn. One cache line carries up to kInlineBytes of payload together with the number
-// that says that it is there; more lies in `payload`, of which there are fewer.
+// A rank's part of a board: lines used in turn. One cache line carries up to kInlineBytes of payload together with the
+// number that says that it is there; more lies in `payload`, of which there are fewer.
 inline constexpr std::size_t kInlineBytes = 48;
 inline constexpr std::size_t kBoardBytes = 16 * 1024;  // its number fits into BoardLine::bytes
 inline constexpr std::uint32_t kBoardLines = 256;
@@ -63,13 +64,15 @@ struct alignas(kLine) BoardLine {
 };
 static_assert(sizeof(BoardLine) == kLine);
 
-// Of a rank whose memory others load and store. The first two name an operation, by its sequence and 1; 0: none. On lines of their
-// own: a rank writes the first in every call, and looks at everybody's second.
+// Of a rank whose memory others load and store. The first two name an operation, by its sequence and 1; 0: none. On
+// lines of their own: a rank writes the first in every call, and looks at everybody's second.
 struct BoardTouch {
   alignas(kLine) std::atomic<std::uint64_t> touching;  // it is at its peers' buffers for this one, now
-  alignas(kLine) std::atomic<std::uint64_t> stopped;   // this one has ended here with an error: nobody may begin to touch its buffers
-  std::atomic<std::uint64_t> offers_nothing;  // 1: what it has offered of messages may not be there any more
-  // How it has ended here with an error: which communicator (the board may have been another's), and the code; 0: it has not.
+  alignas(kLine) std::atomic<std::uint64_t> stopped;   // this one has ended here with an error: nobody may begin to
+                                                       // touch its buffers
+  std::atomic<std::uint64_t> offers_nothing;           // 1: what it has offered of messages may not be there any more
+  // How it has ended here with an error: which communicator (the board may have been another's), and the code; 0: it
+  // has not.
   std::atomic<std::uint64_t> failed_id;
   std::atomic<std::uint64_t> failed_first_hand;  // 1: for a reason of its own, and not since it was told to
   std::atomic<std::uint64_t> failed;
@@ -147,7 +150,13 @@ class Arena {
  public:
   Arena() = default;
   Arena(std::byte* base, ArenaLayout layout, int index, int fd, const int* wake, ArenaThreads* threads)
-      : base_(base), layout_(layout), index_(index), fd_(fd), wake_(wake), threads_(threads), agreed_(agrees_to_store_barriers()) {}
+      : base_(base),
+        layout_(layout),
+        index_(index),
+        fd_(fd),
+        wake_(wake),
+        threads_(threads),
+        agreed_(agrees_to_store_barriers()) {}
 
   explicit operator bool() const { return base_ != nullptr; }
   int index() const { return index_; }
@@ -171,8 +180,8 @@ class Arena {
   void release_board(int board) const;
   void release_board(int board, int rank) const;
 
-  // Writes rank's wake-up descriptor if it sleeps. Call after publishing; contains the full fence that orders the two, where
-  // the sleeper does not see to that.
+  // Writes rank's wake-up descriptor if it sleeps. Call after publishing; contains the full fence that orders the two,
+  // where the sleeper does not see to that.
   void wake(int rank) const {
     if (fences_for(rank)) {
       std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -181,9 +190,7 @@ class Arena {
     }
     wake_after_fence(rank);
   }
-  bool fences_for(int rank) const {
-    return !agreed_ || inbox(rank).barriers.load(std::memory_order_relaxed) == 0;
-  }
+  bool fences_for(int rank) const { return !agreed_ || inbox(rank).barriers.load(std::memory_order_relaxed) == 0; }
   void wake_after_fence(int rank) const {
     if (inbox(rank).sleeping.load(std::memory_order_relaxed) != 0) ring_bell(rank);
   }
@@ -199,7 +206,7 @@ class Arena {
   int fd_ = -1;                // of the memfd; -1: anonymous memory of one process, already backed
   const int* wake_ = nullptr;  // eventfds by local index
   ArenaThreads* threads_ = nullptr;
-  bool agreed_ = false;        // this process does (store_barrier.h)
+  bool agreed_ = false;  // this process does (store_barrier.h)
 };
 
 }  // namespace anello::transport

@@ -99,7 +99,7 @@ Extent Extent::mapped_at(const Arena& arena, const void* address, std::size_t by
 }
 
 Extent Extent::of_peer(const Arena& arena, std::uint64_t offset, std::size_t bytes) {
-  struct stat about{};
+  struct stat about {};
   if (!arena || arena.file() < 0 || bytes == 0 || offset < arena.layout().bytes()) return {};
   // The file never shrinks: what lies within it now can be touched.
   if (::fstat(arena.file(), &about) != 0) return {};

@@ -1,6 +1,6 @@
 #pragma once
-// Memory of one rank that others of its host map on demand: a range of the arena's file behind the arena itself. Ranges are
-// given out once; what is given back leaves a hole without pages.
+// Memory of one rank that others of its host map on demand: a range of the arena's file behind the arena itself. Ranges
+// are given out once; what is given back leaves a hole without pages.
 #include "transports/arena.h"
 
 #include <cstddef>
@@ -42,7 +42,7 @@ class Extent {
   ExtentMapping map() const;  // empty where there is no room for it
   // Backs a part of what is mapped here with pages, made by this process and so near it. False: no memory.
   bool back(const ExtentMapping& mapping, std::size_t from, std::size_t bytes) const;
-  void give_back() const;     // its pages, for all who have it mapped
+  void give_back() const;  // its pages, for all who have it mapped
   void give_back(std::size_t from, std::size_t bytes) const;
 
  private:

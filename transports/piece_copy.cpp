@@ -18,8 +18,8 @@ constexpr std::size_t kPieceBytes = 64 * 1024;
 // Below, an ordinary copy costs too little to matter, and streaming stores too much.
 constexpr std::size_t kWorthwhile = 4096;
 constexpr unsigned kTimed = 4;  // one ordinary piece in so many is timed
-// Bytes per ns. Shared caches and memory give 6 to 15, caches that fight over lines 0.3 to 2, and 3 to 10 where what is claimed of them
-// comes in time; past the caches both sides together have 9.
+// Bytes per ns. Shared caches and memory give 6 to 15, caches that fight over lines 0.3 to 2, and 3 to 10 where what is
+// claimed of them comes in time; past the caches both sides together have 9.
 constexpr std::int64_t kSlow = 2;
 constexpr int kStreamedPieces = 128;
 
@@ -58,7 +58,8 @@ std::size_t copy_pages(std::byte* to, const std::byte* from, std::size_t bytes) 
   std::size_t done = 0;
   for (; done + kPages * kPage <= bytes; done += kPages * kPage)
     for (std::size_t i = done; i < done + kPage; i += 64)
-      for (std::size_t page = 0; page < kPages; ++page) copy_line<streams>(to + i + page * kPage, from + i + page * kPage);
+      for (std::size_t page = 0; page < kPages; ++page)
+        copy_line<streams>(to + i + page * kPage, from + i + page * kPage);
   return done;
 }
 
@@ -98,7 +99,8 @@ void copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) {
 }
 
 void PieceCopy::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  for (; bytes > kPieceBytes; to += kPieceBytes, from += kPieceBytes, bytes -= kPieceBytes) copy_piece(to, from, kPieceBytes);
+  for (; bytes > kPieceBytes; to += kPieceBytes, from += kPieceBytes, bytes -= kPieceBytes)
+    copy_piece(to, from, kPieceBytes);
   copy_piece(to, from, bytes);
 }
 

@@ -23,7 +23,8 @@ std::string why_not_private(const void* address, std::size_t bytes) {
     char rights[5] = "";
     std::uint64_t inode = 0;
     int name = 0;
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s %*x %*s %" SCNu64 " %n", &from, &to, rights, &inode, &name) < 4) {
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s %*x %*s %" SCNu64 " %n", &from, &to, rights, &inode,
+                    &name) < 4) {
       return "/proc/self/maps is not understood";
     }
     if (to <= known) continue;

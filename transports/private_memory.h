@@ -5,8 +5,8 @@
 
 namespace anello::transport {
 
-// Why others would notice if the range got other pages: it is not all there, not writable, a file's, shared, or a stack.
-// Empty: it is plain memory of this process alone.
+// Why others would notice if the range got other pages: it is not all there, not writable, a file's, shared, or a
+// stack. Empty: it is plain memory of this process alone.
 std::string why_not_private(const void* address, std::size_t bytes);
 
 }  // namespace anello::transport

@@ -41,7 +41,8 @@ int read_process(const Sample& sample, std::uint64_t address, std::byte* into, s
     std::uint64_t number = 0;
     const std::size_t part = std::min(bytes - done, kMost);
     const iovec local[2] = {{&number, sizeof number}, {into + done, part}};
-    const iovec remote[2] = {{reinterpret_cast<void*>(sample.address), sizeof number}, {reinterpret_cast<void*>(address + done), part}};
+    const iovec remote[2] = {{reinterpret_cast<void*>(sample.address), sizeof number},
+                             {reinterpret_cast<void*>(address + done), part}};
     const ssize_t got = ::process_vm_readv(static_cast<pid_t>(sample.process), local, 2, remote, 2, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno != EFAULT) return errno;

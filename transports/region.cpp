@@ -72,7 +72,8 @@ UniqueFd sealed_memory(std::size_t bytes) {
 
 // Maps the memory somewhere, or at `place` over what is there. Null: no room.
 std::byte* attach(int memory, std::size_t bytes, const RegionWish& wish, void* place) {
-  void* const at = ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (place != nullptr ? MAP_FIXED : 0), memory, 0);
+  void* const at =
+      ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (place != nullptr ? MAP_FIXED : 0), memory, 0);
   if (at == MAP_FAILED) return nullptr;
   // Less than one would get one all the same.
   if (wish.huge_pages && bytes >= kHugePage) ::madvise(at, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
@@ -124,11 +125,13 @@ std::byte* make_region(std::size_t bytes, const RegionWish& wish) {
   region.identity = fresh_identity();
   region.memory = sealed_memory(region.bytes);
   std::byte* const base = attach(region.memory.get(), region.bytes, wish, nullptr);
-  if (base == nullptr) throw Error(ANELLO_ERR_RESOURCE, text("no room for ", bytes, " bytes: ", system_text("mmap", errno)));
+  if (base == nullptr)
+    throw Error(ANELLO_ERR_RESOURCE, text("no room for ", bytes, " bytes: ", system_text("mmap", errno)));
   try {
     if (wish.numa_node >= 0) bind(base, region.bytes, wish.numa_node);
     if (!back_with_pages(region.memory.get(), 0, region.bytes, base, wish.numa_node)) {
-      throw Error(ANELLO_ERR_RESOURCE, text("the machine, the node or this process's group has no ", bytes, " bytes of memory left"));
+      throw Error(ANELLO_ERR_RESOURCE,
+                  text("the machine, the node or this process's group has no ", bytes, " bytes of memory left"));
     }
     Table& all = table();
     const std::lock_guard held(all.mutex);
@@ -211,10 +214,12 @@ void register_region(void* address, std::size_t bytes) {
   region.registered = true;
   region.memory = sealed_memory(bytes);
   if (!back_with_pages(region.memory.get(), 0, bytes)) {
-    throw Error(ANELLO_ERR_RESOURCE, text("the machine or this process's group has no ", bytes, " bytes of memory left"));
+    throw Error(ANELLO_ERR_RESOURCE,
+                text("the machine or this process's group has no ", bytes, " bytes of memory left"));
   }
   std::byte* const copy = attach(region.memory.get(), bytes, {}, nullptr);
-  if (copy == nullptr) throw Error(ANELLO_ERR_RESOURCE, text("no room for ", bytes, " bytes: ", system_text("mmap", errno)));
+  if (copy == nullptr)
+    throw Error(ANELLO_ERR_RESOURCE, text("no room for ", bytes, " bytes: ", system_text("mmap", errno)));
   populate(copy, bytes);
   const auto listed = all.made.emplace(place, std::move(region)).first;
   try {
@@ -236,7 +241,8 @@ void deregister_region(void* address) {
   }
   const Region& region = found->second;
   void* const copy = ::mmap(nullptr, region.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (copy == MAP_FAILED) throw Error(ANELLO_ERR_RESOURCE, text("no room for ", region.bytes, " bytes: ", system_text("mmap", errno)));
+  if (copy == MAP_FAILED)
+    throw Error(ANELLO_ERR_RESOURCE, text("no room for ", region.bytes, " bytes: ", system_text("mmap", errno)));
   exchange_pages(place, static_cast<std::byte*>(copy), region.bytes);
   if (!in_forked_child()) give_pages_back(region.memory.get(), 0, region.bytes);
   all.made.erase(found);
@@ -302,7 +308,7 @@ std::shared_ptr<RegionMapping> RegionMapping::find(std::uint64_t region) {
 
 std::shared_ptr<RegionMapping> RegionMapping::of(std::uint64_t region, UniqueFd memory) {
   if (auto known = find(region)) return known;
-  struct stat about{};
+  struct stat about {};
   const int seals = ::fcntl(memory.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || ::fstat(memory.get(), &about) != 0 || about.st_size <= 0) {
     throw Error(ANELLO_ERR_CORRUPT, "the memory that was passed is not sealed against shrinking");

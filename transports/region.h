@@ -1,7 +1,7 @@
 #pragma once
-// Memory that this process has made for its host's other processes to map: each region a memfd of its own, sealed against
-// shrinking and backed with pages, without a name anywhere. Others get its descriptor over a Unix socket (control) and map
-// it whole. One table per process, whatever its ranks and jobs.
+// Memory that this process has made for its host's other processes to map: each region a memfd of its own, sealed
+// against shrinking and backed with pages, without a name anywhere. Others get its descriptor over a Unix socket
+// (control) and map it whole. One table per process, whatever its ranks and jobs.
 #include "base/unique_fd.h"
 
 #include <cstddef>
@@ -38,15 +38,16 @@ std::uint64_t regions_version();
 // A descriptor of its memory, to be passed on; empty: it is gone, or was never here.
 UniqueFd region_descriptor(std::uint64_t region);
 
-// Gives the region that holds the address other pages with the same contents, at the same place, and another identity: a
-// peer that was stopped in the middle of a store into it cannot reach it any more. Those who have the old ones mapped keep them. False: no region, or
-// no memory.
+// Gives the region that holds the address other pages with the same contents, at the same place, and another identity:
+// a peer that was stopped in the middle of a store into it cannot reach it any more. Those who have the old ones mapped
+// keep them. False: no region, or no memory.
 bool move_region(const void* address);
 
 // Another process's region, in this one's address space. Not inherited by forked children.
 class RegionMapping {
  public:
-  // One mapping a process, however many of its ranks ask. Throws Error: it is no sealed memory, or there is no room for it.
+  // One mapping a process, however many of its ranks ask. Throws Error: it is no sealed memory, or there is no room for
+  // it.
   static std::shared_ptr<RegionMapping> of(std::uint64_t region, UniqueFd memory);
   static std::shared_ptr<RegionMapping> find(std::uint64_t region);  // empty: not mapped here
   ~RegionMapping();

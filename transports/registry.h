@@ -13,9 +13,9 @@ namespace anello::transport {
 
 // What a rank has to make transports of.
 struct Means {
-  Arena arena;             // empty: this rank shares memory with nobody
-  std::string congestion;  // ANELLO_TCP_CONGESTION
-  int ranks_per_processor = 1;  // of this host, rounded up
+  Arena arena;                    // empty: this rank shares memory with nobody
+  std::string congestion;         // ANELLO_TCP_CONGESTION
+  int ranks_per_processor = 1;    // of this host, rounded up
   std::string checksum = "auto";  // ANELLO_CHECKSUM
 };
 

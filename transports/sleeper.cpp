@@ -8,7 +8,8 @@ namespace anello::transport {
 
 void Sleeper::announce(const Arena& arena) {
   if (!arena) return;
-  arena.inbox(arena.index()).sleeping.store(often_ ? Inbox::kAsleep | Inbox::kFenced : Inbox::kAsleep, std::memory_order_seq_cst);
+  arena.inbox(arena.index())
+      .sleeping.store(often_ ? Inbox::kAsleep | Inbox::kFenced : Inbox::kAsleep, std::memory_order_seq_cst);
   if (peers_fence_) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   } else {

@@ -52,8 +52,8 @@ class Endpoint {
   virtual void detach() = 0;
   // Moves what the endpoint itself holds; true when it holds nothing. send returns false until then.
   virtual bool flush() = 0;
-  // Of what was taken, bytes that this end's system still holds: they may not outlive the endpoint. 0 where nothing can be lost
-  // any more, or all is.
+  // Of what was taken, bytes that this end's system still holds: they may not outlive the endpoint. 0 where nothing can
+  // be lost any more, or all is.
   virtual std::size_t on_the_way() const { return 0; }
 
   // -- Receiving ----------------------------------------------------------------------------------------------

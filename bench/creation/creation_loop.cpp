@@ -46,7 +46,8 @@ void until(const std::function<bool()>& holds, const char* what) {
   }
 }
 
-// Where ranks start at one moment, when all have been started and have loaded what they need; in memory of zeros that all have.
+// Where ranks start at one moment, when all have been started and have loaded what they need; in memory of zeros that
+// all have.
 class Gate {
  public:
   void pass(int rank, int size) {
@@ -129,8 +130,8 @@ void create_all(int size) {
   for (anello_comm_t comm : comms) ok(anello_comm_destroy(comm), "anello_comm_destroy");
 }
 
-// KiB of this process: its own, what it has mapped of files and of memory that it shares, and its part of the latter, of which
-// each of n processes that have mapped a page has 1/n.
+// KiB of this process: its own, what it has mapped of files and of memory that it shares, and its part of the latter,
+// of which each of n processes that have mapped a page has 1/n.
 struct Memory {
   long own = 0, mapped = 0, part = 0;
 };
@@ -162,7 +163,8 @@ void exchange_with_neighbours(anello_comm_t comm, int rank, int size) {
   const int left = (rank + size - 1) % size, right = (rank + 1) % size;
   for (const std::size_t count : {std::size_t{1}, mine.size()}) {
     for (const auto& [to, from] : {std::pair(right, left), std::pair(left, right)}) {
-      ok(anello_sendrecv(mine.data(), count, to, 0, got.data(), count, from, 0, ANELLO_FLOAT32, comm, nullptr), "anello_sendrecv", comm);
+      ok(anello_sendrecv(mine.data(), count, to, 0, got.data(), count, from, 0, ANELLO_FLOAT32, comm, nullptr),
+         "anello_sendrecv", comm);
       if (got[0] != static_cast<float>(from) || got[count - 1] != got[0]) leave("a neighbour's value is wrong");
     }
   }
@@ -186,7 +188,8 @@ void memory(int count) {
   };
   settled();
   const Memory before = settled();
-  for (auto comm = comms.begin() + 1; comm != comms.end(); ++comm) ok(anello_comm_dup(world, &*comm), "anello_comm_dup", world);
+  for (auto comm = comms.begin() + 1; comm != comms.end(); ++comm)
+    ok(anello_comm_dup(world, &*comm), "anello_comm_dup", world);
   const Memory unused = settled();
   for (auto comm = comms.begin() + 1; comm != comms.end(); ++comm) exchange_with_neighbours(*comm, rank, size);
   const Memory used = settled();
@@ -240,8 +243,8 @@ void alone(int rounds, std::size_t bytes) {
     ratios.push_back(reduce_ns / copy_ns);
   }
   if (to != from || copied != from) leave("a result is wrong");
-  std::printf("{\"bytes\": %zu, \"copy_ns\": %.2f, \"allreduce_ns\": %.2f, \"ratio\": %.4f, \"in_place_ns\": %.2f}\n", bytes,
-              median(copies), median(reductions), median(ratios), median(within));
+  std::printf("{\"bytes\": %zu, \"copy_ns\": %.2f, \"allreduce_ns\": %.2f, \"ratio\": %.4f, \"in_place_ns\": %.2f}\n",
+              bytes, median(copies), median(reductions), median(ratios), median(within));
   ok(anello_comm_destroy(comm), "anello_comm_destroy");
 }
 
@@ -261,7 +264,10 @@ int main(int argc, char** argv) {
   } else if (what == "alone" && argc == 4) {
     alone(number(2), std::max<std::size_t>(sizeof(float), std::strtoull(argv[3], nullptr, 10)));
   } else {
-    std::fprintf(stderr, "usage: %s create FILE | threads RANKS | create_all RANKS | memory COMMUNICATORS | alone ROUNDS BYTES\n", argv[0]);
+    std::fprintf(
+        stderr,
+        "usage: %s create FILE | threads RANKS | create_all RANKS | memory COMMUNICATORS | alone ROUNDS BYTES\n",
+        argv[0]);
     return 2;
   }
 }

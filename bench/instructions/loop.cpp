@@ -1,5 +1,6 @@
-// One rank of two that make CALLS all-reduces of BYTES, or send messages, for instructions.py: rank 0 is counted. It comes to each
-// call when the other is there already, or has sent, which that says in FILE: none of what is counted is waiting.
+// One rank of two that make CALLS all-reduces of BYTES, or send messages, for instructions.py: rank 0 is counted. It
+// comes to each call when the other is there already, or has sent, which that says in FILE: none of what is counted is
+// waiting.
 #include <anello/anello.h>
 
 #include <atomic>
@@ -31,7 +32,8 @@ anello_result_t call(What what, int rank, void* buffer, size_t bytes, anello_com
     all.count = count;
     return anello_post(comm, &all, nullptr);
   }
-  if (what == What::allreduce) return anello_allreduce(ANELLO_IN_PLACE, buffer, count, ANELLO_FLOAT32, ANELLO_SUM, comm);
+  if (what == What::allreduce)
+    return anello_allreduce(ANELLO_IN_PLACE, buffer, count, ANELLO_FLOAT32, ANELLO_SUM, comm);
   return (what == What::send) == (rank == 0) ? anello_send(buffer, count, ANELLO_FLOAT32, 1 - rank, 0, comm)
                                              : anello_recv(buffer, count, ANELLO_FLOAT32, 1 - rank, 0, comm, nullptr);
 }
@@ -49,8 +51,11 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string name = argv[5];
-  const What what = name == "send" ? What::send : name == "recv" ? What::recv : name == "sendrecv" ? What::sendrecv
-                    : name == "post" ? What::post : What::allreduce;
+  const What what = name == "send"       ? What::send
+                    : name == "recv"     ? What::recv
+                    : name == "sendrecv" ? What::sendrecv
+                    : name == "post"     ? What::post
+                                         : What::allreduce;
   const auto bytes = static_cast<size_t>(std::atoll(argv[1]));
   const int calls = std::atoi(argv[2]);
   anello_comm_t comm = ANELLO_COMM_NULL;
@@ -64,7 +69,8 @@ int main(int argc, char** argv) {
     return fail("anello_mem_alloc", ANELLO_COMM_NULL);
   }
   const int file = open(argv[4], O_RDWR);
-  void* const shared = file < 0 ? MAP_FAILED : mmap(nullptr, 2 * sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* const shared =
+      file < 0 ? MAP_FAILED : mmap(nullptr, 2 * sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (shared == MAP_FAILED) {
     std::perror(argv[4]);
     return 1;

@@ -7,11 +7,11 @@
 namespace perf {
 
 struct Ceilings {
-  double memcpy_gbps = 0;                 // bytes copied per second by one thread, from and to memory
-  std::optional<double> cache_line_ns;    // one way between two threads; none with one processor
-  double loopback_latency_us = 0;         // one way, 8 bytes, TCP over 127.0.0.1, blocking sockets
-  double loopback_gbps = 0;               // one direction, TCP over 127.0.0.1
-  std::string missing;                    // why a figure is not there; else ""
+  double memcpy_gbps = 0;               // bytes copied per second by one thread, from and to memory
+  std::optional<double> cache_line_ns;  // one way between two threads; none with one processor
+  double loopback_latency_us = 0;       // one way, 8 bytes, TCP over 127.0.0.1, blocking sockets
+  double loopback_gbps = 0;             // one direction, TCP over 127.0.0.1
+  std::string missing;                  // why a figure is not there; else ""
 };
 
 Ceilings measure_ceilings();

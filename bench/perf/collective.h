@@ -10,7 +10,17 @@
 namespace perf {
 
 enum class Collective {
-  allreduce, broadcast, allgather, reduce_scatter, barrier, sendrecv, reduce, gather, scatter, alltoall, scan
+  allreduce,
+  broadcast,
+  allgather,
+  reduce_scatter,
+  barrier,
+  sendrecv,
+  reduce,
+  gather,
+  scatter,
+  alltoall,
+  scan
 };
 
 const char* name(Collective collective);

@@ -33,7 +33,9 @@ std::string printed(const char* format, double value) {
 }
 
 std::string amount(double bytes) {
-  return bytes < 1e4 ? printed("%.0f B", bytes) : bytes < 1e7 ? printed("%.1f kB", bytes / 1e3) : printed("%.1f MB", bytes / 1e6);
+  return bytes < 1e4   ? printed("%.0f B", bytes)
+         : bytes < 1e7 ? printed("%.1f kB", bytes / 1e3)
+                       : printed("%.1f MB", bytes / 1e6);
 }
 
 }  // namespace
@@ -63,11 +65,13 @@ std::string explained(const Case& of, Memory memory, anello_comm_t comm) {
     line += " over the board";
   } else {
     line += ", " + std::to_string(told["chunks"].get<std::size_t>()) + " chunks of " +
-            amount(told["chunk_bytes"].get<double>()) + ", " + std::to_string(told["steps"].get<std::size_t>()) + " steps";
+            amount(told["chunk_bytes"].get<double>()) + ", " + std::to_string(told["steps"].get<std::size_t>()) +
+            " steps";
   }
-  line += "; rank " + std::to_string(rank) + " sends " + bytes("sent") + ", receives " + bytes("received") + ", reduces " +
-          bytes("reduced");
-  if (!told["expected_seconds"].is_null()) line += printed("; a guess: %.1f us", told["expected_seconds"].get<double>() * 1e6);
+  line += "; rank " + std::to_string(rank) + " sends " + bytes("sent") + ", receives " + bytes("received") +
+          ", reduces " + bytes("reduced");
+  if (!told["expected_seconds"].is_null())
+    line += printed("; a guess: %.1f us", told["expected_seconds"].get<double>() * 1e6);
   line += ". " + told["why"].get<std::string>();
   const std::string reaching = told["by_reach"]["store"].get<std::string>();
   if (memory != Memory::allocated && reaching != told["algorithm"])

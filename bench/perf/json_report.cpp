@@ -40,8 +40,8 @@ void write_json(const Options& options, const std::vector<Participant>& ranks, c
   report["memory"] = memory_name(options.memory);
   report["ranks"] = ordered_json::array();
   for (const Participant& rank : ranks) {
-    report["ranks"].push_back({{"host", rank.host}, {"pid", rank.pid}, {"processors", rank.processors},
-                               {"transports", rank.transports}});
+    report["ranks"].push_back(
+        {{"host", rank.host}, {"pid", rank.pid}, {"processors", rank.processors}, {"transports", rank.transports}});
   }
   if (ceilings) {
     ordered_json& best = report["ceilings"];

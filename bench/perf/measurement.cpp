@@ -39,7 +39,10 @@ std::size_t receive_room(const Case& of, int ranks) {
 }  // namespace
 
 Measurement::Measurement(const Options& options, anello_comm_t comm)
-    : options_(options), comm_(comm), rank_(rank_of(comm)), ranks_(size_of(comm)),
+    : options_(options),
+      comm_(comm),
+      rank_(rank_of(comm)),
+      ranks_(size_of(comm)),
       send_(has_out_of_place(options.collective) ? options.max_bytes : 0, options.memory, comm),
       receive_(options.max_bytes, options.memory, comm) {}
 
@@ -127,8 +130,8 @@ bool Measurement::sends_apart(const Case& of, Place place) const {
 // Input where the call looks for it, and elsewhere what no result can be mistaken for.
 void Measurement::prepare(const Case& of, Place place, std::uint64_t seed) {
   const std::size_t element = anello_dtype_size(of.dtype);
-  const Block block = reduces(of.collective) ? input(of.dtype, of.op, rank_, ranks_, seed)
-                                             : moved(of.dtype, rank_, seed);
+  const Block block =
+      reduces(of.collective) ? input(of.dtype, of.op, rank_, ranks_, seed) : moved(of.dtype, rank_, seed);
   std::memset(receive_.data(), kPoison, receive_room(of, ranks_) * element);
   unsigned char* into = receive_.data();
   if (sends_apart(of, place)) {
@@ -169,7 +172,8 @@ std::int64_t Measurement::differing(const Case& of, Place place, std::uint64_t s
     case Collective::scan: return wrong(got, count, element, reduced(of.dtype, of.op, rank_ + 1, ranks_, seed), 0);
     case Collective::scatter:
       // The root's own part stays where it is.
-      if (place == Place::in && rank_ == of.root) got = send_.data() + static_cast<std::size_t>(rank_) * count * element;
+      if (place == Place::in && rank_ == of.root)
+        got = send_.data() + static_cast<std::size_t>(rank_) * count * element;
       return wrong(got, count, element, moved(of.dtype, of.root, seed), static_cast<std::size_t>(rank_) * count);
     case Collective::gather: return rank_ == of.root ? differing_parts(of, seed, 0) : 0;
     case Collective::alltoall: return differing_parts(of, seed, static_cast<std::size_t>(rank_) * count);

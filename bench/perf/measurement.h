@@ -14,7 +14,7 @@ struct Figures {
   double time_us = 0;
   double minimum_us = 0;  // of single calls, like the next four; with --stats only
   double maximum_us = 0;
-  double variation = 0;   // of their mean, the standard deviation
+  double variation = 0;  // of their mean, the standard deviation
   double median_us = 0;
   double p99_us = 0;
   double algorithm_bandwidth = 0;  // GB/s

@@ -17,9 +17,7 @@ struct Layout {
   int bias() const { return (1 << (exponent_bits - 1)) - 1; }
   std::uint32_t sign() const { return 1u << (exponent_bits + fraction_bits); }
   // Where the numbers end.
-  std::uint32_t past_end() const {
-    return ends_in_nan ? sign() - 1 : ((1u << exponent_bits) - 1) << fraction_bits;
-  }
+  std::uint32_t past_end() const { return ends_in_nan ? sign() - 1 : ((1u << exponent_bits) - 1) << fraction_bits; }
   std::uint32_t nan() const { return ends_in_nan ? sign() - 1 : past_end() | 1u << (fraction_bits - 1); }
 };
 constexpr Layout kFloat16{5, 10};

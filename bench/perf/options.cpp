@@ -20,9 +20,9 @@ constexpr const char* kColumns = R"(Columns, as of nccl-tests:
   busbw   algbw times 2(n-1)/n (allreduce), (n-1)/n (allgather, reduce_scatter, gather, scatter, alltoall)
           or 1: comparable over rank counts
   #wrong  elements, of all ranks and checks, that differ from the expected value, plus bytes written beside a buffer
--I adds minimum, median, 99th percentile, maximum and coefficient of variation of single calls, each call with its slowest rank's time; reading
-the clock around each call adds some 25 ns to it. Buffers are the same in every call, so small ones stay in the caches;
---dirty rewrites the input before each call, outside the measured time.
+-I adds minimum, median, 99th percentile, maximum and coefficient of variation of single calls, each call with its
+slowest rank's time; reading the clock around each call adds some 25 ns to it. Buffers are the same in every call, so
+small ones stay in the caches; --dirty rewrites the input before each call, outside the measured time.
 
 Examples:
   anellorun -np 4 anello-perf -b 8 -e 64M -f 4                  allreduce of 8 B to 64 MiB
@@ -54,9 +54,11 @@ std::vector<Value> listed(const std::string& words, const std::map<std::string, 
 
 // The library's own name of each; nccl-tests' beside them.
 std::map<std::string, anello_dtype_t> dtypes_by_name() {
-  std::map<std::string, anello_dtype_t> names{
-      {"float", ANELLO_FLOAT32},       {"double", ANELLO_FLOAT64},      {"half", ANELLO_FLOAT16},
-      {"f8e4m3", ANELLO_FLOAT8_E4M3}, {"f8e5m2", ANELLO_FLOAT8_E5M2}};
+  std::map<std::string, anello_dtype_t> names{{"float", ANELLO_FLOAT32},
+                                              {"double", ANELLO_FLOAT64},
+                                              {"half", ANELLO_FLOAT16},
+                                              {"f8e4m3", ANELLO_FLOAT8_E4M3},
+                                              {"f8e5m2", ANELLO_FLOAT8_E5M2}};
   for (int dtype = ANELLO_FLOAT32; dtype <= ANELLO_INT64_INT; ++dtype) {
     names.emplace(anello_dtype_name(static_cast<anello_dtype_t>(dtype)), static_cast<anello_dtype_t>(dtype));
   }
@@ -110,50 +112,74 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   app.footer(kColumns);
   std::string types = "float32", ops = "sum", ranks = "processes";
   std::string collective = "allreduce";
-  app.add_option("--collective", collective, "allreduce (default), broadcast, reduce, allgather, gather, scatter, "
-                 "alltoall, reduce_scatter, scan, barrier or sendrecv (to the next rank, from the previous one)")->type_name("NAME");
+  app.add_option("--collective", collective,
+                 "allreduce (default), broadcast, reduce, allgather, gather, scatter, "
+                 "alltoall, reduce_scatter, scan, barrier or sendrecv (to the next rank, from the previous one)")
+      ->type_name("NAME");
   app.add_option("-b,--minbytes", options.min_bytes, "Smallest size, with K, M or G (default 32M)")
-      ->transform(shared::size())->type_name("SIZE");
+      ->transform(shared::size())
+      ->type_name("SIZE");
   const CLI::Option* const most =
       app.add_option("-e,--maxbytes", options.max_bytes, "Largest size (default: the smallest)")
           ->transform(shared::size())
           ->type_name("SIZE");
   app.add_option("-i,--stepbytes", options.step_bytes, "Bytes from one size to the next (default 1M)")
-      ->transform(shared::size())->type_name("SIZE");
+      ->transform(shared::size())
+      ->type_name("SIZE");
   app.add_option("-f,--stepfactor", options.factor, "Factor from one size to the next, instead of -i")
-      ->check(shared::number(1.0001, 1e6))->type_name("X");
-  app.add_option("-n,--iters", options.iterations, "Measured calls (default 20)")->check(shared::whole(1, 10000000))
+      ->check(shared::number(1.0001, 1e6))
+      ->type_name("X");
+  app.add_option("-n,--iters", options.iterations, "Measured calls (default 20)")
+      ->check(shared::whole(1, 10000000))
       ->type_name("N");
   app.add_option("-w,--warmup_iters", options.warmup, "Calls before that (default 1)")
       ->check(shared::whole(0, 10000000))
       ->type_name("N");
-  app.add_option("-c,--check", options.checks, "Calls after that whose results are verified, with data of their own "
-                 "(default 1; 0: none)")->check(shared::whole(0, 1000))->type_name("N");
-  app.add_option("-o,--op", ops, "sum (default), prod, min, max, avg, band, bor, bxor, land, lor, lxor, minloc, maxloc, a "
-                 "list, or all")->type_name("OP");
-  app.add_option("-d,--datatype", types, "float32 or float (default), float64 or double, float16 or half, bfloat16, "
-                 "float8_e4m3, float8_e5m2, int8 to int64, uint8 to uint64, bool, complex64, complex128, byte, "
-                 "float32_int, float64_int, int32_int, int64_int, a list, or all. Pairs of type and operation that make "
-                 "no sense are skipped")->type_name("TYPE");
+  app.add_option("-c,--check", options.checks,
+                 "Calls after that whose results are verified, with data of their own "
+                 "(default 1; 0: none)")
+      ->check(shared::whole(0, 1000))
+      ->type_name("N");
+  app.add_option("-o,--op", ops,
+                 "sum (default), prod, min, max, avg, band, bor, bxor, land, lor, lxor, minloc, maxloc, a "
+                 "list, or all")
+      ->type_name("OP");
+  app.add_option(
+         "-d,--datatype", types,
+         "float32 or float (default), float64 or double, float16 or half, bfloat16, "
+         "float8_e4m3, float8_e5m2, int8 to int64, uint8 to uint64, bool, complex64, complex128, byte, "
+         "float32_int, float64_int, int32_int, int64_int, a list, or all. Pairs of type and operation that make "
+         "no sense are skipped")
+      ->type_name("TYPE");
   app.add_option("-r,--root", options.root, "Root of broadcast (default 0); -1: each rank in turn")
-      ->check(shared::whole(-1, 1 << 20))->type_name("RANK");
-  app.add_option("--ranks", ranks, "processes (default): this one is a rank of a job that a launcher started; or "
-                 "threads of this process")->transform(shared::one_of({"processes", "threads"}))->type_name("KIND");
+      ->check(shared::whole(-1, 1 << 20))
+      ->type_name("RANK");
+  app.add_option("--ranks", ranks,
+                 "processes (default): this one is a rank of a job that a launcher started; or "
+                 "threads of this process")
+      ->transform(shared::one_of({"processes", "threads"}))
+      ->type_name("KIND");
   app.add_option("-t,--nthreads", options.thread_count, "Number of ranks as threads (default: processors)")
-      ->check(shared::whole(1, 1024))->type_name("N");
-  app.add_flag("-I,--stats", options.stats, "Adds columns for single calls: minimum, median, 99th percentile, maximum, and "
+      ->check(shared::whole(1, 1024))
+      ->type_name("N");
+  app.add_flag("-I,--stats", options.stats,
+               "Adds columns for single calls: minimum, median, 99th percentile, maximum, and "
                "the coefficient of variation");
   std::map<std::string, Memory> memories;
-  for (const Memory each : {Memory::allocated, Memory::mapped, Memory::registered}) memories.emplace(memory_name(each), each);
-  app.add_option("--memory", options.memory, "Of the buffers: malloc (default), of this rank alone; mapped, of a window that all "
+  for (const Memory each : {Memory::allocated, Memory::mapped, Memory::registered})
+    memories.emplace(memory_name(each), each);
+  app.add_option("--memory", options.memory,
+                 "Of the buffers: malloc (default), of this rank alone; mapped, of a window that all "
                  "ranks of the host reach; registered, a rank's own made known to all as a window")
-      ->transform(shared::one_of(memories))->type_name("KIND");
+      ->transform(shared::one_of(memories))
+      ->type_name("KIND");
   app.add_flag("--dirty", options.dirty, "Rewrites the input before each call");
   app.add_flag("!--no-ceilings", options.ceilings, "Does not measure what this host can do at best");
   app.add_flag("--explain", options.explain, "Says before each size what the library does for it, and why");
   app.add_option("--json,-J", options.json, "Also writes the results to a file")->type_name("FILE");
   app.add_option("--min-busbw", options.min_bus_bandwidth, "Fails when the average bus bandwidth is below")
-      ->check(shared::number(0, 1e9))->type_name("GB/s");
+      ->check(shared::number(0, 1e9))
+      ->type_name("GB/s");
   app.set_version_flag("--version", std::string("anello-perf " ANELLO_VERSION_STRING));
   try {
     app.parse(argc, argv);

@@ -28,7 +28,7 @@ struct Options {
   int checks = 1;
   std::vector<Reduction> reductions{{ANELLO_FLOAT32, ANELLO_SUM}};
   std::size_t skipped = 0;  // pairs of -d and -o that make no sense
-  int root = 0;  // -1: each in turn
+  int root = 0;             // -1: each in turn
   bool threads = false;
   int thread_count = 0;
   bool stats = false;

@@ -53,7 +53,8 @@ double value(anello_op_t op, int rank, int ranks, std::size_t i, std::uint64_t s
   switch (op) {
     case ANELLO_SUM:
     case ANELLO_MINLOC:
-    case ANELLO_MAXLOC: return static_cast<double>(drawn % 8);  // of pairs: few values, so that indices decide
+    case ANELLO_MAXLOC:
+      return static_cast<double>(drawn % 8);  // of pairs: few values, so that indices decide
     // Powers of two keep the product exact until it overflows, and then every order of operands gives the same.
     case ANELLO_PROD: return drawn % 4 == 0 ? 2 : 1;
     case ANELLO_MIN:
@@ -68,8 +69,8 @@ double value(anello_op_t op, int rank, int ranks, std::size_t i, std::uint64_t s
     case ANELLO_AVG: {
       const std::uint64_t base = mixed(i, 0, seed) % 4;
       const std::uint64_t turn = mixed(i, 1, seed) % static_cast<std::uint64_t>(ranks);
-      return static_cast<double>(base + 2 * ((static_cast<std::uint64_t>(rank) + turn) %
-                                             static_cast<std::uint64_t>(ranks)));
+      return static_cast<double>(base +
+                                 2 * ((static_cast<std::uint64_t>(rank) + turn) % static_cast<std::uint64_t>(ranks)));
     }
   }
   return 0;
@@ -82,8 +83,8 @@ Number handed_in(anello_dtype_t dtype, anello_op_t op, int rank, int ranks, std:
   if (class_of(dtype) == Class::boolean) return other % 8 < 5 ? 0 : first + 1;
   if (class_of(dtype) != Class::complex) return first;
   if (op != ANELLO_PROD) return {first, value(op, rank, ranks, i, ~seed)};
-  // Three ranks turn, by less than a third of a right angle each: more would not stay exact, and any further a real part
-  // could become zero, whose sign depends on the order of operands.
+  // Three ranks turn, by less than a third of a right angle each: more would not stay exact, and any further a real
+  // part could become zero, whose sign depends on the order of operands.
   if (rank >= 3) return {first, 0};
   return {2 * first, other % 2 == 0 ? first : -first};
 }

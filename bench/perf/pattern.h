@@ -18,8 +18,9 @@ using Block = std::vector<unsigned char>;
 // Whether op means anything for dtype: said here a second time, so that a library that refuses too much fails.
 bool makes_sense(anello_dtype_t dtype, anello_op_t op);
 
-// What rank hands in. Requires, here and below: the pair makes sense. op decides the range: sums, products and averages of
-// any number of ranks stay exact, or round once where a small type cannot hold them. seed makes other data of the same kind.
+// What rank hands in. Requires, here and below: the pair makes sense. op decides the range: sums, products and averages
+// of any number of ranks stay exact, or round once where a small type cannot hold them. seed makes other data of the
+// same kind.
 Block input(anello_dtype_t dtype, anello_op_t op, int rank, int ranks, std::uint64_t seed);
 // The same for collectives that only move data.
 Block moved(anello_dtype_t dtype, int rank, std::uint64_t seed);

@@ -33,7 +33,8 @@ void print_figures(const Options& options, const Case& of, const std::optional<F
               figures && moves ? bandwidth_text(figures->bus_bandwidth).c_str() : "N/A",
               figures && figures->wrong ? std::to_string(*figures->wrong).c_str() : "N/A");
   if (!options.stats) return;
-  for (const double Figures::*time : {&Figures::minimum_us, &Figures::median_us, &Figures::p99_us, &Figures::maximum_us}) {
+  for (const double Figures::*time :
+       {&Figures::minimum_us, &Figures::median_us, &Figures::p99_us, &Figures::maximum_us}) {
     std::printf(" %8s", figures ? time_text((*figures).*time).c_str() : "N/A");
   }
   std::printf(" %5s", figures ? bandwidth_text(100 * figures->variation).c_str() : "N/A");
@@ -51,8 +52,8 @@ void print_header(const Options& options, const std::vector<Participant>& ranks,
     std::printf(", with library %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
   }
   std::printf("\n# %s: %s, %s of %s, on %s\n", name(options.collective), plural(ranks.size(), "rank").c_str(),
-              options.threads ? "threads" : "processes",
-              options.threads ? "one process" : "a job", plural(hosts.size(), "host").c_str());
+              options.threads ? "threads" : "processes", options.threads ? "one process" : "a job",
+              plural(hosts.size(), "host").c_str());
   for (std::size_t rank = 0; rank < ranks.size() && rank < kRanksNamed; ++rank) {
     const Participant& who = ranks[rank];
     std::printf("#   rank %2zu  host %s  pid %d  %s%s%s\n", rank, who.host.c_str(), who.pid,

@@ -80,7 +80,8 @@ void gather(const Dataset& dataset, const std::int64_t* chosen, std::size_t coun
   images.resize(kPixels, static_cast<Eigen::Index>(count));
   labels.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const Eigen::Map<const Eigen::Matrix<std::uint8_t, kPixels, 1>> pixels(dataset.pixels.data() + static_cast<std::size_t>(chosen[i]) * kPixels);
+    const Eigen::Map<const Eigen::Matrix<std::uint8_t, kPixels, 1>> pixels(
+        dataset.pixels.data() + static_cast<std::size_t>(chosen[i]) * kPixels);
     images.col(static_cast<Eigen::Index>(i)) =
         (pixels.cast<float>().array() * (1.0f / (255.0f * kDeviation)) - kMean / kDeviation).matrix();
     labels[i] = dataset.labels[static_cast<std::size_t>(chosen[i])];

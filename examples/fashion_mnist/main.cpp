@@ -82,7 +82,8 @@ int train(const Options& options) {
   const std::string summary = trainer.summary();
   if (speaks) {
     const Timeline timeline = trainer.gradients().timeline();
-    std::printf("the last step on rank 0, from the forward pass on (# backward, = all-reduce, . waiting):\n%s", timeline.text().c_str());
+    std::printf("the last step on rank 0, from the forward pass on (# backward, = all-reduce, . waiting):\n%s",
+                timeline.text().c_str());
     std::printf("%s\n", summary.c_str());
     if (!options.timeline.empty()) {
       timeline_file << timeline.svg();

@@ -35,7 +35,8 @@ bool parse_options(int argc, char** argv, Options* options, int* exit_code) {
   app.add_option("--sync", sync, "buckets: averaged while the backward pass computes; flat: all at once after it")
       ->check(CLI::IsMember({"flat", "buckets"}));
   int bucket_kib = static_cast<int>(settings.bucket_bytes / 1024);
-  app.add_option("--bucket-kib", bucket_kib, "of gradients in a bucket; in the first, a quarter of it")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--bucket-kib", bucket_kib, "of gradients in a bucket; in the first, a quarter of it")
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--timeline", options->timeline, "file to which rank 0 draws its last step, as SVG");
   app.add_option("--json", options->json, "file to which rank 0 writes figures and hashes");
   app.add_flag("--quick", options->quick, "one epoch over 12,000 images: does it run at all?");

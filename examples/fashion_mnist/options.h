@@ -11,7 +11,7 @@ struct Options {
   std::string data = "/usr/share/datasets/fashion-mnist";
   std::string json;      // file for the report; empty: none
   std::string timeline;  // file for a drawing of one step; empty: none
-  bool quick = false;  // a fifth of the images, once
+  bool quick = false;    // a fifth of the images, once
 };
 
 // True when the program is to go on; else *exit_code says how it ends (0 after --help).

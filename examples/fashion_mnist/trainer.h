@@ -1,7 +1,7 @@
 #pragma once
 // Data-parallel training: every rank holds all parameters, computes the gradient over its part of each batch, and
-// applies the average of all ranks' gradients, so that parameters stay equal without being sent again. Which images are its
-// part, Anello's sampler says, as PyTorch's DistributedSampler would.
+// applies the average of all ranks' gradients, so that parameters stay equal without being sent again. Which images are
+// its part, Anello's sampler says, as PyTorch's DistributedSampler would.
 #include "communicator.h"
 #include "dataset.h"
 #include "gradients.h"
@@ -48,7 +48,8 @@ class Trainer {
   std::string summary() { return gradients_->summary(); }  // collective
 
  private:
-  // This rank's mean gradient over its part of batch b, into gradient_, handed over block by block; returns the summed loss.
+  // This rank's mean gradient over its part of batch b, into gradient_, handed over block by block; returns the summed
+  // loss.
   double compute_gradient(std::size_t b);
   void draw_images(int epoch);
   double measure_accuracy();

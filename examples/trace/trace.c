@@ -12,27 +12,28 @@ enum { kSteps = 4, kLayers = 3, kCount = 100000 };
 /* Hooks run on whatever thread makes or completes a call. */
 static struct {
   pthread_mutex_t mutex;
-  char *text; /* events, each with a comma behind it */
+  char* text; /* events, each with a comma behind it */
   size_t bytes, room;
 } trace = {PTHREAD_MUTEX_INITIALIZER, NULL, 0, 0};
 
-static void completed(void *context, const anello_hook_info_t *info) {
+static void completed(void* context, const anello_hook_info_t* info) {
   char event[1024];
   (void)context;
-  /* "X": begin and length, in microseconds. A process of the picture is a rank, its rows are communicator and kind of call. */
+  /* "X": begin and length, in microseconds. A process of the picture is a rank, its rows are communicator and kind of
+   * call. */
   const int length = snprintf(
       event, sizeof event,
       "{\"name\": \"%s\", \"cat\": \"anello\", \"ph\": \"X\", \"ts\": %.3f, \"dur\": %.3f, \"pid\": %d, \"tid\": %d,"
       " \"args\": {\"label\": \"%s\", \"sequence\": %lld, \"count\": %zu, \"bytes\": %zu, \"dtype\": \"%s\","
       " \"algorithm\": \"%s\", \"transport\": \"%s\", \"result\": \"%s\"}},\n",
       info->label[0] != '\0' ? info->label : info->name, (double)info->posted_ns / 1e3,
-      (double)(info->completed_ns - info->posted_ns) / 1e3, info->rank, info->blocking ? 0 : 1 + (int)info->kind, info->label,
-      (long long)info->sequence, info->count, info->bytes, anello_dtype_name(info->dtype),
+      (double)(info->completed_ns - info->posted_ns) / 1e3, info->rank, info->blocking ? 0 : 1 + (int)info->kind,
+      info->label, (long long)info->sequence, info->count, info->bytes, anello_dtype_name(info->dtype),
       info->algorithm != NULL ? info->algorithm : "", info->transport, anello_result_name(info->result));
   if (length < 0 || (size_t)length >= sizeof event) return;
   pthread_mutex_lock(&trace.mutex);
   if (trace.bytes + (size_t)length > trace.room) {
-    char *grown = realloc(trace.text, 2 * trace.room + sizeof event);
+    char* grown = realloc(trace.text, 2 * trace.room + sizeof event);
     if (grown != NULL) {
       trace.text = grown;
       trace.room = 2 * trace.room + sizeof event;
@@ -45,14 +46,14 @@ static void completed(void *context, const anello_hook_info_t *info) {
   pthread_mutex_unlock(&trace.mutex);
 }
 
-static int check(anello_result_t result, const char *what, anello_comm_t comm) {
+static int check(anello_result_t result, const char* what, anello_comm_t comm) {
   if (result != ANELLO_OK) fprintf(stderr, "%s: %s\n", what, anello_last_error(comm));
   return result == ANELLO_OK;
 }
 
 /* A step: the gradients of each layer summed while the next one's are computed, then a loss that all want to know. */
-static int step(anello_comm_t comm, float *gradients) {
-  static const char *const labels[kLayers] = {"layer 2", "layer 1", "layer 0"};
+static int step(anello_comm_t comm, float* gradients) {
+  static const char* const labels[kLayers] = {"layer 2", "layer 1", "layer 0"};
   anello_request_t requests[kLayers];
   float loss = 1;
   for (int layer = 0; layer < kLayers; ++layer) {
@@ -67,11 +68,12 @@ static int step(anello_comm_t comm, float *gradients) {
     if (!check(anello_post(comm, &call, &requests[layer]), labels[layer], comm)) return 0;
   }
   return check(anello_wait_all(kLayers, requests, NULL), "anello_wait_all", comm) &&
-         check(anello_allreduce(ANELLO_IN_PLACE, &loss, 1, ANELLO_FLOAT32, ANELLO_AVG, comm), "loss", comm) && loss == 1;
+         check(anello_allreduce(ANELLO_IN_PLACE, &loss, 1, ANELLO_FLOAT32, ANELLO_AVG, comm), "loss", comm) &&
+         loss == 1;
 }
 
 /* All ranks' events to rank 0, which writes them. */
-static int write_trace(anello_comm_t comm, const char *name) {
+static int write_trace(anello_comm_t comm, const char* name) {
   int rank, size, written = 1;
   anello_comm_rank(comm, &rank);
   anello_comm_size(comm, &size);
@@ -79,20 +81,20 @@ static int write_trace(anello_comm_t comm, const char *name) {
   if (counts == NULL) return 0;
   counts[rank] = trace.bytes;
   const uint64_t mine = trace.bytes;
-  uint64_t *each = calloc((size_t)size, sizeof *each);
+  uint64_t* each = calloc((size_t)size, sizeof *each);
   if (each == NULL || !check(anello_allgather(&mine, each, 1, ANELLO_UINT64, comm), "anello_allgather", comm)) return 0;
   for (int r = 0; r < size; ++r) {
     counts[r] = (size_t)each[r];
     displs[r] = all;
     all += counts[r];
   }
-  char *text = malloc(all + 1);
+  char* text = malloc(all + 1);
   if (text == NULL || !check(anello_gatherv(trace.text, trace.bytes, text, counts, displs, ANELLO_BYTE, 0, comm),
                              "anello_gatherv", comm)) {
     return 0;
   }
   if (rank == 0) {
-    FILE *file = fopen(name, "w");
+    FILE* file = fopen(name, "w");
     written = file != NULL && fprintf(file, "{\"traceEvents\": [\n%.*s\n]}\n", (int)(all > 2 ? all - 2 : 0), text) > 0;
     written = file != NULL && fclose(file) == 0 && written;
     printf(written ? "wrote %s\n" : "cannot write %s\n", name);
@@ -103,10 +105,10 @@ static int write_trace(anello_comm_t comm, const char *name) {
   return written;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   anello_comm_t comm;
   anello_hooks_t hooks = ANELLO_HOOKS_INITIALIZER;
-  float *gradients = malloc(sizeof(float) * kLayers * kCount);
+  float* gradients = malloc(sizeof(float) * kLayers * kCount);
   int good = gradients != NULL && check(anello_comm_create(NULL, &comm), "anello_comm_create", ANELLO_COMM_NULL);
   if (!good) return 1;
   hooks.after = completed;

@@ -15,9 +15,9 @@ struct Arguments {
   std::uint32_t head;   // of them, those before the first address at which all pointers have the granule's alignment
   std::int32_t source_count;
   std::int32_t destination_count;
-  std::int32_t ranks;                    // AVG divides by it
-  std::int32_t sums_in;                  // the first source holds sums, in the type of sums. Of wide kernels only
-  std::int32_t sums_out;                 // the destinations take sums, neither divided nor rounded. Of wide kernels only
+  std::int32_t ranks;     // AVG divides by it
+  std::int32_t sums_in;   // the first source holds sums, in the type of sums. Of wide kernels only
+  std::int32_t sums_out;  // the destinations take sums, neither divided nor rounded. Of wide kernels only
   alignas(16) unsigned char factor[16];  // of the type of sums; PROD of one source multiplies it with this
 };
 static_assert(sizeof(Arguments) == 176);

@@ -2,8 +2,9 @@
 // What each thread of a reduction does: destination_j[i] = source_0[i] op .. op source_k[i], in that order. Compiled by
 // nvcc for the device, and by the host's compiler for tests, which call it once per thread.
 //
-// Bytes in flight decide the rate. A warp takes a hunk of kUnroll x 32 neighbouring units, loads all of two sources before
-// it combines them, and stores. A unit is the smallest number of bytes that is a whole number of granules and of elements.
+// Bytes in flight decide the rate. A warp takes a hunk of kUnroll x 32 neighbouring units, loads all of two sources
+// before it combines them, and stores. A unit is the smallest number of bytes that is a whole number of granules and of
+// elements.
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/work.h"
 

@@ -71,8 +71,8 @@ template <>
 ANELLO_INLINE Float8E5M2 device_rounded<Float8E5M2>(float value) {
   std::uint16_t pair;
   asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
-  // In bits infinity follows the greatest number, at which the instruction stays, and its NaN follows the quiet one. From
-  // 61440 on, the middle between that number and 65536, the even one of the two is infinity.
+  // In bits infinity follows the greatest number, at which the instruction stays, and its NaN follows the quiet one.
+  // From 61440 on, the middle between that number and 65536, the even one of the two is infinity.
   const int beyond = fabsf(value) >= 61440.0f ? 1 : 0, not_a_number = value == value ? 0 : 1;
   return {static_cast<std::uint8_t>(pair + beyond - not_a_number)};
 }

@@ -22,10 +22,11 @@ Driver open_driver() {
   const Driver driver = bind(found, library);
   if (const int code = driver.init(0); code != 0) throw driver_error(driver, "cuInit", code);
   int version = 0;
-  if (const int code = driver.driver_version(&version); code != 0) throw driver_error(driver, "cuDriverGetVersion", code);
+  if (const int code = driver.driver_version(&version); code != 0)
+    throw driver_error(driver, "cuDriverGetVersion", code);
   if (version < kOldestDriver) {
-    throw Error(ANELLO_ERR_SYSTEM, text("the CUDA driver is too old: it supports CUDA ", version_text(version), ", and ",
-                                        version_text(kOldestDriver), " is needed. Update the driver."));
+    throw Error(ANELLO_ERR_SYSTEM, text("the CUDA driver is too old: it supports CUDA ", version_text(version),
+                                        ", and ", version_text(kOldestDriver), " is needed. Update the driver."));
   }
   return driver;
 }
@@ -37,7 +38,8 @@ const char* advice(int code) {
       return ". The toolkit's stub was found in place of the driver: remove its folder from LD_LIBRARY_PATH.";
     case kNoBinary:
     case kUnsupportedPtx:
-      return ". The kernels hold code for compute capability 8.0, 9.0 and 10.0 and PTX for later ones: update the driver.";
+      return ". The kernels hold code for compute capability 8.0, 9.0 and 10.0 and PTX for later ones: update the "
+             "driver.";
     default: return "";
   }
 }

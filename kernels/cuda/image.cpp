@@ -28,8 +28,8 @@ const ImageTable& load_images(const std::string& path) {
   if (table == nullptr) throw Error(ANELLO_ERR_SYSTEM, text("no CUDA kernels: ", path, " holds none"));
   if (table->version != kImageVersion || table->anello != ANELLO_VERSION_CODE) {
     throw Error(ANELLO_ERR_VERSION, text(path, " belongs to another build of Anello (", table->anello, ", kernels ",
-                                         table->version, "; this one is ", ANELLO_VERSION_CODE, ", kernels ", kImageVersion,
-                                         "). Install both from one build."));
+                                         table->version, "; this one is ", ANELLO_VERSION_CODE, ", kernels ",
+                                         kImageVersion, "). Install both from one build."));
   }
   return *table;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The compiled kernels: machine code and PTX, in a library of their own (libanello_cuda.so) that is opened when the first
-// kernel is wanted. libanello.so stays small and needs no toolkit to be built.
+// The compiled kernels: machine code and PTX, in a library of their own (libanello_cuda.so) that is opened when the
+// first kernel is wanted. libanello.so stays small and needs no toolkit to be built.
 #include "base/error.h"
 #include "kernels/cuda/runs_as.h"
 

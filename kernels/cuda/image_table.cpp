@@ -20,8 +20,8 @@ using anello::kernels::cuda::kImageVersion;
 static_assert(kImages == 5);
 #define ANELLO_IMAGE(index) \
   { anello_cuda_image_##index, anello_cuda_image_##index##_end }
-extern "C" __attribute__((visibility("default")))
-const ImageTable anello_cuda_images{kImageVersion,
-                                    ANELLO_VERSION_CODE,
-                                    kImages,
-                                    {ANELLO_IMAGE(0), ANELLO_IMAGE(1), ANELLO_IMAGE(2), ANELLO_IMAGE(3), ANELLO_IMAGE(4)}};
+extern "C" __attribute__((visibility("default"))) const ImageTable anello_cuda_images{
+    kImageVersion,
+    ANELLO_VERSION_CODE,
+    kImages,
+    {ANELLO_IMAGE(0), ANELLO_IMAGE(1), ANELLO_IMAGE(2), ANELLO_IMAGE(3), ANELLO_IMAGE(4)}};

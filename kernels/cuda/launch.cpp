@@ -22,7 +22,8 @@ bool is_wide(const CudaReduction& reduction) {
 Error check_pointers(const CudaReduction& reduction) {
   const auto check = [&](const char* what, std::size_t index, const void* pointer, bool sums) -> Error {
     const std::size_t alignment_bytes = sums && is_wide(reduction) ? alignof(float) : alignment(reduction.dtype);
-    if (pointer == nullptr) return refused(ANELLO_ERR_ARGUMENT, reduction, text(what, " ", index, " is a null pointer"));
+    if (pointer == nullptr)
+      return refused(ANELLO_ERR_ARGUMENT, reduction, text(what, " ", index, " is a null pointer"));
     if (reinterpret_cast<std::uintptr_t>(pointer) % alignment_bytes == 0) return {};
     return refused(ANELLO_ERR_ARGUMENT, reduction,
                    text(what, " ", index, " is at ", pointer, ", not a multiple of ", alignment_bytes,
@@ -44,8 +45,8 @@ Error check(const CudaReduction& reduction) {
   }
   if (!operands(reduction.sources.size()) || !operands(reduction.destinations.size())) {
     return refused(ANELLO_ERR_ARGUMENT, reduction,
-                   text(reduction.sources.size(), " sources and ", reduction.destinations.size(), " destinations; 1 to ",
-                        kMaxOperands, " of each can be"));
+                   text(reduction.sources.size(), " sources and ", reduction.destinations.size(),
+                        " destinations; 1 to ", kMaxOperands, " of each can be"));
   }
   if (!is_op(reduction.op)) {
     return refused(ANELLO_ERR_TYPE, reduction, text("no operation of Anello has the number ", int{reduction.op}));
@@ -103,14 +104,14 @@ void choose_granule(std::size_t element, std::size_t alignment_bytes, Launch& la
 // The most that a grid can have.
 constexpr std::uint64_t kMostBlocks = (std::uint64_t{1} << 31) - 1;
 
-// Unbounded, every block does its threads' loads once and makes room for the next: what is read and written at a time then
-// lies close together, where blocks that stay drift apart, and memory gives 5 % more (docs/gpu-results.md). A reduction too
-// small to fill the device is spread in smaller blocks.
+// Unbounded, every block does its threads' loads once and makes room for the next: what is read and written at a time
+// then lies close together, where blocks that stay drift apart, and memory gives 5 % more (docs/gpu-results.md). A
+// reduction too small to fill the device is spread in smaller blocks.
 void choose_grid(const CudaReduction& reduction, std::size_t element, int multiprocessors, Launch& launch) {
   const int each = loads(full_loads(launch.dtype, launch.op, launch.form), launch.granule);
   const std::uint64_t bytes = launch.arguments.count * element;
-  const std::uint64_t per_thread = static_cast<std::uint64_t>(each) *
-                                   std::max(element, static_cast<std::size_t>(launch.granule));
+  const std::uint64_t per_thread =
+      static_cast<std::uint64_t>(each) * std::max(element, static_cast<std::size_t>(launch.granule));
   const std::uint64_t threads = (bytes + per_thread - 1) / per_thread;
   const auto blocks_of = [&](unsigned size) { return (threads + size - 1) / size; };
   std::uint64_t most = kMostBlocks;

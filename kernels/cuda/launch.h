@@ -1,5 +1,6 @@
 #pragma once
-// From a reduction to a launch: which kernel, in which granules, how many threads. Pure, so that tests see each decision.
+// From a reduction to a launch: which kernel, in which granules, how many threads. Pure, so that tests see each
+// decision.
 #include "kernels/cuda/runs_as.h"
 #include "kernels/reduce_cuda.h"
 

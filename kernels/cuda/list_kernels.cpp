@@ -34,8 +34,8 @@ void list(const Named& dtype, const Named& op, int image) {
     std::printf("ANELLO_KERNEL(anello_%s_%s_%d, %s, %s, %d)\n", dtype.name, op.name, granule, dtype.enumerator,
                 op.enumerator, granule);
     if (!has_wide(type, static_cast<anello_op_t>(op.value))) continue;
-    std::printf("ANELLO_WIDE_KERNEL(anello_%s_%s_wide_%d, %s, %s, %d)\n", dtype.name, op.name, granule, dtype.enumerator,
-                op.enumerator, granule);
+    std::printf("ANELLO_WIDE_KERNEL(anello_%s_%s_wide_%d, %s, %s, %d)\n", dtype.name, op.name, granule,
+                dtype.enumerator, op.enumerator, granule);
   }
 }
 

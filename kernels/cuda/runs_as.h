@@ -91,7 +91,8 @@ constexpr bool is_kernel(anello_dtype_t dtype, anello_op_t op) {
 
 // Whether sums of it are wider than it: then there is a wide kernel, too, for sums as operands.
 constexpr bool has_wide(anello_dtype_t dtype, anello_op_t op) {
-  return accumulator_bytes(dtype) != element_bytes(dtype) && (op == ANELLO_SUM || op == ANELLO_PROD || op == ANELLO_AVG);
+  return accumulator_bytes(dtype) != element_bytes(dtype) &&
+         (op == ANELLO_SUM || op == ANELLO_PROD || op == ANELLO_AVG);
 }
 
 // Kernels are compiled in parts, side by side, and loaded by them.
@@ -102,8 +103,8 @@ constexpr int image_of(anello_dtype_t dtype) {
   return class_of(dtype) == kFloat && bytes <= 2 ? 1 + static_cast<int>(3 - bytes) : 4;
 }
 
-// The bytes of one load. A kernel is built for the type's alignment and what is wider, but for 2 beside 1: so near, bytes
-// will do.
+// The bytes of one load. A kernel is built for the type's alignment and what is wider, but for 2 beside 1: so near,
+// bytes will do.
 inline constexpr int kGranules[] = {16, 8, 4, 2, 1};
 constexpr bool has_granule(std::size_t alignment_bytes, int granule) {
   const int least = static_cast<int>(alignment_bytes);

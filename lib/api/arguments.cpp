@@ -20,7 +20,9 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
   return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
 }
 
-std::string named(const anello_call_t& call) { return text("anello_", kind_name(call.kind), Label(call.label).quoted(), ": "); }
+std::string named(const anello_call_t& call) {
+  return text("anello_", kind_name(call.kind), Label(call.label).quoted(), ": ");
+}
 
 const char* in_place_forms(anello_kind_t kind) {
   switch (kind) {
@@ -39,13 +41,9 @@ const char* in_place_forms(anello_kind_t kind) {
 
 namespace {
 
-Error argument(const anello_call_t& call, const std::string& what) {
-  return {ANELLO_ERR_ARGUMENT, named(call) + what};
-}
+Error argument(const anello_call_t& call, const std::string& what) { return {ANELLO_ERR_ARGUMENT, named(call) + what}; }
 
-Error type(const anello_call_t& call, const std::string& what) {
-  return {ANELLO_ERR_TYPE, named(call) + what};
-}
+Error type(const anello_call_t& call, const std::string& what) { return {ANELLO_ERR_TYPE, named(call) + what}; }
 
 // Of calls that have one.
 Error check_buffer(const anello_call_t& call) {
@@ -106,17 +104,20 @@ Error check(const anello_call_t& call, int rank, int size) {
     return type(call, text(int(call.op), " is no anello_op_t"));
   }
   if (kind_is_prefix(kind) && call.op == ANELLO_AVG) {
-    return type(call, "ANELLO_AVG divides by the number of ranks, which is not how many are in a prefix; use ANELLO_SUM");
+    return type(call,
+                "ANELLO_AVG divides by the number of ranks, which is not how many are in a prefix; use ANELLO_SUM");
   }
   if (kind_reduces(kind) && !is_custom_op(call.op) && !makes_sense(call.dtype, call.op)) {
-    return type(call, text(op_name(call.op), " of ", dtype_name(call.dtype), " makes no sense; ", op_name(call.op), " takes ",
-                           what_op_takes(call.op)));
+    return type(call, text(op_name(call.op), " of ", dtype_name(call.dtype), " makes no sense; ", op_name(call.op),
+                           " takes ", what_op_takes(call.op)));
   }
   const bool any_source = has_status(kind) && call.peer == ANELLO_ANY_SOURCE;
   const bool nobody = is_message(kind) && call.peer == ANELLO_RANK_NULL;
   if ((is_message(kind) || kind_has_root(kind)) && !any_source && !nobody && (call.peer < 0 || call.peer >= size)) {
-    return argument(call, text(kind_has_root(kind) ? "root " : kind == ANELLO_SEND ? "dest " : "source ", call.peer,
-                               " is not a rank of this communicator (0 to ", size - 1, ")"));
+    return argument(call, text(kind_has_root(kind)   ? "root "
+                               : kind == ANELLO_SEND ? "dest "
+                                                     : "source ",
+                               call.peer, " is not a rank of this communicator (0 to ", size - 1, ")"));
   }
   if (is_message(kind) && !(has_status(kind) && call.tag == ANELLO_ANY_TAG) && (call.tag < 0 || call.tag > kMaxTag)) {
     return argument(call, text("tag ", call.tag, " is not in 0 to ", kMaxTag));

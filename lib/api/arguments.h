@@ -25,8 +25,8 @@ inline constexpr int kMaxTag = (1 << 30) - 1;
 // Whether check has nothing to say of a send or receive, seen at a glance.
 inline bool is_sound(const void* buffer, std::size_t count, anello_dtype_t dtype, int peer, int tag, int size) {
   constexpr std::size_t kFew = 1 << 20;
-  return peer >= 0 && peer < size && tag >= 0 && tag <= kMaxTag && is_dtype(dtype) && count <= kFew && buffer != nullptr &&
-         buffer != ANELLO_IN_PLACE;
+  return peer >= 0 && peer < size && tag >= 0 && tag <= kMaxTag && is_dtype(dtype) && count <= kFew &&
+         buffer != nullptr && buffer != ANELLO_IN_PLACE;
 }
 // The same, and of the algorithm that the call asks for.
 inline Error check(const anello_call_t& call, const Communicator& communicator) {

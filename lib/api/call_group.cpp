@@ -23,7 +23,8 @@ void CallGroup::add(anello_request_t request, anello_status_t* status) {
 
 void refuse_in_group(const char* name) {
   if (current_group == nullptr) return;
-  throw Error(ANELLO_ERR_STATE, text(name, " waits, and cannot be called between anello_group_begin and anello_group_end"));
+  throw Error(ANELLO_ERR_STATE,
+              text(name, " waits, and cannot be called between anello_group_begin and anello_group_end"));
 }
 
 struct CallGroups {

@@ -1,5 +1,6 @@
 #pragma once
-// What this thread has called since anello_group_begin: calls that would wait are posted, and waited for together at the end.
+// What this thread has called since anello_group_begin: calls that would wait are posted, and waited for together at
+// the end.
 #include <anello/anello.h>
 
 #include <vector>

@@ -12,8 +12,22 @@ namespace anello::api {
 inline anello_call_t call_of(anello_kind_t kind, const void* sendbuf, void* recvbuf, std::size_t count,
                              anello_dtype_t dtype, anello_op_t op = ANELLO_SUM, int peer = 0, int tag = 0) {
   // Not ANELLO_CALL_INITIALIZER with fields set afterwards: that zeroes all of it first, with a string instruction.
-  return {sizeof(anello_call_t), kind, dtype, op, peer, tag, sendbuf, recvbuf, count, 0, nullptr, nullptr, nullptr,
-          nullptr, nullptr, nullptr};
+  return {sizeof(anello_call_t),
+          kind,
+          dtype,
+          op,
+          peer,
+          tag,
+          sendbuf,
+          recvbuf,
+          count,
+          0,
+          nullptr,
+          nullptr,
+          nullptr,
+          nullptr,
+          nullptr,
+          nullptr};
 }
 
 inline anello_call_t call_of(const PlainCall& call) {
@@ -24,7 +38,8 @@ inline anello_call_t call_of(const PlainSend& send) {
   return call_of(ANELLO_SEND, send.buffer, nullptr, send.count, send.dtype, ANELLO_SUM, send.dest, send.tag);
 }
 inline anello_call_t call_of(const PlainReceive& receive) {
-  return call_of(ANELLO_RECV, nullptr, receive.buffer, receive.count, receive.dtype, ANELLO_SUM, receive.source, receive.tag);
+  return call_of(ANELLO_RECV, nullptr, receive.buffer, receive.count, receive.dtype, ANELLO_SUM, receive.source,
+                 receive.tag);
 }
 
 // The same with what lies where, where it differs by rank.

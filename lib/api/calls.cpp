@@ -42,8 +42,8 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
 using Entered = executor::Context::Entered;
 
 // The rest of run_short(), apart, so that its beginning has a small frame.
-[[gnu::noinline]] anello_result_t wait_for(anello_comm_t comm, Communicator& communicator, executor::Operation* operation,
-                                           anello_status_t* status) {
+[[gnu::noinline]] anello_result_t wait_for(anello_comm_t comm, Communicator& communicator,
+                                           executor::Operation* operation, anello_status_t* status) {
   const Uncancelled whole;
   const anello_kind_t kind = operation->kind;
   std::int64_t sequence = -1;
@@ -163,8 +163,8 @@ anello_result_t anello_scatterv(const void* sendbuf, const size_t* sendcounts, c
 
 anello_result_t anello_reduce_scatter(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
                                       anello_dtype_t dtype, anello_op_t op, anello_comm_t comm) {
-  const anello_call_t call = with_parts(call_of(ANELLO_REDUCE_SCATTER, sendbuf, recvbuf, 0, dtype, op, 0),
-                                        nullptr, nullptr, recvcounts, nullptr);
+  const anello_call_t call = with_parts(call_of(ANELLO_REDUCE_SCATTER, sendbuf, recvbuf, 0, dtype, op, 0), nullptr,
+                                        nullptr, recvcounts, nullptr);
   return dispatch(comm, call, nullptr, true, nullptr);
 }
 
@@ -184,7 +184,8 @@ anello_result_t anello_send(const void* buffer, size_t count, anello_dtype_t dty
                             anello_comm_t comm) {
   const PlainSend send{buffer, count, dtype, dest, tag};
   return run_short(comm, send, nullptr, [&](Communicator& communicator, executor::Operation** operation) {
-    return is_sound(buffer, count, dtype, dest, tag, communicator.size()) ? communicator.pass(send, true, operation) : Entered::not_begun;
+    return is_sound(buffer, count, dtype, dest, tag, communicator.size()) ? communicator.pass(send, true, operation)
+                                                                          : Entered::not_begun;
   });
 }
 
@@ -204,7 +205,8 @@ anello_result_t anello_iallreduce(const void* sendbuf, void* recvbuf, size_t cou
 
 anello_result_t anello_ibroadcast(void* buffer, size_t count, anello_dtype_t dtype, int root, anello_comm_t comm,
                                   anello_request_t* request) {
-  return dispatch(comm, call_of(ANELLO_BROADCAST, buffer, buffer, count, dtype, ANELLO_SUM, root), request, false, nullptr);
+  return dispatch(comm, call_of(ANELLO_BROADCAST, buffer, buffer, count, dtype, ANELLO_SUM, root), request, false,
+                  nullptr);
 }
 
 anello_result_t anello_iallgather(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
@@ -214,7 +216,8 @@ anello_result_t anello_iallgather(const void* sendbuf, void* recvbuf, size_t cou
 
 anello_result_t anello_ireduce_scatter_block(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
                                              anello_op_t op, anello_comm_t comm, anello_request_t* request) {
-  return dispatch(comm, call_of(ANELLO_REDUCE_SCATTER_BLOCK, sendbuf, recvbuf, count, dtype, op), request, false, nullptr);
+  return dispatch(comm, call_of(ANELLO_REDUCE_SCATTER_BLOCK, sendbuf, recvbuf, count, dtype, op), request, false,
+                  nullptr);
 }
 
 anello_result_t anello_ireduce(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, anello_op_t op,
@@ -224,12 +227,14 @@ anello_result_t anello_ireduce(const void* sendbuf, void* recvbuf, size_t count,
 
 anello_result_t anello_igather(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, int root,
                                anello_comm_t comm, anello_request_t* request) {
-  return dispatch(comm, call_of(ANELLO_GATHER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root), request, false, nullptr);
+  return dispatch(comm, call_of(ANELLO_GATHER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root), request, false,
+                  nullptr);
 }
 
 anello_result_t anello_iscatter(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype, int root,
                                 anello_comm_t comm, anello_request_t* request) {
-  return dispatch(comm, call_of(ANELLO_SCATTER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root), request, false, nullptr);
+  return dispatch(comm, call_of(ANELLO_SCATTER, sendbuf, recvbuf, count, dtype, ANELLO_SUM, root), request, false,
+                  nullptr);
 }
 
 anello_result_t anello_ialltoall(const void* sendbuf, void* recvbuf, size_t count, anello_dtype_t dtype,
@@ -274,8 +279,8 @@ anello_result_t anello_iscatterv(const void* sendbuf, const size_t* sendcounts, 
 anello_result_t anello_ireduce_scatter(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
                                        anello_dtype_t dtype, anello_op_t op, anello_comm_t comm,
                                        anello_request_t* request) {
-  const anello_call_t call = with_parts(call_of(ANELLO_REDUCE_SCATTER, sendbuf, recvbuf, 0, dtype, op, 0),
-                                        nullptr, nullptr, recvcounts, nullptr);
+  const anello_call_t call = with_parts(call_of(ANELLO_REDUCE_SCATTER, sendbuf, recvbuf, 0, dtype, op, 0), nullptr,
+                                        nullptr, recvcounts, nullptr);
   return dispatch(comm, call, request, false, nullptr);
 }
 
@@ -293,12 +298,14 @@ anello_result_t anello_ibarrier(anello_comm_t comm, anello_request_t* request) {
 
 anello_result_t anello_isend(const void* buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
                              anello_comm_t comm, anello_request_t* request) {
-  return dispatch(comm, call_of(ANELLO_SEND, buffer, nullptr, count, dtype, ANELLO_SUM, dest, tag), request, false, nullptr);
+  return dispatch(comm, call_of(ANELLO_SEND, buffer, nullptr, count, dtype, ANELLO_SUM, dest, tag), request, false,
+                  nullptr);
 }
 
 anello_result_t anello_irecv(void* buffer, size_t count, anello_dtype_t dtype, int source, int tag, anello_comm_t comm,
                              anello_request_t* request) {
-  return dispatch(comm, call_of(ANELLO_RECV, nullptr, buffer, count, dtype, ANELLO_SUM, source, tag), request, false, nullptr);
+  return dispatch(comm, call_of(ANELLO_RECV, nullptr, buffer, count, dtype, ANELLO_SUM, source, tag), request, false,
+                  nullptr);
 }
 
 }  // extern "C"

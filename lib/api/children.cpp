@@ -84,7 +84,8 @@ anello_result_t anello_comm_split(anello_comm_t comm, int color, int key, anello
   });
 }
 
-anello_result_t anello_comm_isplit(anello_comm_t comm, int color, int key, anello_comm_t* result, anello_request_t* request) {
+anello_result_t anello_comm_isplit(anello_comm_t comm, int color, int key, anello_comm_t* result,
+                                   anello_request_t* request) {
   return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
     return split(comm, parent, {"anello_comm_isplit", {color, key}, control::kSplitCall, result, false, request});
   });
@@ -92,11 +93,13 @@ anello_result_t anello_comm_isplit(anello_comm_t comm, int color, int key, anell
 
 anello_result_t anello_comm_split_host(anello_comm_t comm, int key, anello_comm_t* result) {
   return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
-    return split(comm, parent, {"anello_comm_split_host", {parent->color_of_host(), key}, control::kSplitCall, result, true});
+    return split(comm, parent,
+                 {"anello_comm_split_host", {parent->color_of_host(), key}, control::kSplitCall, result, true});
   });
 }
 
-anello_result_t anello_comm_create_group(anello_comm_t comm, int count, const int* ranks, int tag, anello_comm_t* result) {
+anello_result_t anello_comm_create_group(anello_comm_t comm, int count, const int* ranks, int tag,
+                                         anello_comm_t* result) {
   return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
     refuse_in_group("anello_comm_create_group");
     const auto require = [](bool right, const auto&... why) {

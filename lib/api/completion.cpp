@@ -62,7 +62,8 @@ anello_result_t guarded(Body&& body) noexcept {
 }
 
 // Consumes those that are done now: their number, -1 when all are null, and the first failure among them.
-anello_result_t collect(std::size_t count, anello_request_t* array, int* done, int* indices, anello_status_t* statuses) {
+anello_result_t collect(std::size_t count, anello_request_t* array, int* done, int* indices,
+                        anello_status_t* statuses) {
   int found = 0;
   bool any = false;
   anello_result_t first = ANELLO_OK;
@@ -138,7 +139,8 @@ anello_result_t anello_wait_some(size_t count, anello_request_t* requests_array,
                                  anello_status_t* statuses) {
   return guarded([&] {
     check_array(count, requests_array);
-    if (done == nullptr || (count > 0 && indices == nullptr)) throw Error(ANELLO_ERR_ARGUMENT, "done or indices is NULL");
+    if (done == nullptr || (count > 0 && indices == nullptr))
+      throw Error(ANELLO_ERR_ARGUMENT, "done or indices is NULL");
     wait_for_one(count, requests_array);
     return collect(count, requests_array, done, indices, statuses);
   });
@@ -183,7 +185,8 @@ anello_result_t anello_test_some(size_t count, anello_request_t* requests_array,
                                  anello_status_t* statuses) {
   return guarded([&] {
     check_array(count, requests_array);
-    if (done == nullptr || (count > 0 && indices == nullptr)) throw Error(ANELLO_ERR_ARGUMENT, "done or indices is NULL");
+    if (done == nullptr || (count > 0 && indices == nullptr))
+      throw Error(ANELLO_ERR_ARGUMENT, "done or indices is NULL");
     return collect(count, requests_array, done, indices, statuses);
   });
 }

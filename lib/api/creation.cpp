@@ -33,8 +33,8 @@ anello_config_t complete(const anello_config_t* config) {
   anello_config_t whole = ANELLO_CONFIG_INITIALIZER;
   if (config == nullptr) return whole;
   if (config->size < offsetof(anello_config_t, url) || config->size > sizeof whole) {
-    throw Error(ANELLO_ERR_ARGUMENT, text("anello_config_t.size is ", config->size, ", this library knows ", sizeof whole,
-                                          ": start from ANELLO_CONFIG_INITIALIZER"));
+    throw Error(ANELLO_ERR_ARGUMENT, text("anello_config_t.size is ", config->size, ", this library knows ",
+                                          sizeof whole, ": start from ANELLO_CONFIG_INITIALIZER"));
   }
   std::memcpy(&whole, config, config->size);
   whole.size = sizeof whole;

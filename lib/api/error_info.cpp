@@ -83,8 +83,8 @@ const char* anello_last_error(anello_comm_t comm) {
 anello_result_t anello_error_info(anello_comm_t comm, anello_error_t* error) {
   // A caller built against an older header knows fewer fields.
   if (error == nullptr || (error->size != sizeof *error && error->size != offsetof(anello_error_t, suspected))) {
-    return failed(comm, Error(ANELLO_ERR_ARGUMENT,
-                              "anello_error_info: error is NULL or its size is not sizeof(anello_error_t)"));
+    return failed(
+        comm, Error(ANELLO_ERR_ARGUMENT, "anello_error_info: error is NULL or its size is not sizeof(anello_error_t)"));
   }
   try {
     refuse_here();

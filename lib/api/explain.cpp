@@ -59,7 +59,8 @@ json of_rule(const schedule::Rule* rule) {
 template <class Values>
 json by_reach(const Values& values) {
   json out;
-  for (std::size_t reach = 0; reach < values.size(); ++reach) out[schedule::name(schedule::Reach(reach))] = values[reach];
+  for (std::size_t reach = 0; reach < values.size(); ++reach)
+    out[schedule::name(schedule::Reach(reach))] = values[reach];
   return out;
 }
 
@@ -128,7 +129,8 @@ anello_result_t anello_explain(anello_comm_t comm, const anello_call_t* asked, c
       throw Error(ANELLO_ERR_ARGUMENT, text("anello_explain: ", length == nullptr ? "length" : "json", " is NULL"));
     }
     stand_in(call);
-    if (const Error refused = check(call, *communicator)) return failed(comm, refused, {call.kind, -1, Label(call.label)});
+    if (const Error refused = check(call, *communicator))
+      return failed(comm, refused, {call.kind, -1, Label(call.label)});
     const std::string whole = explained(call, *communicator);
     *length = whole.size();
     if (text_out == nullptr) return ANELLO_OK;

@@ -15,8 +15,9 @@
 
 namespace anello::api {
 
-// How calls that are inside an object are counted. of_owner: without locked instructions on the thread that used it first, for
-// which who removes it pays with a barrier over all processors: for what is used often and removed hardly ever.
+// How calls that are inside an object are counted. of_owner: without locked instructions on the thread that used it
+// first, for which who removes it pays with a barrier over all processors: for what is used often and removed hardly
+// ever.
 enum class Counting { of_owner, of_all };
 
 template <class Object, Counting counting>
@@ -24,8 +25,8 @@ class HandleTable {
   struct Slot {
     std::atomic<std::uint32_t> generation{1};  // odd: in use
     std::atomic<std::uint32_t> users{0};
-    // The thread that first used the slot, for ever, counts without locked instructions: who removes an object makes that
-    // count visible (store_barrier.h) before looking.
+    // The thread that first used the slot, for ever, counts without locked instructions: who removes an object makes
+    // that count visible (store_barrier.h) before looking.
     std::atomic<const void*> owner{nullptr};
     std::atomic<std::uint32_t> owner_users{0};
     Object object{};
@@ -107,7 +108,8 @@ class HandleTable {
     if (at == nullptr || !at->generation.compare_exchange_strong(expected, expected + 1)) return std::nullopt;
     between(at->object);
     if (counting == Counting::of_owner) transport::own_store_barrier();
-    while (at->users.load(std::memory_order_seq_cst) != 0 || at->owner_users.load(std::memory_order_acquire) != 0) sched_yield();
+    while (at->users.load(std::memory_order_seq_cst) != 0 || at->owner_users.load(std::memory_order_acquire) != 0)
+      sched_yield();
     std::optional<Object> out(std::move(at->object));
     at->object = Object{};
     const std::lock_guard held(mutex_);

@@ -68,13 +68,14 @@ std::unique_ptr<ReportedCall> report(anello_comm_t comm, const std::shared_ptr<C
 Error run_with_hooks(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const anello_call_t& call,
                      anello_status_t* status, std::int64_t* sequence) {
   anello_status_t came{-1, -1, 0};
-  Error error = with_hooks(comm, communicator, call, came, [&] { return communicator->run(call, &came, -1, sequence); });
+  Error error =
+      with_hooks(comm, communicator, call, came, [&] { return communicator->run(call, &came, -1, sequence); });
   if (status != nullptr && has_status(call.kind)) *status = came;
   return error;
 }
 
-ReportedCall::ReportedCall(std::shared_ptr<HookSet> hooks, anello_comm_t comm, std::shared_ptr<Communicator> communicator,
-                           const anello_call_t& call, bool blocking)
+ReportedCall::ReportedCall(std::shared_ptr<HookSet> hooks, anello_comm_t comm,
+                           std::shared_ptr<Communicator> communicator, const anello_call_t& call, bool blocking)
     : hooks_(std::move(hooks)), communicator_(std::move(communicator)), label_(call.label) {
   const Communicator::Outlook outlook = communicator_->outlook(call);
   const Amounts amounts = amounts_of(call, communicator_->rank(), communicator_->size());
@@ -143,8 +144,9 @@ anello_result_t anello_set_hooks(const anello_hooks_t* hooks) {
     anello_hooks_t whole = ANELLO_HOOKS_INITIALIZER;
     if (hooks != nullptr) {
       if (hooks->size != sizeof whole) {
-        throw Error(ANELLO_ERR_ARGUMENT, text("anello_set_hooks: anello_hooks_t.size is ", hooks->size, ", this library knows ",
-                                              sizeof whole, ": start from ANELLO_HOOKS_INITIALIZER"));
+        throw Error(ANELLO_ERR_ARGUMENT,
+                    text("anello_set_hooks: anello_hooks_t.size is ", hooks->size, ", this library knows ",
+                         sizeof whole, ": start from ANELLO_HOOKS_INITIALIZER"));
       }
       whole = *hooks;
     }

@@ -23,7 +23,8 @@ anello_log_level_t level_of(log::Level level) {
 }
 
 std::optional<log::Level> least_of(anello_log_level_t level) {
-  for (const log::Level each : {log::Level::trace, log::Level::debug, log::Level::info, log::Level::warn, log::Level::error}) {
+  for (const log::Level each :
+       {log::Level::trace, log::Level::debug, log::Level::info, log::Level::warn, log::Level::error}) {
     if (level_of(each) <= level) return each;
   }
   return std::nullopt;

@@ -18,7 +18,8 @@ struct Progress {
 
 class InBackground : public Making {
  public:
-  InBackground(std::shared_ptr<Progress> progress, anello_comm_t* result) : progress_(std::move(progress)), result_(result) {}
+  InBackground(std::shared_ptr<Progress> progress, anello_comm_t* result)
+      : progress_(std::move(progress)), result_(result) {}
 
   bool done() override {
     const std::lock_guard held(progress_->mutex);
@@ -40,7 +41,8 @@ class InBackground : public Making {
 
 }  // namespace
 
-std::shared_ptr<Making> make_in_background(std::function<std::shared_ptr<Communicator>()> create, anello_comm_t* result) {
+std::shared_ptr<Making> make_in_background(std::function<std::shared_ptr<Communicator>()> create,
+                                           anello_comm_t* result) {
   auto progress = std::make_shared<Progress>();
   std::thread([progress, create = std::move(create)] {
     std::shared_ptr<Communicator> made;

@@ -20,6 +20,7 @@ class Making {
 anello_comm_t publish(std::shared_ptr<Communicator> communicator);
 
 // Makes one on a thread of its own.
-std::shared_ptr<Making> make_in_background(std::function<std::shared_ptr<Communicator>()> create, anello_comm_t* result);
+std::shared_ptr<Making> make_in_background(std::function<std::shared_ptr<Communicator>()> create,
+                                           anello_comm_t* result);
 
 }  // namespace anello::api

@@ -16,7 +16,8 @@ anello_result_t allocate(const char* name, std::size_t bytes, const anello_mem_o
     if (pointer == nullptr) throw Error(ANELLO_ERR_ARGUMENT, text(name, ": pointer is NULL"));
     if (bytes == 0) throw Error(ANELLO_ERR_ARGUMENT, text(name, ": bytes is 0"));
     constexpr unsigned kKnown = ANELLO_MEM_HUGE_PAGES;
-    if ((options.flags & ~kKnown) != 0) throw Error(ANELLO_ERR_ARGUMENT, text(name, ": flags ", options.flags, " has an unknown one"));
+    if ((options.flags & ~kKnown) != 0)
+      throw Error(ANELLO_ERR_ARGUMENT, text(name, ": flags ", options.flags, " has an unknown one"));
     *pointer = transport::make_region(bytes, {(options.flags & ANELLO_MEM_HUGE_PAGES) != 0, options.numa_node});
     return ANELLO_OK;
   });
@@ -32,8 +33,9 @@ anello_result_t anello_mem_alloc(size_t bytes, void** pointer) {
 
 anello_result_t anello_mem_alloc_with(size_t bytes, const anello_mem_options_t* options, void** pointer) {
   if (options == nullptr || options->size != sizeof *options) {
-    return failed(ANELLO_COMM_NULL, Error(ANELLO_ERR_ARGUMENT,
-                                          "anello_mem_alloc_with: options is NULL or its size is not sizeof(anello_mem_options_t)"));
+    return failed(ANELLO_COMM_NULL,
+                  Error(ANELLO_ERR_ARGUMENT,
+                        "anello_mem_alloc_with: options is NULL or its size is not sizeof(anello_mem_options_t)"));
   }
   return allocate("anello_mem_alloc_with", bytes, *options, pointer);
 }

@@ -22,7 +22,8 @@ struct Claimed {
 };
 
 HandleTable<Claimed, Counting::of_all>& messages() {
-  static HandleTable<Claimed, Counting::of_all>* const table = new HandleTable<Claimed, Counting::of_all>;  // leaked: used up to the last static destructor
+  static HandleTable<Claimed, Counting::of_all>* const table =
+      new HandleTable<Claimed, Counting::of_all>;  // leaked: used up to the last static destructor
   return *table;
 }
 
@@ -82,7 +83,8 @@ anello_result_t receive(const char* name, void* buffer, std::size_t count, anell
     auto claimed = messages().remove(handle, [](const Claimed&) {});
     if (!claimed) throw Error(ANELLO_ERR_STATE, "the message was received by another thread");
     *message = ANELLO_MESSAGE_NULL;
-    *request = request_of(post_call(claimed->comm, claimed->communicator, call, claimed->claim), claimed->communicator, claimed->comm);
+    *request = request_of(post_call(claimed->comm, claimed->communicator, call, claimed->claim), claimed->communicator,
+                          claimed->comm);
     return ANELLO_OK;
   });
 }

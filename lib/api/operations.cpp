@@ -66,7 +66,8 @@ anello_result_t anello_op_create_premul_sum(const void* scalar, anello_dtype_t d
 anello_result_t anello_op_free(anello_op_t op) {
   return guarded([&] {
     if (!is_custom_op(op)) refuse(text("anello_op_free: ", op_name(op), " is none that anello_op_create has made"));
-    if (!remove_custom_op(op)) throw Error(ANELLO_ERR_STATE, "anello_op_free: the operation was freed before, or never was one");
+    if (!remove_custom_op(op))
+      throw Error(ANELLO_ERR_STATE, "anello_op_free: the operation was freed before, or never was one");
   });
 }
 

@@ -80,7 +80,8 @@ extern "C" {
 anello_result_t anello_post_init(anello_comm_t comm, const anello_call_t* call, anello_request_t* request) {
   anello_call_t whole;
   if (!complete_call(call, &whole)) {
-    return failed(comm, Error(ANELLO_ERR_ARGUMENT, "anello_post_init: call is NULL or its size is not sizeof(anello_call_t)"));
+    return failed(
+        comm, Error(ANELLO_ERR_ARGUMENT, "anello_post_init: call is NULL or its size is not sizeof(anello_call_t)"));
   }
   return init(comm, whole, request);
 }
@@ -175,36 +176,46 @@ anello_result_t anello_exscan_init(const void* sendbuf, void* recvbuf, size_t co
 anello_result_t anello_allgatherv_init(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
                                        const size_t* displs, anello_dtype_t dtype, anello_comm_t comm,
                                        anello_request_t* request) {
-  return init(comm, with_parts(call_of(ANELLO_ALLGATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, 0),
-                               nullptr, nullptr, recvcounts, displs), request);
+  return init(comm,
+              with_parts(call_of(ANELLO_ALLGATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, 0), nullptr,
+                         nullptr, recvcounts, displs),
+              request);
 }
 
 anello_result_t anello_gatherv_init(const void* sendbuf, size_t sendcount, void* recvbuf, const size_t* recvcounts,
                                     const size_t* displs, anello_dtype_t dtype, int root, anello_comm_t comm,
                                     anello_request_t* request) {
-  return init(comm, with_parts(call_of(ANELLO_GATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, root),
-                               nullptr, nullptr, recvcounts, displs), request);
+  return init(comm,
+              with_parts(call_of(ANELLO_GATHERV, sendbuf, recvbuf, sendcount, dtype, ANELLO_SUM, root), nullptr,
+                         nullptr, recvcounts, displs),
+              request);
 }
 
 anello_result_t anello_scatterv_init(const void* sendbuf, const size_t* sendcounts, const size_t* displs, void* recvbuf,
                                      size_t recvcount, anello_dtype_t dtype, int root, anello_comm_t comm,
                                      anello_request_t* request) {
-  return init(comm, with_parts(call_of(ANELLO_SCATTERV, sendbuf, recvbuf, recvcount, dtype, ANELLO_SUM, root),
-                               sendcounts, displs, nullptr, nullptr), request);
+  return init(comm,
+              with_parts(call_of(ANELLO_SCATTERV, sendbuf, recvbuf, recvcount, dtype, ANELLO_SUM, root), sendcounts,
+                         displs, nullptr, nullptr),
+              request);
 }
 
 anello_result_t anello_reduce_scatter_init(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
                                            anello_dtype_t dtype, anello_op_t op, anello_comm_t comm,
                                            anello_request_t* request) {
-  return init(comm, with_parts(call_of(ANELLO_REDUCE_SCATTER, sendbuf, recvbuf, 0, dtype, op, 0),
-                               nullptr, nullptr, recvcounts, nullptr), request);
+  return init(comm,
+              with_parts(call_of(ANELLO_REDUCE_SCATTER, sendbuf, recvbuf, 0, dtype, op, 0), nullptr, nullptr,
+                         recvcounts, nullptr),
+              request);
 }
 
 anello_result_t anello_alltoallv_init(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls,
                                       void* recvbuf, const size_t* recvcounts, const size_t* rdispls,
                                       anello_dtype_t dtype, anello_comm_t comm, anello_request_t* request) {
-  return init(comm, with_parts(call_of(ANELLO_ALLTOALLV, sendbuf, recvbuf, 0, dtype, ANELLO_SUM, 0),
-                               sendcounts, sdispls, recvcounts, rdispls), request);
+  return init(comm,
+              with_parts(call_of(ANELLO_ALLTOALLV, sendbuf, recvbuf, 0, dtype, ANELLO_SUM, 0), sendcounts, sdispls,
+                         recvcounts, rdispls),
+              request);
 }
 
 anello_result_t anello_barrier_init(anello_comm_t comm, anello_request_t* request) {

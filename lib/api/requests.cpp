@@ -46,7 +46,9 @@ Waited wait_once(std::size_t count, const anello_request_t* array) {
     awaited[0].context->wait_any(operations.data(), operations.size());
     return waited;
   }
-  const auto any_made = [&] { return std::any_of(alone.begin(), alone.end(), [&](std::size_t i) { return test_one(array[i]); }); };
+  const auto any_made = [&] {
+    return std::any_of(alone.begin(), alone.end(), [&](std::size_t i) { return test_one(array[i]); });
+  };
   executor::wait_across(awaited, alone.empty() ? std::function<bool()>() : any_made);
   return waited;
 }
@@ -58,7 +60,8 @@ bool wait_for_one(std::size_t count, const anello_request_t* array) {
     const Waited waited = wait_once(count, array);
     if (waited != Waited::for_an_operation) return waited != Waited::nothing;
     // One operation of a pair may have ended, and what is waited for next is the other.
-    if (std::any_of(array, array + count, [](anello_request_t each) { return !is_idle(each) && test_one(each); })) return true;
+    if (std::any_of(array, array + count, [](anello_request_t each) { return !is_idle(each) && test_one(each); }))
+      return true;
   }
 }
 

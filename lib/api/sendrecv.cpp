@@ -40,15 +40,15 @@ Work post_both(anello_comm_t comm, const std::shared_ptr<Communicator>& communic
 
 namespace {
 
-SendReceive both_of(const void* sendbuf, std::size_t sendcount, int dest, int sendtag, void* recvbuf, std::size_t recvcount,
-                    int source, int recvtag, anello_dtype_t dtype) {
+SendReceive both_of(const void* sendbuf, std::size_t sendcount, int dest, int sendtag, void* recvbuf,
+                    std::size_t recvcount, int source, int recvtag, anello_dtype_t dtype) {
   return {call_of(ANELLO_SEND, sendbuf, nullptr, sendcount, dtype, ANELLO_SUM, dest, sendtag),
           call_of(ANELLO_RECV, nullptr, recvbuf, recvcount, dtype, ANELLO_SUM, source, recvtag)};
 }
 
 // The receive is posted first: the peer's send may wait for it before it receives.
-anello_result_t run_both_with_hooks(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const SendReceive& both,
-                                    anello_status_t* status) {
+anello_result_t run_both_with_hooks(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator,
+                                    const SendReceive& both, anello_status_t* status) {
   anello_request_t receiving = request_of(post_call(comm, communicator, both.receive), communicator, comm);
   const anello_result_t sent = run_call(comm, communicator, both.send, nullptr);
   // A send that failed has failed the communicator, and the receive with it: it ends at once.
@@ -57,8 +57,9 @@ anello_result_t run_both_with_hooks(anello_comm_t comm, const std::shared_ptr<Co
 }
 
 // Waits for both, of which the send is under way already where `sending` says so.
-[[gnu::noinline]] anello_result_t begin_and_wait(anello_comm_t comm, Communicator& communicator, const SendReceive& both,
-                                                 executor::Operation* sending, anello_status_t* status) {
+[[gnu::noinline]] anello_result_t begin_and_wait(anello_comm_t comm, Communicator& communicator,
+                                                 const SendReceive& both, executor::Operation* sending,
+                                                 anello_status_t* status) {
   const Uncancelled whole;
   executor::Operation* receiving = nullptr;
   try {
@@ -79,8 +80,8 @@ anello_result_t run_both_with_hooks(anello_comm_t comm, const std::shared_ptr<Co
 }
 
 // A send that left at once has left before its receive is made.
-[[gnu::noinline]] anello_result_t receive_only(anello_comm_t comm, Communicator& communicator, const PlainReceive& receive,
-                                               anello_status_t* status) {
+[[gnu::noinline]] anello_result_t receive_only(anello_comm_t comm, Communicator& communicator,
+                                               const PlainReceive& receive, anello_status_t* status) {
   const Uncancelled whole;
   const Error received = communicator.run(call_of(receive), status);
   return received ? failed(comm, received, {ANELLO_RECV, -1, {}}) : ANELLO_OK;
@@ -108,7 +109,8 @@ anello_result_t anello_sendrecv(const void* sendbuf, size_t sendcount, int dest,
                                 anello_status_t* status) {
   const auto shortly = [&](Communicator& communicator) -> int {
     const int size = communicator.size();
-    if (!is_sound(sendbuf, sendcount, dtype, dest, sendtag, size) || !is_sound(recvbuf, recvcount, dtype, source, recvtag, size) ||
+    if (!is_sound(sendbuf, sendcount, dtype, dest, sendtag, size) ||
+        !is_sound(recvbuf, recvcount, dtype, source, recvtag, size) ||
         overlap(sendbuf, sendcount * dtype_bytes(dtype), recvbuf, recvcount * dtype_bytes(dtype))) {
       return kNotTaken;
     }
@@ -125,7 +127,8 @@ anello_result_t anello_sendrecv(const void* sendbuf, size_t sendcount, int dest,
     return kNotTaken;
   };
   return in_short(comm, shortly, [&] {
-    return at_length(comm, both_of(sendbuf, sendcount, dest, sendtag, recvbuf, recvcount, source, recvtag, dtype), status);
+    return at_length(comm, both_of(sendbuf, sendcount, dest, sendtag, recvbuf, recvcount, source, recvtag, dtype),
+                     status);
   });
 }
 
@@ -143,8 +146,8 @@ anello_result_t anello_isendrecv(const void* sendbuf, size_t sendcount, int dest
 }
 
 anello_result_t anello_sendrecv_init(const void* sendbuf, size_t sendcount, int dest, int sendtag, void* recvbuf,
-                                     size_t recvcount, int source, int recvtag, anello_dtype_t dtype, anello_comm_t comm,
-                                     anello_request_t* request) {
+                                     size_t recvcount, int source, int recvtag, anello_dtype_t dtype,
+                                     anello_comm_t comm, anello_request_t* request) {
   const SendReceive both = both_of(sendbuf, sendcount, dest, sendtag, recvbuf, recvcount, source, recvtag, dtype);
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) -> anello_result_t {
     require_valid(both, *communicator);

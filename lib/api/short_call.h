@@ -1,5 +1,6 @@
 #pragma once
-// The short way into a blocking call: no argument is checked but what shortly() looks at itself, and no call struct is made.
+// The short way into a blocking call: no argument is checked but what shortly() looks at itself, and no call struct is
+// made.
 #include "api/call_group.h"
 #include "api/tables.h"
 
@@ -9,10 +10,11 @@ namespace anello::api {
 
 inline constexpr int kNotTaken = -1;  // no anello_result_t
 
-// What shortly(communicator) returns; of at_length() where that is kNotTaken, or where something about this thread or process has
-// to be looked at first.
+// What shortly(communicator) returns; of at_length() where that is kNotTaken, or where something about this thread or
+// process has to be looked at first.
 template <class Shortly, class AtLength>
-[[gnu::always_inline]] inline anello_result_t in_short(anello_comm_t comm, Shortly&& shortly, AtLength&& at_length) noexcept {
+[[gnu::always_inline]] inline anello_result_t in_short(anello_comm_t comm, Shortly&& shortly,
+                                                       AtLength&& at_length) noexcept {
   if (!hooks_are_set.load(std::memory_order_relaxed) && CallGroup::current() == nullptr && !refuses_here()) {
     try {
       const Communicators::Use use(communicators(), number(comm));

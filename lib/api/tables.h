@@ -51,8 +51,8 @@ inline std::uintptr_t number(anello_comm_t comm) { return reinterpret_cast<std::
 inline std::uintptr_t number(anello_request_t request) { return reinterpret_cast<std::uintptr_t>(request); }
 
 // Posts a checked call, for a request.
-inline Posted post_call(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const anello_call_t& call,
-                        std::uint32_t claim = 0) {
+inline Posted post_call(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator,
+                        const anello_call_t& call, std::uint32_t claim = 0) {
   auto reported = report(comm, communicator, call, false);
   try {
     return Posted(communicator->post(call, claim), std::move(reported));
@@ -82,8 +82,8 @@ inline anello_result_t run_call(anello_comm_t comm, const std::shared_ptr<Commun
                                 const anello_call_t& call, anello_status_t* status) {
   std::int64_t sequence = -1;
   const Error error = hooks_are_set.load(std::memory_order_relaxed)
-      ? run_with_hooks(comm, communicator, call, status, &sequence)
-      : communicator->run(call, status, -1, &sequence);
+                          ? run_with_hooks(comm, communicator, call, status, &sequence)
+                          : communicator->run(call, status, -1, &sequence);
   return error ? failed(comm, error, {call.kind, sequence, Label(call.label)}) : ANELLO_OK;
 }
 
@@ -92,14 +92,16 @@ inline bool refuses_here() { return executor::inside_user_function() || in_forke
 // Throws in a forked child, and in the caller's own function while it combines for Anello.
 inline void refuse_here() {
   if (executor::inside_user_function()) {
-    throw Error(ANELLO_ERR_STATE, "a function that combines operands may not call Anello: the call that it works for holds the rank");
+    throw Error(ANELLO_ERR_STATE,
+                "a function that combines operands may not call Anello: the call that it works for holds the rank");
   }
   if (in_forked_child()) {
     throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello; only the parent may go on");
   }
 }
 
-// Throws for a call that is made of collectives (control/ledger.h has its kind) and takes its place in their order all the same.
+// Throws for a call that is made of collectives (control/ledger.h has its kind) and takes its place in their order all
+// the same.
 [[noreturn]] inline void refuse_collective(Communicator& communicator, int record_kind, const std::string& why) {
   anello_call_t call = ANELLO_CALL_INITIALIZER;
   call.kind = ANELLO_ALLGATHER;
@@ -114,9 +116,8 @@ anello_result_t with(anello_comm_t comm, Body&& body) noexcept {
     refuse_here();
     const Communicators::Use use(communicators(), number(comm));
     if (!use) {
-      throw comm == ANELLO_COMM_NULL
-          ? Error(ANELLO_ERR_ARGUMENT, "the communicator is ANELLO_COMM_NULL")
-          : Error(ANELLO_ERR_STATE, "the communicator was destroyed, or never was one");
+      throw comm == ANELLO_COMM_NULL ? Error(ANELLO_ERR_ARGUMENT, "the communicator is ANELLO_COMM_NULL")
+                                     : Error(ANELLO_ERR_STATE, "the communicator was destroyed, or never was one");
     }
     return body(*use);
   });

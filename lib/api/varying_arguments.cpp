@@ -33,7 +33,8 @@ class Check {
 
   Error run() {
     const bool root = rank_ == call_.peer;
-    const Parts sends{"sendcounts", call_.sendcounts, call_.kind == ANELLO_SCATTERV ? "displs" : "sdispls", call_.sdispls};
+    const Parts sends{"sendcounts", call_.sendcounts, call_.kind == ANELLO_SCATTERV ? "displs" : "sdispls",
+                      call_.sdispls};
     const Parts receives{"recvcounts", call_.recvcounts, call_.kind == ANELLO_ALLTOALLV ? "rdispls" : "displs",
                          call_.rdispls};
     if (kind_has_root(call_.kind) && !root) {
@@ -42,7 +43,8 @@ class Check {
       }
       if (call_.count > SIZE_MAX / 2 / element_) return wrong("count ", call_.count, " is too large");
       const void* const buffer = call_.kind == ANELLO_GATHERV ? call_.sendbuf : call_.recvbuf;
-      if (call_.count > 0 && buffer == nullptr) return wrong(call_.kind == ANELLO_GATHERV ? "sendbuf" : "recvbuf", " is NULL");
+      if (call_.count > 0 && buffer == nullptr)
+        return wrong(call_.kind == ANELLO_GATHERV ? "sendbuf" : "recvbuf", " is NULL");
       return {};
     }
     switch (call_.kind) {
@@ -94,7 +96,8 @@ class Check {
 
   Error check_own(const Parts& parts, std::size_t own, const char* own_name) const {
     if (in_place_ || parts.counts[rank_] == own) return {};
-    return wrong(own_name, " is ", own, ", but ", parts.counts_name, "[", rank_, "], of this rank, is ", parts.counts[rank_]);
+    return wrong(own_name, " is ", own, ", but ", parts.counts_name, "[", rank_, "], of this rank, is ",
+                 parts.counts[rank_]);
   }
 
   Error check_buffers(std::size_t send, std::size_t receive) const {

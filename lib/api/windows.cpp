@@ -27,7 +27,7 @@ anello_result_t anello_window_create(size_t bytes, anello_comm_t comm, void** ba
     refuse_in_group("anello_window_create");
     if (base == nullptr || window == nullptr) {
       refuse_collective(*communicator, control::kWindowCreateCall,
-             text("anello_window_create: ", base == nullptr ? "base" : "window", " is NULL"));
+                        text("anello_window_create: ", base == nullptr ? "base" : "window", " is NULL"));
     }
     auto made = Window::create(communicator, nullptr, bytes);
     *base = made->own().data;
@@ -41,7 +41,7 @@ anello_result_t anello_window_register(void* base, size_t bytes, anello_comm_t c
     refuse_in_group("anello_window_register");
     if ((base == nullptr && bytes > 0) || window == nullptr) {
       refuse_collective(*communicator, control::kWindowCreateCall,
-             text("anello_window_register: ", window == nullptr ? "window" : "base", " is NULL"));
+                        text("anello_window_register: ", window == nullptr ? "window" : "base", " is NULL"));
     }
     *window = reinterpret_cast<anello_window_t>(windows().add(Window::create(communicator, base, bytes)));
     return ANELLO_OK;
@@ -56,7 +56,8 @@ anello_result_t anello_window_peer(anello_window_t window, int rank, void** poin
     if (pointer == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "anello_window_peer: pointer is NULL");
     const int size = (*use)->communicator()->size();
     if (rank < 0 || rank >= size) {
-      throw Error(ANELLO_ERR_ARGUMENT, text("anello_window_peer: ", rank, " is not a rank of its communicator (0 to ", size - 1, ")"));
+      throw Error(ANELLO_ERR_ARGUMENT,
+                  text("anello_window_peer: ", rank, " is not a rank of its communicator (0 to ", size - 1, ")"));
     }
     const Window::Part part = (*use)->part(rank);
     *pointer = part.data;

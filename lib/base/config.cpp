@@ -56,10 +56,10 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 Config Config::read(const std::function<const char*(const char* name)>& lookup) {
   Config config;
-#define ANELLO_VARIABLE(name, kind, field, fallback, what)                      \
-  parse(#name, fallback, config.field, config.problems);                        \
-  if (const char* value = lookup(#name); value != nullptr && *value != '\0') {  \
-    parse(#name, value, config.field, config.problems);                         \
+#define ANELLO_VARIABLE(name, kind, field, fallback, what)                     \
+  parse(#name, fallback, config.field, config.problems);                       \
+  if (const char* value = lookup(#name); value != nullptr && *value != '\0') { \
+    parse(#name, value, config.field, config.problems);                        \
   }
 #include "base/environment.def"
 #undef ANELLO_VARIABLE

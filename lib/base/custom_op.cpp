@@ -43,7 +43,8 @@ anello_op_t add_custom_op(CustomOp op) {
   Table& all = table();
   auto made = std::make_shared<const CustomOp>(std::move(op));
   const std::unique_lock held(all.mutex);
-  if (all.next == kFingerprints) throw Error(ANELLO_ERR_RESOURCE, "a billion operations were made: there is no number left");
+  if (all.next == kFingerprints)
+    throw Error(ANELLO_ERR_RESOURCE, "a billion operations were made: there is no number left");
   constexpr std::size_t kMaxNames = 4096;
   if (all.names.size() < kMaxNames) all.names.emplace(made->fingerprint(), made->name);
   all.ops.emplace(all.next, std::move(made));

@@ -1,6 +1,6 @@
 #pragma once
-// Operations made by the caller: a function of his own, or a sum whose inputs each rank scales by a factor of its own. A
-// call names one by its number; numbers are never used again.
+// Operations made by the caller: a function of his own, or a sum whose inputs each rank scales by a factor of its own.
+// A call names one by its number; numbers are never used again.
 //
 // A function runs under the rank's lock. One that does not commute gets the schedules of ANELLO_INVARIANT, which fold
 // from rank 0 on. Elements may have any size; frames end at whole ones.
@@ -19,7 +19,7 @@ struct CustomOp {
   anello_op_function_t function = nullptr;  // null: a premultiplied sum
   void* context = nullptr;
   bool commutes = true;
-  std::size_t element_bytes = 0;  // 0: any
+  std::size_t element_bytes = 0;                 // 0: any
   anello_dtype_t scalar_dtype = ANELLO_FLOAT64;  // of a premultiplied sum
   std::array<std::byte, 16> scalar{};
 

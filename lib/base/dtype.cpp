@@ -9,8 +9,12 @@ struct ClassName {
   DtypeClass type_class;
   const char* name;
 };
-constexpr ClassName kClassNames[] = {{kInteger, "integers"}, {kFloat, "floats"}, {kComplex, "complex numbers"},
-                                     {kBool, "bool"}, {kPair, "pairs of a value and an int32"}, {kBytes, "bytes"}};
+constexpr ClassName kClassNames[] = {{kInteger, "integers"},
+                                     {kFloat, "floats"},
+                                     {kComplex, "complex numbers"},
+                                     {kBool, "bool"},
+                                     {kPair, "pairs of a value and an int32"},
+                                     {kBytes, "bytes"}};
 
 }  // namespace
 
@@ -33,8 +37,7 @@ bool is_op(int op) {
     return true;
 #include "base/ops.def"
 #undef ANELLO_OP
-    default:
-      return false;
+    default: return false;
   }
 }
 

@@ -82,7 +82,7 @@ constexpr std::size_t dtype_bytes(anello_dtype_t dtype) {
 }
 constexpr bool is_dtype(int dtype) { return dtype_bytes(static_cast<anello_dtype_t>(dtype)) != 0; }
 bool is_op(int op);
-const char* dtype_name(anello_dtype_t dtype);   // "unknown" when unknown
+const char* dtype_name(anello_dtype_t dtype);  // "unknown" when unknown
 const char* op_name(anello_op_t op);
 // In 16 bits, as frames tell it, and back.
 inline constexpr int kShortElement = 0x8000;

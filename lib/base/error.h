@@ -12,8 +12,7 @@ namespace anello {
 class Error : public std::exception {
  public:
   Error() = default;  // ANELLO_OK: nothing went wrong
-  Error(anello_result_t code, std::string text, int peer = -1)
-      : code_(code), peer_(peer), text_(std::move(text)) {}
+  Error(anello_result_t code, std::string text, int peer = -1) : code_(code), peer_(peer), text_(std::move(text)) {}
 
   anello_result_t code() const { return code_; }
   int peer() const { return peer_; }  // world rank that it is about, -1 when none

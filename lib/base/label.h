@@ -1,6 +1,6 @@
 #pragma once
-// A caller's name for a call, as much of it as is kept. It goes into texts in quotes, so it has neither control characters nor
-// quotes and backslashes.
+// A caller's name for a call, as much of it as is kept. It goes into texts in quotes, so it has neither control
+// characters nor quotes and backslashes.
 #include <cstddef>
 #include <string>
 

@@ -13,9 +13,8 @@ enum class Level { trace, debug, info, warn, error };
 
 bool enabled(Level level);
 
-// In place of the log's own place, until the next call: lines of at least this severity (none: no line) go to sink, one at a
-// time.
-// Empty: back to its own. When it returns, an earlier sink is not running.
+// In place of the log's own place, until the next call: lines of at least this severity (none: no line) go to sink, one
+// at a time. Empty: back to its own. When it returns, an earlier sink is not running.
 using Sink = std::function<void(Level level, const char* line)>;
 void set_sink(Sink sink, std::optional<Level> least);
 // As ANELLO_LOG says; nothing for "off".

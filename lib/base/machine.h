@@ -1,5 +1,6 @@
 #pragma once
-// The machine as a table of measured choices names it: what decides how long a call takes, as far as the machine says it.
+// The machine as a table of measured choices names it: what decides how long a call takes, as far as the machine says
+// it.
 #include <string>
 
 namespace anello {

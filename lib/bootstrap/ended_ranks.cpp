@@ -13,7 +13,7 @@ namespace anello::bootstrap {
 std::shared_ptr<const EndedRanks> EndedRanks::of(int descriptor, int ranks) {
   if (descriptor < 0 || ranks < 2) return nullptr;
   const int seals = ::fcntl(descriptor, F_GET_SEALS);
-  struct stat about{};
+  struct stat about {};
   const std::size_t bytes = sizeof kMark + static_cast<std::size_t>(ranks);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || ::fstat(descriptor, &about) != 0 ||
       static_cast<std::size_t>(about.st_size) != bytes) {

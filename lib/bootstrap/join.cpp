@@ -41,8 +41,8 @@ std::uint32_t transports_from(const char* asked) {
     const std::string_view name = rest.substr(0, comma);
     const TransportKind* const kind = find_transport_kind(name);
     if (kind == nullptr) {
-      throw Error(ANELLO_ERR_ARGUMENT, text("the transport \"", name, "\" in \"", list, "\" is none of ",
-                                            transport_names(bit::all)));
+      throw Error(ANELLO_ERR_ARGUMENT,
+                  text("the transport \"", name, "\" in \"", list, "\" is none of ", transport_names(bit::all)));
     }
     transports |= kind->bit;
     rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
@@ -227,8 +227,8 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
   if (in_forked_child()) throw Error(ANELLO_ERR_FORKED, "this process was forked from one that uses Anello");
   watch_forks();
   check_environment();
-  const Launch launch = read_launch([](const char* name) { return secure_getenv(name); }, config.rank, config.world_size,
-                                    config.unique_id == nullptr && config.store == nullptr);
+  const Launch launch = read_launch([](const char* name) { return secure_getenv(name); }, config.rank,
+                                    config.world_size, config.unique_id == nullptr && config.store == nullptr);
   Wish wish;
   wish.rank = launch.rank;
   wish.size = launch.size;
@@ -237,8 +237,8 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
   wish.transports = transports_from(config.transports);
   wish.deadline = Deadline::in_ms(wish.timeout_ms);
   if (wish.size == 1) return make_lone_membership(settings_of(0, wish.silence_ms));
-  // Two for each rank of this host, a connection or two. The leader of a host hands them over rank by rank, and would wait for each one's
-  // table to grow.
+  // Two for each rank of this host, a connection or two. The leader of a host hands them over rank by rank, and would
+  // wait for each one's table to grow.
   constexpr int kOfEachRank = 4, kBeside = 64, kMost = 8192;
   make_room_for_descriptors(std::min(wish.size, kMost / kOfEachRank) * kOfEachRank + kBeside);
   if (config.unique_id != nullptr) {

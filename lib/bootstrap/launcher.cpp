@@ -42,8 +42,8 @@ int number(const Lookup& lookup, const char* name, int low, int high) {
 
 constexpr int kMaxRanks = 1 << 20;
 
-// The process at the other end of the socket over which MPICH's launcher answers its ranks: one for all of a job's ranks on this
-// host, also where scripts stand between it and them. 0: there is no such socket.
+// The process at the other end of the socket over which MPICH's launcher answers its ranks: one for all of a job's
+// ranks on this host, also where scripts stand between it and them. 0: there is no such socket.
 pid_t server_behind(int descriptor) {
   sockaddr_storage own{};
   socklen_t length = sizeof own;

@@ -19,11 +19,11 @@ struct Meeting {
   std::vector<control::Address> reach;   // the others': tried in turn
   control::JobId job{};
   control::Key key;
-  bool same_user = false;   // nobody gave a secret; the uid stands in
-  bool must_exist = false;  // there before anybody was told of it
-  std::string place;        // for people
+  bool same_user = false;                   // nobody gave a secret; the uid stands in
+  bool must_exist = false;                  // there before anybody was told of it
+  std::string place;                        // for people
   std::shared_ptr<const EndedRanks> ended;  // null: nobody tells of ranks that have ended
-  std::string hint;         // what may be wrong when ranks are missing; empty: nothing
+  std::string hint;                         // what may be wrong when ranks are missing; empty: nothing
 };
 
 // By url (env:// when null) and launch. Throws Error: ARGUMENT, ADDRESS, AUTH.

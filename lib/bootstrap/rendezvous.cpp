@@ -20,8 +20,9 @@ constexpr std::int64_t kLastWordMs = 3'000;
 Task<> Rendezvous::run(std::shared_ptr<Rendezvous> self) {
   Call call;
   call.addresses = self->meeting_.reach;
-  call.credentials = {self->meeting_.job, self->meeting_.key, self->meeting_.same_user, Purpose::rendezvous,
-                      self->self_.member.rank, -1, kWireVersion};
+  call.credentials = {self->meeting_.job,  self->meeting_.key,      self->meeting_.same_user,
+                      Purpose::rendezvous, self->self_.member.rank, -1,
+                      kWireVersion};
   call.deadline = self->deadline_;
   call.must_exist = self->meeting_.must_exist;
   const std::shared_ptr<const EndedRanks> ended = self->meeting_.ended;
@@ -219,8 +220,9 @@ void Rendezvous::listen() {
       if (ip.empty()) ip = address.ip;
     }
     if (ip.empty()) {
-      throw Error(ANELLO_ERR_ADDRESS, "ranks are on several hosts, and nothing tells which address of this one they "
-                                      "reach; set ANELLO_INTERFACE");
+      throw Error(ANELLO_ERR_ADDRESS,
+                  "ranks are on several hosts, and nothing tells which address of this one they "
+                  "reach; set ANELLO_INTERFACE");
     }
     tcp_ = door.listen({"", ip, 0});
   }

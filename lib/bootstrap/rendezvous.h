@@ -15,8 +15,12 @@ class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
  public:
   Rendezvous(std::shared_ptr<control::Agent> agent, Meeting meeting, control::Peer self, control::Shared shared,
              std::string interface, Deadline deadline)
-      : agent_(std::move(agent)), meeting_(std::move(meeting)), self_(std::move(self)), shared_(std::move(shared)),
-        interface_(std::move(interface)), deadline_(deadline) {}
+      : agent_(std::move(agent)),
+        meeting_(std::move(meeting)),
+        self_(std::move(self)),
+        shared_(std::move(shared)),
+        interface_(std::move(interface)),
+        deadline_(deadline) {}
 
   // Until all have met; then the agent is settled. Throws Error, control::Unknown where the place is over.
   static control::Task<> run(std::shared_ptr<Rendezvous> self);

@@ -35,8 +35,10 @@ std::string seconds(std::int64_t ms) { return ms % 1000 == 0 ? text(ms / 1000, "
 }  // namespace
 
 RendezvousRoot::RendezvousRoot(ServiceHold hold, Meeting meeting)
-    : hold_(std::move(hold)), meeting_(std::move(meeting)),
-      own_reach_(this_host().reach != 0 ? this_host().reach : random_number()), changed_(hold_->io()) {}
+    : hold_(std::move(hold)),
+      meeting_(std::move(meeting)),
+      own_reach_(this_host().reach != 0 ? this_host().reach : random_number()),
+      changed_(hold_->io()) {}
 
 // Who comes over the Unix socket is where this process is, whatever either of them can read about it. Of the others,
 // those who cannot tell are taken to be together where they come from one address: whether they are, they see when they
@@ -58,7 +60,8 @@ bool RendezvousRoot::open() {
       // torchrun's store may hold the port: the ranks look at the next one, too.
       listener = hold_->door().listen({"", address.ip, static_cast<std::uint16_t>(address.port + 1)});
       if (!listener) {
-        throw Error(ANELLO_ERR_ADDRESS, text("the meeting place ", address.describe(), " and the port after it are in "
+        throw Error(ANELLO_ERR_ADDRESS, text("the meeting place ", address.describe(),
+                                             " and the port after it are in "
                                              "use; choose another MASTER_PORT"));
       }
     }
@@ -91,8 +94,9 @@ void RendezvousRoot::enter(Visitor visitor) {
   const auto self = shared_from_this();
   if (visitor.purpose != Purpose::rendezvous) return;
   if (!visitor.stream) {
-    fail(Error(ANELLO_ERR_VERSION, text("rank ", visitor.from, " speaks wire version ", visitor.version,
-                                        ", the meeting place ", kWireVersion, "; use one build of Anello on all ranks"),
+    fail(Error(ANELLO_ERR_VERSION,
+               text("rank ", visitor.from, " speaks wire version ", visitor.version, ", the meeting place ",
+                    kWireVersion, "; use one build of Anello on all ranks"),
                visitor.from));
     return;
   }
@@ -188,13 +192,12 @@ std::vector<int> RendezvousRoot::not_seated() const {
 Error RendezvousRoot::missing() const {
   if (phase_ == Phase::gathering) {
     const std::vector<int> ranks = not_seated();
-    return {ANELLO_ERR_RENDEZVOUS,
-            text(list_of(ranks), " of ", size_, " did not come within ", seconds(allowed_ms_), " to ", meeting_.place,
-                 meeting_.hint.empty() ? "" : "; ", meeting_.hint)};
+    return {ANELLO_ERR_RENDEZVOUS, text(list_of(ranks), " of ", size_, " did not come within ", seconds(allowed_ms_),
+                                        " to ", meeting_.place, meeting_.hint.empty() ? "" : "; ", meeting_.hint)};
   }
   const std::vector<int> ranks(expected_.begin(), expected_.end());
-  return {ANELLO_ERR_RENDEZVOUS, text(list_of(ranks), " of ", size_, " came, but did not finish creation within ",
-                                      seconds(allowed_ms_))};
+  return {ANELLO_ERR_RENDEZVOUS,
+          text(list_of(ranks), " of ", size_, " came, but did not finish creation within ", seconds(allowed_ms_))};
 }
 
 void RendezvousRoot::seat(int rank, Seat seat) {
@@ -226,8 +229,10 @@ void RendezvousRoot::seat(int rank, Seat seat) {
   if (size != size_) {
     const auto other =
         std::find_if(seats_.begin(), seats_.end(), [&](const auto& s) { return s.second.size == size_; });
-    fail(Error(ANELLO_ERR_RENDEZVOUS, text("ranks differ about the size of the world: ", who, " says ", size, ", ",
-                                           describe(other->second.peer.member), " says ", size_), rank));
+    fail(Error(ANELLO_ERR_RENDEZVOUS,
+               text("ranks differ about the size of the world: ", who, " says ", size, ", ",
+                    describe(other->second.peer.member), " says ", size_),
+               rank));
     return;
   }
   if (static_cast<int>(seats_.size()) == size_) group();

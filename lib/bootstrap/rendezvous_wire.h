@@ -23,19 +23,19 @@
 namespace anello::bootstrap {
 
 enum RendezvousKind : std::uint16_t {
-  kHello = 1,      // size, time left and allowed, Peer, Shared
-  kRefuse = 2,     // Error
-  kPeers = 3,      // count, Peer..
-  kSession = 4,    // 32 random bytes, Shared
-  kArrived = 5,    // ok, why not
-  kForm = 6,       // count, ranks
-  kMapped = 7,     // ok, nonce, index, why not
+  kHello = 1,    // size, time left and allowed, Peer, Shared
+  kRefuse = 2,   // Error
+  kPeers = 3,    // count, Peer..
+  kSession = 4,  // 32 random bytes, Shared
+  kArrived = 5,  // ok, why not
+  kForm = 6,     // count, ranks
+  kMapped = 7,   // ok, nonce, index, why not
   kListen = 8,
   kListening = 9,  // Address
   kFinal = 10,
   kReady = 11,
   kGo = 12,
-  kGiveUp = 13,    // Error
+  kGiveUp = 13,  // Error
 };
 
 // What their bodies say, with every number bounded. All throw Error (ANELLO_ERR_CORRUPT). size: of the world. Pure.

@@ -55,7 +55,7 @@ Key secret_from_descriptor(int fd) {
     throw refused(source, "no such descriptor is open; a program that a rank has started does not get it");
   }
   // A memfd is shared by all ranks that inherited it, and so is its position.
-  struct stat about{};
+  struct stat about {};
   if (::fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) {
     std::byte buffer[kMaxSecret];
     const control::Wiped wiped(buffer);
@@ -74,7 +74,7 @@ Key secret_from_file(const std::string& path) {
     throw refused(source, errno == ELOOP ? std::string("it is a symbolic link") : system_text("open", errno));
   }
   // Asked of the open file, so that nobody can exchange it in between.
-  struct stat about{};
+  struct stat about {};
   if (::fstat(file.get(), &about) != 0) throw refused(source, system_text("fstat", errno));
   if (!S_ISREG(about.st_mode)) throw refused(source, "it is not a regular file");
   if (about.st_uid != ::geteuid()) throw refused(source, text("it belongs to user ", about.st_uid));

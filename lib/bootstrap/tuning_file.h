@@ -6,8 +6,8 @@
 
 namespace anello::bootstrap {
 
-// Of these variables' places the first that there is. One that ANELLO_TUNING names and cannot be read is a problem; "none"
-// stands for none.
+// Of these variables' places the first that there is. One that ANELLO_TUNING names and cannot be read is a problem;
+// "none" stands for none.
 control::TuningFile find_tuning(const Config& config, const Lookup& lookup);
 
 }  // namespace anello::bootstrap

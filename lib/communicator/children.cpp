@@ -51,7 +51,8 @@ int Communicator::allocate_board(int users) {
     }
     // What an earlier communicator left must not look like a line of this one.
     for (int member = 0; member < arena.ranks(); ++member) {
-      for (transport::BoardLine& line : arena.board(board, member).line) line.number.store(0, std::memory_order_relaxed);
+      for (transport::BoardLine& line : arena.board(board, member).line)
+        line.number.store(0, std::memory_order_relaxed);
     }
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return board;
@@ -90,8 +91,8 @@ std::unique_ptr<Split> Communicator::prepare_split(Seat seat, int record_kind) {
   split->brought = std::make_unique<Brought>(context_);
   split->number = children_++;
   split->choices.resize(std::size_t(size()));
-  // Who will be the first of a colour, nobody knows yet. The board has as many users as there may be, so that it is nobody
-  // else's before the last one has come to it.
+  // Who will be the first of a colour, nobody knows yet. The board has as many users as there may be, so that it is
+  // nobody else's before the last one has come to it.
   const bool may_be_first = record_kind != control::kDupCall || rank() == 0;
   const bool joins = seat.color != ANELLO_UNDEFINED && size() > 1;
   // A communicator that has failed makes none: the board would stay reserved.
@@ -114,8 +115,8 @@ std::unique_ptr<Split> Communicator::post_split(Seat seat, int record_kind) {
   return split;
 }
 
-// Those of a board that this rank has reserved and nobody looks at yet, but for those of its users, by world rank. A job of many ranks
-// that is split into pairs would else keep a board of all ranks for each.
+// Those of a board that this rank has reserved and nobody looks at yet, but for those of its users, by world rank. A
+// job of many ranks that is split into pairs would else keep a board of all ranks for each.
 void Communicator::trim_board(int board, const std::vector<int>& users) {
   const transport::Arena& arena = context_->job().arena();
   if (users.empty()) return arena.release_board(board);
@@ -158,7 +159,7 @@ namespace {
 
 // What a member tells the first one.
 struct Application {
-  std::uint64_t list;  // a digest
+  std::uint64_t list;        // a digest
   std::uint64_t generation;  // that it brings
 };
 

@@ -56,8 +56,8 @@ schedule::Wish wish_of(const control::Shared& shared, int rank) {
   auto tuning = std::make_shared<schedule::Tuning>(schedule::parse_tuning(file.text, file.path));
   if (tuning->machine != file.machine) {
     if (rank == 0)
-      log::warn(rank, "the tuning table ", file.path, " was measured on another machine (", tuning->machine, "; this is ",
-                file.machine, ") and is not used; anello-tune makes one for this machine");
+      log::warn(rank, "the tuning table ", file.path, " was measured on another machine (", tuning->machine,
+                "; this is ", file.machine, ") and is not used; anello-tune makes one for this machine");
     return wish;
   }
   if (rank == 0) log::info(rank, "choices as ", file.path, " has them, ", tuning->rules.size(), " rules");
@@ -141,8 +141,9 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, schedule:
   topology_.board = board >= 0;
   topology_.board_bytes = board >= 0 ? executor::Board::capacity() : 0;
   topology_.network = board < 0 && topology_.size > 1;
-  topology_.oversubscribed = std::any_of(ranks_on.begin(), ranks_on.end(),
-                                         [&](const auto& host) { return host.second > processors_of[host.first].count(); });
+  topology_.oversubscribed = std::any_of(ranks_on.begin(), ranks_on.end(), [&](const auto& host) {
+    return host.second > processors_of[host.first].count();
+  });
   std::uint32_t carriers = 0;
   for (const int world : ranks) carriers |= members[std::size_t(world)].transport;
   for (const transport::Row& row : transport::registry()) {
@@ -205,7 +206,8 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
   if (auto known = kept ? plans_.find(call) : nullptr) return known;
   auto made = std::make_shared<executor::Plans>();
   const schedule::Choice plain = schedule::choose(call, topology_, wish_);
-  const auto make_plan = [&](const schedule::Call& made_for, const schedule::Topology& topology, const schedule::Choice& choice) {
+  const auto make_plan =
+      [&](const schedule::Call& made_for, const schedule::Topology& topology, const schedule::Choice& choice) {
     return executor::Plan::of(choice.algorithm->make(made_for, topology, rank(), choice.chunk));
   };
   bool reads_on_trial = false;
@@ -232,14 +234,15 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
     }
     log::debug(context_->rank(), schedule::name(call.collective), "(count ", call.count, "): ", choice.algorithm->name,
                reach == schedule::Reach::none ? "" : " where ranks reach each other's buffers (",
-               reach == schedule::Reach::none ? "" : schedule::name(reach), reach == schedule::Reach::none ? "" : ")", ", chunks of ",
-               choice.chunk * call.element_bytes, " bytes, ", plan->schedule.steps.size(), " steps");
+               reach == schedule::Reach::none ? "" : schedule::name(reach), reach == schedule::Reach::none ? "" : ")",
+               ", chunks of ", choice.chunk * call.element_bytes, " bytes, ", plan->schedule.steps.size(), " steps");
     made->add(reach, std::move(plan));
   }
   made->reads_on_trial = reads_on_trial && by_library && made->at(schedule::Reach::none)->schedule.staging > 0;
   // An all-reduce's results are stored to all ranks' buffers: no line goes back to its owner by itself.
   const bool is_concerned = by_library && call.collective != schedule::Collective::allreduce;
-  made->may_be_staged = is_concerned && (made->may_stage_at_once() || made->may_exchange_at_once() || made->may_send_at_once());
+  made->may_be_staged =
+      is_concerned && (made->may_stage_at_once() || made->may_exchange_at_once() || made->may_send_at_once());
   if (kept) plans_.keep(call, made);
   return made;
 }
@@ -248,7 +251,9 @@ schedule::Call Communicator::planned(const anello_call_t& call, InPlace place, c
   const bool reduces = kind_reduces(call.kind);
   schedule::Call planned;
   planned.collective = executor::operation_collective(call.kind);
-  planned.count = kind_is_varying(call.kind) ? counts_total(call, size()) : call.kind == ANELLO_BARRIER ? 0 : call.count;
+  planned.count = kind_is_varying(call.kind)    ? counts_total(call, size())
+                  : call.kind == ANELLO_BARRIER ? 0
+                                                : call.count;
   planned.element_bytes = reduction.element_bytes;
   planned.root = kind_has_root(call.kind) ? call.peer : 0;
   planned.invariant = reduces && (context_->job().shared().invariant || reduction.in_order());
@@ -271,8 +276,8 @@ Error Communicator::why_not_algorithm(const anello_call_t& call) const {
   const schedule::Algorithm* const row = schedule::find(asked.collective, asked.algorithm);
   if (row != nullptr && row->fits(asked, topology_)) return {};
   return {ANELLO_ERR_ARGUMENT,
-          text("anello_", kind_name(call.kind), Label(call.label).quoted(), ": algorithm ", Label(call.algorithm).c_str(),
-               row == nullptr ? " is none that it has" : " does not fit this call",
+          text("anello_", kind_name(call.kind), Label(call.label).quoted(), ": algorithm ",
+               Label(call.algorithm).c_str(), row == nullptr ? " is none that it has" : " does not fit this call",
                "; here it may be ", schedule::names_that_fit(asked, topology_))};
 }
 
@@ -406,7 +411,8 @@ void Communicator::prepare_last(const anello_call_t& call, InPlace place, int re
   Operation* const operation = std::exchange(last_.operation, nullptr);
   try {
     last_ = {nullptr, nullptr, call, {}, {}, place, record_kind, {}, 0};
-    if (call.algorithm != nullptr) last_.algorithm = schedule::find(executor::operation_collective(call.kind), call.algorithm)->name;
+    if (call.algorithm != nullptr)
+      last_.algorithm = schedule::find(executor::operation_collective(call.kind), call.algorithm)->name;
     prepare(*operation, call, last_.record);
   } catch (...) {
     context_->release_locked(operation);
@@ -441,9 +447,9 @@ void Communicator::prepare_last(const anello_call_t& call, InPlace place, int re
   return false;
 }
 
-// A blocking collective, prepared like the last one where it is like it; one that needs nothing but the board from start to
-// end under one hold of the lock. True: it is complete, without error. Otherwise *under_way is the operation if it was entered,
-// and null if nothing has happened.
+// A blocking collective, prepared like the last one where it is like it; one that needs nothing but the board from
+// start to end under one hold of the lock. True: it is complete, without error. Otherwise *under_way is the operation
+// if it was entered, and null if nothing has happened.
 bool Communicator::enter(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
   if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op)) return false;
@@ -477,12 +483,14 @@ executor::Context::Entered Communicator::repeat(const PlainCall& call, Operation
 namespace {
 
 inline executor::SmallMessage message_of(const PlainSend& send) {
-  return {static_cast<const std::byte*>(send.buffer), send.count * dtype_bytes(send.dtype), send.tag, short_dtype(send.dtype)};
+  return {static_cast<const std::byte*>(send.buffer), send.count * dtype_bytes(send.dtype), send.tag,
+          short_dtype(send.dtype)};
 }
 
-[[gnu::always_inline]] inline bool receive_shortly(executor::Context& context, executor::Group& group, const PlainReceive& receive, anello_status_t* status) {
-  executor::SmallReceive wanted{static_cast<std::byte*>(receive.buffer), receive.count * dtype_bytes(receive.dtype), receive.tag,
-                                short_dtype(receive.dtype)};
+[[gnu::always_inline]] inline bool receive_shortly(executor::Context& context, executor::Group& group,
+                                                   const PlainReceive& receive, anello_status_t* status) {
+  executor::SmallReceive wanted{static_cast<std::byte*>(receive.buffer), receive.count * dtype_bytes(receive.dtype),
+                                receive.tag, short_dtype(receive.dtype)};
   if (!context.receive_now(group, receive.source, wanted)) return false;
   if (status != nullptr) *status = {receive.source, wanted.tag, wanted.bytes / dtype_bytes(receive.dtype)};
   return true;
@@ -591,8 +599,9 @@ void Communicator::refuse(const anello_call_t& call, anello_result_t result, int
 
 void Communicator::abort(const std::string& reason) {
   const std::string who = context_->job().describe(context_->rank());
-  context_->abort(*group_, Error(ANELLO_ERR_ABORTED, reason.empty() ? text(who, " aborted the communicator")
-                                                                    : text(who, " aborted the communicator: ", reason),
+  context_->abort(*group_, Error(ANELLO_ERR_ABORTED,
+                                 reason.empty() ? text(who, " aborted the communicator")
+                                                : text(who, " aborted the communicator: ", reason),
                                  context_->rank()));
 }
 

@@ -44,8 +44,8 @@ class Communicator {
   Error why_not_algorithm(const anello_call_t& call) const;
   // What a checked call would get if it were posted next.
   struct Outlook {
-    std::int64_t sequence = -1;        // -1 of messages
-    const char* algorithm = nullptr;   // static; null of messages
+    std::int64_t sequence = -1;       // -1 of messages
+    const char* algorithm = nullptr;  // static; null of messages
   };
   Outlook outlook(const anello_call_t& call);
   // Messages that this rank has copied from where they lay in the memory of their senders.
@@ -61,16 +61,17 @@ class Communicator {
   executor::Operation* begin(const anello_call_t& call) { return start(call, -1); }
   // A blocking call from start to end. sequence: that of a collective that failed.
   Error run(const anello_call_t& call, anello_status_t* status, int record_kind = -1, std::int64_t* sequence = nullptr);
-  // A blocking collective that is the last one again, buffers too: what was checked then holds, and all that it needs is
-  // there. not_begun: it is not, and nothing has happened. under_way: *operation is to be waited for.
+  // A blocking collective that is the last one again, buffers too: what was checked then holds, and all that it needs
+  // is there. not_begun: it is not, and nothing has happened. under_way: *operation is to be waited for.
   executor::Context::Entered repeat(const PlainCall& call, executor::Operation** operation);
-  // A blocking send or receive that was checked, from start to end where it is small and simple; not begun or false: it is not,
-  // and nothing has happened. waits: the caller has nothing to receive meanwhile.
+  // A blocking send or receive that was checked, from start to end where it is small and simple; not begun or false: it
+  // is not, and nothing has happened. waits: the caller has nothing to receive meanwhile.
   executor::Context::Entered pass(const PlainSend& send, bool waits, executor::Operation** operation);
   bool pass(const PlainReceive& receive, anello_status_t* status);
   // Both of a sendrecv under one hold of the lock.
   enum class Passed { neither, send_under_way, send, both };
-  Passed pass(const PlainSend& send, const PlainReceive& receive, anello_status_t* status, executor::Operation** sending);
+  Passed pass(const PlainSend& send, const PlainReceive& receive, anello_status_t* status,
+              executor::Operation** sending);
   // Waits for one that is under way. sequence: that of a collective that failed.
   Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
   // What a checked probe finds; nothing: there is no message now (only where it does not wait). Throws Error.
@@ -92,8 +93,8 @@ class Communicator {
   // In two parts: posted, and made of what came once its operation is done.
   std::unique_ptr<Split> post_split(Seat seat, int record_kind);
   std::shared_ptr<Communicator> finish_split(Split& split);
-  // Called by these ranks of this communicator alone, in the same order; tag tells groups apart that are made at once. Throws
-  // Error.
+  // Called by these ranks of this communicator alone, in the same order; tag tells groups apart that are made at once.
+  // Throws Error.
   std::shared_ptr<Communicator> create_group(const std::vector<int>& members, int tag);
   // The colour that ranks of this host have in common.
   int color_of_host() const;
@@ -108,8 +109,8 @@ class Communicator {
   const control::Member& member(int rank) const;
 
  private:
-  Communicator(std::shared_ptr<executor::Context> context, schedule::Wish wish, std::uint64_t id, std::vector<int> ranks,
-               int board, std::int64_t timeout_ms);
+  Communicator(std::shared_ptr<executor::Context> context, schedule::Wish wish, std::uint64_t id,
+               std::vector<int> ranks, int board, std::int64_t timeout_ms);
 
   void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
   schedule::Call planned(const anello_call_t& call, InPlace place, const Reduction& reduction) const;
@@ -146,14 +147,15 @@ class Communicator {
     executor::Operation* under_way = nullptr;  // it comes back when it has ended well
     anello_call_t call;
     std::optional<PlainCall> plain;  // the same, where it is one
-    std::string_view algorithm;  // that it asks for; of the catalog
+    std::string_view algorithm;      // that it asks for; of the catalog
     InPlace in_place;
     int record_kind;
     control::CallRecord record;
     std::uint64_t digest;
   };
   Last last_{};
-  std::atomic<std::uintptr_t> last_mark_{0};  // of its plain call, whether a look at it, under the lock, is worth while; 0: none
+  std::atomic<std::uintptr_t> last_mark_{
+      0};  // of its plain call, whether a look at it, under the lock, is worth while; 0: none
   std::atomic<std::uint32_t> children_{0};  // splits so far, equal on all ranks
   std::atomic<std::uint32_t> groups_{0};    // that this rank was the first of
   std::once_flag destroyed_;

@@ -26,7 +26,8 @@ Explanation Communicator::explain(const anello_call_t& call) {
     if (const auto known = plans_.find(found.call)) found.plan = known->at(schedule::Reach::none);
   }
   found.cached = found.plan != nullptr;
-  if (!found.cached) found.plan = executor::Plan::of(choice.algorithm->make(found.call, topology_, rank(), choice.chunk));
+  if (!found.cached)
+    found.plan = executor::Plan::of(choice.algorithm->make(found.call, topology_, rank(), choice.chunk));
   for (std::size_t reach = 0; reach < schedule::kReaches; ++reach) {
     schedule::Call reaching = found.call;
     reaching.reach = schedule::Reach(reach);

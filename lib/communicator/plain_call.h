@@ -1,6 +1,6 @@
 #pragma once
-// Calls with nothing beyond their arguments: no label, deadline, algorithm or counts by rank. Most of them go a short way, for
-// which the whole call struct would be much to fill in.
+// Calls with nothing beyond their arguments: no label, deadline, algorithm or counts by rank. Most of them go a short
+// way, for which the whole call struct would be much to fill in.
 #include "base/kind.h"
 
 #include <anello/anello.h>
@@ -23,8 +23,10 @@ struct PlainCall {
 
   // Nothing of a message, or of a call that says more.
   static std::optional<PlainCall> of(const anello_call_t& call) {
-    const bool parts = call.sendcounts != nullptr || call.sdispls != nullptr || call.recvcounts != nullptr || call.rdispls != nullptr;
-    const bool says_more = parts || call.tag != 0 || call.timeout_ms != 0 || call.algorithm != nullptr || call.label != nullptr;
+    const bool parts =
+        call.sendcounts != nullptr || call.sdispls != nullptr || call.recvcounts != nullptr || call.rdispls != nullptr;
+    const bool says_more =
+        parts || call.tag != 0 || call.timeout_ms != 0 || call.algorithm != nullptr || call.label != nullptr;
     if (says_more || is_message(call.kind)) return std::nullopt;
     return PlainCall{call.kind, call.sendbuf, call.recvbuf, call.count, call.dtype, call.op, call.peer};
   }
@@ -33,7 +35,8 @@ struct PlainCall {
   // Calls that differ have other marks, nearly always. Never 0.
   std::uintptr_t mark() const {
     return (reinterpret_cast<std::uintptr_t>(sendbuf) * 3 + reinterpret_cast<std::uintptr_t>(recvbuf) + (count << 20) +
-            (static_cast<std::uintptr_t>(kind) << 1)) | 1;
+            (static_cast<std::uintptr_t>(kind) << 1)) |
+           1;
   }
 };
 

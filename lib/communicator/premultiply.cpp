@@ -50,10 +50,12 @@ void scale(std::byte* into, const std::byte* from, std::size_t count, anello_dty
 std::string why_not_premultiplied(const CustomOp& op, anello_dtype_t dtype) {
   const unsigned type_class = class_of(dtype);
   if ((type_class & (kInteger | kFloat | kComplex)) == 0) {
-    return text("a premultiplied sum of ", dtype_name(dtype), " makes no sense; it takes integers, floats and complex numbers");
+    return text("a premultiplied sum of ", dtype_name(dtype),
+                " makes no sense; it takes integers, floats and complex numbers");
   }
   if (op.scalar_dtype == dtype || (type_class != kInteger && is_plain_float(op.scalar_dtype))) return "";
-  return text("the premultiplied sum's scalar is ", dtype_name(op.scalar_dtype), ", which scales no ", dtype_name(dtype),
+  return text("the premultiplied sum's scalar is ", dtype_name(op.scalar_dtype), ", which scales no ",
+              dtype_name(dtype),
               type_class == kInteger ? text("; make one of ", dtype_name(dtype))
                                      : text("; make one of ", dtype_name(dtype), ", float32 or float64"));
 }

@@ -14,9 +14,8 @@ Seating seating_of(const std::vector<Split::Choice>& choices, int rank) {
   for (int peer = 0; peer < static_cast<int>(choices.size()); ++peer) {
     if (choices[std::size_t(peer)].color == own.color) seating.ranks.push_back(peer);
   }
-  std::stable_sort(seating.ranks.begin(), seating.ranks.end(), [&](int a, int b) {
-    return choices[std::size_t(a)].key < choices[std::size_t(b)].key;
-  });
+  std::stable_sort(seating.ranks.begin(), seating.ranks.end(),
+                   [&](int a, int b) { return choices[std::size_t(a)].key < choices[std::size_t(b)].key; });
   const int first = seating.ranks.front();
   seating.board = choices[std::size_t(first)].board;
   if (!can_be_reserved(seating.board)) {
@@ -29,8 +28,8 @@ Seating seating_of(const std::vector<Split::Choice>& choices, int rank) {
 
 void check_admission(const GroupAdmission& admission, const std::vector<int>& members, bool shares_memory, int tag) {
   const int first = members.front();
-  const bool known = admission.differing == -1 ||
-                     std::find(members.begin() + 1, members.end(), admission.differing) != members.end();
+  const bool known =
+      admission.differing == -1 || std::find(members.begin() + 1, members.end(), admission.differing) != members.end();
   if (!known || !can_be_reserved(admission.board) || (admission.board != -1 && !shares_memory)) {
     throw Error(ANELLO_ERR_CORRUPT, text("anello_comm_create_group: rank ", first, " answered what cannot be (board ",
                                          admission.board, ", differing rank ", admission.differing,

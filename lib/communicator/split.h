@@ -13,7 +13,7 @@ namespace anello {
 namespace executor {
 class Context;
 struct Operation;
-}
+}  // namespace executor
 
 // What a rank brings to the generation of a communicator that it makes (executor/generations.h); held until there is
 // one, or an error.
@@ -37,10 +37,10 @@ struct Split {
     std::int32_t board;  // that this rank has reserved, for the case that it becomes the first of its colour; -1: none
     std::uint32_t generation;  // that it brings
   };
-  std::unique_ptr<Brought> brought;  // by this rank
-  std::vector<Choice> choices;  // by rank, complete once the allgather is
-  int reserved = -1;            // this rank's own board, as it knows it itself
-  std::uint32_t number = 0;     // of this split among all of its communicator's
+  std::unique_ptr<Brought> brought;          // by this rank
+  std::vector<Choice> choices;               // by rank, complete once the allgather is
+  int reserved = -1;                         // this rank's own board, as it knows it itself
+  std::uint32_t number = 0;                  // of this split among all of its communicator's
   executor::Operation* operation = nullptr;  // the allgather, where it was posted
 
   // The call that completes choices, which must stay where it is.
@@ -68,7 +68,7 @@ inline bool can_be_reserved(int board) { return board == -1 || (board > 0 && boa
 
 // What the first member of a group of ranks answers to the others.
 struct GroupAdmission {
-  std::uint64_t id;        // the new communicator's
+  std::uint64_t id;  // the new communicator's
   std::int32_t board;
   std::int32_t differing;  // a member that gave another list; -1: all gave the same
 };

@@ -12,7 +12,8 @@ std::shared_ptr<const schedule::Varying> varying_of(const anello_call_t& call, i
   const auto root = std::size_t(call.peer);
   const auto copied = [&](const std::size_t* array) { return std::vector<std::size_t>(array, array + ranks); };
   auto parts = std::make_shared<schedule::Varying>();
-  for (auto* const list : {&parts->sends, &parts->send_at, &parts->receives, &parts->receive_at}) list->assign(ranks, 0);
+  for (auto* const list : {&parts->sends, &parts->send_at, &parts->receives, &parts->receive_at})
+    list->assign(ranks, 0);
   switch (call.kind) {
     case ANELLO_ALLGATHERV:
       parts->receives = copied(call.recvcounts);

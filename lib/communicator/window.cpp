@@ -69,9 +69,11 @@ Window::Part Window::part(int rank) {
   if (said.offset == 0 || member.local_index < 0 || member.machine != self.machine) return {nullptr, said.bytes};
   const std::lock_guard held(mutex_);
   transport::ExtentMapping& mapping = peers_[std::size_t(rank)];
-  if (!mapping) mapping = transport::Extent::of_peer(communicator_->context().job().arena(), said.offset, said.bytes).map();
+  if (!mapping)
+    mapping = transport::Extent::of_peer(communicator_->context().job().arena(), said.offset, said.bytes).map();
   if (!mapping) {
-    throw Error(ANELLO_ERR_RESOURCE, text("the ", said.bytes, " bytes of rank ", rank, "'s part cannot be mapped here"));
+    throw Error(ANELLO_ERR_RESOURCE,
+                text("the ", said.bytes, " bytes of rank ", rank, "'s part cannot be mapped here"));
   }
   return {mapping.data(), said.bytes};
 }

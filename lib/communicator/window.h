@@ -19,7 +19,8 @@ class Window {
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
-  // Collective: once it has returned, on whatever rank, no rank uses its pointers any more. The memory goes with the object.
+  // Collective: once it has returned, on whatever rank, no rank uses its pointers any more. The memory goes with the
+  // object.
   Error close();
 
   struct Part {
@@ -38,7 +39,7 @@ class Window {
     std::uint64_t address;  // in its own process
     std::uint64_t offset;   // in the arena's file; 0: not there
     std::uint64_t bytes;
-    std::uint64_t lack;     // why it has no memory, as a Lack
+    std::uint64_t lack;  // why it has no memory, as a Lack
   };
   static_assert(sizeof(Said) == 4 * sizeof(std::uint64_t));
 
@@ -47,7 +48,7 @@ class Window {
   std::shared_ptr<Communicator> communicator_;
   std::vector<Said> parts_;
   std::byte* own_ = nullptr;
-  transport::Extent extent_;       // made here
+  transport::Extent extent_;  // made here
   transport::ExtentMapping mapping_;
   std::unique_ptr<std::byte[]> private_memory_;  // where nobody shares memory
   std::mutex mutex_;

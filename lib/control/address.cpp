@@ -102,10 +102,11 @@ bool is_unix_socket(int socket) {
 
 UniqueFd new_socket(int family) {
   UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  // A connection that bbr has begun stays paced by a timer whatever it is given later, so none begins with it; what is accepted
-  // begins as the listener. The transport gives data connections that leave the host the system's.
+  // A connection that bbr has begun stays paced by a timer whatever it is given later, so none begins with it; what is
+  // accepted begins as the listener. The transport gives data connections that leave the host the system's.
   constexpr char kUnpaced[] = "reno";
-  if (socket && family != AF_UNIX) ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, kUnpaced, sizeof kUnpaced - 1);
+  if (socket && family != AF_UNIX)
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, kUnpaced, sizeof kUnpaced - 1);
   return socket;
 }
 

@@ -10,8 +10,8 @@
 namespace anello::control {
 
 struct Address {
-  std::string unix_name;   // without the leading zero byte; empty: ip and port
-  std::string ip;          // numeric, IPv6 with its scope where it has one; both empty: no address
+  std::string unix_name;  // without the leading zero byte; empty: ip and port
+  std::string ip;         // numeric, IPv6 with its scope where it has one; both empty: no address
   std::uint16_t port = 0;
 
   explicit operator bool() const { return !unix_name.empty() || !ip.empty(); }

@@ -29,8 +29,8 @@ Digest claim_proof(const Key& key, const Greeting& greeting, const Claim& claim)
 }
 
 Digest verdict_proof(const Key& key, const Greeting& greeting, const Claim& claim, const Verdict& verdict) {
-  return hmac(key, {bytes_of("anello listener"), raw(greeting), raw(claim),
-                    raw(verdict).first(offsetof(Verdict, proof))});
+  return hmac(key,
+              {bytes_of("anello listener"), raw(greeting), raw(claim), raw(verdict).first(offsetof(Verdict, proof))});
 }
 
 // Both ends' random numbers are in them: no two connections have the same.
@@ -52,8 +52,9 @@ bool same_user(const Stream& stream) {
 
 Task<> claim(std::shared_ptr<Stream> stream, Credentials credentials) {
   if (credentials.same_user && !same_user(*stream)) {
-    throw Error(ANELLO_ERR_AUTH, "the meeting place belongs to another user; with ranks of several users, give the "
-                                 "job a secret (ANELLO_SECRET_FILE)");
+    throw Error(ANELLO_ERR_AUTH,
+                "the meeting place belongs to another user; with ranks of several users, give the "
+                "job a secret (ANELLO_SECRET_FILE)");
   }
   Greeting greeting{};
   co_await stream->read(raw_mutable(greeting));

@@ -17,8 +17,16 @@ constexpr std::int64_t kLastWordsMs = 1'000;
 constexpr std::int64_t kWordOfParentMs = 250;
 
 Agent::Agent(Service& service, int rank, int size, std::int64_t timeout_ms)
-    : service_(service), rank_(rank), size_(size), timeout_ms_(timeout_ms), standing_(static_cast<std::size_t>(size)),
-      tree_(*this), lanes_(*this), regions_(*this), calls_(*this), detour_(*this),
+    : service_(service),
+      rank_(rank),
+      size_(size),
+      timeout_ms_(timeout_ms),
+      standing_(static_cast<std::size_t>(size)),
+      tree_(*this),
+      lanes_(*this),
+      regions_(*this),
+      calls_(*this),
+      detour_(*this),
       heartbeat_(*this, size) {}
 
 Address Agent::open_listener() {
@@ -30,9 +38,12 @@ void Agent::open_room(const JobId& job, const Key& key) {
   job_ = job;
   key_ = key;
   has_room_ = true;
-  service_.door().add(job, rank_, {{key, false}, [weak = weak_from_this()](Visitor visitor) {
+  service_.door().add(job, rank_,
+                      {{key, false},
+                       [weak = weak_from_this()](Visitor visitor) {
     if (const auto self = weak.lock()) self->enter(std::move(visitor));
-  }, static_cast<std::size_t>(size_)});
+                       },
+                       static_cast<std::size_t>(size_)});
 }
 
 void Agent::enter(Visitor visitor) {
@@ -121,9 +132,7 @@ int Agent::lowest_here() const {
   return rank_;
 }
 
-std::string Agent::who(int rank) const {
-  return peers_.empty() ? text("rank ", rank) : describe(peer(rank).member);
-}
+std::string Agent::who(int rank) const { return peers_.empty() ? text("rank ", rank) : describe(peer(rank).member); }
 
 bool Agent::watched(int rank) const {
   const std::uint64_t process = peer(rank).member.process;
@@ -142,7 +151,8 @@ std::vector<int> Agent::here_of_process(std::uint64_t process) const {
 
 void Agent::peer_gone(int rank, const std::string& how) {
   if (leaving_ || !here(rank) || rank == rank_) return;
-  hear_out(rank, [this, rank] { return lanes_.is_coming(rank); }, [this, rank, how] { take_leave(rank, how); });
+  hear_out(
+      rank, [this, rank] { return lanes_.is_coming(rank); }, [this, rank, how] { take_leave(rank, how); });
 }
 
 // Who left said so in the arena before its process ended or its connections closed.

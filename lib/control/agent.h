@@ -27,12 +27,12 @@ enum ControlKind : std::uint16_t {
   kLost = 33,     // rank, error: it is dead or unreachable
   kAsk = 34,      // compare calls
   kAnswer = 35,
-  kFailed = 36,   // a communicator has failed
-  kPassOn = 37,   // number: say so once all before this is passed on
-  kPassedOn = 38, // number
-  kBeat = 39,     // 1: answer, 0: it is one
-  kLife = 40,     // Life, count, ranks: whether they run
-  kSilent = 41,   // count, ranks, why: lost, for nothing is heard of them
+  kFailed = 36,    // a communicator has failed
+  kPassOn = 37,    // number: say so once all before this is passed on
+  kPassedOn = 38,  // number
+  kBeat = 39,      // 1: answer, 0: it is one
+  kLife = 40,      // Life, count, ranks: whether they run
+  kSilent = 41,    // count, ranks, why: lost, for nothing is heard of them
 };
 
 class Agent : public std::enable_shared_from_this<Agent> {
@@ -72,7 +72,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   bool here(int rank) const { return standing(rank) == Standing::here; }
   int lowest_here() const;
   std::string who(int rank) const;  // for people; also before everybody is known
-  bool watched(int rank) const;  // its end is seen without a connection to it
+  bool watched(int rank) const;     // its end is seen without a connection to it
   // One kernel: whether it is there does not depend on a network.
   bool same_host(int rank) const;
   std::vector<int> here_of_process(std::uint64_t process) const;

@@ -49,12 +49,10 @@ std::vector<Party> parties_at(const std::map<int, CallHistory>& histories, std::
 
 // The rank to name: of the smallest party, when there is one.
 int odd_one(const std::vector<Party>& parties) {
-  const auto smallest = std::min_element(parties.begin(), parties.end(), [](const Party& a, const Party& b) {
-    return a.ranks.size() < b.ranks.size();
-  });
-  const auto as_small = std::count_if(parties.begin(), parties.end(), [&](const Party& p) {
-    return p.ranks.size() == smallest->ranks.size();
-  });
+  const auto smallest = std::min_element(
+      parties.begin(), parties.end(), [](const Party& a, const Party& b) { return a.ranks.size() < b.ranks.size(); });
+  const auto as_small = std::count_if(parties.begin(), parties.end(),
+                                      [&](const Party& p) { return p.ranks.size() == smallest->ranks.size(); });
   return as_small == 1 ? smallest->ranks.front() : -1;
 }
 
@@ -124,8 +122,8 @@ Error forgotten(const std::map<int, CallHistory>& histories, std::uint32_t seque
   }
   std::string said = text("ranks disagree on operation ", sequence, " or one before it: ");
   if (!known.empty()) said += text(rank_list(known.front().ranks), " called ", known.front().call, ", ");
-  said += text(rank_list(ranks), ranks.size() == 1 ? ", by now in operation " : ", by now in operations up to ", *newest,
-               ranks.size() == 1 ? ", no longer knows its call" : ", no longer know theirs");
+  said += text(rank_list(ranks), ranks.size() == 1 ? ", by now in operation " : ", by now in operations up to ",
+               *newest, ranks.size() == 1 ? ", no longer knows its call" : ", no longer know theirs");
   // Those who have forgotten may disagree among themselves.
   const bool odd = ranks.size() == 1 && !known.empty() && known.front().ranks.size() > 1;
   return Error(ANELLO_ERR_MISMATCH, said, odd ? ranks.front() : -1);
@@ -166,8 +164,10 @@ std::optional<Error> judge(const std::map<int, CallHistory>& histories, std::uin
     if (!history.destroyed || (history.newest && !before(*history.newest, sequence))) continue;
     const std::string when =
         history.newest ? text("after operation ", *history.newest) : std::string("before its first operation");
-    return Error(ANELLO_ERR_PEER_LOST, text("rank ", rank, " left: it destroyed the communicator ", when,
-                                            ", others are in operation ", sequence), rank);
+    return Error(
+        ANELLO_ERR_PEER_LOST,
+        text("rank ", rank, " left: it destroyed the communicator ", when, ", others are in operation ", sequence),
+        rank);
   }
   return std::nullopt;
 }

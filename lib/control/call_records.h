@@ -28,16 +28,17 @@ CallHistory cut_after(const CallHistory& whole, std::uint32_t sequence);
 void put_history(Writer& writer, const CallHistory& history);
 CallHistory take_history(Reader& reader);
 
-// Two ranks in the communicator of which is known that one made other calls than the other up to an operation: something of
-// the one's came to the other.
+// Two ranks in the communicator of which is known that one made other calls than the other up to an operation:
+// something of the one's came to the other.
 struct Differing {
   int one = -1;
   int other = -1;
 };
 
 // By rank in the communicator. Empty while nothing speaks for a disagreement about operation `sequence` or one before.
-// Otherwise the error that all ranks get; its peer is a rank in the communicator. What is known of two counts where one of them
-// has gone on so far that it no longer knows its call, and both answer: of one that does not there may be worse to hear.
+// Otherwise the error that all ranks get; its peer is a rank in the communicator. What is known of two counts where one
+// of them has gone on so far that it no longer knows its call, and both answer: of one that does not there may be worse
+// to hear.
 std::optional<Error> judge(const std::map<int, CallHistory>& histories, std::uint32_t sequence,
                            const std::optional<Differing>& known = std::nullopt);
 

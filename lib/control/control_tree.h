@@ -27,7 +27,7 @@ class ControlTree {
   void send(const Frame& frame, int except = -1);
   void send_to(int rank, const Frame& frame);
   Link* link_to(int rank);  // nullptr: it is no neighbour, or not now
-  void forget(int rank);  // it is gone
+  void forget(int rank);    // it is gone
   // Whether what the rank has said may not all have been read. ended: its process has, so that nothing more comes.
   bool has_more_from(int rank, bool ended);
   void let_go(int rank);  // the same, once it was sent what is queued for it, if that goes at all
@@ -61,7 +61,8 @@ class ControlTree {
     Frame frame;
     bool own;
   };
-  // What a rank between two parents may have missed; and, of this rank's own, what a parent that died may not have passed on.
+  // What a rank between two parents may have missed; and, of this rank's own, what a parent that died may not have
+  // passed on.
   std::deque<Recent> recent_;
 };
 

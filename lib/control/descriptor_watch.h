@@ -30,7 +30,7 @@ class DescriptorWatch : public std::enable_shared_from_this<DescriptorWatch> {
   std::mutex mutex_;
   std::condition_variable called_;
   std::function<void()> readable_;
-  int number_ = -1;       // of the caller's descriptor, which stream_ has a copy of
+  int number_ = -1;  // of the caller's descriptor, which stream_ has a copy of
   bool calling_ = false;
 
   std::shared_ptr<Stream> stream_;  // service thread only, as the next

@@ -1,8 +1,8 @@
 #pragma once
-// What a rank says to a communicator past a lowest rank that does not pass it on. That one, asked behind each frame, confirms that it
-// has passed on all before; one that does not (it is stopped, or its host away) is gone round: the rank says the same to each of the
-// communicator's ranks itself, on a connection for that one frame and its answer: of an end the lowest
-// first, and those whom it has told need not say the same. Service thread only.
+// What a rank says to a communicator past a lowest rank that does not pass it on. That one, asked behind each frame,
+// confirms that it has passed on all before; one that does not (it is stopped, or its host away) is gone round: the
+// rank says the same to each of the communicator's ranks itself, on a connection for that one frame and its answer: of
+// an end the lowest first, and those whom it has told need not say the same. Service thread only.
 #include "control/dial.h"
 #include "control/wire.h"
 
@@ -28,7 +28,8 @@ class Detour {
   // Behind all that this rank has said so far.
   void ask_for_word(Link& parent);
   void word_from_parent(Reader& reader);
-  // All whom this rank told of a communicator's end have heard it, or the parent has their word. Else it may not go yet.
+  // All whom this rank told of a communicator's end have heard it, or the parent has their word. Else it may not go
+  // yet.
   bool settled() const;
   void adopt(int from, std::shared_ptr<Stream> stream);
 
@@ -49,8 +50,8 @@ class Detour {
   std::int64_t patience_ms() const;
 
   Agent& agent_;
-  std::uint64_t said_ = 0;     // frames, ever
-  std::uint64_t passed_ = 0;   // of them, by the word of a parent
+  std::uint64_t said_ = 0;      // frames, ever
+  std::uint64_t passed_ = 0;    // of them, by the word of a parent
   std::uint64_t last_end_ = 0;  // the last of them that was of an end
   std::uint64_t told_ = 0;      // up to this one by this rank itself
   // When another rank came with a communicator's end: it tells everybody, and this one need not do the same.

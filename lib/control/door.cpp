@@ -31,9 +31,7 @@ bool hung_up(int socket) {
   return ::poll(&look, 1, 0) > 0;
 }
 
-bool out_of_descriptors(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-}
+bool out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
 }  // namespace
 

@@ -24,7 +24,7 @@ Host look_around() {
   char name[256] = "unknown";
   ::gethostname(name, sizeof name - 1);
   host.name = name;
-  struct stat network{};
+  struct stat network {};
   std::string identity = first_line("/proc/sys/kernel/random/boot_id");
   if (!identity.empty() && ::stat("/proc/self/ns/net", &network) == 0) {
     host.reach = number_from("anello host", text(identity, " ", network.st_dev, " ", network.st_ino));

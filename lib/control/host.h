@@ -6,9 +6,9 @@
 namespace anello::control {
 
 struct Host {
-  std::string name;           // for people
-  std::uint64_t reach = 0;    // equal for processes whose abstract sockets reach each other: one kernel, one network
-                              // namespace. Independent of process namespaces. 0: /proc does not tell.
+  std::string name;         // for people
+  std::uint64_t reach = 0;  // equal for processes whose abstract sockets reach each other: one kernel, one network
+                            // namespace. Independent of process namespaces. 0: /proc does not tell.
   std::uint64_t process_space =
       0;                      // equal for processes that find each other under their numbers in /proc; 0: not known
   std::uint64_t process = 0;  // random, once per process

@@ -22,7 +22,7 @@ namespace anello::control {
 // A table of measured choices, as rank 0 found it. What it says is not control's business.
 struct TuningFile {
   static constexpr std::size_t kMostBytes = 32 * 1024;
-  std::string path;     // empty: there is none
+  std::string path;  // empty: there is none
   std::string text;
   std::string machine;  // that rank 0 runs on
   std::string problem;  // why it cannot be read
@@ -43,12 +43,12 @@ struct Shared {
 
 struct Member {
   int rank = -1;
-  std::string host;           // for people
-  std::int64_t pid = 0;       // as its own process sees it
-  std::uint64_t process = 0;  // equal for ranks of one process
-  std::uint64_t machine = 0;  // equal for ranks that share an arena; random for one that shares none
-  int local_index = -1;       // in the arena of its machine; -1: none
-  Processors processors;      // it may run on
+  std::string host;             // for people
+  std::int64_t pid = 0;         // as its own process sees it
+  std::uint64_t process = 0;    // equal for ranks of one process
+  std::uint64_t machine = 0;    // equal for ranks that share an arena; random for one that shares none
+  int local_index = -1;         // in the arena of its machine; -1: none
+  Processors processors;        // it may run on
   std::uint32_t transport = 0;  // the one bit chosen for the pair (this rank, it); 0 for itself
 };
 
@@ -77,7 +77,7 @@ struct Event {
   int peer = -1;  // world rank
   std::uint64_t communicator = 0;
   std::uint64_t region = 0;
-  bool found_here = false;  // lost: this rank could not reach it, which nobody else knows; it may come by itself yet
+  bool found_here = false;   // lost: this rank could not reach it, which nobody else knows; it may come by itself yet
   bool for_certain = false;  // lost: nothing that it sent is on its way any more, or will be waited for
   UniqueFd fd;
   Error error;

@@ -72,8 +72,9 @@ Task<> Lanes::reach(std::shared_ptr<Agent> agent, int peer) {
   event.kind = Event::Kind::lost;
   event.peer = peer;
   event.found_here = true;
-  event.error = Error(ANELLO_ERR_PEER_LOST, text("no connection to ", describe(other.member), " within ",
-                                                 agent->timeout_ms(), " ms: ", why), peer);
+  event.error =
+      Error(ANELLO_ERR_PEER_LOST,
+            text("no connection to ", describe(other.member), " within ", agent->timeout_ms(), " ms: ", why), peer);
   agent->mailbox().put(std::move(event));
 }
 

@@ -23,10 +23,10 @@ class Lanes {
 
  private:
   struct Lane {
-    bool wanted = false;                // this rank asked
-    bool dialling = false;              // a coroutine works on it
-    bool done = false;                  // handed over
-    std::shared_ptr<Stream> incoming;   // from the peer, accepted, not yet confirmed
+    bool wanted = false;               // this rank asked
+    bool dialling = false;             // a coroutine works on it
+    bool done = false;                 // handed over
+    std::shared_ptr<Stream> incoming;  // from the peer, accepted, not yet confirmed
   };
   static Task<> reach(std::shared_ptr<Agent> agent, int peer);
   static Task<bool> offer(std::shared_ptr<Agent> agent, int peer, std::shared_ptr<Stream> stream);

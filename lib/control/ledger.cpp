@@ -59,7 +59,8 @@ std::string CallRecord::describe() const {
     const bool rooted = kind_has_root(kind);
     // Between pairs no count is common to all; else it is that of all parts, and root a digest of each one's.
     const bool pairs = kind_is_varying(kind) && (rooted || kind == ANELLO_ALLTOALLV);
-    if (!pairs) call = text(call, "count ", count, kind_is_varying(kind) ? text(" in parts #", std::uint32_t(root)) : "", ", ");
+    if (!pairs)
+      call = text(call, "count ", count, kind_is_varying(kind) ? text(" in parts #", std::uint32_t(root)) : "", ", ");
     call += dtype_name(static_cast<anello_dtype_t>(dtype));
     if (kind_reduces(kind)) {
       call = text(call, ", ", op_text(op));

@@ -1,7 +1,7 @@
 #pragma once
 // A communicator's last calls as this rank made them, for the service threads to compare when ranks disagree.
-// Written by whoever posts, one at a time; read by the service thread at any time, without a lock: what the writer may have come
-// round to meanwhile is not believed. What is asked for again costs its sequence and digest alone.
+// Written by whoever posts, one at a time; read by the service thread at any time, without a lock: what the writer may
+// have come round to meanwhile is not believed. What is asked for again costs its sequence and digest alone.
 #include "base/label.h"
 #include "transports/arena.h"
 
@@ -24,13 +24,13 @@ inline constexpr std::int32_t kWindowCreateCall = 102;
 inline constexpr std::int32_t kWindowFreeCall = 103;
 
 struct CallFields {
-  std::int32_t kind = 0;   // anello_kind_t, or one of the above
+  std::int32_t kind = 0;  // anello_kind_t, or one of the above
   std::int32_t dtype = 0;
   std::int32_t op = 0;
   std::int32_t root = 0;
-  std::int16_t refused = 0;  // not 0: the call was refused on its rank, with this anello_result_t
+  std::int16_t refused = 0;    // not 0: the call was refused on its rank, with this anello_result_t
   std::uint16_t labelled = 0;  // has a label
-  std::uint32_t padding = 0;  // the words have no hole
+  std::uint32_t padding = 0;   // the words have no hole
   std::uint64_t count = 0;
   std::uint64_t algorithm = 0;  // named_algorithm of what the call itself asked for; 0: nothing
 };
@@ -105,7 +105,7 @@ class Ledger {
 
   std::array<Slot, kSlots> slots_{};
   std::array<Description, kSlots> descriptions_{};
-  std::uint64_t described_ = 1;  // the last one's number
+  std::uint64_t described_ = 1;          // the last one's number
   std::atomic<std::uint64_t> noted_{0};  // records ever written
 };
 

@@ -49,8 +49,8 @@ std::shared_ptr<LocalGroup> LocalGroup::make(int ranks, std::vector<UniqueFd> wa
   }
   const auto bytes = static_cast<off_t>(group->layout_.bytes());
   if (::ftruncate(group->memory_.get(), bytes) != 0) {
-    throw Error(ANELLO_ERR_RESOURCE, text("shared memory of ", bytes, " bytes is not allowed: ",
-                                          system_text("ftruncate", errno)));
+    throw Error(ANELLO_ERR_RESOURCE,
+                text("shared memory of ", bytes, " bytes is not allowed: ", system_text("ftruncate", errno)));
   }
   // It may grow (extent.h), which takes nothing from anybody; shrinking would make SIGBUS of others' next access.
   if (::fcntl(group->memory_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
@@ -59,8 +59,10 @@ std::shared_ptr<LocalGroup> LocalGroup::make(int ranks, std::vector<UniqueFd> wa
   // The fixed part and the first communicator's board now; other boards and the rings when they are first used.
   const std::size_t fixed = group->layout_.boards() + group->layout_.board_stride();
   if (::fallocate(group->memory_.get(), 0, 0, static_cast<off_t>(fixed)) != 0) {
-    throw Error(ANELLO_ERR_RESOURCE, text("the ", fixed, " bytes that ", ranks, " ranks of this host share cannot be "
-                                          "had: ", system_text("fallocate", errno)));
+    throw Error(ANELLO_ERR_RESOURCE, text("the ", fixed, " bytes that ", ranks,
+                                          " ranks of this host share cannot be "
+                                          "had: ",
+                                          system_text("fallocate", errno)));
   }
   group->wake_ = std::move(wake);
   group->deaths_ = std::move(deaths);
@@ -79,7 +81,7 @@ std::shared_ptr<LocalGroup> LocalGroup::map(std::uint64_t nonce, int ranks, std:
   std::shared_ptr<LocalGroup> group(new LocalGroup);
   group->layout_ = {ranks, ring_bytes};
   group->memory_ = std::move(memory);
-  struct stat about{};
+  struct stat about {};
   const int seals = ::fcntl(group->memory_.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || ::fstat(group->memory_.get(), &about) != 0 ||
       static_cast<std::size_t>(about.st_size) != group->layout_.bytes()) {

@@ -44,7 +44,10 @@ class Telling {
 class Membership final : public Job {
  public:
   Membership(ServiceHold hold, std::shared_ptr<Agent> agent, Shared shared)
-      : hold_(std::move(hold)), agent_(std::move(agent)), shared_(std::move(shared)), group_(agent_->group()),
+      : hold_(std::move(hold)),
+        agent_(std::move(agent)),
+        shared_(std::move(shared)),
+        group_(agent_->group()),
         watch_(std::make_shared<DescriptorWatch>(*hold_)) {
     for (const Peer& peer : agent_->peers()) members_.push_back(peer.member);
     const int index = members_[static_cast<std::size_t>(rank())].local_index;
@@ -107,9 +110,7 @@ class Membership final : public Job {
   void look_at_calls(std::uint64_t id, std::uint32_t sequence) override {
     post([agent = agent_, id, sequence] { agent->calls().look(id, sequence); });
   }
-  Absent absent(std::uint64_t id, std::uint32_t sequence) override {
-    return agent_->calls().absent(id, sequence);
-  }
+  Absent absent(std::uint64_t id, std::uint32_t sequence) override { return agent_->calls().absent(id, sequence); }
   void fail_communicator(std::uint64_t id, const Error& cause) override {
     // With the ranks as they are now: the communicator may be removed before the service thread comes to it.
     if (auto ranks = agent_->calls().ranks_of(id)) {

@@ -16,8 +16,8 @@ struct Occupancy {
 // Of the host that `rank` is on.
 Occupancy occupancy_of(const std::vector<Member>& members, int rank);
 
-// Whether on some host of these ranks more ranks than processors are: the same for whoever asks. Ranks that share memory may call
-// their host by different names.
+// Whether on some host of these ranks more ranks than processors are: the same for whoever asks. Ranks that share
+// memory may call their host by different names.
 bool share_processors(const std::vector<Member>& members, const std::vector<int>& ranks);
 
 }  // namespace anello::control

@@ -17,8 +17,8 @@ struct Peer {
   std::uint64_t process_space = 0;  // see Host::process_space
   std::uint32_t transports = 0;     // it may use
   Address unix_address;
-  Address tcp_address;              // empty unless some pair needs it
-  int leader = -1;                  // the rank that makes the arena of its host; -1: shares with nobody
+  Address tcp_address;  // empty unless some pair needs it
+  int leader = -1;      // the rank that makes the arena of its host; -1: shares with nobody
 };
 
 // "rank 2 (host alpha, pid 4711)"

@@ -25,8 +25,8 @@ class ProcessWatch {
     int stopped = 0;  // at so many looks in a row
   };
   Agent& agent_;
-  std::vector<int> round_;     // the lowest rank of each process, from the one after this
-  std::map<int, Seen> seen_;   // by that rank
+  std::vector<int> round_;    // the lowest rank of each process, from the one after this
+  std::map<int, Seen> seen_;  // by that rank
 };
 
 }  // namespace anello::control

@@ -66,8 +66,8 @@ class RegionPassing {
   static Task<> look_after(std::weak_ptr<Agent> agent);
 
   Agent& agent_;
-  std::map<int, Line> lines_;                      // by rank
-  std::map<std::uint64_t, Question> questions_;    // by region
+  std::map<int, Line> lines_;                    // by rank
+  std::map<std::uint64_t, Question> questions_;  // by region
   bool looks_after_ = false;
 };
 

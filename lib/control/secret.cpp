@@ -58,10 +58,9 @@ Digest hmac(const Key& key, std::initializer_list<Bytes> parts) {
   for (const Bytes part : parts) whole.insert(whole.end(), part.begin(), part.end());
   Digest digest;
   unsigned int length = 0;
-  const unsigned char* const done =
-      HMAC(EVP_sha256(), key.bytes().data(), static_cast<int>(key.bytes().size()),
-           reinterpret_cast<const unsigned char*>(whole.data()), whole.size(),
-           reinterpret_cast<unsigned char*>(digest.data()), &length);
+  const unsigned char* const done = HMAC(EVP_sha256(), key.bytes().data(), static_cast<int>(key.bytes().size()),
+                                         reinterpret_cast<const unsigned char*>(whole.data()), whole.size(),
+                                         reinterpret_cast<unsigned char*>(digest.data()), &length);
   OPENSSL_cleanse(whole.data(), whole.size());
   if (done == nullptr || length != digest.size()) throw Error(ANELLO_ERR_INTERNAL, "HMAC-SHA256 is not available");
   return digest;

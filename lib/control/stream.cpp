@@ -13,7 +13,8 @@ namespace {
 Error closed() { return {ANELLO_ERR_PEER_LOST, "the connection was closed"}; }
 // Of a system call: that the other side has closed, too, is seen where it did so while something was on its way.
 Error failure_of(const char* call, int cause) {
-  return cause == EPIPE || cause == ECONNRESET ? Error(ANELLO_ERR_PEER_LOST, system_text(call, cause)) : system_error(call, cause);
+  return cause == EPIPE || cause == ECONNRESET ? Error(ANELLO_ERR_PEER_LOST, system_text(call, cause))
+                                               : system_error(call, cause);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Context: what a rank's first line of a call over peers' memory says, and what all of them tell. A rank says where its buffers are;
-// one that knows by itself that the others cannot reach them goes on at once in the way that is left, and says that.
+// Context: what a rank's first line of a call over peers' memory says, and what all of them tell. A rank says where its
+// buffers are; one that knows by itself that the others cannot reach them goes on at once in the way that is left, and
+// says that.
 #include "executor/announcing.h"
 
 #include "base/clock.h"
@@ -17,7 +18,8 @@ namespace {
 using schedule::Reach;
 using Says = Operation::Says;
 
-// The line of who stages or sends at once: because others cannot go to its buffers, or shall not, since that takes longer.
+// The line of who stages or sends at once: because others cannot go to its buffers, or shall not, since that takes
+// longer.
 constexpr std::byte kUnreachable[] = {std::byte{1}, std::byte{1}}, kFar[] = {std::byte{2}, std::byte{2}};
 // Which of both, its length tells.
 constexpr std::size_t kStagedBytes = 1, kSendsBytes = 2;
@@ -25,19 +27,22 @@ constexpr std::size_t kStagedBytes = 1, kSendsBytes = 2;
 // Whether this rank knows by itself that others cannot map its buffers, or that no schedule goes to them.
 bool lacks_regions(const Operation& operation, const Announced& own) {
   if (!operation.plans->peers_inputs && !operation.plans->peers_outputs) return true;
-  const auto lacks = [](bool matters, const AnnouncedBuffer& buffer) { return matters && buffer.address != 0 && buffer.region == 0; };
+  const auto lacks = [](bool matters, const AnnouncedBuffer& buffer) {
+    return matters && buffer.address != 0 && buffer.region == 0;
+  };
   return lacks(operation.plans->peers_inputs, own.input) || lacks(operation.plans->peers_outputs, own.output);
 }
 
-// Whether others may read by system call what they cannot map of it. Some memory cannot, as a device's that is mapped, and a
-// call that has found that out in its middle is lost.
+// Whether others may read by system call what they cannot map of it. Some memory cannot, as a device's that is mapped,
+// and a call that has found that out in its middle is lost.
 bool is_read_instead(const Operation& operation, const Announced& own) {
   if (!operation.plans->reads_on_trial || operation.group->unreadable) return false;
   const schedule::Schedule& reading = operation.plans->at(Reach::read)->schedule;
   const auto can_be = [](bool read, const AnnouncedBuffer& buffer, std::size_t bytes) {
     return !read || buffer.address == 0 || buffer.region != 0 || transport::can_be_read(buffer.address, bytes);
   };
-  return can_be(reading.peers_inputs, own.input, operation.input_bytes) && can_be(reading.peers_outputs, own.output, operation.output_bytes);
+  return can_be(reading.peers_inputs, own.input, operation.input_bytes) &&
+         can_be(reading.peers_outputs, own.output, operation.output_bytes);
 }
 
 bool may_stage_early(const Operation& operation) {
@@ -49,8 +54,9 @@ bool stages_apart(const Operation& operation) {
   return operation.group->staging.apart(plain.staging * operation.element_bytes, plain.staging_comes_back);
 }
 
-// Whether a rank may say by itself that the call goes by messages. One rank alone gives: it goes on at once, and nobody else is in its
-// way; who takes must wait for that one anyway, and that one, if it has said where its buffer is, for all.
+// Whether a rank may say by itself that the call goes by messages. One rank alone gives: it goes on at once, and nobody
+// else is in its way; who takes must wait for that one anyway, and that one, if it has said where its buffer is, for
+// all.
 bool may_send_early(const Operation& operation) {
   if (operation.group->by_address || !operation.plans->may_send_at_once()) return false;
   return operation.kind == ANELLO_BROADCAST || (operation.kind == ANELLO_REDUCE && operation.group->size() == 2);
@@ -132,7 +138,8 @@ void Context::find_how_near(Operation& operation) {
   Nearness::Way way = Nearness::Way::read;
   if (operation.plans->may_be_staged && !operation.group->by_address) {
     Nearness& nearness = operation.group->nearness[std::size_t(operation.kind)];
-    way = nearness.way(operation.count * operation.element_bytes, operation.group->size(), staging_, operation.kind == ANELLO_BROADCAST);
+    way = nearness.way(operation.count * operation.element_bytes, operation.group->size(), staging_,
+                       operation.kind == ANELLO_BROADCAST);
   }
   operation.timed = way == Nearness::Way::read_timed;
   operation.began_ns = operation.timed || way == Nearness::Way::staged_timed ? now_ns() : 0;
@@ -142,7 +149,8 @@ void Context::find_how_near(Operation& operation) {
 
 void Context::tell_how_long(Operation& operation) {
   const std::int64_t began_ns = std::exchange(operation.began_ns, 0);
-  if (began_ns != 0) operation.group->nearness[std::size_t(operation.kind)].ended(now_ns() - began_ns, operation.stays_away);
+  if (began_ns != 0)
+    operation.group->nearness[std::size_t(operation.kind)].ended(now_ns() - began_ns, operation.stays_away);
 }
 
 // The plan of a call whose ranks reach nobody's buffers.
@@ -163,8 +171,10 @@ void Context::announce(Operation& operation) {
     return {reinterpret_cast<std::uintptr_t>(address), spot.region, spot.offset};
   };
   Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
-  const bool lacks = operation.stays_away || (lacks_regions(operation, own) && (staging_ == Nearness::Wish::always || !is_read_instead(operation, own)));
-  if (lacks && (operation.stays_away || operation.plans->reads_on_trial)) own.input.region = own.output.region = AnnouncedBuffer::kAway;
+  const bool lacks = operation.stays_away || (lacks_regions(operation, own) &&
+                                              (staging_ == Nearness::Wish::always || !is_read_instead(operation, own)));
+  if (lacks && (operation.stays_away || operation.plans->reads_on_trial))
+    own.input.region = own.output.region = AnnouncedBuffer::kAway;
   const bool may_stage = lacks && may_stage_early(operation);
   if (may_stage && stages_apart(operation)) {
     operation.says = Says::staged;
@@ -202,21 +212,22 @@ void Context::say(Operation& operation) {
   const std::byte* const why = operation.stays_away ? kFar : kUnreachable;
   switch (operation.says) {
     case Says::payload: return publish(operation.exchange.from, operation.exchange.bytes);
-    case Says::staged:
-      stage_early(operation);
-      return publish(why, kStagedBytes);
+    case Says::staged: stage_early(operation); return publish(why, kStagedBytes);
     case Says::sends: return publish(why, kSendsBytes, Board::kNobody);
     default:
       // From here on: who comes late finds these lines, and may begin although this rank has given up.
       operation.exposed = true;
-      return publish(reinterpret_cast<const std::byte*>(&operation.announced[std::size_t(group.rank)]), sizeof(Announced));
+      return publish(reinterpret_cast<const std::byte*>(&operation.announced[std::size_t(group.rank)]),
+                     sizeof(Announced));
   }
 }
 
 // Where the lines alone tell how a call goes on: the step of its plan that is next. kNotTold: it takes more than that.
 std::uint32_t Context::told_by_lines(Operation& operation) {
   Group& group = *operation.group;
-  const auto hear_of_it = [&] { group.nearness[std::size_t(operation.kind)].hear(operation.count * operation.element_bytes); };
+  const auto hear_of_it = [&] {
+    group.nearness[std::size_t(operation.kind)].hear(operation.count * operation.element_bytes);
+  };
   if (sends_at_once(operation)) {
     if (operation.says == Says::buffers && any_says_far(group)) hear_of_it();
     take_plain(operation);
@@ -256,8 +267,8 @@ std::uint32_t Context::told_again(Operation& operation) {
   for (int peer = 0; peer < group.size() && same; ++peer) {
     if (peer == group.rank) continue;  // the others are loading that line
     same = is_as_long(says, board.payload_bytes(peer)) &&
-           (says != Says::buffers ||
-            std::memcmp(&operation.announced[std::size_t(peer)], board.payload(peer, sizeof(Announced)), sizeof(Announced)) == 0);
+           (says != Says::buffers || std::memcmp(&operation.announced[std::size_t(peer)],
+                                                 board.payload(peer, sizeof(Announced)), sizeof(Announced)) == 0);
   }
   if (!same) return told_by_lines(operation);
   if (says == Says::buffers) return 0;

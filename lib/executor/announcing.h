@@ -4,8 +4,8 @@
 
 namespace anello::executor {
 
-// Whether a rank's line, in the place of an announcement, may be its payload: every rank has one, and none is as short as an
-// announcement.
+// Whether a rank's line, in the place of an announcement, may be its payload: every rank has one, and none is as short
+// as an announcement.
 bool may_publish_payload(const Operation& operation);
 // How many ranks have published theirs.
 int published_payloads(const Operation& operation);

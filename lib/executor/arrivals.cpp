@@ -49,16 +49,16 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
   if (state_ != State::open || arriving_.mode != Arriving::Mode::none) return Arrived::something_else;
   const FrameHeader* const header = incoming();
   if (header == nullptr) return endpoint_->failure() != nullptr ? Arrived::something_else : Arrived::nothing;
-  // Whatever becomes of it: this frame, where it is empty, and those that were read with it are in no socket any more, and who
-  // asks epoll alone would not look here.
+  // Whatever becomes of it: this frame, where it is empty, and those that were read with it are in no socket any more,
+  // and who asks epoll alone would not look here.
   heard = true;
   if (header->kind != static_cast<std::uint16_t>(FrameKind::eager) || header->communicator != flow.group->id) {
     const bool offers = is_offer(*header) && header->communicator == flow.group->id;
     return offers ? Arrived::offer : Arrived::something_else;
   }
   const std::size_t bytes = header->bytes;
-  if ((bytes > 0 && endpoint_->arrived() < bytes) || !wanted.takes(static_cast<int>(header->tag), header->flags, bytes) ||
-      !flow.take_back(header->argument)) {
+  if ((bytes > 0 && endpoint_->arrived() < bytes) ||
+      !wanted.takes(static_cast<int>(header->tag), header->flags, bytes) || !flow.take_back(header->argument)) {
     return Arrived::something_else;
   }
   if (bytes > 0) endpoint_->receive(wanted.into, bytes);
@@ -70,8 +70,9 @@ Route::Arrived Route::take_answer(const Flow& flow) {
   if (state_ != State::open || arriving_.mode != Arriving::Mode::none) return Arrived::something_else;
   const FrameHeader* const header = incoming();
   if (header == nullptr) return endpoint_->failure() != nullptr ? Arrived::something_else : Arrived::nothing;
-  const bool is_over = header->kind == static_cast<std::uint16_t>(FrameKind::grant) && header->communicator == flow.group->id &&
-                       header->sequence == flow.group->next_number && header->flags == static_cast<std::uint16_t>(Granted::over);
+  const bool is_over = header->kind == static_cast<std::uint16_t>(FrameKind::grant) &&
+                       header->communicator == flow.group->id && header->sequence == flow.group->next_number &&
+                       header->flags == static_cast<std::uint16_t>(Granted::over);
   if (!is_over) return Arrived::something_else;
   incoming_ = nullptr;
   return Arrived::message;
@@ -105,8 +106,9 @@ void Route::classify(const FrameHeader& header) {
   if (kind == FrameKind::step || kind == FrameKind::eager) {
     // Credit given back rides on what goes the other way.
     if (!flow.take_back(header.argument)) {
-      context_.fail(*group, Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " returned credit it never had",
-                                  peer_), true);
+      context_.fail(*group,
+                    Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " returned credit it never had", peer_),
+                    true);
       return;
     }
     if (header.argument > 0) list(flow);
@@ -121,8 +123,9 @@ void Route::classify(const FrameHeader& header) {
   if (kind == FrameKind::message) {
     Operation* receive = context_.find_granted(*group, static_cast<std::uint32_t>(header.argument));
     if (receive == nullptr || receive->peer != peer || header.bytes > receive->bytes - receive->moved) {
-      context_.fail(*group, Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent a message nobody granted",
-                                  peer_), true);
+      context_.fail(*group,
+                    Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent a message nobody granted", peer_),
+                    true);
       return;
     }
     arriving_.mode = Mode::message;
@@ -274,8 +277,7 @@ void Route::arrived(FrameHeader header) {
       if (kind == FrameKind::eager) context_.consumed_small(*done.flow, header.bytes);
       context_.on_note(*done.flow, header);
       return;
-    case Mode::none:
-      return;
+    case Mode::none: return;
   }
 }
 

@@ -14,8 +14,8 @@ static_assert(kFewLines * 2 <= transport::kBoardLines);
 
 }  // namespace
 
-Board::Board(const transport::Arena& arena, int index, const std::vector<int>& local, int rank, std::uint32_t first_number,
-             bool crowded)
+Board::Board(const transport::Arena& arena, int index, const std::vector<int>& local, int rank,
+             std::uint32_t first_number, bool crowded)
     : arena_(&arena),
       index_(index),
       rank_(rank),
@@ -113,7 +113,8 @@ std::optional<Board::Disagreed> Board::disagreed() {
   int rank = -1;
   for (Peer& peer : peers_) {
     if (peer.compared - seen_ > behind) peer.compared = seen_;
-    while (peer.compared != number_ && has_come(peer.rank, peer.compared) && !differs(peer.rank, peer.compared)) ++peer.compared;
+    while (peer.compared != number_ && has_come(peer.rank, peer.compared) && !differs(peer.rank, peer.compared))
+      ++peer.compared;
     if (peer.compared != number_ && peer.compared - seen_ < first && differs(peer.rank, peer.compared)) {
       first = peer.compared - seen_;
       rank = peer.rank;
@@ -150,8 +151,9 @@ void Board::about_to_sleep() {
   slots_[std::size_t(rank_)]->asleep_for.store(number, std::memory_order_relaxed);
 }
 
-// Whether a peer that sleeps need not be woken by this rank's line: others are missing still. Of those that write theirs at the same
-// time one sees all lines, since each looks at the others' after its own can be seen. Lines that disagree are worth a look at once.
+// Whether a peer that sleeps need not be woken by this rank's line: others are missing still. Of those that write
+// theirs at the same time one sees all lines, since each looks at the others' after its own can be seen. Lines that
+// disagree are worth a look at once.
 bool Board::sleeps_on(std::size_t peer) const {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (peers_[peer].slots->asleep_for.load(std::memory_order_relaxed) != number_) return false;

@@ -1,9 +1,10 @@
 #pragma once
-// One exchange at a time over a communicator's board: every rank writes its payload and a number on its own line, and reads the
-// lines that it needs once they carry that number. Lines in turn need no second synchronisation: who writes number n + k has
-// seen all lines of n + 1, whose writers had left n. So who needs nobody's line (the root of a broadcast) goes on at once, up to
-// half of the lines ahead of the others, or one with a larger payload. A line stays for as long again: those that a rank had
-// no need of are compared when it looks for room, while it drives anything, and at the end.
+// One exchange at a time over a communicator's board: every rank writes its payload and a number on its own line, and
+// reads the lines that it needs once they carry that number. Lines in turn need no second synchronisation: who writes
+// number n + k has seen all lines of n + 1, whose writers had left n. So who needs nobody's line (the root of a
+// broadcast) goes on at once, up to half of the lines ahead of the others, or one with a larger payload. A line stays
+// for as long again: those that a rank had no need of are compared when it looks for room, while it drives anything,
+// and at the end.
 #include "base/processor.h"
 #include "transports/arena.h"
 
@@ -23,9 +24,11 @@ namespace anello::executor {
 class Board {
  public:
   Board() = default;  // none: the ranks share no memory
-  // local[i]: arena index of the communicator's rank i. crowded: the host has more ranks than processors, alike on all; each hand-over
-  // of a processor then serves many calls, if there are lines for them. Else fewer stay in the first cache beside what the caller has there.
-  Board(const transport::Arena& arena, int index, const std::vector<int>& local, int rank, std::uint32_t first_number, bool crowded);
+  // local[i]: arena index of the communicator's rank i. crowded: the host has more ranks than processors, alike on all;
+  // each hand-over of a processor then serves many calls, if there are lines for them. Else fewer stay in the first
+  // cache beside what the caller has there.
+  Board(const transport::Arena& arena, int index, const std::vector<int>& local, int rank, std::uint32_t first_number,
+        bool crowded);
 
   explicit operator bool() const { return !slots_.empty(); }
   int index() const { return index_; }
@@ -49,8 +52,8 @@ class Board {
   std::uint32_t behind_at() const { return own_[seen_ % own_.size()].sequence; }
   // Sees those that have come.
   void catch_up() { look_behind(number_); }
-  // The call, by its sequence, of the first exchange that other ranks' lines, as far as they have come, do not agree on, and
-  // whose line that is.
+  // The call, by its sequence, of the first exchange that other ranks' lines, as far as they have come, do not agree
+  // on, and whose line that is.
   struct Disagreed {
     std::uint32_t sequence;
     int rank;
@@ -60,16 +63,17 @@ class Board {
   bool differs(int rank) const;
   // Whose lines a rank needs: all, nobody's, or one rank's.
   static constexpr int kAll = -1, kNobody = -2;
-  // Writes this rank's line for the next exchange and wakes who sleeps, but for who needs others' lines as well. Requires: there is
-  // room.
-  void publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence, int needs = kAll);
+  // Writes this rank's line for the next exchange and wakes who sleeps, but for who needs others' lines as well.
+  // Requires: there is room.
+  void publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence,
+               int needs = kAll);
 
   // Whether the needed lines of the published exchange are there, and agree on the digest.
   Seen look(std::uint64_t digest);
   // Whether it takes a rank's line to go on: to see it, or for room.
   bool awaits(int rank) const;
-  // Where ranks share processors: whether all lines that the published exchange still needs are of ranks that were on other
-  // processors than this rank when they wrote their last ones. To give this one away helps none of them.
+  // Where ranks share processors: whether all lines that the published exchange still needs are of ranks that were on
+  // other processors than this rank when they wrote their last ones. To give this one away helps none of them.
   bool awaits_elsewhere() const;
   // Of two ranks, the one with the lower number.
   bool is_first_of_two() const { return peers_.size() == 1 && rank_ == 0; }
@@ -82,8 +86,9 @@ class Board {
   // Leaves the exchange: the next may be published.
   void finish();
 
-  // Peers' memory. Between begin_touching and end_touching this rank may be at the buffers that the others have announced
-  // for the operation. False, and it may not: one of them has ended it with an error. Asked again between pieces.
+  // Peers' memory. Between begin_touching and end_touching this rank may be at the buffers that the others have
+  // announced for the operation. False, and it may not: one of them has ended it with an error. Asked again between
+  // pieces.
   bool begin_touching(std::uint32_t sequence);
   bool may_touch(std::uint32_t sequence) const;
   void end_touching();
@@ -91,8 +96,8 @@ class Board {
   void stop(std::uint32_t sequence);
   bool is_touching(int rank, std::uint32_t sequence) const;
 
-  // Messages that are taken from where they lie. Their sender says that they are no longer there, for good, before its caller may
-  // write to them.
+  // Messages that are taken from where they lie. Their sender says that they are no longer there, for good, before its
+  // caller may write to them.
   void take_offers_back();
   // For who has just read one: whether what it read was the message.
   bool still_offers(int rank) const;
@@ -127,15 +132,15 @@ class Board {
   const transport::Arena* arena_ = nullptr;
   int index_ = -1;
   int rank_ = -1;
-  std::uint32_t mask_ = 0;    // of the lines that are used
-  // Who loads a line may be given its neighbour in the same 128 bytes, too (adjacent-line prefetch), and so take from its writer the one
-  // that is next: where few lines are used each has such a pair to itself.
+  std::uint32_t mask_ = 0;  // of the lines that are used
+  // Who loads a line may be given its neighbour in the same 128 bytes, too (adjacent-line prefetch), and so take from
+  // its writer the one that is next: where few lines are used each has such a pair to itself.
   int lines_apart_log2_ = 0;
   std::uint32_t number_ = 1;  // of the exchange being done or the next one
   std::uint32_t seen_ = 1;    // all ranks have come to every exchange before this one
   int behind_ = 0;            // of it, lines of ranks below this one have
   static constexpr int kFollows = 5;
-  int follows_ = 0;           // exchanges that needed one line, since one was last waited for; counted up to kFollows
+  int follows_ = 0;  // exchanges that needed one line, since one was last waited for; counted up to kFollows
   struct Own {
     std::uint64_t digest;
     std::uint32_t sequence;
@@ -143,10 +148,10 @@ class Board {
   std::array<Own, transport::kBoardLines> own_{};  // of exchanges from seen_ on
   int needs_ = kAll;
   bool published_ = false;
-  bool crowded_ = false;      // ranks share processors
-  bool fences_ = false;       // some rank does not make others' stores visible before it looks (store_barrier.h)
-  std::size_t beside_ = 0;    // bytes of the last payload that lay beside its line
-  std::size_t missing_ = 0;   // of the published one, the lines of peers before this one have come
+  bool crowded_ = false;     // ranks share processors
+  bool fences_ = false;      // some rank does not make others' stores visible before it looks (store_barrier.h)
+  std::size_t beside_ = 0;   // bytes of the last payload that lay beside its line
+  std::size_t missing_ = 0;  // of the published one, the lines of peers before this one have come
   std::vector<transport::BoardSlots*> slots_;
   struct Peer {
     const transport::BoardSlots* slots;
@@ -155,7 +160,7 @@ class Board {
     int rank;
     std::uint32_t compared;  // its lines of exchanges from seen_ on and before this one agree, if it is one of those
   };
-  std::vector<Peer> peers_;   // all but this rank, whose line the others are loading
+  std::vector<Peer> peers_;  // all but this rank, whose line the others are loading
 };
 
 // ---- The way of the smallest calls: inline, since a call of another file costs as much as what these do ----
@@ -169,7 +174,8 @@ inline void Board::fence() const {
   }
 }
 
-inline void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence, int needs) {
+inline void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence,
+                           int needs) {
   transport::BoardSlots& mine = *slots_[std::size_t(rank_)];
   transport::BoardLine& line = mine.line[place_of(number_)];
   std::byte* const larger = mine.payload[number_ % transport::kBoardPayloads];
@@ -185,7 +191,8 @@ inline void Board::publish(const std::byte* payload, std::size_t bytes, std::uin
   beside_ = bytes <= transport::kInlineBytes ? 0 : bytes;
   fence();
   for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
-    if (peers_[peer].sleeping->load(std::memory_order_relaxed) != 0 && !sleeps_on(peer)) arena_->ring_bell(peers_[peer].local);
+    if (peers_[peer].sleeping->load(std::memory_order_relaxed) != 0 && !sleeps_on(peer))
+      arena_->ring_bell(peers_[peer].local);
   }
 }
 
@@ -211,8 +218,10 @@ inline void Board::finish() {
   ++number_;
   if (needs_ >= 0) {
     // Of a writer that is ahead the line after the next is there, too. From any other it would be taken away.
-    if (follows_ == kFollows) ask_for_line(&line_of(needs_, number_ + 1));
-    else ++follows_;
+    if (follows_ == kFollows)
+      ask_for_line(&line_of(needs_, number_ + 1));
+    else
+      ++follows_;
   }
   if (needs_ == kAll) {
     seen_ = number_;
@@ -226,8 +235,8 @@ inline void Board::finish() {
 inline void Board::claim_next() {
   const transport::BoardSlots& mine = *slots_[std::size_t(rank_)];
   claim_line(&mine.line[place_of(number_)]);
-  // The next payload is mostly as large as the last one; but who has not seen that the others have left its place would take it
-  // from them.
+  // The next payload is mostly as large as the last one; but who has not seen that the others have left its place would
+  // take it from them.
   constexpr std::size_t kMost = 8192;
   if (seen_ != number_) return;
   const std::byte* const next = mine.payload[number_ % transport::kBoardPayloads];

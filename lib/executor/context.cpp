@@ -20,7 +20,8 @@
 
 namespace anello::executor {
 
-Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us, Nearness::Wish staging)
+Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us,
+                 Nearness::Wish staging)
     : job_(std::move(job)),
       rank_(job_->rank()),
       staging_(staging),
@@ -133,8 +134,8 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
   return group;
 }
 
-// A rank whose last call returned early may hold a frame that shows what the others called instead: the verdict is worth
-// a moment, since nobody will ask this rank again.
+// A rank whose last call returned early may hold a frame that shows what the others called instead: the verdict is
+// worth a moment, since nobody will ask this rank again.
 void Context::hear_verdict(Group& group) {
   const Deadline limit = Deadline::in_ms(1000);
   Lock held = lock();
@@ -221,7 +222,8 @@ namespace {
 // Scratch of a large call is not kept for ever: first touch costs, but so does a process that never shrinks.
 void trim(Operation& operation) {
   constexpr std::size_t kKeep = 64 * 1024 * 1024;
-  for (std::vector<std::byte>* memory : {&operation.run.scratch, &operation.run.accumulator, &operation.staged.memory}) {
+  for (std::vector<std::byte>* memory :
+       {&operation.run.scratch, &operation.run.accumulator, &operation.staged.memory}) {
     if (memory->size() <= kKeep) continue;
     std::vector<std::byte>().swap(*memory);
     operation.run.serves.reset();
@@ -307,12 +309,14 @@ void Context::push_routes(const Operation& operation) {
   if (!operation.done.load(std::memory_order_relaxed)) {
     for (const Flow& flow : flows) push(flow);
   } else if (operation.kind == ANELLO_RECV && operation.status.source >= 0) {
-    // It found its message here and gives credit back, for which the sender may wait while this rank is about something else.
+    // It found its message here and gives credit back, for which the sender may wait while this rank is about something
+    // else.
     if (const Flow* flow = flows.find(operation.status.source)) push(*flow);
   }
 }
 
-// A call that waits for nobody would not hear that its communicator has failed, nor would the one after it. Who drives hears it.
+// A call that waits for nobody would not hear that its communicator has failed, nor would the one after it. Who drives
+// hears it.
 void Context::hear_news() {
   if (driving_ || !job_->news.load(std::memory_order_acquire)) return;
   handle_events();
@@ -433,7 +437,8 @@ void Context::finish(Operation& operation, const Error& error) {
   Group& group = *operation.group;
   if (operation.function_threw && !error) {
     operation.function_threw = false;
-    const std::string what = text("operation '", operation.custom->name, "' of the caller's own threw an exception on ");
+    const std::string what =
+        text("operation '", operation.custom->name, "' of the caller's own threw an exception on ");
     fail(group, Error(ANELLO_ERR_STATE, what + job_->describe(rank_), rank_), true);
     return;
   }

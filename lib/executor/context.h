@@ -64,9 +64,9 @@ class Context {
   // Enters a collective (plan set) or a message. Assigns sequence and digest from record; a record with `refused`
   // only takes its place in the order, and the operation is complete when this returns.
   void post(Operation& operation, control::CallRecord& record);
-  // The short way (short_way.cpp), for a blocking call whose plan is one exchange: does all of it under the lock that the
-  // caller holds if the communicator is idle and the others come at once. complete: without an error, and it may be entered
-  // again as it is. digest: of the record as it is (control/ledger.h).
+  // The short way (short_way.cpp), for a blocking call whose plan is one exchange: does all of it under the lock that
+  // the caller holds if the communicator is idle and the others come at once. complete: without an error, and it may be
+  // entered again as it is. digest: of the record as it is (control/ledger.h).
   enum class Entered { complete, under_way, not_begun };
   Entered exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // The same for one whose ranks announce their buffers, as far as it needs nothing but the board and their memory.
@@ -129,8 +129,8 @@ class Context {
   void count_taken(std::size_t bytes) { taken_ += bytes; }
   // Goes on with a step at peers' buffers. True: something was done.
   bool work(Operation& operation);
-  // Ranks seem to have made different calls: the service threads compare their records. peer: whose call it is that differs
-  // from this rank's, where that is certain.
+  // Ranks seem to have made different calls: the service threads compare their records. peer: whose call it is that
+  // differs from this rank's, where that is certain.
   void suspect(Group& group, std::uint32_t sequence, int peer = -1);
   void suspect_lines(Group& group, const Operation& waiting);
   void look_behind(Group& group);
@@ -361,15 +361,15 @@ class Context {
   std::atomic<int> contenders_{0};  // threads that wait for the lock while somebody drives
   int waiters_ = 0;                 // threads that wait for an operation or for the baton
   bool driving_ = false;
-  bool asleep_ = false;             // the driver is in epoll_wait
-  bool watched_ = false;            // the service thread will look when something comes
-  bool says_it_sleeps_ = false;     // peers have been asked to wake this rank
-  transport::Sleeper sleeper_;      // how
-  bool looks_soon_ = false;         // the timer is set
+  bool asleep_ = false;          // the driver is in epoll_wait
+  bool watched_ = false;         // the service thread will look when something comes
+  bool says_it_sleeps_ = false;  // peers have been asked to wake this rank
+  transport::Sleeper sleeper_;   // how
+  bool looks_soon_ = false;      // the timer is set
   bool closing_ = false;
-  bool spun_ = false;               // the short way has just waited in vain, and who drives next need not
+  bool spun_ = false;  // the short way has just waited in vain, and who drives next need not
   std::int64_t next_tick_ns_ = 0;
-  unsigned tests_ = 0;              // in vain
+  unsigned tests_ = 0;  // in vain
 
   UniqueFd epoll_;
   UniqueFd timer_;
@@ -377,18 +377,18 @@ class Context {
   std::vector<int> told_;                       // eventfds that learn of completions
   std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used
   std::vector<Route*> open_routes_;
-  int sockets_ = 0;                             // of the open routes
-  std::vector<Route*> suspects_;                // broken
+  int sockets_ = 0;               // of the open routes
+  std::vector<Route*> suspects_;  // broken
   std::unordered_map<std::uint64_t, Group*> groups_;
   Group* last_group_ = nullptr;
-  std::vector<Group*> on_boards_;               // groups that wait for lines of others
-  std::vector<Group*> behind_;                  // that have ended an exchange without seeing all lines
-  std::vector<Operation*> mapping_;             // entering, until what was announced is mapped
-  std::vector<Operation*> working_;             // with steps at peers' buffers
+  std::vector<Group*> on_boards_;    // groups that wait for lines of others
+  std::vector<Group*> behind_;       // that have ended an exchange without seeing all lines
+  std::vector<Operation*> mapping_;  // entering, until what was announced is mapped
+  std::vector<Operation*> working_;  // with steps at peers' buffers
   RegionCache regions_;
-  transport::PieceCopy copies_;                 // into what other ranks load
+  transport::PieceCopy copies_;  // into what other ranks load
   enum class Readable : std::uint8_t { untried, yes, no };
-  std::vector<Readable> readable_;              // by world rank: its process's memory
+  std::vector<Readable> readable_;  // by world rank: its process's memory
   Generations generations_;
   std::unordered_map<std::uint64_t, Error> failed_early_;  // failed before they were created here
   EarlyFrames strays_;
@@ -401,28 +401,28 @@ class Context {
   };
   std::map<std::pair<std::uint64_t, int>, Ahead> ahead_;
   enum class Gone : std::uint8_t { no, left, lost };
-  std::vector<Gone> gone_;                      // by world rank
-  std::vector<std::int64_t> left_ns_;           // when news of its leaving came
-  bool any_gone_ = false;                       // or a communicator has failed elsewhere
-  bool gone_look_due_ = false;                  // something has moved, or was posted, since they were last looked for
+  std::vector<Gone> gone_;             // by world rank
+  std::vector<std::int64_t> left_ns_;  // when news of its leaving came
+  bool any_gone_ = false;              // or a communicator has failed elsewhere
+  bool gone_look_due_ = false;         // something has moved, or was posted, since they were last looked for
   // A lane that breaks is mostly the first sign of a death, or of a rank that leaves in the middle of an operation that
   // it has seen fail: control has the better account a moment later, unless the rank that passes it on does not run.
   static constexpr std::int64_t kWordFromControl = 500'000'000;
   // That are lost, by world rank, where what they sent before may still come.
   struct Lost {
-    std::string how;         // it is known: a sentence
-    bool found_here;         // and only here: no lane could be made
-    bool for_certain;        // nothing more of it is waited for
-    std::uint64_t came;      // of its lane, at the last look
-    std::int64_t quiet_ns;   // since when nothing has
-    std::size_t number;      // so many ranks were known to be lost before
+    std::string how;        // it is known: a sentence
+    bool found_here;        // and only here: no lane could be made
+    bool for_certain;       // nothing more of it is waited for
+    std::uint64_t came;     // of its lane, at the last look
+    std::int64_t quiet_ns;  // since when nothing has
+    std::size_t number;     // so many ranks were known to be lost before
   };
   std::unordered_map<int, Lost> lost_;
   std::int64_t looked_at_lost_ns_ = 0;
 
   OperationFifo free_operations_;
   std::vector<std::unique_ptr<Operation>> operations_;
-  std::size_t unfinished_ = 0;                  // operations posted and not done, and lanes that are owing
+  std::size_t unfinished_ = 0;  // operations posted and not done, and lanes that are owing
   std::vector<EarlyFrame*> free_frames_;
   std::size_t free_frame_bytes_ = 0;
 };

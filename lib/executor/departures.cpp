@@ -102,11 +102,12 @@ FrameHeader offer_header(const Group& group, const OfferedPlace& place, int tag,
 
 // Whether a message goes without being asked for.
 bool Route::goes_at_once(const Flow& flow, std::size_t bytes) const {
-  return bytes <= flow.most_eager && flow.small_credit >= bytes + kFrameCost + (bytes <= kEagerBytes ? 0 : kCreditForSmall);
+  return bytes <= flow.most_eager &&
+         flow.small_credit >= bytes + kFrameCost + (bytes <= kEagerBytes ? 0 : kCreditForSmall);
 }
 
-// Who only ever sends never looks, and an announcement cannot be taken back: its sender would wait for a receive though the
-// peer has taken all that came before.
+// Who only ever sends never looks, and an announcement cannot be taken back: its sender would wait for a receive though
+// the peer has taken all that came before.
 void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
   while (state_ == State::open && bytes <= flow.most_eager && !goes_at_once(flow, bytes)) {
     pull();
@@ -121,7 +122,8 @@ void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
     const kernels::DefaultFloats floats;  // a step that has left may be what a user's function waits for
     push();
   }
-  // What that has sent may have ended an operation badly, and with it the group: nobody would end a rest of this message.
+  // What that has sent may have ended an operation badly, and with it the group: nobody would end a rest of this
+  // message.
   return !flow.group->error && !has_work();
 }
 
@@ -234,8 +236,8 @@ void Route::sent() {
       if (lane.sent < message_bytes(operation, step)) return;
       lane.sent = 0;
       ++lane.next_send;
-      const bool more = lane.next_send < lane.plan->sends.size() &&
-                        operation.run.waits[lane.plan->sends[lane.next_send]] == 0;
+      const bool more =
+          lane.next_send < lane.plan->sends.size() && operation.run.waits[lane.plan->sends[lane.next_send]] == 0;
       if (!more) {
         flow.steps.remove(&lane);
         lane.queued = false;
@@ -261,8 +263,7 @@ void Route::sent() {
       return;
     }
     case Leaving::Kind::note:
-    case Leaving::Kind::none:
-      return;
+    case Leaving::Kind::none: return;
   }
 }
 

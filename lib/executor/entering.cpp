@@ -110,7 +110,8 @@ std::size_t Context::line_bytes(const Operation& operation) {
 void Context::publish_line(Operation& operation) {
   Group& group = *operation.group;
   const auto publish = [&](const void* payload, std::size_t bytes, int needs = Board::kAll) {
-    group.board.publish(static_cast<const std::byte*>(payload), bytes, line_digest(operation), operation.sequence, needs);
+    group.board.publish(static_cast<const std::byte*>(payload), bytes, line_digest(operation), operation.sequence,
+                        needs);
   };
   switch (operation.board_use) {
     case BoardUse::exchange: {
@@ -155,7 +156,8 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       if (staged_early(operation) > 0) {
         group.board.finish();
         // With those that stage now.
-        return operation.staged_early ? begin_reaching(operation, operation.meet_step) : take_schedule(operation, Reach::none);
+        return operation.staged_early ? begin_reaching(operation, operation.meet_step)
+                                      : take_schedule(operation, Reach::none);
       }
       if (published_payloads(operation) > 0) {
         group.board.finish();
@@ -194,9 +196,7 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       group.board.finish();
       return staging_settled(operation, everywhere);
     }
-    case BoardUse::meet:
-      group.board.finish();
-      return step_done(operation, operation.meet_step);
+    case BoardUse::meet: group.board.finish(); return step_done(operation, operation.meet_step);
     case BoardUse::none: return;
   }
 }
@@ -290,7 +290,8 @@ bool Context::can_read_process(int world) {
   Readable& known = readable_[std::size_t(world)];
   if (known == Readable::untried) {
     known = transport::can_read(sample_of(world)) ? Readable::yes : Readable::no;
-    if (known == Readable::no) log::info(rank_, "the memory of ", job_->describe(world), " cannot be read (", std::strerror(errno), ")");
+    if (known == Readable::no)
+      log::info(rank_, "the memory of ", job_->describe(world), " cannot be read (", std::strerror(errno), ")");
   }
   return known == Readable::yes;
 }
@@ -317,7 +318,8 @@ void Context::take_schedule(Operation& operation, Reach reach) {
       if (reaches_by_address(operation, int(rank))) return {address, nullptr};
       if (reach == Reach::store || (said.region != 0 && group.settled[rank].at(said.region))) {
         operation.mappings.emplace_back();
-        return {regions_.at(said.region, said.offset, elements * operation.element_bytes, &operation.mappings.back()), nullptr};
+        return {regions_.at(said.region, said.offset, elements * operation.element_bytes, &operation.mappings.back()),
+                nullptr};
       }
       return {address, &sample_of(group.ranks[rank])};
     };

@@ -163,7 +163,8 @@ void Context::check_deadlines() {
     }
   }
   for (Operation* each : under_way) {
-    if (each->state != Operation::State::done) check_deadline(*each);  // else one of its communicator before it failed all
+    if (each->state != Operation::State::done)
+      check_deadline(*each);  // else one of its communicator before it failed all
   }
 }
 
@@ -184,9 +185,13 @@ void Context::look_for_end(Group& group, std::int64_t now) {
   const auto passes_on = static_cast<int>(std::find(gone_.begin(), gone_.end(), Gone::no) - gone_.begin());
   // Whom another error is about the board does not say.
   const bool about_itself = end.first_hand && end.code == ANELLO_ERR_ABORTED;
-  fail(group, Error(end.code, text(job_->describe(world), " has ended this communicator with ", result_name(end.code),
-                                   "; why has not come, since ", job_->describe(passes_on == rank_ ? world : passes_on),
-                                   ", which would tell, does not run"), about_itself ? world : -1), false);
+  fail(group,
+       Error(end.code,
+             text(job_->describe(world), " has ended this communicator with ", result_name(end.code),
+                  "; why has not come, since ", job_->describe(passes_on == rank_ ? world : passes_on),
+                  ", which would tell, does not run"),
+             about_itself ? world : -1),
+       false);
 }
 
 void Context::check_deadline(Operation& watched) {
@@ -207,15 +212,16 @@ void Context::check_deadline(Operation& watched) {
     job_->compare_calls(group.id, watched.sequence);
   }
   if (!message && now - watched.asked_ns < kTimeToAnswer) return;
-  fail(group, Error(ANELLO_ERR_TIMEOUT,
-                    text(call_text(watched), " on rank ", group.rank, " made no progress for ",
-                         (now - watched.last_progress_ns) / kMs, " ms: it waits for ", waits_for(watched),
-                         message ? "" : who_is_absent(watched), ". Raise ANELLO_TIMEOUT_MS if a rank may be busy for so long")),
+  fail(group,
+       Error(ANELLO_ERR_TIMEOUT, text(call_text(watched), " on rank ", group.rank, " made no progress for ",
+                                      (now - watched.last_progress_ns) / kMs, " ms: it waits for ", waits_for(watched),
+                                      message ? "" : who_is_absent(watched),
+                                      ". Raise ANELLO_TIMEOUT_MS if a rank may be busy for so long")),
        true);
 }
 
-// Lines that this rank had no need of may have come by now. One that does not come may never: its rank was refused the call,
-// perhaps before this one had written its own down.
+// Lines that this rank had no need of may have come by now. One that does not come may never: its rank was refused the
+// call, perhaps before this one had written its own down.
 void Context::look_behind(Group& group) {
   if (group.error) return;
   const auto disagreed = group.board.disagreed();
@@ -235,8 +241,8 @@ void Context::look_behind(Group& group) {
 }
 
 void Context::suspect(Group& group, std::uint32_t sequence, int peer) {
-  // The answer is an event. Asked again by tick, should records agree after all, or the peer not answer. What comes of later
-  // calls, perhaps for each of thousands, follows from the first one that differs.
+  // The answer is an event. Asked again by tick, should records agree after all, or the peer not answer. What comes of
+  // later calls, perhaps for each of thousands, follows from the first one that differs.
   const bool known = group.differs >= 0 && !control::before(sequence, group.differs_at);
   if (known || (peer < 0 && group.suspected && group.suspected_at == sequence)) return;
   group.suspected = true;
@@ -263,7 +269,8 @@ void Context::suspect_lines(Group& group, const Operation& waiting) {
   }
 }
 
-// What came before this rank had come to its call, and stays where the call expects nothing of its sender: it is another one.
+// What came before this rank had come to its call, and stays where the call expects nothing of its sender: it is
+// another one.
 void Context::look_at_early(Group& group) {
   if (group.error) return;
   const Operation* const front = group.window.front();
@@ -272,7 +279,8 @@ void Context::look_at_early(Group& group) {
   for (const Flow& flow : group.flows) {
     for (const EarlyFrame* frame = flow.early.front(); frame != nullptr; frame = frame->next) {
       const std::uint32_t sequence = frame->header.sequence;
-      if (!control::before(sequence, end) || (group.differs >= 0 && !control::before(sequence, group.differs_at))) continue;
+      if (!control::before(sequence, end) || (group.differs >= 0 && !control::before(sequence, group.differs_at)))
+        continue;
       if (group.is_of_another_call(group.find(sequence), frame->header)) suspect(group, sequence, flow.peer);
     }
   }
@@ -317,8 +325,8 @@ void Context::end_all(Group& group, const Error& error) {
 void Context::fail(Group& group, const Error& error, bool tell) {
   if (group.error) return;
   group.error = error;
-  // First: the others wait only so long for the account of it after they see the word on the board, and to end what is under way
-  // may take this rank a second, where a peer is stopped at its buffers.
+  // First: the others wait only so long for the account of it after they see the word on the board, and to end what is
+  // under way may take this rank a second, where a peer is stopped at its buffers.
   if (tell) job_->fail_communicator(group.id, error);
   if (group.board) group.board.tell_failed(group.id, {error.code(), tell});
   log::info(rank_, "communicator failed: ", result_name(error.code()), ": ", error.text());

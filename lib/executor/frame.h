@@ -8,7 +8,8 @@
 
 namespace anello::executor {
 
-// Tags of Anello's own messages between ranks of a communicator; the caller's are below, and ANELLO_ANY_TAG means those.
+// Tags of Anello's own messages between ranks of a communicator; the caller's are below, and ANELLO_ANY_TAG means
+// those.
 inline constexpr int kInternalTags = 1 << 30;
 // Whether who waits for messages of one tag, or of any, takes one of that tag.
 inline bool is_tag_for(int wanted, int tag) {
@@ -16,21 +17,23 @@ inline bool is_tag_for(int wanted, int tag) {
 }
 
 enum class FrameKind : std::uint16_t {
-  step = 1,     // a piece of a schedule step's message; sequence and digest name the operation
-  credit = 2,   // argument: bytes that the receiver has consumed of this communicator's frames, of eager in the upper half
-  leave = 3,    // the sender has destroyed the communicator; everything it sent came before
-  eager = 4,    // a whole small message of send; tag, argument: credit returned as in step
-  announce = 5, // a large message of send waits; tag, argument: its bytes, sequence: its number at the sender
-  grant = 6,    // the receive for message `sequence` is posted; argument: the receiver's number for it; flags: Granted
-  message = 7,  // a piece of a granted message; argument: the receiver's number
-  offer = 8,    // as announce, but the receiver may take it from where it lies: told_place
-  offer_at = 9, // the same of one that lies in no region: digest: its address at the sender; argument: its bytes
+  step = 1,  // a piece of a schedule step's message; sequence and digest name the operation
+  credit =
+      2,  // argument: bytes that the receiver has consumed of this communicator's frames, of eager in the upper half
+  leave = 3,     // the sender has destroyed the communicator; everything it sent came before
+  eager = 4,     // a whole small message of send; tag, argument: credit returned as in step
+  announce = 5,  // a large message of send waits; tag, argument: its bytes, sequence: its number at the sender
+  grant = 6,     // the receive for message `sequence` is posted; argument: the receiver's number for it; flags: Granted
+  message = 7,   // a piece of a granted message; argument: the receiver's number
+  offer = 8,     // as announce, but the receiver may take it from where it lies: told_place
+  offer_at = 9,  // the same of one that lies in no region: digest: its address at the sender; argument: its bytes
 };
 
 // Where an offered message lies. Of one in a region digest is that, and argument has both others.
 struct OfferedPlace {
   static constexpr int kBytesBits = 24;
-  static constexpr std::uint64_t kProcess = ~std::uint64_t{0};  // as a region: the sender's own memory, offset the address there
+  static constexpr std::uint64_t kProcess =
+      ~std::uint64_t{0};     // as a region: the sender's own memory, offset the address there
   std::uint64_t region = 0;  // 0: it was not offered
   std::uint64_t offset = 0;
   std::size_t bytes = 0;
@@ -43,21 +46,23 @@ struct OfferedPlace {
   }
 };
 inline bool is_offer(const transport::FrameHeader& header) {
-  return header.kind == static_cast<std::uint16_t>(FrameKind::offer) || header.kind == static_cast<std::uint16_t>(FrameKind::offer_at);
+  return header.kind == static_cast<std::uint16_t>(FrameKind::offer) ||
+         header.kind == static_cast<std::uint16_t>(FrameKind::offer_at);
 }
 inline OfferedPlace told_place(const transport::FrameHeader& header) {
   constexpr std::uint64_t kBytes = (std::uint64_t{1} << OfferedPlace::kBytesBits) - 1;
   if (header.kind == static_cast<std::uint16_t>(FrameKind::offer_at)) {
     return {OfferedPlace::kProcess, header.digest, static_cast<std::size_t>(header.argument & kBytes)};
   }
-  return {header.digest, header.argument >> OfferedPlace::kBytesBits, static_cast<std::size_t>(header.argument & kBytes)};
+  return {header.digest, header.argument >> OfferedPlace::kBytesBits,
+          static_cast<std::size_t>(header.argument & kBytes)};
 }
 
 // What becomes of a message that was announced or offered.
 enum class Granted : std::uint16_t {
-  comes = 0,  // it may be sent
-  over = 1,   // nothing shall come: nobody takes it, or it has been taken from where it lay
-  far = 2,    // it may be sent, and so may the next ones be: to read them where they lie takes longer (nearness.h)
+  comes = 0,       // it may be sent
+  over = 1,        // nothing shall come: nobody takes it, or it has been taken from where it lay
+  far = 2,         // it may be sent, and so may the next ones be: to read them where they lie takes longer (nearness.h)
   unreadable = 3,  // it may be sent, and so may all others that lie in no region
 };
 
@@ -72,13 +77,14 @@ inline std::uint64_t told_bytes(const transport::FrameHeader& header) {
   return std::uint64_t{header.flags} << 32 | header.tag;
 }
 
-// Frames of step and of eager are counted, each against a credit of (communicator, peer), with this much for the frame itself.
+// Frames of step and of eager are counted, each against a credit of (communicator, peer), with this much for the frame
+// itself.
 inline constexpr std::size_t kFrameCost = 64;
 // What one rank may have under way to another within one communicator before the other has used it. Large enough to
 // keep a loopback or a datacentre link busy, small enough that a process with hundreds of such pairs stays in bounds.
 inline constexpr std::size_t kCredit = 2 * 1024 * 1024;
-// The same for messages of send that go without asking. Apart from the former: whether a small send returns may not depend on
-// what the peer has used of a collective.
+// The same for messages of send that go without asking. Apart from the former: whether a small send returns may not
+// depend on what the peer has used of a collective.
 inline constexpr std::size_t kSmallCredit = 1024 * 1024;
 // Given back from this on.
 inline constexpr std::size_t kSmallOwed = 128 * 1024;
@@ -87,8 +93,8 @@ inline constexpr std::size_t kCreditForSmall = kSmallCredit / 2;
 // Operations that are not their communicator's oldest leave this much of it alone, so that the oldest can always go on
 // (and with it, one after the other, all of them).
 inline constexpr std::size_t kCreditForOldest = kCredit / 2;
-// Not given back by a frame of its own (Flow::owes_much): what goes the other way takes it along. So much that of 1 MiB between
-// two ranks, half of which each gets last, the next call returns it.
+// Not given back by a frame of its own (Flow::owes_much): what goes the other way takes it along. So much that of 1 MiB
+// between two ranks, half of which each gets last, the next call returns it.
 inline constexpr std::size_t kHeldBack = kCredit / 4 + kFrameCost;
 // A frame is not cut below 32 KiB: with that and what is held back gone something must be left for the oldest.
 static_assert(kCreditForOldest > kHeldBack + 32 * 1024 + kFrameCost);
@@ -98,8 +104,8 @@ inline constexpr std::size_t kEagerBytes = 4096;
 inline constexpr std::size_t kMostEagerBytes = 64 * 1024;
 // The same in shared memory among ranks that share processors, where it is two hand-overs.
 inline constexpr std::size_t kMostEagerShared = 384 * 1024;
-// Messages that are offered where they can be. Smaller ones are copied twice sooner than the answer comes; larger ones keep two
-// processors busy by the ring, and would hold the receiver's lock for long.
+// Messages that are offered where they can be. Smaller ones are copied twice sooner than the answer comes; larger ones
+// keep two processors busy by the ring, and would hold the receiver's lock for long.
 inline constexpr std::size_t kLeastOffered = 8 * 1024;
 // The same among ranks that share processors, where the answer is a hand-over, which those that go at once do without.
 inline constexpr std::size_t kLeastOfferedShared = 48 * 1024;

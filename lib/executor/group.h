@@ -1,6 +1,6 @@
 #pragma once
-// The ranks of one communicator as the executor sees them: a flow to each that it has to do with, the operations under way, their
-// order, the board where they share one, and the first error, which stays. Guarded by the context's lock.
+// The ranks of one communicator as the executor sees them: a flow to each that it has to do with, the operations under
+// way, their order, the board where they share one, and the first error, which stays. Guarded by the context's lock.
 #include "base/error.h"
 #include "control/call_records.h"
 #include "executor/board.h"
@@ -28,30 +28,30 @@ struct Flow {
   Route* route = nullptr;  // the lane to the peer, shared with other communicators; null for this rank itself
   std::size_t credit = kCredit;
   std::size_t small_credit = kSmallCredit;
-  std::size_t owed = 0;    // consumed here and not yet given back
+  std::size_t owed = 0;  // consumed here and not yet given back
   std::size_t small_owed = 0;
   std::size_t kept = 0;  // of the peer's frames that came early, as credit counts them
   std::size_t small_kept = 0;
   Fifo<RunLane, &RunLane::next> steps;
-  OperationFifo announcing;  // sends not yet announced, in the order of posting
-  OperationFifo announced;   // sends that wait for their grant
-  OperationFifo granted;     // sends whose bytes may go
+  OperationFifo announcing;                   // sends not yet announced, in the order of posting
+  OperationFifo announced;                    // sends that wait for their grant
+  OperationFifo granted;                      // sends whose bytes may go
   std::vector<transport::FrameHeader> notes;  // grants and leave, due
   std::size_t notes_sent = 0;
-  EarlyFrames early;         // of operations that are not under way here yet, in their order
+  EarlyFrames early;                         // of operations that are not under way here yet, in their order
   std::size_t most_eager = kMostEagerBytes;  // up to so many bytes messages of send go without asking
-  std::size_t least_offered = SIZE_MAX;  // messages of send from so many bytes on are offered, if they can be
-  bool offers_at = true;       // also those that lie in no region
-  std::uint32_t unwanted = 0;  // so many are not, since the peer has found that what it was offered was far
-  std::uint32_t pause = 0;     // how many it were the last time
-  std::uint32_t offered = 0;   // since then
-  SizeRun size_run;            // of those that may be offered
+  std::size_t least_offered = SIZE_MAX;      // messages of send from so many bytes on are offered, if they can be
+  bool offers_at = true;                     // also those that lie in no region
+  std::uint32_t unwanted = 0;     // so many are not, since the peer has found that what it was offered was far
+  std::uint32_t pause = 0;        // how many it were the last time
+  std::uint32_t offered = 0;      // since then
+  SizeRun size_run;               // of those that may be offered
   std::uint32_t offers_read = 0;  // of the peer's, where they lay, since this rank last found it far
   std::uint32_t slow_offers = 0;  // of those that were timed, in a row
   bool offers_anew = false;       // the peer may have gone the other way until now
-  std::int64_t left_ns = 0;  // when the peer was seen to have destroyed the communicator; 0: it has not
-  bool turn = false;         // alternates granted messages and steps
-  bool listed = false;       // in route's list of flows with something to send
+  std::int64_t left_ns = 0;       // when the peer was seen to have destroyed the communicator; 0: it has not
+  bool turn = false;              // alternates granted messages and steps
+  bool listed = false;            // in route's list of flows with something to send
   Flow* next = nullptr;
   Flow* next_made = nullptr;
 
@@ -84,8 +84,8 @@ struct Flow {
   }
 };
 
-// A communicator's flows: a word for each rank, and the flow once something goes to that rank or comes from it. They stay where they
-// are, since routes point to them, as long as the communicator.
+// A communicator's flows: a word for each rank, and the flow once something goes to that rank or comes from it. They
+// stay where they are, since routes point to them, as long as the communicator.
 class Flows {
  public:
   explicit Flows(Group& group);
@@ -147,7 +147,8 @@ struct TakenMessages {
 
 class Group {
  public:
-  Group(Context& context, std::uint64_t id, std::vector<int> ranks, int rank, Board board, std::uint32_t first_sequence);
+  Group(Context& context, std::uint64_t id, std::vector<int> ranks, int rank, Board board,
+        std::uint32_t first_sequence);
 
   Context& context;
   const std::uint64_t id;
@@ -167,18 +168,19 @@ class Group {
   // process. Alike on all ranks.
   std::vector<std::unordered_map<std::uint64_t, bool>> settled;
   std::uint64_t settlings = 1;  // rounds of it, and one
-  std::uint64_t reached[schedule::kReaches] = {};  // collectives whose ranks announced buffers, by what they turned out to reach
+  std::uint64_t reached[schedule::kReaches] =
+      {};  // collectives whose ranks announced buffers, by what they turned out to reach
   Staging staging;
   std::array<Nearness, ANELLO_ALLTOALLV + 1> nearness;  // by kind
-  bool unreadable = false;  // some rank cannot read another's process
+  bool unreadable = false;                              // some rank cannot read another's process
   bool polling_board = false;
-  bool by_address = false;  // all ranks are threads that have each other's pointers
-  std::uint64_t movement = 0;  // of any collective
+  bool by_address = false;                             // all ranks are threads that have each other's pointers
+  std::uint64_t movement = 0;                          // of any collective
   std::uint64_t movement_at_look = ~std::uint64_t{0};  // when peers that are gone were last looked for
 
-  OperationFifo receives;   // posted, not matched
-  OperationFifo matched;    // receives whose announced message is granted
-  OperationFifo probes;     // posted, no message for them yet
+  OperationFifo receives;  // posted, not matched
+  OperationFifo matched;   // receives whose announced message is granted
+  OperationFifo probes;    // posted, no message for them yet
   std::deque<Unexpected> unexpected;
   std::deque<Unexpected> claimed;
   TakenMessages taken;
@@ -191,11 +193,11 @@ class Group {
   std::int64_t compare_pause_ns = 0;
   std::uint32_t suspected_at = 0;
   std::int64_t ask_again_ns = 0;  // of lines that nobody waits for; 0: all are there
-  bool suspected = false;  // something came that does not go with this rank's calls
+  bool suspected = false;         // something came that does not go with this rank's calls
   Error told_end;                 // it has failed elsewhere for want of a rank: what has come is taken in first
-  std::int64_t end_seen_ns = 0;  // when another rank's board first told that the communicator has failed there
-  // Whose it was, where it is certain that the peer has not called what this rank has, at `differs_at` or before; the first of
-  // them. The peer may have forgotten its call, and nothing else tells then. -1: nothing of the kind.
+  std::int64_t end_seen_ns = 0;   // when another rank's board first told that the communicator has failed there
+  // Whose it was, where it is certain that the peer has not called what this rank has, at `differs_at` or before; the
+  // first of them. The peer may have forgotten its call, and nothing else tells then. -1: nothing of the kind.
   int differs = -1;
   std::uint32_t differs_at = 0;
 
@@ -203,8 +205,8 @@ class Group {
   int rank_of_world(int world) const;  // -1: not in the group
   bool idle() const { return window.empty(); }
   Operation* find(std::uint32_t sequence) const;
-  // operation: the one with the header's sequence, null when there is none under way. One that is over here tells as much
-  // as another digest: whoever sends for it has made another call in its place.
+  // operation: the one with the header's sequence, null when there is none under way. One that is over here tells as
+  // much as another digest: whoever sends for it has made another call in its place.
   bool is_of_another_call(const Operation* operation, const transport::FrameHeader& header) const {
     if (operation != nullptr) return header.digest != operation->digest;
     return control::before(header.sequence, next_sequence);

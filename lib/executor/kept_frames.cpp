@@ -157,7 +157,9 @@ void Context::arrived_early(Flow& flow, EarlyFrame* frame) {
       return;
     }
   }
-  flow.early.insert(frame, [](const EarlyFrame& a, const EarlyFrame& b) { return control::before(a.header.sequence, b.header.sequence); });
+  flow.early.insert(frame, [](const EarlyFrame& a, const EarlyFrame& b) {
+    return control::before(a.header.sequence, b.header.sequence);
+  });
 }
 
 }  // namespace anello::executor

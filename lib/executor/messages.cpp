@@ -1,6 +1,6 @@
 // Context: send and recv. Small messages travel with their envelope and wait at the receiver, within the sender's
-// credit; large ones are announced and move when their receive is posted. What lies where the receiver can map it is offered
-// (offers.cpp).
+// credit; large ones are announced and move when their receive is posted. What lies where the receiver can map it is
+// offered (offers.cpp).
 #include "base/clock.h"
 #include "base/text.h"
 #include "executor/context.h"
@@ -37,8 +37,7 @@ void Context::post_send(Operation& operation) {
     return;
   }
   if (Operation* receive = match_posted(group, group.rank, operation.tag)) {
-    deliver(*receive, group.rank, operation.tag, short_dtype(operation.dtype), operation.input,
-            operation.bytes);
+    deliver(*receive, group.rank, operation.tag, short_dtype(operation.dtype), operation.input, operation.bytes);
     finish(operation);
     return;
   }
@@ -92,9 +91,9 @@ Operation* Context::match_posted(Group& group, int source, int tag) {
 // Fills in the status; false when the message cannot go into the receive, which has then ended.
 bool Context::fits(Operation& receive, int source, int tag, std::uint16_t dtype, std::size_t bytes) {
   const auto both = [&] {
-    return text("rank ", source, " sent ", bytes / dtype_bytes(receive.dtype), " elements of ", dtype_name(long_dtype(dtype)),
-                " with tag ", tag, ", rank ", receive.group->rank, " receives at most ", receive.count, " of ",
-                dtype_name(receive.dtype), receive.label.quoted());
+    return text("rank ", source, " sent ", bytes / dtype_bytes(receive.dtype), " elements of ",
+                dtype_name(long_dtype(dtype)), " with tag ", tag, ", rank ", receive.group->rank, " receives at most ",
+                receive.count, " of ", dtype_name(receive.dtype), receive.label.quoted());
   };
   receive.status = {source, tag, bytes / receive.element_bytes};
   if (dtype != short_dtype(receive.dtype)) {
@@ -166,13 +165,14 @@ bool Context::known_type(Flow& flow, const transport::FrameHeader& header) {
   if (dtype_bytes(long_dtype(header.flags)) != 0) return true;
   const int world = flow.group->ranks[std::size_t(flow.peer)];
   fail(*flow.group,
-       Error(ANELLO_ERR_CORRUPT, text(job_->describe(world), " sent a message of no data type (", header.flags, ")"), world),
+       Error(ANELLO_ERR_CORRUPT, text(job_->describe(world), " sent a message of no data type (", header.flags, ")"),
+             world),
        true);
   return false;
 }
 
-// Whether what begins to arrive goes straight into a receive that is posted for it, or, where there is none such in the end
-// because it does not fit, nowhere. False: nobody has posted any.
+// Whether what begins to arrive goes straight into a receive that is posted for it, or, where there is none such in the
+// end because it does not fit, nowhere. False: nobody has posted any.
 bool Context::takes_eager(Flow& flow, const transport::FrameHeader& header, Operation*& into) {
   Group& group = *flow.group;
   if (!known_type(flow, header)) return true;
@@ -224,10 +224,12 @@ void Context::on_announce(Flow& flow, const transport::FrameHeader& header) {
   }
   message.number = header.sequence;
   if (group.unexpected.size() >= kMaxUnexpected) {
-    fail(group, Error(ANELLO_ERR_RESOURCE,
-                      text("more than ", kMaxUnexpected, " messages wait on rank ", group.rank,
-                           " for a receive, the last one from ", job_->describe(group.ranks[std::size_t(flow.peer)]),
-                           " with tag ", message.tag, ": post receives earlier")), true);
+    fail(group,
+         Error(ANELLO_ERR_RESOURCE,
+               text("more than ", kMaxUnexpected, " messages wait on rank ", group.rank,
+                    " for a receive, the last one from ", job_->describe(group.ranks[std::size_t(flow.peer)]),
+                    " with tag ", message.tag, ": post receives earlier")),
+         true);
     return;
   }
   if (Operation* receive = match_posted(group, flow.peer, message.tag)) {
@@ -268,8 +270,9 @@ void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
   switch (static_cast<FrameKind>(header.kind)) {
     case FrameKind::credit:
       if (!flow.take_back(header.argument)) {
-        fail(*flow.group, Error(ANELLO_ERR_CORRUPT,
-                                job_->describe(flow.group->ranks[std::size_t(flow.peer)]) + " returned credit it never had"),
+        fail(*flow.group,
+             Error(ANELLO_ERR_CORRUPT,
+                   job_->describe(flow.group->ranks[std::size_t(flow.peer)]) + " returned credit it never had"),
              true);
         return;
       }
@@ -281,14 +284,9 @@ void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
       return;
     case FrameKind::announce:
     case FrameKind::offer:
-    case FrameKind::offer_at:
-      on_announce(flow, header);
-      return;
-    case FrameKind::grant:
-      on_grant(flow, header);
-      return;
-    default:
-      return;
+    case FrameKind::offer_at: on_announce(flow, header); return;
+    case FrameKind::grant: on_grant(flow, header); return;
+    default: return;
   }
 }
 

@@ -2,10 +2,10 @@
 // Whether ranks read each other's memory where it lies, or stage it. Where two processors share no cache (and a virtual
 // machine's processors may change from second to second), a line comes slowly after its owner has written it, and the
 // owner waits again, outside the call, when it writes the line anew. A caller that rewrites its buffer before each call
-// is then better off with a copy past the caches; one that does not is better off with reading, since the reader's cache
-// still has the lines. So reading is timed now and then, and the calls after slow ones are staged. Staging may be slower
-// still: three of those calls are timed as a whole, and unless the fastest took an eighth less than a call that read,
-// ranks go back to reading, for longer each time.
+// is then better off with a copy past the caches; one that does not is better off with reading, since the reader's
+// cache still has the lines. So reading is timed now and then, and the calls after slow ones are staged. Staging may be
+// slower still: three of those calls are timed as a whole, and unless the fastest took an eighth less than a call that
+// read, ranks go back to reading, for longer each time.
 #include "base/clock.h"
 #include "executor/frame.h"
 #include "executor/size_run.h"
@@ -23,10 +23,12 @@ class Nearness {
  public:
   enum class Wish : std::uint8_t { by_time, never, always };  // to stage
   enum class Way : std::uint8_t { read, read_timed, staged, staged_timed };
-  // How others' memory is read: by loads, or by system call, which costs something by itself, and is faster while nobody else does so.
+  // How others' memory is read: by loads, or by system call, which costs something by itself, and is faster while
+  // nobody else does so.
   enum class By : std::uint8_t { load, call, call_alone };
 
-  // A call begins over buffers of so many bytes that others could read; from_one: one rank's alone. How it goes as far as this rank is asked.
+  // A call begins over buffers of so many bytes that others could read; from_one: one rank's alone. How it goes as far
+  // as this rank is asked.
   Way way(std::size_t bytes, int ranks, Wish wish, bool from_one = false) {
     if (!concerns(bytes, ranks, from_one)) return Way::read;
     if (wish != Wish::by_time) return wish == Wish::always ? Way::staged : Way::read;
@@ -51,8 +53,9 @@ class Nearness {
     }
     return calls_ % kTimed == 0 || (slow_ > 0 && !trust_of(bytes).holds(calls_)) ? Way::read_timed : Way::read;
   }
-  // Lines that nobody has rewritten come slowly the first time, since the other way has left them alone, and where they are more than
-  // half of the nearer cache also the next; where ranks share a cache, what they have staged leaves it slowly.
+  // Lines that nobody has rewritten come slowly the first time, since the other way has left them alone, and where they
+  // are more than half of the nearer cache also the next; where ranks share a cache, what they have staged leaves it
+  // slowly.
   static std::uint32_t cold_calls(std::size_t bytes, bool alone = true) {
     return !is_large(bytes, alone) ? 1 : alone ? kMostCold : kMostColdShared;
   }
@@ -60,8 +63,9 @@ class Nearness {
   static bool concerns(std::size_t bytes, int ranks, bool from_one) {
     return bytes >= (ranks == 2 ? kLeastOfTwo : kLeast) && bytes <= (ranks == 2 || from_one ? kMostOfOne : kMost);
   }
-  // The same of a message, where so many ranks share a processor. What is sent in place of being read costs them no more hand-overs
-  // up to kMostEagerShared; of many the buffers alone are more than a cache has room for, and near takes as long as far.
+  // The same of a message, where so many ranks share a processor. What is sent in place of being read costs them no
+  // more hand-overs up to kMostEagerShared; of many the buffers alone are more than a cache has room for, and near
+  // takes as long as far.
   static bool concerns_message(std::size_t bytes, int sharing) {
     if (sharing == 1) return bytes >= kLeastOfTwo && bytes <= kMostOfOne;
     return bytes >= kLeast && bytes <= (sharing == 2 ? kMostEagerShared : kMostEagerShared / 2);
@@ -73,12 +77,13 @@ class Nearness {
     if (is_large && by == By::call) return kCallNs + all / kCalledLarge;
     return kCallNs + all / (bytes > kHuge ? kCalledHuge : kCalled);
   }
-  // What tells how long. Where ranks share processors another one may have it in between, which counts for nothing; but to ask for that is
-  // a system call itself.
+  // What tells how long. Where ranks share processors another one may have it in between, which counts for nothing; but
+  // to ask for that is a system call itself.
   static auto clock(By by, bool shared) { return shared && by != By::load ? worked_ns : now_ns; }
   static bool is_large(std::size_t bytes, bool alone = true) { return bytes > (alone ? kLarge : kLargeShared); }
 
-  // What a timed call has read, or a piece of it. Who reads nothing, as a broadcast's root, hears of it from those that do.
+  // What a timed call has read, or a piece of it. Who reads nothing, as a broadcast's root, hears of it from those that
+  // do.
   void took(std::size_t bytes, By by, std::int64_t ns) {
     read_ = true;
     over_ns_ += ns - near_ns(bytes, by, is_large_);
@@ -99,8 +104,8 @@ class Nearness {
       if (++trial_ == kTrial && staged_ns_ >= read_ns_ - read_ns_ / 8) find_staging_slower();
     }
   }
-  // How many calls of such a size go the other way before it is looked at again: what it takes to look is to stay little beside
-  // them, and so is what it takes until a look comes.
+  // How many calls of such a size go the other way before it is looked at again: what it takes to look is to stay
+  // little beside them, and so is what it takes until a look comes.
   static std::uint64_t pause(std::size_t bytes, bool was_far, std::uint64_t before) {
     return was_far ? std::min(2 * before, longest_pause(bytes)) : kPause;
   }
@@ -149,7 +154,8 @@ class Nearness {
     if (!is_slow) size_run_.found_near();
     if (slow_ >= kSlow && !is_far_ && !trust_of(bytes).holds(calls_)) find_far(bytes);
   }
-  // Looks come at multiples of the pause, so that ranks that have found this at different calls look together in the end.
+  // Looks come at multiples of the pause, so that ranks that have found this at different calls look together in the
+  // end.
   void find_far(std::size_t bytes) {
     pause_ = pause(bytes, looked_at_ > 0 && calls_ - looked_at_ <= cold_calls(bytes, alone_) + kSlow, pause_);
     look_at_ = (calls_ / pause_ + 1) * pause_;
@@ -162,7 +168,8 @@ class Nearness {
     if (read_bytes_ != bytes) read_ns_ = last_read_ns_ = kNever;
   }
 
-  // Bytes per ns. What lies in the own caches or those that are shared comes with 27 to 50, of another processor's 6 to 20.
+  // Bytes per ns. What lies in the own caches or those that are shared comes with 27 to 50, of another processor's 6
+  // to 20.
   static constexpr std::int64_t kLoaded = 22;
   static constexpr std::int64_t kLoadNs = 60;  // a look at the clock, and the first lines
   // By system call it is up to 28 and 10, and the call itself.
@@ -176,8 +183,8 @@ class Nearness {
   static constexpr std::uint64_t kPause = 64;
   static constexpr std::uint64_t kMostPause = 1024;
   static constexpr std::uint64_t kMostPassed = 256 * 1024 * 1024;
-  // Smaller ones take too little time, or, between two ranks, stage nothing the other way; larger ones do not stay in the caches, which
-  // where all read several ranks' buffers and share the processor are full sooner.
+  // Smaller ones take too little time, or, between two ranks, stage nothing the other way; larger ones do not stay in
+  // the caches, which where all read several ranks' buffers and share the processor are full sooner.
   static constexpr std::size_t kLeast = 2 * 1024;
   static constexpr std::size_t kLeastOfTwo = 1024;
   static constexpr std::size_t kMostOfOne = 1024 * 1024;
@@ -188,20 +195,20 @@ class Nearness {
   std::uint64_t pause_ = kPause;
   std::uint64_t look_at_ = 0;
   std::uint64_t looked_at_ = 0;
-  std::uint32_t cold_ = 0;     // so many are not timed yet
-  std::uint32_t slow_ = 0;     // of those that were timed, in a row
+  std::uint32_t cold_ = 0;  // so many are not timed yet
+  std::uint32_t slow_ = 0;  // of those that were timed, in a row
   bool is_far_ = false;
   bool is_large_ = false;
   bool alone_ = true;
-  bool read_ = false;          // something of a timed call
-  std::int64_t over_ns_ = 0;   // so much longer than from nearby
-  std::size_t bytes_ = 0;      // of the last call
+  bool read_ = false;         // something of a timed call
+  std::int64_t over_ns_ = 0;  // so much longer than from nearby
+  std::size_t bytes_ = 0;     // of the last call
   // What whole calls of read_bytes_ took: the faster of the last two that read, and the fastest one staged since then.
   std::size_t read_bytes_ = 0;
   std::int64_t read_ns_ = kNever;
   std::int64_t last_read_ns_ = kNever;
   std::int64_t staged_ns_ = kNever;
-  std::uint32_t trial_ = 0;    // so many have been measured
+  std::uint32_t trial_ = 0;  // so many have been measured
   std::uint64_t far_since_ = 0;
   static constexpr std::size_t kSizes = 12;  // up to kMostOfOne
   std::array<Trust, kSizes> trust_;

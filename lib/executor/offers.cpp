@@ -1,8 +1,9 @@
-// Context: messages of send that the receiver can take from where they lie. Their sender offers them, with their place, and the
-// receiver copies them out of memory that it has mapped, or reads them by system call: one copy, where the ring costs two. Who has
-// not mapped that memory yet asks for it, and has the message sent like any announced one, as has who may not read the sender's
-// process, and who finds that this takes longer (nearness.h). A send that was offered is complete once the receiver has
-// answered; one that ends with an error before that takes the offer back, and a copy made since then counts for nothing.
+// Context: messages of send that the receiver can take from where they lie. Their sender offers them, with their place,
+// and the receiver copies them out of memory that it has mapped, or reads them by system call: one copy, where the ring
+// costs two. Who has not mapped that memory yet asks for it, and has the message sent like any announced one, as has
+// who may not read the sender's process, and who finds that this takes longer (nearness.h). A send that was offered is
+// complete once the receiver has answered; one that ends with an error before that takes the offer back, and a copy
+// made since then counts for nothing.
 #include "control/transport_kind.h"
 #include "base/clock.h"
 #include "base/processor.h"
@@ -82,8 +83,9 @@ Granted Context::refusal(Flow& flow, const OfferedPlace& place) {
 void Context::stop_offering(Flow& flow, std::size_t bytes) const {
   if (flow.unwanted > 0) return;  // of one that was offered before the peer found that
   const std::uint32_t offered = std::exchange(flow.offered, 0);
-  const bool as_before = flow.pause > 0 && offered <= Nearness::cold_calls(bytes, sharing_ == 1) + Nearness::kSlow + 1;  // and the one that was refused
-  if (!as_before) flow.size_run.found_near();  // until now
+  const bool as_before = flow.pause > 0 && offered <= Nearness::cold_calls(bytes, sharing_ == 1) + Nearness::kSlow +
+                                                          1;  // and the one that was refused
+  if (!as_before) flow.size_run.found_near();                 // until now
   flow.size_run.found_far(bytes);
   flow.unwanted = flow.pause = static_cast<std::uint32_t>(Nearness::pause(bytes, as_before, flow.pause));
 }
@@ -164,7 +166,8 @@ bool Context::take_offer_now(Flow& flow, SmallReceive& wanted) {
   const transport::FrameHeader offer = way.offered();
   const OfferedPlace place = told_place(offer);
   SmallReceive taken = wanted;
-  if (!taken.takes(static_cast<int>(offer.tag), offer.flags, place.bytes) || !take_offered(flow, place, wanted.into)) return false;
+  if (!taken.takes(static_cast<int>(offer.tag), offer.flags, place.bytes) || !take_offered(flow, place, wanted.into))
+    return false;
   way.pass_offered();
   wanted = taken;
   grant(flow, offer.sequence, 0, Granted::over);

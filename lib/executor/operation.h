@@ -49,7 +49,7 @@ struct RunLane {
   std::uint32_t next_receive = 0;  // index into plan->receives
   std::size_t sent = 0;            // bytes of the current message
   std::size_t received = 0;
-  bool queued = false;             // in flow->steps
+  bool queued = false;  // in flow->steps
   RunLane* next = nullptr;
   EarlyFrames early;
 
@@ -152,38 +152,40 @@ struct Operation {
 
   // On the board
   BoardUse board_use = BoardUse::none;
-  bool published = false;       // this rank's line for it is there
-  Exchange exchange;            // of the short way
+  bool published = false;  // this rank's line for it is there
+  Exchange exchange;       // of the short way
   std::uint32_t meet_step = 0;
 
   // Calls that may go over peers' memory: the announcements choose `plan` of these.
   std::shared_ptr<const Plans> plans;
-  bool input_inside = false;             // in the output, from there on:
-  std::size_t input_at = 0;              // bytes
+  bool input_inside = false;  // in the output, from there on:
+  std::size_t input_at = 0;   // bytes
   std::size_t input_bytes = 0;
   std::size_t output_bytes = 0;
-  std::vector<Announced> announced;      // by rank
-  bool announces_as_before = false;      // this rank, what it had in there
+  std::vector<Announced> announced;  // by rank
+  bool announces_as_before = false;  // this rank, what it had in there
   // What this rank's line said of these buffers, which holds while this process's regions are of that version.
   enum class Says : std::uint8_t { unknown, buffers, payload, staged, sends };
   Says says = Says::unknown;
   std::uint64_t says_at = 0;
-  bool stays_away = false;               // that its buffers are rather not read where they lie (nearness.h)
-  bool timed = false;                    // what it reads of peers is
-  std::int64_t began_ns = 0;             // where the whole call is measured (nearness.h)
-  std::vector<PeerBuffers> buffers;      // by rank, where the chosen schedule needs them
+  bool stays_away = false;           // that its buffers are rather not read where they lie (nearness.h)
+  bool timed = false;                // what it reads of peers is
+  std::int64_t began_ns = 0;         // where the whole call is measured (nearness.h)
+  std::vector<PeerBuffers> buffers;  // by rank, where the chosen schedule needs them
   std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // that those are in
-  // When they were worked out from what is announced (Group::settlings): until then, whoever announces the same is there. 0: never.
+  // When they were worked out from what is announced (Group::settlings): until then, whoever announces the same is
+  // there. 0: never.
   std::uint64_t placed = 0;
-  std::vector<PlacedStep> placed_steps;  // the whole plan, as it lies; none where it is too large or some step cannot be placed
-  std::size_t placed_staging = SIZE_MAX; // staging_from of those
+  std::vector<PlacedStep>
+      placed_steps;  // the whole plan, as it lies; none where it is too large or some step cannot be placed
+  std::size_t placed_staging = SIZE_MAX;  // staging_from of those
   PeerWork peer_work;
   schedule::Reach reach = schedule::Reach::none;  // by the announcements
-  bool settled = false;                  // all ranks are known to have it
-  bool staged_early = false;             // its first round, before the lines have come
-  std::byte* const* staging = nullptr;   // by rank, where the chosen schedule needs it,
-  std::size_t staging_from = 0;          // and the byte of it that is its first
-  bool exposed = false;                  // peers may be at this rank's buffers
+  bool settled = false;                           // all ranks are known to have it
+  bool staged_early = false;                      // its first round, before the lines have come
+  std::byte* const* staging = nullptr;            // by rank, where the chosen schedule needs it,
+  std::size_t staging_from = 0;                   // and the byte of it that is its first
+  bool exposed = false;                           // peers may be at this rank's buffers
 
   // The buffers are, or may be, other ones.
   void forget_places() {
@@ -204,18 +206,18 @@ struct Operation {
   bool announces() const { return plans != nullptr && plans->announces(); }
 
   // Messages
-  std::uint32_t number = 0;    // this side's name for it
-  std::uint32_t partner = 0;   // the other side's
-  std::size_t bytes = 0;       // to move in all
+  std::uint32_t number = 0;   // this side's name for it
+  std::uint32_t partner = 0;  // the other side's
+  std::size_t bytes = 0;      // to move in all
   std::size_t moved = 0;
-  bool claims = false;         // a probe: takes the message out
-  std::uint32_t claim = 0;     // the message that a matched probe took out, or that this receive takes
+  bool claims = false;      // a probe: takes the message out
+  std::uint32_t claim = 0;  // the message that a matched probe took out, or that this receive takes
 
   std::uint64_t movement = 0;  // grows with every piece moved; a wait compares it to see progress
   std::uint64_t seen_movement = 0;
-  std::int64_t asked_ns = 0;   // when its deadline had passed and the others were asked where they are
+  std::int64_t asked_ns = 0;          // when its deadline had passed and the others were asked where they are
   std::int64_t last_progress_ns = 0;  // 0: nobody has looked at the clock for it yet
-  Operation* next = nullptr;   // in the one list it is in: window, message queues, free list
+  Operation* next = nullptr;          // in the one list it is in: window, message queues, free list
   Operation* next_on_board = nullptr;
 
   // Of a receive or probe: whether it is for such a message.
@@ -234,7 +236,8 @@ struct Operation {
 
   std::byte* at(const schedule::Slice& slice) {
     using schedule::Buffer;
-    if (slice.owner >= 0) return slice.buffer == Buffer::staging ? at_staging(slice.owner, slice.offset) : at_peer(slice, slice.owner);
+    if (slice.owner >= 0)
+      return slice.buffer == Buffer::staging ? at_staging(slice.owner, slice.offset) : at_peer(slice, slice.owner);
     if (slice.buffer == Buffer::staging) return at_staging(own_rank(), slice.offset);
     switch (slice.buffer) {
       case Buffer::input: return const_cast<std::byte*>(input) + slice.offset * element_bytes;
@@ -245,7 +248,9 @@ struct Operation {
     }
     return nullptr;
   }
-  std::byte* at_staging(int owner, std::size_t offset) const { return staging[owner] + staging_from + offset * element_bytes; }
+  std::byte* at_staging(int owner, std::size_t offset) const {
+    return staging[owner] + staging_from + offset * element_bytes;
+  }
   int own_rank() const;
   const PeerBuffer& buffer_of(const schedule::Slice& slice, int owner) const {
     const PeerBuffers& its = buffers[std::size_t(owner)];

@@ -1,8 +1,8 @@
 #pragma once
-// Calls whose ranks may load and store each other's buffers. On entry each rank says on the board where its own are; from
-// the same lines all ranks find the same Reach, and by that the same schedule. Regions that not all are known to have mapped,
-// and processes whose memory not all are known to be able to read, are settled first: each rank tries, and a second round of
-// lines tells whether all could.
+// Calls whose ranks may load and store each other's buffers. On entry each rank says on the board where its own are;
+// from the same lines all ranks find the same Reach, and by that the same schedule. Regions that not all are known to
+// have mapped, and processes whose memory not all are known to be able to read, are settled first: each rank tries, and
+// a second round of lines tells whether all could.
 #include "transports/arena.h"
 
 #include <cstddef>
@@ -13,9 +13,9 @@ namespace anello::executor {
 // What a rank says of one buffer.
 struct AnnouncedBuffer {
   static constexpr std::uint64_t kAway = ~std::uint64_t{0};  // as a region: wherever it lies, nobody shall go there
-  std::uint64_t address = 0;  // in its own process; 0: it has none
-  std::uint64_t region = 0;   // 0: in none
-  std::uint64_t offset = 0;   // there
+  std::uint64_t address = 0;                                 // in its own process; 0: it has none
+  std::uint64_t region = 0;                                  // 0: in none
+  std::uint64_t offset = 0;                                  // there
   bool operator==(const AnnouncedBuffer&) const = default;
 };
 

@@ -24,7 +24,11 @@ constexpr int kAbreast = PlacedStep::kAbreast;
 class PieceFold {
  public:
   PieceFold(Operation& operation, const Step& step, std::size_t from, std::size_t count)
-      : operation_(operation), step_(step), from_(from), count_(count), operands_(schedule::operands_of(step, operation.group->size())) {}
+      : operation_(operation),
+        step_(step),
+        from_(from),
+        count_(count),
+        operands_(schedule::operands_of(step, operation.group->size())) {}
 
   void run() {
     find_destinations();
@@ -65,7 +69,8 @@ class PieceFold {
     if (!everywhere) add(operation_.at(into));
   }
   bool is_abreast() const {
-    return operands_ <= kAbreast && stores_ <= kAbreast && loads_all() && reducer()->reduce_all != nullptr && !(step_.among && reducer()->finishes);
+    return operands_ <= kAbreast && stores_ <= kAbreast && loads_all() && reducer()->reduce_all != nullptr &&
+           !(step_.among && reducer()->finishes);
   }
 
   int rank_of(int i) const { return schedule::operand_of(step_, i); }
@@ -82,7 +87,8 @@ class PieceFold {
   const std::byte* operand(int i, std::size_t done, std::size_t n, std::byte* landing) const {
     const int rank = rank_of(i);
     const schedule::Slice slice = part_of(step_.from, from_ + done, n);
-    if (step_.kind == Kind::fold_staged && rank != operation_.group->rank) return operation_.at_staging(rank, step_.staged + from_ + done);
+    if (step_.kind == Kind::fold_staged && rank != operation_.group->rank)
+      return operation_.at_staging(rank, step_.staged + from_ + done);
     if (step_.kind == Kind::fold_staged) return operation_.at(slice);
     if (!is_read(i)) return operation_.at_peer(slice, rank);
     read_peer(operation_, slice, rank, landing);
@@ -98,7 +104,8 @@ class PieceFold {
   void fold_in_blocks() {
     bool reads = false;
     for (int i = 0; i < operands_; ++i) reads = reads || is_read(i);
-    const std::size_t block = std::max<std::size_t>((reads ? kReadBlockBytes : kBlockBytes) / operation_.element_bytes, 1);
+    const std::size_t block =
+        std::max<std::size_t>((reads ? kReadBlockBytes : kBlockBytes) / operation_.element_bytes, 1);
     for (std::size_t done = 0; done < count_; done += block) {
       const std::size_t n = std::min(block, count_ - done);
       std::byte* const first = destinations_[0] + bytes(done);
@@ -106,8 +113,8 @@ class PieceFold {
       for (int d = stored; d < stores_; ++d) std::memcpy(destinations_[std::size_t(d)] + bytes(done), first, bytes(n));
     }
   }
-  // The operands may be anywhere, some of them at destinations: partial results stay in memory of their own until all have
-  // been read. To how many destinations the result was stored.
+  // The operands may be anywhere, some of them at destinations: partial results stay in memory of their own until all
+  // have been read. To how many destinations the result was stored.
   int fold_block(std::size_t done, std::size_t count) {
     std::byte* const dest = destinations_[0] + bytes(done);
     const bool divides = reducer() != nullptr && reducer()->finishes && !step_.among;
@@ -116,7 +123,8 @@ class PieceFold {
     // First what is read of peers (two operands are in use at a time), then the partial result.
     constexpr std::size_t kAlign = 64;
     const std::size_t landing = (bytes(count) + kAlign - 1) / kAlign * kAlign;
-    const std::size_t sum_bytes = at_once ? 0 : count * (wide ? reducer()->accumulator_bytes : operation_.element_bytes);
+    const std::size_t sum_bytes =
+        at_once ? 0 : count * (wide ? reducer()->accumulator_bytes : operation_.element_bytes);
     std::vector<std::byte>& memory = operation_.run.accumulator;
     if (memory.size() < 2 * landing + sum_bytes) memory.resize(2 * landing + sum_bytes);
     std::byte* const landings = memory.data();
@@ -157,8 +165,9 @@ class PieceFold {
 
 void read_peer(const Operation& operation, const schedule::Slice& slice, int rank, std::byte* into) {
   const std::size_t bytes = slice.count * operation.element_bytes;
-  const int error = transport::read_process(*operation.buffer_of(slice, rank).process,
-                                            reinterpret_cast<std::uintptr_t>(operation.at_peer(slice, rank)), into, bytes);
+  const int error =
+      transport::read_process(*operation.buffer_of(slice, rank).process,
+                              reinterpret_cast<std::uintptr_t>(operation.at_peer(slice, rank)), into, bytes);
   if (error != 0) throw ReadFailure{rank, error, bytes};
 }
 

@@ -53,11 +53,12 @@ Error error_of(const Operation& operation, const ReadFailure& failure) {
   if (failure.error == ESRCH) return {};
   const int world = operation.group->ranks[std::size_t(failure.rank)];
   return {failure.error == EFAULT ? ANELLO_ERR_ARGUMENT : ANELLO_ERR_SYSTEM,
-          text(failure.bytes, " bytes of the buffer of ", operation.group->context.job().describe(world), " cannot be read: ",
-               system_text("process_vm_readv", failure.error),
-               failure.error == EFAULT ? "; it was given a buffer that is shorter than the call says, or freed it, or one that others "
-                                         "cannot read (see ANELLO_STAGING)"
-                                       : ""),
+          text(failure.bytes, " bytes of the buffer of ", operation.group->context.job().describe(world),
+               " cannot be read: ", system_text("process_vm_readv", failure.error),
+               failure.error == EFAULT
+                   ? "; it was given a buffer that is shorter than the call says, or freed it, or one that others "
+                     "cannot read (see ANELLO_STAGING)"
+                   : ""),
           world};
 }
 
@@ -65,11 +66,14 @@ Error error_of(const Operation& operation, const ReadFailure& failure) {
 
 std::size_t read_of_peers(const Operation& operation, const Step& step, std::size_t count) {
   if (step.kind == Kind::fold) return count * std::size_t(operation.group->size() - 1);
-  const int owner = step.kind == Kind::copy && step.from.buffer != schedule::Buffer::staging ? step.from.owner : schedule::kOwn;
+  const int owner =
+      step.kind == Kind::copy && step.from.buffer != schedule::Buffer::staging ? step.from.owner : schedule::kOwn;
   return owner >= 0 && owner != operation.group->rank ? count : 0;
 }
 
-std::int64_t TimedReading::time() const { return Nearness::clock(by_, operation_.group->context.shares_processors())(); }
+std::int64_t TimedReading::time() const {
+  return Nearness::clock(by_, operation_.group->context.shares_processors())();
+}
 
 TimedReading::~TimedReading() {
   if (bytes_ > 0) operation_.group->nearness[std::size_t(operation_.kind)].took(bytes_, by_, time() - begin_ns_);
@@ -105,7 +109,8 @@ Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* fin
   const Step& step = operation.plan->schedule.steps[work.step];
   const std::size_t piece = std::max<std::size_t>(kPieceBytes / operation.element_bytes, 1);
   try {
-    for (std::size_t moved = 0; moved < bytes && work.done < step.into.count; moved += piece * operation.element_bytes) {
+    for (std::size_t moved = 0; moved < bytes && work.done < step.into.count;
+         moved += piece * operation.element_bytes) {
       if (exposes && moved > 0 && !board.may_touch(operation.sequence)) break;
       const std::size_t count = std::min(piece, step.into.count - work.done);
       do_piece(operation, step, work.done, count);
@@ -149,10 +154,11 @@ std::string keep_peers_out(Operation& operation) {
     }
   }
   if (late.empty()) return {};
-  // In whatever state its processor is stopped, it finds the old pages when it goes on, and nobody else does. What it can
-  // only read it does no harm.
+  // In whatever state its processor is stopped, it finds the old pages when it goes on, and nobody else does. What it
+  // can only read it does no harm.
   bool moved = true, can_store = false;
-  for (const void* buffer : {static_cast<const void*>(operation.output), static_cast<const void*>(operation.own_input())}) {
+  for (const void* buffer :
+       {static_cast<const void*>(operation.output), static_cast<const void*>(operation.own_input())}) {
     if (buffer == nullptr || (!by_address && transport::find_region(buffer, 1).region == 0)) continue;
     can_store = true;
     moved = transport::move_region(buffer) && moved;

@@ -1,6 +1,6 @@
 #pragma once
-// Steps that load and store peers' buffers: folds, and copies from a peer. Done a piece at a time, so that whoever must get
-// out of a call is heard in between. Requires the context's lock.
+// Steps that load and store peers' buffers: folds, and copies from a peer. Done a piece at a time, so that whoever must
+// get out of a call is heard in between. Requires the context's lock.
 #include "executor/nearness.h"
 #include "executor/operation.h"
 
@@ -11,8 +11,9 @@
 namespace anello::executor {
 
 enum class Worked { nothing, piece, step };
-// Up to about so many bytes of what is ready. step: *done is complete, and to be told so (step_done). nothing: there is nothing
-// to do, or some rank has ended the operation with an error and may not be touched any more: its word is on the way.
+// Up to about so many bytes of what is ready. step: *done is complete, and to be told so (step_done). nothing: there is
+// nothing to do, or some rank has ended the operation with an error and may not be touched any more: its word is on the
+// way.
 Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* done);
 
 // Elements of callers' buffers that so many elements of a step read of other ranks.
@@ -37,17 +38,17 @@ class TimedReading {
   std::int64_t begin_ns_ = 0;
 };
 
-// Into staging memory of the operation's. Where its schedule's comes back, a rank stores to what it has loaded last, so that those
-// lines are in its caches, wherever the others' are.
+// Into staging memory of the operation's. Where its schedule's comes back, a rank stores to what it has loaded last, so
+// that those lines are in its caches, wherever the others' are.
 void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes);
 
-// Whether it makes results, of a call that has so many that no cache holds them until they are loaded. Not of calls that have just loaded what lay there, as
-// sums in place: these lines are in a cache still.
+// Whether it makes results, of a call that has so many that no cache holds them until they are loaded. Not of calls
+// that have just loaded what lay there, as sums in place: these lines are in a cache still.
 bool goes_past_caches(const Operation& operation, const schedule::Step& copy);
 
 inline constexpr std::int64_t kKeepOutMs = 1000;
-// This rank's call is about to end with an error while others may be at its buffers: keeps them out, waiting for those that
-// are, up to kKeepOutMs. What is to be added to the error's text of one that has not gone by then.
+// This rank's call is about to end with an error while others may be at its buffers: keeps them out, waiting for those
+// that are, up to kKeepOutMs. What is to be added to the error's text of one that has not gone by then.
 std::string keep_peers_out(Operation& operation);
 
 }  // namespace anello::executor

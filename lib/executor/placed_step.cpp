@@ -35,7 +35,8 @@ std::uint8_t those_in_staging(const Operation& operation, const Places& places, 
   if (operation.plan->schedule.staging == 0) return 0;
   for (int i = 0; i < count; ++i)
     for (int rank = 0; rank < operation.group->size(); ++rank) {
-      const auto offset = reinterpret_cast<std::uintptr_t>(places[std::size_t(i)]) - reinterpret_cast<std::uintptr_t>(operation.staging[rank]);
+      const auto offset = reinterpret_cast<std::uintptr_t>(places[std::size_t(i)]) -
+                          reinterpret_cast<std::uintptr_t>(operation.staging[rank]);
       if (offset < operation.group->staging.bytes) found |= 1U << i;
     }
   return static_cast<std::uint8_t>(found);
@@ -45,7 +46,8 @@ std::uint8_t those_in_staging(const Operation& operation, const Places& places, 
 
 void place_staged_steps(Operation& operation) {
   if (operation.placed_staging == SIZE_MAX) return place_steps(operation);
-  const auto by = static_cast<std::ptrdiff_t>(operation.staging_from) - static_cast<std::ptrdiff_t>(operation.placed_staging);
+  const auto by =
+      static_cast<std::ptrdiff_t>(operation.staging_from) - static_cast<std::ptrdiff_t>(operation.placed_staging);
   for (PlacedStep& step : operation.placed_steps) step.move_staging(by);
   operation.placed_staging = operation.staging_from;
 }
@@ -94,9 +96,11 @@ bool do_placed(Operation& operation, const PlacedStep& step) {
   if (step.kind == Kind::fold) {
     step.fold(*operation.reducer);
   } else if (step.stages) {
-    copy_to_staging(operation, static_cast<std::byte*>(step.into[0]), static_cast<const std::byte*>(step.from[0]), step.bytes);
+    copy_to_staging(operation, static_cast<std::byte*>(step.into[0]), static_cast<const std::byte*>(step.from[0]),
+                    step.bytes);
   } else if (step.fetches) {
-    transport::copy_stored_elsewhere(static_cast<std::byte*>(step.into[0]), static_cast<const std::byte*>(step.from[0]), step.bytes);
+    transport::copy_stored_elsewhere(static_cast<std::byte*>(step.into[0]), static_cast<const std::byte*>(step.from[0]),
+                                     step.bytes);
   } else if (step.into[0] != step.from[0]) {
     std::memcpy(step.into[0], step.from[0], step.bytes);
   }

@@ -34,8 +34,8 @@ struct Plan {
   static std::shared_ptr<const Plan> of(schedule::Schedule schedule);
 };
 
-// Of one call: by what ranks turn out to reach of each other's buffers; the same one where that changes nothing. Where only
-// the first is there, none announces any.
+// Of one call: by what ranks turn out to reach of each other's buffers; the same one where that changes nothing. Where
+// only the first is there, none announces any.
 struct Plans {
   std::shared_ptr<const Plan> by_reach[schedule::kReaches];
   // In the place of one that needs staging memory, where that is not to be had.
@@ -43,7 +43,8 @@ struct Plans {
   // Which of ranks' buffers some of them goes to: the ones that matter of what is announced.
   bool peers_inputs = false;
   bool peers_outputs = false;
-  // Whether staging, an exchange or messages may take the place of what goes over peers' memory: nobody has asked for that.
+  // Whether staging, an exchange or messages may take the place of what goes over peers' memory: nobody has asked for
+  // that.
   bool may_be_staged = false;
   // Whether what can only be read by system call is, for as long as that is the faster way. All that is may be staged.
   bool reads_on_trial = false;
@@ -56,8 +57,8 @@ struct Plans {
 
   const std::shared_ptr<const Plan>& at(schedule::Reach reach) const { return by_reach[std::size_t(reach)]; }
   bool announces() const { return at(schedule::Reach::store) != nullptr; }
-  // Whether all is lost for peers' memory where one rank's buffers are in no region, and the call is then an exchange: such a
-  // rank says so by publishing its payload at once, and if all do that was the exchange.
+  // Whether all is lost for peers' memory where one rank's buffers are in no region, and the call is then an exchange:
+  // such a rank says so by publishing its payload at once, and if all do that was the exchange.
   bool may_exchange_at_once() const {
     const auto& plain = at(schedule::Reach::none);
     return plain->is_exchange && at(schedule::Reach::read) == plain;

@@ -117,9 +117,7 @@ bool Context::handle_events() {
         }
         open_route(route(event.peer), std::move(event.fd));
         break;
-      case control::Event::Kind::lost:
-        hear_of_loss(event);
-        break;
+      case control::Event::Kind::lost: hear_of_loss(event); break;
       case control::Event::Kind::left:
         if (gone_[std::size_t(event.peer)] == Gone::no) {
           gone_[std::size_t(event.peer)] = Gone::left;
@@ -156,8 +154,9 @@ bool Context::handle_events() {
 namespace {
 
 bool any_done(std::span<Operation* const> operations) {
-  return std::any_of(operations.begin(), operations.end(),
-                     [](const Operation* each) { return each != nullptr && each->done.load(std::memory_order_relaxed); });
+  return std::any_of(operations.begin(), operations.end(), [](const Operation* each) {
+    return each != nullptr && each->done.load(std::memory_order_relaxed);
+  });
 }
 
 }  // namespace
@@ -176,7 +175,8 @@ void Context::wait_any(Operation* const* operations, std::size_t count) {
   if (std::all_of(watched.begin(), watched.end(), [](const Operation* each) { return each == nullptr; })) return;
   {
     Lock held = lock();
-    wait_until(held, [&] { return any_done(watched); }, watched);
+    wait_until(
+        held, [&] { return any_done(watched); }, watched);
   }
   for (const Operation* each : watched) {
     if (each != nullptr && each->done.load(std::memory_order_acquire) && each->error) return job_->finish_telling();
@@ -252,7 +252,8 @@ void Context::drive(Lock& held, Done&& done, Watched watched) {
   int turns = -1;  // with lines of ranks on other processors, before this one is given away; -1: not begun
   unsigned looks = 0;
   while (true) {
-    // Where things move all the time, for others or in other communicators, a rank comes to no sleep at which it would look.
+    // Where things move all the time, for others or in other communicators, a rank comes to no sleep at which it would
+    // look.
     if (++looks % 4096 == 0) tick(watched);
     const bool moved = progress();
     if (moved && turns > 0) board_patience_.rewarded();
@@ -289,28 +290,28 @@ void Context::drive(Lock& held, Done&& done, Watched watched) {
       if (dear) next = Waiting::Next::sleep;
     }
     switch (next) {
-      case Waiting::Next::spin:
-        pause_processor();
-        break;
+      case Waiting::Next::spin: pause_processor(); break;
       case Waiting::Next::yield:
         yield(held);
         turns = -1;
         if (++yields % 256 == 0) tick(watched);
         break;
-      case Waiting::Next::sleep:
-        doze(held, watched, naps++);
-        break;
+      case Waiting::Next::sleep: doze(held, watched, naps++); break;
     }
   }
 }
 
 bool Context::waits_elsewhere() const {
-  return !on_boards_.empty() && std::all_of(on_boards_.begin(), on_boards_.end(), [](const Group* each) { return each->board.awaits_elsewhere(); });
+  return !on_boards_.empty() && std::all_of(on_boards_.begin(), on_boards_.end(),
+                                            [](const Group* each) { return each->board.awaits_elsewhere(); });
 }
 
-// What is still to come of the frame that has the most of it, where this rank waits for sockets alone and has a processor to itself.
+// What is still to come of the frame that has the most of it, where this rank waits for sockets alone and has a
+// processor to itself.
 std::size_t Context::rest_of_frames() const {
-  if (sockets_ == 0 || budget_.spins == 0 || std::size_t(sockets_) < open_routes_.size() || !on_boards_.empty() || !working_.empty()) return 0;
+  if (sockets_ == 0 || budget_.spins == 0 || std::size_t(sockets_) < open_routes_.size() || !on_boards_.empty() ||
+      !working_.empty())
+    return 0;
   std::size_t most = 0;
   for (const Route* way : open_routes_) {
     if (way->state() == Route::State::open) most = std::max(most, way->endpoint()->remaining());
@@ -380,8 +381,8 @@ void Context::get_up() {
   if (std::exchange(says_it_sleeps_, false)) sleeper_.take_back(job_->arena());
 }
 
-// Sleeps until something comes, at most until it is time to look at deadlines; first not for long, and each time longer: who should
-// have been woken and was not (store_barrier.h) loses as much again as it has waited.
+// Sleeps until something comes, at most until it is time to look at deadlines; first not for long, and each time
+// longer: who should have been woken and was not (store_barrier.h) loses as much again as it has waited.
 void Context::doze(Lock& held, Watched watched, int naps) {
   const bool something = announce_sleep();
   if (!something && !progress() && !arm_routes() && !any_done(watched)) {
@@ -400,8 +401,9 @@ void Context::doze(Lock& held, Watched watched, int naps) {
 
 // ---- What is left to be said ----
 
-// An answer, credit, or the rest of a frame may have found its lane full, and the operation that it is of is done. Its peer
-// may wait for it while this rank is about something else, so the lane counts as an operation under way until it has left.
+// An answer, credit, or the rest of a frame may have found its lane full, and the operation that it is of is done. Its
+// peer may wait for it while this rank is about something else, so the lane counts as an operation under way until it
+// has left.
 void Context::owe(Route& way) {
   if (way.owing || way.drained()) return;
   way.owing = true;
@@ -440,7 +442,7 @@ void Context::watch_in_background() {
     }
     if (progress()) continue;
     if (arm_routes() && progress()) continue;  // that look may have been the one that found a lane full
-    constexpr long kAgainNs = 50'000'000;  // whatever comes: see doze
+    constexpr long kAgainNs = 50'000'000;      // whatever comes: see doze
     looks_soon_ = set_timer(kAgainNs);
     watch();
     return;
@@ -452,8 +454,8 @@ void Context::watch() {
   if (!std::exchange(watched_, true)) job_->watch(epoll_.get(), [this] { run_in_background(); });
 }
 
-// The same in a moment. Most callers wait soon for what they have posted, and look themselves then: peers that woke the service
-// thread meanwhile would have it in their way.
+// The same in a moment. Most callers wait soon for what they have posted, and look themselves then: peers that woke the
+// service thread meanwhile would have it in their way.
 void Context::look_soon() {
   if (closing_) return;
   if (watched_ && says_it_sleeps_) return watch_in_background();

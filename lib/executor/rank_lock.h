@@ -1,7 +1,7 @@
 #pragma once
 // The lock that guards a rank's context. Nearly always one thread takes it, call after call, for less time than the
-// processor's locked instructions cost: after a while that thread is favoured, and holds it for short by a store and a load. Who
-// else wants it takes the favour back first, which costs him a barrier over all processors (store_barrier.h).
+// processor's locked instructions cost: after a while that thread is favoured, and holds it for short by a store and a
+// load. Who else wants it takes the favour back first, which costs him a barrier over all processors (store_barrier.h).
 #include "base/this_thread.h"
 
 #include <atomic>
@@ -25,8 +25,8 @@ class RankLock {
   void unlock() { mutex_.unlock(); }
 
  private:
-  // A thread's, for as long as the lock lives. Its own flag: a thread that has lost the favour without knowing it yet raises and
-  // lowers its flag while another one may be inside.
+  // A thread's, for as long as the lock lives. Its own flag: a thread that has lost the favour without knowing it yet
+  // raises and lowers its flag while another one may be inside.
   struct Seat {
     const void* thread = nullptr;
     std::atomic<bool> inside{false};  // it holds the lock for short

@@ -29,8 +29,10 @@ class RegionCache {
   void answered(std::uint64_t region, UniqueFd memory);
   // Empty: it is not mapped.
   std::shared_ptr<transport::RegionMapping> mapping(std::uint64_t region) const;
-  // Where it has its byte `offset`, with `bytes` more behind it, for as long as *mapping is kept; nullptr: not mapped, or shorter.
-  std::byte* at(std::uint64_t region, std::size_t offset, std::size_t bytes, std::shared_ptr<transport::RegionMapping>* mapping);
+  // Where it has its byte `offset`, with `bytes` more behind it, for as long as *mapping is kept; nullptr: not mapped,
+  // or shorter.
+  std::byte* at(std::uint64_t region, std::size_t offset, std::size_t bytes,
+                std::shared_ptr<transport::RegionMapping>* mapping);
 
  private:
   // Beyond that many, one that was not used for the longest time is unmapped. Those of all calls under way are fewer.

@@ -37,7 +37,8 @@ class Route {
 
   std::uint32_t interest = 0;  // what the context's epoll waits for on the endpoint's descriptor
   bool owing = false;          // Context::owe has counted it
-  bool heard = false;          // epoll has reported it, or the last look left something that epoll does not know of: worth a look
+  bool heard =
+      false;  // epoll has reported it, or the last look left something that epoll does not know of: worth a look
 
   void request() { state_ = State::requested; }
   void open(std::unique_ptr<transport::Endpoint> endpoint);
@@ -54,8 +55,8 @@ class Route {
   bool push();
   bool pull();
 
-  // The short way of messages (short_messages.cpp): sends one at once, if it is the only thing to send. in_part: some of it has
-  // gone, and its operation must be given for the rest.
+  // The short way of messages (short_messages.cpp): sends one at once, if it is the only thing to send. in_part: some
+  // of it has gone, and its operation must be given for the rest.
   Sent send_small(Flow& flow, const SmallMessage& message);
   // The same for one that is offered, under the number that the group gives its next message; complete it is not.
   Sent send_offer(Flow& flow, const SmallMessage& message, const OfferedPlace& place);
@@ -79,7 +80,9 @@ class Route {
   // The group goes away: nothing of it is sent any more.
   void forget_notes(Group& group);
   // Whether some of the flow have not left yet.
-  bool has_notes(const Flow& flow) const { return !flow.notes.empty() || (leaving_.kind == Leaving::Kind::note && leaving_.flow == &flow); }
+  bool has_notes(const Flow& flow) const {
+    return !flow.notes.empty() || (leaving_.kind == Leaving::Kind::note && leaving_.flow == &flow);
+  }
 
  private:
   struct Leaving {
@@ -129,7 +132,7 @@ class Route {
   Leaving leaving_;
   Arriving arriving_;
   const transport::FrameHeader* incoming_ = nullptr;  // the endpoint has told of it, and it is not handled
-  std::vector<std::byte> torn_;  // the beginning of an element whose rest is still to come
+  std::vector<std::byte> torn_;                       // the beginning of an element whose rest is still to come
   std::int64_t broken_since_ns_ = 0;
   std::string broken_in_;
   std::uint64_t came_ = 0;

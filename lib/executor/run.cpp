@@ -66,8 +66,7 @@ void do_local(Operation& operation, const Step& step) {
         reducer->finish_in_type(into, from, count, ranks);
       }
       break;
-    default:
-      break;
+    default: break;
   }
 }
 
@@ -80,9 +79,7 @@ void start_ready(Operation& operation) {
     run.ready.pop_back();
     const Step& step = step_at(operation, index);
     switch (step.kind) {
-      case Kind::send:
-        queue_sends(run.lanes[operation.plan->lane_of_step[index]]);
-        break;
+      case Kind::send: queue_sends(run.lanes[operation.plan->lane_of_step[index]]); break;
       case Kind::recv:
       case Kind::recv_reduce: {
         RunLane& lane = run.lanes[operation.plan->lane_of_step[index]];
@@ -120,14 +117,17 @@ void start_ready(Operation& operation) {
 void take_memory(Operation& operation) {
   const schedule::Schedule& schedule = operation.plan->schedule;
   Run& run = operation.run;
-  if (run.serves == operation.plan && run.served_element_bytes == operation.element_bytes && run.served_reducer == operation.reducer) return;
+  if (run.serves == operation.plan && run.served_element_bytes == operation.element_bytes &&
+      run.served_reducer == operation.reducer)
+    return;
   run.waits.reserve(schedule.steps.size());
   run.ready.reserve(schedule.steps.size());
   if (schedule.lanes.empty()) operation.peer_work.next.reserve(schedule.steps.size());
   if (run.scratch.size() < schedule.scratch * operation.element_bytes) {
     run.scratch.resize(schedule.scratch * operation.element_bytes);
   }
-  if (schedule.accumulator > 0 && run.accumulator.size() < schedule.accumulator * operation.reducer->accumulator_bytes) {
+  if (schedule.accumulator > 0 &&
+      run.accumulator.size() < schedule.accumulator * operation.reducer->accumulator_bytes) {
     run.accumulator.resize(schedule.accumulator * operation.reducer->accumulator_bytes);
   }
   run.serves = operation.plan;
@@ -149,7 +149,8 @@ void open_lanes(Operation& operation) {
     lane.plan = &schedule.lanes[i];
     lane.flow = &group.flows.to(lane.plan->peer);
     // Frames that came before this rank had come to the operation.
-    for (EarlyFrame* frame = lane.flow->early.front(); frame != nullptr && !control::before(operation.sequence, frame->header.sequence);) {
+    for (EarlyFrame* frame = lane.flow->early.front();
+         frame != nullptr && !control::before(operation.sequence, frame->header.sequence);) {
       EarlyFrame* const next = EarlyFrames::after(frame);
       if (frame->header.sequence == operation.sequence) {
         lane.flow->early.remove(frame);
@@ -199,7 +200,8 @@ void begin(Operation& operation, std::uint32_t first) {
     if (run.waits[step] == 0 && step != amid) run.ready.push_back(step);
   }
   start_ready(operation);
-  if (amid != PeerWork::kNoStep && operation.state == Operation::State::active) operation.group->context.work(operation);
+  if (amid != PeerWork::kNoStep && operation.state == Operation::State::active)
+    operation.group->context.work(operation);
 }
 
 std::uint32_t walk(Operation& operation, std::uint32_t first, std::size_t* most) {
@@ -259,15 +261,21 @@ bool fits(const RunLane& lane, const transport::FrameHeader& header) {
   Group& group = *operation.group;
   const int world = group.ranks[std::size_t(lane.plan->peer)];
   if (!same && kind_is_varying(operation.kind)) {
-    group.context.fail(group, Error(ANELLO_ERR_MISMATCH,
-                                    text("ranks disagree on operation ", operation.sequence, ", ", kind_name(operation.kind),
-                                         ": rank ", lane.plan->peer, " sends ", told_bytes(header) / operation.element_bytes,
-                                         " elements to rank ", group.rank, ", which expects ",
-                                         expected / operation.element_bytes), world), true);
+    group.context.fail(
+        group,
+        Error(ANELLO_ERR_MISMATCH,
+              text("ranks disagree on operation ", operation.sequence, ", ", kind_name(operation.kind), ": rank ",
+                   lane.plan->peer, " sends ", told_bytes(header) / operation.element_bytes, " elements to rank ",
+                   group.rank, ", which expects ", expected / operation.element_bytes),
+              world),
+        true);
     return false;
   }
-  group.context.fail(group, Error(ANELLO_ERR_CORRUPT, group.context.job().describe(world) +
-                                  " sent a frame of another size than the schedule has", world), true);
+  group.context.fail(
+      group,
+      Error(ANELLO_ERR_CORRUPT,
+            group.context.job().describe(world) + " sent a frame of another size than the schedule has", world),
+      true);
   return false;
 }
 

@@ -1,5 +1,5 @@
-// Context: blocking sends and receives of small messages from start to end under one hold of the lock, without an operation.
-// They keep the order of the common way (messages.cpp), to which goes whatever is not as simple as this.
+// Context: blocking sends and receives of small messages from start to end under one hold of the lock, without an
+// operation. They keep the order of the common way (messages.cpp), to which goes whatever is not as simple as this.
 #include "base/processor.h"
 #include "executor/context.h"
 

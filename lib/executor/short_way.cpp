@@ -1,5 +1,5 @@
-// Context: blocking calls that need nothing but the board, and memory that all reach, from start to end under one hold of the
-// lock, while the others come at once. What takes longer goes on the common way from where it is.
+// Context: blocking calls that need nothing but the board, and memory that all reach, from start to end under one hold
+// of the lock, while the others come at once. What takes longer goes on the common way from where it is.
 #include "base/processor.h"
 #include "executor/context.h"
 #include "executor/fold.h"
@@ -15,7 +15,8 @@ namespace anello::executor {
     const Board::Seen seen = board.look(digest);
     if (seen == Board::Seen::complete && turn > budget_.spins) board_patience_.rewarded();
     if (seen != Board::Seen::waiting || unfinished_ > 0) return seen;
-    if (turn == turns && turn == budget_.spins && board.awaits_elsewhere()) turns += board_patience_.turns(board.is_first_of_two());
+    if (turn == turns && turn == budget_.spins && board.awaits_elsewhere())
+      turns += board_patience_.turns(board.is_first_of_two());
     if (turn++ == turns) break;
     // What this rank waits for may be what another thread of it is about to do.
     if (turn > budget_.spins && contenders_.load(std::memory_order_relaxed) > 0) break;
@@ -31,7 +32,8 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
   if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
   const Exchange& exchange = operation.exchange;
   Board& board = group.board;
-  if (board.room(exchange.bytes) != Board::Seen::complete && !room_comes(board, exchange.bytes)) return Entered::not_begun;
+  if (board.room(exchange.bytes) != Board::Seen::complete && !room_comes(board, exchange.bytes))
+    return Entered::not_begun;
   number(operation, record, digest);
   board.publish(exchange.from, exchange.bytes, operation.digest, operation.sequence, exchange.needs);
   group.ledger.note(record);  // while the line is on its way
@@ -49,7 +51,8 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
 
 Context::Entered Context::walk_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
-  if (!group.idle() || group.error || unfinished_ > 0 || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
+  if (!group.idle() || group.error || unfinished_ > 0 || job_->news.load(std::memory_order_relaxed))
+    return Entered::not_begun;
   operation.board_use = BoardUse::announce;
   if (group.board.is_behind() && !room_comes(group.board, line_bytes(operation))) return Entered::not_begun;
   const kernels::DefaultFloats floats;
@@ -61,7 +64,8 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   if (!again) publish_line(operation);
   group.ledger.note(record);
   std::uint32_t at = !lines_come(operation) ? kNotTold : again ? told_again(operation) : told_by_lines(operation);
-  // A process's memory that is read by system call may turn out not to be there, which ends an operation that all know of.
+  // A process's memory that is read by system call may turn out not to be there, which ends an operation that all know
+  // of.
   if (at == kNotTold || operation.reach == schedule::Reach::read) {
     operation.published = true;
     ++unfinished_;
@@ -78,8 +82,10 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   };
   leave_board();
   ++group.reached[std::size_t(operation.reach)];
-  if (!operation.placed_steps.empty()) at = walk_placed(operation, at);
-  else if (!operation.plan->schedule.lanes.empty()) return send_now(operation);
+  if (!operation.placed_steps.empty())
+    at = walk_placed(operation, at);
+  else if (!operation.plan->schedule.lanes.empty())
+    return send_now(operation);
   while (!operation.published && at < steps.size() && (at = walk(operation, at, &left)) < steps.size() &&
          steps[at].kind == schedule::Kind::meet && left > 0) {
     operation.board_use = BoardUse::meet;
@@ -118,7 +124,8 @@ void Context::put_in_window(Operation& operation) {
   return ended_well(operation);
 }
 
-// The steps of a plan that is placed, from there on and as far as the others come to its meets at once. The one that is next.
+// The steps of a plan that is placed, from there on and as far as the others come to its meets at once. The one that is
+// next.
 std::uint32_t Context::walk_placed(Operation& operation, std::uint32_t first) {
   Group& group = *operation.group;
   const auto size = static_cast<std::uint32_t>(operation.placed_steps.size());

@@ -1,6 +1,7 @@
 #pragma once
-// Calls of one size that follow each other. Where those of another size were found far they may be of memory that is not, so that they
-// are looked at after a few of them, before the pause is over; after twice as many each time that they are far as well.
+// Calls of one size that follow each other. Where those of another size were found far they may be of memory that is
+// not, so that they are looked at after a few of them, before the pause is over; after twice as many each time that
+// they are far as well.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

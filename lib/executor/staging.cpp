@@ -40,9 +40,7 @@ void Staging::give_up(int rank) {
   at.clear();
 }
 
-void Context::set_up_staging(Operation& operation) {
-  use_board(operation, BoardUse::stage);
-}
+void Context::set_up_staging(Operation& operation) { use_board(operation, BoardUse::stage); }
 
 void Context::take_staging(Operation& operation) {
   const std::size_t staged = operation.plan->schedule.staging * operation.element_bytes;
@@ -52,7 +50,8 @@ void Context::take_staging(Operation& operation) {
   operation.staging_from = staging.take(staged, operation.plan->schedule.staging_comes_back);
 }
 
-// Up to its first meet, of which the lines tell. Others may not have done with the last call yet, but with all before it.
+// Up to its first meet, of which the lines tell. Others may not have done with the last call yet, but with all before
+// it.
 void Context::stage_early(Operation& operation) {
   operation.staged_early = true;
   take_plain(operation);
@@ -67,7 +66,8 @@ void Context::stage_early(Operation& operation) {
     return;
   }
   std::uint32_t at = 0;
-  for (; operation.placed_steps[at].kind != schedule::Kind::meet; ++at) do_placed(operation, operation.placed_steps[at]);
+  for (; operation.placed_steps[at].kind != schedule::Kind::meet; ++at)
+    do_placed(operation, operation.placed_steps[at]);
   operation.meet_step = at;
 }
 

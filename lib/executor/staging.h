@@ -25,8 +25,9 @@ struct Staging {
   // Not all could: nobody uses it.
   void give_up(int rank);
 
-  // Where this many bytes are taken for the next call, the same on all ranks. Those of calls whose memory comes back are few,
-  // if they can be: they stay in its caches. Others take turns in all: what a peer has loaded lies in its caches.
+  // Where this many bytes are taken for the next call, the same on all ranks. Those of calls whose memory comes back
+  // are few, if they can be: they stay in its caches. Others take turns in all: what a peer has loaded lies in its
+  // caches.
   std::size_t take(std::size_t wanted, bool comes_back) {
     const std::size_t place = place_of(wanted, comes_back);
     from = place;
@@ -44,15 +45,15 @@ struct Staging {
   std::size_t bytes = 0;  // of each rank
   std::size_t from = 0;   // the last call's, up to `to`
   std::size_t to = 0;
-  std::size_t back_to = 0;  // behind the last call's whose memory came back
-  std::uint64_t offset = 0;   // of the range, as rank 0 said; 0: it has none
-  transport::Extent range;    // mapped here
+  std::size_t back_to = 0;   // behind the last call's whose memory came back
+  std::uint64_t offset = 0;  // of the range, as rank 0 said; 0: it has none
+  transport::Extent range;   // mapped here
   transport::ExtentMapping mapping;
   std::vector<std::byte*> at;  // by rank
 
  private:
-  // Lines that the peer has touched come sooner once its nearest cache has others and only the next one still holds them. So calls
-  // that are large for the nearest one take turns, over few enough places to stay in the next.
+  // Lines that the peer has touched come sooner once its nearest cache has others and only the next one still holds
+  // them. So calls that are large for the nearest one take turns, over few enough places to stay in the next.
   static constexpr std::size_t kTurns = 192 * 1024;
   static constexpr std::size_t kTakesTurns = 20 * 1024;
 

@@ -1,7 +1,7 @@
 #pragma once
-// How fast the rest of a frame comes over sockets to a rank that waits for it. Over a link that is slow beside the processor
-// a rank that looks all the time takes every packet by a call of its own, and keeps the processor from others; one that sleeps is awake
-// long before the rest is here.
+// How fast the rest of a frame comes over sockets to a rank that waits for it. Over a link that is slow beside the
+// processor a rank that looks all the time takes every packet by a call of its own, and keeps the processor from
+// others; one that sleeps is awake long before the rest is here.
 #include <cstddef>
 #include <cstdint>
 
@@ -30,7 +30,7 @@ class Trickle {
   bool outlasts_sleep(std::size_t rest) const { return double(rest) * ns_ > kSleepNs * bytes_; }
 
  private:
-  static constexpr double kMemory = 16;      // waits
+  static constexpr double kMemory = 16;        // waits
   static constexpr double kSleepNs = 200'000;  // some times what waking up takes
   bool waits_ = false;
   std::int64_t since_ns_ = 0;

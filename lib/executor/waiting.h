@@ -16,9 +16,9 @@ struct WaitBudget {
   static WaitBudget of(int local_ranks, int processors, long spin_us);
 };
 
-// What a yield has cost lately. Among ranks it comes back when the others have had their turn; a program that computes keeps
-// the processor for a whole time slice, each time. A sleeper that is woken takes it back, so while such a one is about
-// whoever waits sleeps, and yields only now and then to see whether it has gone.
+// What a yield has cost lately. Among ranks it comes back when the others have had their turn; a program that computes
+// keeps the processor for a whole time slice, each time. A sleeper that is woken takes it back, so while such a one is
+// about whoever waits sleeps, and yields only now and then to see whether it has gone.
 class YieldCost {
  public:
   // Whether a yield was so long that somebody else than a waiting rank had the processor: long_one then finds out who.
@@ -48,9 +48,9 @@ class YieldCost {
   bool is_dear() { return left_ > 0 && left_-- > 0; }
 
  private:
-  static constexpr std::int64_t kLongNs = 400'000;        // less than a time slice
-  static constexpr std::int64_t kTurnNs = 20'000;         // several times what a look and a hand-over take
-  static constexpr std::uint64_t kBytesPerNs = 1;         // ranks that work do ten times as much
+  static constexpr std::int64_t kLongNs = 400'000;  // less than a time slice
+  static constexpr std::int64_t kTurnNs = 20'000;   // several times what a look and a hand-over take
+  static constexpr std::uint64_t kBytesPerNs = 1;   // ranks that work do ten times as much
   static constexpr std::int64_t kForgottenNs = 100'000'000;
   static constexpr int kConvinced = 32;
   static constexpr int kFirstPause = 16;
@@ -62,13 +62,15 @@ class YieldCost {
   int left_ = 0;             // waits until a yield is tried again
 };
 
-// Where ranks share processors, who waits gives its own away: whom it waits for may need it. But a peer on another processor
-// answers sooner than a hand-over takes, and two processors whose ranks wait a moment for each other's do twice the calls a
-// hand-over. So a wait begins with a few turns if that has been worth it lately, and now and then to see whether it is.
+// Where ranks share processors, who waits gives its own away: whom it waits for may need it. But a peer on another
+// processor answers sooner than a hand-over takes, and two processors whose ranks wait a moment for each other's do
+// twice the calls a hand-over. So a wait begins with a few turns if that has been worth it lately, and now and then to
+// see whether it is.
 class Patience {
  public:
-  // Of a wait that begins. Two that wait for each other alone must not give way at the same moment while neither's peer runs: those
-  // that run then would be no better matched, and so on. So of a pair the first (the lower rank) waits until others have had their turn.
+  // Of a wait that begins. Two that wait for each other alone must not give way at the same moment while neither's peer
+  // runs: those that run then would be no better matched, and so on. So of a pair the first (the lower rank) waits
+  // until others have had their turn.
   int turns(bool first_of_two) {
     if (left_ > 0) {
       --left_;

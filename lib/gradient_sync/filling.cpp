@@ -51,7 +51,8 @@ void GradientSync::ready(std::size_t i, void* gradient) {
     arrived(one);
     look_for_ends();
     // Nothing is computed any more, so nothing hides what has just been sent.
-    if (remaining_.load(std::memory_order_acquire) == 0) sending_last_ns_.store(now() - there, std::memory_order_relaxed);
+    if (remaining_.load(std::memory_order_acquire) == 0)
+      sending_last_ns_.store(now() - there, std::memory_order_relaxed);
   });
 }
 

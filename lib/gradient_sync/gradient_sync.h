@@ -137,7 +137,7 @@ class GradientSync {
   std::atomic<std::size_t> came_{0};
   std::atomic<std::int64_t> last_ready_ns_{0};
   std::atomic<std::int64_t> sending_last_ns_{0};  // after it, within ready
-  std::vector<std::uint8_t> used_;  // one bit each: this rank's, then of any rank
+  std::vector<std::uint8_t> used_;                // one bit each: this rank's, then of any rank
   anello_request_t used_request_ = ANELLO_REQUEST_NULL;
   std::vector<std::uint8_t> present_;  // ranks that still have data
   anello_request_t present_request_ = ANELLO_REQUEST_NULL;

@@ -1,6 +1,6 @@
 #pragma once
-// The index lists of PyTorch's DistributedSampler (torch/utils/data/distributed.py) and of the permutation that it takes
-// (torch.randperm on a CPU), from their documented behaviour: a pure function of what all ranks know.
+// The index lists of PyTorch's DistributedSampler (torch/utils/data/distributed.py) and of the permutation that it
+// takes (torch.randperm on a CPU), from their documented behaviour: a pure function of what all ranks know.
 #include <cstddef>
 #include <cstdint>
 #include <vector>

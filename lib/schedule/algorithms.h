@@ -23,8 +23,8 @@ Schedule halving_allreduce(const Call& call, const Topology& topology, int rank,
 Schedule halving_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule doubling_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// hierarchical.cpp: inside each host, then in a ring of hosts for each local rank: 2(H-1)/H of the bytes leave a host. An all-reduce
-// also with the ranks of a processor in place of a host's.
+// hierarchical.cpp: inside each host, then in a ring of hosts for each local rank: 2(H-1)/H of the bytes leave a host.
+// An all-reduce also with the ranks of a processor in place of a host's.
 Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule hierarchical_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule hierarchical_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
@@ -42,8 +42,8 @@ Schedule pairwise_scan(const Call& call, const Topology& topology, int rank, std
 // alltoall.cpp: parts change places between ranks 1, 2, 3, .. apart.
 Schedule pairwise_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// peers_memory.cpp: every rank loads what it needs from where it lies in the peers' buffers; with stores the results of a
-// reduction go to where they belong.
+// peers_memory.cpp: every rank loads what it needs from where it lies in the peers' buffers; with stores the results of
+// a reduction go to where they belong.
 Schedule direct_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule attach_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule direct_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
@@ -80,8 +80,8 @@ Schedule doubling_allreduce(const Call& call, const Topology& topology, int rank
 Schedule doubling_scan(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule doubling_exscan(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// leaders.cpp: a host's vectors to one of its ranks, those by doubling: one rank of each host uses the network. On one host
-// the same with ranks that share processors, also for allgather, reduce_scatter and alltoall: fewest messages.
+// leaders.cpp: a host's vectors to one of its ranks, those by doubling: one rank of each host uses the network. On one
+// host the same with ranks that share processors, also for allgather, reduce_scatter and alltoall: fewest messages.
 Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule leaders_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule leaders_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);

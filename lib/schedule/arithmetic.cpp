@@ -22,8 +22,8 @@ std::vector<Symbol> Arithmetic::result(const Step& step, std::vector<Symbol> fro
   return from;
 }
 
-std::vector<Symbol> Arithmetic::combined(const Step& step, const std::vector<Symbol>& left, const std::vector<Symbol>& right,
-                                         std::string& problem) const {
+std::vector<Symbol> Arithmetic::combined(const Step& step, const std::vector<Symbol>& left,
+                                         const std::vector<Symbol>& right, std::string& problem) const {
   std::vector<Symbol> result(left.size());
   const bool rounds = call_.accumulate && step.into.buffer != Buffer::accumulator;
   for (std::size_t i = 0; i < left.size(); ++i) {

@@ -25,7 +25,8 @@ void Builder::touches_peers(bool inputs, bool outputs) {
 }
 
 void Builder::stages(std::size_t elements, bool comes_back) {
-  if (elements > staging_) throw Error(ANELLO_ERR_INTERNAL, text("algorithm ", schedule_.algorithm, " stages more than there is room for"));
+  if (elements > staging_)
+    throw Error(ANELLO_ERR_INTERNAL, text("algorithm ", schedule_.algorithm, " stages more than there is room for"));
   schedule_.staging = elements;
   schedule_.staging_comes_back = comes_back;
 }
@@ -40,7 +41,9 @@ void Builder::recv(int peer, Slice into) { add({Kind::recv, false, peer, into, {
 void Builder::recv_reduce(int peer, Slice into, Slice from, Order order) {
   add({Kind::recv_reduce, order == Order::reversed, peer, into, from});
 }
-void Builder::reduce(Slice into, Slice from, Order order) { add({Kind::reduce, order == Order::reversed, -1, into, from}); }
+void Builder::reduce(Slice into, Slice from, Order order) {
+  add({Kind::reduce, order == Order::reversed, -1, into, from});
+}
 void Builder::copy(Slice into, Slice from) {
   if (resolve(into) != resolve(from)) add({Kind::copy, false, -1, into, from});
 }
@@ -50,8 +53,8 @@ void Builder::fold(Slice into, Slice from) { add({Kind::fold, false, -1, into, f
 void Builder::fold_staged(Slice into, Slice from, std::size_t staged, std::size_t shown, int shown_in) {
   add({Kind::fold_staged, false, -1, into, from, staged, shown, shown_in});
 }
-void Builder::fold_staged_among(const std::shared_ptr<const std::vector<int>>& ranks, Slice into, Slice from, std::size_t staged,
-                                std::size_t shown, int shown_in) {
+void Builder::fold_staged_among(const std::shared_ptr<const std::vector<int>>& ranks, Slice into, Slice from,
+                                std::size_t staged, std::size_t shown, int shown_in) {
   add({Kind::fold_staged, false, -1, into, from, staged, shown, shown_in, ranks});
 }
 void Builder::meet() { add({Kind::meet, false, -1, {}, {}}); }
@@ -86,8 +89,10 @@ void Builder::check(const Step& step) const {
   if (has_into(step.kind) && step.into.buffer == Buffer::input) wrong("the input is not to be written");
   if (step.kind == Kind::send && step.from.buffer == Buffer::accumulator) wrong("an accumulator is never sent");
   if (step.kind == Kind::fold && step.from.owner != kEach) wrong("a fold is of all ranks' slices");
-  if (step.kind == Kind::fold_staged && step.staged + step.into.count > schedule_.staging) wrong("a slice past the staging memory");
-  if (step.among && (step.among->size() < 2 || !std::ranges::is_sorted(*step.among) || !std::ranges::binary_search(*step.among, rank_)))
+  if (step.kind == Kind::fold_staged && step.staged + step.into.count > schedule_.staging)
+    wrong("a slice past the staging memory");
+  if (step.among && (step.among->size() < 2 || !std::ranges::is_sorted(*step.among) ||
+                     !std::ranges::binary_search(*step.among, rank_)))
     wrong("a fold among other ranks");
   if (has_into(step.kind) && has_from(step.kind) && step.kind != Kind::exchange && step.into.count != step.from.count)
     wrong("slices of different counts");
@@ -109,7 +114,8 @@ std::string Builder::problem(const Slice& slice, bool is_into, Kind kind) const 
     return of_caller && end(slice) > extent(slice.buffer, call_, size_, rank_) ? "a slice past its buffer" : "";
   if (slice.owner < kEach || slice.owner >= size_) return "a slice of no such rank";
   if (!of_caller) return "a peer's private buffer";
-  if (kind != Kind::fold && (kind != Kind::copy || slice.owner == kEach)) return "a peer's slice in a step that takes none";
+  if (kind != Kind::fold && (kind != Kind::copy || slice.owner == kEach))
+    return "a peer's slice in a step that takes none";
   if (call_.reach < (is_into ? Reach::store : Reach::read)) return "a peer's buffer out of reach";
   // Which of two places it is, no other rank knows.
   const bool is_scattered =
@@ -155,7 +161,8 @@ void Builder::depend(const Step& step) {
     if (reads_into(step)) map.before_read(a, b, earlier_);
     map.before_write(a, b, earlier_);
   });
-  for_each_place(twin_of(step), [&](AccessMap& map, std::size_t a, std::size_t b) { map.before_write(a, b, earlier_); });
+  for_each_place(twin_of(step),
+                 [&](AccessMap& map, std::size_t a, std::size_t b) { map.before_write(a, b, earlier_); });
   for_each_place(from, [&](AccessMap& map, std::size_t a, std::size_t b) { map.read(a, b, index); });
   for_each_place(into, [&](AccessMap& map, std::size_t a, std::size_t b) { map.write(a, b, index); });
   for_each_place(twin_of(step), [&](AccessMap& map, std::size_t a, std::size_t b) { map.write(a, b, index); });

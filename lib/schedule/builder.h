@@ -3,8 +3,8 @@
 // they touch, sorts messages into lanes, sizes the private buffers. Algorithms never state a dependency.
 //
 // Messages of zero elements vanish on both sides, since both sides cut alike; where each side has only its own word for
-// a count they stay, or an end that expects none would never hear of the other's. Input slices of a call in place become
-// output slices first, so that an algorithm is written once for both.
+// a count they stay, or an end that expects none would never hear of the other's. Input slices of a call in place
+// become output slices first, so that an algorithm is written once for both.
 #include "schedule/access_map.h"
 #include "schedule/schedule.h"
 #include "schedule/shape.h"
@@ -38,7 +38,8 @@ class Builder {
   // Of an algorithm over peers' memory: which of their buffers it touches, on whatever rank.
   void touches_peers(bool inputs, bool outputs);
 
-  // Of one over staging memory: how much of it any rank uses. comes_back: nobody else is at a rank's when its call is over.
+  // Of one over staging memory: how much of it any rank uses. comes_back: nobody else is at a rank's when its call is
+  // over.
   void stages(std::size_t elements, bool comes_back = false);
 
   void send(int peer, Slice from);
@@ -51,8 +52,8 @@ class Builder {
   void fold(Slice into, Slice from);      // from: owner kEach
   void fold_staged(Slice into, Slice from, std::size_t staged, std::size_t shown = kNotShown, int shown_in = kOwn);
   // The same of these ranks alone, without its finish.
-  void fold_staged_among(const std::shared_ptr<const std::vector<int>>& ranks, Slice into, Slice from, std::size_t staged,
-                         std::size_t shown = kNotShown, int shown_in = kOwn);
+  void fold_staged_among(const std::shared_ptr<const std::vector<int>>& ranks, Slice into, Slice from,
+                         std::size_t staged, std::size_t shown = kNotShown, int shown_in = kOwn);
   void meet();
 
   // Where the slice lies for this call: itself, or for an input in place the output that holds it. A peer's stays as it
@@ -78,10 +79,10 @@ class Builder {
   int rank_;
   std::size_t staging_;  // elements that there are
   Schedule schedule_;
-  AccessMap accesses_[kBuffers];   // by Buffer
+  AccessMap accesses_[kBuffers];    // by Buffer
   std::map<int, AccessMap> peers_;  // by owner: its output, and its input as it would lie there in place
   std::map<int, AccessMap> peers_staging_;
-  std::uint32_t met_ = UINT32_MAX;  // the last meet
+  std::uint32_t met_ = UINT32_MAX;                              // the last meet
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;  // (earlier, later), grouped by rising later
   std::vector<std::uint32_t> earlier_;                          // of the step being added
 };

@@ -23,8 +23,7 @@ bool tokens_only(const Call& call, const Topology& topology) { return topology.s
 // Partial results travel. Between two ranks there are none: each sum is formed and rounded once, unless it is divided
 // (and rounded again) afterwards.
 bool partials_travel(const Call& call, const Topology& topology) {
-  return moves_data(call, topology) && !call.invariant &&
-         (!call.accumulate || (topology.size == 2 && !call.finish));
+  return moves_data(call, topology) && !call.invariant && (!call.accumulate || (topology.size == 2 && !call.finish));
 }
 
 // Ranks pair off in every round.
@@ -36,7 +35,9 @@ bool partials_travel_in_pairs(const Call& call, const Topology& topology) {
   return partials_travel(call, topology) && pairs_off(call, topology);
 }
 
-bool between_leaders(const Call&, const Topology& topology) { return is_nested(topology) || takes_turns_bound(topology); }
+bool between_leaders(const Call&, const Topology& topology) {
+  return is_nested(topology) || takes_turns_bound(topology);
+}
 
 bool partials_travel_between_leaders(const Call& call, const Topology& topology) {
   return partials_travel(call, topology) && between_leaders(call, topology);
@@ -98,13 +99,13 @@ const std::vector<Algorithm>& catalog() {
       {"staged", allreduce, stages, staged_allreduce,
        "what other owners fold is copied to staging memory, and so are results"},
       {"staged_leaders", allreduce, stages_between_leaders, staged_leaders_allreduce,
-       "staged within those that share processors; one rank of each folds a block of their sums", false, kMostCacheRounds},
-      {"ring", allreduce, partials_travel, ring_allreduce, "scatter-reduce, then allgather, around a ring",
-       true},
+       "staged within those that share processors; one rank of each folds a block of their sums", false,
+       kMostCacheRounds},
+      {"ring", allreduce, partials_travel, ring_allreduce, "scatter-reduce, then allgather, around a ring", true},
       {"hierarchical", allreduce, partials_travel_between_leaders, hierarchical_allreduce,
        "folds inside each host, then a ring across hosts for each local rank, then inside each host again", true},
-      {"pairwise", allreduce, moves_data, pairwise_allreduce, "each block's owner gets all inputs, hands out the result",
-       true},
+      {"pairwise", allreduce, moves_data, pairwise_allreduce,
+       "each block's owner gets all inputs, hands out the result", true},
       {"doubling", allreduce, partials_travel, doubling_allreduce, "whole vectors between ranks 1, 2, 4, .. apart"},
       {"halving", allreduce, partials_travel_in_pairs, halving_allreduce,
        "halves of partial sums change places between ranks 1, 2, .., P/2 apart, results the same way back"},
@@ -136,13 +137,16 @@ const std::vector<Algorithm>& catalog() {
       {"alone", allgather, one_rank, alone, "one rank: a copy"},
 
       {"exchange", reduce_scatter, on_board, exchange, "every rank folds its part of all payloads on the board"},
-      {"direct", reduce_scatter, reads_peers, direct_reduce_scatter, "every rank folds its part of all inputs where they lie"},
-      {"staged", reduce_scatter, stages, staged_reduce_scatter, "every rank folds its part of what all have copied to staging memory"},
+      {"direct", reduce_scatter, reads_peers, direct_reduce_scatter,
+       "every rank folds its part of all inputs where they lie"},
+      {"staged", reduce_scatter, stages, staged_reduce_scatter,
+       "every rank folds its part of what all have copied to staging memory"},
       {"ring", reduce_scatter, partials_travel, ring_reduce_scatter, "partial sums go around a ring to their owners"},
       {"halving", reduce_scatter, partials_travel_in_pairs, halving_reduce_scatter,
        "halves of partial sums change places between ranks P/2, .., 2, 1 apart"},
       {"leaders", reduce_scatter, partials_travel_between_processors, leaders_reduce_scatter,
-       "one of the ranks that share processors folds their vectors, then its part of the others' sums, and hands that out"},
+       "one of the ranks that share processors folds their vectors, then its part of the others' sums, and hands that "
+       "out"},
       {"pairwise", reduce_scatter, moves_data, pairwise_reduce_scatter, "each block's owner gets all inputs of it"},
       {"dissemination", reduce_scatter, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", reduce_scatter, one_rank, alone, "one rank: a copy"},
@@ -159,8 +163,8 @@ const std::vector<Algorithm>& catalog() {
       {"staged", reduce, stages, staged_reduce,
        "what other owners fold is copied to staging memory, from where the root takes the results"},
       {"chain", reduce, partials_travel, chain_reduce, "partial sums go from rank to rank to the root, chunk by chunk"},
-      {"pairwise", reduce, moves_data, pairwise_reduce, "each block's owner gets all inputs, hands the result to the root",
-       true},
+      {"pairwise", reduce, moves_data, pairwise_reduce,
+       "each block's owner gets all inputs, hands the result to the root", true},
       {"tree", reduce, partials_travel, tree_reduce, "up a binomial tree to the root"},
       {"dissemination", reduce, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", reduce, one_rank, alone, "one rank: a copy"},
@@ -179,9 +183,11 @@ const std::vector<Algorithm>& catalog() {
 
       {"exchange", alltoall, on_board, exchange, "every rank reads its part of all payloads on the board"},
       {"direct", alltoall, reads_peers, direct_alltoall, "every rank reads its parts where they lie"},
-      {"staged", alltoall, stages, staged_alltoall, "every rank copies to staging memory and takes its parts from all others'"},
+      {"staged", alltoall, stages, staged_alltoall,
+       "every rank copies to staging memory and takes its parts from all others'"},
       {"leaders", alltoall, moves_between_processors, leaders_alltoall,
-       "one of the ranks that share processors collects their vectors, gets the others' parts for them and hands all out"},
+       "one of the ranks that share processors collects their vectors, gets the others' parts for them and hands all "
+       "out"},
       {"pairwise", alltoall, moves_data, pairwise_alltoall, "parts change places between ranks 1, 2, 3, .. apart"},
       {"dissemination", alltoall, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", alltoall, one_rank, alone, "one rank: a copy"},
@@ -196,7 +202,8 @@ const std::vector<Algorithm>& catalog() {
       {"exchange", exscan, on_board, exchange, "every rank folds the payloads below its own on the board"},
       {"chain", exscan, results_travel, chain_exscan, "results go from rank to rank, chunk by chunk"},
       {"doubling", exscan, partials_travel, doubling_exscan, "sums of 1, 2, 4, .. ranks go up as many ranks"},
-      {"pairwise", exscan, moves_data, pairwise_scan, "each block's owner gets all inputs, hands out all results", true},
+      {"pairwise", exscan, moves_data, pairwise_scan, "each block's owner gets all inputs, hands out all results",
+       true},
       {"dissemination", exscan, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", exscan, one_rank, alone, "one rank: nothing"},
 

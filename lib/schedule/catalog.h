@@ -17,9 +17,10 @@ struct Algorithm {
   bool (*fits)(const Call& call, const Topology& topology);
   // rank's schedule. chunk in elements, at least 1.
   Schedule (*make)(const Call& call, const Topology& topology, int rank, std::size_t chunk);
-  std::string_view what;  // one line for people
+  std::string_view what;     // one line for people
   bool cuts_blocks = false;  // its chunks are pieces of the P-th part of a call's count, else of all of it
-  std::size_t most_chunks = 1024;  // a plan's steps are bounded: chunks grow where there would be more of them than this
+  std::size_t most_chunks =
+      1024;  // a plan's steps are bounded: chunks grow where there would be more of them than this
 };
 
 const std::vector<Algorithm>& catalog();
@@ -35,8 +36,8 @@ struct Tuning;
 
 // What ANELLO_ALGORITHM, ANELLO_CHUNK_BYTES and ANELLO_TUNING (rank 0's) ask for.
 struct Wish {
-  std::string algorithm;        // "ring" or "allreduce:ring,broadcast:tree"; "" for none
-  std::size_t chunk_bytes = 0;  // 0 for none
+  std::string algorithm;                           // "ring" or "allreduce:ring,broadcast:tree"; "" for none
+  std::size_t chunk_bytes = 0;                     // 0 for none
   std::shared_ptr<const Tuning> tuning = nullptr;  // its rules come before those of the library
 };
 

@@ -114,8 +114,8 @@ std::string names_for(Collective collective) {
 }  // namespace
 
 std::string_view rules_measured_on() {
-  return "memory: AMD EPYC, 2 processors, 2 to 8 ranks, and an Intel Xeon, 2 processors without a common cache, for staged_leaders, "
-         "calls of 2 ranks up to 48 KiB, and broadcasts and alltoalls of 4; "
+  return "memory: AMD EPYC, 2 processors, 2 to 8 ranks, and an Intel Xeon, 2 processors without a common cache, "
+         "for staged_leaders, calls of 2 ranks up to 48 KiB, and broadcasts and alltoalls of 4; "
          "network: loopback on both, and 2 to 8 namespaces joined at 1 Gbit/s";
 }
 
@@ -124,9 +124,11 @@ const std::vector<Rule>& rules() {
   using enum Where;
   using enum Reach;
   using enum Crowd;
+  // clang-format off
   static const std::vector<Rule> table = {
       // collective    where     bytes     of all     algorithm        chunk       reach, from bytes, from ranks
-      // A rule that reads other processes is followed only while that is fast (executor/nearness.h): where their lines are far and
+      // A rule that reads other processes is followed only while that is fast (executor/nearness.h): where their lines
+      // are far and
       // rewritten it takes two to seven times as long as staging, and where nobody rewrites them half as long.
       // Over peers' memory the executor cuts, every 256 KiB; larger chunks are what ranks in place set aside at a time.
       {allreduce,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
@@ -138,7 +140,8 @@ const std::vector<Rule>& rules() {
       {allreduce,      anywhere, 2 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB},
       {allreduce,      anywhere, 7 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB, none, 0, 3},
       {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
-      // Rounds that stay in a processor's own caches, four times that: larger ones are as slow as what every rank folds its block of.
+      // Rounds that stay in a processor's own caches, four times that: larger ones are as slow as what every rank folds
+      // its block of.
       {allreduce,      memory,   416 * kKiB, kAny,    "staged_leaders", 48 * kKiB, none, 224 * kKiB, 3, 5, 0, few},
       {allreduce,      memory,   704 * kKiB, kAny,    "staged_leaders", 24 * kKiB, none, 224 * kKiB, 3, 5, 0, few},
       {allreduce,      memory,   kAny,     kAny,      "staged_leaders", 16 * kKiB, none, 224 * kKiB, 3, 5, 0, few},
@@ -155,7 +158,8 @@ const std::vector<Rule>& rules() {
       {allreduce,      network,  60 * kKiB, kAny,     "doubling",      64 * kKiB, none, 0, 2, 2},
       {allreduce,      network,  160 * kKiB, kAny,    "doubling",      512 * kKiB, none, 96 * kKiB, 2, 2},
       {allreduce,      network,  kAny,     kAny,      "hierarchical",  128 * kKiB, none, 0, 2, INT_MAX, 0, nested},
-      // Of a ring all bytes go from processor to processor, of these a third and less: the same ones, in fewer messages or more at once.
+      // Of a ring all bytes go from processor to processor, of these a third and less: the same ones, in fewer messages
+      // or more at once.
       {allreduce,      network,  256 * kKiB, kAny,    "leaders",       256 * kKiB, none, 0, 3, 4, 0, crowded},
       {allreduce,      network,  kAny,     kAny,      "hierarchical",  256 * kKiB, none, 0, 4, 4, 0, few},
       {allreduce,      network,  64 * kMiB, kAny,     "leaders",       256 * kKiB, none, 0, 5, INT_MAX, 0, few},
@@ -163,7 +167,8 @@ const std::vector<Rule>& rules() {
       {allreduce,      network,  128 * kKiB, kAny,    "tree",          64 * kKiB, none, 0, 5, INT_MAX, 0, crowded},
       {allreduce,      network,  512 * kKiB, kAny,    "pairwise",      128 * kKiB, none, 0, 3, 4, 0, crowded},
       {allreduce,      network,  256 * kKiB, kAny,    "pairwise",      128 * kKiB, none, 0, 5, INT_MAX, 0, crowded},
-      // A ring's bytes in fewer hops. Larger chunks are bursts between pauses, by which bbr takes a link for a slow one.
+      // A ring's bytes in fewer hops. Larger chunks are bursts between pauses, by which bbr takes a link for a slow
+      // one.
       {allreduce,      network,  512 * kKiB, kAny,    "halving",       32 * kKiB, none, 0, 3},
       {allreduce,      memory,   kAny,     kAny,      "ring",          64 * kKiB},
       // Of two ranks nobody forwards, and what comes is combined as it comes: chunks only cost system calls.
@@ -181,7 +186,8 @@ const std::vector<Rule>& rules() {
       // But up to what a line of the board holds, who needs nobody's goes far ahead of the others.
       {broadcast,      memory,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {broadcast,      memory,   32 * kKiB, kAny,     "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
-      // A ring takes more of who is ahead than the board has places for, and more than peers' memory, for which both meet.
+      // A ring takes more of who is ahead than the board has places for, and more than peers' memory, for which both
+      // meet.
       {broadcast,      shared,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 2, 2},
       {broadcast,      shared,   4 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 2, 2},
       {broadcast,      memory,   2 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},
@@ -322,6 +328,7 @@ const std::vector<Rule>& rules() {
       {reduce_scatterv, network, kAny,     kAny,      "pairwise",      128 * kKiB},
       {alltoallv,      anywhere, kAny,     kAny,      "direct",        64 * kKiB},
   };
+  // clang-format on
   return table;
 }
 
@@ -343,7 +350,8 @@ Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
       decision.why = text(wanted, who, ", but ", name(call.collective), " has no such algorithm. ");
     }
   }
-  // Also under a wish for an algorithm the chunk is the table's for this place and size: that of a rule for it, if there is one.
+  // Also under a wish for an algorithm the chunk is the table's for this place and size: that of a rule for it, if
+  // there is one.
   std::size_t table_chunk = 0;
   bool own_rule = false;  // that chunk is of one for the algorithm
   const auto take = [&](const Rule& rule) {
@@ -387,7 +395,8 @@ bool profits_from_reach(Call call, const Topology& topology, const Wish& wish) {
 std::string names_that_fit(const Call& call, const Topology& topology) {
   std::string names;
   for (const Algorithm& row : catalog()) {
-    if (row.collective == call.collective && row.fits(call, topology)) names += text(names.empty() ? "" : ", ", row.name);
+    if (row.collective == call.collective && row.fits(call, topology))
+      names += text(names.empty() ? "" : ", ", row.name);
   }
   return names;
 }

@@ -19,9 +19,10 @@ enum class Where : unsigned char {
 constexpr std::string_view kWheres[] = {"anywhere", "memory", "shared", "network"};
 inline std::string_view name(Where where) { return kWheres[static_cast<int>(where)]; }
 
-// Where there are more ranks than processors, what counts is how often ranks change places. bound: there, and each may run on some
-// of the processors only, so that it is known who shares one. few: to at most kFewProcessors, so that what one of a processor's
-// ranks exchanges whole with the others costs less than what it saves at home. nested: several hosts, one of them with several ranks.
+// Where there are more ranks than processors, what counts is how often ranks change places. bound: there, and each may
+// run on some of the processors only, so that it is known who shares one. few: to at most kFewProcessors, so that what
+// one of a processor's ranks exchanges whole with the others costs less than what it saves at home. nested: several
+// hosts, one of them with several ranks.
 enum class Crowd { any, crowded, bound, few, nested };
 constexpr int kFewProcessors = 4;
 
@@ -31,10 +32,10 @@ struct Rule {
   Where where;
   std::size_t up_to_bytes;        // of one rank's payload
   std::size_t up_to_bytes_total;  // of all ranks' payloads
-  std::string_view algorithm;  // of the catalog
-  std::size_t chunk_bytes;     // of a measured table's also 0: as the next rule that holds has it
-  Reach reach = Reach::none;   // what ranks must be able to do with each other's buffers, at least
-  std::size_t from_bytes = 0;  // of one rank's payload
+  std::string_view algorithm;     // of the catalog
+  std::size_t chunk_bytes;        // of a measured table's also 0: as the next rule that holds has it
+  Reach reach = Reach::none;      // what ranks must be able to do with each other's buffers, at least
+  std::size_t from_bytes = 0;     // of one rank's payload
   int from_ranks = 1;
   int up_to_ranks = INT_MAX;
   int line = 0;  // of a measured table (tuning.h)

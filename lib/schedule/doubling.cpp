@@ -24,7 +24,8 @@ struct Rounds {
 
 }  // namespace
 
-void double_up(Builder& steps, const Call& call, const Split& split, const std::vector<int>& members, int rank, Buffer value) {
+void double_up(Builder& steps, const Call& call, const Split& split, const std::vector<int>& members, int rank,
+               Buffer value) {
   const Rounds rounds(static_cast<int>(members.size()));
   const auto own = static_cast<int>(std::lower_bound(members.begin(), members.end(), rank) - members.begin());
   const auto of = [&](int member) { return members[static_cast<std::size_t>(member)]; };

@@ -66,8 +66,7 @@ class Results {
   }
   void check_reduced(int rank, std::size_t i, const Symbol& result, const Sources& sources) {
     if (calls_.shared().collective == Collective::allreduce && rank > 0) {  // rank 0's was checked
-      if (result.hash != outputs_(0)[i].hash)
-        wrong("rank ", rank, "'s result ", i, " has other bits than rank 0's");
+      if (result.hash != outputs_(0)[i].hash) wrong("rank ", rank, "'s result ", i, " has other bits than rank 0's");
       return;
     }
     std::uint64_t origins = 0;
@@ -78,7 +77,8 @@ class Results {
     }
     if (calls_.shared().finish) fold = finished(fold);
     if (result.inputs != static_cast<std::uint32_t>(sources.last - sources.first + 1) || result.origins != origins)
-      return wrong("rank ", rank, "'s result ", i, " has not every rank's element in it once (", result.inputs, " inputs)");
+      return wrong("rank ", rank, "'s result ", i, " has not every rank's element in it once (", result.inputs,
+                   " inputs)");
     if (result.finished != calls_.shared().finish)
       return wrong("rank ", rank, "'s result ", i, calls_.shared().finish ? " was not finished" : " was finished");
     if (calls_.shared().invariant && fold.hash != result.hash)
@@ -115,7 +115,8 @@ Sources sources_of(const Calls& calls, int rank, std::size_t i) {
       const std::size_t in_part = i - calls.of(rank).varying->receive_at[static_cast<std::size_t>(from)];
       return {from, from, calls.of(from).varying->send_at[static_cast<std::size_t>(rank)] + in_part};
     }
-    case Collective::reduce_scatterv: return {0, size - 1, calls.of(rank).varying->send_at[static_cast<std::size_t>(rank)] + i};
+    case Collective::reduce_scatterv:
+      return {0, size - 1, calls.of(rank).varying->send_at[static_cast<std::size_t>(rank)] + i};
     case Collective::allreduce:
     case Collective::reduce:
     case Collective::barrier: break;

@@ -33,8 +33,8 @@ struct Range {
   }
 };
 
-// With whom, and what of the blocks that both still have goes and stays. Of what a rank keeps, it passes on one half in the
-// next round, and so does its partner.
+// With whom, and what of the blocks that both still have goes and stays. Of what a rank keeps, it passes on one half in
+// the next round, and so does its partner.
 struct Round {
   int partner;
   Range going;
@@ -55,7 +55,8 @@ std::vector<Round> rounds_of(const Split& blocks, int size, int rank) {
     const int above = first + half;
     const bool upper = (rank & distance) != 0;
     const bool passes_upper = (rank & (distance * 2)) == 0;
-    rounds.push_back({rank ^ distance, range(upper ? first : above, half), range(upper ? above : first, half), passes_upper});
+    rounds.push_back(
+        {rank ^ distance, range(upper ? first : above, half), range(upper ? above : first, half), passes_upper});
     if (upper) first = above;
   }
   return rounds;
@@ -131,10 +132,9 @@ Schedule doubling_allgather(const Call& call, const Topology& topology, int rank
 //   2 apart     sends 0 to 2         sends 2 to 3         sends 1 to 0         sends 3 to 1
 //   1 apart     sends 0 1 to 1       sends 2 3 to 0       sends 0 1 to 3       sends 2 3 to 2
 //
-// The long messages are between neighbours, who are likelier to be near each other. First goes what its receiver passes on
-// next, and on the way back what its sender has had for longest: so that the links have work while the last chunks of a round
-// arrive.
-// Requires: the number of ranks is a power of two.
+// The long messages are between neighbours, who are likelier to be near each other. First goes what its receiver passes
+// on next, and on the way back what its sender has had for longest: so that the links have work while the last chunks
+// of a round arrive. Requires: the number of ranks is a power of two.
 Schedule halving_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("halving", call, topology, rank);
   const std::vector<Round> rounds = rounds_of(Split(call.count, topology.size, 1), topology.size, rank);

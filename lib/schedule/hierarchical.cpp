@@ -5,17 +5,17 @@
 
 namespace anello::schedule {
 
-// The vector is cut into columns, as many as the largest host has ranks. On every host each column has an owner; owners of
-// one column form a ring across the hosts, so that all ranks' connections are busy and each byte of a sum leaves its host
-// once on the way to the sum and once with the result. A column is cut into a block for each host. On host h:
+// The vector is cut into columns, as many as the largest host has ranks. On every host each column has an owner; owners
+// of one column form a ring across the hosts, so that all ranks' connections are busy and each byte of a sum leaves its
+// host once on the way to the sum and once with the result. A column is cut into a block for each host. On host h:
 //
 //   stage s < hosts     the owner gets block h - s of its column from all ranks of the host and folds it
 //   then                step s - 1 of the ring: sends block h - s + 1, folds block h - s, later gets it finished
 //   stage s >= hosts    what the last step has brought goes to all ranks of the host
 //
-// Stages of one chunk follow each other as waves.h has it: while one chunk crosses the network, a later one is folded in
-// memory and an earlier one is handed out. Every rank says its steps in the order of (wave, stage), which is why no two of
-// them can wait for each other.
+// Stages of one chunk follow each other as waves.h has it: while one chunk crosses the network, a later one is folded
+// in memory and an earlier one is handed out. Every rank says its steps in the order of (wave, stage), which is why no
+// two of them can wait for each other.
 namespace {
 
 class Columns {
@@ -55,7 +55,8 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
   };
   const auto fold_in_host = [&](int block, std::size_t c) {
     for (int d = 1; d <= locals.others(); ++d)
-      each_column_of(locals.at(d), [&](int column) { steps.send(locals.at(d), input(columns.chunk(column, block, c))); });
+      each_column_of(locals.at(d),
+                     [&](int column) { steps.send(locals.at(d), input(columns.chunk(column, block, c))); });
     for (int d = 1; d <= locals.others(); ++d)
       each_column_of(rank, [&](int column) {
         const Part part = columns.chunk(column, block, c);
@@ -79,7 +80,8 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
   const auto hand_out = [&](int block, std::size_t c) {
     for (int d = 1; d <= locals.others(); ++d) {
       each_column_of(rank, [&](int column) { steps.send(locals.at(d), output(columns.chunk(column, block, c))); });
-      each_column_of(locals.at(-d), [&](int column) { steps.recv(locals.at(-d), output(columns.chunk(column, block, c))); });
+      each_column_of(locals.at(-d),
+                     [&](int column) { steps.recv(locals.at(-d), output(columns.chunk(column, block, c))); });
     }
   };
   in_waves(2 * hosts.count(), columns.chunks(), [&](int stage, std::size_t c) {
@@ -91,8 +93,8 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
   return std::move(steps).build();
 }
 
-// Ranks with one index on their hosts form a ring; where a host has fewer, one of its ranks is in several. Each rank hands its
-// own part, and all that the ring brings, to the others of its host.
+// Ranks with one index on their hosts form a ring; where a host has fewer, one of its ranks is in several. Each rank
+// hands its own part, and all that the ring brings, to the others of its host.
 Schedule hierarchical_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const Hosts hosts(topology);
   const int host = hosts.of(rank);
@@ -124,16 +126,18 @@ Schedule hierarchical_allgather(const Call& call, const Topology& topology, int 
         steps.recv(in_ring(index, host - 1), output(part_of(index, host - stage, c)));
       });
     for (int d = 1; d <= locals.others(); ++d) {
-      each_ring_of(rank, [&](int index) { steps.send(locals.at(d), what(part_of(index, host - stage, c), stage == 0)); });
-      each_ring_of(locals.at(-d), [&](int index) { steps.recv(locals.at(-d), output(part_of(index, host - stage, c))); });
+      each_ring_of(rank,
+                   [&](int index) { steps.send(locals.at(d), what(part_of(index, host - stage, c), stage == 0)); });
+      each_ring_of(locals.at(-d),
+                   [&](int index) { steps.recv(locals.at(-d), output(part_of(index, host - stage, c))); });
     }
   });
   steps.copy(output(split.block(rank)), input({0, call.count}));
   return std::move(steps).build();
 }
 
-// The root gives each column's first owner its column, chunk by chunk; it goes from host to host, along a chain of its owners,
-// and in each host from the owner to all.
+// The root gives each column's first owner its column, chunk by chunk; it goes from host to host, along a chain of its
+// owners, and in each host from the owner to all.
 Schedule hierarchical_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const Hosts hosts(topology);
   const int host = hosts.of(rank);

@@ -42,7 +42,8 @@ class Locals {
 
 // Several hosts, one of them at least with several ranks.
 bool is_nested(const Topology& topology);
-// Or, in place of that, more ranks than processors, bound to some of them each. Ranks that share no memory count as hosts of one.
+// Or, in place of that, more ranks than processors, bound to some of them each. Ranks that share no memory count as
+// hosts of one.
 bool takes_turns_bound(const Topology& topology);
 // Ranks of a host, or on one host those that share processors. Requires one of the two above.
 Hosts together(const Topology& topology);

@@ -7,7 +7,8 @@
 namespace anello::schedule {
 
 // The lowest rank of each host, or of those that share processors, is their leader.
-// A leader folds its ranks' vectors in the order of rank. Leaders alone use the network, or have processors of their own.
+// A leader folds its ranks' vectors in the order of rank. Leaders alone use the network, or have processors of their
+// own.
 Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const Hosts hosts = together(topology);
   const std::vector<int>& locals = hosts.ranks(hosts.of(rank));
@@ -57,7 +58,8 @@ class SideBySide {
 
 }  // namespace
 
-// A leader collects its ranks' parts, side by side so that they are one message to each other leader, and hands all out.
+// A leader collects its ranks' parts, side by side so that they are one message to each other leader, and hands all
+// out.
 Schedule leaders_allgather(const Call& call, const Topology& topology, int rank, std::size_t) {
   const Hosts groups(topology.processors_of);
   const int group = groups.of(rank);
@@ -87,8 +89,9 @@ Schedule leaders_allgather(const Call& call, const Topology& topology, int rank,
   return std::move(steps).build();
 }
 
-// A leader folds its ranks' vectors and gives each other leader that sum's parts for its ranks, as one message; it hands each
-// rank its part of what it folds of these. Scratch: the sum, the parts of each group's ranks side by side; behind it as it came.
+// A leader folds its ranks' vectors and gives each other leader that sum's parts for its ranks, as one message; it
+// hands each rank its part of what it folds of these. Scratch: the sum, the parts of each group's ranks side by side;
+// behind it as it came.
 Schedule leaders_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t) {
   const Hosts groups(topology.processors_of);
   const int group = groups.of(rank);
@@ -123,8 +126,8 @@ Schedule leaders_reduce_scatter(const Call& call, const Topology& topology, int 
   return std::move(steps).build();
 }
 
-// A leader has its ranks' vectors and what they get, both whole. What it gives another leader is one message: for each of its
-// own ranks, a part for each of that one's.
+// A leader has its ranks' vectors and what they get, both whole. What it gives another leader is one message: for each
+// of its own ranks, a part for each of that one's.
 Schedule leaders_alltoall(const Call& call, const Topology& topology, int rank, std::size_t) {
   const Hosts groups(topology.processors_of);
   const int group = groups.of(rank);
@@ -155,7 +158,8 @@ Schedule leaders_alltoall(const Call& call, const Topology& topology, int rank, 
     const std::vector<int>& above = groups.ranks(wrap(group + d, groups.count()));
     const std::size_t going = take(locals.size() * above.size());
     for (std::size_t i = 0; i < locals.size(); ++i)
-      for (std::size_t j = 0; j < above.size(); ++j) steps.copy(parts(going + i * above.size() + j, 1), part(given, i, above[j]));
+      for (std::size_t j = 0; j < above.size(); ++j)
+        steps.copy(parts(going + i * above.size() + j, 1), part(given, i, above[j]));
     steps.send(above[0], parts(going, locals.size() * above.size()));
   }
   for (std::size_t i = 0; i < locals.size(); ++i)
@@ -165,15 +169,16 @@ Schedule leaders_alltoall(const Call& call, const Topology& topology, int rank, 
     const std::size_t coming = take(below.size() * locals.size());
     steps.recv(below[0], parts(coming, below.size() * locals.size()));
     for (std::size_t i = 0; i < locals.size(); ++i)
-      for (std::size_t j = 0; j < below.size(); ++j) steps.copy(part(got, i, below[j]), parts(coming + j * locals.size() + i, 1));
+      for (std::size_t j = 0; j < below.size(); ++j)
+        steps.copy(part(got, i, below[j]), parts(coming + j * locals.size() + i, 1));
   }
   for (std::size_t i = 1; i < locals.size(); ++i) steps.send(locals[i], parts(got + i * size, size));
   steps.copy(output(all), parts(got, size));
   return std::move(steps).build();
 }
 
-// Tokens go to the leader, on among leaders by rounds of dissemination (dissemination.cpp), and back. Nobody looks at tokens, the
-// slices of scratch carry the order alone:
+// Tokens go to the leader, on among leaders by rounds of dissemination (dissemination.cpp), and back. Nobody looks at
+// tokens, the slices of scratch carry the order alone:
 //
 //   0               what a leader's ranks bring, one after another
 //   1, 2, ..        round k brings k + 1 tokens, to 1 + k and on; what is sent on is all before 1 + k

@@ -23,9 +23,7 @@ class Fold {
   }
 
  private:
-  Slice slot(Buffer buffer, std::size_t c, std::size_t count) const {
-    return {buffer, c % kSlots * longest_, count};
-  }
+  Slice slot(Buffer buffer, std::size_t c, std::size_t count) const { return {buffer, c % kSlots * longest_, count}; }
 
   // own, rank - 1, rank - 2, ..: at any moment the owners wait for different ranks. Returns where the sum is.
   Slice staggered(std::size_t c, Slice result, Slice own) {
@@ -137,8 +135,7 @@ Schedule pairwise_reduce(const Call& call, const Topology& topology, int rank, s
       steps.send(call.root, result(c - kLookahead));
       continue;
     }
-    for (int d = 1; d < size; ++d)
-      steps.recv(wrap(rank - d, size), output(split.chunk(rank - d, c - kLookahead)));
+    for (int d = 1; d < size; ++d) steps.recv(wrap(rank - d, size), output(split.chunk(rank - d, c - kLookahead)));
   }
   return std::move(steps).build();
 }
@@ -154,10 +151,10 @@ Schedule pairwise_reduce_scatterv(const Call& call, const Topology& topology, in
   const std::size_t most = *std::max_element(blocks.sends.begin(), blocks.sends.end());
   return reduce_blocks(call, topology, rank, (most + chunk - 1) / chunk, std::min(most, chunk),
                        [&](int block, std::size_t c) {
-                         const auto b = static_cast<std::size_t>(wrap(block, topology.size));
-                         const std::size_t begin = std::min(c * chunk, blocks.sends[b]);
-                         return Part{blocks.send_at[b] + begin, std::min(chunk, blocks.sends[b] - begin)};
-                       });
+    const auto b = static_cast<std::size_t>(wrap(block, topology.size));
+    const std::size_t begin = std::min(c * chunk, blocks.sends[b]);
+    return Part{blocks.send_at[b] + begin, std::min(chunk, blocks.sends[b] - begin)};
+  });
 }
 
 Schedule pairwise_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk) {

@@ -13,8 +13,12 @@ constexpr std::size_t kLookahead = 2;
 class PairwiseScan {
  public:
   PairwiseScan(const Call& call, const Topology& topology, int rank, std::size_t chunk)
-      : call_(call), size_(topology.size), rank_(rank), exclusive_(call.collective == Collective::exscan ? 1 : 0),
-        split_(call.count, topology.size, chunk), steps_("pairwise", call, topology, rank) {}
+      : call_(call),
+        size_(topology.size),
+        rank_(rank),
+        exclusive_(call.collective == Collective::exscan ? 1 : 0),
+        split_(call.count, topology.size, chunk),
+        steps_("pairwise", call, topology, rank) {}
 
   Schedule make() {
     for (std::size_t c = 0; c < split_.chunks() + kLookahead; ++c) {

@@ -19,9 +19,9 @@ Part own_block(const Call& call, int size, int rank) {
 // P parts of call.count elements.
 Part part_of(const Call& call, int rank) { return {static_cast<std::size_t>(rank) * call.count, call.count}; }
 
-// A part of every vector, whose results take the place of inputs where ranks are in place: those set a chunk aside, meet
-// when all have loaded what they need of it, and put it in its place. Who need not set aside loads all at once, and meets
-// as often.
+// A part of every vector, whose results take the place of inputs where ranks are in place: those set a chunk aside,
+// meet when all have loaded what they need of it, and put it in its place. Who need not set aside loads all at once,
+// and meets as often.
 template <class Load, class Place>
 void in_rounds(Builder& steps, std::size_t count, std::size_t chunk, bool aside, Load&& load, Place&& place) {
   const Split split(count, 1, chunk);
@@ -35,8 +35,8 @@ void in_rounds(Builder& steps, std::size_t count, std::size_t chunk, bool aside,
 
 }  // namespace
 
-// 2 P of the vector's bytes move, the fewest: each element is loaded from P inputs and stored into P outputs while it is
-// in a register.
+// 2 P of the vector's bytes move, the fewest: each element is loaded from P inputs and stored into P outputs while it
+// is in a register.
 Schedule direct_allreduce(const Call& call, const Topology& topology, int rank, std::size_t) {
   Builder steps("direct", call, topology, rank);
   steps.touches_peers(true, true);
@@ -78,10 +78,15 @@ Schedule direct_reduce_scatter(const Call& call, const Topology& topology, int r
   // In place the result takes the place of this rank's block, which it alone folds, or of block 0 of the inputs, which
   // rank 0 folds, perhaps later.
   const bool aside = call.in_place && !call.own_part && rank != 0;
-  in_rounds(steps, call.count, chunk, aside, [&](Part part) {
+  in_rounds(
+      steps, call.count, chunk, aside,
+      [&](Part part) {
     const Slice folded = aside ? Slice{Buffer::scratch, 0, part.count} : output(part);
     steps.fold(folded, input_of(kEach, {first + part.offset, part.count}));
-  }, [&](Part part) { steps.copy(output(part), {Buffer::scratch, 0, part.count}); });
+      },
+      [&](Part part) {
+    steps.copy(output(part), {Buffer::scratch, 0, part.count});
+  });
   return std::move(steps).build();
 }
 
@@ -117,11 +122,14 @@ Schedule direct_alltoall(const Call& call, const Topology& topology, int rank, s
   const auto set_aside = [&](int d, Part part) {
     return Slice{Buffer::scratch, static_cast<std::size_t>(d - 1) * part.count, part.count};
   };
-  in_rounds(steps, call.count, chunk, call.in_place, [&](Part part) {
+  in_rounds(
+      steps, call.count, chunk, call.in_place,
+      [&](Part part) {
     for (int d = 1; d < size; ++d)
       steps.copy(call.in_place ? set_aside(d, part) : there(d, part),
                  input_of(wrap(rank + d, size), {part_of(call, rank).offset + part.offset, part.count}));
-  }, [&](Part part) {
+      },
+      [&](Part part) {
     for (int d = 1; d < size; ++d) steps.copy(there(d, part), set_aside(d, part));
   });
   steps.copy(output(part_of(call, rank)), input(part_of(call, rank)));

@@ -22,7 +22,12 @@ struct Item {
 class Machine {
  public:
   Machine(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules, const Cost& cost)
-      : call_(call), size_(topology.size), schedules_(schedules), cost_(cost), ranks_(schedules.size()), hosts_(topology) {
+      : call_(call),
+        size_(topology.size),
+        schedules_(schedules),
+        cost_(cost),
+        ranks_(schedules.size()),
+        hosts_(topology) {
     links_.resize(static_cast<std::size_t>(hosts_.count()));
   }
 

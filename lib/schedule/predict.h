@@ -1,7 +1,7 @@
 #pragma once
 // How long schedules would take on a simple machine: every rank sends one message at a time, receives one at a time and
-// computes one thing at a time. Where ranks are on hosts (Topology::host_of), each host has one link to the others, which
-// carries one message at a time each way. Good for comparing algorithms and for drawing, not for promising.
+// computes one thing at a time. Where ranks are on hosts (Topology::host_of), each host has one link to the others,
+// which carries one message at a time each way. Good for comparing algorithms and for drawing, not for promising.
 #include "schedule/schedule.h"
 
 #include <vector>

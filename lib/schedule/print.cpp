@@ -84,7 +84,9 @@ const char* name(Kind kind) {
 }
 
 std::string describe(const Slice& slice) {
-  const std::string whose = slice.owner == kOwn ? "" : slice.owner == kEach ? "all ranks' " : text("rank ", slice.owner, "'s ");
+  const std::string whose = slice.owner == kOwn    ? ""
+                            : slice.owner == kEach ? "all ranks' "
+                                                   : text("rank ", slice.owner, "'s ");
   return text(whose, short_name(slice.buffer), "[", slice.offset, "..", slice.offset + slice.count, ")");
 }
 
@@ -102,8 +104,8 @@ std::string describe(const Step& step) {
     case Kind::exchange: return text("exchange ", into, " = all ranks' ", from);
     case Kind::fold: return text("fold ", into, " = ", from);
     case Kind::fold_staged:
-      return text("fold_staged ", into, step.shown == kNotShown ? "" : text(" and ", describe(twin_of(step))), " = ", from,
-                  step.among ? text(" and of ", numbers(*step.among), " the others' ") : " and all others' ",
+      return text("fold_staged ", into, step.shown == kNotShown ? "" : text(" and ", describe(twin_of(step))), " = ",
+                  from, step.among ? text(" and of ", numbers(*step.among), " the others' ") : " and all others' ",
                   describe(Slice{Buffer::staging, step.staged, step.into.count}));
     case Kind::meet: return "meet";
   }

@@ -10,7 +10,7 @@ namespace {
 
 // Between which of its rank's meets, counted from 1, a step runs.
 struct Between {
-  std::size_t after = 0;           // 0: the entry, which is like a meet
+  std::size_t after = 0;          // 0: the entry, which is like a meet
   std::size_t before = SIZE_MAX;  // none holds it: the rank's peers may have left
 };
 
@@ -85,7 +85,8 @@ class Races {
         const Step& step = schedule(r).steps[s];
         if (has_from(step.kind)) add(r, s, step.from, false);
         for (int i = 0; step.kind == Kind::fold_staged && i < operands_of(step, calls_.size()); ++i)
-          if (const int peer = operand_of(step, i); peer != r) add(r, s, {Buffer::staging, step.staged, step.into.count, peer}, false);
+          if (const int peer = operand_of(step, i); peer != r)
+            add(r, s, {Buffer::staging, step.staged, step.into.count, peer}, false);
         if (has_into(step.kind)) add(r, s, step.into, true);
         add(r, s, twin_of(step), true);
       }
@@ -98,7 +99,8 @@ class Races {
   }
 
   void check(int owner, const Access& access) {
-    // Staging that takes turns is nobody's to take back. Where it comes back, its owner's next call stores there at once.
+    // Staging that takes turns is nobody's to take back. Where it comes back, its owner's next call stores there at
+    // once.
     const bool stays = access.slice.buffer == Buffer::staging && !schedule(owner).staging_comes_back;
     if (access.when.before == SIZE_MAX && !stays)
       problem_ = text(where(access.rank, access.step), " touches a buffer that rank ", owner,
@@ -109,8 +111,8 @@ class Races {
                            access.slice.offset < other.slice.offset + other.slice.count;
       const bool apart = access.when.before <= other.when.after || other.when.before <= access.when.after;
       if (other.rank == access.rank || !(other.writes || access.writes) || !overlap || apart) continue;
-      problem_ = text(where(access.rank, access.step), " and ", where(other.rank, other.step), " both touch rank ", owner,
-                      "'s ", describe(other.slice), ": no meet keeps them apart");
+      problem_ = text(where(access.rank, access.step), " and ", where(other.rank, other.step), " both touch rank ",
+                      owner, "'s ", describe(other.slice), ": no meet keeps them apart");
     }
   }
 

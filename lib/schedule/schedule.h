@@ -14,13 +14,27 @@
 namespace anello::schedule {
 
 enum class Collective : std::uint8_t {
-  allreduce, broadcast, allgather, reduce_scatter, barrier, reduce, gather, scatter, alltoall, scan, exscan,
-  allgatherv, gatherv, scatterv, reduce_scatterv, alltoallv  // the forms whose parts differ in count
+  allreduce,
+  broadcast,
+  allgather,
+  reduce_scatter,
+  barrier,
+  reduce,
+  gather,
+  scatter,
+  alltoall,
+  scan,
+  exscan,
+  allgatherv,
+  gatherv,
+  scatterv,
+  reduce_scatterv,
+  alltoallv  // the forms whose parts differ in count
 };
 inline constexpr Collective kCollectives[] = {
-    Collective::allreduce, Collective::broadcast, Collective::allgather, Collective::reduce_scatter,
-    Collective::barrier,   Collective::reduce,    Collective::gather,    Collective::scatter,
-    Collective::alltoall,  Collective::scan,      Collective::exscan,    Collective::allgatherv,
+    Collective::allreduce, Collective::broadcast, Collective::allgather,       Collective::reduce_scatter,
+    Collective::barrier,   Collective::reduce,    Collective::gather,          Collective::scatter,
+    Collective::alltoall,  Collective::scan,      Collective::exscan,          Collective::allgatherv,
     Collective::gatherv,   Collective::scatterv,  Collective::reduce_scatterv, Collective::alltoallv};
 
 // One rank's view of parts that differ in count: by rank, how many elements it gets from here and gives, and where in
@@ -32,8 +46,8 @@ struct Varying {
   std::vector<std::size_t> receive_at;
 };
 
-// What all ranks can do with all ranks' buffers of a call, once each has announced its own. Who has announced has entered
-// the call: where it is not `none`, no step runs before all have.
+// What all ranks can do with all ranks' buffers of a call, once each has announced its own. Who has announced has
+// entered the call: where it is not `none`, no step runs before all have.
 enum class Reach : std::uint8_t {
   none,
   read,   // load: a peer's slice may be `from` of copy and fold
@@ -47,10 +61,10 @@ struct Call {
   std::size_t count = 0;  // as in anello.h: the whole vector, or one rank's part where a vector has one for each
   std::size_t element_bytes = 1;
   int root = 0;
-  bool in_place = false;    // input lies in output: same offsets (allreduce), at rank * count (allgather), and for
-                            // reduce_scatter the count * size inputs lie in output, whose first count are the result.
-                            // Of reduce, gather and scatter it concerns the root alone (shape.h). This rank's own: no
-                            // algorithm may send other messages for it
+  bool in_place = false;  // input lies in output: same offsets (allreduce), at rank * count (allgather), and for
+                          // reduce_scatter the count * size inputs lie in output, whose first count are the result.
+                          // Of reduce, gather and scatter it concerns the root alone (shape.h). This rank's own: no
+                          // algorithm may send other messages for it
   bool own_part =
       false;  // of a reduce_scatter in place: the result replaces this rank's part of the inputs, not the first
   bool finish = false;      // the result must pass through a finish step (AVG)
@@ -67,20 +81,20 @@ struct Call {
 // What all ranks know to be equal about where they are.
 struct Topology {
   int size = 1;
-  bool board = false;              // all ranks share a board (threads or shared memory)
-  std::size_t board_bytes = 0;     // largest payload of one rank on it
-  std::size_t staging_bytes = 0;   // of each rank, where all load what any has stored there; 0: there is none
-  bool network = false;            // some pair of ranks meets over a network transport
-  bool oversubscribed = false;     // more ranks than processors on some host
-  std::vector<int> host_of;        // by rank: which ranks meet in memory, hosts numbered by their lowest rank; empty where
-                                   // all ranks do, or no two. hosts.h
-  std::vector<int> processors_of;  // by rank: the same number, below size, for those that may run on the same processors; empty
-                                   // where all may, or no two
+  bool board = false;             // all ranks share a board (threads or shared memory)
+  std::size_t board_bytes = 0;    // largest payload of one rank on it
+  std::size_t staging_bytes = 0;  // of each rank, where all load what any has stored there; 0: there is none
+  bool network = false;           // some pair of ranks meets over a network transport
+  bool oversubscribed = false;    // more ranks than processors on some host
+  std::vector<int> host_of;  // by rank: which ranks meet in memory, hosts numbered by their lowest rank; empty where
+                             // all ranks do, or no two. hosts.h
+  std::vector<int> processors_of;  // by rank: the same number, below size, for those that may run on the same
+                                   // processors; empty where all may, or no two
   bool operator==(const Topology&) const = default;
 };
 
-// What staging_bytes is between processes of a host: for all ranks together what the larger caches hold, and more than the
-// smaller ones, so that what comes round again has left those of who loaded it.
+// What staging_bytes is between processes of a host: for all ranks together what the larger caches hold, and more than
+// the smaller ones, so that what comes round again has left those of who loaded it.
 inline std::size_t usual_staging_bytes(int ranks) {
   constexpr std::size_t kMiB = 1024 * 1024, kTogether = 8 * kMiB;
   return std::clamp(kTogether / static_cast<std::size_t>(ranks) / kMiB * kMiB, kMiB, 4 * kMiB);
@@ -103,10 +117,10 @@ struct Schedule {
   // What the algorithm touches of peers on any rank: alike on all, also on those that touch nothing.
   bool peers_inputs = false;
   bool peers_outputs = false;
-  std::size_t scratch = 0;                    // elements of each private buffer
+  std::size_t scratch = 0;  // elements of each private buffer
   std::size_t accumulator = 0;
-  std::size_t staging = 0;                    // alike on all ranks
-  bool staging_comes_back = false;            // each rank's is its own again when its call is over; alike on all ranks
+  std::size_t staging = 0;          // alike on all ranks
+  bool staging_comes_back = false;  // each rank's is its own again when its call is over; alike on all ranks
 };
 
 // Which of its lanes leads to peer; lanes.size(): none.

@@ -29,7 +29,8 @@ bool has_root(Collective collective) {
 }
 
 bool is_varying(Collective collective) {
-  return collective == Collective::allgatherv || collective == Collective::reduce_scatterv || is_between_pairs(collective);
+  return collective == Collective::allgatherv || collective == Collective::reduce_scatterv ||
+         is_between_pairs(collective);
 }
 
 bool is_between_pairs(Collective collective) {

@@ -144,7 +144,8 @@ class Simulation {
     LaneState& state = at(rank).lanes[l];
     const Lane& lane = schedule(rank).lanes[l];
     if (state.send_listed || state.sent == lane.sends.size() || at(rank).waits[lane.sends[state.sent]] != 0) return;
-    const std::uint64_t dice = mix(interleaving_.seed ^ mix(static_cast<std::uint64_t>(rank) << 32 | lane.sends[state.sent]));
+    const std::uint64_t dice =
+        mix(interleaving_.seed ^ mix(static_cast<std::uint64_t>(rank) << 32 | lane.sends[state.sent]));
     const bool eager = (dice & 255) < interleaving_.eager;
     if (!eager && !receive_is_ready(lane.peer, state.back, state.sent)) return;
     state.send_listed = true;
@@ -158,7 +159,8 @@ class Simulation {
   }
 
   std::uint32_t step_of(const Event& event) {
-    if (event.what == What::send) return schedule(event.rank).lanes[event.index].sends[at(event.rank).lanes[event.index].sent];
+    if (event.what == What::send)
+      return schedule(event.rank).lanes[event.index].sends[at(event.rank).lanes[event.index].sent];
     if (event.what == What::receive)
       return schedule(event.rank).lanes[event.index].receives[at(event.rank).lanes[event.index].received];
     return event.index;
@@ -220,7 +222,8 @@ class Simulation {
   }
   // The step's result, of what it reads and, with recv_reduce, what arrived.
   void compute(int rank, std::uint32_t step, const Step& what, const std::vector<Symbol>& arrived = {}) {
-    const std::vector<Symbol> from = what.kind == Kind::fold_staged ? read_staged(rank, step, what) : read(rank, step, what.from);
+    const std::vector<Symbol> from =
+        what.kind == Kind::fold_staged ? read_staged(rank, step, what) : read(rank, step, what.from);
     const std::vector<Symbol> other = what.kind == Kind::reduce ? read(rank, step, what.into) : arrived;
     std::string problem;
     const std::vector<Symbol> result = arithmetic_.result(what, from, other, problem);
@@ -298,8 +301,8 @@ class Simulation {
     for (int r = 0; r < size_; ++r)
       if (at(r).done < schedule(r).steps.size()) return wrong("deadlock: ", stuck(r));
     if (!tokens()) {
-      outcome_.problem =
-          why_wrong(calls_, [&](int r) -> const auto& { return memory(r, Buffer::output); }, outcome_.digest);
+      outcome_.problem = why_wrong(
+          calls_, [&](int r) -> const auto& { return memory(r, Buffer::output); }, outcome_.digest);
       return;
     }
     for (int r = 0; r < size_; ++r) check_knowledge(r);
@@ -329,7 +332,7 @@ class Simulation {
   const Interleaving& interleaving_;
   Outcome outcome_;
   std::vector<Rank> ranks_;
-  std::vector<Event> events_;  // what can happen now
+  std::vector<Event> events_;   // what can happen now
   std::vector<Event> waiting_;  // for the last rank to post or arrive
   std::uint64_t random_ = 0;
   const Arithmetic arithmetic_{call_, size_};

@@ -1,5 +1,6 @@
-// Schedules over staging memory, for buffers that peers cannot reach: what others need of mine I copy to where they load
-// it, round by round: a meet a round, and one more in all where what they fold goes back to all of them (to one: a round).
+// Schedules over staging memory, for buffers that peers cannot reach: what others need of mine I copy to where they
+// load it, round by round: a meet a round, and one more in all where what they fold goes back to all of them (to one: a
+// round).
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
 
@@ -11,8 +12,9 @@ namespace {
 
 constexpr std::size_t kAlignBytes = 64;
 
-// How a rank's staging memory is cut: into slots that rounds take in turn. Each for `parts` parts of the round that others
-// load. Turns matter: what a peer has loaded lately lies in its caches, and storing to it anew must wait for each line.
+// How a rank's staging memory is cut: into slots that rounds take in turn. Each for `parts` parts of the round that
+// others load. Turns matter: what a peer has loaded lately lies in its caches, and storing to it anew must wait for
+// each line.
 class Slots {
  public:
   // wish: elements of a round. most: slots.
@@ -44,14 +46,17 @@ class Slots {
 template <class Visit>
 void each_round(std::size_t count, const Slots& slots, Visit&& visit) {
   std::size_t turn = 0;
-  for (std::size_t at = 0; at < count; at += slots.round()) visit(turn++, Part{at, std::min(slots.round(), count - at)});
+  for (std::size_t at = 0; at < count; at += slots.round())
+    visit(turn++, Part{at, std::min(slots.round(), count - at)});
 }
 
 Part shifted(Part part, std::size_t by) { return {part.offset + by, part.count}; }
 
-// A round of a vector that every rank reduces its block of. Its slot has two parts: what others are to fold, and a result.
+// A round of a vector that every rank reduces its block of. Its slot has two parts: what others are to fold, and a
+// result.
 struct Blocks {
-  Blocks(Part round, const Slots& slots, std::size_t turn, int size) : whole(round), slots_(slots), turn_(turn), size_(size) {}
+  Blocks(Part round, const Slots& slots, std::size_t turn, int size)
+      : whole(round), slots_(slots), turn_(turn), size_(size) {}
   Part of(int rank) const { return shifted(aligned_block(whole.count, size_, slots_.line(), rank), whole.offset); }
   Part staged(Part part) const { return {slots_.at(turn_) + part.offset - whole.offset, part.count}; }
   Part result(int rank) const { return {slots_.at(turn_, 1), of(rank).count}; }
@@ -89,8 +94,8 @@ void take_results(Builder& steps, const Blocks& blocks, int rank, int size) {
 
 namespace {
 
-// Between two ranks a result goes back to where what was folded came from: the processor that folds has those lines, and the one
-// that stores to them in the next call had them last.
+// Between two ranks a result goes back to where what was folded came from: the processor that folds has those lines,
+// and the one that stores to them in the next call had them last.
 Schedule there_and_back(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("staged", call, topology, rank);
   const int peer = 1 - rank;
@@ -104,7 +109,9 @@ Schedule there_and_back(const Call& call, const Topology& topology, int rank, st
     return shifted(aligned_block(std::min(slots.round(), call.count - at), 2, slots.line(), owner), at);
   };
   const auto place = [&](std::size_t turn, const Part& of) { return Part{turn % 2 * slot, of.count}; };
-  const auto stage = [&](std::size_t turn) { steps.copy(staging(place(turn, block(turn, peer))), input(block(turn, peer))); };
+  const auto stage = [&](std::size_t turn) {
+    steps.copy(staging(place(turn, block(turn, peer))), input(block(turn, peer)));
+  };
   for (std::size_t turn = 0; turn < rounds; ++turn) {
     if (turn == 0) {
       stage(turn);
@@ -129,7 +136,8 @@ Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, 
   const Slots slots(call, topology, 2, chunk);
   steps.stages(slots.elements());
   std::vector<Blocks> rounds;
-  each_round(call.count, slots, [&](std::size_t turn, Part round) { rounds.emplace_back(round, slots, turn, topology.size); });
+  each_round(call.count, slots,
+             [&](std::size_t turn, Part round) { rounds.emplace_back(round, slots, turn, topology.size); });
   // Where the results of a round are told of, the next one has been staged: one meet for both.
   for (std::size_t k = 0; k < rounds.size(); ++k) {
     if (k == 0) {
@@ -146,8 +154,9 @@ Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, 
 
 namespace {
 
-// All others stage, the root folds: one meet a round, and the others stage the next one meanwhile. In all as many bytes as where
-// every rank folds its block, but the root's alone are more where ranks are more than two and have processors of their own.
+// All others stage, the root folds: one meet a round, and the others stage the next one meanwhile. In all as many bytes
+// as where every rank folds its block, but the root's alone are more where ranks are more than two and have processors
+// of their own.
 Schedule fold_at_root(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 1, chunk);
@@ -189,20 +198,23 @@ Schedule staged_reduce_scatter(const Call& call, const Topology& topology, int r
   each_round(call.count, slots, [&](std::size_t turn, Part part) {
     const auto of = [&](std::size_t owner) { return shifted(part, owner * call.count); };
     for (std::size_t owner = 0; owner < ranks; ++owner)
-      if (owner != static_cast<std::size_t>(rank)) steps.copy(staging({slots.at(turn, owner), part.count}), input(of(owner)));
+      if (owner != static_cast<std::size_t>(rank))
+        steps.copy(staging({slots.at(turn, owner), part.count}), input(of(owner)));
     steps.meet();
-    steps.fold_staged(output(part), input(of(static_cast<std::size_t>(rank))), slots.at(turn, static_cast<std::size_t>(rank)));
+    steps.fold_staged(output(part), input(of(static_cast<std::size_t>(rank))),
+                      slots.at(turn, static_cast<std::size_t>(rank)));
   });
   return std::move(steps).build();
 }
 
 namespace {
 
-// Between two ranks, each of which gives the other `given(part)` and takes `taken(part)`: by turns through either rank's memory,
-// so that each stores where it has loaded last. Those lines are in its caches already, and the other one's wait for nothing.
-// After an even number of rounds each rank has its own memory back.
+// Between two ranks, each of which gives the other `given(part)` and takes `taken(part)`: by turns through either
+// rank's memory, so that each stores where it has loaded last. Those lines are in its caches already, and the other
+// one's wait for nothing. After an even number of rounds each rank has its own memory back.
 template <class Given, class Taken, class Keep>
-Schedule to_and_fro(const Call& call, const Topology& topology, int rank, std::size_t chunk, Given&& given, Taken&& taken, Keep&& keep) {
+Schedule to_and_fro(const Call& call, const Topology& topology, int rank, std::size_t chunk, Given&& given,
+                    Taken&& taken, Keep&& keep) {
   Builder steps("staged", call, topology, rank);
   const int peer = 1 - rank;
   const std::size_t pairs = (call.count + 2 * chunk - 1) / (2 * chunk);
@@ -225,10 +237,13 @@ Schedule to_and_fro(const Call& call, const Topology& topology, int rank, std::s
 }  // namespace
 
 Schedule staged_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
-  const auto of = [&](int owner, Part part) { return output(shifted(part, static_cast<std::size_t>(owner) * call.count)); };
+  const auto of = [&](int owner, Part part) {
+    return output(shifted(part, static_cast<std::size_t>(owner) * call.count));
+  };
   if (topology.size == 2) {
     return to_and_fro(
-        call, topology, rank, chunk, [&](Part part) { return input(part); }, [&](Part part) { return of(1 - rank, part); },
+        call, topology, rank, chunk, [&](Part part) { return input(part); },
+        [&](Part part) { return of(1 - rank, part); },
         [&](Builder& steps, Part part) { steps.copy(of(rank, part), input(part)); });
   }
   Builder steps("staged", call, topology, rank);
@@ -275,7 +290,8 @@ Schedule staged_alltoall(const Call& call, const Topology& topology, int rank, s
   each_round(call.count, slots, [&](std::size_t turn, Part part) {
     const auto of = [&](int peer) { return shifted(part, static_cast<std::size_t>(peer) * call.count); };
     for (int peer = 0; peer < topology.size; ++peer)
-      if (peer != rank) steps.copy(staging({slots.at(turn, static_cast<std::size_t>(peer)), part.count}), input(of(peer)));
+      if (peer != rank)
+        steps.copy(staging({slots.at(turn, static_cast<std::size_t>(peer)), part.count}), input(of(peer)));
     steps.meet();
     steps.copy(output(of(rank)), input(of(rank)));
     for (int d = 1; d < topology.size; ++d) {

@@ -1,5 +1,6 @@
-// Over staging memory where several ranks share a processor: what they fold among themselves stays in its caches, and only
-// one vector of each processor's goes to the others. Where every rank folds its block of all inputs, most of them do.
+// Over staging memory where several ranks share a processor: what they fold among themselves stays in its caches, and
+// only one vector of each processor's goes to the others. Where every rank folds its block of all inputs, most of them
+// do.
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
 #include "schedule/hosts.h"
@@ -14,10 +15,10 @@ namespace {
 
 using Ranks = std::shared_ptr<const std::vector<int>>;
 
-// How a rank's staging memory is cut, in elements: places for a round's operand, which are used in turn, and of leaders for their
-// ranks' sums, which lie where their own operands would, and for results. Two leaders put a result to where the other's sum lies,
-// which its lines have come from, and which takes a round longer to be free. All of it is small, and the same in every call: it
-// stays in the caches.
+// How a rank's staging memory is cut, in elements: places for a round's operand, which are used in turn, and of leaders
+// for their ranks' sums, which lie where their own operands would, and for results. Two leaders put a result to where
+// the other's sum lies, which its lines have come from, and which takes a round longer to be free. All of it is small,
+// and the same in every call: it stays in the caches.
 class Places {
  public:
   Places(const Call& call, const Topology& topology, int leaders, std::size_t chunk)
@@ -56,14 +57,20 @@ class Places {
   std::size_t round_, result_;
 };
 
-// One rank's part: of each round its ranks' operands, then their sum, then the leader's block of all sums, then all blocks, a meet
-// after each; four rounds are under way at a time, so that there is a meet a round, and a processor is handed over as seldom.
+// One rank's part: of each round its ranks' operands, then their sum, then the leader's block of all sums, then all
+// blocks, a meet after each; four rounds are under way at a time, so that there is a meet a round, and a processor is
+// handed over as seldom.
 class Rounds {
  public:
   Rounds(const Call& call, const Topology& topology, int rank, std::size_t chunk)
-      : call_(call), rank_(rank), groups_(together(topology)), group_(groups_.of(rank)),
-        locals_(std::make_shared<const std::vector<int>>(groups_.ranks(group_))), leaders_(leaders_of(groups_)),
-        places_(call, topology, groups_.count(), chunk), steps_("staged_leaders", call, topology, rank) {
+      : call_(call),
+        rank_(rank),
+        groups_(together(topology)),
+        group_(groups_.of(rank)),
+        locals_(std::make_shared<const std::vector<int>>(groups_.ranks(group_))),
+        leaders_(leaders_of(groups_)),
+        places_(call, topology, groups_.count(), chunk),
+        steps_("staged_leaders", call, topology, rank) {
     steps_.stages(places_.elements(), true);
   }
 
@@ -106,7 +113,8 @@ class Rounds {
     const Part block = places_.block(whole(turn), group_);
     const Part sum = places_.sum(turn, whole(turn), group_);
     const Slice result = result_of(turn, group_);
-    steps_.fold_staged_among(leaders_, output(block), staging(sum), sum.offset, call_.finish ? kNotShown : result.offset, result.owner);
+    steps_.fold_staged_among(leaders_, output(block), staging(sum), sum.offset,
+                             call_.finish ? kNotShown : result.offset, result.owner);
     if (!call_.finish) return;
     steps_.finish(output(block), output(block));
     steps_.copy(result, output(block));

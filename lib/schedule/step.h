@@ -14,7 +14,8 @@ enum class Buffer : std::uint8_t {
   output,       // the caller's recvbuf
   scratch,      // elements of the call's type, Schedule::scratch of them, private to one run
   accumulator,  // elements of the type's accumulator (float32 for 16-bit floats), Schedule::accumulator of them
-  staging,      // elements of the call's type, Schedule::staging of them: stored by their own rank, loaded by all of the host
+  staging,  // elements of the call's type, Schedule::staging of them: stored by their own rank, loaded by all of the
+            // host
 };
 inline constexpr int kBuffers = 5;
 
@@ -39,8 +40,9 @@ enum class Kind : std::uint8_t {
   finish,       // into = from divided by the number of ranks where the operation is AVG, rounded to the call's type
   exchange,     // into = all ranks' from, folded in rank order and finished (reductions), or gathered in rank order
   fold,         // into = every rank's from, folded in rank order and finished; into may be every rank's
-  fold_staged,  // into = this rank's from and, of every other rank, its staging at `staged`: folded in rank order, finished; also to the
-                // staging of `shown_in` at `shown`. Of `among` alone it is a partial result, and not finished
+  fold_staged,  // into = this rank's from and, of every other rank, its staging at `staged`: folded in rank order,
+                // finished; also to the staging of `shown_in` at `shown`. Of `among` alone it is a partial result, and
+                // not finished
   meet,         // what comes before it on any rank is done before anything that comes behind it on any rank begins
 };
 // Types: an accumulator slice as `into` takes elements of the call's type and widens them (recv, copy), or adds them
@@ -52,13 +54,14 @@ inline constexpr std::size_t kNotShown = SIZE_MAX;
 struct Step {
   Kind kind = Kind::copy;
   bool reversed = false;
-  int peer = -1;  // communicator rank; send, recv, recv_reduce
-  Slice into;     // unused: send, meet
-  Slice from;     // unused: recv, meet
-  std::size_t staged = 0;  // fold_staged
+  int peer = -1;                  // communicator rank; send, recv, recv_reduce
+  Slice into;                     // unused: send, meet
+  Slice from;                     // unused: recv, meet
+  std::size_t staged = 0;         // fold_staged
   std::size_t shown = kNotShown;  // fold_staged: where staging takes the result, too;
   int shown_in = kOwn;            // this rank's, or that of a peer
-  std::shared_ptr<const std::vector<int>> among = nullptr;  // fold_staged: of these ranks, rising, this one with them; null: of all
+  std::shared_ptr<const std::vector<int>> among =
+      nullptr;  // fold_staged: of these ranks, rising, this one with them; null: of all
 };
 
 // Where a fold's result is stored beside `into`; no elements: nowhere.

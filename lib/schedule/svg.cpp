@@ -116,8 +116,8 @@ class Drawing {
     if (call_.collective == Collective::barrier || call_.count == 0) return std::nullopt;
     if (slice.buffer != Buffer::output && slice.buffer != Buffer::input) return std::nullopt;
     const bool gathers = call_.collective == Collective::allgather || call_.collective == Collective::gather;
-    const bool scatters = (call_.collective == Collective::reduce_scatter && !call_.in_place) ||
-                          call_.collective == Collective::scatter;
+    const bool scatters =
+        (call_.collective == Collective::reduce_scatter && !call_.in_place) || call_.collective == Collective::scatter;
     if (slice.buffer == Buffer::input ? gathers : scatters) slice.offset += r * call_.count;
     return slice;
   }
@@ -162,9 +162,9 @@ class Drawing {
     words(24, 40, 22, "#111827", text(algorithm, ' ', name(call_.collective)), "font-weight='600'");
     words(24, 64, 13, "#6b7280",
           text(topology_.size, topology_.size == 1 ? " rank, " : " ranks, ", call_.count, " elements",
-               has_parts(call_.collective) ? " each" : "",
-               call_.in_place ? ", in place" : "", call_.accumulate ? ", wide accumulator" : "",
-               call_.invariant ? ", folded in rank order" : "", call_.finish ? ", average" : ""));
+               has_parts(call_.collective) ? " each" : "", call_.in_place ? ", in place" : "",
+               call_.accumulate ? ", wide accumulator" : "", call_.invariant ? ", folded in rank order" : "",
+               call_.finish ? ", average" : ""));
     for (long slot = 0; slot < slots_; ++slot)
       words(slot_left(slot) + kSlot / 2, kTop - 14, 12, "#9ca3af", text(slot), "text-anchor='middle'");
     words(24, kTop - 14, 12, "#9ca3af", "slot");
@@ -178,8 +178,8 @@ class Drawing {
       words(42, band_top(r) + band_ / 2 + 5, 14, "#ffffff", text(r), "text-anchor='middle' font-weight='600'");
     }
     for (long slot = 1; slot < slots_; ++slot)
-      out_ << "<line x1='" << slot_left(slot) - 4 << "' x2='" << slot_left(slot) - 4 << "' y1='" << kTop - 6
-           << "' y2='" << bottom << "' stroke='#d9dce1' stroke-dasharray='2 4'/>\n";
+      out_ << "<line x1='" << slot_left(slot) - 4 << "' x2='" << slot_left(slot) - 4 << "' y1='" << kTop - 6 << "' y2='"
+           << bottom << "' stroke='#d9dce1' stroke-dasharray='2 4'/>\n";
   }
 
   void arrows(std::size_t r) {
@@ -226,7 +226,8 @@ class Drawing {
       const Spot& spot = spots_[0][of_first[k]];
       const double top = box_middle(0, spot);
       out_ << "<rect x='" << box_left(spot) + kBox / 2 - 7 << "' y='" << top << "' width='14' height='"
-           << box_middle(last, spots_[last][of_last[k]]) - top << "' fill='" << colour(0, of_first[k], 80, 50) << "'/>\n";
+           << box_middle(last, spots_[last][of_last[k]]) - top << "' fill='" << colour(0, of_first[k], 80, 50)
+           << "'/>\n";
     }
   }
 
@@ -240,7 +241,10 @@ class Drawing {
       const std::string edge = colour(r, s, 42);
       const double y = box_middle(r, spot);
       out_ << "<rect x='" << box_left(spot) << "' y='" << y - kBoxHeight / 2 << "' width='" << kBox << "' height='"
-           << kBoxHeight << "' rx='6' fill='" << (dashed ? "#ffffff" : solid ? edge : colour(r, s, 92, 70))
+           << kBoxHeight << "' rx='6' fill='"
+           << (dashed  ? "#ffffff"
+               : solid ? edge
+                       : colour(r, s, 92, 70))
            << "' stroke='" << edge << "' stroke-width='1.5'" << (dashed ? " stroke-dasharray='4 2'" : "") << "/>\n";
       const std::string ink = solid && !dashed ? "#ffffff" : colour(r, s, 26);
       const std::string words_in = label(r, s);

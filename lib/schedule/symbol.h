@@ -13,7 +13,7 @@ inline std::uint64_t mix(std::uint64_t x) {  // splitmix64's finaliser
 }
 
 struct Symbol {
-  std::uint64_t hash = 0;   // of the expression
+  std::uint64_t hash = 0;     // of the expression
   std::uint64_t origins = 0;  // sum of the fingerprints of all leaves in it: equal sums, equal multisets
   std::uint32_t inputs = 0;
   bool written = false;
@@ -25,8 +25,8 @@ inline std::uint64_t fingerprint(int rank, std::size_t index) {
 }
 
 inline Symbol leaf(int rank, std::size_t index) {
-  return {mix(mix(static_cast<std::uint64_t>(rank) + 1) ^ (index * 0x9e3779b97f4a7c15u)), fingerprint(rank, index), 1, true,
-          false};
+  return {mix(mix(static_cast<std::uint64_t>(rank) + 1) ^ (index * 0x9e3779b97f4a7c15u)), fingerprint(rank, index), 1,
+          true, false};
 }
 
 inline Symbol combine(const Symbol& left, const Symbol& right) {

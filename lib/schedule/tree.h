@@ -1,5 +1,6 @@
 #pragma once
-// The binomial tree under a root. Positions count from the root around the ring of ranks, or through an order of one's own.
+// The binomial tree under a root. Positions count from the root around the ring of ranks, or through an order of one's
+// own.
 #include "schedule/schedule.h"
 #include "schedule/split.h"
 
@@ -35,8 +36,8 @@ inline Place place(int rank, int root, int size) {
   return place_at(wrap(rank - root, size), size, [&](int position) { return wrap(root + position, size); });
 }
 
-// The same where ranks that share processors follow each other: what a processor's ranks need comes to one of them, which
-// hands it on, and the inner ranks of a level have processors of their own.
+// The same where ranks that share processors follow each other: what a processor's ranks need comes to one of them,
+// which hands it on, and the inner ranks of a level have processors of their own.
 Place place_by_processors(int rank, int root, const Topology& topology);
 
 }  // namespace anello::schedule

@@ -19,7 +19,8 @@ class Subtree {
   bool is_root() const { return at_.parent < 0; }
   bool is_leaf() const { return at_.children.empty(); }
 
-  // Calls each(elements from the subtree's first part on, place in the root's vector) for the pieces of a rank's subtree.
+  // Calls each(elements from the subtree's first part on, place in the root's vector) for the pieces of a rank's
+  // subtree.
   template <class Each>
   void pieces(int rank, Each&& each) const {
     const Place of = place(rank, call_.root, size_);
@@ -46,7 +47,8 @@ Schedule tree_gather(const Call& call, const Topology& topology, int rank, std::
   Builder steps("tree", call, topology, rank);
   const Subtree tree(call, topology.size, rank);
   for (const int child : tree.at().children)
-    tree.pieces(child, [&](Part here, Part in_root) { steps.recv(child, tree.is_root() ? output(in_root) : scratch(here)); });
+    tree.pieces(child,
+                [&](Part here, Part in_root) { steps.recv(child, tree.is_root() ? output(in_root) : scratch(here)); });
   const Part own{0, call.count};
   if (tree.is_root()) {
     steps.copy(output({static_cast<std::size_t>(rank) * call.count, call.count}), input(own));
@@ -70,7 +72,8 @@ Schedule tree_scatter(const Call& call, const Topology& topology, int rank, std:
   if (!tree.is_root()) tree.pieces(rank, [&](Part here, Part) { steps.recv(tree.at().parent, scratch(here)); });
   // The largest subtree first: it has the longest way to go.
   for (auto child = tree.at().children.rbegin(); child != tree.at().children.rend(); ++child)
-    tree.pieces(*child, [&](Part here, Part in_root) { steps.send(*child, tree.is_root() ? input(in_root) : scratch(here)); });
+    tree.pieces(*child,
+                [&](Part here, Part in_root) { steps.send(*child, tree.is_root() ? input(in_root) : scratch(here)); });
   if (!tree.is_root())
     steps.copy(output(own), scratch(own));
   else if (!call.in_place)

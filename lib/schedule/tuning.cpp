@@ -115,7 +115,8 @@ Tuning parse_tuning(std::string_view text_in, std::string from) {
   Tuning tuning;
   tuning.from = std::move(from);
   if (text_in.size() > kMostTuningBytes)
-    throw Error(ANELLO_ERR_ARGUMENT, text(tuning.from, " has ", text_in.size(), " bytes; at most ", kMostTuningBytes, " are read"));
+    throw Error(ANELLO_ERR_ARGUMENT,
+                text(tuning.from, " has ", text_in.size(), " bytes; at most ", kMostTuningBytes, " are read"));
   int number = 0;
   for (std::string_view rest = text_in; !rest.empty() || number < 2;) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -143,10 +144,9 @@ std::string print(const Rule& rule) {
   const auto bytes = [](std::size_t value) { return value == SIZE_MAX ? std::string("any") : text(value); };
   const std::string upper = rule.up_to_ranks == INT_MAX ? "any" : text(rule.up_to_ranks);
   const std::string ranks = rule.from_ranks == rule.up_to_ranks ? upper : text(rule.from_ranks, "-", upper);
-  return text(padded(name(rule.collective), 15), padded(std::string(name(rule.where)), 9),
-              padded(name(rule.reach), 6), padded(ranks, 7), padded(text(rule.from_bytes), 10),
-              padded(bytes(rule.up_to_bytes), 10), padded(std::string(rule.algorithm), 14),
-              rule.chunk_bytes == 0 ? "auto" : text(rule.chunk_bytes));
+  return text(padded(name(rule.collective), 15), padded(std::string(name(rule.where)), 9), padded(name(rule.reach), 6),
+              padded(ranks, 7), padded(text(rule.from_bytes), 10), padded(bytes(rule.up_to_bytes), 10),
+              padded(std::string(rule.algorithm), 14), rule.chunk_bytes == 0 ? "auto" : text(rule.chunk_bytes));
 }
 
 std::string print(const Tuning& tuning) {

@@ -57,7 +57,8 @@ Schedule direct_varying(const Call& call, const Topology& topology, int rank, st
     change(below, down, above);
   }
   const auto self = static_cast<std::size_t>(rank);
-  steps.copy(output(part(parts.receive_at[self], parts.receives[self])), input(part(parts.send_at[self], parts.sends[self])));
+  steps.copy(output(part(parts.receive_at[self], parts.receives[self])),
+             input(part(parts.send_at[self], parts.sends[self])));
   return std::move(steps).build();
 }
 

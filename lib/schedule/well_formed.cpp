@@ -45,7 +45,8 @@ class Inspection {
     if (step.kind == Kind::send && step.from.buffer == Buffer::accumulator) return "sends an accumulator";
     if (step.kind == Kind::fold && step.from.owner != kEach) return "is not of all ranks' slices";
     for (int i = 0; step.kind == Kind::fold_staged && i < operands_of(step, calls_.size()); ++i)
-      if (const int r = operand_of(step, i); r != rank && step.staged + step.into.count > schedule(r).staging) return "goes past the end of a peer's staging";
+      if (const int r = operand_of(step, i); r != rank && step.staged + step.into.count > schedule(r).staging)
+        return "goes past the end of a peer's staging";
     if (const std::string what = problem(rank, step, twin_of(step)); !what.empty()) return what;
     if (step.kind == Kind::exchange && step.from.count != input_count(calls_.shared(), calls_.size(), rank))
       return "posts another count than the call's";
@@ -74,19 +75,21 @@ class Inspection {
 
   // The k-th send meets the k-th receive: both must be there and of one size.
   std::string problem(int r, const Lane& mine) const {
-    if (mine.peer < 0 || mine.peer >= calls_.size() || mine.peer == r) return text("rank ", r, " has a lane to ", mine.peer);
+    if (mine.peer < 0 || mine.peer >= calls_.size() || mine.peer == r)
+      return text("rank ", r, " has a lane to ", mine.peer);
     const Schedule& other = schedule(mine.peer);
     const std::size_t back = lane_to(other, r);
     const std::size_t expected = back == other.lanes.size() ? 0 : other.lanes[back].receives.size();
     if (back == other.lanes.size() || expected != mine.sends.size())
-      return text("rank ", r, " sends ", mine.sends.size(), " messages to rank ", mine.peer, ", which expects ", expected);
+      return text("rank ", r, " sends ", mine.sends.size(), " messages to rank ", mine.peer, ", which expects ",
+                  expected);
     for (std::size_t k = 0; k < expected; ++k) {
       const Step& send = schedule(r).steps[mine.sends[k]];
       const Step& receive = other.steps[other.lanes[back].receives[k]];
       if (send.peer != mine.peer || receive.peer != r) return "a step is in the wrong lane";
       if (send.from.count != receive.into.count)
-        return text("rank ", r, "'s message ", k, " to rank ", mine.peer, " has ", send.from.count,
-                    " elements, but ", receive.into.count, " are expected");
+        return text("rank ", r, "'s message ", k, " to rank ", mine.peer, " has ", send.from.count, " elements, but ",
+                    receive.into.count, " are expected");
     }
     return "";
   }

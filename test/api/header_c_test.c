@@ -14,7 +14,7 @@ _Static_assert(ANELLO_VERSION_CODE == ANELLO_VERSION_MAJOR * 10000 + ANELLO_VERS
 
 static int failures = 0;
 
-static void expect(int holds, const char *what) {
+static void expect(int holds, const char* what) {
   if (holds) return;
   ++failures;
   fprintf(stderr, "failed: %s\n", what);

@@ -28,7 +28,8 @@ class Tracer {
   Tracer() {
     anello_hooks_t hooks = ANELLO_HOOKS_INITIALIZER;
     hooks.context = this;
-    hooks.before = hooks.after = [](void* self, const anello_hook_info_t* info) { static_cast<Tracer*>(self)->hear(*info); };
+    hooks.before =
+        hooks.after = [](void* self, const anello_hook_info_t* info) { static_cast<Tracer*>(self)->hear(*info); };
     hooks.released = [](void* self) { ++static_cast<Tracer*>(self)->released; };
     REQUIRE(anello_set_hooks(&hooks) == ANELLO_OK);
   }
@@ -87,7 +88,8 @@ anello_result_t sum(std::vector<float>& values, anello_comm_t comm, const char* 
 
 TEST_CASE("a mixed program is told as it was made") {
   Tracer tracer;
-  CHECK(run_ranks(2, "shm", [](const Rank& me) {
+  CHECK(run_ranks(2, "shm",
+                  [](const Rank& me) {
     const int other = 1 - me.rank;
     std::vector<float> small(4), large(100'000);
     std::vector<std::int64_t> in(3), out(6);
@@ -108,28 +110,41 @@ TEST_CASE("a mixed program is told as it was made") {
       me.ok(anello_wait_all(1, &request, nullptr), "wait_all");
     }
     me.ok(anello_request_free(&request), "free");
-    me.fails(anello_allreduce(nullptr, nullptr, 1, ANELLO_FLOAT32, ANELLO_SUM, me.comm), ANELLO_ERR_ARGUMENT, "refused");
-  }) == "");
-  const std::string begin = "before allreduce #0 count 4 bytes 16 peer 0 tag 0 exchange shm blocks 'step'\n"
-                            "after allreduce #0 count 4 bytes 16 peer 0 tag 0 exchange shm blocks 'step'\n"
-                            "before allreduce #1 count 100000 bytes 400000 peer 0 tag 0 tree shm ''\n"
-                            "after allreduce #1 count 100000 bytes 400000 peer 0 tag 0 tree shm ''\n"
-                            "before allgather #2 count 3 bytes 48 peer 0 tag 0 exchange shm blocks ''\n"
-                            "after allgather #2 count 3 bytes 48 peer 0 tag 0 exchange shm blocks ''\n";
+    me.fails(anello_allreduce(nullptr, nullptr, 1, ANELLO_FLOAT32, ANELLO_SUM, me.comm), ANELLO_ERR_ARGUMENT,
+             "refused");
+        }) == "");
+  const std::string begin =
+      "before allreduce #0 count 4 bytes 16 peer 0 tag 0 exchange shm blocks 'step'\n"
+      "after allreduce #0 count 4 bytes 16 peer 0 tag 0 exchange shm blocks 'step'\n"
+      "before allreduce #1 count 100000 bytes 400000 peer 0 tag 0 tree shm ''\n"
+      "after allreduce #1 count 100000 bytes 400000 peer 0 tag 0 tree shm ''\n"
+      "before allgather #2 count 3 bytes 48 peer 0 tag 0 exchange shm blocks ''\n"
+      "after allgather #2 count 3 bytes 48 peer 0 tag 0 exchange shm blocks ''\n";
   const auto end = [](const std::string& other) {
-    return "before recv #-1 count 1 bytes 8 peer " + other + " tag 1 - shm ''\n"
-           "before send #-1 count 1 bytes 8 peer " + other + " tag 1 - shm blocks ''\n"
-           "after send #-1 count 1 bytes 8 peer " + other + " tag 1 - shm blocks ''\n"
-           "after recv #-1 count 1 bytes 8 peer " + other + " tag 1 - shm ''\n"
+    return "before recv #-1 count 1 bytes 8 peer " + other +
+           " tag 1 - shm ''\n"
+           "before send #-1 count 1 bytes 8 peer " +
+           other +
+           " tag 1 - shm blocks ''\n"
+           "after send #-1 count 1 bytes 8 peer " +
+           other +
+           " tag 1 - shm blocks ''\n"
+           "after recv #-1 count 1 bytes 8 peer " +
+           other +
+           " tag 1 - shm ''\n"
            "before barrier #3 count 0 bytes 0 peer 0 tag 0 exchange shm ''\n"
            "after barrier #3 count 0 bytes 0 peer 0 tag 0 exchange shm ''\n"
            "before barrier #4 count 0 bytes 0 peer 0 tag 0 exchange shm ''\n"
            "after barrier #4 count 0 bytes 0 peer 0 tag 0 exchange shm ''\n";
   };
-  CHECK(lines(tracer.of_rank(0)) == begin + "before send #-1 count 2 bytes 16 peer 1 tag 9 - shm blocks ''\n"
-                                            "after send #-1 count 2 bytes 16 peer 1 tag 9 - shm blocks ''\n" + end("1"));
-  CHECK(lines(tracer.of_rank(1)) == begin + "before recv #-1 count 6 bytes 48 peer -1 tag -1 - shm blocks ''\n"
-                                            "after recv #-1 count 2 bytes 16 peer 0 tag 9 - shm blocks ''\n" + end("0"));
+  CHECK(lines(tracer.of_rank(0)) == begin +
+                                        "before send #-1 count 2 bytes 16 peer 1 tag 9 - shm blocks ''\n"
+                                        "after send #-1 count 2 bytes 16 peer 1 tag 9 - shm blocks ''\n" +
+                                        end("1"));
+  CHECK(lines(tracer.of_rank(1)) == begin +
+                                        "before recv #-1 count 6 bytes 48 peer -1 tag -1 - shm blocks ''\n"
+                                        "after recv #-1 count 2 bytes 16 peer 0 tag 9 - shm blocks ''\n" +
+                                        end("0"));
   std::map<std::uint64_t, Told> open;
   for (const int rank : {0, 1}) {
     for (const Told& told : tracer.of_rank(rank)) {
@@ -155,18 +170,18 @@ TEST_CASE("a mixed program is told as it was made") {
 TEST_CASE("completion is told on the thread that waits, with the failure that it reports") {
   Tracer tracer;
   CHECK(run_ranks(2, "tcp", [](const Rank& me) {
-    anello_comm_t comm = ANELLO_COMM_NULL;
-    me.ok(anello_comm_dup(me.comm, &comm), "dup");
-    std::vector<float> values(8);
-    if (me.rank == 0) {
-      anello_request_t request = ANELLO_REQUEST_NULL;
-      me.ok(sum(values, comm, "never", nullptr, &request), "post");
-      me.ok(anello_comm_abort(comm, "enough"), "abort");
-      std::thread([&] { me.fails(anello_wait(&request, nullptr), ANELLO_ERR_ABORTED, "wait"); }).join();
-    }
-    me.ok(anello_barrier(me.comm), "barrier");
-    anello_comm_destroy(comm);
-  }) == "");
+          anello_comm_t comm = ANELLO_COMM_NULL;
+          me.ok(anello_comm_dup(me.comm, &comm), "dup");
+          std::vector<float> values(8);
+          if (me.rank == 0) {
+            anello_request_t request = ANELLO_REQUEST_NULL;
+            me.ok(sum(values, comm, "never", nullptr, &request), "post");
+            me.ok(anello_comm_abort(comm, "enough"), "abort");
+            std::thread([&] { me.fails(anello_wait(&request, nullptr), ANELLO_ERR_ABORTED, "wait"); }).join();
+          }
+          me.ok(anello_barrier(me.comm), "barrier");
+          anello_comm_destroy(comm);
+        }) == "");
   const std::vector<Told> told = tracer.of_rank(0);
   REQUIRE(told.size() == 4);
   CHECK(told[0].info.comm_id != 1);
@@ -180,23 +195,23 @@ TEST_CASE("completion is told on the thread that waits, with the failure that it
 TEST_CASE("hooks that are replaced hear the end of what they heard the beginning of, and are then released") {
   Tracer first;
   CHECK(run_ranks(1, "inproc", [&](const Rank& me) {
-    std::vector<float> values(1);
-    anello_request_t request = ANELLO_REQUEST_NULL;
-    me.ok(anello_irecv(values.data(), 1, ANELLO_FLOAT32, 0, 1, me.comm, &request), "irecv");
-    {
-      Tracer second;
-      if (first.released != 0) me.report.wrong("released with a call under way");
-      me.ok(anello_send(values.data(), 1, ANELLO_FLOAT32, 0, 1, me.comm), "send");
-      me.ok(anello_wait(&request, nullptr), "wait");
-      if (first.released != 1) me.report.wrong("released ", first.released, " times");
-      if (second.of_rank(0).size() != 2) me.report.wrong("the second was told of ", second.of_rank(0).size());
-      if (first.of_rank(0).size() != 2) me.report.wrong("the first was told of ", first.of_rank(0).size());
-      anello_set_hooks(nullptr);
-      if (second.released != 1) me.report.wrong("the second was released ", second.released, " times");
-    }
-    me.ok(anello_barrier(me.comm), "barrier");
-    if (first.of_rank(0).size() != 2) me.report.wrong("told of a call after it was replaced");
-  }) == "");
+          std::vector<float> values(1);
+          anello_request_t request = ANELLO_REQUEST_NULL;
+          me.ok(anello_irecv(values.data(), 1, ANELLO_FLOAT32, 0, 1, me.comm, &request), "irecv");
+          {
+            Tracer second;
+            if (first.released != 0) me.report.wrong("released with a call under way");
+            me.ok(anello_send(values.data(), 1, ANELLO_FLOAT32, 0, 1, me.comm), "send");
+            me.ok(anello_wait(&request, nullptr), "wait");
+            if (first.released != 1) me.report.wrong("released ", first.released, " times");
+            if (second.of_rank(0).size() != 2) me.report.wrong("the second was told of ", second.of_rank(0).size());
+            if (first.of_rank(0).size() != 2) me.report.wrong("the first was told of ", first.of_rank(0).size());
+            anello_set_hooks(nullptr);
+            if (second.released != 1) me.report.wrong("the second was released ", second.released, " times");
+          }
+          me.ok(anello_barrier(me.comm), "barrier");
+          if (first.of_rank(0).size() != 2) me.report.wrong("told of a call after it was replaced");
+        }) == "");
 }
 
 TEST_CASE("a hook may not post on its communicator, may on another, and keeps its exceptions") {
@@ -206,57 +221,57 @@ TEST_CASE("a hook may not post on its communicator, may on another, and keeps it
     int told;
   };
   CHECK(run_ranks(2, "shm", [](const Rank& me) {
-    static thread_local Meddler meddler;
-    meddler = {me.comm, ANELLO_COMM_NULL, ANELLO_OK, ANELLO_ERR_INTERNAL, 0};
-    me.ok(anello_comm_dup(me.comm, &meddler.other), "dup");
-    anello_hooks_t hooks = ANELLO_HOOKS_INITIALIZER;
-    hooks.before = [](void*, const anello_hook_info_t* info) {
-      ++meddler.told;
-      int rank = -1;
-      if (anello_comm_rank(info->comm, &rank) != ANELLO_OK || rank != info->rank) meddler.told = -100;
-      meddler.on_own = anello_barrier(meddler.own);
-      meddler.on_other = anello_barrier(meddler.other);
-      throw std::runtime_error("not to be seen");
-    };
-    me.ok(anello_barrier(me.comm), "barrier");
-    // The hooks are the process's, so both threads set the same ones.
-    me.ok(anello_set_hooks(&hooks), "set_hooks");
-    float value = 1;
-    me.ok(anello_allreduce(ANELLO_IN_PLACE, &value, 1, ANELLO_FLOAT32, ANELLO_SUM, me.comm), "allreduce");
-    if (value != 2) me.report.wrong("the sum is ", value);
-    if (meddler.told != 1) me.report.wrong("told ", meddler.told, " times");
-    me.report.expect(meddler.on_own, ANELLO_ERR_STATE, me.comm, "a barrier on the communicator of the call");
-    me.report.expect(meddler.on_other, ANELLO_OK, meddler.other, "a barrier on another one");
-    me.ok(anello_barrier(meddler.other), "barrier");
-    anello_set_hooks(nullptr);
-    anello_comm_destroy(meddler.other);
-  }) == "");
+          static thread_local Meddler meddler;
+          meddler = {me.comm, ANELLO_COMM_NULL, ANELLO_OK, ANELLO_ERR_INTERNAL, 0};
+          me.ok(anello_comm_dup(me.comm, &meddler.other), "dup");
+          anello_hooks_t hooks = ANELLO_HOOKS_INITIALIZER;
+          hooks.before = [](void*, const anello_hook_info_t* info) {
+            ++meddler.told;
+            int rank = -1;
+            if (anello_comm_rank(info->comm, &rank) != ANELLO_OK || rank != info->rank) meddler.told = -100;
+            meddler.on_own = anello_barrier(meddler.own);
+            meddler.on_other = anello_barrier(meddler.other);
+            throw std::runtime_error("not to be seen");
+          };
+          me.ok(anello_barrier(me.comm), "barrier");
+          // The hooks are the process's, so both threads set the same ones.
+          me.ok(anello_set_hooks(&hooks), "set_hooks");
+          float value = 1;
+          me.ok(anello_allreduce(ANELLO_IN_PLACE, &value, 1, ANELLO_FLOAT32, ANELLO_SUM, me.comm), "allreduce");
+          if (value != 2) me.report.wrong("the sum is ", value);
+          if (meddler.told != 1) me.report.wrong("told ", meddler.told, " times");
+          me.report.expect(meddler.on_own, ANELLO_ERR_STATE, me.comm, "a barrier on the communicator of the call");
+          me.report.expect(meddler.on_other, ANELLO_OK, meddler.other, "a barrier on another one");
+          me.ok(anello_barrier(meddler.other), "barrier");
+          anello_set_hooks(nullptr);
+          anello_comm_destroy(meddler.other);
+        }) == "");
 }
 
 TEST_CASE("hooks come and go while calls are made") {
   CHECK(run_ranks(2, "shm", [](const Rank& me) {
-    std::vector<float> values(16);
-    for (int round = 0; round < 2000; ++round) {
-      if (round % 7 == me.rank) {
-        struct Count {
-          std::atomic<int> before{0}, after{0};
-        };
-        anello_hooks_t hooks = ANELLO_HOOKS_INITIALIZER;
-        hooks.context = new Count;
-        hooks.before = [](void* count, const anello_hook_info_t*) { ++static_cast<Count*>(count)->before; };
-        hooks.after = [](void* count, const anello_hook_info_t*) { ++static_cast<Count*>(count)->after; };
-        hooks.released = [](void* count) {
-          const Count* const mine = static_cast<Count*>(count);
-          if (mine->before != mine->after) std::abort();
-          delete mine;
-        };
-        me.ok(anello_set_hooks(round % 3 == 0 ? nullptr : &hooks), "set_hooks");
-        if (round % 3 == 0) delete static_cast<Count*>(hooks.context);
-      }
-      me.ok(sum(values, me.comm, "x", nullptr, nullptr), "allreduce");
-    }
-    me.ok(anello_set_hooks(nullptr), "set_hooks");
-  }) == "");
+          std::vector<float> values(16);
+          for (int round = 0; round < 2000; ++round) {
+            if (round % 7 == me.rank) {
+              struct Count {
+                std::atomic<int> before{0}, after{0};
+              };
+              anello_hooks_t hooks = ANELLO_HOOKS_INITIALIZER;
+              hooks.context = new Count;
+              hooks.before = [](void* count, const anello_hook_info_t*) { ++static_cast<Count*>(count)->before; };
+              hooks.after = [](void* count, const anello_hook_info_t*) { ++static_cast<Count*>(count)->after; };
+              hooks.released = [](void* count) {
+                const Count* const mine = static_cast<Count*>(count);
+                if (mine->before != mine->after) std::abort();
+                delete mine;
+              };
+              me.ok(anello_set_hooks(round % 3 == 0 ? nullptr : &hooks), "set_hooks");
+              if (round % 3 == 0) delete static_cast<Count*>(hooks.context);
+            }
+            me.ok(sum(values, me.comm, "x", nullptr, nullptr), "allreduce");
+          }
+          me.ok(anello_set_hooks(nullptr), "set_hooks");
+        }) == "");
 }
 
 TEST_CASE("hooks of another size are refused") {

@@ -53,7 +53,8 @@ TEST_CASE("a shard is what DistributedSampler gives") {
   };
   for (const Known& each : table) {
     INFO(each.samples << " samples, rank " << each.rank << " of " << each.ranks);
-    CHECK(shard(sampler(each.samples, each.rank, each.ranks, each.shuffle, each.drop_last, each.seed), each.epoch) == each.indices);
+    CHECK(shard(sampler(each.samples, each.rank, each.ranks, each.shuffle, each.drop_last, each.seed), each.epoch) ==
+          each.indices);
   }
 }
 

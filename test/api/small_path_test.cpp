@@ -1,5 +1,6 @@
-// A small call over a board, or a small message, costs no system call, allocation, lock, or look at the clock. Counted: the functions
-// below take the place of the C library's for the whole program, and a filter of system calls stands before the kernel.
+// A small call over a board, or a small message, costs no system call, allocation, lock, or look at the clock. Counted:
+// the functions below take the place of the C library's for the whole program, and a filter of system calls stands
+// before the kernel.
 #include <anello/anello.h>
 #include <catch2/catch.hpp>
 
@@ -39,7 +40,7 @@ void on_system_call(int, siginfo_t*, void*) { ++counts.system_calls; }
 
 // Every system call of this thread but what ends it becomes a signal, from here on.
 bool count_system_calls() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_sigaction = on_system_call;
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   if (::sigaction(SIGSYS, &action, nullptr) != 0) return false;
@@ -86,10 +87,11 @@ void call(anello_comm_t comm, anello_kind_t kind, const Buffers& buffers, std::s
   // The same buffers twice, then others.
   void* const in = buffers.at[std::size_t(turn / 2) % 2];
   void* const out = buffers.at[2 + std::size_t(turn / 2) % 2];
-  const anello_result_t result =
-      kind == ANELLO_ALLREDUCE ? anello_allreduce(in, out, count, ANELLO_FLOAT32, ANELLO_SUM, comm)
-      : kind == ANELLO_SEND ? pass(comm, in, count, turn)
-      : kind == ANELLO_BROADCAST ? anello_broadcast(in, count, ANELLO_FLOAT32, 0, comm) : anello_barrier(comm);
+  const anello_result_t result = kind == ANELLO_ALLREDUCE
+                                     ? anello_allreduce(in, out, count, ANELLO_FLOAT32, ANELLO_SUM, comm)
+                                 : kind == ANELLO_SEND      ? pass(comm, in, count, turn)
+                                 : kind == ANELLO_BROADCAST ? anello_broadcast(in, count, ANELLO_FLOAT32, 0, comm)
+                                                            : anello_barrier(comm);
   if (result != ANELLO_OK) ::_exit(3);
 }
 
@@ -117,9 +119,14 @@ struct Case {
   counts.counting = true;
   for (int turn = kWarm; turn < kWarm + each.calls(); ++turn) call(comms[0], each.kind, mine, each.count, turn);
   counts.counting = false;
-  if (counts.allocations + counts.locks + counts.clocks + counts.system_calls == 0 && counts.tries <= tries_allowed) ::_exit(0);
+  if (counts.allocations + counts.locks + counts.clocks + counts.system_calls == 0 && counts.tries <= tries_allowed)
+    ::_exit(0);
   // What is counted cannot be told any more but by the code: write() is a system call.
-  ::_exit(counts.allocations > 0 ? 10 : counts.locks > 0 ? 11 : counts.clocks > 0 ? 12 : counts.system_calls > 0 ? 13 : 14);
+  ::_exit(counts.allocations > 0    ? 10
+          : counts.locks > 0        ? 11
+          : counts.clocks > 0       ? 12
+          : counts.system_calls > 0 ? 13
+                                    : 14);
 }
 
 std::string what(int code) {
@@ -198,16 +205,20 @@ int clock_gettime(clockid_t clock, timespec* time) noexcept {
 
 }  // extern "C"
 
-TEST_CASE("a small call over a board, or a small message, makes no system call, allocates nothing, takes no lock, reads no clock") {
+TEST_CASE(
+    "a small call over a board, or a small message, makes no system call, allocates nothing, takes no lock, reads no "
+    "clock") {
   // Who waits for the other rank does so for as long as it takes.
   ::setenv("ANELLO_SPIN_US", "20000000", 1);
   for (const char* transport : {"inproc", "shm"}) {
     ::setenv("ANELLO_TRANSPORT", transport, 1);
     // Broadcasts of more than a line and up to 4 KiB between processes go through a ring, by the common way.
-    for (const Case& each : {Case{ANELLO_ALLREDUCE, 2, false}, Case{ANELLO_ALLREDUCE, 256, false}, Case{ANELLO_BARRIER, 0, false},
-                             Case{ANELLO_BROADCAST, 2, false}, Case{ANELLO_BROADCAST, 2048, true},
-                             Case{ANELLO_ALLREDUCE, 1024, true}, Case{ANELLO_SEND, 2, false}, Case{ANELLO_SEND, 500, false}}) {
-      // Whether mapped memory is far the clock tells, in one call of many, and in each while it looks so, as on a busy machine.
+    for (const Case& each :
+         {Case{ANELLO_ALLREDUCE, 2, false}, Case{ANELLO_ALLREDUCE, 256, false}, Case{ANELLO_BARRIER, 0, false},
+          Case{ANELLO_BROADCAST, 2, false}, Case{ANELLO_BROADCAST, 2048, true}, Case{ANELLO_ALLREDUCE, 1024, true},
+          Case{ANELLO_SEND, 2, false}, Case{ANELLO_SEND, 500, false}}) {
+      // Whether mapped memory is far the clock tells, in one call of many, and in each while it looks so, as on a busy
+      // machine.
       ::setenv("ANELLO_STAGING", each.mapped ? "never" : "auto", 1);
       const pid_t child = ::fork();
       if (child == 0) count_in_child(each);

@@ -43,12 +43,11 @@ TEST_CASE("a value that does not parse is named, and the default stays") {
     const char* name;
     const char* value;
   };
-  for (const Bad bad : {Bad{"ANELLO_TIMEOUT_MS", "5s"}, Bad{"ANELLO_TIMEOUT_MS", " 5"},
-                        Bad{"ANELLO_TIMEOUT_MS", "0x10"}, Bad{"ANELLO_TIMEOUT_MS", "1.5"},
-                        Bad{"ANELLO_TIMEOUT_MS", "99999999999999999999"},
-                        Bad{"ANELLO_INVARIANT", "yes"}, Bad{"ANELLO_INVARIANT", "2"}, Bad{"ANELLO_INVARIANT", "01"},
-                        Bad{"ANELLO_LOG", "loud"}, Bad{"ANELLO_LOG", "WARN"},
-                        Bad{"ANELLO_STAGING", "yes"}}) {
+  for (const Bad bad :
+       {Bad{"ANELLO_TIMEOUT_MS", "5s"}, Bad{"ANELLO_TIMEOUT_MS", " 5"}, Bad{"ANELLO_TIMEOUT_MS", "0x10"},
+        Bad{"ANELLO_TIMEOUT_MS", "1.5"}, Bad{"ANELLO_TIMEOUT_MS", "99999999999999999999"},
+        Bad{"ANELLO_INVARIANT", "yes"}, Bad{"ANELLO_INVARIANT", "2"}, Bad{"ANELLO_INVARIANT", "01"},
+        Bad{"ANELLO_LOG", "loud"}, Bad{"ANELLO_LOG", "WARN"}, Bad{"ANELLO_STAGING", "yes"}}) {
     INFO(bad.name << "=" << bad.value);
     const Config config = read_from({{bad.name, bad.value}});
     REQUIRE(config.problems.size() == 1);
@@ -69,7 +68,8 @@ TEST_CASE("every bad value is kept, in the table's order") {
 
 TEST_CASE("an unknown ANELLO_ name is reported with the nearest known one, and nothing else is") {
   const char* const environment[] = {"PATH=/bin", "ANELLO_TIMOUT_MS=5",    "ANELLO_LOG=info",
-                                     "ANELLOS=1", "ANELLO_TRANSPORTS=tcp", "ANELLO_INVARIANT", nullptr};
+                                     "ANELLOS=1", "ANELLO_TRANSPORTS=tcp", "ANELLO_INVARIANT",
+                                     nullptr};
   const auto warnings = unknown_variables(environment);
   REQUIRE(warnings.size() == 2);
   CHECK(warnings[0] == "ANELLO_TIMOUT_MS is not known; did you mean ANELLO_TIMEOUT_MS?");

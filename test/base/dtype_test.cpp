@@ -47,9 +47,9 @@ TEST_CASE("operations make sense where they mean something, and nowhere else") {
     const char* ops;
   };
   constexpr Row kRows[] = {
-      {ANELLO_INT32, "11111111111.."},   {ANELLO_UINT64, "11111111111.."},    {ANELLO_FLOAT32, "11111........"},
-      {ANELLO_BFLOAT16, "11111........"}, {ANELLO_FLOAT8_E4M3, "11111........"}, {ANELLO_BOOL, "1111.111111.."},
-      {ANELLO_COMPLEX64, "11..1........"}, {ANELLO_COMPLEX128, "11..1........"}, {ANELLO_BYTE, "............."},
+      {ANELLO_INT32, "11111111111.."},       {ANELLO_UINT64, "11111111111.."},      {ANELLO_FLOAT32, "11111........"},
+      {ANELLO_BFLOAT16, "11111........"},    {ANELLO_FLOAT8_E4M3, "11111........"}, {ANELLO_BOOL, "1111.111111.."},
+      {ANELLO_COMPLEX64, "11..1........"},   {ANELLO_COMPLEX128, "11..1........"},  {ANELLO_BYTE, "............."},
       {ANELLO_FLOAT64_INT, "...........11"}, {ANELLO_INT32_INT, "...........11"}};
   for (const Row& row : kRows) {
     for (int op = ANELLO_SUM; op <= ANELLO_MAXLOC; ++op) {

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 using anello::now_ns;
-using anello::testing::RankHandle;
 using anello::testing::join_command;
+using anello::testing::RankHandle;
 using Catch::Matchers::Contains;
 
 namespace {
@@ -55,10 +55,10 @@ struct Hosts {
 
 }  // namespace
 
-#define REQUIRE_HOSTS(hosts)                                                        \
-  if (!(hosts).possible) {                                                          \
+#define REQUIRE_HOSTS(hosts)                                                         \
+  if (!(hosts).possible) {                                                           \
     WARN("SKIPPED: needs the right to make network namespaces, and the ip command"); \
-    return;                                                                         \
+    return;                                                                          \
   }
 
 TEST_CASE("ranks on two hosts meet, share memory where they can and use tcp where they must") {

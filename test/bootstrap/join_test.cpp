@@ -17,9 +17,9 @@
 
 using namespace anello;
 using namespace anello::control;
-using anello::testing::Joined;
 using anello::testing::join_threads;
 using anello::testing::join_threads_by_id;
+using anello::testing::Joined;
 
 TEST_CASE("threads that hold a unique id meet and share one mapping") {
   for (const int size : {2, 4, 8}) {

@@ -23,10 +23,10 @@ std::vector<RankHandle> lacking(const std::string& command, const std::string& d
 
 }  // namespace
 
-#define REQUIRE_LACKING(ranks)                                                 \
-  if ((ranks).empty()) {                                                       \
+#define REQUIRE_LACKING(ranks)                                                       \
+  if ((ranks).empty()) {                                                             \
     WARN("SKIPPED: needs the right to make namespaces, or filters of system calls"); \
-    return;                                                                    \
+    return;                                                                          \
   }
 
 TEST_CASE("ranks of a host without /proc, or /proc/sys, share memory as others do") {

@@ -18,10 +18,10 @@
 using namespace anello;
 using namespace anello::bootstrap;
 using anello::control::Address;
-using anello::testing::Joined;
-using anello::testing::RankHandle;
 using anello::testing::join_command;
 using anello::testing::join_threads;
+using anello::testing::Joined;
+using anello::testing::RankHandle;
 using Catch::Matchers::Contains;
 
 namespace {
@@ -34,24 +34,24 @@ struct MemoryStore {
   anello_store_t face() {
     return {this,
             [](void* context, const char* key, const void* value, std::size_t bytes) {
-              auto& self = *static_cast<MemoryStore*>(context);
-              const std::lock_guard lock(self.mutex);
-              const bool fresh = self.values.emplace(key, std::string(static_cast<const char*>(value), bytes)).second;
-              self.changed.notify_all();
-              return fresh ? 0 : 1;
+      auto& self = *static_cast<MemoryStore*>(context);
+      const std::lock_guard lock(self.mutex);
+      const bool fresh = self.values.emplace(key, std::string(static_cast<const char*>(value), bytes)).second;
+      self.changed.notify_all();
+      return fresh ? 0 : 1;
             },
             [](void* context, const char* key, void* value, std::size_t* bytes, std::int64_t timeout_ms) {
-              auto& self = *static_cast<MemoryStore*>(context);
-              std::unique_lock lock(self.mutex);
-              if (!self.changed.wait_for(lock, std::chrono::milliseconds(timeout_ms),
-                                         [&] { return self.values.contains(key); })) {
-                return 1;
-              }
-              const std::string& stored = self.values[key];
-              *bytes = std::min(*bytes, stored.size());
-              std::memcpy(value, stored.data(), *bytes);
-              return 0;
-            }};
+      auto& self = *static_cast<MemoryStore*>(context);
+      std::unique_lock lock(self.mutex);
+      if (!self.changed.wait_for(lock, std::chrono::milliseconds(timeout_ms),
+                                 [&] { return self.values.contains(key); })) {
+        return 1;
+      }
+      const std::string& stored = self.values[key];
+      *bytes = std::min(*bytes, stored.size());
+      std::memcpy(value, stored.data(), *bytes);
+      return 0;
+    }};
   }
 };
 
@@ -164,8 +164,8 @@ TEST_CASE("processes meet by MASTER_ADDR and MASTER_PORT, also where another pro
   const UniqueFd squatter = control::listen_at({"", "127.0.0.1", static_cast<std::uint16_t>(port)}, in_use);
   std::vector<RankHandle> ranks;
   for (int rank = 0; rank < 3; ++rank) {
-    ranks.emplace_back(std::map<std::string, std::string>{
-        {"MASTER_ADDR", rank == 1 ? "localhost" : "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+    ranks.emplace_back(std::map<std::string, std::string>{{"MASTER_ADDR", rank == 1 ? "localhost" : "127.0.0.1"},
+                                                          {"MASTER_PORT", std::to_string(port)}});
   }
   for (int rank = 0; rank < 3; ++rank) ranks[std::size_t(rank)].tell(join_command("env://", rank, 3));
   for (RankHandle& rank : ranks) CHECK_THAT(rank.hear(""), Contains("joined"));
@@ -182,8 +182,8 @@ TEST_CASE("with a secret ranks meet at an address of the network too; a rank wit
   const std::string url = "tcp://" + ip + ":" + std::to_string(free_port());
   std::vector<RankHandle> ranks;
   for (int rank = 0; rank < 3; ++rank) {
-    ranks.emplace_back(std::map<std::string, std::string>{
-        {"ANELLO_SECRET_FILE", rank == 2 ? other.path : secret.path}});
+    ranks.emplace_back(
+        std::map<std::string, std::string>{{"ANELLO_SECRET_FILE", rank == 2 ? other.path : secret.path}});
   }
   for (int rank = 0; rank < 3; ++rank) ranks[std::size_t(rank)].tell(join_command(url, rank, 3, 2'000));
   CHECK_THAT(ranks[2].hear(""), Contains("ANELLO_ERR_AUTH") && Contains("secret"));
@@ -231,8 +231,13 @@ TEST_CASE("ranks in a mixed world take the best transport that each pair may use
 
 TEST_CASE("the launcher's variables are read in order, and bad ones named") {
   CHECK(launch_from({}).size == 1);
-  const Launch torch = launch_from({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "4"}, {"PMI_RANK", "3"},
-                                    {"PMI_SIZE", "9"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}});
+  const Launch torch = launch_from({{"RANK", "1"},
+                                    {"WORLD_SIZE", "4"},
+                                    {"LOCAL_WORLD_SIZE", "4"},
+                                    {"PMI_RANK", "3"},
+                                    {"PMI_SIZE", "9"},
+                                    {"MASTER_ADDR", "h"},
+                                    {"MASTER_PORT", "29500"}});
   CHECK((torch.rank == 1 && torch.size == 4 && torch.all_local && torch.master_host == "h" &&
          torch.master_port == 29500));
   const Launch ompi =
@@ -255,7 +260,8 @@ TEST_CASE("the launcher's variables are read in order, and bad ones named") {
   refused({{"RANK", "0"}}, "WORLD_SIZE");
   refused({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"}}, "MASTER_PORT");
   // Who meets elsewhere is not held to it: some programs set the one and not the other.
-  const Launch elsewhere = read_launch([](const char* name) { return std::string(name) == "MASTER_ADDR" ? "h" : nullptr; }, 0, 2, false);
+  const Launch elsewhere =
+      read_launch([](const char* name) { return std::string(name) == "MASTER_ADDR" ? "h" : nullptr; }, 0, 2, false);
   CHECK(elsewhere.master_host.empty());
   refused({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "70000"}}, "MASTER_PORT=70000");
 }

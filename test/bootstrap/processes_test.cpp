@@ -5,10 +5,10 @@
 
 using anello::Deadline;
 using anello::now_ns;
-using anello::testing::RankHandle;
 using anello::testing::fresh_url;
 using anello::testing::join_command;
 using anello::testing::join_processes;
+using anello::testing::RankHandle;
 using Catch::Matchers::Contains;
 using Catch::Matchers::Equals;
 

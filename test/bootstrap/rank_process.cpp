@@ -99,9 +99,7 @@ void fork_child() {
   say("forked " + std::to_string(child));
 }
 
-void enter_own_network() {
-  say(::unshare(CLONE_NEWNET) == 0 ? "network" : "no network");
-}
+void enter_own_network() { say(::unshare(CLONE_NEWNET) == 0 ? "network" : "no network"); }
 
 void squat(std::istringstream& words) {
   int port = 0;
@@ -153,8 +151,8 @@ void tell_inherited(std::istringstream& words) {
 // whether it stands in others.
 void tell_keys(std::istringstream& words) {
   constexpr std::size_t kPart = 1 << 20, kNeedle = 32;
-  auto* const work = static_cast<std::byte*>(
-      ::mmap(nullptr, 2 * kPart, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* const work =
+      static_cast<std::byte*>(::mmap(nullptr, 2 * kPart, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ::madvise(work, 2 * kPart, MADV_DONTDUMP);
   std::string hex;
   words >> hex;

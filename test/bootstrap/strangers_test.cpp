@@ -25,9 +25,9 @@
 
 using namespace anello;
 using namespace anello::control;
-using anello::testing::Joined;
 using anello::test::Said;
 using anello::testing::join_threads;
+using anello::testing::Joined;
 
 namespace {
 

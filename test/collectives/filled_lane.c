@@ -1,5 +1,6 @@
-/* Two ranks. An event loop progresses a large send by hand for a moment, long enough to fill the lane itself, and then sleeps until
- * it hears of the completion: what is left goes on without it. Ends with 1 where it stands still. Start it with anellorun -np 2. */
+/* Two ranks. An event loop progresses a large send by hand for a moment, long enough to fill the lane itself, and then
+ * sleeps until it hears of the completion: what is left goes on without it. Ends with 1 where it stands still. Start it
+ * with anellorun -np 2. */
 #define _POSIX_C_SOURCE 200809L
 #include <anello/anello.h>
 
@@ -24,7 +25,7 @@ static double now_ms(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-static void send_as_a_loop(char *message) {
+static void send_as_a_loop(char* message) {
   struct pollfd loop = {-1, POLLIN, 0};
   anello_request_t request;
   int done = 0;
@@ -46,7 +47,7 @@ static void send_as_a_loop(char *message) {
 
 int main(void) {
   int rank;
-  char *const message = calloc(kBytes, 1);
+  char* const message = calloc(kBytes, 1);
   if (message == NULL) return 1;
   ok(anello_comm_create(NULL, &comm));
   ok(anello_comm_rank(comm, &rank));

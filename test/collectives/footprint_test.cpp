@@ -1,4 +1,5 @@
-// What a communicator costs a process: a fixed part, a few bytes for each rank, and more only for those it has to do with.
+// What a communicator costs a process: a fixed part, a few bytes for each rank, and more only for those it has to do
+// with.
 #include "support/sanitizers.h"
 #include "support/thread_ranks.h"
 
@@ -21,7 +22,8 @@ long allocated() {
   return static_cast<long>(now.uordblks + now.hblkhd);
 }
 
-// Bytes of a communicator in one rank of so many: as it is made, after a message between neighbours, and after one among all.
+// Bytes of a communicator in one rank of so many: as it is made, after a message between neighbours, and after one
+// among all.
 struct Cost {
   long made = 0;
   long neighbours = 0;
@@ -30,7 +32,9 @@ struct Cost {
 
 Cost cost_of(int ranks, const char* transports) {
   long at[4] = {};
-  const std::string wrong = run_ranks(ranks, transports, [&](const Rank& me) {
+  const std::string wrong = run_ranks(
+      ranks, transports,
+      [&](const Rank& me) {
     std::vector<anello_comm_t> comms(kComms);
     anello_comm_t first = ANELLO_COMM_NULL;
     // What the parent needs for it is there afterwards.
@@ -61,7 +65,8 @@ Cost cost_of(int ranks, const char* transports) {
     look(3);
     for (const anello_comm_t comm : comms) me.ok(anello_comm_destroy(comm), "destroy");
     me.ok(anello_comm_destroy(first), "destroy");
-  }, 60'000);
+      },
+      60'000);
   CHECK(wrong == "");
   const long each = long{kComms} * ranks;
   return {(at[1] - at[0]) / each, (at[2] - at[0]) / each, (at[3] - at[0]) / each};

@@ -50,7 +50,8 @@ TEST_CASE("one thread drives several ranks through every kind of call") {
   REQUIRE(anello_group_begin() == ANELLO_OK);
   for (int rank = 0; rank < kRanks; ++rank) {
     const auto r = std::size_t(rank);
-    REQUIRE(anello_allreduce(ANELLO_IN_PLACE, values[r].data(), count, ANELLO_FLOAT32, ANELLO_SUM, comms[rank]) == ANELLO_OK);
+    REQUIRE(anello_allreduce(ANELLO_IN_PLACE, values[r].data(), count, ANELLO_FLOAT32, ANELLO_SUM, comms[rank]) ==
+            ANELLO_OK);
     REQUIRE(anello_barrier(comms[rank]) == ANELLO_OK);
     REQUIRE(anello_broadcast(all[r].data(), count, ANELLO_FLOAT32, 2, comms[rank]) == ANELLO_OK);
   }
@@ -73,7 +74,8 @@ TEST_CASE("one thread drives several ranks through every kind of call") {
   for (int rank = 0; rank < kRanks; ++rank) {
     for (int peer = 0; peer < kRanks; ++peer) {
       const auto at = std::size_t(rank * kRanks + peer);
-      REQUIRE(anello_recv(got[at].data(), count, ANELLO_FLOAT32, peer, ANELLO_ANY_TAG, comms[rank], &statuses[at]) == ANELLO_OK);
+      REQUIRE(anello_recv(got[at].data(), count, ANELLO_FLOAT32, peer, ANELLO_ANY_TAG, comms[rank], &statuses[at]) ==
+              ANELLO_OK);
     }
   }
   REQUIRE(anello_group_end() == ANELLO_OK);
@@ -95,7 +97,8 @@ TEST_CASE("one thread drives several ranks through every kind of call") {
     int other = -1;
     anello_comm_rank(halves[rank], &other);
     static const int numbers[] = {0, 1, 2, 3};
-    return anello_sendrecv(&numbers[rank], 1, 1 - other, 1, &rings[rank], 1, 1 - other, 1, ANELLO_INT32, halves[rank], nullptr);
+    return anello_sendrecv(&numbers[rank], 1, 1 - other, 1, &rings[rank], 1, 1 - other, 1, ANELLO_INT32, halves[rank],
+                           nullptr);
   });
   for (int rank = 0; rank < kRanks; ++rank) CHECK(rings[rank] == (rank + 2) % 4);
   for (int rank = 0; rank < kRanks; ++rank) {

@@ -24,7 +24,9 @@ long allocated() {
 // Bytes by which two ranks grow while each does something so many times, after a tenth of that to warm up.
 long growth(const char* transports, int times, const std::function<void(const Rank&)>& once) {
   long before = 0, after = 0;
-  const std::string wrong = run_ranks(2, transports, [&](const Rank& me) {
+  const std::string wrong = run_ranks(
+      2, transports,
+      [&](const Rank& me) {
     const auto repeat = [&](int count) {
       for (int i = 0; i < count; ++i) once(me);
       me.ok(anello_barrier(me.comm), "barrier");
@@ -35,7 +37,8 @@ long growth(const char* transports, int times, const std::function<void(const Ra
     repeat(times);
     if (me.rank == 0) after = allocated();
     me.ok(anello_barrier(me.comm), "barrier");
-  }, 60'000);
+      },
+      60'000);
   CHECK(wrong == "");
   return after - before;
 }

@@ -37,7 +37,11 @@ class Play {
   // counts, displs: of forms with varying parts, equal on all ranks; they have as many elements for every other rank,
   // too.
   Play(const Rank& me, std::size_t count, Sizes counts, Sizes displs)
-      : me_(me), size_(std::size_t(me.size)), self_(std::size_t(me.rank)), count_(count), counts_(std::move(counts)),
+      : me_(me),
+        size_(std::size_t(me.size)),
+        self_(std::size_t(me.rank)),
+        count_(count),
+        counts_(std::move(counts)),
         displs_(std::move(displs)) {}
 
   void run(anello_kind_t kind, Says says, Form form, int root, const char* algorithm) {
@@ -55,8 +59,10 @@ class Play {
     call.recvbuf = buffer.data() + placed.output;
     call.sendbuf = buffer.data() + placed.input;
     if (in_place && says == Says::marker) {
-      if (scatter) call.recvbuf = const_cast<void*>(ANELLO_IN_PLACE);
-      else call.sendbuf = ANELLO_IN_PLACE;
+      if (scatter)
+        call.recvbuf = const_cast<void*>(ANELLO_IN_PLACE);
+      else
+        call.sendbuf = ANELLO_IN_PLACE;
     }
     if (!in_place) (scatter ? const_cast<void*&>(call.sendbuf) : call.recvbuf) = nullptr;
     set_counts(call);
@@ -85,7 +91,10 @@ class Play {
         call.sdispls = displs_.data();
         break;
       case ANELLO_REDUCE_SCATTER: call.recvcounts = counts_.data(); break;
-      case ANELLO_ALLTOALLV: call.recvcounts = own_counts_.data(); call.rdispls = own_displs_.data(); break;
+      case ANELLO_ALLTOALLV:
+        call.recvcounts = own_counts_.data();
+        call.rdispls = own_displs_.data();
+        break;
       default: break;
     }
   }
@@ -250,10 +259,11 @@ void play(const Rank& me, std::size_t count, const char* algorithm, const std::v
         round.run(kind, says, form, me.size / 2, algorithm);
 }
 
-const std::vector<anello_kind_t> kAll = {
-    ANELLO_ALLREDUCE, ANELLO_ALLGATHER, ANELLO_REDUCE_SCATTER_BLOCK, ANELLO_REDUCE,   ANELLO_GATHER,
-    ANELLO_SCATTER,   ANELLO_ALLTOALL,  ANELLO_SCAN,                 ANELLO_EXSCAN,   ANELLO_ALLGATHERV,
-    ANELLO_GATHERV,   ANELLO_SCATTERV,  ANELLO_REDUCE_SCATTER,       ANELLO_ALLTOALLV};
+const std::vector<anello_kind_t> kAll = {ANELLO_ALLREDUCE,      ANELLO_ALLGATHER, ANELLO_REDUCE_SCATTER_BLOCK,
+                                         ANELLO_REDUCE,         ANELLO_GATHER,    ANELLO_SCATTER,
+                                         ANELLO_ALLTOALL,       ANELLO_SCAN,      ANELLO_EXSCAN,
+                                         ANELLO_ALLGATHERV,     ANELLO_GATHERV,   ANELLO_SCATTERV,
+                                         ANELLO_REDUCE_SCATTER, ANELLO_ALLTOALLV};
 
 }  // namespace
 
@@ -262,8 +272,8 @@ TEST_CASE("every form in place, of MPI and of NCCL, is right over every transpor
   const int size = GENERATE(1, 2, 3, 5);
   CAPTURE(transports, size);
   CHECK(run_ranks(size, transports.c_str(), [](const Rank& me) {
-    for (const std::size_t count : {1u, 9u, 3000u, 70'001u}) play(me, count, nullptr, kAll);
-  }) == "");
+          for (const std::size_t count : {1u, 9u, 3000u, 70'001u}) play(me, count, nullptr, kAll);
+        }) == "");
 }
 
 TEST_CASE("a reduce_scatter into this rank's part of its input is right by every algorithm") {
@@ -271,54 +281,54 @@ TEST_CASE("a reduce_scatter into this rank's part of its input is right by every
   const int size = GENERATE(2, 3, 4);
   CAPTURE(transports, size);
   CHECK(run_ranks(size, transports.c_str(), [&](const Rank& me) {
-    for (const char* algorithm : {"ring", "pairwise", "halving", "exchange", "direct"}) {
-      const bool fits = std::strcmp(algorithm, "halving") != 0 || size != 3;
-      const bool in_memory = std::strcmp(algorithm, "exchange") == 0 || std::strcmp(algorithm, "direct") == 0;
-      if (!fits || (in_memory && transports == "tcp")) continue;
-      for (const std::size_t count : {1u, 700u, 30'000u})
-        if (count < 1000 || std::strcmp(algorithm, "exchange") != 0)
-          play(me, count, algorithm, {ANELLO_REDUCE_SCATTER_BLOCK});
-    }
-  }) == "");
+          for (const char* algorithm : {"ring", "pairwise", "halving", "exchange", "direct"}) {
+            const bool fits = std::strcmp(algorithm, "halving") != 0 || size != 3;
+            const bool in_memory = std::strcmp(algorithm, "exchange") == 0 || std::strcmp(algorithm, "direct") == 0;
+            if (!fits || (in_memory && transports == "tcp")) continue;
+            for (const std::size_t count : {1u, 700u, 30'000u})
+              if (count < 1000 || std::strcmp(algorithm, "exchange") != 0)
+                play(me, count, algorithm, {ANELLO_REDUCE_SCATTER_BLOCK});
+          }
+        }) == "");
 }
 
 TEST_CASE("another rank's part, or a part of it, is no place for a reduce_scatter's result") {
   CHECK(run_ranks(2, "shm", [](const Rank& me) {
-    // Both ranks are refused alike: that leaves the communicator as it is.
-    float x[9] = {};
-    const std::size_t counts[] = {4, 4};
-    float* const others = x + 4 * (1 - me.rank);
-    me.fails(anello_reduce_scatter_block(x, others, 4, ANELLO_FLOAT32, ANELLO_SUM, me.comm), ANELLO_ERR_ARGUMENT,
-             "another's part");
-    const std::string why = anello_last_error(me.comm);
-    if (why.find("this rank's part of sendbuf") == std::string::npos) me.report.wrong("the error says: ", why);
-    me.fails(anello_reduce_scatter(x, x + 4 * me.rank + 1, counts, ANELLO_FLOAT32, ANELLO_SUM, me.comm),
-             ANELLO_ERR_ARGUMENT, "beside its part");
-  }) == "");
+          // Both ranks are refused alike: that leaves the communicator as it is.
+          float x[9] = {};
+          const std::size_t counts[] = {4, 4};
+          float* const others = x + 4 * (1 - me.rank);
+          me.fails(anello_reduce_scatter_block(x, others, 4, ANELLO_FLOAT32, ANELLO_SUM, me.comm), ANELLO_ERR_ARGUMENT,
+                   "another's part");
+          const std::string why = anello_last_error(me.comm);
+          if (why.find("this rank's part of sendbuf") == std::string::npos) me.report.wrong("the error says: ", why);
+          me.fails(anello_reduce_scatter(x, x + 4 * me.rank + 1, counts, ANELLO_FLOAT32, ANELLO_SUM, me.comm),
+                   ANELLO_ERR_ARGUMENT, "beside its part");
+        }) == "");
 }
 
 TEST_CASE("scaled sums, averages and operations of one's own leave the rest of a reduce_scatter's input alone") {
   const auto transports = GENERATE(as<std::string>(), "inproc", "shm", "tcp");
   CHECK(run_ranks(3, transports.c_str(), [](const Rank& me) {
-    const float factor = float(me.rank + 1);
-    anello_op_t scaled;
-    me.ok(anello_op_create_premul_sum(&factor, ANELLO_FLOAT32, &scaled), "op_create_premul_sum");
-    for (const std::size_t count : {std::size_t(5), std::size_t(20'000)}) {
-      for (const auto& [op, all] :
-           {std::pair<anello_op_t, float>{scaled, 1 + 2 * 2 + 3 * 3}, {ANELLO_AVG, 2}, {ANELLO_MAX, 3}}) {
-        std::vector<float> x(count * 3, float(me.rank + 1));
-        me.ok(anello_reduce_scatter_block(x.data(), x.data() + count * std::size_t(me.rank), count, ANELLO_FLOAT32, op,
-                                          me.comm),
-              "reduce_scatter_block");
-        for (std::size_t i = 0; i < x.size(); ++i) {
-          const float expected = i / count == std::size_t(me.rank) ? all : float(me.rank + 1);
-          if (x[i] == expected) continue;
-          me.report.wrong("rank ", me.rank, ", operation ", int(op), " of ", count, ": element ", i, " is ", x[i],
-                          ", not ", expected);
-          break;
-        }
-      }
-    }
-    me.ok(anello_op_free(scaled), "op_free");
-  }) == "");
+          const float factor = float(me.rank + 1);
+          anello_op_t scaled;
+          me.ok(anello_op_create_premul_sum(&factor, ANELLO_FLOAT32, &scaled), "op_create_premul_sum");
+          for (const std::size_t count : {std::size_t(5), std::size_t(20'000)}) {
+            for (const auto& [op, all] :
+                 {std::pair<anello_op_t, float>{scaled, 1 + 2 * 2 + 3 * 3}, {ANELLO_AVG, 2}, {ANELLO_MAX, 3}}) {
+              std::vector<float> x(count * 3, float(me.rank + 1));
+              me.ok(anello_reduce_scatter_block(x.data(), x.data() + count * std::size_t(me.rank), count,
+                                                ANELLO_FLOAT32, op, me.comm),
+                    "reduce_scatter_block");
+              for (std::size_t i = 0; i < x.size(); ++i) {
+                const float expected = i / count == std::size_t(me.rank) ? all : float(me.rank + 1);
+                if (x[i] == expected) continue;
+                me.report.wrong("rank ", me.rank, ", operation ", int(op), " of ", count, ": element ", i, " is ", x[i],
+                                ", not ", expected);
+                break;
+              }
+            }
+          }
+          me.ok(anello_op_free(scaled), "op_free");
+        }) == "");
 }

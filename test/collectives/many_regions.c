@@ -1,5 +1,6 @@
-/* Two ranks of one host: one communicator works on the same large memory again and again while another one meets more regions than
- * a rank keeps mapped. What is in use stays mapped. Ends with 1 and says what was wrong. Start it with anellorun -np 2. */
+/* Two ranks of one host: one communicator works on the same large memory again and again while another one meets more
+ * regions than a rank keeps mapped. What is in use stays mapped. Ends with 1 and says what was wrong. Start it with
+ * anellorun -np 2. */
 #define _POSIX_C_SOURCE 200809L
 #include <anello/anello.h>
 
@@ -12,7 +13,7 @@
 enum { kRegions = 8191, kSmall = 2048, kLarge = 32 << 20, kCalls = 16 };
 
 static anello_comm_t large_comm, small_comm;
-static float *large;
+static float* large;
 
 static void ok(anello_result_t result, anello_comm_t comm) {
   if (result == ANELLO_OK) return;
@@ -24,14 +25,14 @@ static void use_large(void) {
   ok(anello_allreduce(ANELLO_IN_PLACE, large, kLarge, ANELLO_FLOAT32, ANELLO_MAX, large_comm), large_comm);
 }
 
-static void *go_on(void *unused) {
+static void* go_on(void* unused) {
   for (int call = 0; call < kCalls; ++call) use_large();
   return unused;
 }
 
 static void meet_regions(int count) {
   for (int i = 0; i < count; ++i) {
-    void *small;
+    void* small;
     ok(anello_mem_alloc(kSmall * sizeof(float), &small), ANELLO_COMM_NULL);
     memset(small, 0, kSmall * sizeof(float));
     ok(anello_allreduce(ANELLO_IN_PLACE, small, kSmall, ANELLO_FLOAT32, ANELLO_SUM, small_comm), small_comm);
@@ -41,7 +42,7 @@ static void meet_regions(int count) {
 
 int main(void) {
   anello_comm_t comm;
-  void *memory;
+  void* memory;
   pthread_t other;
   ok(anello_comm_create(NULL, &comm), ANELLO_COMM_NULL);
   ok(anello_comm_dup(comm, &large_comm), comm);

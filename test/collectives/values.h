@@ -33,7 +33,8 @@ struct Narrow {
   double decode(unsigned bits) const {
     const int exponent = int(bits >> mantissa_bits) & ((1 << exponent_bits) - 1);
     const double mantissa = double(bits & ((1u << mantissa_bits) - 1)) / double(1 << mantissa_bits);
-    const double magnitude = exponent == 0 ? std::ldexp(mantissa, 1 - bias()) : std::ldexp(1 + mantissa, exponent - bias());
+    const double magnitude =
+        exponent == 0 ? std::ldexp(mantissa, 1 - bias()) : std::ldexp(1 + mantissa, exponent - bias());
     return (bits >> (exponent_bits + mantissa_bits) & 1) != 0 ? -magnitude : magnitude;
   }
   unsigned encode(int value) const {
@@ -71,7 +72,10 @@ inline void put(std::vector<unsigned char>& into, anello_dtype_t dtype, std::siz
 
 inline double get(const std::vector<unsigned char>& from, anello_dtype_t dtype, std::size_t i) {
   const unsigned char* at = from.data() + i * anello_dtype_size(dtype);
-  const auto load = [at](auto typed) { std::memcpy(&typed, at, sizeof typed); return typed; };
+  const auto load = [at](auto typed) {
+    std::memcpy(&typed, at, sizeof typed);
+    return typed;
+  };
   switch (dtype) {
     case ANELLO_FLOAT32: return load(float());
     case ANELLO_FLOAT64: return load(double());
@@ -140,8 +144,8 @@ inline bool close(double got, double expected, anello_dtype_t dtype) {
 }
 
 inline constexpr anello_dtype_t kTypes[] = {
-    ANELLO_FLOAT32, ANELLO_FLOAT64,  ANELLO_INT32,       ANELLO_INT64,       ANELLO_UINT8,     ANELLO_FLOAT16,
-    ANELLO_BFLOAT16, ANELLO_INT8,    ANELLO_INT16,       ANELLO_UINT16,      ANELLO_UINT32,    ANELLO_UINT64,
+    ANELLO_FLOAT32,     ANELLO_FLOAT64,     ANELLO_INT32,     ANELLO_INT64,     ANELLO_UINT8,  ANELLO_FLOAT16,
+    ANELLO_BFLOAT16,    ANELLO_INT8,        ANELLO_INT16,     ANELLO_UINT16,    ANELLO_UINT32, ANELLO_UINT64,
     ANELLO_FLOAT8_E4M3, ANELLO_FLOAT8_E5M2, ANELLO_COMPLEX64, ANELLO_COMPLEX128};
 inline constexpr anello_op_t kOps[] = {ANELLO_SUM, ANELLO_PROD, ANELLO_MIN, ANELLO_MAX, ANELLO_AVG};
 

@@ -58,8 +58,8 @@ struct Check {
   void same(const char* call, const Bytes& got, const Bytes& expected) const {
     if (got == expected) return;
     const auto at = std::size_t(std::mismatch(got.begin(), got.end(), expected.begin()).first - got.begin());
-    me.report.wrong("rank ", me.rank, " of ", me.size, ", ", call, " ", scale, " ", anello_dtype_name(dtype), ": byte ", at,
-                    " of ", got.size(), " differs");
+    me.report.wrong("rank ", me.rank, " of ", me.size, ", ", call, " ", scale, " ", anello_dtype_name(dtype), ": byte ",
+                    at, " of ", got.size(), " differs");
   }
   // Posts, changes the arrays at once (they are read during the post only), waits.
   template <class Post>
@@ -84,18 +84,22 @@ struct Check {
     fill(own, parts.at[self], share(me.rank), [&](std::size_t i) { return number(me.rank, i); });
 
     Bytes out = empty;
-    me.ok(anello_allgatherv(in.data(), share(me.rank), out.data(), parts.counts.data(), parts.at.data(), dtype, me.comm), "allgatherv");
+    me.ok(
+        anello_allgatherv(in.data(), share(me.rank), out.data(), parts.counts.data(), parts.at.data(), dtype, me.comm),
+        "allgatherv");
     same("allgatherv", out, all);
     out = own;
     posted("iallgatherv", parts, [&](auto* r) {
-      return anello_iallgatherv(ANELLO_IN_PLACE, 0, out.data(), parts.counts.data(), parts.at.data(), dtype, me.comm, r);
+      return anello_iallgatherv(ANELLO_IN_PLACE, 0, out.data(), parts.counts.data(), parts.at.data(), dtype, me.comm,
+                                r);
     });
     same("iallgatherv in place", out, all);
     for (int root = 0; root < me.size; ++root) {
       const bool here = me.rank == root;
       out = empty;
       me.ok(anello_gatherv(in.data(), share(me.rank), here ? out.data() : nullptr, here ? parts.counts.data() : nullptr,
-                           here ? parts.at.data() : nullptr, dtype, root, me.comm), "gatherv");
+                           here ? parts.at.data() : nullptr, dtype, root, me.comm),
+            "gatherv");
       same("gatherv", out, here ? all : empty);
       out = here ? own : empty;
       posted("igatherv", parts, [&](auto* r) {
@@ -116,14 +120,15 @@ struct Check {
       Bytes out = untouched(share(me.rank)), expected = out;
       const Bytes empty = out;
       fill(expected, 0, share(me.rank), [&](std::size_t i) { return number(root, parts.at[self] + i); });
-      me.ok(anello_scatterv(here ? in.data() : nullptr, here ? parts.counts.data() : nullptr, here ? parts.at.data() : nullptr,
-                            out.data(), share(me.rank), dtype, root, me.comm), "scatterv");
+      me.ok(anello_scatterv(here ? in.data() : nullptr, here ? parts.counts.data() : nullptr,
+                            here ? parts.at.data() : nullptr, out.data(), share(me.rank), dtype, root, me.comm),
+            "scatterv");
       same("scatterv", out, expected);
       out = empty;
       void* const place = const_cast<void*>(ANELLO_IN_PLACE);
       posted("iscatterv", parts, [&](auto* r) {
-        return anello_iscatterv(in.data(), parts.counts.data(), parts.at.data(), here ? place : out.data(), share(me.rank), dtype,
-                                root, me.comm, r);
+        return anello_iscatterv(in.data(), parts.counts.data(), parts.at.data(), here ? place : out.data(),
+                                share(me.rank), dtype, root, me.comm, r);
       });
       same("iscatterv in place", out, here ? empty : expected);
       same("scatterv's sendbuf", in, given);
@@ -141,15 +146,17 @@ struct Check {
     for (int p = 0; p < me.size; ++p)
       fill(expected, receives.at[std::size_t(p)], receives.counts[std::size_t(p)],
            [&](std::size_t i) { return number(p, begin(p) + i); });
-    me.ok(anello_alltoallv(in.data(), sends.counts.data(), sends.at.data(), out.data(), receives.counts.data(), receives.at.data(),
-                           dtype, me.comm), "alltoallv");
+    me.ok(anello_alltoallv(in.data(), sends.counts.data(), sends.at.data(), out.data(), receives.counts.data(),
+                           receives.at.data(), dtype, me.comm),
+          "alltoallv");
     same("alltoallv", out, expected);
     out = expected = in;
     for (int p = 0; p < me.size; ++p)
       fill(expected, sends.at[std::size_t(p)], sends.counts[std::size_t(p)],
            [&](std::size_t i) { return number(p, begin(p) + i); });
     posted("ialltoallv", sends, [&](auto* r) {
-      return anello_ialltoallv(ANELLO_IN_PLACE, nullptr, nullptr, out.data(), sends.counts.data(), sends.at.data(), dtype, me.comm, r);
+      return anello_ialltoallv(ANELLO_IN_PLACE, nullptr, nullptr, out.data(), sends.counts.data(), sends.at.data(),
+                               dtype, me.comm, r);
     });
     same("ialltoallv in place", out, expected);
   }
@@ -164,8 +171,8 @@ struct Check {
       for (std::size_t i = 0; i < share(me.rank); ++i) {
         const double expected = reduced(op, dtype, me.size, first + i);
         if (!close(get(got, dtype, i), expected, dtype)) {
-          return me.report.wrong("rank ", me.rank, ", ", call, " ", anello_op_name(op), " ", anello_dtype_name(dtype), ": element ",
-                                 i, " is ", get(got, dtype, i), ", not ", expected);
+          return me.report.wrong("rank ", me.rank, ", ", call, " ", anello_op_name(op), " ", anello_dtype_name(dtype),
+                                 ": element ", i, " is ", get(got, dtype, i), ", not ", expected);
         }
       }
       if (got.back() != kUntouched) me.report.wrong(call, " wrote past its result");
@@ -186,19 +193,19 @@ TEST_CASE("parts that differ in count are right over every transport") {
   const int size = GENERATE(1, 2, 3, 4, 5);
   CAPTURE(transports, size);
   CHECK(run_ranks(size, transports.c_str(), [](const Rank& me) {
-    for (const std::size_t scale : {std::size_t(0), std::size_t(1), std::size_t(211), std::size_t(30'011)}) {
-      for (const anello_dtype_t dtype : kTypes) {
-        if (scale > 1000 && dtype != ANELLO_FLOAT32 && dtype != ANELLO_BFLOAT16) continue;
-        const Check check{me, scale, dtype};
-        check.gathers();
-        check.scatters();
-        check.swaps();
-        for (const anello_op_t op : kOps) {
-          if (defined(dtype, op)) check.reductions(op);
-        }
-      }
-    }
-  }) == "");
+          for (const std::size_t scale : {std::size_t(0), std::size_t(1), std::size_t(211), std::size_t(30'011)}) {
+            for (const anello_dtype_t dtype : kTypes) {
+              if (scale > 1000 && dtype != ANELLO_FLOAT32 && dtype != ANELLO_BFLOAT16) continue;
+              const Check check{me, scale, dtype};
+              check.gathers();
+              check.scatters();
+              check.swaps();
+              for (const anello_op_t op : kOps) {
+                if (defined(dtype, op)) check.reductions(op);
+              }
+            }
+          }
+        }) == "");
 }
 
 TEST_CASE("two ranks that disagree on what goes between them hear of both counts") {
@@ -207,40 +214,43 @@ TEST_CASE("two ranks that disagree on what goes between them hear of both counts
   struct Counts {
     std::size_t sent, expected;
   };
-  for (const Counts c : {Counts{3, 5}, Counts{5, 3}, Counts{0, 4}, Counts{4, 0}, Counts{1'000'000, 10}, Counts{10, 1'000'000}}) {
+  for (const Counts c :
+       {Counts{3, 5}, Counts{5, 3}, Counts{0, 4}, Counts{4, 0}, Counts{1'000'000, 10}, Counts{10, 1'000'000}}) {
     CAPTURE(transports, c.sent, c.expected);
     CHECK(run_ranks(3, transports.c_str(), [&](const Rank& me) {
-      std::vector<float> in(1'000'000, 1.0f), out(1'000'020, -1.0f);
-      const Sizes counts{4, 4, c.expected}, at{0, 4, 8};
-      anello_comm_t comm = ANELLO_COMM_NULL;
-      me.ok(anello_comm_dup(me.comm, &comm), "dup");
-      anello_result_t result = anello_gatherv(in.data(), me.rank == 2 ? c.sent : 4, out.data(), counts.data(), at.data(),
-                                              ANELLO_FLOAT32, 0, comm);
-      // Who had sent its part had nothing to wait for.
-      if (me.rank != 0 && result == ANELLO_OK) result = anello_barrier(comm);
-      me.report.expect(result, ANELLO_ERR_MISMATCH, comm, "gatherv on rank " + std::to_string(me.rank));
-      const std::string said = anello_last_error(comm);
-      const std::string both = "rank 2 sends " + std::to_string(c.sent) + " elements to rank 0, which expects " +
-                               std::to_string(c.expected);
-      if (said.find(both) == std::string::npos) me.report.wrong("rank ", me.rank, " heard: ", said);
-      if (me.rank == 0 && out[8 + c.expected] != -1.0f) me.report.wrong("more was written than expected");
-      anello_comm_destroy(comm);
-      me.ok(anello_barrier(me.comm), "barrier on the other communicator");
-    }) == "");
+            std::vector<float> in(1'000'000, 1.0f), out(1'000'020, -1.0f);
+            const Sizes counts{4, 4, c.expected}, at{0, 4, 8};
+            anello_comm_t comm = ANELLO_COMM_NULL;
+            me.ok(anello_comm_dup(me.comm, &comm), "dup");
+            anello_result_t result = anello_gatherv(in.data(), me.rank == 2 ? c.sent : 4, out.data(), counts.data(),
+                                                    at.data(), ANELLO_FLOAT32, 0, comm);
+            // Who had sent its part had nothing to wait for.
+            if (me.rank != 0 && result == ANELLO_OK) result = anello_barrier(comm);
+            me.report.expect(result, ANELLO_ERR_MISMATCH, comm, "gatherv on rank " + std::to_string(me.rank));
+            const std::string said = anello_last_error(comm);
+            const std::string both = "rank 2 sends " + std::to_string(c.sent) + " elements to rank 0, which expects " +
+                                     std::to_string(c.expected);
+            if (said.find(both) == std::string::npos) me.report.wrong("rank ", me.rank, " heard: ", said);
+            if (me.rank == 0 && out[8 + c.expected] != -1.0f) me.report.wrong("more was written than expected");
+            anello_comm_destroy(comm);
+            me.ok(anello_barrier(me.comm), "barrier on the other communicator");
+          }) == "");
   }
 }
 
 TEST_CASE("ranks that disagree on counts that all should know hear of it") {
   const auto transports = GENERATE(as<std::string>(), "shm", "tcp");
   CHECK(run_ranks(3, transports.c_str(), [](const Rank& me) {
-    const std::vector<float> in(6, 1.0f);
-    std::vector<float> out(6);
-    const Sizes counts = me.rank == 1 ? Sizes{1, 2, 3} : Sizes{2, 2, 2};  // the same in sum
-    anello_result_t result = anello_reduce_scatter(in.data(), out.data(), counts.data(), ANELLO_FLOAT32, ANELLO_SUM, me.comm);
-    if (result == ANELLO_OK) result = anello_barrier(me.comm);
-    me.report.expect(result, ANELLO_ERR_MISMATCH, me.comm, "reduce_scatter");
-    if (std::string(anello_last_error(me.comm)).find("rank 1 called reduce_scatter(count 6 in parts #") == std::string::npos) {
-      me.report.wrong("rank ", me.rank, " heard: ", anello_last_error(me.comm));
-    }
-  }) == "");
+          const std::vector<float> in(6, 1.0f);
+          std::vector<float> out(6);
+          const Sizes counts = me.rank == 1 ? Sizes{1, 2, 3} : Sizes{2, 2, 2};  // the same in sum
+          anello_result_t result =
+              anello_reduce_scatter(in.data(), out.data(), counts.data(), ANELLO_FLOAT32, ANELLO_SUM, me.comm);
+          if (result == ANELLO_OK) result = anello_barrier(me.comm);
+          me.report.expect(result, ANELLO_ERR_MISMATCH, me.comm, "reduce_scatter");
+          if (std::string(anello_last_error(me.comm)).find("rank 1 called reduce_scatter(count 6 in parts #") ==
+              std::string::npos) {
+            me.report.wrong("rank ", me.rank, " heard: ", anello_last_error(me.comm));
+          }
+        }) == "");
 }

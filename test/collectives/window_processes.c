@@ -7,7 +7,7 @@
 
 static int rank, size, wrong;
 
-static void expect(int right, const char *what, int peer) {
+static void expect(int right, const char* what, int peer) {
   if (right) return;
   fprintf(stderr, "rank %d: %s (of rank %d)\n", rank, what, peer);
   wrong = 1;
@@ -24,27 +24,27 @@ int main(void) {
   ok(anello_comm_create(NULL, &comm), ANELLO_COMM_NULL);
   ok(anello_comm_rank(comm, &rank), comm);
   ok(anello_comm_size(comm, &size), comm);
-  const char *transport = "";
+  const char* transport = "";
   ok(anello_comm_transport(comm, (rank + 1) % size, &transport), comm);
   const int shared = strcmp(transport, "shm") == 0;
 
   for (int turn = 0; turn < 3; ++turn) {
     const size_t bytes = (size_t)(rank + 1) * 100003;
-    void *base;
+    void* base;
     anello_window_t whole, inside, private_memory;
     ok(anello_window_create(bytes, comm, &base, &whole), comm);
-    unsigned char *own = base;
+    unsigned char* own = base;
     for (size_t i = 0; i < bytes; ++i) expect(own[i] == 0, "memory is not zeroed", rank);
     memset(own, rank + turn + 1, bytes);
     ok(anello_window_register(own + 4100, 9000, comm, &inside), comm);
-    void *allocated = malloc(64);
+    void* allocated = malloc(64);
     ok(anello_window_register(allocated, 64, comm, &private_memory), comm);
     ok(anello_barrier(comm), comm);
     for (int peer = 0; peer < size; ++peer) {
-      void *pointer;
+      void* pointer;
       size_t length;
       ok(anello_window_peer(whole, peer, &pointer, &length), comm);
-      const unsigned char *theirs = pointer;
+      const unsigned char* theirs = pointer;
       expect(length == (size_t)(peer + 1) * 100003, "wrong size", peer);
       expect(peer == rank || (theirs != NULL) == shared, "mapped where it cannot be, or not where it can", peer);
       if (theirs != NULL) {
@@ -60,9 +60,9 @@ int main(void) {
     }
     ok(anello_barrier(comm), comm);
     /* Into the next rank's part, found there after a barrier. */
-    void *next;
+    void* next;
     ok(anello_window_peer(inside, (rank + 1) % size, &next, NULL), comm);
-    if (next != NULL) *(unsigned char *)next = (unsigned char)(rank + 100);
+    if (next != NULL) *(unsigned char*)next = (unsigned char)(rank + 100);
     ok(anello_barrier(comm), comm);
     if (shared) expect(own[4100] == (rank + size - 1) % size + 100, "what was written did not come", rank);
     ok(anello_window_free(&private_memory), comm);

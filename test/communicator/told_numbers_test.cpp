@@ -71,12 +71,14 @@ TEST_CASE("a split in which a rank names a board that cannot be ends with an err
   CAPTURE(board);
   const auto thrown = on_three_ranks(
       [&](Communicator& comm) {
-        Split lie;
-        lie.choices.resize(std::size_t(comm.size()));
-        lie.choices[0] = {7, 0, board, 1};
-        must_run(comm, lie.gather(), control::kSplitCall);
+    Split lie;
+    lie.choices.resize(std::size_t(comm.size()));
+    lie.choices[0] = {7, 0, board, 1};
+    must_run(comm, lie.gather(), control::kSplitCall);
       },
-      [](Communicator& comm) { comm.split({7, 0}, control::kSplitCall); });
+      [](Communicator& comm) {
+    comm.split({7, 0}, control::kSplitCall);
+  });
   CHECK(thrown[0] == "");
   for (const int rank : {1, 2}) {
     CHECK_THAT(
@@ -101,14 +103,16 @@ TEST_CASE("a group whose first member answers with a board, a rank or a number t
     CAPTURE(lie.said.board, lie.said.differing, lie.said.id);
     const auto thrown = on_three_ranks(
         [&](Communicator& comm) {
-          for (const int peer : {1, 2}) {
-            std::uint64_t application[2] = {};  // a digest of the list, and a generation
-            GroupAdmission said = lie.said;
-            must_run(comm, internal_message(ANELLO_RECV, peer, application, sizeof application));
-            must_run(comm, internal_message(ANELLO_SEND, peer, &said, sizeof said));
-          }
+      for (const int peer : {1, 2}) {
+        std::uint64_t application[2] = {};  // a digest of the list, and a generation
+        GroupAdmission said = lie.said;
+        must_run(comm, internal_message(ANELLO_RECV, peer, application, sizeof application));
+        must_run(comm, internal_message(ANELLO_SEND, peer, &said, sizeof said));
+      }
         },
-        [](Communicator& comm) { comm.create_group({0, 1, 2}, 0); });
+        [](Communicator& comm) {
+      comm.create_group({0, 1, 2}, 0);
+    });
     CHECK(thrown[0] == "");
     for (const int rank : {1, 2}) CHECK_THAT(thrown[std::size_t(rank)], Catch::StartsWith(lie.text));
   }

@@ -29,7 +29,7 @@ Credentials credentials() {
 }
 
 struct Ended {
-  Error dialler;   // ANELLO_OK: in
+  Error dialler;  // ANELLO_OK: in
   Error listener;
   Claim claim{};
 };

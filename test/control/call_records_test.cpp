@@ -114,14 +114,16 @@ TEST_CASE("a rank that is known to have made another call, and has forgotten it,
     REQUIRE(error);
     CHECK(error->code() == ANELLO_ERR_MISMATCH);
     CHECK(error->peer() == 1);
-    CHECK(error->text() == "ranks disagree on operation 3 or one before it: ranks 0, 2 called broadcast(count 7, float32, root 3), "
-                           "rank 1, by now in operation 999, no longer knows its call");
+    CHECK(error->text() ==
+          "ranks disagree on operation 3 or one before it: ranks 0, 2 called broadcast(count 7, float32, root 3), "
+          "rank 1, by now in operation 999, no longer knows its call");
   }
   const auto most = judge(histories({&a, &ahead, &also_ahead}, 3), 3, Differing{0, 1});
   REQUIRE(most);
   CHECK(most->peer() == -1);  // they may disagree, too
-  CHECK_THAT(most->text(), Contains("rank 0 called broadcast(count 7, float32, root 3), ranks 1, 2, by now in operations up to "
-                                    "999, no longer know theirs"));
+  CHECK_THAT(most->text(),
+             Contains("rank 0 called broadcast(count 7, float32, root 3), ranks 1, 2, by now in operations up to "
+                      "999, no longer know theirs"));
   const auto nobody = judge(histories({&ahead, &also_ahead}, 3), 3, Differing{0, 1});
   REQUIRE(nobody);
   CHECK_THAT(nobody->text(), Contains("operation 3 or one before it: ranks 0, 1, by now"));

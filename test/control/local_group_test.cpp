@@ -52,7 +52,7 @@ TEST_CASE("nobody can cut the shared memory, and its fixed part has pages") {
   const auto group = LocalGroup::make(4, eventfds(4), {});
   CHECK(::ftruncate(group->memory(), 4096) != 0);
   CHECK(::fcntl(group->memory(), F_ADD_SEALS, F_SEAL_WRITE) != 0);
-  struct stat about{};
+  struct stat about {};
   REQUIRE(::fstat(group->memory(), &about) == 0);
   CHECK(static_cast<std::size_t>(about.st_size) == group->layout().bytes());
   CHECK(static_cast<std::size_t>(about.st_blocks) * 512 >= group->layout().boards() + group->layout().board_stride());

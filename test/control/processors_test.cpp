@@ -57,7 +57,8 @@ TEST_CASE("a host's ranks share its processors, and those of other hosts do not 
     made.processors = Processors(std::move(allowed), 0);
     return made;
   };
-  const std::vector<Member> members = {member(0, "here", {3}), member(1, "there", {0xff}), member(2, "here", {1}), member(3, "here", {2})};
+  const std::vector<Member> members = {member(0, "here", {3}), member(1, "there", {0xff}), member(2, "here", {1}),
+                                       member(3, "here", {2})};
   const Occupancy here = occupancy_of(members, 2);
   CHECK(here.ranks == 3);
   CHECK(here.processors == 2);

@@ -22,8 +22,8 @@ TEST_CASE("every all-reduce algorithm gives every rank the sum, over shared memo
     on_ranks(size, [&](int rank) {
       RankThread me(jobs, rank, control::bit::shm, kShm);
       for (const char* algorithm : {"ring", "pairwise", "doubling", "tree", "exchange"}) {
-        for (const std::size_t count : {std::size_t(1), std::size_t(size) - 1, std::size_t(size) + 1, std::size_t(1000),
-                                        std::size_t(100'003)}) {
+        for (const std::size_t count :
+             {std::size_t(1), std::size_t(size) - 1, std::size_t(size) + 1, std::size_t(1000), std::size_t(100'003)}) {
           if (std::string(algorithm) == "exchange" && count > 1000) continue;
           std::vector<float> data(count);
           for (std::size_t i = 0; i < count; ++i) data[i] = value(rank, i);
@@ -53,8 +53,8 @@ TEST_CASE("many operations of several communicators posted in opposite orders co
     for (int i = 0; i < kGroups; ++i) {
       const int g = rank % 2 == 0 ? i : kGroups - 1 - i;
       for (int k = 0; k < kOperations; ++k) {
-        operations.push_back(me.allreduce(data[std::size_t(g * kOperations + k)].data(), 3001, k % 2 ? "ring" : "tree", 512,
-                                          groups[std::size_t(g)].get()));
+        operations.push_back(me.allreduce(data[std::size_t(g * kOperations + k)].data(), 3001, k % 2 ? "ring" : "tree",
+                                          512, groups[std::size_t(g)].get()));
       }
     }
     for (executor::Operation* operation : operations) {
@@ -106,7 +106,8 @@ TEST_CASE("a rank that leaves without its part ends the operation of those who w
   });
   CHECK(error.code() == ANELLO_ERR_PEER_LOST);
   // It did both, one after the other; which of them is found out first is a matter of time.
-  CHECK_THAT(error.text(), Catch::Contains("rank 1") && (Catch::Contains("left the job") || Catch::Contains("destroyed")));
+  CHECK_THAT(error.text(),
+             Catch::Contains("rank 1") && (Catch::Contains("left the job") || Catch::Contains("destroyed")));
 }
 
 TEST_CASE("ranks that disagree on the count hear of both calls") {

@@ -1,4 +1,5 @@
-// Exchanges over a board, a step of one rank at a time in random order: nothing waits, so that every interleaving can come.
+// Exchanges over a board, a step of one rank at a time in random order: nothing waits, so that every interleaving can
+// come.
 #include "control/transport_kind.h"
 #include "executor/board.h"
 #include "executor/local_jobs.h"
@@ -75,15 +76,17 @@ struct Rank {
   }
 };
 
-// How far some rank got ahead of another one, or -1 where one read what was not meant for it or found a disagreement. alone: the
-// rank and exchange from where on one makes other calls.
-int furthest(const std::vector<Exchange>& exchanges, unsigned seed, bool crowded, std::pair<int, std::size_t> alone = {0, SIZE_MAX}) {
+// How far some rank got ahead of another one, or -1 where one read what was not meant for it or found a disagreement.
+// alone: the rank and exchange from where on one makes other calls.
+int furthest(const std::vector<Exchange>& exchanges, unsigned seed, bool crowded,
+             std::pair<int, std::size_t> alone = {0, SIZE_MAX}) {
   LocalJobs jobs(kSize, control::bit::shm);
   std::vector<Rank> ranks;
   // As close to where the numbers wrap as may be (first_exchange).
   constexpr std::uint32_t kFirst = UINT32_MAX - transport::kBoardLines;
   for (int r = 0; r < kSize; ++r) {
-    ranks.push_back({Board(jobs.arena(r), 0, {0, 1, 2}, r, kFirst, crowded), r, r == alone.first ? alone.second : SIZE_MAX});
+    ranks.push_back(
+        {Board(jobs.arena(r), 0, {0, 1, 2}, r, kFirst, crowded), r, r == alone.first ? alone.second : SIZE_MAX});
   }
   std::mt19937 random(seed);
   int lead = 0;
@@ -155,8 +158,11 @@ TEST_CASE("where ranks share processors it is known whether all that are awaited
   for (const bool crowded : {true, false}) {
     LocalJobs jobs(kSize, control::bit::shm);
     std::vector<Board> boards;
-    for (int rank = 0; rank < kSize; ++rank) boards.emplace_back(jobs.arena(rank), 0, std::vector<int>{0, 1, 2}, rank, 1, crowded);
-    const auto publish = [&](int rank, std::uint64_t digest) { boards[std::size_t(rank)].publish(nullptr, 0, digest, 0); };
+    for (int rank = 0; rank < kSize; ++rank)
+      boards.emplace_back(jobs.arena(rank), 0, std::vector<int>{0, 1, 2}, rank, 1, crowded);
+    const auto publish = [&](int rank, std::uint64_t digest) {
+      boards[std::size_t(rank)].publish(nullptr, 0, digest, 0);
+    };
     // Ranks 0 and 1 are on the first processor, rank 2 is on the other.
     move_to(0);
     publish(0, 1);
@@ -182,7 +188,8 @@ TEST_CASE("where ranks share processors it is known whether all that are awaited
 TEST_CASE("who sleeps for the lines of all ranks is woken by the last of them") {
   LocalJobs jobs(kSize, control::bit::shm);
   std::vector<Board> boards;
-  for (int rank = 0; rank < kSize; ++rank) boards.emplace_back(jobs.arena(rank), 0, std::vector<int>{0, 1, 2}, rank, 1, true);
+  for (int rank = 0; rank < kSize; ++rank)
+    boards.emplace_back(jobs.arena(rank), 0, std::vector<int>{0, 1, 2}, rank, 1, true);
   std::atomic<std::uint32_t>& sleeping = jobs.arena(0).inbox(0).sleeping;
   using transport::Inbox;
   const std::uint32_t awake = GENERATE(0u, Inbox::kFenced);  // the rank may sleep often

@@ -44,7 +44,8 @@ std::string run_cut(const Carrier& carrier, int peer, const testing::FaultPlan& 
     const MakeTransport make = [&](const transport::Arena& arena, int me) {
       auto inner = carrier.make(arena);
       if (me != 0) return inner;
-      return testing::make_faulty(std::move(inner), [&, peer](int to) { return to == peer ? plan : testing::FaultPlan(); });
+      return testing::make_faulty(std::move(inner),
+                                  [&, peer](int to) { return to == peer ? plan : testing::FaultPlan(); });
     };
     RankThread me(jobs, rank, carrier.bit, make);
     ++there;

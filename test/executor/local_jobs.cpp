@@ -88,7 +88,8 @@ class LocalJob final : public control::Job {
     const std::lock_guard held(state_->mutex);
     if (!state_->lanes.insert(std::minmax(rank_, peer)).second) return;
     int ends[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) throw std::runtime_error("socketpair");
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+      throw std::runtime_error("socketpair");
     for (const auto& [to, from, end] : {std::tuple{rank_, peer, ends[0]}, std::tuple{peer, rank_, ends[1]}}) {
       control::Event event;
       event.kind = control::Event::Kind::lane;

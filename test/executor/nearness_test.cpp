@@ -64,8 +64,8 @@ TEST_CASE("what comes slowly twice in a row is staged, and looked at again more 
   Nearness nearness;
   CHECK(count(nearness, 17, kSlow).staged == 0);
   CHECK(count(nearness, 46, kSlow).staged == 46);
-  // Calls 64 and 65 look, and the next one knows: 66 to 127, 130 to 255, 258 to 511, 514 to 1023, and from then on all but two
-  // of each 1,024.
+  // Calls 64 and 65 look, and the next one knows: 66 to 127, 130 to 255, 258 to 511, 514 to 1023, and from then on all
+  // but two of each 1,024.
   CHECK(count(nearness, 1024 - 63, kSlow).staged == 62 + 126 + 254 + 510);
   CHECK(count(nearness, 1024, kSlow).staged == 1022);
   // Once it comes fast the next ones are read, too, and the next time it is slow is the first again.
@@ -107,7 +107,8 @@ TEST_CASE("calls of another size are looked at after a few of them, and later wh
   Nearness turns;
   int staged = 0;
   count(turns, 17, kSlow);
-  for (int call = 0; call < 40; ++call) staged += turns.way(call % 2 == 0 ? kBytes : kBytes / 2, 2, Wish::by_time) == Way::staged ? 1 : 0;
+  for (int call = 0; call < 40; ++call)
+    staged += turns.way(call % 2 == 0 ? kBytes : kBytes / 2, 2, Wish::by_time) == Way::staged ? 1 : 0;
   CHECK(staged == 40);
 }
 
@@ -159,8 +160,10 @@ TEST_CASE("where ranks share a cache, what has been staged there makes a dozen r
   int staged = 0, read = 0;
   for (int call = 0; call < 400; ++call) {
     const Way way = nearness.way(kPart, 4, Wish::by_time);
-    if (way == Way::staged) ++staged;
-    else ++read;
+    if (way == Way::staged)
+      ++staged;
+    else
+      ++read;
     if (way == Way::read_timed) nearness.took(kPart, By::call, read <= 12 ? kPart / 4 : kPart / 16);
   }
   CHECK(staged == 62);
@@ -184,8 +187,10 @@ TEST_CASE("a rank that reads nothing of others follows those that do") {
     const Way its = root.way(kBytes, 2, Wish::by_time), own = other.way(kBytes, 2, Wish::by_time);
     if (its == Way::staged && own != Way::staged) other.hear(kBytes);
     if (own == Way::staged && its != Way::staged) root.hear(kBytes);
-    if (its == Way::staged || own == Way::staged) ++staged;
-    else if (own == Way::read_timed) other.took(kBytes, By::load, ns);
+    if (its == Way::staged || own == Way::staged)
+      ++staged;
+    else if (own == Way::read_timed)
+      other.took(kBytes, By::load, ns);
   };
   for (int i = 0; i < 320; ++i) call(kSlow);
   // From call 18 on, but for three looks of two calls.

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 
-// Yields of a time slice each, from begin on, while ranks handle so many bytes in each. How many waits sleep after the last.
+// Yields of a time slice each, from begin on, while ranks handle so many bytes in each. How many waits sleep after the
+// last.
 int sleeps_after(YieldCost& cost, std::int64_t begin_ns, int yields, std::uint64_t bytes) {
   static std::uint64_t handled = 0;  // by all, as the ranks of a host tell: it only grows
   int sleeps = 0;
@@ -56,8 +57,9 @@ TEST_CASE("short yields in a row make the next pause a short one again") {
 
 namespace {
 
-// Two processors with a rank of each pair, 0 and 1, 2 and 3, which begin with 0 and 3. A rank whose peer does not run looks for as many turns as its
-// patience says, then the other rank of its processor runs. How many hand-overs it takes until two of a pair run.
+// Two processors with a rank of each pair, 0 and 1, 2 and 3, which begin with 0 and 3. A rank whose peer does not run
+// looks for as many turns as its patience says, then the other rank of its processor runs. How many hand-overs it takes
+// until two of a pair run.
 int hand_overs(bool first_is_patient) {
   Patience patience[4];
   int running[2] = {0, 3};

@@ -22,7 +22,8 @@ const Role aborted("aborted", [](Rank& me) {
   std::vector<float> numbers(std::size_t(me.number("count", 0)), 1.0f);
   const bool tests = me.number("tests", 0) != 0;
   const auto sum = [&] {
-    if (!tests) return anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_MAX, comm);
+    if (!tests)
+      return anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_MAX, comm);
     anello_request_t request = ANELLO_REQUEST_NULL;
     anello_result_t result =
         anello_iallreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_MAX, comm, &request);
@@ -112,8 +113,8 @@ void abort_past_stopped(const std::string& transport, std::size_t count, bool te
   job.finish();
 }
 
-// Rank 0 is stopped, and rank 1 aborts one communicator. Who waits there for a receive of rank 0, and for a message on another one as
-// well, hears of it.
+// Rank 0 is stopped, and rank 1 aborts one communicator. Who waits there for a receive of rank 0, and for a message on
+// another one as well, hears of it.
 const Role between("between", [](Rank& me) {
   const anello_comm_t comm = me.create();
   anello_comm_t sibling = ANELLO_COMM_NULL;
@@ -213,7 +214,8 @@ TEST_CASE("abort ends a collective also where the rank that passes the news on i
   }
 }
 
-TEST_CASE("abort is heard by who waits for another communicator, too, though the rank that passes the news on is stopped") {
+TEST_CASE(
+    "abort is heard by who waits for another communicator, too, though the rank that passes the news on is stopped") {
   Ranks job(3, "between", "shm");
   job.expect_all("running");
   job.signal(0, SIGSTOP);

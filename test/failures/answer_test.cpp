@@ -1,5 +1,5 @@
-// A receive has copied a message from where it lies, and its answer finds the lane to the sender full: the answer leaves as soon as
-// there is room, also while the receiver is about something else.
+// A receive has copied a message from where it lies, and its answer finds the lane to the sender full: the answer
+// leaves as soon as there is room, also while the receiver is about something else.
 #include <catch2/catch.hpp>
 
 #include "failures/judge.h"
@@ -53,12 +53,14 @@ class Bytes {
   char byte_ = 1;
 };
 
-// Rank 0 offers and is stopped; rank 1 fills the lane to it, receives if all of the messages that it was told have left, and stays
-// away.
+// Rank 0 offers and is stopped; rank 1 fills the lane to it, receives if all of the messages that it was told have
+// left, and stays away.
 const Role answered("answered", [](Rank& me) {
   const anello_comm_t comm = me.create();
   const Memory mapped(kBytes, true), into(kBytes, false);
-  const auto receive = [&] { me.check(anello_recv(into.as<void>(), kBytes, ANELLO_BYTE, 0, 5, comm, nullptr), "recv", comm); };
+  const auto receive = [&] {
+    me.check(anello_recv(into.as<void>(), kBytes, ANELLO_BYTE, 0, 5, comm, nullptr), "recv", comm);
+  };
   {
     Bytes bytes(me, comm);
     for (int round = 0; round < 30; ++round) {
@@ -128,8 +130,8 @@ Filled fill_lane(Ranks& job, int messages) {
 
 TEST_CASE("an answer that found the lane full leaves while its rank is away") {
   Ranks job(2, "answered", "shm", {{"ANELLO_STAGING", "never"}});  // however slow its machine, what is offered is taken
-  // How many messages fill the lane to its last line hangs on how many went before; after a lane that was filled it is the same
-  // each time. What did not leave is among those that were sent.
+  // How many messages fill the lane to its last line hangs on how many went before; after a lane that was filled it is
+  // the same each time. What did not leave is among those that were sent.
   constexpr int kNoLimit = 1'000'000;
   fill_lane(job, kNoLimit);
   int fills = 0;
@@ -138,7 +140,8 @@ TEST_CASE("an answer that found the lane full leaves while its rank is away") {
     REQUIRE_FALSE(before.all_left);
     REQUIRE(before.sent > 1000);
     const Filled filled = fill_lane(job, before.sent - 1);
-    INFO(before.sent << " messages were one too many, " << filled.sent << (filled.all_left ? " left" : " were too many"));
+    INFO(before.sent << " messages were one too many, " << filled.sent
+                     << (filled.all_left ? " left" : " were too many"));
     CHECK(filled.waited_ms < kAwayMs);
     fills += filled.all_left ? 1 : 0;
     if (filled.all_left) fill_lane(job, kNoLimit);

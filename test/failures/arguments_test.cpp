@@ -87,13 +87,15 @@ const std::vector<Row> kRows = {
      [](auto c) { return anello_reduce(a, nullptr, 4, F, S, 0, c); }},
     {"reduce that overlaps", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_reduce(a, a + 3, 4, F, S, 0, c); }},
     {"reduce into the marker", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_reduce(a, in_place, 4, F, S, 0, c); }},
-    {"reduce to a root beyond the size", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_reduce(a, b, 4, F, S, 1, c); }},
+    {"reduce to a root beyond the size", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_reduce(a, b, 4, F, S, 1, c); }},
     {"reduce by an unknown operation", ANELLO_ERR_TYPE, [](auto c) { return anello_reduce(a, b, 4, F, no_op, 0, c); }},
     {"reduce in place", ANELLO_OK, [](auto c) { return anello_reduce(ANELLO_IN_PLACE, a, 4, F, S, 0, c); }},
     {"reduce of nothing", ANELLO_OK, [](auto c) { return anello_reduce(nullptr, nullptr, 0, F, S, 0, c); }},
     {"gather to a negative root", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_gather(a, b, 4, F, -1, c); }},
     {"gather that overlaps", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_gather(a + 1, a, 4, F, 0, c); }},
-    {"gather of more than there is", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_gather(a, b, SIZE_MAX, F, 0, c); }},
+    {"gather of more than there is", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_gather(a, b, SIZE_MAX, F, 0, c); }},
     {"gather from its own place", ANELLO_OK, [](auto c) { return anello_gather(a, a, 4, F, 0, c); }},
     {"scatter without recvbuf", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_scatter(a, nullptr, 4, F, 0, c); }},
     {"scatter without the root's sendbuf", ANELLO_ERR_ARGUMENT,
@@ -121,13 +123,16 @@ const std::vector<Row> kRows = {
      [](auto c) { return anello_allgatherv(a, 4, b, four, nullptr, F, c); }},
     {"allgatherv of another count than its own", ANELLO_ERR_ARGUMENT,
      [](auto c) { return anello_allgatherv(a, 3, b, four, zero, F, c); }},
-    {"allgatherv that overlaps", ANELLO_ERR_ARGUMENT, [](auto c) { return anello_allgatherv(a + 1, 4, a, four, zero, F, c); }},
+    {"allgatherv that overlaps", ANELLO_ERR_ARGUMENT,
+     [](auto c) { return anello_allgatherv(a + 1, 4, a, four, zero, F, c); }},
     {"allgatherv to beyond all memory", ANELLO_ERR_ARGUMENT,
      [](auto c) { return anello_allgatherv(a, 4, b, four, huge, F, c); }},
-    {"allgatherv in place", ANELLO_OK, [](auto c) { return anello_allgatherv(ANELLO_IN_PLACE, 9, b, four, zero, F, c); }},
+    {"allgatherv in place", ANELLO_OK,
+     [](auto c) { return anello_allgatherv(ANELLO_IN_PLACE, 9, b, four, zero, F, c); }},
     {"allgatherv of an unknown type", ANELLO_ERR_TYPE,
      [](auto c) { return anello_allgatherv(a, 4, b, four, zero, no_dtype, c); }},
-    {"allgatherv of nothing", ANELLO_OK, [](auto c) { return anello_allgatherv(nullptr, 0, nullptr, zero, huge, F, c); }},
+    {"allgatherv of nothing", ANELLO_OK,
+     [](auto c) { return anello_allgatherv(nullptr, 0, nullptr, zero, huge, F, c); }},
     {"gatherv without recvbuf", ANELLO_ERR_ARGUMENT,
      [](auto c) { return anello_gatherv(a, 4, nullptr, four, zero, F, 0, c); }},
     {"gatherv to a root beyond the size", ANELLO_ERR_ARGUMENT,
@@ -193,38 +198,40 @@ const std::vector<Row> kRows = {
 };
 
 // Those that ask nothing of a communicator.
-const std::vector<Row> kOthers = {
-    {"create to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_comm_create(nullptr, nullptr); }},
-    {"create of no ranks", ANELLO_ERR_ARGUMENT, [](auto) { return anello_comm_create_all(0, &made); }},
-    {"create all to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_comm_create_all(2, nullptr); }},
-    {"a unique id to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_unique_id_create(nullptr); }},
-    {"wait for nothing", ANELLO_ERR_ARGUMENT, [](auto) { return anello_wait(nullptr, nullptr); }},
-    {"wait for a null request", ANELLO_OK,
-     [](auto) {
-       request = ANELLO_REQUEST_NULL;
-       return anello_wait(&request, nullptr);
-     }},
-    {"test to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_test(&request, nullptr, nullptr); }},
-    {"wait for all of nothing", ANELLO_OK, [](auto) { return anello_wait_all(0, nullptr, nullptr); }},
-    {"wait for all of a null array", ANELLO_ERR_ARGUMENT, [](auto) { return anello_wait_all(2, nullptr, nullptr); }},
-    {"wait for any to nowhere", ANELLO_ERR_ARGUMENT,
-     [](auto) { return anello_wait_any(1, &request, nullptr, nullptr); }},
-    {"wait for some to nowhere", ANELLO_ERR_ARGUMENT,
-     [](auto) { return anello_wait_some(1, &request, nullptr, indices, nullptr); }},
-    {"wait for some without indices", ANELLO_ERR_ARGUMENT,
-     [](auto) { return anello_wait_some(1, &request, &number, nullptr, nullptr); }},
-    {"wait for what never was a request", ANELLO_ERR_STATE,
-     [](auto) {
-       request = reinterpret_cast<anello_request_t>(std::uintptr_t(0x7fff1234567890));
-       return anello_wait(&request, nullptr);
-     }},
-    {"a transport beyond the last", ANELLO_ERR_ARGUMENT,
-     [](auto) {
-       anello_transport_info_t info{sizeof info, nullptr, ""};
-       return anello_transport_query(99, &info);
-     }},
+const std::vector<Row> kOthers =
+    {
+        {"create to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_comm_create(nullptr, nullptr); }},
+        {"create of no ranks", ANELLO_ERR_ARGUMENT, [](auto) { return anello_comm_create_all(0, &made); }},
+        {"create all to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_comm_create_all(2, nullptr); }},
+        {"a unique id to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_unique_id_create(nullptr); }},
+        {"wait for nothing", ANELLO_ERR_ARGUMENT, [](auto) { return anello_wait(nullptr, nullptr); }},
+        {"wait for a null request", ANELLO_OK,
+         [](auto) {
+  request = ANELLO_REQUEST_NULL;
+  return anello_wait(&request, nullptr);
+         }},
+        {"test to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_test(&request, nullptr, nullptr); }},
+        {"wait for all of nothing", ANELLO_OK, [](auto) { return anello_wait_all(0, nullptr, nullptr); }},
+        {"wait for all of a null array", ANELLO_ERR_ARGUMENT,
+         [](auto) { return anello_wait_all(2, nullptr, nullptr); }},
+        {"wait for any to nowhere", ANELLO_ERR_ARGUMENT,
+         [](auto) { return anello_wait_any(1, &request, nullptr, nullptr); }},
+        {"wait for some to nowhere", ANELLO_ERR_ARGUMENT,
+         [](auto) { return anello_wait_some(1, &request, nullptr, indices, nullptr); }},
+        {"wait for some without indices", ANELLO_ERR_ARGUMENT,
+         [](auto) { return anello_wait_some(1, &request, &number, nullptr, nullptr); }},
+        {"wait for what never was a request", ANELLO_ERR_STATE,
+         [](auto) {
+  request = reinterpret_cast<anello_request_t>(std::uintptr_t(0x7fff1234567890));
+  return anello_wait(&request, nullptr);
+         }},
+                       {"a transport beyond the last", ANELLO_ERR_ARGUMENT,
+                        [](auto) {
+  anello_transport_info_t info{sizeof info, nullptr, ""};
+  return anello_transport_query(99, &info);
+                        }},
     {"a transport to nowhere", ANELLO_ERR_ARGUMENT, [](auto) { return anello_transport_query(0, nullptr); }},
-};
+    };
 
 anello_result_t create_with(const std::function<void(anello_config_t&)>& change) {
   anello_config_t config = ANELLO_CONFIG_INITIALIZER;
@@ -268,9 +275,10 @@ TEST_CASE("a count whose bytes no size_t holds is refused by every kind of call"
   REQUIRE(anello_comm_create(&config, &comm) == ANELLO_OK);
   // Of float32 it would be 4 bytes.
   const std::size_t wraps[] = {SIZE_MAX / 4 + 2};
-  for (const int kind : {ANELLO_ALLREDUCE, ANELLO_BROADCAST, ANELLO_ALLGATHER, ANELLO_REDUCE_SCATTER_BLOCK, ANELLO_SEND,
-                         ANELLO_RECV, ANELLO_REDUCE, ANELLO_GATHER, ANELLO_SCATTER, ANELLO_ALLTOALL, ANELLO_SCAN, ANELLO_EXSCAN,
-                         ANELLO_ALLGATHERV, ANELLO_GATHERV, ANELLO_SCATTERV, ANELLO_REDUCE_SCATTER, ANELLO_ALLTOALLV}) {
+  for (const int kind :
+       {ANELLO_ALLREDUCE, ANELLO_BROADCAST, ANELLO_ALLGATHER, ANELLO_REDUCE_SCATTER_BLOCK, ANELLO_SEND, ANELLO_RECV,
+        ANELLO_REDUCE, ANELLO_GATHER, ANELLO_SCATTER, ANELLO_ALLTOALL, ANELLO_SCAN, ANELLO_EXSCAN, ANELLO_ALLGATHERV,
+        ANELLO_GATHERV, ANELLO_SCATTERV, ANELLO_REDUCE_SCATTER, ANELLO_ALLTOALLV}) {
     for (const anello_dtype_t dtype : {ANELLO_FLOAT32, ANELLO_COMPLEX128}) {
       INFO("kind " << kind << " of " << anello_dtype_name(dtype));
       anello_call_t call = ANELLO_CALL_INITIALIZER;

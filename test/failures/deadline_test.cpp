@@ -90,16 +90,18 @@ const Role behind("behind", [](Rank& me) {
   me.report("destroyed", anello_comm_destroy(comm), comm);
 });
 
-// Rank 1 sends nothing for 2 s, then "one" and an end. Rank 0 waits with a deadline of 500 ms, in ways in which something else of its
-// own might keep it from looking at the clock.
+// Rank 1 sends nothing for 2 s, then "one" and an end. Rank 0 waits with a deadline of 500 ms, in ways in which
+// something else of its own might keep it from looking at the clock.
 const Role beside("beside", [](Rank& me) {
   const anello_comm_t comm = me.create();
   anello_comm_t other = ANELLO_COMM_NULL, brief = ANELLO_COMM_NULL;
   me.check(anello_comm_dup(comm, &other), "dup", comm);
   me.check(anello_comm_dup(comm, &brief), "dup", comm);
-  // News that a communicator was destroyed makes who drives look at the clock more often, and leave less of it to the others.
+  // News that a communicator was destroyed makes who drives look at the clock more often, and leave less of it to the
+  // others.
   std::int32_t note = 0;  // over a lane, on which that news comes
-  me.check(me.rank() == 0 ? anello_send(&note, 1, ANELLO_INT32, 1, 0, brief) : anello_recv(&note, 1, ANELLO_INT32, 0, 0, brief, nullptr),
+  me.check(me.rank() == 0 ? anello_send(&note, 1, ANELLO_INT32, 1, 0, brief)
+                          : anello_recv(&note, 1, ANELLO_INT32, 0, 0, brief, nullptr),
            "a message", brief);
   if (me.rank() == 1) me.check(anello_comm_destroy(brief), "destroy", brief);
   me.check(anello_barrier(comm), "barrier", comm);
@@ -137,7 +139,8 @@ const Role beside("beside", [](Rank& me) {
     end = now_ns();
     driver.join();
   } else if (way == "any of two") {
-    const anello_call_t soon = with_deadline(ANELLO_RECV, 1, &two, 500), late = with_deadline(ANELLO_RECV, 1, &one, 20'000);
+    const anello_call_t soon = with_deadline(ANELLO_RECV, 1, &two, 500),
+                        late = with_deadline(ANELLO_RECV, 1, &one, 20'000);
     me.check(anello_post(other, &soon, &requests[0]), "irecv", other);
     me.check(anello_post(comm, &late, &requests[1]), "irecv", comm);
     int index = -1;
@@ -150,7 +153,8 @@ const Role beside("beside", [](Rank& me) {
     const bool to_self = way == "to itself";
     const anello_call_t late = with_deadline(ANELLO_ALLREDUCE, 0, &one, 20'000);
     std::vector<std::int32_t> many(1'000'000);
-    anello_call_t soon = with_deadline(to_self ? ANELLO_SEND : ANELLO_ALLREDUCE, 0, to_self ? many.data() : &three, 500);
+    anello_call_t soon =
+        with_deadline(to_self ? ANELLO_SEND : ANELLO_ALLREDUCE, 0, to_self ? many.data() : &three, 500);
     if (to_self) soon.count = many.size();  // a small one goes at once
     if (!to_self) me.check(anello_post(other, &late, &requests[0]), "iallreduce", other);
     me.check(anello_post(other, &soon, &requests[1]), "the one with the deadline", other);

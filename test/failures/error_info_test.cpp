@@ -35,14 +35,15 @@ const Role losing("losing", [](Rank& me) {
   me.check(anello_post(comm, &call, nullptr), "the first call", comm);
   anello_error_t error = ANELLO_ERROR_INITIALIZER;
   me.check(anello_error_info(comm, &error), "error_info", comm);
-  me.check(error.code == ANELLO_OK && *error.text == '\0' && error.lost_count == 0 && error.call == nullptr, "no failure yet");
+  me.check(error.code == ANELLO_OK && *error.text == '\0' && error.lost_count == 0 && error.call == nullptr,
+           "no failure yet");
   me.say("running");
   std::int64_t rounds = 1;
   while (anello_post(comm, &call, nullptr) == ANELLO_OK) ++rounds;
   me.check(anello_error_info(comm, &error), "error_info", comm);
   me.check(std::strcmp(error.text, anello_last_error(comm)) == 0, "its text is that of anello_last_error");
-  me.check(error.kind == ANELLO_ALLREDUCE && error.sequence == rounds, "its sequence is " + std::to_string(error.sequence) +
-                                                                           " after " + std::to_string(rounds));
+  me.check(error.kind == ANELLO_ALLREDUCE && error.sequence == rounds,
+           "its sequence is " + std::to_string(error.sequence) + " after " + std::to_string(rounds));
   char host[256] = {};
   gethostname(host, sizeof host - 1);
   me.check(std::strcmp(error.host, host) == 0, std::string("its host is ") + error.host);
@@ -72,7 +73,8 @@ const Role various("various", [](Rank& me) {
   me.check(anello_comm_create(&config, &comm) != ANELLO_OK, "a wrong url");
   me.check(anello_error_info(ANELLO_COMM_NULL, &error), "error_info");
   me.check(error.code != ANELLO_OK && std::strstr(error.text, "nowhere") != nullptr && error.rank == -1 &&
-               error.call == nullptr && error.lost_count == 0, "of a creation: " + words(error));
+               error.call == nullptr && error.lost_count == 0,
+           "of a creation: " + words(error));
   comm = me.create();
   // Refused, cut short, timed out: each with its call.
   anello_call_t call = ANELLO_CALL_INITIALIZER;
@@ -120,8 +122,9 @@ void lose_two(const std::string& transport, int first, int second, int count) {
   for (int rank = 0; rank < 4; ++rank) {
     if (rank == first) continue;
     const Line line = job.expect(rank, "failed");
-    CHECK(line.text == "failed ANELLO_ERR_PEER_LOST about " + std::to_string(first) + " pid " + std::to_string(job.pid(first)) +
-                           " call allreduce 'the last one' lost " + std::to_string(first));
+    CHECK(line.text == "failed ANELLO_ERR_PEER_LOST about " + std::to_string(first) + " pid " +
+                           std::to_string(job.pid(first)) + " call allreduce 'the last one' lost " +
+                           std::to_string(first));
   }
   job.signal(second, SIGKILL);
   const std::string both = std::to_string(std::min(first, second)) + " " + std::to_string(std::max(first, second));
@@ -129,7 +132,8 @@ void lose_two(const std::string& transport, int first, int second, int count) {
     if (rank == first || rank == second) continue;
     job.tell(rank, "both");
     CHECK(job.expect(rank, "later").text == "later ANELLO_ERR_PEER_LOST about " + std::to_string(first) + " pid " +
-                                                std::to_string(job.pid(first)) + " call allreduce 'the last one' lost " + both);
+                                                std::to_string(job.pid(first)) +
+                                                " call allreduce 'the last one' lost " + both);
     job.expect(rank, "done");
   }
 }

@@ -1,5 +1,5 @@
-// Calls in which one rank alone gives, as a broadcast's root does: where its memory is not mapped, or rather not read, it goes on before
-// anybody else has come, and results are right whatever either rank has.
+// Calls in which one rank alone gives, as a broadcast's root does: where its memory is not mapped, or rather not read,
+// it goes on before anybody else has come, and results are right whatever either rank has.
 #include <catch2/catch.hpp>
 
 #include "failures/judge.h"
@@ -15,8 +15,8 @@ using namespace failures;
 
 namespace {
 
-// Reduces to rank 0 and broadcasts from rank 1 of 8 KiB, in memory that is another one from call to call on each rank; and then what
-// the one that only gives does before anybody else has come.
+// Reduces to rank 0 and broadcasts from rank 1 of 8 KiB, in memory that is another one from call to call on each rank;
+// and then what the one that only gives does before anybody else has come.
 const Role giving("giving", [](Rank& me) {
   const std::string wishes = me.setting("wishes", "");
   if (!wishes.empty()) ::setenv("ANELLO_STAGING", wishes[std::size_t(me.rank())] == 'a' ? "always" : "never", 1);
@@ -29,10 +29,13 @@ const Role giving("giving", [](Rank& me) {
     float* const at = (call >> (me.rank() + 2) & 1) != 0 ? plain.as<float>() : mapped.as<float>();
     const bool reduces = call % 2 == 0 && me.size() == 2;
     for (std::size_t i = 0; i < kCount; ++i) at[i] = value(me.rank(), call, i);
-    me.check(reduces ? anello_reduce(at, at, kCount, ANELLO_FLOAT32, ANELLO_SUM, 0, comm) : anello_broadcast(at, kCount, ANELLO_FLOAT32, 1, comm),
+    me.check(reduces ? anello_reduce(at, at, kCount, ANELLO_FLOAT32, ANELLO_SUM, 0, comm)
+                     : anello_broadcast(at, kCount, ANELLO_FLOAT32, 1, comm),
              reduces ? "reduce" : "broadcast", comm);
     for (std::size_t i = 0; i < kCount; ++i) {
-      const float expected = !reduces ? value(1, call, i) : me.rank() == 0 ? value(0, call, i) + value(1, call, i) : value(1, call, i);
+      const float expected = !reduces         ? value(1, call, i)
+                             : me.rank() == 0 ? value(0, call, i) + value(1, call, i)
+                                              : value(1, call, i);
       if (!me.check(at[i] == expected, "call " + std::to_string(call) + ", element " + std::to_string(i))) return;
     }
   }
@@ -50,7 +53,8 @@ const Role giving("giving", [](Rank& me) {
 }  // namespace
 
 TEST_CASE("who alone gives sends what is not mapped, or rather not read, without a word from the others") {
-  for (const auto& [ranks, wishes] : std::vector<std::pair<int, std::string>>{{2, ""}, {2, "aa"}, {2, "an"}, {2, "na"}, {3, ""}}) {
+  for (const auto& [ranks, wishes] :
+       std::vector<std::pair<int, std::string>>{{2, ""}, {2, "aa"}, {2, "an"}, {2, "na"}, {3, ""}}) {
     INFO(ranks << " ranks, wishes: " << wishes);
     Ranks job(ranks, "giving", "shm", {{"wishes", wishes}});
     job.expect(1, "ahead");

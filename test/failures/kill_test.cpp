@@ -91,8 +91,9 @@ void kill_one(const std::string& transport, const Work& work, bool forks, bool m
   const int victim = int(random() % std::uint64_t(ranks));
   const std::int64_t moment_us = std::int64_t(random() % 40'000);
   const int root = int(random() % std::uint64_t(ranks));
-  INFO(transport << (mapped ? ", mapped memory, " : ", ") << work.kind << " of " << work.count << ", " << ranks << " ranks, root " << root << ", rank "
-                 << victim << (forks ? " (with a child)" : "") << " killed after " << moment_us << " us");
+  INFO(transport << (mapped ? ", mapped memory, " : ", ") << work.kind << " of " << work.count << ", " << ranks
+                 << " ranks, root " << root << ", rank " << victim << (forks ? " (with a child)" : "")
+                 << " killed after " << moment_us << " us");
   Settings settings{{"kind", work.kind}, {"count", std::to_string(work.count)}, {"root", std::to_string(root)}};
   if (mapped) settings["mapped"] = "1";
   if (forks) settings["forks"] = std::to_string(victim);
@@ -139,7 +140,8 @@ const Role silent("silent", [](Rank& me) {
   if (kind == "send") {
     result = anello_send(numbers.data(), numbers.size(), ANELLO_FLOAT32, victim, 7, comm);
     // A small one goes before it is known that nobody takes it.
-    if (result == ANELLO_OK) result = anello_recv(numbers.data(), numbers.size(), ANELLO_FLOAT32, victim, 7, comm, nullptr);
+    if (result == ANELLO_OK)
+      result = anello_recv(numbers.data(), numbers.size(), ANELLO_FLOAT32, victim, 7, comm, nullptr);
   } else if (kind == "recv") {
     result = anello_recv(numbers.data(), numbers.size(), ANELLO_FLOAT32, victim, 7, comm, nullptr);
   } else {
@@ -154,8 +156,12 @@ enum class End { killed_first, killed_then, left };
 void end_silent(const std::string& kind, std::size_t count, End end) {
   constexpr int kRanks = 3, kVictim = 2;
   INFO(kind << " of " << count << ", rank " << kVictim
-            << (end == End::left ? " leaves before" : end == End::killed_first ? " is killed before" : " is killed during") << " it");
-  Ranks job(kRanks, "silent", "tcp", {{"kind", kind}, {"count", std::to_string(count)}, {"victim", std::to_string(kVictim)}});
+            << (end == End::left           ? " leaves before"
+                : end == End::killed_first ? " is killed before"
+                                           : " is killed during")
+            << " it");
+  Ranks job(kRanks, "silent", "tcp",
+            {{"kind", kind}, {"count", std::to_string(count)}, {"victim", std::to_string(kVictim)}});
   job.expect_all("running");
   const auto end_victim = [&] {
     if (end != End::left) return job.signal(kVictim, SIGKILL);

@@ -123,7 +123,9 @@ const Role gone_after_another_call("gone after another call", [](Rank& me) {
     if (result != ANELLO_ERR_MISMATCH) me.check(result, "broadcast", world);
   } else {
     sleep_ms(300);
-    me.report("call", anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_SUM, world), world);
+    me.report("call",
+              anello_allreduce(ANELLO_IN_PLACE, numbers.data(), numbers.size(), ANELLO_FLOAT32, ANELLO_SUM, world),
+              world);
   }
   anello_comm_destroy(world);
 });
@@ -157,7 +159,8 @@ const Role far_ahead("far ahead", [](Rank& me) {
     sleep_ms(me.number("behind_ms", 0));
     if (others == "broadcast fewer") result = broadcast(count - 1, 0);
     if (others == "reduce fewer") result = reduce(count - 1);
-    if (others == "allreduce") result = anello_allreduce(numbers.data(), sums.data(), count, ANELLO_FLOAT32, ANELLO_SUM, world);
+    if (others == "allreduce")
+      result = anello_allreduce(numbers.data(), sums.data(), count, ANELLO_FLOAT32, ANELLO_SUM, world);
     if (others == "broadcast from 1") result = broadcast(count, 1);
     if (result == ANELLO_OK) result = anello_barrier(world);
   }
@@ -213,8 +216,8 @@ void judge_all(const std::string& transport) {
     int turn = 0;
     for (const std::size_t count : {std::size_t(10), std::size_t(500'000)}) {
       const Called sum{"allreduce", count}, gather{"allgather", count}, barrier{"barrier"},
-          scatter{"reduce_scatter_block", count}, from_0{"broadcast", count},
-          to_0{"reduce", count}, parts_to_0{"gather", count}, swap{"alltoall", count}, scan{"scan", count};
+          scatter{"reduce_scatter_block", count}, from_0{"broadcast", count}, to_0{"reduce", count},
+          parts_to_0{"gather", count}, swap{"alltoall", count}, scan{"scan", count};
       Called fewer = sum, ints = sum, max = sum, from_last = from_0, to_last = to_0, null = sum, null_from_0 = from_0;
       fewer.count = count - 1;
       ints.dtype = ANELLO_INT32;
@@ -270,8 +273,12 @@ TEST_CASE("a rank that no longer knows the call in which the others disagree wit
         const bool leaves = std::string(then) == "destroy";
         // In frames, which nothing but their sender's credit bounds.
         Ranks job(4, "far ahead", transport,
-                  {{"ANELLO_ALGORITHM", "broadcast:tree,reduce:tree"}, {"calls", "600"}, {"count", "16"}, {"told", "1"},
-                    {"others", others}, {"then", then}});
+                  {{"ANELLO_ALGORITHM", "broadcast:tree,reduce:tree"},
+                   {"calls", "600"},
+                   {"count", "16"},
+                   {"told", "1"},
+                   {"others", others},
+                   {"then", then}});
         job.expect(0, "ahead", 10'000);
         for (int rank = 1; rank < 4; ++rank) job.tell(rank, "");
         for (const int rank : {1, 2, 3, 0}) {
@@ -283,7 +290,8 @@ TEST_CASE("a rank that no longer knows the call in which the others disagree wit
           for (const std::string what : {"call", "destroy"}) {
             const Line line = job.next(rank, 10'000);  // the deadline is later
             INFO("rank " << rank << ": " << line.text);
-            CHECK((line.begins(what + " ANELLO_ERR_MISMATCH") || (leaves && line.begins(what + " ANELLO_ERR_PEER_LOST"))));
+            CHECK((line.begins(what + " ANELLO_ERR_MISMATCH") ||
+                   (leaves && line.begins(what + " ANELLO_ERR_PEER_LOST"))));
             CHECK(line.has("rank 0"));
             CHECK((leaves || (line.has(" or one before it: ") && line.has(", by now in operation"))));
           }

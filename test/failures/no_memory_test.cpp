@@ -34,7 +34,8 @@ namespace {
 
 constexpr std::size_t kCount = 1'000'000;
 
-// Rank 2 folds what comes from rank 3, for which it needs room. `before` calls that need none may be under way when that is tried.
+// Rank 2 folds what comes from rank 3, for which it needs room. `before` calls that need none may be under way when
+// that is tried.
 const Role scanty("scanty", [](Rank& me) {
   const anello_comm_t comm = me.create();
   anello_comm_t other = ANELLO_COMM_NULL;
@@ -51,14 +52,16 @@ const Role scanty("scanty", [](Rank& me) {
   me.check(anello_post(comm, &call, nullptr), "a small reduce, for the lanes", comm);
   call.count = kCount;
   anello_request_t first = ANELLO_REQUEST_NULL;  // for which there is a table to be made
-  me.check(anello_iallreduce(ANELLO_IN_PLACE, few.data(), 1, ANELLO_FLOAT32, ANELLO_SUM, other, &first), "iallreduce", other);
+  me.check(anello_iallreduce(ANELLO_IN_PLACE, few.data(), 1, ANELLO_FLOAT32, ANELLO_SUM, other, &first), "iallreduce",
+           other);
   me.check(anello_wait(&first, nullptr), "wait", other);
   me.check(anello_barrier(other), "barrier", other);
   if (me.rank() == 2) refused_from = 64 * 1024;
   std::vector<anello_request_t> requests(std::size_t(before) + 1, ANELLO_REQUEST_NULL);
   anello_result_t result = ANELLO_OK;
   for (int i = 0; i < before && result == ANELLO_OK; ++i) {  // rank 2 may fail while others are still here
-    result = anello_iallreduce(ANELLO_IN_PLACE, &few[std::size_t(i)], 1, ANELLO_FLOAT32, ANELLO_SUM, comm, &requests[std::size_t(i)]);
+    result = anello_iallreduce(ANELLO_IN_PLACE, &few[std::size_t(i)], 1, ANELLO_FLOAT32, ANELLO_SUM, comm,
+                               &requests[std::size_t(i)]);
   }
   if (result == ANELLO_OK) result = anello_post(comm, &call, &requests.back());
   const anello_result_t waited = anello_wait_all(requests.size(), requests.data(), nullptr);
@@ -67,7 +70,8 @@ const Role scanty("scanty", [](Rank& me) {
   if (result == ANELLO_OK) result = anello_barrier(comm);
   me.report("result", result, comm);
   float one = 1;
-  me.check(anello_allreduce(ANELLO_IN_PLACE, &one, 1, ANELLO_FLOAT32, ANELLO_SUM, other), "allreduce on the other", other);
+  me.check(anello_allreduce(ANELLO_IN_PLACE, &one, 1, ANELLO_FLOAT32, ANELLO_SUM, other), "allreduce on the other",
+           other);
   me.check(one == float(me.size()), "the other one's sum");
   refused_from = ~std::size_t{0};
   me.check(anello_comm_destroy(other), "destroy", other);
@@ -78,7 +82,8 @@ const Role scanty("scanty", [](Rank& me) {
 const Role unheld("unheld", [](Rank& me) {
   const anello_comm_t comm = me.create();
   std::vector<float> numbers(kCount, 1.0f);
-  const anello_result_t first = anello_allreduce(ANELLO_IN_PLACE, numbers.data(), kCount, ANELLO_FLOAT32, ANELLO_MAX, comm);
+  const anello_result_t first =
+      anello_allreduce(ANELLO_IN_PLACE, numbers.data(), kCount, ANELLO_FLOAT32, ANELLO_MAX, comm);
   me.check(first, "a blocking one, for the lanes", comm);
   me.say("running");
   me.hear();

@@ -1,5 +1,5 @@
-// What ranks find they can do with each other's buffers, step by step down: load and store them, read them by system call,
-// or neither. Whatever it is, results are right.
+// What ranks find they can do with each other's buffers, step by step down: load and store them, read them by system
+// call, or neither. Whatever it is, results are right.
 #include <catch2/catch.hpp>
 
 #include "failures/judge.h"
@@ -32,8 +32,8 @@ namespace {
 
 // ---- What stands in the way, made by a rank for itself ----
 
-// Process numbers, mounts with a /dev/shm, and System V memory of its own, as in a container of a pod. Goes on in a child,
-// which is process 1 there; this process stays to tell how that ends.
+// Process numbers, mounts with a /dev/shm, and System V memory of its own, as in a container of a pod. Goes on in a
+// child, which is process 1 there; this process stays to tell how that ends.
 bool move_into_container() {
   if (::unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC) != 0) return false;
   ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
@@ -54,7 +54,8 @@ struct Reached {
   unsigned long long none, read, store;
 };
 
-// Memory that its process can load and store, and no system call read: as of a device that is mapped. Null: not to be had here.
+// Memory that its process can load and store, and no system call read: as of a device that is mapped. Null: not to be
+// had here.
 float* secret_memory(std::size_t bytes) {
   const int descriptor = int(::syscall(SYS_memfd_secret, 0));
   if (descriptor < 0 || ::ftruncate(descriptor, off_t(bytes)) != 0) return nullptr;
@@ -93,7 +94,8 @@ std::string transport_to(Rank& me, anello_comm_t comm, int peer) {
 }
 
 // Element i of rank r's input is shift + r + i mod 1009: exact in float32 for every number of ranks here.
-void one_call(Rank& me, anello_comm_t comm, anello_kind_t kind, float* in, float* out, std::size_t count, std::size_t shift = 0) {
+void one_call(Rank& me, anello_comm_t comm, anello_kind_t kind, float* in, float* out, std::size_t count,
+              std::size_t shift = 0) {
   const auto size = std::size_t(me.size()), rank = std::size_t(me.rank());
   const auto value = [&](std::size_t of, std::size_t i) { return float(shift + of + i % 1009); };
   // count of each rank's part
@@ -140,7 +142,8 @@ void one_call(Rank& me, anello_comm_t comm, anello_kind_t kind, float* in, float
 constexpr anello_kind_t kKinds[] = {ANELLO_ALLREDUCE, ANELLO_BROADCAST, ANELLO_ALLGATHER, ANELLO_REDUCE_SCATTER_BLOCK,
                                     ANELLO_ALLTOALL};
 
-// Calls with buffers of all kinds: who has mapped memory is a bit mask that every rank takes from the number of the round.
+// Calls with buffers of all kinds: who has mapped memory is a bit mask that every rank takes from the number of the
+// round.
 const Role reaching("reaching", [](Rank& me) {
   const std::string obstacle = me.setting("obstacle", "none");
   if (obstacle == "filter" && !anello::test::forbid_system_call(SYS_process_vm_readv, EPERM)) return me.say("cannot");
@@ -181,8 +184,8 @@ const Role contained("contained", [](Rank& me) {
   me.check(anello_comm_destroy(comm), "destroy");
 });
 
-// The last rank calls the machine by another name. All are on one processor, so that the others share it under theirs, and that
-// one has it to itself.
+// The last rank calls the machine by another name. All are on one processor, so that the others share it under theirs,
+// and that one has it to itself.
 const Role named("named", [](Rank& me) {
   const std::vector<int> processors = anello::test::allowed_processors();
   me.check(!processors.empty() && anello::test::bind_to(processors[0]), "sched_setaffinity");
@@ -290,8 +293,9 @@ const Role repeating("repeating", [](Rank& me) {
   me.check(anello_comm_destroy(comm), "destroy");
 });
 
-// Sizes whose staging memory takes turns among few places and those that take others, back to back and in between each other. A
-// buffer is the same for several calls, so that what was worked out for the last one's place is used for the next one's.
+// Sizes whose staging memory takes turns among few places and those that take others, back to back and in between each
+// other. A buffer is the same for several calls, so that what was worked out for the last one's place is used for the
+// next one's.
 const Role mixing("mixing", [](Rank& me) {
   const anello_comm_t comm = me.create();
   const std::size_t counts[] = {12'000, 30'000, 3'000, 16'384, 120'000, 24'001, 49'000};
@@ -304,14 +308,16 @@ const Role mixing("mixing", [](Rank& me) {
       for (std::size_t again = 0; again <= round % 5; ++again)
         one_call(me, comm, ANELLO_ALLREDUCE, in.as<float>(), out.as<float>(), count, ++shift);
       const anello_kind_t other = kKinds[(i + round) % std::size(kKinds)];
-      for (std::size_t again = 0; again <= round % 3; ++again) one_call(me, comm, other, in.as<float>(), out.as<float>(), count, ++shift);
+      for (std::size_t again = 0; again <= round % 3; ++again)
+        one_call(me, comm, other, in.as<float>(), out.as<float>(), count, ++shift);
     }
   }
   me.say("reached ", reached(me, comm).none);
   me.check(anello_comm_destroy(comm), "destroy");
 });
 
-// One rank can open no descriptor any more when staging memory is wanted: all send messages instead, and go on doing so.
+// One rank can open no descriptor any more when staging memory is wanted: all send messages instead, and go on doing
+// so.
 const Role unstaged("unstaged", [](Rank& me) {
   const anello_comm_t comm = me.create();
   const std::size_t count = 300'001;
@@ -343,7 +349,8 @@ const Role wishing("wishing", [](Rank& me) {
   for (int round = 0; round < 20; ++round) {
     for (const anello_kind_t kind : kKinds) {
       // More ranks than processors broadcast so little by messages.
-      if (kind != ANELLO_BROADCAST || me.size() == 2) one_call(me, comm, kind, in.as<float>(), out.as<float>(), count, ++shift);
+      if (kind != ANELLO_BROADCAST || me.size() == 2)
+        one_call(me, comm, kind, in.as<float>(), out.as<float>(), count, ++shift);
     }
   }
   const int next = (me.rank() + 1) % me.size(), previous = (me.rank() + me.size() - 1) % me.size();
@@ -351,16 +358,19 @@ const Role wishing("wishing", [](Rank& me) {
   for (int round = 0; round < 150; ++round) {
     in.as<float>()[most - 1] = float(round + 1000 * me.rank());
     anello_status_t status;
-    me.check(anello_sendrecv(in.as<float>(), most, next, 3, out.as<float>(), most, previous, 3, ANELLO_FLOAT32, comm, &status),
+    me.check(anello_sendrecv(in.as<float>(), most, next, 3, out.as<float>(), most, previous, 3, ANELLO_FLOAT32, comm,
+                             &status),
              "sendrecv", comm);
-    if (!me.check(out.as<float>()[most - 1] == float(round + 1000 * previous), "message " + std::to_string(round))) break;
+    if (!me.check(out.as<float>()[most - 1] == float(round + 1000 * previous), "message " + std::to_string(round)))
+      break;
   }
   const Reached calls = reached(me, comm);
   me.say("reached ", calls.none, " ", calls.read, " ", calls.store);
   me.check(anello_comm_destroy(comm), "destroy");
 });
 
-// Calls and messages in memory that lies in no region, and in the second of three parts, on rank 1 alone, in what cannot be read.
+// Calls and messages in memory that lies in no region, and in the second of three parts, on rank 1 alone, in what
+// cannot be read.
 const Role unregistered("unregistered", [](Rank& me) {
   const std::string obstacle = me.setting("obstacle", "none");
   if (obstacle == "filter" && !anello::test::forbid_system_call(SYS_process_vm_readv, EPERM)) return me.say("cannot");
@@ -381,21 +391,27 @@ const Role unregistered("unregistered", [](Rank& me) {
   for (int round = 0; round < 30; ++round) {
     float* const from = round / 10 == 1 ? secret : in.as<float>();
     from[0] = from[all - 1] = float(round + 1000 * me.rank());
-    me.check(anello_sendrecv(from, all, next, 3, out.as<float>(), all, previous, 3, ANELLO_FLOAT32, comm, nullptr), "sendrecv", comm);
+    me.check(anello_sendrecv(from, all, next, 3, out.as<float>(), all, previous, 3, ANELLO_FLOAT32, comm, nullptr),
+             "sendrecv", comm);
     const float expected = float(round + 1000 * previous);
-    if (!me.check(out.as<float>()[0] == expected && out.as<float>()[all - 1] == expected, "message " + std::to_string(round))) break;
+    if (!me.check(out.as<float>()[0] == expected && out.as<float>()[all - 1] == expected,
+                  "message " + std::to_string(round)))
+      break;
   }
   const Reached calls = reached(me, comm);
   const std::string text = explained(me, comm, ANELLO_RECV), name = "\"read\":";
   const std::size_t at = text.find(name, text.find("\"taken\":")) + name.size();
-  me.say("reached ", calls.none, " ", calls.read, " ", calls.store, ", took ", std::strtoull(text.c_str() + at, nullptr, 10));
+  me.say("reached ", calls.none, " ", calls.read, " ", calls.store, ", took ",
+         std::strtoull(text.c_str() + at, nullptr, 10));
   me.check(anello_comm_destroy(comm), "destroy");
 });
 
 // What the ranks of such a job say; empty where the obstacle cannot be made here.
-std::vector<std::string> unregistered_with(const char* obstacle, const char* staging, int ranks = 2, int count = 20'000) {
+std::vector<std::string> unregistered_with(const char* obstacle, const char* staging, int ranks = 2,
+                                           int count = 20'000) {
   INFO("obstacle: " << obstacle << ", " << ranks << " ranks");
-  Ranks job(ranks, "unregistered", "shm", {{"obstacle", obstacle}, {"ANELLO_STAGING", staging}, {"count", std::to_string(count)}});
+  Ranks job(ranks, "unregistered", "shm",
+            {{"obstacle", obstacle}, {"ANELLO_STAGING", staging}, {"count", std::to_string(count)}});
   for (int rank = 0; rank < ranks; ++rank) {
     if (job.next(rank).text == "cannot") return {};
   }
@@ -505,9 +521,13 @@ TEST_CASE("the same call again, of buffers that become other memory in between o
 }
 
 TEST_CASE("mapped memory is staged where any rank wishes it, but for all-reduces") {
-  for (const auto& [wishes, expected] : std::vector<std::pair<std::string, std::string>>{
-           {"nn", "reached 0 0 100"}, {"aa", "reached 80 0 20"}, {"na", "reached 80 0 20"},
-           {"nnn", "reached 0 0 80"}, {"aaa", "reached 60 0 20"}, {"nan", "reached 60 0 20"}, {"ana", "reached 60 0 20"}}) {
+  for (const auto& [wishes, expected] : std::vector<std::pair<std::string, std::string>>{{"nn", "reached 0 0 100"},
+                                                                                         {"aa", "reached 80 0 20"},
+                                                                                         {"na", "reached 80 0 20"},
+                                                                                         {"nnn", "reached 0 0 80"},
+                                                                                         {"aaa", "reached 60 0 20"},
+                                                                                         {"nan", "reached 60 0 20"},
+                                                                                         {"ana", "reached 60 0 20"}}) {
     INFO("wishes: " << wishes);
     const int ranks = int(wishes.size());
     Ranks job(ranks, "wishing", "shm", {{"wishes", wishes}});
@@ -535,13 +555,17 @@ TEST_CASE("what lies in no region is read by system call, but for what is reduce
   }
   for (const std::string& each : said) CHECK(each == "reached 60 90 0, took 30");
   // Of four an alltoall is, of some size, and messages.
-  for (const std::string& each : unregistered_with("none", "never", 4, 12'000)) CHECK(each == "reached 120 30 0, took 30");
+  for (const std::string& each : unregistered_with("none", "never", 4, 12'000))
+    CHECK(each == "reached 120 30 0, took 30");
   for (const std::string& each : unregistered_with("none", "always")) CHECK(each == "reached 150 0 0, took 0");
   // Nor is it read where it is large, which the watch over reading leaves alone.
-  for (const std::string& each : unregistered_with("none", "always", 4, 60'000)) CHECK(each.find(" 0 0, took 0") != std::string::npos);
+  for (const std::string& each : unregistered_with("none", "always", 4, 60'000))
+    CHECK(each.find(" 0 0, took 0") != std::string::npos);
 }
 
-TEST_CASE("what lies in no region is staged and sent where reading is forbidden, or finds another process under that number") {
+TEST_CASE(
+    "what lies in no region is staged and sent where reading is forbidden, or finds another process under that "
+    "number") {
   const auto [obstacle, lacking] = GENERATE(table<std::string, std::string>(
       {{"filter", "this kernel has no filters of system calls"}, {"container", "needs the right to make namespaces"}}));
   const auto said = unregistered_with(obstacle.c_str(), "never");
@@ -552,7 +576,8 @@ TEST_CASE("what lies in no region is staged and sent where reading is forbidden,
   for (const std::string& each : said) CHECK(each == "reached 150 0 0, took 0");
 }
 
-TEST_CASE("memory that only its own process can read is staged and sent, and what is not such is read before and after") {
+TEST_CASE(
+    "memory that only its own process can read is staged and sent, and what is not such is read before and after") {
   const auto said = unregistered_with("secret", "never");
   if (said.empty()) {
     WARN("SKIPPED: this kernel has no secret memory");

@@ -1,5 +1,5 @@
-// Peers load and store each other's buffers, and one of them is stopped in the middle: whoever gives up, or is told to by an
-// abort, gets his buffers back for himself, also when the stopped one goes on.
+// Peers load and store each other's buffers, and one of them is stopped in the middle: whoever gives up, or is told to
+// by an abort, gets his buffers back for himself, also when the stopped one goes on.
 #include <catch2/catch.hpp>
 
 #include "failures/judge.h"
@@ -24,12 +24,10 @@ struct Work {
   anello_kind_t kind;
   bool of_parts;  // count is that of one rank's part
 };
-const Work kWorks[] = {{"allreduce", ANELLO_ALLREDUCE, false},
-                       {"reduce_scatter_block", ANELLO_REDUCE_SCATTER_BLOCK, true},
-                       {"allgather", ANELLO_ALLGATHER, true},
-                       {"alltoall", ANELLO_ALLTOALL, true},
-                       {"broadcast", ANELLO_BROADCAST, false},
-                       {"reduce", ANELLO_REDUCE, false}};
+const Work kWorks[] = {
+    {"allreduce", ANELLO_ALLREDUCE, false}, {"reduce_scatter_block", ANELLO_REDUCE_SCATTER_BLOCK, true},
+    {"allgather", ANELLO_ALLGATHER, true},  {"alltoall", ANELLO_ALLTOALL, true},
+    {"broadcast", ANELLO_BROADCAST, false}, {"reduce", ANELLO_REDUCE, false}};
 
 // Made by this thread alone, or driven by whoever waits.
 anello_result_t once(anello_comm_t comm, const anello_call_t& call, bool posted) {
@@ -99,14 +97,19 @@ bool stop_one(std::mt19937_64& random, const Stop& stop) {
   const int aborting = (victim + 1 + int(random() % std::uint64_t(ranks - 1))) % ranks;
   // The stop may also find the victim about to hear of the abort.
   const std::int64_t abort_us = std::int64_t(random() % 2'000) - 300;
-  INFO(kWorks[stop.work].name << (posted ? ", posted, " : ", ") << ranks << " ranks, " << (stop.mapped ? "mapped, " : "not mapped, ")
+  INFO(kWorks[stop.work].name
+       << (posted ? ", posted, " : ", ") << ranks << " ranks, " << (stop.mapped ? "mapped, " : "not mapped, ")
        << stop.algorithm << ", " << count << " elements" << (in_place ? " in place" : "") << ", rank " << victim
        << " stopped after " << moment_us << " us"
        << (aborts ? ", rank " + std::to_string(aborting) + " aborts " + std::to_string(abort_us) + " us later" : ""));
   Ranks job(ranks, "touching", "shm",
-            {{"work", std::to_string(stop.work)}, {"count", std::to_string(count)}, {"in_place", in_place ? "1" : "0"},
-             {"mapped", stop.mapped ? "1" : "0"}, {"posted", posted ? "1" : "0"},
-             {"timeout_ms", std::to_string(aborts ? 20'000 : kTimeoutMs)}, {"ANELLO_ALGORITHM", stop.algorithm}});
+            {{"work", std::to_string(stop.work)},
+             {"count", std::to_string(count)},
+             {"in_place", in_place ? "1" : "0"},
+             {"mapped", stop.mapped ? "1" : "0"},
+             {"posted", posted ? "1" : "0"},
+             {"timeout_ms", std::to_string(aborts ? 20'000 : kTimeoutMs)},
+             {"ANELLO_ALGORITHM", stop.algorithm}});
   job.expect_all("running");
   for (int rank = 0; rank < ranks; ++rank) {
     if (!aborts || rank != aborting) job.tell(rank, "be quiet");
@@ -176,7 +179,9 @@ TEST_CASE("a rank that is stopped while it reads its peers' buffers does not hol
   }
 }
 
-TEST_CASE("whatever the call, the memory and the way, a rank that is stopped in it stores nothing once the others have returned") {
+TEST_CASE(
+    "whatever the call, the memory and the way, a rank that is stopped in it stores nothing once the others have "
+    "returned") {
   const auto seed = std::uint64_t(knob("FAILURE_SEED", now_ns()));
   INFO("FAILURE_SEED=" << seed);
   std::mt19937_64 random(seed);

@@ -1,4 +1,5 @@
-// A host that is cut off in the middle of a collective: nothing that it had sent ends, and nothing says that it is gone.
+// A host that is cut off in the middle of a collective: nothing that it had sent ends, and nothing says that it is
+// gone.
 #include <catch2/catch.hpp>
 
 #include "failures/judge.h"
@@ -56,7 +57,8 @@ bool join_by_cable(const Ranks& job) {
 
 // A file that only its owner may read, while it lives.
 struct SecretFile {
-  std::string path = (std::filesystem::temp_directory_path() / ("anello-vanish-" + std::to_string(::getpid()))).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("anello-vanish-" + std::to_string(::getpid()))).string();
   SecretFile() {
     std::ofstream(path) << "a secret of thirty-two characters";
     ::chmod(path.c_str(), 0600);

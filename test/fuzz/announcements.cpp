@@ -149,8 +149,8 @@ std::shared_ptr<const Plans> plans_of(const schedule::Call& call, const schedule
     made->add(reach, std::move(plan));
   }
   made->reads_on_trial = made->at(Reach::none)->schedule.staging > 0 && input.below(2) != 0;
-  const bool may_be = made->may_stage_at_once() ||
-                      (announces && (made->may_exchange_at_once() || made->may_send_at_once()));
+  const bool may_be =
+      made->may_stage_at_once() || (announces && (made->may_exchange_at_once() || made->may_send_at_once()));
   made->may_be_staged = may_be && input.below(2) != 0;
   return made;
 }
@@ -186,8 +186,7 @@ Prepared prepare(fuzz::Input& input, Operation& operation, const Buffers& mine, 
   operation.plan = operation.plans->at(Reach::none);
   operation.input_inside = false;
   operation.input_bytes = schedule::input_count(call, kSize, rank) * operation.element_bytes;
-  operation.output_bytes =
-      schedule::extent(schedule::Buffer::output, call, kSize, rank) * operation.element_bytes;
+  operation.output_bytes = schedule::extent(schedule::Buffer::output, call, kSize, rank) * operation.element_bytes;
   const int where = input.below(4);
   // Exactly as long, so that what goes past their ends is seen.
   heap[0] = std::vector<std::byte>(operation.input_bytes);

@@ -76,8 +76,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   const auto is_peer = [&](int rank) { return rank >= 0 && rank < kSize && rank != me; };
   for (int steps = 0; !input.done() && steps < 4096; ++steps) {
     const int writer = input.below(kSize);
-    if (input.below(4) == 0) write_beside(input, arena, writer);
-    else if (writer != me || input.below(8) == 0) write_line(input, arena.board(0, writer), next());
+    if (input.below(4) == 0)
+      write_beside(input, arena, writer);
+    else if (writer != me || input.below(8) == 0)
+      write_line(input, arena.board(0, writer), next());
     const int other = input.below(kSize);
     switch (input.below(6)) {
       case 0:

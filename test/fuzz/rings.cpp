@@ -79,9 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
           sending = !end.send(header, payload.data());
           if (sending && !end.mid_frame()) sending = false;
           break;
-        case 1:
-          end.before_sleep();
-          break;
+        case 1: end.before_sleep(); break;
         default:
           if (const FrameHeader* const got = end.incoming()) {
             if (got->bytes > kMaxFrameBytes || end.remaining() > got->bytes) std::abort();

@@ -303,21 +303,21 @@ TEST_CASE("the deadline is the config's, for all that a step waits for") {
   CHECK(run_ranks(
             2, "shm",
             [](const Rank& rank) {
-              for (const int uneven : {0, 1}) {
-                Model model(rank);
-                anello_gradient_sync_config_t config = small_buckets();
-                config.uneven = uneven;
-                config.timeout_ms = uneven != 0 ? INT64_MAX : 15'000;  // the communicator's is far less
-                model.ok(model.create(config), "create");
-                model.step(0);
-                if (rank.rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-                if (uneven != 0 && rank.rank == 1) {
-                  model.ok(anello_gradient_sync_join(model.sync, nullptr), "join");
-                  continue;
-                }
-                model.step(1);  // begins with rank 0's order of gradients
-                if (uneven != 0) model.ok(anello_gradient_sync_join(model.sync, nullptr), "join");
-              }
+    for (const int uneven : {0, 1}) {
+      Model model(rank);
+      anello_gradient_sync_config_t config = small_buckets();
+      config.uneven = uneven;
+      config.timeout_ms = uneven != 0 ? INT64_MAX : 15'000;  // the communicator's is far less
+      model.ok(model.create(config), "create");
+      model.step(0);
+      if (rank.rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      if (uneven != 0 && rank.rank == 1) {
+        model.ok(anello_gradient_sync_join(model.sync, nullptr), "join");
+        continue;
+      }
+      model.step(1);  // begins with rank 0's order of gradients
+      if (uneven != 0) model.ok(anello_gradient_sync_join(model.sync, nullptr), "join");
+    }
             },
             700) == "");
 }

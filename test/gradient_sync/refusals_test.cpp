@@ -15,17 +15,18 @@ TEST_CASE("ranks that describe other parameters are told which") {
   };
   const std::vector<std::size_t> usual = counts(), shorter(usual.begin(), usual.end() - 1),
                                  other = {1000, 3, 30000, 0, 514, 70000, 16, 1};
-  const Case cases[] = {
-      {"parameter 2 is layer2 (30000 float32) on rank 0 and bias (30000 float32) on rank 1",
-       [](Model& model, int rank) {
-         if (rank == 1) model.name(2) = "bias";
-       },
-       {usual, usual}},
-      {"parameter 4 is layer4 (513 float32) on rank 0 and layer4 (514 float32) on rank 1",
-       [](Model&, int) {},
-       {usual, other}},
-      {"parameter 7 is none on rank 0 and layer7 (1 float32) on rank 1", [](Model&, int) {}, {shorter, usual}},
-      {"parameter 7 is layer7 (1 float32) on rank 0 and none on rank 1", [](Model&, int) {}, {usual, shorter}},
+  const Case cases[] =
+      {
+          {"parameter 2 is layer2 (30000 float32) on rank 0 and bias (30000 float32) on rank 1",
+           [](Model& model, int rank) {
+    if (rank == 1) model.name(2) = "bias";
+           },
+           {usual, usual}},
+          {"parameter 4 is layer4 (513 float32) on rank 0 and layer4 (514 float32) on rank 1",
+           [](Model&, int) {},
+           {usual, other}},
+          {"parameter 7 is none on rank 0 and layer7 (1 float32) on rank 1", [](Model&, int) {}, {shorter, usual}},
+          {"parameter 7 is layer7 (1 float32) on rank 0 and none on rank 1", [](Model&, int) {}, {usual, shorter}},
   };
   for (const Case& one : cases) {
     CHECK(run_ranks(3, "shm", [&](const Rank& rank) {
@@ -55,41 +56,40 @@ TEST_CASE("ranks with other options are told which") {
 }
 
 TEST_CASE("who is refused an argument tells all ranks") {
-  CHECK(run_ranks(2, "shm", [](const Rank& rank) {
-          Model model(rank);
-          anello_gradient_sync_config_t config = small_buckets();
-          if (rank.rank == 1) config.prescale = INFINITY;
-          model.fails(model.create(config), ANELLO_ERR_ARGUMENT, "create",
-                      "rank 1: prescale and postscale must be finite");
-          config = small_buckets();
-          config.size = rank.rank == 0 ? 3 : config.size;
-          model.fails(model.create(config), ANELLO_ERR_ARGUMENT, "create",
-                      "rank 0: anello_gradient_sync_config_t.size is 3");
-          std::vector<anello_tensor_t> tensors = model.parameters();
-          tensors[1].dtype = ANELLO_INT32;
-          model.fails(anello_gradient_sync_create(rank.comm, tensors.data(), tensors.size(), nullptr, &model.sync),
-                      ANELLO_ERR_TYPE, "create", "parameter 1 (layer1) is of int32");
-          model.ok(model.create(small_buckets()), "create");
-          // Neither a number that there is not nor weights that nobody can send is the end of it.
-          model.fails(anello_gradient_sync_ready(model.sync, 8, nullptr), ANELLO_ERR_ARGUMENT, "ready",
-                      "parameter 8: there are 8");
-          anello_tensor_t weights = ANELLO_TENSOR_INITIALIZER;
-          weights.count = 5;
-          model.fails(anello_gradient_sync_broadcast(model.sync, &weights, 1, 0), ANELLO_ERR_ARGUMENT, "broadcast",
-                      "the data of tensor 0 is NULL");
-          model.fails(anello_gradient_sync_broadcast(model.sync, nullptr, 0, 2), ANELLO_ERR_ARGUMENT, "broadcast",
-                      "root 2 is none of 2 ranks");
-          model.step(0);
-          model.expect_average(0);
-          void* view = nullptr;
-          model.fails(anello_gradient_sync_view(model.sync, 0, &view), ANELLO_ERR_STATE, "view", "views");
-          model.step(1);
-          model.expect_average(1);
-          std::vector<float> mine(rank.rank == 0 ? 10 : 11);
-          weights.data = mine.data();
-          weights.count = mine.size();
-          model.fails(anello_gradient_sync_broadcast(model.sync, &weights, 1, 0), ANELLO_ERR_MISMATCH, "broadcast",
-                      "tensor 0 is 10 float32 on rank 0 and 11 float32 on rank 1");
+  CHECK(run_ranks(2, "shm",
+                  [](const Rank& rank) {
+    Model model(rank);
+    anello_gradient_sync_config_t config = small_buckets();
+    if (rank.rank == 1) config.prescale = INFINITY;
+    model.fails(model.create(config), ANELLO_ERR_ARGUMENT, "create", "rank 1: prescale and postscale must be finite");
+    config = small_buckets();
+    config.size = rank.rank == 0 ? 3 : config.size;
+    model.fails(model.create(config), ANELLO_ERR_ARGUMENT, "create", "rank 0: anello_gradient_sync_config_t.size is 3");
+    std::vector<anello_tensor_t> tensors = model.parameters();
+    tensors[1].dtype = ANELLO_INT32;
+    model.fails(anello_gradient_sync_create(rank.comm, tensors.data(), tensors.size(), nullptr, &model.sync),
+                ANELLO_ERR_TYPE, "create", "parameter 1 (layer1) is of int32");
+    model.ok(model.create(small_buckets()), "create");
+    // Neither a number that there is not nor weights that nobody can send is the end of it.
+    model.fails(anello_gradient_sync_ready(model.sync, 8, nullptr), ANELLO_ERR_ARGUMENT, "ready",
+                "parameter 8: there are 8");
+    anello_tensor_t weights = ANELLO_TENSOR_INITIALIZER;
+    weights.count = 5;
+    model.fails(anello_gradient_sync_broadcast(model.sync, &weights, 1, 0), ANELLO_ERR_ARGUMENT, "broadcast",
+                "the data of tensor 0 is NULL");
+    model.fails(anello_gradient_sync_broadcast(model.sync, nullptr, 0, 2), ANELLO_ERR_ARGUMENT, "broadcast",
+                "root 2 is none of 2 ranks");
+    model.step(0);
+    model.expect_average(0);
+    void* view = nullptr;
+    model.fails(anello_gradient_sync_view(model.sync, 0, &view), ANELLO_ERR_STATE, "view", "views");
+    model.step(1);
+    model.expect_average(1);
+    std::vector<float> mine(rank.rank == 0 ? 10 : 11);
+    weights.data = mine.data();
+    weights.count = mine.size();
+    model.fails(anello_gradient_sync_broadcast(model.sync, &weights, 1, 0), ANELLO_ERR_MISMATCH, "broadcast",
+                "tensor 0 is 10 float32 on rank 0 and 11 float32 on rank 1");
         }) == "");
 }
 
@@ -109,27 +109,28 @@ TEST_CASE("a step that goes wrong on one rank ends on all, with its name") {
     }
     return anello_gradient_sync_wait(model.sync);
   };
-  const Case cases[] = {
-      {"rank 1, step 1: layer3 became ready twice", usual,
-       [](Model& model) {
-         model.ok(anello_gradient_sync_ready(model.sync, 3, nullptr), "ready");
-         return anello_gradient_sync_ready(model.sync, 3, nullptr);
-       }},
-      {"rank 1, step 1: no gradient of layer2;", usual, [&](Model& model) { return all_but(model, 2); }},
-      {"rank 1, step 1: layer2 is unused, but", usual,
-       [](Model& model) { return anello_gradient_sync_unused(model.sync, 2); }},
-      {"rank 1, step 1: no gradient of layer2, which the first step had", fixed,
-       [&](Model& model) { return all_but(model, 2); }},
-      {"rank 1, step 1: layer1 became ready more often", fixed,
-       [](Model& model) {
-         model.ok(anello_gradient_sync_ready(model.sync, 1, nullptr), "ready");
-         return anello_gradient_sync_ready(model.sync, 1, nullptr);
-       }},
-      {"rank 1, step 1: begin: step 1 was not waited for", usual,
-       [](Model& model) { return anello_gradient_sync_begin(model.sync, 0); }},
-      {"rank 1, step 1: join: step 1 was not waited for", usual,
-       [](Model& model) { return anello_gradient_sync_join(model.sync, nullptr); }},
-  };
+  const Case cases[] =
+      {
+          {"rank 1, step 1: layer3 became ready twice", usual,
+           [](Model& model) {
+    model.ok(anello_gradient_sync_ready(model.sync, 3, nullptr), "ready");
+    return anello_gradient_sync_ready(model.sync, 3, nullptr);
+           }},
+          {"rank 1, step 1: no gradient of layer2;", usual, [&](Model& model) { return all_but(model, 2); }},
+          {"rank 1, step 1: layer2 is unused, but", usual,
+           [](Model& model) { return anello_gradient_sync_unused(model.sync, 2); }},
+          {"rank 1, step 1: no gradient of layer2, which the first step had", fixed,
+           [&](Model& model) { return all_but(model, 2); }},
+          {"rank 1, step 1: layer1 became ready more often", fixed,
+           [](Model& model) {
+    model.ok(anello_gradient_sync_ready(model.sync, 1, nullptr), "ready");
+    return anello_gradient_sync_ready(model.sync, 1, nullptr);
+           }},
+             {"rank 1, step 1: begin: step 1 was not waited for", usual,
+              [](Model& model) { return anello_gradient_sync_begin(model.sync, 0); }},
+             {"rank 1, step 1: join: step 1 was not waited for", usual,
+              [](Model& model) { return anello_gradient_sync_join(model.sync, nullptr); }},
+             };
   for (const Case& one : cases) {
     CHECK(run_ranks(2, "shm", [&](const Rank& rank) {
             Model model(rank);

@@ -221,8 +221,9 @@ TEST_CASE("copies are counted: each gradient in and out, with views none") {
             for (int step = 0; step < 3; ++step) model.step(step);
             anello_gradient_sync_statistics_t statistics = ANELLO_GRADIENT_SYNC_STATISTICS_INITIALIZER;
             model.ok(anello_gradient_sync_query(model.sync, &statistics), "query");
-            model.require(statistics.copied_bytes == 3 * copies * bytes,
-                          "copied " + std::to_string(statistics.copied_bytes) + " bytes of " + std::to_string(bytes) + " a step");
+            model.require(
+                statistics.copied_bytes == 3 * copies * bytes,
+                "copied " + std::to_string(statistics.copied_bytes) + " bytes of " + std::to_string(bytes) + " a step");
           }) == "");
   }
 }

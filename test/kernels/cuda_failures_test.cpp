@@ -83,10 +83,10 @@ TEST_CASE("a call that cannot be is refused with its reason, and nothing is laun
   const float two = 2;
   refused(
       [&](auto& r) {
-        r.dtype = ANELLO_FLOAT16;
-        r.sources = {r.sources[0]};
-        r.factor = &two;
-        r.sums_in = true;
+    r.dtype = ANELLO_FLOAT16;
+    r.sources = {r.sources[0]};
+    r.factor = &two;
+    r.sums_in = true;
       },
       ANELLO_ERR_ARGUMENT, "a factor goes with elements, not with sums");
   refused([](auto& r) { r.dtype = ANELLO_ELEMENT(4); }, ANELLO_ERR_TYPE, "no data type of Anello");

@@ -40,7 +40,8 @@ TEST_CASE("kernels that are not installed, not Anello's, or of another build are
   if (!there(ANELLO_OTHER_IMAGES)) return;
   const Error other = refused(ANELLO_OTHER_IMAGES);
   CHECK(other.code() == ANELLO_ERR_VERSION);
-  CHECK_THAT(other.text(), Contains("belongs to another build of Anello (1, ") && Contains("Install both from one build"));
+  CHECK_THAT(other.text(),
+             Contains("belongs to another build of Anello (1, ") && Contains("Install both from one build"));
 }
 
 #ifdef ANELLO_CUDA_IMAGES

@@ -174,8 +174,8 @@ TEST_CASE("a premultiplied source is what the host's scale makes of it, rounded 
 }
 
 // A reduction that takes or leaves sums, against the host's widen, scale, accumulate and finish.
-void check_sums(CudaReducer& reducer, anello_dtype_t dtype, anello_op_t op, std::size_t count, int sources, bool sums_in,
-                bool sums_out, bool by_factor, std::size_t offset, std::mt19937_64& random) {
+void check_sums(CudaReducer& reducer, anello_dtype_t dtype, anello_op_t op, std::size_t count, int sources,
+                bool sums_in, bool sums_out, bool by_factor, std::size_t offset, std::mt19937_64& random) {
   const Reducer& host = kernels::reducer(dtype, op);
   const std::size_t element = dtype_bytes(dtype), wide = host.accumulator_bytes;
   const Bytes factor = factor_for(dtype, random);
@@ -224,8 +224,8 @@ TEST_CASE("sums of small floats come in and go out in float32, with the host's b
           for (const int flags : {1, 2, 3}) {
             INFO(dtype_name(dtype) << " " << op_name(op) << ", " << sources << " sources, sums " << flags << ", offset "
                                    << offset);
-            check_sums(reducer, dtype, op, offset == 0 ? 3001 : 200 + random() % 300, sources, flags & 1, flags & 2, false,
-                       offset, random);
+            check_sums(reducer, dtype, op, offset == 0 ? 3001 : 200 + random() % 300, sources, flags & 1, flags & 2,
+                       false, offset, random);
           }
         }
         if (op == ANELLO_SUM) check_sums(reducer, dtype, op, 777, 1, false, true, true, offset, random);
@@ -295,8 +295,8 @@ cuda::Launch planned(anello_dtype_t dtype, anello_op_t op, const std::vector<std
 }
 
 TEST_CASE("the widest granule is taken that all pointers reach after the same elements") {
-  const auto check = [](anello_dtype_t dtype, std::vector<std::uintptr_t> sources, std::uintptr_t destination, int granule,
-                        unsigned head) {
+  const auto check = [](anello_dtype_t dtype, std::vector<std::uintptr_t> sources, std::uintptr_t destination,
+                        int granule, unsigned head) {
     const cuda::Launch launch =
         planned(dtype, dtype == ANELLO_FLOAT64_INT ? ANELLO_MINLOC : ANELLO_PROD, sources, destination);
     CAPTURE(dtype_name(dtype), sources, destination);
@@ -341,7 +341,8 @@ TEST_CASE("pairs that mean the same arithmetic share a kernel") {
 
 TEST_CASE("the grid fits the work, the device and the caller's bound") {
   constexpr std::size_t kLarge = std::size_t{1} << 28;
-  const auto grid = [](anello_dtype_t dtype, anello_op_t op, std::size_t count, int ctas = 0, std::uintptr_t second = 0x2000) {
+  const auto grid =
+      [](anello_dtype_t dtype, anello_op_t op, std::size_t count, int ctas = 0, std::uintptr_t second = 0x2000) {
     return planned(dtype, op, {0x1000, second}, 0x3000, count, ctas);
   };
   // 64 bytes of a source a thread, 8 KiB a block; 32 where sums are wider; bytes one by one, 16.

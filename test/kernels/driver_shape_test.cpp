@@ -1,5 +1,5 @@
-// The driver's table against CUDA's own header, where the toolkit is: each function takes as many parameters, of the same
-// sizes and kinds. Nothing here runs.
+// The driver's table against CUDA's own header, where the toolkit is: each function takes as many parameters, of the
+// same sizes and kinds. Nothing here runs.
 #include "kernels/cuda/driver.h"
 
 #include <cuda.h>

@@ -106,7 +106,8 @@ TEST_CASE("reduce_twice stores what reduce stores to both, also where both are o
                    std::size_t misalignment, std::mt19937_64& random) {
     const std::size_t bytes = count * plain.element_bytes;
     const auto left_bytes = operands(dtype, count, random), right_bytes = operands(dtype, count, random);
-    Room l(bytes, misalignment), r(bytes, misalignment / 2), into(bytes, misalignment / 3), twin(bytes, misalignment / 5);
+    Room l(bytes, misalignment), r(bytes, misalignment / 2), into(bytes, misalignment / 3),
+        twin(bytes, misalignment / 5);
     Room left(bytes, 0), expected(bytes, 0);
     l.fill(left_bytes);
     left.fill(left_bytes);

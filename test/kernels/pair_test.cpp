@@ -64,8 +64,8 @@ void check(anello_dtype_t dtype) {
         std::memcpy(bytes + sizeof expected.value, &expected.index, sizeof expected.index);
         if (std::memcmp(bytes, got.data() + i * sizeof(Pair), sizeof bytes) != 0) {
           FAIL(dtype_name(dtype) << " " << op_name(op) << " at " << level_name(level) << " of (" << l.value << ", "
-                                 << l.index << ") and (" << r.value << ", " << r.index << ") is not ("
-                                 << expected.value << ", " << expected.index << ")");
+                                 << l.index << ") and (" << r.value << ", " << r.index << ") is not (" << expected.value
+                                 << ", " << expected.index << ")");
         }
       }
     }

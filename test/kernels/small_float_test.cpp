@@ -51,7 +51,8 @@ void check_middles(const Small& format) {
   for (unsigned bits = 0; bits < format.past_end(); ++bits) {
     const long double number = decode(format, bits);
     // Past the last number the next one is where it would be, were there one more exponent.
-    const long double next = bits + 1 < format.past_end() ? decode(format, bits + 1) : 2 * number - decode(format, bits - 1);
+    const long double next =
+        bits + 1 < format.past_end() ? decode(format, bits + 1) : 2 * number - decode(format, bits - 1);
     for (const long double place : {number, (number + next) / 2, next}) {
       const auto pattern = std::bit_cast<std::uint32_t>(static_cast<float>(place));
       for (const std::uint32_t beside : {pattern == 0 ? 0 : pattern - 1, pattern, pattern + 1}) {
@@ -75,7 +76,8 @@ void check_type(const Small& format, std::mt19937& random) {
   }
 }
 
-TEST_CASE("every pattern widens to the number it stands for and back; float32 rounds to the nearest, to even between two") {
+TEST_CASE(
+    "every pattern widens to the number it stands for and back; float32 rounds to the nearest, to even between two") {
   std::mt19937 random(11);
   check_type<Float16>(testing::kFloat16, random);
   check_type<BFloat16>(testing::kBFloat16, random);

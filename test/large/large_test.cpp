@@ -50,7 +50,8 @@ void fill(signed char* at, std::size_t count, const std::vector<signed char>& va
     std::memcpy(at + done, values.data(), std::min(kPeriod, count - done));
 }
 
-void same(const Rank& me, const char* call, const signed char* got, std::size_t count, const std::vector<signed char>& values) {
+void same(const Rank& me, const char* call, const signed char* got, std::size_t count,
+          const std::vector<signed char>& values) {
   for (std::size_t done = 0; done < count; done += kPeriod) {
     const std::size_t part = std::min(kPeriod, count - done);
     if (std::memcmp(got + done, values.data(), part) == 0) continue;

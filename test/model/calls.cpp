@@ -38,8 +38,7 @@ anello_call_t distorted(anello_call_t call) {
     case Bug::not_in_place:
       if (call.kind == ANELLO_ALLTOALL && call.count > 0 && call.sendbuf == ANELLO_IN_PLACE) call.count = 0;
       break;
-    default:
-      break;
+    default: break;
   }
   return call;
 }
@@ -95,9 +94,11 @@ anello_result_t nonblocking(const anello_call_t& c, anello_comm_t comm, anello_r
       return anello_igatherv(c.sendbuf, c.count, c.recvbuf, c.recvcounts, c.rdispls, c.dtype, c.peer, comm, r);
     case ANELLO_SCATTERV:
       return anello_iscatterv(c.sendbuf, c.sendcounts, c.sdispls, c.recvbuf, c.count, c.dtype, c.peer, comm, r);
-    case ANELLO_REDUCE_SCATTER: return anello_ireduce_scatter(c.sendbuf, c.recvbuf, c.recvcounts, c.dtype, c.op, comm, r);
+    case ANELLO_REDUCE_SCATTER:
+      return anello_ireduce_scatter(c.sendbuf, c.recvbuf, c.recvcounts, c.dtype, c.op, comm, r);
     case ANELLO_ALLTOALLV:
-      return anello_ialltoallv(c.sendbuf, c.sendcounts, c.sdispls, c.recvbuf, c.recvcounts, c.rdispls, c.dtype, comm, r);
+      return anello_ialltoallv(c.sendbuf, c.sendcounts, c.sdispls, c.recvbuf, c.recvcounts, c.rdispls, c.dtype, comm,
+                               r);
     default: return ANELLO_ERR_INTERNAL;
   }
 }
@@ -127,7 +128,8 @@ anello_result_t init(const anello_call_t& c, anello_comm_t comm, anello_request_
     case ANELLO_REDUCE_SCATTER:
       return anello_reduce_scatter_init(c.sendbuf, c.recvbuf, c.recvcounts, c.dtype, c.op, comm, r);
     case ANELLO_ALLTOALLV:
-      return anello_alltoallv_init(c.sendbuf, c.sendcounts, c.sdispls, c.recvbuf, c.recvcounts, c.rdispls, c.dtype, comm, r);
+      return anello_alltoallv_init(c.sendbuf, c.sendcounts, c.sdispls, c.recvbuf, c.recvcounts, c.rdispls, c.dtype,
+                                   comm, r);
     default: return ANELLO_ERR_INTERNAL;
   }
 }
@@ -135,8 +137,8 @@ anello_result_t init(const anello_call_t& c, anello_comm_t comm, anello_request_
 }  // namespace
 
 const std::vector<std::string>& bugs() {
-  static const std::vector<std::string> names{"exscan-has-self",   "root-is-zero", "empty-has-one", "any-tag", "keys-ignored",
-                                              "greatest-is-least", "short-by-one", "not-in-place"};
+  static const std::vector<std::string> names{"exscan-has-self", "root-is-zero",      "empty-has-one", "any-tag",
+                                              "keys-ignored",    "greatest-is-least", "short-by-one",  "not-in-place"};
   return names;
 }
 

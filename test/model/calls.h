@@ -1,6 +1,6 @@
 #pragma once
-// The public functions by their names: a call's kind and form choose one. Between a program and the library there can be
-// a bug, so that the test of the test needs no other build of the library.
+// The public functions by their names: a call's kind and form choose one. Between a program and the library there can
+// be a bug, so that the test of the test needs no other build of the library.
 #include "model/program.h"
 
 namespace anello::model {

@@ -4,8 +4,8 @@
 
 namespace anello::model {
 
-const std::vector<std::string> Cut::kFeatures{"threads", "rounds", "nonblocking", "in_place",
-                                              "shifts",  "sleeps", "probes",      "groups", "mapped"};
+const std::vector<std::string> Cut::kFeatures{"threads", "rounds", "nonblocking", "in_place", "shifts",
+                                              "sleeps",  "probes", "groups",      "mapped"};
 
 std::vector<std::string> Cut::arguments() const {
   std::vector<std::string> result;

@@ -1,6 +1,6 @@
 #pragma once
-// What is taken away from a program to find the smallest that still fails. It travels on the command line, so that a fresh
-// process makes the same smaller program from the same seed.
+// What is taken away from a program to find the smallest that still fails. It travels on the command line, so that a
+// fresh process makes the same smaller program from the same seed.
 #include "model/program.h"
 
 #include <optional>

@@ -10,7 +10,12 @@ constexpr auto kType = ANELLO_FLOAT32;
 class Mistake {
  public:
   Mistake(const Step& step, int rank, int size, anello_comm_t comm)
-      : step_(step), rank_(rank), size_(size), odd_(rank == step.culprit), comm_(comm), input_(step.count + 8, 1.0f),
+      : step_(step),
+        rank_(rank),
+        size_(size),
+        odd_(rank == step.culprit),
+        comm_(comm),
+        input_(step.count + 8, 1.0f),
         output_((step.count + 8) * std::size_t(size)) {}
 
   void run() {
@@ -31,7 +36,8 @@ class Mistake {
 
   void truncate() {
     const int sender = (step_.culprit + 1) % size_;
-    if (rank_ == sender) expect(anello_send(input_.data(), step_.count, kType, step_.culprit, 3, comm_), ANELLO_OK, "the send");
+    if (rank_ == sender)
+      expect(anello_send(input_.data(), step_.count, kType, step_.culprit, 3, comm_), ANELLO_OK, "the send");
     if (odd_) {
       expect(anello_recv(output_.data(), step_.count - 1, kType, sender, 3, comm_, nullptr), ANELLO_ERR_TRUNCATE,
              "the receive");

@@ -39,11 +39,13 @@ std::string roles(const Step& step) {
     const Role& role = step.roles[rank];
     std::ostringstream out;
     if (step.action == Action::split) {
-      out << " colour " << (role.color == ANELLO_UNDEFINED ? "none" : std::to_string(role.color)) << " key " << role.key;
+      out << " colour " << (role.color == ANELLO_UNDEFINED ? "none" : std::to_string(role.color)) << " key "
+          << role.key;
     } else if (step.action != Action::dup && step.action != Action::subset && step.action != Action::destroy &&
                step.action != Action::error) {
       out << " " << name(role.form) << (role.form == Form::blocking && role.grouped ? " in a group" : "");
-      if (step.action == Action::collective && role.in_place) out << (role.own_address ? " in place by address" : " in place");
+      if (step.action == Action::collective && role.in_place)
+        out << (role.own_address ? " in place by address" : " in place");
       if (role.mapped) out << " mapped";
       if (role.input_shift != 0 || role.output_shift != 0) out << " +" << role.input_shift << "/+" << role.output_shift;
       if (!step.receives.empty() && role.taking != Taking::recv) out << " " << name(role.taking);
@@ -61,7 +63,8 @@ void write_messages(std::ostream& out, const Step& step) {
   out << " of " << type_name(step.dtype);
   for (std::size_t i = 0; i < step.messages.size() && i < shown; ++i) {
     const Message& message = step.messages[i];
-    out << (i == 0 ? " " : ", ") << message.from << "->" << message.to << " tag " << message.tag << " count " << message.count;
+    out << (i == 0 ? " " : ", ") << message.from << "->" << message.to << " tag " << message.tag << " count "
+        << message.count;
   }
   if (step.messages.size() > shown) out << ", .. (" << step.messages.size() << ")";
   if (step.receives.empty()) return;
@@ -69,7 +72,8 @@ void write_messages(std::ostream& out, const Step& step) {
   for (std::size_t i = 0; i < step.receives.size() && i < shown; ++i) {
     const Receive& receive = step.receives[i];
     out << (i == 0 ? " " : ", ") << (receive.any_source ? "any source " : "")
-        << (receive.tag == ANELLO_ANY_TAG ? "any tag" : "tag " + std::to_string(receive.tag)) << " room " << receive.room;
+        << (receive.tag == ANELLO_ANY_TAG ? "any tag" : "tag " + std::to_string(receive.tag)) << " room "
+        << receive.room;
   }
 }
 
@@ -136,20 +140,35 @@ std::string describe(const Program& program, const Step& step) {
       }
       if (has_roots(step.kind)) out << " root " << step.root;
       break;
-    case Action::message: out << "message"; write_messages(out, step); break;
-    case Action::burst: out << "burst"; write_messages(out, step); break;
-    case Action::crowd: out << "crowd"; write_messages(out, step); break;
-    case Action::shift: out << "sendrecv"; write_messages(out, step); break;
+    case Action::message:
+      out << "message";
+      write_messages(out, step);
+      break;
+    case Action::burst:
+      out << "burst";
+      write_messages(out, step);
+      break;
+    case Action::crowd:
+      out << "crowd";
+      write_messages(out, step);
+      break;
+    case Action::shift:
+      out << "sendrecv";
+      write_messages(out, step);
+      break;
     case Action::nobody: out << "to and from nobody, count " << step.count; break;
     case Action::dup: out << "dup"; break;
     case Action::split: out << "split"; break;
     case Action::subset: out << "create_group"; break;
     case Action::destroy: out << "destroy"; break;
-    case Action::error: out << "error: " << name(step.fault) << " by rank " << step.culprit << ", count " << step.count; break;
+    case Action::error:
+      out << "error: " << name(step.fault) << " by rank " << step.culprit << ", count " << step.count;
+      break;
   }
   for (std::size_t color = 0; color < step.results.size(); ++color) {
     if (step.results[color] < 0) continue;
-    out << " -> c" << step.results[color] << " (" << list(program.comms[std::size_t(step.results[color])].members) << ")";
+    out << " -> c" << step.results[color] << " (" << list(program.comms[std::size_t(step.results[color])].members)
+        << ")";
   }
   if (step.rounds > 1) out << ", " << step.rounds << " times";
   out << roles(step);
@@ -158,20 +177,22 @@ std::string describe(const Program& program, const Step& step) {
 
 std::string describe(const Program& program) {
   std::ostringstream out;
-  out << "program " << program.seed << ": " << program.size() << " ranks, of the job's " << program.job_ranks << " ranks "
-      << list(program.order) << "\n";
+  out << "program " << program.seed << ": " << program.size() << " ranks, of the job's " << program.job_ranks
+      << " ranks " << list(program.order) << "\n";
   for (std::size_t k = 0; k < program.strands.size(); ++k) {
     const Strand& strand = program.strands[k];
     if (strand.steps.empty()) continue;
     if (program.strands.size() > 1) {
-      out << " thread " << k << (program.one_after_another ? " (one after another)" : "") << ", c" << k << " to begin with\n";
+      out << " thread " << k << (program.one_after_another ? " (one after another)" : "") << ", c" << k
+          << " to begin with\n";
     }
     for (const Step& step : strand.steps) out << "  " << describe(program, step) << "\n";
     bool again = false;
     std::string turns;
     for (const Turn& turn : strand.turns) {
       again = again || turn.round > 0;
-      turns += " " + std::to_string(strand.steps[turn.step].id) + (turn.round > 0 ? "'" + std::to_string(turn.round) : "");
+      turns +=
+          " " + std::to_string(strand.steps[turn.step].id) + (turn.round > 0 ? "'" + std::to_string(turn.round) : "");
     }
     if (again) out << "  in the order" << turns << "\n";
   }

@@ -10,14 +10,15 @@ namespace {
 constexpr std::size_t kLargest = std::size_t(1) << 20;   // bytes of a rank's buffer
 constexpr std::size_t kOfAll = std::size_t(3) << 20;     // of most programs, over all ranks
 constexpr std::size_t kOfHeavy = std::size_t(48) << 20;  // of a few
-constexpr std::size_t kEagerBytes = 4096;                     // a send of that many bytes depends on nobody
+constexpr std::size_t kEagerBytes = 4096;                // a send of that many bytes depends on nobody
 constexpr int kFirstOwnTag = 1000;                       // tags that no other step uses
 
 const std::vector<anello_kind_t> kCollectives = {
-    ANELLO_ALLREDUCE, ANELLO_BROADCAST, ANELLO_ALLGATHER,  ANELLO_REDUCE_SCATTER_BLOCK, ANELLO_BARRIER,
-    ANELLO_REDUCE,    ANELLO_GATHER,    ANELLO_SCATTER,    ANELLO_ALLTOALL,             ANELLO_SCAN,
-    ANELLO_EXSCAN,    ANELLO_ALLGATHERV, ANELLO_GATHERV,   ANELLO_SCATTERV,             ANELLO_REDUCE_SCATTER,
-    ANELLO_ALLTOALLV, ANELLO_ALLREDUCE};
+    ANELLO_ALLREDUCE, ANELLO_BROADCAST, ANELLO_ALLGATHER,      ANELLO_REDUCE_SCATTER_BLOCK,
+    ANELLO_BARRIER,   ANELLO_REDUCE,    ANELLO_GATHER,         ANELLO_SCATTER,
+    ANELLO_ALLTOALL,  ANELLO_SCAN,      ANELLO_EXSCAN,         ANELLO_ALLGATHERV,
+    ANELLO_GATHERV,   ANELLO_SCATTERV,  ANELLO_REDUCE_SCATTER, ANELLO_ALLTOALLV,
+    ANELLO_ALLREDUCE};
 
 }  // namespace
 
@@ -208,7 +209,8 @@ void Generator::shift(Step& step) {
   for (std::size_t from = 0; from < to.size(); ++from) {
     if (random_.one_in(6)) continue;  // a hole: nobody
     step.messages.push_back({int(from), to[from], random_.below(4), count(step, 2)});
-    step.receives.push_back({false, step.messages.back().tag, room(step.messages.back().count), step.messages.size() - 1});
+    step.receives.push_back(
+        {false, step.messages.back().tag, room(step.messages.back().count), step.messages.size() - 1});
   }
   for (Role& role : step.roles) role.form = static_cast<Form>(random_.below(3));
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Makes one program. generate.cpp has its strands, order and communicators, generate_calls.cpp its collectives and messages.
+// Makes one program. generate.cpp has its strands, order and communicators, generate_calls.cpp its collectives and
+// messages.
 #include "model/program.h"
 #include "model/random.h"
 #include "support/oracle.h"
@@ -37,8 +38,8 @@ class Generator {
   void counts(Step& step);
   std::size_t room(std::size_t count);
   void message(Step& step);
-  // Whether each receive gets a message when each message goes to the first receive that fits it. (Both sides keep their
-  // order, so that it comes out so whoever is early.)
+  // Whether each receive gets a message when each message goes to the first receive that fits it. (Both sides keep
+  // their order, so that it comes out so whoever is early.)
   static bool match(const std::vector<Message>& messages, std::vector<Receive>& receives);
   void burst(Step& step);
   void crowd(Step& step);

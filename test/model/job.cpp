@@ -86,8 +86,15 @@ class Watch {
       int out[2];
       if (::pipe2(out, O_CLOEXEC) != 0) throw std::runtime_error("pipe2: " + std::string(std::strerror(errno)));
       environment["RANK"] = std::to_string(rank);
-      std::vector<std::string> words{test::own_path(), "--rank", std::to_string(rank), "--ranks", std::to_string(job.ranks),
-                                     "--transport", job.transport, "--timeout", std::to_string(job.timeout_ms)};
+      std::vector<std::string> words{test::own_path(),
+                                     "--rank",
+                                     std::to_string(rank),
+                                     "--ranks",
+                                     std::to_string(job.ranks),
+                                     "--transport",
+                                     job.transport,
+                                     "--timeout",
+                                     std::to_string(job.timeout_ms)};
       std::string seeds;
       for (const std::uint64_t seed : job.seeds) seeds += (seeds.empty() ? "" : ",") + std::to_string(seed);
       words.insert(words.end(), {"--program", seeds});
@@ -124,7 +131,8 @@ class Watch {
       const bool quiet = !outcome.failed();
       if (!listen(int(left), outcome)) continue;
       if (quiet) {
-        deadline = Clock::now() + std::chrono::milliseconds(outcome.failed() ? kForOthers_ms : job_.timeout_ms + kBeyond_ms);
+        deadline =
+            Clock::now() + std::chrono::milliseconds(outcome.failed() ? kForOthers_ms : job_.timeout_ms + kBeyond_ms);
       }
     }
     outcome.passed = job_.seeds.size();
@@ -152,7 +160,8 @@ class Watch {
       int status = 0;
       ::waitpid(process.pid, &status, 0);
       process.pid = -1;
-      if (status != 0) complained("process " + std::to_string(rank) + " ended with status " + std::to_string(status), outcome);
+      if (status != 0)
+        complained("process " + std::to_string(rank) + " ended with status " + std::to_string(status), outcome);
       return;
     }
     process.heard.append(bytes, std::size_t(got));

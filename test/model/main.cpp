@@ -46,10 +46,12 @@ std::vector<int> numbers(const std::string& text) {
 }
 
 [[noreturn]] void usage(const std::string& wrong) {
-  std::cerr << wrong << "\n"
-            << "model_test [--programs N] [--seed N|random] [--transport all|inproc|shm|tcp] [--ranks N] [--shrink SECONDS]\n"
-            << "           [--bug NAME] [--timeout MS] [--plain] [--program SEED,..] [--show] [--steps ID,..] [--first-ranks N]\n"
-            << "           [--most ELEMENTS] [--without FEATURE,..]\n";
+  std::cerr
+      << wrong << "\n"
+      << "model_test [--programs N] [--seed N|random] [--transport all|inproc|shm|tcp] [--ranks N] [--shrink SECONDS]\n"
+      << "           [--bug NAME] [--timeout MS] [--plain] [--program SEED,..] [--show] [--steps ID,..] [--first-ranks "
+         "N]\n"
+      << "           [--most ELEMENTS] [--without FEATURE,..]\n";
   std::exit(2);
 }
 
@@ -70,20 +72,34 @@ Options parse(int argc, char** argv) {
     if (i + 1 == argc) usage(word + " is unknown or lacks its value");
     const std::string value = argv[++i];
     Cut& cut = options.job.cut;
-    if (word == "--programs") options.programs = std::stoull(value);
-    else if (word == "--seed") options.seed = value == "random" ? std::random_device{}() : std::stoull(value);
-    else if (word == "--transport") options.job.transport = value;
-    else if (word == "--ranks") options.job.ranks = std::stoi(value);
-    else if (word == "--rank") options.rank = std::stoi(value);
-    else if (word == "--shrink") options.shrink_seconds = std::stoi(value);
-    else if (word == "--timeout") options.job.timeout_ms = std::stoi(value);
-    else if (word == "--bug") options.job.bug = value;
-    else if (word == "--program") for (const auto& seed : cut_at_commas(value)) options.job.seeds.push_back(std::stoull(seed));
-    else if (word == "--steps") cut.steps = numbers(value);
-    else if (word == "--first-ranks") cut.ranks = std::stoi(value);
-    else if (word == "--most") cut.most_elements = std::stoull(value);
-    else if (word == "--without") for (const auto& feature : cut_at_commas(value)) cut.without.insert(feature);
-    else usage("there is no option " + word);
+    if (word == "--programs")
+      options.programs = std::stoull(value);
+    else if (word == "--seed")
+      options.seed = value == "random" ? std::random_device{}() : std::stoull(value);
+    else if (word == "--transport")
+      options.job.transport = value;
+    else if (word == "--ranks")
+      options.job.ranks = std::stoi(value);
+    else if (word == "--rank")
+      options.rank = std::stoi(value);
+    else if (word == "--shrink")
+      options.shrink_seconds = std::stoi(value);
+    else if (word == "--timeout")
+      options.job.timeout_ms = std::stoi(value);
+    else if (word == "--bug")
+      options.job.bug = value;
+    else if (word == "--program")
+      for (const auto& seed : cut_at_commas(value)) options.job.seeds.push_back(std::stoull(seed));
+    else if (word == "--steps")
+      cut.steps = numbers(value);
+    else if (word == "--first-ranks")
+      cut.ranks = std::stoi(value);
+    else if (word == "--most")
+      cut.most_elements = std::stoull(value);
+    else if (word == "--without")
+      for (const auto& feature : cut_at_commas(value)) cut.without.insert(feature);
+    else
+      usage("there is no option " + word);
   }
   return options;
 }
@@ -92,14 +108,16 @@ Options parse(int argc, char** argv) {
 Job job_of(const Options& options, std::size_t number) {
   Random random(mix(options.seed, 31 * number + 7));
   static const std::vector<std::string> transports{"inproc", "shm", "tcp"};
-  static const std::vector<std::string> algorithms{"ring", "pairwise", "doubling", "halving", "tree", "chain", "direct", "exchange"};
+  static const std::vector<std::string> algorithms{"ring", "pairwise", "doubling", "halving",
+                                                   "tree", "chain",    "direct",   "exchange"};
   Job job = options.job;
   if (job.transport == "all") job.transport = transports[number % transports.size()];
   if (job.ranks == 0) job.ranks = random.one_in(10) ? 1 : 2 + random.below(7);
   for (std::size_t i = 0; i < kProgramsOfJob; ++i) job.seeds.push_back(random() % 1'000'000'000);
   if (!options.settings) return job;
   if (random.one_in(3)) job.settings["ANELLO_ALGORITHM"] = random.of(algorithms);
-  if (random.one_in(4)) job.settings["ANELLO_CHUNK_BYTES"] = random.of(std::vector<std::string>{"1", "100", "4096", "100000"});
+  if (random.one_in(4))
+    job.settings["ANELLO_CHUNK_BYTES"] = random.of(std::vector<std::string>{"1", "100", "4096", "100000"});
   if (random.one_in(8)) job.settings["ANELLO_INVARIANT"] = "1";
   if (random.one_in(8)) job.settings["ANELLO_FIRST_SEQUENCE"] = "4294967290";
   if (random.one_in(8)) job.settings["ANELLO_SPIN_US"] = "0";

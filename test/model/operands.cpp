@@ -28,8 +28,8 @@ void put(unsigned char* at, anello_dtype_t dtype, double value) {
 double number(anello_op_t op, Random& random) {
   static const std::vector<double> factors{1, -1, 2, -2, 0.5, -0.5};
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  static const std::vector<double> corners{0.0, -0.0, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(),
-                                           1.0 / 512, -1.0 / 512, 100, -100};
+  static const std::vector<double> corners{
+      0.0, -0.0, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(), 1.0 / 512, -1.0 / 512, 100, -100};
   if (op == ANELLO_PROD) return random.of(factors);
   if (op == ANELLO_MIN || op == ANELLO_MAX || op == ANELLO_MINLOC || op == ANELLO_MAXLOC) {
     return random.one_in(8) ? random.of(corners) : double(random.below(9) - 4);
@@ -53,7 +53,8 @@ void put_complex(unsigned char* at, anello_dtype_t part, anello_op_t op, Random&
 // Few values, so that many are equal; any index.
 void put_pair(unsigned char* at, const Step& step, Random& random) {
   const std::size_t bytes = anello_dtype_size(step.dtype) / 2;
-  const std::uint64_t junk = is_prefix(step.kind) ? 0 : random();  // in the padding; a first rank's own pair stays as it is
+  const std::uint64_t junk =
+      is_prefix(step.kind) ? 0 : random();  // in the padding; a first rank's own pair stays as it is
   std::memcpy(at + bytes, &junk, bytes);
   const auto index = random.one_in(2) ? static_cast<std::int32_t>(random()) : random.below(8) - 4;
   if (step.dtype == ANELLO_FLOAT32_INT || step.dtype == ANELLO_FLOAT64_INT) {
@@ -72,8 +73,9 @@ Bytes period(const Step& step, int round, int source) {
   Bytes bytes(kPeriod * element);
   Random random(mix(mix(step.seed, std::uint64_t(round) + 1), std::uint64_t(source) + 77));
   // Elements of the caller's own have no class.
-  const Class type_class = !reduces(step.kind) || step.own_op != OwnOp::none ? Class::bytes : test::class_of(step.dtype);
-  if ( type_class == Class::integer || type_class == Class::bytes || type_class == Class::boolean) {
+  const Class type_class =
+      !reduces(step.kind) || step.own_op != OwnOp::none ? Class::bytes : test::class_of(step.dtype);
+  if (type_class == Class::integer || type_class == Class::bytes || type_class == Class::boolean) {
     for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random());
     if (type_class == Class::boolean) {
       // Many of both; a first rank's own stays as it is.

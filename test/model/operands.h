@@ -1,7 +1,7 @@
 #pragma once
-// The elements that ranks hand in. What they are depends on the step, the round, the rank and the element's number; they come
-// again after kPeriod elements, a prime, so that a million of them cost what a thousand do and no block, chunk or
-// frame that ends up elsewhere looks the same.
+// The elements that ranks hand in. What they are depends on the step, the round, the rank and the element's number;
+// they come again after kPeriod elements, a prime, so that a million of them cost what a thousand do and no block,
+// chunk or frame that ends up elsewhere looks the same.
 #include "model/program.h"
 
 namespace anello::model {

@@ -6,12 +6,14 @@
 namespace anello::model {
 namespace {
 
-// x -> a x + b modulo 2^32: composition is associative and does not commute. Of the bytes behind, those of the left stay.
+// x -> a x + b modulo 2^32: composition is associative and does not commute. Of the bytes behind, those of the left
+// stay.
 struct Affine {
   std::uint32_t a, b;
 };
 
-void combine_one(OwnOp op, std::size_t bytes, unsigned char* into, const unsigned char* left, const unsigned char* right) {
+void combine_one(OwnOp op, std::size_t bytes, unsigned char* into, const unsigned char* left,
+                 const unsigned char* right) {
   Affine l, r;
   std::memcpy(&l, left, sizeof l);
   std::memcpy(&r, right, sizeof r);

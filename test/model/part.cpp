@@ -69,7 +69,8 @@ void Part::came(std::size_t message) {
   if (fits) shape_.results.push_back({0, message_->count, 0, int(message), false});
   if (expected_output_.empty()) return;
   // The buffer was filled before one could know.
-  for (const Piece& piece : shape_.results) lay_result(expected_output_.data() + output_->begin(), step_, round_, piece, size_);
+  for (const Piece& piece : shape_.results)
+    lay_result(expected_output_.data() + output_->begin(), step_, round_, piece, size_);
 }
 
 void Part::place_buffers() {
@@ -102,7 +103,8 @@ void Part::place_buffers() {
   }
   const bool only_marker = step_.kind == ANELLO_REDUCE_SCATTER_BLOCK || step_.kind == ANELLO_REDUCE_SCATTER;
   const bool own_part = step_.kind == ANELLO_ALLGATHER || step_.kind == ANELLO_GATHER || step_.kind == ANELLO_SCATTER;
-  const bool varying_part = step_.kind == ANELLO_ALLGATHERV || step_.kind == ANELLO_GATHERV || step_.kind == ANELLO_SCATTERV;
+  const bool varying_part =
+      step_.kind == ANELLO_ALLGATHERV || step_.kind == ANELLO_GATHERV || step_.kind == ANELLO_SCATTERV;
   const bool empty = varying_part ? step_.counts[std::size_t(rank_)] == 0 : step_.count == 0;
   const void* place = ANELLO_IN_PLACE;
   if (role.own_address && !only_marker && !empty) {
@@ -138,8 +140,8 @@ void Part::check(const anello_status_t& status) const {
   if (expected_ == ANELLO_OK &&
       (status.source != status_.source || status.tag != status_.tag || status.count != status_.count)) {
     std::ostringstream out;
-    out << "the status says source " << status.source << ", tag " << status.tag << ", count " << status.count << ", not source "
-        << status_.source << ", tag " << status_.tag << ", count " << status_.count;
+    out << "the status says source " << status.source << ", tag " << status.tag << ", count " << status.count
+        << ", not source " << status_.source << ", tag " << status_.tag << ", count " << status_.count;
     throw Wrong(out.str());
   }
   const std::size_t end = shape_.output * element_;

@@ -46,7 +46,8 @@ class Part {
  private:
   explicit Part(const Step& step) : step_(step) {}
   void place_buffers();
-  void check_buffer(const char* which, const Memory& got, const Bytes& expected, std::size_t skip, std::size_t skip_end) const;
+  void check_buffer(const char* which, const Memory& got, const Bytes& expected, std::size_t skip,
+                    std::size_t skip_end) const;
 
   const Step& step_;
   int rank_ = 0;  // of the communicator

@@ -66,7 +66,9 @@ void Pending::complete(const std::vector<Part*>& chosen, Way way) {
       do result = anello_test_any(count, requests.data(), &index, &done, &statuses[0]);
       while (again());
       break;
-    case Way::wait_some: result = anello_wait_some(count, requests.data(), &done, indices.data(), statuses.data()); break;
+    case Way::wait_some:
+      result = anello_wait_some(count, requests.data(), &done, indices.data(), statuses.data());
+      break;
     case Way::test_some:
       do result = anello_test_some(count, requests.data(), &done, indices.data(), statuses.data());
       while (again());
@@ -85,7 +87,8 @@ void Pending::complete(const std::vector<Part*>& chosen, Way way) {
       if (chosen[i] != nullptr) indices.push_back(int(i));
     }
   } else {
-    if (done < 1 || std::size_t(done) > chosen.size()) throw Wrong("some say that " + std::to_string(done) + " are complete");
+    if (done < 1 || std::size_t(done) > chosen.size())
+      throw Wrong("some say that " + std::to_string(done) + " are complete");
     indices.resize(std::size_t(done));
   }
   for (const int i : indices) {
@@ -95,14 +98,16 @@ void Pending::complete(const std::vector<Part*>& chosen, Way way) {
     if (std::find(finished.begin(), finished.end(), part) != finished.end())
       throw Wrong("a request is said to be complete twice");
     const bool stays = part->form == Form::persistent;
-    if ((requests[std::size_t(i)] != ANELLO_REQUEST_NULL) != stays) throw Wrong("the request stays or goes as it should not");
+    if ((requests[std::size_t(i)] != ANELLO_REQUEST_NULL) != stays)
+      throw Wrong("the request stays or goes as it should not");
     finished_statuses.push_back(statuses[of_requests ? std::size_t(i) : finished.size()]);
     finished.push_back(part);
   }
   completed(finished, result, finished_statuses);
 }
 
-void Pending::completed(const std::vector<Part*>& done, anello_result_t result, const std::vector<anello_status_t>& statuses) {
+void Pending::completed(const std::vector<Part*>& done, anello_result_t result,
+                        const std::vector<anello_status_t>& statuses) {
   anello_result_t expected = ANELLO_OK;
   for (Part* const part : done) {
     if (expected == ANELLO_OK) expected = part->expected_result();
@@ -118,13 +123,13 @@ void Pending::completed(const std::vector<Part*>& done, anello_result_t result, 
       seen(status);
       part->check(status);
     } catch (const Wrong& wrong) {
-      throw Wrong("completing step " + std::to_string(part->step().id) + ", round " + std::to_string(part->round()) + ": " +
-                  wrong.what());
+      throw Wrong("completing step " + std::to_string(part->step().id) + ", round " + std::to_string(part->round()) +
+                  ": " + wrong.what());
     }
   }
   if (result != expected) {
-    throw Wrong("completing step " + std::to_string(done[0]->step().id) + (done.size() > 1 ? " and others" : "") + " gives " +
-                said(result, ANELLO_COMM_NULL) + ", not " + anello_result_name(expected));
+    throw Wrong("completing step " + std::to_string(done[0]->step().id) + (done.size() > 1 ? " and others" : "") +
+                " gives " + said(result, ANELLO_COMM_NULL) + ", not " + anello_result_name(expected));
   }
 }
 

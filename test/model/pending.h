@@ -1,6 +1,6 @@
 #pragma once
-// The requests of one strand on one rank that are under way, and the ways to complete them: one or several, waited for or
-// tested, in any order.
+// The requests of one strand on one rank that are under way, and the ways to complete them: one or several, waited for
+// or tested, in any order.
 #include "model/part.h"
 #include "model/random.h"
 

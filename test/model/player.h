@@ -1,5 +1,6 @@
 #pragma once
-// Plays one rank's part of a program over the public API, and throws Wrong at the first thing that is not as the model says.
+// Plays one rank's part of a program over the public API, and throws Wrong at the first thing that is not as the model
+// says.
 #include "model/program.h"
 
 namespace anello::model {

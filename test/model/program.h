@@ -1,10 +1,10 @@
 #pragma once
-// A program: what each of its ranks does, in an order that all know. Every rank makes the same value from the same seed and
-// plays its part; the model computes from it what must come out.
+// A program: what each of its ranks does, in an order that all know. Every rank makes the same value from the same seed
+// and plays its part; the model computes from it what must come out.
 //
 // Why it cannot deadlock: a strand's turns are in one order, and each rank posts its part of them in that order; a rank
-// that waits, in a call or for a request, waits for turns that it has passed or is in. Of all ranks take the one that is
-// least far: all others have posted what it waits for. Strands of one rank share no communicator.
+// that waits, in a call or for a request, waits for turns that it has passed or is in. Of all ranks take the one that
+// is least far: all others have posted what it waits for. Strands of one rank share no communicator.
 #include "model/own_op.h"
 
 #include <anello/anello.h>
@@ -25,9 +25,9 @@ enum class Action {
   nobody,   // send, receive and probe with ANELLO_RANK_NULL
   dup,
   split,
-  subset,   // create_group: called by its members alone
+  subset,  // create_group: called by its members alone
   destroy,
-  error,    // one deliberate error, on a communicator made for it
+  error,  // one deliberate error, on a communicator made for it
 };
 
 // How a rank posts its part.
@@ -46,11 +46,11 @@ struct Role {
   bool own_address = false;  // in place by giving the output's address, not the marker
   int input_shift = 0;       // bytes past alignment
   int output_shift = 0;
-  bool mapped = false;       // its buffers are of anello_mem_alloc
-  int sleep_us = 0;          // before it posts
-  bool grouped = false;      // blocking, between group_begin and group_end
+  bool mapped = false;   // its buffers are of anello_mem_alloc
+  int sleep_us = 0;      // before it posts
+  bool grouped = false;  // blocking, between group_begin and group_end
   Taking taking = Taking::recv;
-  int color = 0;             // of split
+  int color = 0;  // of split
   int key = 0;
 };
 
@@ -75,18 +75,18 @@ struct Step {
   anello_kind_t kind = ANELLO_BARRIER;
   anello_dtype_t dtype = ANELLO_UINT8;
   anello_op_t op = ANELLO_SUM;
-  OwnOp own_op = OwnOp::none;       // in place of op
+  OwnOp own_op = OwnOp::none;  // in place of op
   int root = 0;
   std::size_t count = 0;
   std::vector<std::size_t> counts;  // v-forms: a rank's part; alltoallv: [from * size + to]
   int rounds = 1;                   // how often it is done, each time with new data
   std::uint64_t seed = 0;
-  std::vector<Role> roles;          // by rank of the communicator
-  std::vector<Message> messages;    // in the order of the sends
-  std::vector<Receive> receives;    // in the order in which they are posted
-  std::vector<int> results;         // dup, split, subset: the new communicators, by colour
+  std::vector<Role> roles;        // by rank of the communicator
+  std::vector<Message> messages;  // in the order of the sends
+  std::vector<Receive> receives;  // in the order in which they are posted
+  std::vector<int> results;       // dup, split, subset: the new communicators, by colour
   Fault fault = Fault::truncate;
-  int culprit = 0;                  // error: the rank that makes it
+  int culprit = 0;  // error: the rank that makes it
 };
 
 struct Comm {

@@ -36,6 +36,8 @@ class Random {
 };
 
 // A seed of its own for each part of what has `seed`.
-inline std::uint64_t mix(std::uint64_t seed, std::uint64_t part) { return Random(seed ^ (part * 0xd6e8feb86659fd93ull))(); }
+inline std::uint64_t mix(std::uint64_t seed, std::uint64_t part) {
+  return Random(seed ^ (part * 0xd6e8feb86659fd93ull))();
+}
 
 }  // namespace anello::model

@@ -52,11 +52,16 @@ class Shaper {
     shape_.own_part = shape_.in_place && scatters_sums && role.own_address;
     switch (step_.kind) {
       case ANELLO_ALLREDUCE:
-      case ANELLO_SCAN: both(n_, n_); folds(0, n_, 0, step_.kind == ANELLO_SCAN ? rank_ : size_ - 1); break;
+      case ANELLO_SCAN:
+        both(n_, n_);
+        folds(0, n_, 0, step_.kind == ANELLO_SCAN ? rank_ : size_ - 1);
+        break;
       case ANELLO_EXSCAN:
         both(n_, n_);
-        if (rank_ > 0) folds(0, n_, 0, rank_ - 1);
-        else shape_.has_output = shape_.in_place;  // as it is
+        if (rank_ > 0)
+          folds(0, n_, 0, rank_ - 1);
+        else
+          shape_.has_output = shape_.in_place;  // as it is
         break;
       case ANELLO_BROADCAST:
         shape_.has_input = false;

@@ -14,9 +14,9 @@ struct Piece {
 };
 
 struct Shape {
-  std::size_t input = 0;   // elements of sendbuf
-  std::size_t output = 0;  // elements of recvbuf
-  std::vector<Piece> given;   // this rank's own elements: in sendbuf, or where it is in place where they begin
+  std::size_t input = 0;     // elements of sendbuf
+  std::size_t output = 0;    // elements of recvbuf
+  std::vector<Piece> given;  // this rank's own elements: in sendbuf, or where it is in place where they begin
   std::vector<Piece> results;
   bool in_place = false;
   bool input_in_output = false;   // in place: recvbuf has the input

@@ -68,7 +68,8 @@ class Shrinker {
   // Without halves, quarters, .. of the steps.
   bool fewer_steps() {
     bool better = false;
-    for (std::size_t piece = std::max<std::size_t>(best_.job.cut.steps->size() / 2, 1); piece > 0 && !late(); piece /= 2) {
+    for (std::size_t piece = std::max<std::size_t>(best_.job.cut.steps->size() / 2, 1); piece > 0 && !late();
+         piece /= 2) {
       for (std::size_t at = 0; at < best_.job.cut.steps->size() && !late();) {
         Cut cut = best_.job.cut;
         const auto from = cut.steps->begin() + std::ptrdiff_t(at);
@@ -117,6 +118,8 @@ class Shrinker {
 
 }  // namespace
 
-Smallest shrink(const Job& job, const std::string& trouble, int seconds) { return Shrinker(job, trouble, seconds).run(); }
+Smallest shrink(const Job& job, const std::string& trouble, int seconds) {
+  return Shrinker(job, trouble, seconds).run();
+}
 
 }  // namespace anello::model

@@ -1,6 +1,6 @@
-// Where MODEL_SOCKET_BYTES is set, the library's TCP sockets hold no more than about so much, so that what programs send is written in
-// parts; by themselves the sockets of a loopback take more than any program sends at once. The library calls this function in place
-// of the system's, with TCP_NODELAY once for each.
+// Where MODEL_SOCKET_BYTES is set, the library's TCP sockets hold no more than about so much, so that what programs
+// send is written in parts; by themselves the sockets of a loopback take more than any program sends at once. The
+// library calls this function in place of the system's, with TCP_NODELAY once for each.
 #include <cstdlib>
 
 #include <netinet/in.h>
@@ -9,7 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-extern "C" __attribute__((visibility("default"))) int setsockopt(int fd, int level, int name, const void* value, socklen_t size) noexcept {
+extern "C" __attribute__((visibility("default"))) int setsockopt(int fd, int level, int name, const void* value,
+                                                                 socklen_t size) noexcept {
   const char* const wanted = std::getenv("MODEL_SOCKET_BYTES");
   if (wanted != nullptr && level == IPPROTO_TCP && name == TCP_NODELAY) {
     const int bytes = std::atoi(wanted);

@@ -41,11 +41,12 @@ void StrandPlayer::receive(Key key, int round, const Step& step, std::size_t whi
   const auto make = [&] { return Part::of_receive(step, which); };
   if (role.taking == Taking::recv) return post(key, round, form, comm, make);
   anello_status_t status;
-  anello_message_t message = look(role.taking, wanted.any_source ? ANELLO_ANY_SOURCE : sent.from, wanted.tag, comm, &status);
+  anello_message_t message =
+      look(role.taking, wanted.any_source ? ANELLO_ANY_SOURCE : sent.from, wanted.tag, comm, &status);
   need(status.source == sent.from && status.tag == sent.tag && status.count == sent.count,
-       "the probe tells of source " + std::to_string(status.source) + ", tag " + std::to_string(status.tag) + ", count " +
-           std::to_string(status.count) + ", not of source " + std::to_string(sent.from) + ", tag " + std::to_string(sent.tag) +
-           ", count " + std::to_string(sent.count));
+       "the probe tells of source " + std::to_string(status.source) + ", tag " + std::to_string(status.tag) +
+           ", count " + std::to_string(status.count) + ", not of source " + std::to_string(sent.from) + ", tag " +
+           std::to_string(sent.tag) + ", count " + std::to_string(sent.count));
   post(key, round, form, comm, make, message != ANELLO_MESSAGE_NULL ? &message : nullptr);
   need(message == ANELLO_MESSAGE_NULL, "the message's handle is still there");
 }
@@ -137,8 +138,8 @@ anello_result_t exchange(const Role& role, const anello_call_t& send, const anel
                          anello_status_t* status) {
   anello_request_t request = ANELLO_REQUEST_NULL;
   const auto made_by = [&](auto* function, auto* last) {
-    return function(send.sendbuf, send.count, send.peer, send.tag, receive.recvbuf, receive.count, receive.peer, receive.tag,
-                    send.dtype, comm, last);
+    return function(send.sendbuf, send.count, send.peer, send.tag, receive.recvbuf, receive.count, receive.peer,
+                    receive.tag, send.dtype, comm, last);
   };
   if (role.form == Form::blocking) {
     if (role.grouped) anello_group_begin();
@@ -176,7 +177,8 @@ void StrandPlayer::shift(const Step& step, int rank, anello_comm_t comm) {
   seen(status);
   if (out != nullptr) out->check(kNoStatus);
   if (in != nullptr) return in->check(status);
-  need(status.source == ANELLO_RANK_NULL && status.tag == ANELLO_ANY_TAG && status.count == 0, "nobody's status is another");
+  need(status.source == ANELLO_RANK_NULL && status.tag == ANELLO_ANY_TAG && status.count == 0,
+       "nobody's status is another");
 }
 
 void StrandPlayer::nobody(const Step& step, anello_comm_t comm) {
@@ -184,16 +186,19 @@ void StrandPlayer::nobody(const Step& step, anello_comm_t comm) {
   const Bytes before = memory.image();
   anello_status_t status = kNoStatus;
   const auto is_nobody = [&] {
-    need(status.source == ANELLO_RANK_NULL && status.tag == ANELLO_ANY_TAG && status.count == 0, "nobody's status is another");
+    need(status.source == ANELLO_RANK_NULL && status.tag == ANELLO_ANY_TAG && status.count == 0,
+         "nobody's status is another");
     status = kNoStatus;
   };
   need_ok(anello_send(memory.data(), step.count, step.dtype, ANELLO_RANK_NULL, 1, comm), "send to nobody", comm);
   need_ok(anello_probe(ANELLO_RANK_NULL, 1, comm, &status), "probe of nobody", comm);
   is_nobody();
-  need_ok(anello_recv(memory.data(), step.count, step.dtype, ANELLO_RANK_NULL, 1, comm, &status), "recv of nobody", comm);
+  need_ok(anello_recv(memory.data(), step.count, step.dtype, ANELLO_RANK_NULL, 1, comm, &status), "recv of nobody",
+          comm);
   is_nobody();
   anello_request_t request = ANELLO_REQUEST_NULL;
-  need_ok(anello_irecv(memory.data(), step.count, step.dtype, ANELLO_RANK_NULL, 1, comm, &request), "irecv of nobody", comm);
+  need_ok(anello_irecv(memory.data(), step.count, step.dtype, ANELLO_RANK_NULL, 1, comm, &request), "irecv of nobody",
+          comm);
   need_ok(anello_wait(&request, &status), "wait for nobody", comm);
   is_nobody();
   need(memory.image() == before, "nobody has written");

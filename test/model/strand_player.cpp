@@ -16,8 +16,8 @@ void StrandPlayer::play() {
     try {
       take(turn, step, rank);
     } catch (const Wrong& wrong) {
-      throw Wrong("step " + std::to_string(step.id) + (turn.round > 0 ? ", round " + std::to_string(turn.round) : "") + ": " +
-                  wrong.what());
+      throw Wrong("step " + std::to_string(step.id) + (turn.round > 0 ? ", round " + std::to_string(turn.round) : "") +
+                  ": " + wrong.what());
     }
   }
   try {

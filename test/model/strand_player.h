@@ -68,7 +68,8 @@ class StrandPlayer {
 
   // Looks at the message before it is received, in the role's way. A matched one is handed back.
   anello_message_t look(Taking taking, int source, int tag, anello_comm_t comm, anello_status_t* status);
-  void receive(Key key, int round, const Step& step, std::size_t which, const Role& role, Form form, anello_comm_t comm);
+  void receive(Key key, int round, const Step& step, std::size_t which, const Role& role, Form form,
+               anello_comm_t comm);
   void message(const Turn& turn, const Step& step, int rank, anello_comm_t comm);
   void burst(const Step& step, int rank, anello_comm_t comm);
   // Those of this rank; it waits for none that its receiver may take later than another.

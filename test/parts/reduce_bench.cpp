@@ -1,6 +1,7 @@
-// Rate of every reduction against plain memcpy of as many bytes and, where float32 has the operation, against that of as
-// many bytes; interleaved in the same run; medians.
-//   reduce_bench [bytes of one operand, default 67108864] [rounds, default 9] [level, default the best] [op, default all]
+// Rate of every reduction against plain memcpy of as many bytes and, where float32 has the operation, against that of
+// as many bytes; interleaved in the same run; medians.
+//   reduce_bench [bytes of one operand, default 67108864] [rounds, default 9] [level, default the best] [op, default
+//   all]
 // GB/s count what must move: memcpy reads and writes a byte, reduce in place reads two and writes one, accumulate of a
 // 16-bit type reads 2 + 4 and writes 4 per element, of an 8-bit one 1 + 4 and 4.
 #include "base/clock.h"
@@ -37,8 +38,8 @@ void measure(Level level, std::size_t bytes, int rounds, const char* only) {
   std::vector<unsigned char> from(bytes), into(bytes), accumulator(kWidest * bytes), source(bytes), target(bytes);
   const int calls = static_cast<int>(std::max<std::size_t>(1, (std::size_t{4} << 20) / bytes));
   std::printf("%zu bytes an operand, level %s, median of %d rounds\n", bytes, level_name(level), rounds);
-  std::printf("%-12s %-6s %14s %14s %8s %10s %18s\n", "type", "op", "reduce [GB/s]", "memcpy [GB/s]", "ratio", "/float32",
-              "accumulate [GB/s]");
+  std::printf("%-12s %-6s %14s %14s %8s %10s %18s\n", "type", "op", "reduce [GB/s]", "memcpy [GB/s]", "ratio",
+              "/float32", "accumulate [GB/s]");
   for (int dtype = 0; dtype < kDtypes; ++dtype) {
     for (int op = 0; op < kOps; ++op) {
       if (!makes_sense(static_cast<anello_dtype_t>(dtype), static_cast<anello_op_t>(op))) continue;
@@ -51,7 +52,8 @@ void measure(Level level, std::size_t bytes, int rounds, const char* only) {
       for (int round = 0; round < rounds; ++round) {
         if (compares) {
           const Reducer& float32 = reducer(level, ANELLO_FLOAT32, static_cast<anello_op_t>(op));
-          floats.push_back(timed(calls, [&] { float32.reduce(into.data(), into.data(), from.data(), bytes / sizeof(float)); }));
+          floats.push_back(
+              timed(calls, [&] { float32.reduce(into.data(), into.data(), from.data(), bytes / sizeof(float)); }));
         }
         copies.push_back(timed(calls, [&] { std::memcpy(target.data(), source.data(), bytes); }));
         reduces.push_back(timed(calls, [&] { chosen.reduce(into.data(), into.data(), from.data(), count); }));

@@ -1,7 +1,7 @@
 // Ranks on several "hosts", which are processes here: ranks of one are threads that share memory, and tcp joins the
 // processes. Arguments: the host of each rank, as 0,1,1,0, and the number of this process among them (default: RANK);
-// without any, one rank as the environment says. Checks results and what crosses between hosts; ends with 1 and says what
-// was wrong.
+// without any, one rank as the environment says. Checks results and what crosses between hosts; ends with 1 and says
+// what was wrong.
 #include "support/thread_ranks.h"
 
 #include <nlohmann/json.hpp>
@@ -45,7 +45,8 @@ class Check {
   }
 
  private:
-  void allreduce(const char* algorithm, const void* in, void* out, std::size_t count, anello_dtype_t dtype, anello_op_t op) {
+  void allreduce(const char* algorithm, const void* in, void* out, std::size_t count, anello_dtype_t dtype,
+                 anello_op_t op) {
     anello_call_t call = ANELLO_CALL_INITIALIZER;
     call.kind = ANELLO_ALLREDUCE;
     call.dtype = dtype;
@@ -67,7 +68,8 @@ class Check {
     for (std::size_t i = 0; i < count; ++i) {
       const Number expected = Number(i % 1000) * (ranks * (ranks + 1) / 2) + ranks * (ranks - 1) / 2;
       if (out[i] == expected) continue;
-      me_.report.wrong("rank ", me_.rank, " by '", algorithm, "', element ", i, " of ", count, " is ", out[i], ", not ", expected);
+      me_.report.wrong("rank ", me_.rank, " by '", algorithm, "', element ", i, " of ", count, " is ", out[i], ", not ",
+                       expected);
       return;
     }
   }
@@ -100,7 +102,8 @@ class Check {
     collective(call, data.data(), data.data(), count);
     for (std::size_t i = 0; i < count; ++i) {
       if (data[i] == root + std::int32_t(i)) continue;
-      return me_.report.wrong("rank ", me_.rank, ", broadcast of ", count, " from ", root, ": element ", i, " is ", data[i]);
+      return me_.report.wrong("rank ", me_.rank, ", broadcast of ", count, " from ", root, ": element ", i, " is ",
+                              data[i]);
     }
   }
   // Of floats whose sum depends on the order, and near what it should be.
@@ -135,7 +138,8 @@ class Check {
       me_.report.wrong("rank ", me_.rank, ": a bfloat16 sum is ", each, ", not ", bits >> 16);
       return;
     }
-    if (explain(ANELLO_BFLOAT16, in.size())["algorithm"] != "pairwise") me_.report.wrong("16-bit sums are not by pairwise");
+    if (explain(ANELLO_BFLOAT16, in.size())["algorithm"] != "pairwise")
+      me_.report.wrong("16-bit sums are not by pairwise");
   }
   nlohmann::json explain(anello_dtype_t dtype, std::size_t count) {
     anello_call_t call = ANELLO_CALL_INITIALIZER;

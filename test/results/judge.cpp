@@ -41,7 +41,9 @@ Real decode(anello_dtype_t part, const unsigned char* at) {
 // The value that the type has for it. Rounding keeps order, so that an interval's ends are rounded to the ends of what
 // it may give.
 Real rounded(anello_dtype_t part, Real value) {
-  const auto small = [&](const testing::Small& format) { return testing::decode(format, testing::encode(format, value)); };
+  const auto small = [&](const testing::Small& format) {
+    return testing::decode(format, testing::encode(format, value));
+  };
   switch (part) {
     case ANELLO_FLOAT64: return static_cast<double>(value);
     case ANELLO_FLOAT16: return small(testing::kFloat16);
@@ -102,11 +104,12 @@ std::vector<unsigned char> operands(anello_dtype_t dtype, anello_op_t op, int ra
   return data;
 }
 
-Judge::Judge(anello_dtype_t dtype, anello_op_t op, const std::vector<std::vector<unsigned char>>& operands, int last, int size,
-             bool rank_order)
+Judge::Judge(anello_dtype_t dtype, anello_op_t op, const std::vector<std::vector<unsigned char>>& operands, int last,
+             int size, bool rank_order)
     : dtype_(dtype), op_(op), operands_(operands), last_(last), size_(size), element_(anello_dtype_size(dtype)) {
   const Class type_class = test::class_of(dtype);
-  const bool rounds = (type_class == Class::floating || type_class == Class::complex) && op != ANELLO_MIN && op != ANELLO_MAX;
+  const bool rounds =
+      (type_class == Class::floating || type_class == Class::complex) && op != ANELLO_MIN && op != ANELLO_MAX;
   exact_ = rank_order || !rounds;
   test::Operands folded;
   for (int rank = 0; rank <= last; ++rank) folded.push_back(operands[std::size_t(rank)].data());
@@ -125,7 +128,8 @@ std::string Judge::look(const unsigned char* got, std::size_t first, std::size_t
       if (last_ == 0 && std::memcmp(got, operands_[0].data() + i * element_, element_) == 0) continue;
       std::ostringstream out;
       out << "element " << i << " is " << hex(got, element_) << ", not " << hex(expected, element_) << ", of";
-      for (int rank = 0; rank <= last_; ++rank) out << " " << hex(operands_[std::size_t(rank)].data() + i * element_, element_);
+      for (int rank = 0; rank <= last_; ++rank)
+        out << " " << hex(operands_[std::size_t(rank)].data() + i * element_, element_);
       return out.str();
     }
     if (const std::string wrong = look_at_interval(got, i); !wrong.empty()) return wrong;
@@ -176,7 +180,8 @@ std::string Judge::look_at_interval(const unsigned char* got, std::size_t i) con
   const Real error = (exact.magnitude * std::ldexp(Real(1), -format.precision) + format.least) * roundings / divisor;
   for (std::size_t k = 0; k < parts; ++k) {
     const Real value = decode(part, got + k * anello_dtype_size(part));
-    const Real low = rounded(part, exact.value[k] / divisor - error), high = rounded(part, exact.value[k] / divisor + error);
+    const Real low = rounded(part, exact.value[k] / divisor - error),
+               high = rounded(part, exact.value[k] / divisor + error);
     // Past its end E4M3 has a NaN.
     if (std::isnan(low) || std::isnan(high)) continue;
     if (value >= low && value <= high) continue;

@@ -12,8 +12,8 @@ namespace anello::results {
 class Judge {
  public:
   // operands[rank]: count elements each; element i of the result is over ranks 0 to last. size: what AVG divides by.
-  Judge(anello_dtype_t dtype, anello_op_t op, const std::vector<std::vector<unsigned char>>& operands, int last, int size,
-        bool rank_order);
+  Judge(anello_dtype_t dtype, anello_op_t op, const std::vector<std::vector<unsigned char>>& operands, int last,
+        int size, bool rank_order);
 
   // What is wrong with the elements first, first + 1, ..; "" when nothing is.
   std::string look(const unsigned char* got, std::size_t first, std::size_t count) const;
@@ -37,8 +37,8 @@ class Judge {
   mutable Seen seen_;
 };
 
-// From this element on, each fourth is a small whole number (a factor of few bits, for PROD): sums and products of them are
-// exact in float32, in any order.
+// From this element on, each fourth is a small whole number (a factor of few bits, for PROD): sums and products of them
+// are exact in float32, in any order.
 inline constexpr std::size_t kExactEvery = 4;
 std::vector<unsigned char> operands(anello_dtype_t dtype, anello_op_t op, int rank, std::size_t count);
 

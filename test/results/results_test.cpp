@@ -1,7 +1,7 @@
 // Every collective that reduces, in every type and operation that makes sense, on any number of ranks. Environment:
-// RESULTS_RANKS and RESULTS_TRANSPORTS say which ("2,5", "shm"), RESULTS_BOUND on how many processors they take turns, each bound to
-// one of them; what the library reads (ANELLO_ALGORITHM,
-// ANELLO_INVARIANT, ANELLO_CHUNK_BYTES) is set for the whole program.
+// RESULTS_RANKS and RESULTS_TRANSPORTS say which ("2,5", "shm"), RESULTS_BOUND on how many processors they take turns,
+// each bound to one of them; what the library reads (ANELLO_ALGORITHM, ANELLO_INVARIANT, ANELLO_CHUNK_BYTES) is set for
+// the whole program.
 #include "results/judge.h"
 #include "support/processors.h"
 #include "support/thread_ranks.h"
@@ -45,8 +45,10 @@ struct Reduction {
     for (int rank = 0; rank < size; ++rank) counts.push_back(elements / std::size_t(size) + (rank % 2 == 0 ? 3 : 0));
     counts[std::size_t(size - 1)] = 0;
     const std::size_t sum = std::accumulate(counts.begin(), counts.end(), std::size_t(0));
-    if (sum <= elements) counts[0] += elements - sum;
-    else counts.assign(std::size_t(size), 0), counts[0] = elements;
+    if (sum <= elements)
+      counts[0] += elements - sum;
+    else
+      counts.assign(std::size_t(size), 0), counts[0] = elements;
   }
 
   anello_dtype_t dtype;
@@ -73,7 +75,8 @@ class Check {
     call("reduce", anello_reduce(in_.data(), out_.data(), r_.count, r_.dtype, r_.op, root, me_.comm));
     if (me_.rank == root) judge("reduce", *r_.whole, 0, r_.count);
     const std::size_t block = r_.count / std::size_t(me_.size);
-    call("reduce_scatter_block", anello_reduce_scatter_block(in_.data(), out_.data(), block, r_.dtype, r_.op, me_.comm));
+    call("reduce_scatter_block",
+         anello_reduce_scatter_block(in_.data(), out_.data(), block, r_.dtype, r_.op, me_.comm));
     judge("reduce_scatter_block", *r_.whole, block * std::size_t(me_.rank), block);
     call("reduce_scatter", anello_reduce_scatter(in_.data(), out_.data(), r_.counts.data(), r_.dtype, r_.op, me_.comm));
     judge("reduce_scatter", *r_.whole, std::accumulate(r_.counts.begin(), r_.counts.begin() + me_.rank, std::size_t(0)),
@@ -117,7 +120,8 @@ TEST_CASE("every reduction is what it may be, and the same bits on every rank") 
   const auto bound = std::stoul(environment("RESULTS_BOUND", "0"));
   const std::vector<int> processors = test::allowed_processors();
   if (processors.size() < bound) {
-    WARN("skipped: this process may use " << processors.size() << " of the " << bound << " processors that ranks are to be bound to");
+    WARN("skipped: this process may use " << processors.size() << " of the " << bound
+                                          << " processors that ranks are to be bound to");
     return;
   }
   std::function<void(int)> bind;
@@ -132,14 +136,19 @@ TEST_CASE("every reduction is what it may be, and the same bits on every rank") 
         for (const anello_dtype_t dtype : test::all_dtypes()) {
           for (const anello_op_t op : test::ops_of(dtype)) {
             // Of many elements only where an order can matter or a rounding be lost.
-            const bool floats = test::class_of(dtype) == test::Class::floating || test::class_of(dtype) == test::Class::complex;
-            if (count > 1000 && (!floats || op == ANELLO_MIN || op == ANELLO_MAX || op == ANELLO_PROD || size > 5)) continue;
+            const bool floats =
+                test::class_of(dtype) == test::Class::floating || test::class_of(dtype) == test::Class::complex;
+            if (count > 1000 && (!floats || op == ANELLO_MIN || op == ANELLO_MAX || op == ANELLO_PROD || size > 5))
+              continue;
             all.push_back(std::make_unique<Reduction>(dtype, op, count, size, invariant));
           }
         }
-        CHECK(test::run_ranks(size, transport.c_str(), [&](const Rank& me) {
+        CHECK(test::run_ranks(
+                  size, transport.c_str(),
+                  [&](const Rank& me) {
           for (const auto& reduction : all) Check(me, *reduction).run();
-        }, 20'000, bind) == "");
+                  },
+                  20'000, bind) == "");
       }
     }
   }
@@ -151,8 +160,8 @@ TEST_CASE("the judge holds most elements to bits or an interval, and notices one
       Reduction reduction(dtype, op, 2000, 3, false);
       // The result of rank order must pass, for it is one of those that are right.
       Bytes result(reduction.bytes);
-      test::fold(dtype, op, {reduction.operands[0].data(), reduction.operands[1].data(), reduction.operands[2].data()}, 2000, 3,
-                 result.data());
+      test::fold(dtype, op, {reduction.operands[0].data(), reduction.operands[1].data(), reduction.operands[2].data()},
+                 2000, 3, result.data());
       CHECK(reduction.whole->look(result.data(), 0, 2000) == "");
       const Judge::Seen& seen = reduction.whole->seen();
       INFO(anello_dtype_name(dtype) << " " << anello_op_name(op) << ": " << seen.bits << " " << seen.interval << " "

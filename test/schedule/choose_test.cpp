@@ -48,9 +48,7 @@ TEST_CASE("choose always finds a row that fits, and a chunk that bounds the plan
               REQUIRE(choice.algorithm->fits(call, topology));
               REQUIRE(choice.chunk >= 1);
               const std::size_t longest =
-                  choice.algorithm->cuts_blocks
-                      ? call.count / static_cast<std::size_t>(size) + 1
-                      : call.count;
+                  choice.algorithm->cuts_blocks ? call.count / static_cast<std::size_t>(size) + 1 : call.count;
               REQUIRE(longest / choice.chunk <= choice.algorithm->most_chunks);
             }
 }
@@ -90,10 +88,12 @@ TEST_CASE("the table's first guesses") {
   CHECK(chosen(floats(Collective::reduce_scatter, 2), network(4)) == "pairwise");
   CHECK(chosen(floats(Collective::allreduce, 5), meeting(1)) == "alone");
   CHECK(choose(floats(Collective::allreduce, 1 << 20), unstaged(4)).chunk == 16 * 1024);
-  CHECK(choose(floats(Collective::allreduce, 1 << 20), meeting(4), {"ring", 0}).chunk == 16 * 1024);  // the ring's own rule
+  CHECK(choose(floats(Collective::allreduce, 1 << 20), meeting(4), {"ring", 0}).chunk ==
+        16 * 1024);  // the ring's own rule
   CHECK(choose(floats(Collective::allreduce, 1 << 20), network(4)).chunk == 32 * 1024);
   CHECK(choose(floats(Collective::allreduce, 1 << 28), network(4)).chunk == 256 * 1024);
-  CHECK(choose(floats(Collective::allreduce, std::size_t{1} << 31), network(4)).chunk == 524304);  // at most 1024 a block, aligned
+  CHECK(choose(floats(Collective::allreduce, std::size_t{1} << 31), network(4)).chunk ==
+        524304);  // at most 1024 a block, aligned
 }
 
 TEST_CASE("over hosts of several ranks the algorithms that know them are preferred, where partial sums may travel") {
@@ -200,7 +200,8 @@ TEST_CASE("ranks that share processors fold among themselves first, where vector
   CHECK(chosen(floats(Collective::allreduce, 1 << 15), bound) == "staged");
   CHECK(chosen(floats(Collective::allreduce, 1 << 16), bound) == "staged_leaders");
   // Rounds of four ranks that their processor's cache holds, up to 1 GiB.
-  for (int log2 = 16; log2 <= 28; ++log2) CHECK(choose(floats(Collective::allreduce, std::size_t{1} << log2), bound).chunk == 16 * 1024);
+  for (int log2 = 16; log2 <= 28; ++log2)
+    CHECK(choose(floats(Collective::allreduce, std::size_t{1} << log2), bound).chunk == 16 * 1024);
   CHECK(choose(floats(Collective::allreduce, std::size_t{1} << 29), bound).chunk == 32 * 1024);
   Call all = floats(Collective::allreduce, SIZE_MAX);
   all.element_bytes = 1;
@@ -257,7 +258,8 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
   CHECK(chosen(floats(Collective::allreduce, 4096), crowd) == "exchange");
   CHECK(chosen(floats(Collective::allreduce, 4097), crowd) == "staged");
   // Of the longer side in all: what each has of an allgather is a fourth.
-  for (const auto& [collective, most] : {std::pair{Collective::allgather, 1024}, {Collective::alltoall, 512}, {Collective::reduce_scatter, 512}}) {
+  for (const auto& [collective, most] :
+       {std::pair{Collective::allgather, 1024}, {Collective::alltoall, 512}, {Collective::reduce_scatter, 512}}) {
     CHECK(chosen(reaching(collective, std::size_t(most), Reach::store), crowd) == "exchange");
     CHECK(chosen(reaching(collective, std::size_t(most) + 1, Reach::store), crowd) == "direct");
   }
@@ -281,12 +283,13 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
   CHECK(chosen(reaching(Collective::allreduce, 1 << 15, Reach::read), unstaged(4)) == "ring");
   CHECK(chosen(reaching(Collective::reduce, kLarge, Reach::read), meeting(4)) == "staged");
   CHECK(chosen(reaching(Collective::reduce, kLarge, Reach::store), meeting(4)) == "direct");
-  // Between two ranks one only gives: up to a line, and a few KiB, it goes on without having met the other. But to threads, who
-  // lack nothing that the others announce.
+  // Between two ranks one only gives: up to a line, and a few KiB, it goes on without having met the other. But to
+  // threads, who lack nothing that the others announce.
   for (const Collective each : {Collective::reduce, Collective::broadcast}) {
     const bool reduces = each == Collective::reduce;
     CHECK(chosen(floats(each, 12), meeting(2)) == "exchange");
-    for (const std::size_t count : {13, 1024}) CHECK(chosen(reaching(each, count, Reach::store), meeting(2)) == (reduces ? "chain" : "tree"));
+    for (const std::size_t count : {13, 1024})
+      CHECK(chosen(reaching(each, count, Reach::store), meeting(2)) == (reduces ? "chain" : "tree"));
     CHECK(chosen(floats(each, 1025), meeting(2)) == (reduces ? "chain" : "tree"));
     CHECK(chosen(floats(each, reduces ? 6145 : 5121), meeting(2)) == "staged");
     CHECK(chosen(reaching(each, 1025, Reach::store), meeting(2)) == "direct");
@@ -315,9 +318,11 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
 
   const Call apart = reaching(Collective::allreduce, kLarge, Reach::none);
   CHECK(chosen(apart, unstaged(4), {"direct", 0}) == "ring");
-  CHECK(decide(apart, unstaged(4), {"direct", 0}).why.find("does not fit where ranks cannot reach") != std::string::npos);
+  CHECK(decide(apart, unstaged(4), {"direct", 0}).why.find("does not fit where ranks cannot reach") !=
+        std::string::npos);
   CHECK(chosen(reaching(Collective::allreduce, 8, Reach::store), meeting(4), {"direct", 0}) == "direct");
-  CHECK(chosen(reaching(Collective::gather, kLarge, Reach::none), network(4), {"direct", 0}) == "direct");  // by messages
+  CHECK(chosen(reaching(Collective::gather, kLarge, Reach::none), network(4), {"direct", 0}) ==
+        "direct");  // by messages
 }
 
 TEST_CASE("buffers are announced exactly where an algorithm would use it") {
@@ -325,7 +330,8 @@ TEST_CASE("buffers are announced exactly where an algorithm would use it") {
     for (Call call : calls(collective, 4))
       for (const std::size_t count : {call.count, std::size_t{1000}, std::size_t{1} << 20})
         for (const Topology& topology : {meeting(4), network(4), meeting(1)})
-          for (const Wish& wish : {Wish{}, Wish{"direct", 0}, Wish{"ring,tree,pairwise", 0}, Wish{"allreduce:attach", 0}})
+          for (const Wish& wish :
+               {Wish{}, Wish{"direct", 0}, Wish{"ring,tree,pairwise", 0}, Wish{"allreduce:attach", 0}})
             for (const Reach reach : {Reach::none, Reach::store}) {
               if (collective != Collective::barrier) call.count = count;
               call.reach = reach;
@@ -357,7 +363,8 @@ TEST_CASE("why_not names what is wrong with a wish and what there is") {
   CHECK(why_not({"allreduce:ring,broadcast:tree", 0}) == "");
   CHECK(why_not({"rign", 0}).find("'rign'") != std::string::npos);
   CHECK(why_not({"rign", 0}).find("doubling") != std::string::npos);
-  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has exchange, direct, staged, hierarchical, tree") != std::string::npos);
+  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has exchange, direct, staged, hierarchical, tree") !=
+        std::string::npos);
   CHECK(why_not({"allredcue:ring", 0}).find("'allredcue' is no collective") != std::string::npos);
   CHECK(why_not({"ring,", 0}) == "");
 }

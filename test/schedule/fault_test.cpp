@@ -29,7 +29,8 @@ std::vector<Case> small_cases(const std::vector<int>& sizes) {
     for (const int size : sizes)
       for (Call call : calls(algorithm.collective, size)) {
         // What needs hosts is not for ranks that all meet.
-        const Topology topology = fits_within_reach(algorithm, call, meeting(size)) ? meeting(size) : round_robin(size, 2);
+        const Topology topology =
+            fits_within_reach(algorithm, call, meeting(size)) ? meeting(size) : round_robin(size, 2);
         const auto ranks = static_cast<std::size_t>(size);
         if (call.count > ranks + 1 || call.count == 1 || !fits_within_reach(algorithm, call, topology)) continue;
         const std::vector<Schedule> schedules = make_all(algorithm, call, topology, 1);
@@ -69,7 +70,8 @@ class HappensBefore {
     for (std::size_t r = 0; r < schedules.size(); ++r) {
       const Schedule& own = schedules[r];
       for (std::uint32_t s = 0; s < own.steps.size(); ++s)
-        for (std::uint32_t f = own.follower_begin[s]; f < own.follower_begin[s + 1]; ++f) add(r, s, r, own.followers[f]);
+        for (std::uint32_t f = own.follower_begin[s]; f < own.follower_begin[s + 1]; ++f)
+          add(r, s, r, own.followers[f]);
       for (const Lane& lane : own.lanes) {
         for (std::size_t k = 1; k < lane.sends.size(); ++k) add(r, lane.sends[k - 1], r, lane.sends[k]);
         for (std::size_t k = 1; k < lane.receives.size(); ++k) add(r, lane.receives[k - 1], r, lane.receives[k]);
@@ -146,7 +148,8 @@ bool harms(const Case& c, const std::vector<Schedule>& faulty, std::size_t rank,
 // A meet holds all that comes before and behind it, also what touches this rank's buffers alone and need not wait.
 bool own_work_at_a_meet(const Step& earlier, const Step& later) {
   if (earlier.kind == Kind::meet && later.kind == Kind::meet) return false;
-  // What is loaded from staging may be loaded until its place is stored into anew, which need not be behind the next meet.
+  // What is loaded from staging may be loaded until its place is stored into anew, which need not be behind the next
+  // meet.
   const bool loads_staging = earlier.from.buffer == Buffer::staging || earlier.kind == Kind::fold_staged;
   if (later.kind == Kind::meet && loads_staging) return true;
   return (earlier.kind == Kind::meet && !touches_peers(later)) || (later.kind == Kind::meet && !touches_peers(earlier));
@@ -245,7 +248,8 @@ TEST_CASE("two messages that change places with two other ranks' are found") {
           if (own.lanes[a].sends.empty() || own.lanes[b].sends.empty()) continue;
           const std::uint32_t first = own.lanes[a].sends.front();
           const std::uint32_t second = own.lanes[b].sends.front();
-          if (as_result(c, r, own.steps[first].from) == as_result(c, r, own.steps[second].from)) continue;  // the same message
+          if (as_result(c, r, own.steps[first].from) == as_result(c, r, own.steps[second].from))
+            continue;  // the same message
           std::vector<Schedule> faulty = c.schedules;
           std::swap(faulty[r].lanes[a].sends.front(), faulty[r].lanes[b].sends.front());
           std::swap(faulty[r].steps[first].peer, faulty[r].steps[second].peer);
@@ -329,7 +333,8 @@ TEST_CASE("sends that wait for each other around the ring are a deadlock") {
     schedule.followers = {1};
     schedule.follower_begin = {0, 1, 1};
     schedule.lanes = {{(rank + 1) % 3, {0}, {}}, {(rank + 2) % 3, {}, {1}}};
-    std::sort(schedule.lanes.begin(), schedule.lanes.end(), [](const Lane& a, const Lane& b) { return a.peer < b.peer; });
+    std::sort(schedule.lanes.begin(), schedule.lanes.end(),
+              [](const Lane& a, const Lane& b) { return a.peer < b.peer; });
     schedule.scratch = 1;
     schedules.push_back(schedule);
   }

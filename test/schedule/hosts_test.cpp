@@ -19,8 +19,16 @@ namespace {
 // Hosts of equal and unequal size, of one rank, in blocks, in turn, and in no order.
 std::vector<Topology> placements() {
   std::vector<Topology> all;
-  for (const std::vector<int>& ranks_on : std::vector<std::vector<int>>{
-           {1, 2}, {2, 2}, {3, 1}, {4, 4}, {3, 2, 4}, {1, 1, 6}, {2, 2, 2, 2}, {5, 1, 3, 1, 2}, {8, 7}, {3, 3, 3, 3, 3}})
+  for (const std::vector<int>& ranks_on : std::vector<std::vector<int>>{{1, 2},
+                                                                        {2, 2},
+                                                                        {3, 1},
+                                                                        {4, 4},
+                                                                        {3, 2, 4},
+                                                                        {1, 1, 6},
+                                                                        {2, 2, 2, 2},
+                                                                        {5, 1, 3, 1, 2},
+                                                                        {8, 7},
+                                                                        {3, 3, 3, 3, 3}})
     all.push_back(in_blocks(ranks_on));
   for (const auto& [size, hosts] : {std::pair{3, 2}, {4, 2}, {7, 2}, {8, 4}, {11, 3}, {16, 5}})
     all.push_back(round_robin(size, hosts));
@@ -103,7 +111,8 @@ TEST_CASE("hierarchical: each byte leaves its host once on the way to the sum an
     // Blocks of one length: of each column one for each host.
     const Call call = a_call(Collective::allreduce, count * static_cast<std::size_t>(hosts.most()) * 10);
     INFO(describe(topology));
-    const Crossing found = crossing(call, topology, make_all(*find(Collective::allreduce, "hierarchical"), call, topology, 4));
+    const Crossing found =
+        crossing(call, topology, make_all(*find(Collective::allreduce, "hierarchical"), call, topology, 4));
     for (int host = 0; host < hosts.count(); ++host) {
       CHECK(found.out.at(host) == 2 * (count - 1) * call.count / count);
       CHECK(found.in.at(host) == 2 * (count - 1) * call.count / count);

@@ -16,7 +16,8 @@ namespace {
 bool over_memory(const Algorithm& algorithm) {
   Call call = a_call(algorithm.collective, 4);
   if (is_varying(call.collective) || call.collective == Collective::barrier) return false;
-  return !algorithm.fits(call, meeting(4)) && fits_within_reach(algorithm, call, meeting(4)) && call.reach != Reach::none;
+  return !algorithm.fits(call, meeting(4)) && fits_within_reach(algorithm, call, meeting(4)) &&
+         call.reach != Reach::none;
 }
 
 // Each rank's call; bit r of in_place is rank r's. Of a reduce_scatter every other result replaces its rank's own part.
@@ -70,7 +71,7 @@ TEST_CASE("every mixture of ranks in place and not gives the right result over p
     for (int size = 2; size <= 9; ++size)
       for (const std::size_t count : {1u, 2u, 3u, 7u, 64u, 65u, 129u, 641u})
         for (unsigned variant = 0; variant < (reduces(algorithm.collective) ? 4u : 1u); ++variant)
-          for (std::size_t in_place = 0; in_place < (1u << size); in_place += size > 5 ? 37 : 1) {
+          for (std::size_t in_place = 0; in_place<(1u << size); in_place += size> 5 ? 37 : 1) {
             Call call = a_call(algorithm.collective, count);
             call.finish = (variant & 1) != 0;
             call.accumulate = call.invariant = (variant & 2) != 0;
@@ -81,7 +82,8 @@ TEST_CASE("every mixture of ranks in place and not gives the right result over p
             const std::vector<Call> calls = mixture(call, size, in_place);
             INFO(algorithm.name << " " << describe(call) << ", " << size << " ranks, in place " << in_place);
             for (const std::size_t chunk : {count > 7 ? 16u : 1u, 1000u}) {
-              const Outcome outcome = simulate(calls, meeting(size), made(algorithm, calls, chunk), {in_place + 1, 128, -1, 0});
+              const Outcome outcome =
+                  simulate(calls, meeting(size), made(algorithm, calls, chunk), {in_place + 1, 128, -1, 0});
               REQUIRE(outcome.problem == "");
               ++simulated;
             }
@@ -93,9 +95,11 @@ TEST_CASE("every mixture of ranks in place and not gives the right result over p
 TEST_CASE("all algorithms over peers' memory are seen by these tests") {
   std::string names;
   for (const Algorithm& algorithm : catalog())
-    if (over_memory(algorithm)) names += std::string(name(algorithm.collective)) + ":" + std::string(algorithm.name) + " ";
-  CHECK(names == "allreduce:direct allreduce:attach broadcast:direct allgather:direct reduce_scatter:direct reduce:direct "
-                 "alltoall:direct ");
+    if (over_memory(algorithm))
+      names += std::string(name(algorithm.collective)) + ":" + std::string(algorithm.name) + " ";
+  CHECK(names ==
+        "allreduce:direct allreduce:attach broadcast:direct allgather:direct reduce_scatter:direct reduce:direct "
+        "alltoall:direct ");
 }
 
 TEST_CASE("the fewest elements move") {
@@ -104,7 +108,8 @@ TEST_CASE("the fewest elements move") {
     const auto others = static_cast<std::size_t>(size - 1);
     const auto moved = [&](Collective collective, const char* algorithm, Reach reach, std::size_t count) {
       const Call call = reaching(collective, count, reach);
-      const Outcome outcome = simulate(call, meeting(size), make_all(*find(collective, algorithm), call, meeting(size), 1));
+      const Outcome outcome =
+          simulate(call, meeting(size), make_all(*find(collective, algorithm), call, meeting(size), 1));
       REQUIRE(outcome.problem == "");
       return outcome.traffic;
     };
@@ -118,7 +123,8 @@ TEST_CASE("the fewest elements move") {
       CHECK(each.sent == 0);
     }
     for (const Collective collective : {Collective::reduce_scatter, Collective::allgather, Collective::alltoall})
-      for (const Traffic& each : moved(collective, "direct", Reach::read, block)) CHECK(each.received == others * block);
+      for (const Traffic& each : moved(collective, "direct", Reach::read, block))
+        CHECK(each.received == others * block);
   }
 }
 
@@ -215,7 +221,8 @@ TEST_CASE("a result that overwrites inputs which others still need is found") {
 
   const auto swapped = [](Builder& steps, int rank) {
     for (int peer = 0; peer < 3; ++peer)
-      steps.copy(output({static_cast<std::size_t>(peer) * 4, 4}), input_of(peer, {static_cast<std::size_t>(rank) * 4, 4}));
+      steps.copy(output({static_cast<std::size_t>(peer) * 4, 4}),
+                 input_of(peer, {static_cast<std::size_t>(rank) * 4, 4}));
     steps.meet();
   };
   CHECK(contains(problem_of(alltoall, 3, swapped), "no meet keeps them apart"));
@@ -233,9 +240,10 @@ TEST_CASE("a race is found whatever order of events shows, and said in words") {
     if (rank == 1) steps.copy(output({1, 1}), output_of(0, {1, 1}));
     steps.meet();
   };
-  CHECK(problem_of(call, 2, unmet) ==
-        "rank 1, step 1 (copy out[1..2) = rank 0's out[1..2)) and rank 0, step 1 (fold out[1..2) = all ranks' in[1..2)) "
-        "both touch rank 0's out[1..2): no meet keeps them apart");
+  CHECK(
+      problem_of(call, 2, unmet) ==
+      "rank 1, step 1 (copy out[1..2) = rank 0's out[1..2)) and rank 0, step 1 (fold out[1..2) = all ranks' in[1..2)) "
+      "both touch rank 0's out[1..2): no meet keeps them apart");
   // A message tells the receiver nothing that a meet would.
   const auto told = [](Builder& steps, int rank) {
     if (rank == 0) {

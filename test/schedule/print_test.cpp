@@ -40,8 +40,7 @@ TEST_CASE("a step reads as a sentence with its operands in order") {
 TEST_CASE("the ring's grid is the one in the books") {
   const Call call = a_call(Collective::allreduce, 3);
   const Topology topology = meeting(3);
-  const std::string drawn =
-      grid(call, topology, make_all(*find(Collective::allreduce, "ring"), call, topology, 3));
+  const std::string drawn = grid(call, topology, make_all(*find(Collective::allreduce, "ring"), call, topology, 3));
   CHECK(drawn ==
         "  slot  rank 0          rank 1          rank 2\n"
         "     0  > 1  in[0..1)   > 2  in[1..2)   > 0  in[2..3)\n"

@@ -21,7 +21,8 @@ TEST_CASE("every algorithm gives the right result in every order of events") {
         const Topology topology = meeting(size);
         if (!fits_within_reach(algorithm, call, topology)) continue;
         for (const std::size_t chunk : {1u, 3u, 11u, 1000u}) {
-          // Short vectors fit into one chunk of 11; long ones in small chunks make as many steps as they should, slowly.
+          // Short vectors fit into one chunk of 11; long ones in small chunks make as many steps as they should,
+          // slowly.
           const bool is_short = call.count <= static_cast<std::size_t>(size) + 1;
           if (is_short != (chunk <= 3)) continue;
           if (size > 9 && chunk == 1 && call.count > 1 && call.collective != Collective::allreduce) continue;
@@ -101,9 +102,10 @@ TEST_CASE("a write beside the part that a result may replace is found") {
 
 TEST_CASE("up to 4096 ranks can be simulated") {
   const Topology topology = meeting(4096);
-  for (const auto& [collective, name, count] :
-       {std::tuple{Collective::barrier, "dissemination", 0}, {Collective::allreduce, "doubling", 2},
-        {Collective::allreduce, "tree", 2}, {Collective::broadcast, "tree", 3}}) {
+  for (const auto& [collective, name, count] : {std::tuple{Collective::barrier, "dissemination", 0},
+                                                {Collective::allreduce, "doubling", 2},
+                                                {Collective::allreduce, "tree", 2},
+                                                {Collective::broadcast, "tree", 3}}) {
     const Call call = a_call(collective, static_cast<std::size_t>(count));
     INFO(name);
     CHECK(simulate(call, topology, make_all(*find(collective, name), call, topology, 2)).problem == "");
@@ -117,8 +119,7 @@ TEST_CASE("traffic per rank is what theory says") {
     const auto moved = [&](Collective collective, const char* name, std::size_t count, bool accumulate = false) {
       Call call = a_call(collective, count);
       call.accumulate = accumulate;
-      const Outcome outcome =
-          simulate(call, meeting(size), make_all(*find(collective, name), call, meeting(size), 5));
+      const Outcome outcome = simulate(call, meeting(size), make_all(*find(collective, name), call, meeting(size), 5));
       REQUIRE(outcome.problem == "");
       return outcome.traffic;
     };
@@ -139,7 +140,8 @@ TEST_CASE("traffic per rank is what theory says") {
     if (size == 2 || size == 4 || size == 8) {
       // The same bytes; a round sends 1, 2, 4, .. blocks, cut every 5 elements.
       const std::size_t messages = size == 2 ? 5 : size == 4 ? 5 + 10 : 5 + 10 + 20;
-      for (const auto& [half, name] : {std::pair{Collective::reduce_scatter, "halving"}, {Collective::allgather, "doubling"}})
+      for (const auto& [half, name] :
+           {std::pair{Collective::reduce_scatter, "halving"}, {Collective::allgather, "doubling"}})
         for (const Traffic& traffic : moved(half, name, block)) {
           CHECK(traffic.sent == (ranks - 1) * block);
           CHECK(traffic.received == (ranks - 1) * block);
@@ -175,7 +177,8 @@ Topology bound_in_turn(int size, int processors) {
 
 TEST_CASE("leaders of ranks that share processors") {
   std::size_t simulated = 0;
-  for (const Collective collective : {Collective::allreduce, Collective::allgather, Collective::reduce_scatter, Collective::alltoall})
+  for (const Collective collective :
+       {Collective::allreduce, Collective::allgather, Collective::reduce_scatter, Collective::alltoall})
     for (const int size : {3, 4, 5, 8, 13})
       for (const int processors : {2, 3, 4})
         for (const bool in_turn : {true, false})

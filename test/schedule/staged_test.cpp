@@ -23,11 +23,13 @@ Topology with_staging(int size, std::size_t bytes, bool oversubscribed) {
 }
 
 std::size_t meets_of(const Schedule& schedule) {
-  return std::size_t(std::count_if(schedule.steps.begin(), schedule.steps.end(), [](const Step& step) { return step.kind == Kind::meet; }));
+  return std::size_t(std::count_if(schedule.steps.begin(), schedule.steps.end(),
+                                   [](const Step& step) { return step.kind == Kind::meet; }));
 }
 
 // The same steps said again, but for one meet, on all ranks.
-std::vector<Schedule> without_meet(const std::vector<Schedule>& right, const Call& call, const Topology& topology, std::size_t omitted) {
+std::vector<Schedule> without_meet(const std::vector<Schedule>& right, const Call& call, const Topology& topology,
+                                   std::size_t omitted) {
   std::vector<Schedule> faulty;
   for (int rank = 0; rank < topology.size; ++rank) {
     const Schedule& own = right[std::size_t(rank)];
@@ -37,7 +39,8 @@ std::vector<Schedule> without_meet(const std::vector<Schedule>& right, const Cal
     for (const Step& step : own.steps) {
       if (step.kind == Kind::copy) steps.copy(step.into, step.from);
       if (step.among) steps.fold_staged_among(step.among, step.into, step.from, step.staged, step.shown, step.shown_in);
-      if (step.kind == Kind::fold_staged && !step.among) steps.fold_staged(step.into, step.from, step.staged, step.shown, step.shown_in);
+      if (step.kind == Kind::fold_staged && !step.among)
+        steps.fold_staged(step.into, step.from, step.staged, step.shown, step.shown_in);
       if (step.kind == Kind::meet && met++ != omitted) steps.meet();
     }
     faulty.push_back(std::move(steps).build());
@@ -86,7 +89,8 @@ Topology sharing(std::vector<int> processors_of, std::size_t staging_bytes) {
 
 }  // namespace
 
-TEST_CASE("a processor's ranks fold among themselves, and one sum of theirs goes to the others, in every order of events") {
+TEST_CASE(
+    "a processor's ranks fold among themselves, and one sum of theirs goes to the others, in every order of events") {
   const Algorithm& algorithm = *find(Collective::allreduce, "staged_leaders");
   CHECK_FALSE(algorithm.fits(a_call(Collective::allreduce, 200), with_staging(4, 5000, true)));
   for (const std::vector<int>& processors_of :

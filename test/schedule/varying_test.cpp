@@ -122,8 +122,8 @@ TEST_CASE("parts that differ arrive, and what lies between them is left alone, i
 
 TEST_CASE("a part that is not where it should be is found") {
   Random random{11};
-  for (const Collective collective :
-       {Collective::allgatherv, Collective::gatherv, Collective::scatterv, Collective::reduce_scatterv, Collective::alltoallv}) {
+  for (const Collective collective : {Collective::allgatherv, Collective::gatherv, Collective::scatterv,
+                                      Collective::reduce_scatterv, Collective::alltoallv}) {
     const std::vector<Call> calls = varying_calls(collective, 4, false, random);
     const Algorithm& algorithm = *choose(calls[0], meeting(4)).algorithm;
     std::vector<Schedule> schedules;

@@ -9,7 +9,8 @@
 
 namespace anello::test {
 
-// From here on the call fails with this errno in this thread and what it starts, for ever. False: this kernel has no filters.
+// From here on the call fails with this errno in this thread and what it starts, for ever. False: this kernel has no
+// filters.
 inline bool forbid_system_call(unsigned call, unsigned error) {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

@@ -18,8 +18,8 @@ ANELLO_IMAGE(4)
 
 const std::vector<FakeKernel>& fake_kernels(int image) {
   static_assert(kernels::cuda::kImages == 5);
-  constexpr const std::vector<FakeKernel>& (*kParts[])() = {fake_kernels_0, fake_kernels_1, fake_kernels_2, fake_kernels_3,
-                                                            fake_kernels_4};
+  constexpr const std::vector<FakeKernel>& (*kParts[])() = {fake_kernels_0, fake_kernels_1, fake_kernels_2,
+                                                            fake_kernels_3, fake_kernels_4};
   return kParts[image]();
 }
 
@@ -104,8 +104,8 @@ struct Calls {
     if (const int code = fake_device().entered("cuMemAlloc_v2")) return code;
     if (bytes == 0) return kInvalidValue;
     if (allocated_bytes() + bytes > kTotal) return kOutOfMemory;
-    *address =
-        reinterpret_cast<std::uint64_t>(std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
+    *address = reinterpret_cast<std::uint64_t>(
+        std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
     const std::lock_guard lock(fake_device().mutex);
     fake_device().allocations[*address] = bytes;
     return 0;
@@ -135,12 +135,14 @@ struct Calls {
   static void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
   // As on a device, pageable memory is read before the call returns.
   static int copy_to_device(std::uint64_t into, const void* from, std::size_t bytes, void* stream) {
-    const int code = move("cuMemcpyHtoDAsync_v2", at(into), from, bytes, stream, fake_device().covered(at(into), bytes));
+    const int code =
+        move("cuMemcpyHtoDAsync_v2", at(into), from, bytes, stream, fake_device().covered(at(into), bytes));
     fake_device().stream_of(stream).wait();
     return code;
   }
   static int copy_to_host(void* into, std::uint64_t from, std::size_t bytes, void* stream) {
-    const int code = move("cuMemcpyDtoHAsync_v2", into, at(from), bytes, stream, fake_device().covered(at(from), bytes));
+    const int code =
+        move("cuMemcpyDtoHAsync_v2", into, at(from), bytes, stream, fake_device().covered(at(from), bytes));
     fake_device().stream_of(stream).wait();
     return code != 0 ? code : fake_device().fault.load();
   }
@@ -235,7 +237,8 @@ struct Calls {
   static int launch(void* kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
                     unsigned block_z, unsigned shared_bytes, void* stream, void** parameters, void** extra) {
     if (const int code = fake_device().entered("cuLaunchKernel")) return code;
-    const bool flat = grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1 && shared_bytes == 0 && extra == nullptr;
+    const bool flat =
+        grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1 && shared_bytes == 0 && extra == nullptr;
     if (!flat || grid_x == 0 || block_x == 0 || block_x > kernels::cuda::kMaxThreads) return kInvalidValue;
     if (kernel == nullptr) return kInvalidHandle;
     const auto& one = *static_cast<const FakeKernel*>(kernel);
@@ -244,7 +247,8 @@ struct Calls {
       const std::lock_guard lock(fake_device().mutex);
       fake_device().launches.push_back({one.name, grid_x, block_x, stream, arguments});
     }
-    fake_device().stream_of(stream).put([=, &one] { fake_device().run(one, arguments, std::uint64_t{grid_x} * block_x); });
+    fake_device().stream_of(stream).put(
+        [=, &one] { fake_device().run(one, arguments, std::uint64_t{grid_x} * block_x); });
     return 0;
   }
 };
@@ -266,7 +270,8 @@ const kernels::cuda::ImageTable& fake_images() {
   static const unsigned char names[kernels::cuda::kImages] = {};
   static const kernels::cuda::ImageTable table = [] {
     kernels::cuda::ImageTable made{kernels::cuda::kImageVersion, 0, kernels::cuda::kImages, {}};
-    for (int image = 0; image < kernels::cuda::kImages; ++image) made.images[image] = {names + image, names + image + 1};
+    for (int image = 0; image < kernels::cuda::kImages; ++image)
+      made.images[image] = {names + image, names + image + 1};
     return made;
   }();
   return table;

@@ -1,8 +1,8 @@
 #pragma once
-// A CUDA driver without a GPU. Host memory is device memory; each stream is a thread that works off its queue; kernels are
-// the device's own text (kernels/cuda/body.h), compiled for the host and called once per thread of the grid. Memory that no
-// allocation covers is an illegal address, and a load that is not aligned a fault, as on a device. Any call can be made to
-// fail.
+// A CUDA driver without a GPU. Host memory is device memory; each stream is a thread that works off its queue; kernels
+// are the device's own text (kernels/cuda/body.h), compiled for the host and called once per thread of the grid. Memory
+// that no allocation covers is an illegal address, and a load that is not aligned a fault, as on a device. Any call can
+// be made to fail.
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/image.h"

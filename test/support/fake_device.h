@@ -21,7 +21,9 @@ struct FakeDevice {
   // Counts the call. 0, or what it was told to return.
   int entered(const char* call);
   bool covered(const void* start, std::size_t bytes);
-  FakeStream& stream_of(void* stream) { return stream == nullptr ? *default_stream : *static_cast<FakeStream*>(stream); }
+  FakeStream& stream_of(void* stream) {
+    return stream == nullptr ? *default_stream : *static_cast<FakeStream*>(stream);
+  }
   // For all streams.
   void wait();
   void run(const FakeKernel& kernel, const kernels::cuda::Arguments& arguments, std::uint64_t threads);

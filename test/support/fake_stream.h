@@ -1,6 +1,6 @@
 #pragma once
-// A stream of the fake CUDA device: what is put in is done in order by a thread of its own, or kept for a graph while one
-// is being captured.
+// A stream of the fake CUDA device: what is put in is done in order by a thread of its own, or kept for a graph while
+// one is being captured.
 #include <condition_variable>
 #include <deque>
 #include <functional>

@@ -44,8 +44,19 @@ inline std::vector<std::uint64_t> corner_patterns(std::size_t bytes, int exponen
   const std::uint64_t infinity = ((std::uint64_t{1} << exponent_bits) - 1) << mantissa_bits;
   const std::uint64_t one = ((std::uint64_t{1} << (exponent_bits - 1)) - 1) << mantissa_bits;
   const std::uint64_t quiet_nan = infinity + normal / 2;
-  std::vector<std::uint64_t> patterns = {0, 1, normal - 1, normal, normal + 1, one, one + 1, infinity - 1, infinity,
-                                         infinity + 1, quiet_nan, quiet_nan + 3, infinity + normal - 1};
+  std::vector<std::uint64_t> patterns = {0,
+                                         1,
+                                         normal - 1,
+                                         normal,
+                                         normal + 1,
+                                         one,
+                                         one + 1,
+                                         infinity - 1,
+                                         infinity,
+                                         infinity + 1,
+                                         quiet_nan,
+                                         quiet_nan + 3,
+                                         infinity + normal - 1};
   for (std::size_t i = 0, positive = patterns.size(); i < positive; ++i) patterns.push_back(patterns[i] | sign);
   return patterns;
 }
@@ -107,8 +118,9 @@ inline std::vector<unsigned char> operands(anello_dtype_t dtype, std::size_t cou
     if (bytes == part_bytes) continue;
     // A second part, or an index (few different ones, of both signs) with whatever lies in the padding.
     const std::uint64_t index = random();
-    words[1] = class_of(dtype) == kPair ? (index & ~std::uint64_t{0xffffffff}) | static_cast<std::uint32_t>(index % 5 - 2)
-                                        : part_operand(part, random);
+    words[1] = class_of(dtype) == kPair
+                   ? (index & ~std::uint64_t{0xffffffff}) | static_cast<std::uint32_t>(index % 5 - 2)
+                   : part_operand(part, random);
     std::memcpy(at + part_bytes, &words[1], part_bytes);
   }
   return data;

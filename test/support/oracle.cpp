@@ -91,7 +91,9 @@ template <class T>
 struct Float {
   using Value = T;
   static T read(const unsigned char* at) { return load<T>(at); }
-  static void write(unsigned char* at, T value) { store(at, std::isnan(value) ? std::numeric_limits<T>::quiet_NaN() : value); }
+  static void write(unsigned char* at, T value) {
+    store(at, std::isnan(value) ? std::numeric_limits<T>::quiet_NaN() : value);
+  }
   static T combine(anello_op_t op, T a, T b) { return combine_floats(op, a, b); }
   static T divide(T sum, int ranks) { return sum / static_cast<T>(ranks); }
 };
@@ -128,7 +130,9 @@ struct Complex {
     const volatile T ad = x.real() * y.imag(), bc = x.imag() * y.real();
     return {ac - bd, ad + bc};
   }
-  static Value divide(Value sum, int ranks) { return {sum.real() / static_cast<T>(ranks), sum.imag() / static_cast<T>(ranks)}; }
+  static Value divide(Value sum, int ranks) {
+    return {sum.real() / static_cast<T>(ranks), sum.imag() / static_cast<T>(ranks)};
+  }
 };
 
 // The public structs; the padding of what is computed is 0.
@@ -220,9 +224,7 @@ const Row kRows[] = {
 
 Class class_of(anello_dtype_t dtype) { return kRows[dtype].type_class; }
 
-bool is_small_float(anello_dtype_t dtype) {
-  return class_of(dtype) == Class::floating && anello_dtype_size(dtype) < 4;
-}
+bool is_small_float(anello_dtype_t dtype) { return class_of(dtype) == Class::floating && anello_dtype_size(dtype) < 4; }
 
 bool makes_sense(anello_dtype_t dtype, anello_op_t op) {
   const bool bitwise = op >= ANELLO_BAND && op <= ANELLO_LXOR;
@@ -252,7 +254,8 @@ std::vector<anello_op_t> ops_of(anello_dtype_t dtype) {
   return ops;
 }
 
-void fold(anello_dtype_t dtype, anello_op_t op, const Operands& operands, std::size_t count, int ranks, unsigned char* into) {
+void fold(anello_dtype_t dtype, anello_op_t op, const Operands& operands, std::size_t count, int ranks,
+          unsigned char* into) {
   if (operands.size() == 1 && ranks == 1) {
     if (count > 0) std::memcpy(into, operands[0], count * anello_dtype_size(dtype));
     return;

@@ -35,8 +35,8 @@ inline long double decode(const Small& format, unsigned bits) {
   const int exponent = static_cast<int>(magnitude >> format.mantissa_bits);
   const int mantissa = static_cast<int>(magnitude & ((1u << format.mantissa_bits) - 1));
   const int units = exponent == 0 ? mantissa : mantissa + (1 << format.mantissa_bits);
-  return sign * std::ldexp(static_cast<long double>(units),
-                           std::max(exponent, 1) - format.bias() - format.mantissa_bits);
+  return sign *
+         std::ldexp(static_cast<long double>(units), std::max(exponent, 1) - format.bias() - format.mantissa_bits);
 }
 
 // The pattern nearest to value, to even where two are; past the end infinity, else the canonical NaN.

@@ -24,7 +24,8 @@ class Report {
   // For results of the API: anything but the expected code is wrong.
   void expect(anello_result_t got, anello_result_t expected, anello_comm_t comm, const std::string& what) {
     if (got != expected) {
-      wrong(what, ": ", anello_result_name(got), " in place of ", anello_result_name(expected), ": ", anello_last_error(comm));
+      wrong(what, ": ", anello_result_name(got), " in place of ", anello_result_name(expected), ": ",
+            anello_last_error(comm));
     }
   }
   std::string text() const {
@@ -44,15 +45,14 @@ struct Rank {
   int size;
   Report& report;
 
-  void ok(anello_result_t result, const std::string& what) const {
-    fails(result, ANELLO_OK, what);
-  }
+  void ok(anello_result_t result, const std::string& what) const { fails(result, ANELLO_OK, what); }
   void fails(anello_result_t result, anello_result_t code, const std::string& what) const {
     report.expect(result, code, comm, "rank " + std::to_string(rank) + ", " + what);
   }
 };
 
-// Runs body on `size` ranks joined over the transports; "" when nothing was wrong. first(rank): what each does before it joins.
+// Runs body on `size` ranks joined over the transports; "" when nothing was wrong. first(rank): what each does before
+// it joins.
 inline std::string run_ranks(int size, const char* transports, const std::function<void(const Rank&)>& body,
                              std::int64_t timeout_ms = 20'000, const std::function<void(int)>& first = {}) {
   Report report;

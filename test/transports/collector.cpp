@@ -45,8 +45,8 @@ FrameHeader header_of(int rank, std::uint32_t sequence, std::size_t bytes) {
   return header;
 }
 
-std::string difference(const FrameHeader& header, std::span<const std::byte> payload, int rank,
-                       std::uint32_t sequence, std::size_t bytes) {
+std::string difference(const FrameHeader& header, std::span<const std::byte> payload, int rank, std::uint32_t sequence,
+                       std::size_t bytes) {
   const FrameHeader expected = header_of(rank, sequence, bytes);
   if (std::memcmp(&header, &expected, sizeof header) != 0) {
     return text("header of frame ", sequence, ": bytes ", header.bytes, " for ", bytes, ", sequence ", header.sequence);
@@ -122,7 +122,9 @@ std::size_t soak_bytes(std::uint64_t seed, int rank, std::uint32_t sequence) {
   std::mt19937_64 random(seed * 2 + std::uint64_t(rank) + sequence * 0x9e3779b97f4a7c15ull);
   switch (random() % 8) {
     case 0: return 0;
-    case 1: case 2: case 3: return random() % 65;
+    case 1:
+    case 2:
+    case 3: return random() % 65;
     case 4: return 64 * (random() % 40);
     case 5: return random() % 6000;
     case 6: return random() % 70'000;
@@ -162,8 +164,8 @@ std::string soak_end(Endpoint& end, const TestArena& arena, int rank, std::uint6
     collector.piece = random() % 4 == 0 ? 16 + random() % 3000 : transport::kMaxFrameBytes;
     collector.by_view = random() % 2 == 0;
     if (received < total && collector.poll()) {
-      const std::string wrong = difference(collector.header(), collector.payload(), 1 - rank, received,
-                                           soak_bytes(seed, 1 - rank, received));
+      const std::string wrong =
+          difference(collector.header(), collector.payload(), 1 - rank, received, soak_bytes(seed, 1 - rank, received));
       if (!wrong.empty()) return wrong;
       moved = true;
       ++received;

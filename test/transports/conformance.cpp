@@ -16,9 +16,32 @@ using transport::FrameHeader;
 using transport::kMaxFrameBytes;
 
 // Odd sizes first: around a line, an element, an inlined payload, a staging buffer, and the largest.
-const std::size_t kSizes[] = {1,    7,    15,   16,   17,    40,    63,    64,    65,    127,    0,
-                              4095, 4096, 4097, 0,    16343, 16344, 16345, 65535, 65536, 100'001, 3,
-                              kMaxFrameBytes - 1, kMaxFrameBytes, 0, 24};
+const std::size_t kSizes[] = {1,
+                              7,
+                              15,
+                              16,
+                              17,
+                              40,
+                              63,
+                              64,
+                              65,
+                              127,
+                              0,
+                              4095,
+                              4096,
+                              4097,
+                              0,
+                              16343,
+                              16344,
+                              16345,
+                              65535,
+                              65536,
+                              100'001,
+                              3,
+                              kMaxFrameBytes - 1,
+                              kMaxFrameBytes,
+                              0,
+                              24};
 
 // Moves frame `sequence` of `bytes` from one end to the other, both driven by this thread.
 std::string move_frame(Endpoint& from, Collector& to, int rank, std::uint32_t sequence, std::size_t bytes) {

@@ -28,7 +28,8 @@ std::pair<UniqueFd, UniqueFd> connected(bool ipv6, const char* congestion) {
   const auto new_socket = [&] {
     UniqueFd socket(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!socket) throw system_error("socket", errno);
-    if (congestion != nullptr) ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, congestion, socklen_t(std::strlen(congestion)));
+    if (congestion != nullptr)
+      ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, congestion, socklen_t(std::strlen(congestion)));
     return socket;
   };
   const UniqueFd listener = new_socket();

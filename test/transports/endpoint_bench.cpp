@@ -71,20 +71,19 @@ double line_crossing_ns() {
   constexpr int kTrips = 2'000;
   return timed(
              [&] {
-               Patience wait;
-               for (int i = 1; i <= kTrips; ++i) {
-                 there.value.store(i, std::memory_order_release);
-                 while (back.value.load(std::memory_order_acquire) != i) wait();
-               }
+    Patience wait;
+    for (int i = 1; i <= kTrips; ++i) {
+      there.value.store(i, std::memory_order_release);
+      while (back.value.load(std::memory_order_acquire) != i) wait();
+    }
              },
              [&] {
-               Patience wait;
-               for (int i = 1; i <= kTrips; ++i) {
-                 while (there.value.load(std::memory_order_acquire) != i) wait();
-                 back.value.store(i, std::memory_order_release);
-               }
-             }) /
-         (2.0 * kTrips);
+    Patience wait;
+    for (int i = 1; i <= kTrips; ++i) {
+      while (there.value.load(std::memory_order_acquire) != i) wait();
+      back.value.store(i, std::memory_order_release);
+    }
+  }) / (2.0 * kTrips);
 }
 
 // Each of two threads copies its 256 KiB to and fro: bytes copied a nanosecond and thread, cache-resident.

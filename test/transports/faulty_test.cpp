@@ -7,7 +7,6 @@
 
 #include <catch2/catch.hpp>
 
-
 using namespace anello;
 using namespace anello::testing;
 using namespace anello::transport;
@@ -43,8 +42,8 @@ Outcome stream(Endpoint& from, Endpoint& to, int rank, int frames, std::size_t b
       payload = payload_of(rank, static_cast<std::uint32_t>(++sent), bytes);
     }
     if (collector.poll()) {
-      outcome.wrong = difference(collector.header(), collector.payload(), rank,
-                                 static_cast<std::uint32_t>(outcome.right), bytes);
+      outcome.wrong =
+          difference(collector.header(), collector.payload(), rank, static_cast<std::uint32_t>(outcome.right), bytes);
       if (!outcome.wrong.empty()) break;
       ++outcome.right;
       deadline = Deadline::in_ms(300);

@@ -17,7 +17,8 @@ void check(const char* name, Copy&& copy) {
   constexpr std::size_t kMost = 160 * 1024;
   std::vector<std::byte> from(kMost + 256);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 2654435761u >> 13);
-  for (const std::size_t bytes : {0, 1, 63, 64, 65, 4095, 4096, 8192, 16383, 16384, 16385, 20480, 32768, 32769, 65536, 70001, 163840})
+  for (const std::size_t bytes :
+       {0, 1, 63, 64, 65, 4095, 4096, 8192, 16383, 16384, 16385, 20480, 32768, 32769, 65536, 70001, 163840})
     for (const std::size_t to_at : {64, 65, 80, 124})
       for (const std::size_t from_at : {0, 1, 16, 60}) {
         std::vector<std::byte> to(kMost + 256, kBeside);

@@ -83,7 +83,8 @@ TEST_CASE("a child's memory is read where its number is found, and not where it 
 }
 
 TEST_CASE("a range that is not all there is an error, whatever was read of it") {
-  auto* const pages = static_cast<std::byte*>(::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* const pages =
+      static_cast<std::byte*>(::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   REQUIRE(pages != MAP_FAILED);
   REQUIRE(::munmap(pages + 4096, 4096) == 0);
   const Child child;
@@ -100,7 +101,8 @@ TEST_CASE("a range that is not all there is an error, whatever was read of it") 
 }
 
 TEST_CASE("a process tells by its own memory what others could read") {
-  auto* const pages = static_cast<std::byte*>(::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* const pages =
+      static_cast<std::byte*>(::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   REQUIRE(pages != MAP_FAILED);
   const auto at = reinterpret_cast<std::uintptr_t>(pages);
   if (!can_read(own_sample())) {

@@ -110,7 +110,8 @@ std::size_t huge_kib(const std::byte* base, std::size_t bytes) {
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t begin = 0, end = 0;
     char dash = 0;
-    if (std::istringstream(line) >> std::hex >> begin >> dash >> end && dash == '-') inside = begin < from + bytes && end > from;
+    if (std::istringstream(line) >> std::hex >> begin >> dash >> end && dash == '-')
+      inside = begin < from + bytes && end > from;
     if (inside && line.rfind("ShmemPmdMapped:", 0) == 0) sum += std::stoul(line.substr(15));
   }
   return sum;
@@ -129,7 +130,8 @@ std::string why_no_huge_pages() {
 
 }  // namespace
 
-TEST_CASE("huge pages, where the kernel gives them to who asks, are there at once and where the region is moved", "[huge]") {
+TEST_CASE("huge pages, where the kernel gives them to who asks, are there at once and where the region is moved",
+          "[huge]") {
   if (const std::string why = why_no_huge_pages(); !why.empty()) {
     WARN("SKIPPED: " << why);
     return;
@@ -140,7 +142,7 @@ TEST_CASE("huge pages, where the kernel gives them to who asks, are there at onc
   // Of what fills none there is no more than what was asked for.
   for (const Made* each : {&made, &small}) {
     const std::size_t bytes = each == &made ? kBytes : kHugePage / 2;
-    struct stat about{};
+    struct stat about {};
     REQUIRE(::fstat(region_descriptor(find_region(each->base, 1).region).get(), &about) == 0);
     CHECK(std::size_t(about.st_blocks) * 512 == bytes);
   }
@@ -193,7 +195,8 @@ TEST_CASE("pages lie on the node that was asked for, for all who map them and wh
     WARN("SKIPPED: this kernel, or container, does not tell of NUMA nodes (get_mempolicy)");
     return;
   }
-  int node = static_cast<int>(kNodeBits) - 1;  // the last one: where there are several, pages would not come there by themselves
+  int node = static_cast<int>(kNodeBits) -
+             1;  // the last one: where there are several, pages would not come there by themselves
   while (!allowed.has(node)) --node;
   constexpr std::size_t kBytes = 300'000;
   const Made made(kBytes, {false, node});
@@ -350,7 +353,8 @@ TEST_CASE("what cannot be registered is told with the reason, and stays as it is
   REQUIRE(shared != MAP_FAILED);
   CHECK_THAT(why_refused(shared, 4096), Catch::Matchers::Contains("shared"));
   ::munmap(shared, 4096);
-  auto* const hole = static_cast<std::byte*>(::mmap(nullptr, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* const hole =
+      static_cast<std::byte*>(::mmap(nullptr, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   REQUIRE(hole != MAP_FAILED);
   ::mprotect(hole + 4096, 4096, PROT_READ);
   CHECK_THAT(why_refused(hole, 3 * 4096), Catch::Matchers::Contains("may not be read and written"));

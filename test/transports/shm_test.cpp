@@ -71,7 +71,9 @@ TEST_CASE("shm works between two processes") {
   CHECK(status == 0);
 }
 
-TEST_CASE("who was answered leaves space before the next slot, who was not does not, and all arrives, many times round the ring") {
+TEST_CASE(
+    "who was answered leaves space before the next slot, who was not does not, and all arrives, many times round the "
+    "ring") {
   Lane lane = shm_lane(32 * 1024);
   Collector collectors[2] = {Collector(*lane.end[0]), Collector(*lane.end[1])};
   std::uint32_t sequence[2] = {};

@@ -1,4 +1,5 @@
-// Falling asleep against publishing, both at once: nobody may sleep with news there that he has not seen and no bell rung.
+// Falling asleep against publishing, both at once: nobody may sleep with news there that he has not seen and no bell
+// rung.
 #include "transports/sleeper.h"
 
 #include "base/clock.h"
@@ -38,7 +39,8 @@ void dawdle(std::uint32_t turns) {
   }
 }
 
-// Another process on every processor, from which on the kernel's barrier reaches this one's threads there (store_barrier.h).
+// Another process on every processor, from which on the kernel's barrier reaches this one's threads there
+// (store_barrier.h).
 void run_others_everywhere() {
   for (const int processor : anello::test::allowed_processors()) {
     const pid_t other = ::fork();
@@ -52,7 +54,8 @@ void run_others_everywhere() {
 }
 
 struct Sleeps {
-  std::uint32_t all = 0, lost = 0;  // rounds whose news came too late for the last look; of these, nobody would have ended
+  std::uint32_t all = 0,
+                lost = 0;  // rounds whose news came too late for the last look; of these, nobody would have ended
 };
 
 // `often(round)`: whether the sleeper is in a row of sleeps then.

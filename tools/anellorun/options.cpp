@@ -28,8 +28,8 @@ that is handed down through a descriptor: it shows in no command line, environme
 
 Exit code: 0 when every rank returned 0; else that of the rank that failed first (128 + n for signal n);
 124 after --timeout, 126 when the program cannot be started, 127 when it is not found, 2 for a mistake in the options.
-When a rank fails it is named, the others have half a second to say what they saw, and then they are ended. A rank that ends
-before it has created a communicator for which others wait is named to these, whose creation fails.
+When a rank fails it is named, the others have half a second to say what they saw, and then they are ended. A rank
+that ends before it has created a communicator for which others wait is named to these, whose creation fails.
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on, a second of the first four kills; SIGTSTP and
 SIGCONT stop and continue the ranks with the launcher.)";
 
@@ -83,12 +83,12 @@ CLI::Validator number_of_ranks() {
   const CLI::Validator whole = shared::whole(1, kMaxRanks);
   return CLI::Validator(
       [whole](std::string& input) {
-        if (input != "auto" && input != "cpu" && input != "gpu") return whole(input);
-        cpu_set_t allowed;
-        const int processors = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-        const std::string count = std::to_string(processors);
-        return shared::in_quotes(input) + " is not known yet; write a number: -np " + count + " gives each " +
-               (processors == 1 ? "processor" : "of the " + count + " processors") + " here a rank";
+    if (input != "auto" && input != "cpu" && input != "gpu") return whole(input);
+    cpu_set_t allowed;
+    const int processors = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+    const std::string count = std::to_string(processors);
+    return shared::in_quotes(input) + " is not known yet; write a number: -np " + count + " gives each " +
+           (processors == 1 ? "processor" : "of the " + count + " processors") + " here a rank";
       },
       "");
 }
@@ -96,22 +96,30 @@ CLI::Validator number_of_ranks() {
 }  // namespace
 
 bool parse(int argc, char** argv, Options& options, int& exit_code) {
-  CLI::App app("anellorun: starts the ranks of a job on this machine.\n"
-               "anellorun -np N [options] program [arguments]", "anellorun");
+  CLI::App app(
+      "anellorun: starts the ranks of a job on this machine.\n"
+      "anellorun -np N [options] program [arguments]",
+      "anellorun");
   app.footer(kExamples);
   std::vector<std::string> exports;
   app.add_option("-n,--np,--nproc-per-node,--nproc_per_node", options.ranks, "Number of ranks (also written -np)")
-      ->check(number_of_ranks())->type_name("N")->required();
+      ->check(number_of_ranks())
+      ->type_name("N")
+      ->required();
   app.add_option("-x", exports, "Sets a variable for all ranks; without a value, passes on this shell's")
-      ->type_name("NAME[=VALUE]")->expected(1)->take_all();
+      ->type_name("NAME[=VALUE]")
+      ->expected(1)
+      ->take_all();
   app.add_flag("--tag-output", options.tag_output, "Begins each line of output with its rank");
   app.add_option("--timeout", options.timeout_seconds, "Ends the job after so many seconds")
-      ->check(shared::number(0.001, 1e9))->type_name("SECONDS");
+      ->check(shared::number(0.001, 1e9))
+      ->type_name("SECONDS");
   const std::map<std::string, Binding> bindings{{"none", Binding::none}, {"core", Binding::core}};
   std::string other;
   app.add_option(kOfOtherHosts, other)->check(refused(kOtherHosts))->group("");
   app.add_option("--bind-to", options.binding, "none (default), or core: rank i runs on the i-th core of those allowed")
-      ->transform(shared::one_of(bindings))->type_name("none|core");
+      ->transform(shared::one_of(bindings))
+      ->type_name("none|core");
   app.set_version_flag("--version", std::string("anellorun " ANELLO_VERSION_STRING));
 
   std::vector<std::string> words;

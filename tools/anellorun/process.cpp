@@ -87,8 +87,17 @@ Process start(const Options& options, const Job& job, int rank, const sigset_t& 
   }
   std::vector<std::string> arguments = options.program;
   std::vector<std::string> environment = job.environment(rank, secret.get());
-  const Child child{pointers(arguments), pointers(environment), getpid(), nothing.get(), output.to.get(),
-                    errors.to.get(), secret.get(), job.ended_file(), report.to.get(), &signals, cpus};
+  const Child child{pointers(arguments),
+                    pointers(environment),
+                    getpid(),
+                    nothing.get(),
+                    output.to.get(),
+                    errors.to.get(),
+                    secret.get(),
+                    job.ended_file(),
+                    report.to.get(),
+                    &signals,
+                    cpus};
 
   Process process;
   process.rank = rank;

@@ -50,8 +50,8 @@ Check bounded(const std::string& name, double value, double bound, const char* u
 void write(const Check& check) {
   failed += check.verdict == Verdict::fail;
   std::printf("{\"name\": %s, \"verdict\": \"%s\", \"figure\": %s, \"bound\": %s, \"note\": %s}\n",
-              quoted(check.name).c_str(), word(check.verdict), quoted(check.figure).c_str(), quoted(check.bound).c_str(),
-              quoted(check.note).c_str());
+              quoted(check.name).c_str(), word(check.verdict), quoted(check.figure).c_str(),
+              quoted(check.bound).c_str(), quoted(check.note).c_str());
   std::fflush(stdout);
 }
 

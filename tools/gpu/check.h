@@ -1,5 +1,6 @@
 #pragma once
-// What a row of gpu-verify found: one line of JSON each, written at once, so that a row that is cut off keeps what it had.
+// What a row of gpu-verify found: one line of JSON each, written at once, so that a row that is cut off keeps what it
+// had.
 #include <string>
 
 namespace gpu {

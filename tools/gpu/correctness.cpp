@@ -110,8 +110,8 @@ class Bench {
       return described(dtype_, one) + ": wrote outside of the result, at byte " +
              std::to_string(static_cast<long>(where) - static_cast<long>(kGuard));
     }
-    return described(dtype_, one) + ": element " + std::to_string(index / element_) + " is " + hexadecimal(first, index) +
-           ", not " + hexadecimal(around, index);
+    return described(dtype_, one) + ": element " + std::to_string(index / element_) + " is " +
+           hexadecimal(first, index) + ", not " + hexadecimal(around, index);
   }
 
   // What no reduction may have changed.
@@ -154,7 +154,8 @@ std::vector<Case> cases_of(anello_dtype_t dtype, const Sizes& sizes) {
         for (std::size_t offset = 0; offset < kOffsets; offset += sizes.all_offsets ? 1 : 5) {
           Case one{op, sources, count, {}, (turn & 1) != 0};
           const bool alike = (turn++ & 2) == 0;
-          for (std::size_t s = 0; s <= kSources; ++s) one.offsets[s] = alike ? offset : (offset + 3 * s * s + s) % kOffsets;
+          for (std::size_t s = 0; s <= kSources; ++s)
+            one.offsets[s] = alike ? offset : (offset + 3 * s * s + s) % kOffsets;
           cases.push_back(one);
         }
       }
@@ -176,7 +177,8 @@ std::string all_patterns(Device& device, anello_dtype_t dtype, std::size_t& case
   Bench bench(device, dtype, kPatterns);
   Bytes left(kPatterns * element), right(kPatterns * element);
   for (std::size_t i = 0; i < kPatterns; ++i) {
-    const auto l = static_cast<std::uint16_t>(i), r = static_cast<std::uint16_t>(element == 1 ? i >> 8 : i * 40503 + 977);
+    const auto l = static_cast<std::uint16_t>(i),
+               r = static_cast<std::uint16_t>(element == 1 ? i >> 8 : i * 40503 + 977);
     std::memcpy(left.data() + i * element, &l, element);
     std::memcpy(right.data() + i * element, &r, element);
   }

@@ -65,7 +65,9 @@ void measure(const char* type, std::size_t mebibytes, cudaStream_t stream) {
   CHECK(cudaMalloc(&c, bytes));
   CHECK(cudaMemset(a, 0x3f, bytes));
   CHECK(cudaMemset(b, 0x3e, bytes));
-  const auto work = [&] { CHECK(cub::DeviceTransform::Transform(cuda::std::make_tuple(a, b), c, count, Sum{}, stream)); };
+  const auto work = [&] {
+    CHECK(cub::DeviceTransform::Transform(cuda::std::make_tuple(a, b), c, count, Sum{}, stream));
+  };
   print(type, mebibytes, "launched", median_us(stream, work));
   constexpr int kParts = 20;
   cudaGraph_t graph;

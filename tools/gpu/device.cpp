@@ -7,7 +7,8 @@ namespace gpu {
 
 Memory::Memory(const Driver& driver, std::size_t bytes) : driver_(driver), bytes_(bytes) {
   if (const int code = driver_.allocate(&address_, bytes); code != 0) {
-    throw anello::kernels::cuda::driver_error(driver_, ("cuMemAlloc of " + std::to_string(bytes) + " bytes").c_str(), code);
+    throw anello::kernels::cuda::driver_error(driver_, ("cuMemAlloc of " + std::to_string(bytes) + " bytes").c_str(),
+                                              code);
   }
 }
 

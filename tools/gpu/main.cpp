@@ -59,7 +59,8 @@ int main(int argc, char** argv) {
   } catch (const anello::Error& error) {
     const bool absent =
         error.text().rfind("no CUDA driver", 0) == 0 || error.text().find("CUDA_ERROR_NO_DEVICE") != std::string::npos;
-    gpu::write({"row " + std::string(row->name), absent ? gpu::Verdict::skip : gpu::Verdict::fail, "", "", error.text()});
+    gpu::write(
+        {"row " + std::string(row->name), absent ? gpu::Verdict::skip : gpu::Verdict::fail, "", "", error.text()});
     return absent ? kNoDevice : 1;
   }
   return gpu::failures() == 0 ? 0 : 1;

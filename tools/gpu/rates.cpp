@@ -46,7 +46,8 @@ struct Shape {
   const void* factor = nullptr;
 };
 
-CudaReduction shaped(const Buffers& buffers, anello_dtype_t dtype, anello_op_t op, std::size_t bytes, const Shape& shape) {
+CudaReduction shaped(const Buffers& buffers, anello_dtype_t dtype, anello_op_t op, std::size_t bytes,
+                     const Shape& shape) {
   CudaReduction reduction{dtype, op, {}, {}, (bytes - 64) / anello::dtype_bytes(dtype), 2};
   for (int s = 0; s < shape.sources; ++s) {
     const std::size_t times = shape.shifts_differ ? static_cast<std::size_t>(s) + 1 : 1;
@@ -61,7 +62,8 @@ CudaReduction shaped(const Buffers& buffers, anello_dtype_t dtype, anello_op_t o
 }
 
 double tera(const CudaReduction& reduction, double ms) {
-  const double bytes = static_cast<double>(reduction.count) * static_cast<double>(anello::dtype_bytes(reduction.dtype)) *
+  const double bytes = static_cast<double>(reduction.count) *
+                       static_cast<double>(anello::dtype_bytes(reduction.dtype)) *
                        static_cast<double>(reduction.sources.size() + reduction.destinations.size());
   return bytes / (ms * 1e-3) / kTera;
 }
@@ -121,8 +123,8 @@ void roofline(Device& device, const Sizes& sizes) {
     write(reported("device to pinned host", static_cast<double>(pinned_bytes) / (down * 1e-3) / 1e9, "GB/s"));
     CudaReduction one{ANELLO_FLOAT32, ANELLO_SUM, {buffers[0], buffers[0] + 16}, {buffers[0] + 32}, 1};
     write(reported("smallest reduction, launched", 1e3 * device.median_ms([&](int) { device.reduce(one); }), "us"));
-    write(
-        reported("smallest reduction, in a graph of 20", 1e3 * device.replayed_ms([&](int) { device.reduce(one); }), "us"));
+    write(reported("smallest reduction, in a graph of 20", 1e3 * device.replayed_ms([&](int) { device.reduce(one); }),
+                   "us"));
   }
   device.check("cuMemFreeHost", device.driver().release_pinned(pinned));
 }
@@ -158,9 +160,11 @@ void operations(Device& device, const Sizes& sizes) {
     const std::size_t element = anello::dtype_bytes(dtype);
     const std::string name = std::string("sum of 2 ") + anello::dtype_name(dtype);
     write(beside_copy(name + ", all one element off",
-                      rate(device, shaped(buffers, dtype, ANELLO_SUM, sizes.large, {2, 1, element, element})), copy, 0.90));
+                      rate(device, shaped(buffers, dtype, ANELLO_SUM, sizes.large, {2, 1, element, element})), copy,
+                      0.90));
     write(beside_copy(name + ", each off otherwise",
-                      rate(device, shaped(buffers, dtype, ANELLO_SUM, sizes.large, {2, 1, element, 0, true})), copy, 0.50));
+                      rate(device, shaped(buffers, dtype, ANELLO_SUM, sizes.large, {2, 1, element, 0, true})), copy,
+                      0.50));
     write(beside_copy(name + ", in place",
                       rate(device, shaped(buffers, dtype, ANELLO_SUM, sizes.large, {2, 1, 0, 0, false, true})), copy,
                       0.90));
@@ -174,7 +178,8 @@ void shapes(Device& device, const Sizes& sizes) {
   for (const anello_dtype_t dtype : {ANELLO_FLOAT32, ANELLO_BFLOAT16}) {
     const std::string name = std::string(" ") + anello::dtype_name(dtype);
     const auto measured = [&](const char* what, const Shape& shape, double bound) {
-      write(beside_copy(what + name, rate(device, shaped(buffers, dtype, ANELLO_SUM, sizes.large, shape)), copy, bound));
+      write(
+          beside_copy(what + name, rate(device, shaped(buffers, dtype, ANELLO_SUM, sizes.large, shape)), copy, bound));
     };
     measured("sum of 2 to 2", {2, 2}, 0.95);
     measured("sum of 4", {4, 1}, 0.93);

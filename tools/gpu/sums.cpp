@@ -27,8 +27,9 @@ struct Case {
 
 std::string described(anello_dtype_t dtype, const Case& one) {
   std::ostringstream text;
-  text << anello::dtype_name(dtype) << ' ' << anello::op_name(one.op) << " of " << one.sources << ", count " << one.count
-       << ", offset " << one.offset << (one.sums_in ? ", sums in" : "") << (one.sums_out ? ", sums out" : "");
+  text << anello::dtype_name(dtype) << ' ' << anello::op_name(one.op) << " of " << one.sources << ", count "
+       << one.count << ", offset " << one.offset << (one.sums_in ? ", sums in" : "")
+       << (one.sums_out ? ", sums out" : "");
   return text.str();
 }
 
@@ -100,7 +101,8 @@ std::string wrong_sums(Device& device, anello_dtype_t dtype, const Sizes& sizes,
               op, sources, (flags & 1) != 0, (flags & 2) != 0, offset == 0 ? std::size_t{70001} : 257 + offset, offset};
           std::vector<Bytes> inputs;
           for (int s = 0; s < sources; ++s) {
-            inputs.push_back(anello::testing::operands(s == 0 && one.sums_in ? ANELLO_FLOAT32 : dtype, one.count, random));
+            inputs.push_back(
+                anello::testing::operands(s == 0 && one.sums_in ? ANELLO_FLOAT32 : dtype, one.count, random));
           }
           ++cases;
           if (std::string wrong = differs(device, dtype, one, inputs); !wrong.empty()) return wrong;

@@ -19,7 +19,9 @@ Entry kernels() {
   }
 }
 
-std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
 Entry device(const Driver& driver, int number) {
   char name[128] = "without a name";

@@ -25,9 +25,10 @@ Section library() {
 }
 
 Section build() {
-  Section section{"build", {{"compiler", ANELLO_BUILD_COMPILER, ""},
-                            {"type", ANELLO_BUILD_TYPE, ""},
-                            {"sanitizers", ANELLO_BUILD_SANITIZERS, ""}}};
+  Section section{"build",
+                  {{"compiler", ANELLO_BUILD_COMPILER, ""},
+                   {"type", ANELLO_BUILD_TYPE, ""},
+                   {"sanitizers", ANELLO_BUILD_SANITIZERS, ""}}};
   const char* const features[][2] = {ANELLO_BUILD_FEATURES};
   for (const auto& feature : features) section.entries.push_back({feature[0], feature[1], ""});
   return section;

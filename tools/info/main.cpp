@@ -12,10 +12,11 @@
 
 int main(int argc, char** argv) {
   CLI::App app("anello-info: version, build, processors, memory, which transports work here, and GPUs.", "anello-info");
-  app.footer("Examples:\n"
-             "  anello-info                  a table\n"
-             "  anello-info --json           the same for programs\n"
-             "  anellorun -np 1 --bind-to core anello-info      what a rank finds that is started so");
+  app.footer(
+      "Examples:\n"
+      "  anello-info                  a table\n"
+      "  anello-info --json           the same for programs\n"
+      "  anellorun -np 1 --bind-to core anello-info      what a rank finds that is started so");
   bool json = false;
   app.add_flag("--json", json, "Writes JSON");
   try {
@@ -24,8 +25,8 @@ int main(int argc, char** argv) {
     return shared::end(app, error);
   }
 
-  const std::vector<info::Section> sections{info::library(), info::build(), info::processors(), info::memory(),
-                                            info::transports(), info::cuda()};
+  const std::vector<info::Section> sections{info::library(), info::build(),      info::processors(),
+                                            info::memory(),  info::transports(), info::cuda()};
   std::cout << (json ? info::as_json(sections) : info::as_table(sections));
   return std::cout.flush() ? 0 : 1;
 }

@@ -30,8 +30,9 @@ Section memory() {
   const std::string shared = chosen(first_line(pages + "shmem_enabled"));
   section.entries.push_back({"huge pages, shared memory", shared.empty() ? "not supported" : shared,
                              shared == "never" ? "echo advise > " + pages + "shmem_enabled allows them" : ""});
-  section.entries.push_back({"reserved huge pages", field("/proc/meminfo", "HugePages_Total") + " of " +
-                             field("/proc/meminfo", "Hugepagesize"), ""});
+  section.entries.push_back(
+      {"reserved huge pages",
+       field("/proc/meminfo", "HugePages_Total") + " of " + field("/proc/meminfo", "Hugepagesize"), ""});
   rlimit locked{};
   getrlimit(RLIMIT_MEMLOCK, &locked);
   section.entries.push_back({"lockable (ulimit -l)", limit_text(locked.rlim_cur), ""});

@@ -40,7 +40,7 @@ const char* const kExamples = R"(Examples:
   anello-plan allreduce -r 17 -c 1009 -a doubling --simulate      run on symbols in random orders, check, predict
   anello-plan explain allreduce -r 8 --count 1048576 --network    which line of the table decides, and why
   anello-plan allreduce -r 4 --reach store -a direct --simulate   over memory that ranks load from and store into
-  anello-plan allreduce --per-host 4,4,3 -c 100000 --simulate     ranks on three hosts; --round-robin numbers them in turn
+  anello-plan allreduce --per-host 4,4,3 -c 100000 --simulate     three hosts; --round-robin numbers ranks in turn
   anello-plan --list                                              the algorithms
 )";
 
@@ -60,9 +60,11 @@ struct Verdict {
 Verdict simulate(const Request& request, const Call& call, const Topology& topology,
                  const std::vector<Schedule>& schedules) {
   const std::size_t elements = std::max<std::size_t>(call.count, 1) * static_cast<std::size_t>(topology.size);
-  if (elements > kMostSimulatedElements / (schedule::has_parts(call.collective) ? static_cast<std::size_t>(topology.size) : 1))
-    throw std::runtime_error("too many elements to simulate one by one; take a smaller --count (plans do not depend on "
-                             "more than how it divides by ranks and chunk)");
+  if (elements >
+      kMostSimulatedElements / (schedule::has_parts(call.collective) ? static_cast<std::size_t>(topology.size) : 1))
+    throw std::runtime_error(
+        "too many elements to simulate one by one; take a smaller --count (plans do not depend on "
+        "more than how it divides by ranks and chunk)");
   Verdict verdict;
   constexpr std::size_t kOrders = 8;
   for (std::size_t seed = 1; seed <= kOrders && verdict.problem.empty(); ++seed, ++verdict.orders) {
@@ -129,8 +131,11 @@ json to_json(const Verdict& verdict) {
   json traffic = json::array();
   for (const schedule::Traffic& each : verdict.traffic)
     traffic.push_back({{"sent", each.sent}, {"received", each.received}, {"messages", each.messages}});
-  return {{"right", verdict.problem.empty()}, {"problem", verdict.problem}, {"orders", verdict.orders},
-          {"traffic_elements", traffic},      {"predicted_seconds", verdict.seconds}};
+  return {{"right", verdict.problem.empty()},
+          {"problem", verdict.problem},
+          {"orders", verdict.orders},
+          {"traffic_elements", traffic},
+          {"predicted_seconds", verdict.seconds}};
 }
 
 // The wish has the table that the decision's rule is of.
@@ -167,21 +172,19 @@ int explain(const Request& request) {
               << '\n';
     return 0;
   }
-  std::cout << decision.choice.algorithm->name << ", chunks of " << decision.choice.chunk << " elements (" << chunk_bytes
-            << " bytes)\n"
+  std::cout << decision.choice.algorithm->name << ", chunks of " << decision.choice.chunk << " elements ("
+            << chunk_bytes << " bytes)\n"
             << decision.why << "\n\n";
-  std::printf("%-6s %-9s %-6s %8s %12s %12s  %-14s %10s\n", "rule", "where", "reach", "from", "up to", "of all", "algorithm",
-              "chunk");
-  if (decision.rule != nullptr && decision.rule->line > 0)
-    std::cout << "The library's own rules, for comparison:\n";
+  std::printf("%-6s %-9s %-6s %8s %12s %12s  %-14s %10s\n", "rule", "where", "reach", "from", "up to", "of all",
+              "algorithm", "chunk");
+  if (decision.rule != nullptr && decision.rule->line > 0) std::cout << "The library's own rules, for comparison:\n";
   const auto bound = [](std::size_t bytes) { return bytes == SIZE_MAX ? std::string("any") : text(bytes); };
   for (const schedule::Rule& rule : schedule::rules()) {
     if (rule.collective != request.call().collective) continue;
     std::printf("%-4td %s %-9s %-6s %8zu %12s %12s  %-14s %10zu\n", &rule - schedule::rules().data() + 1,
                 &rule == decision.rule ? "*" : " ", std::string(schedule::name(rule.where)).c_str(),
-                schedule::name(rule.reach), rule.from_bytes,
-                bound(rule.up_to_bytes).c_str(), bound(rule.up_to_bytes_total).c_str(),
-                std::string(rule.algorithm).c_str(), rule.chunk_bytes);
+                schedule::name(rule.reach), rule.from_bytes, bound(rule.up_to_bytes).c_str(),
+                bound(rule.up_to_bytes_total).c_str(), std::string(rule.algorithm).c_str(), rule.chunk_bytes);
   }
   std::cout << "Measured on " << schedule::rules_measured_on() << ". anello-tune measures this machine.\n";
   return 0;
@@ -217,7 +220,8 @@ int show(const Request& request, const View& view) {
   const int status = verdict.problem.empty() ? 0 : 1;
 
   if (!view.svg_file.empty()) {
-    if (steps > kMostDrawnSteps) throw std::runtime_error(text(steps, " steps are too many to draw; take fewer ranks or chunks"));
+    if (steps > kMostDrawnSteps)
+      throw std::runtime_error(text(steps, " steps are too many to draw; take fewer ranks or chunks"));
     std::ofstream file(view.svg_file);
     file << schedule::svg(call, topology, schedules);
     file.close();

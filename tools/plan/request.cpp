@@ -86,44 +86,75 @@ void add_options(CLI::App& app, Request& request) {
   const auto call = "The call";
   app.add_option("-c,--count", request.count,
                  "elements: the whole vector, or one rank's part where a vector has one for each")
-      ->capture_default_str()->check(shared::whole(0, kMostElements))->type_name("N")->group(call);
-  app.add_option("--element-bytes", request.element_bytes, "bytes of an element")->capture_default_str()
-      ->check(shared::whole(1, 16))->type_name("N")->group(call);
-  app.add_option("--root", request.root, "root of broadcast, reduce, gather and scatter")->capture_default_str()
-      ->check(shared::whole(0, 4095))->type_name("RANK")->group(call);
+      ->capture_default_str()
+      ->check(shared::whole(0, kMostElements))
+      ->type_name("N")
+      ->group(call);
+  app.add_option("--element-bytes", request.element_bytes, "bytes of an element")
+      ->capture_default_str()
+      ->check(shared::whole(1, 16))
+      ->type_name("N")
+      ->group(call);
+  app.add_option("--root", request.root, "root of broadcast, reduce, gather and scatter")
+      ->capture_default_str()
+      ->check(shared::whole(0, 4095))
+      ->type_name("RANK")
+      ->group(call);
   app.add_flag("--in-place", request.in_place, "the input lies in the output buffer")->group(call);
   app.add_flag("--average", request.average, "results are divided by the number of ranks")->group(call);
   app.add_flag("--accumulate", request.accumulate, "as 16-bit floats: no rounded partial sum travels")->group(call);
   app.add_flag("--invariant", request.invariant, "fold in rank order (ANELLO_INVARIANT=1)")->group(call);
   const auto place = "Where the ranks are";
-  app.add_option("-r,--ranks", request.ranks, "how many")->capture_default_str()->check(shared::whole(1, 4096))
-      ->type_name("N")->group(place);
+  app.add_option("-r,--ranks", request.ranks, "how many")
+      ->capture_default_str()
+      ->check(shared::whole(1, 4096))
+      ->type_name("N")
+      ->group(place);
   app.add_flag("--network", request.network, "some of them meet over a network (no board)")->group(place);
   app.add_option("--per-host", request.per_host, "ranks on each host, as 4,4,3; in place of --ranks and --network")
-      ->delimiter(',')->check(shared::whole(1, 4096))->type_name("N")->group(place);
+      ->delimiter(',')
+      ->check(shared::whole(1, 4096))
+      ->type_name("N")
+      ->group(place);
   app.add_flag("--round-robin", request.round_robin, "they are numbered over the hosts in turn, not a host at a time")
       ->group(place);
   app.add_flag("--oversubscribed", request.oversubscribed, "more ranks than processors")->group(place);
   app.add_option("--bound-to", request.bound_to, "how many processors they are bound to in turn; 0: they are not")
-      ->capture_default_str()->check(shared::whole(0, 4096))->type_name("N")->group(place);
+      ->capture_default_str()
+      ->check(shared::whole(0, 4096))
+      ->type_name("N")
+      ->group(place);
   app.add_option("--board-bytes", request.board_bytes, "largest payload on the shared board; 0: no board")
-      ->capture_default_str()->check(shared::whole(0, kMostElements))->type_name("N")->group(place);
-  app.add_flag("--no-staging", request.no_staging, "they have no staging memory, as threads, or where it was not to be had")
+      ->capture_default_str()
+      ->check(shared::whole(0, kMostElements))
+      ->type_name("N")
+      ->group(place);
+  app.add_flag("--no-staging", request.no_staging,
+               "they have no staging memory, as threads, or where it was not to be had")
       ->group(place);
   std::map<std::string, schedule::Reach> reaches;
   for (const schedule::Reach each : {schedule::Reach::none, schedule::Reach::read, schedule::Reach::store})
     reaches[schedule::name(each)] = each;
   app.add_option("--reach", request.reach, "what ranks can do with each other's buffers: none, read, store")
-      ->transform(shared::one_of(reaches))->default_str("none")->type_name("WORD")->group(place);
+      ->transform(shared::one_of(reaches))
+      ->default_str("none")
+      ->type_name("WORD")
+      ->group(place);
   const auto plan = "The plan";
   app.add_option("-a,--algorithm", request.algorithm, "as ANELLO_ALGORITHM; default: what the table chooses")
       ->group(plan);
   app.add_option("--tuning", request.tuning, "as ANELLO_TUNING: a table that anello-tune has written, of any machine")
-      ->check(shared::readable_file())->type_name("FILE")->group(plan);
+      ->check(shared::readable_file())
+      ->type_name("FILE")
+      ->group(plan);
   app.add_option("--chunk", request.chunk, "elements of a chunk; default: what the table chooses")
-      ->check(shared::whole(0, kMostElements))->type_name("N")->group(plan);
+      ->check(shared::whole(0, kMostElements))
+      ->type_name("N")
+      ->group(plan);
   app.add_option("--chunk-bytes", request.chunk_bytes, "as ANELLO_CHUNK_BYTES")
-      ->check(shared::whole(0, kMostElements))->type_name("N")->group(plan);
+      ->check(shared::whole(0, kMostElements))
+      ->type_name("N")
+      ->group(plan);
   app.add_flag("--json", request.json, "print JSON");
 }
 
@@ -136,7 +167,8 @@ std::string why_not(const Request& request) {
   if (request.reach != schedule::Reach::none && topology.network)
     return "--reach is of ranks that meet in memory: leave out --network, and --per-host with several";
   if (request.round_robin && request.per_host.size() < 2) return "--round-robin needs several hosts: --per-host 4,4";
-  if (request.bound_to > 0 && topology.host_of.size() > 0) return "--bound-to is of one host's ranks: leave out --per-host";
+  if (request.bound_to > 0 && topology.host_of.size() > 0)
+    return "--bound-to is of one host's ranks: leave out --per-host";
   return schedule::why_not(request.wish());
 }
 

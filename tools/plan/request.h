@@ -28,7 +28,7 @@ struct Request {
   std::vector<int> per_host;  // ranks on each host; empty: one host, or one for each rank
   bool round_robin = false;
   bool oversubscribed = false;
-  int bound_to = 0;  // processors that ranks are bound to in turn; 0: they are not
+  int bound_to = 0;                     // processors that ranks are bound to in turn; 0: they are not
   std::size_t board_bytes = 16 * 1024;  // as the arena has it
   bool no_staging = false;
   schedule::Reach reach = schedule::Reach::none;

@@ -26,10 +26,10 @@ CLI::Validator one_of(const std::map<std::string, Value>& values) {
   for (const auto& [word, value] : values) words += (words.empty() ? "" : ", ") + word;
   return CLI::Validator(
       [values, words](std::string& input) {
-        const auto found = values.find(input);
-        if (found == values.end()) return in_quotes(input) + " is none of " + words;
-        input = CLI::detail::value_string(found->second);
-        return std::string();
+    const auto found = values.find(input);
+    if (found == values.end()) return in_quotes(input) + " is none of " + words;
+    input = CLI::detail::value_string(found->second);
+    return std::string();
       },
       "");
 }
@@ -68,10 +68,10 @@ inline bool is_whole(const std::string& word) {
 inline CLI::Validator whole(long long from, long long to) {
   return CLI::Validator(
       [from, to](std::string& input) {
-        double number = 0;
-        const bool whole = detail::is_whole(input) && detail::parsed(input, &number);
-        if (whole && number >= double(from) && number <= double(to)) return std::string();
-        return in_quotes(input) + " is not a whole number from " + std::to_string(from) + " to " + std::to_string(to);
+    double number = 0;
+    const bool whole = detail::is_whole(input) && detail::parsed(input, &number);
+    if (whole && number >= double(from) && number <= double(to)) return std::string();
+    return in_quotes(input) + " is not a whole number from " + std::to_string(from) + " to " + std::to_string(to);
       },
       "");
 }
@@ -79,9 +79,9 @@ inline CLI::Validator whole(long long from, long long to) {
 inline CLI::Validator number(double from, double to) {
   return CLI::Validator(
       [from, to](std::string& input) {
-        double number = 0;
-        if (detail::parsed(input, &number) && number >= from && number <= to) return std::string();
-        return in_quotes(input) + " is not a number from " + detail::shown(from) + " to " + detail::shown(to);
+    double number = 0;
+    if (detail::parsed(input, &number) && number >= from && number <= to) return std::string();
+    return in_quotes(input) + " is not a number from " + detail::shown(from) + " to " + detail::shown(to);
       },
       "");
 }
@@ -90,17 +90,17 @@ inline CLI::Validator number(double from, double to) {
 inline CLI::Validator size() {
   return CLI::Validator(
       [](std::string& input) {
-        static const std::map<std::string, double> units{
-            {"", 1}, {"B", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", std::pow(2.0, 40)}};
-        std::string unit = input.substr(std::min(input.find_first_not_of("0123456789."), input.size()));
-        double value = 0;
-        const bool is_number = detail::parsed(input.substr(0, input.size() - unit.size()), &value);
-        for (char& letter : unit) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-        const auto found = units.find(unit);
-        if (!is_number || found == units.end() || value * found->second > std::pow(2.0, 50))
-          return in_quotes(input) + " is not a size of at most 1024T; write 8, 64K, 32M or 1G";
-        input = std::to_string(static_cast<unsigned long long>(value * found->second));
-        return std::string();
+    static const std::map<std::string, double> units{{"", 1},        {"B", 1},       {"K", 1 << 10},
+                                                     {"M", 1 << 20}, {"G", 1 << 30}, {"T", std::pow(2.0, 40)}};
+    std::string unit = input.substr(std::min(input.find_first_not_of("0123456789."), input.size()));
+    double value = 0;
+    const bool is_number = detail::parsed(input.substr(0, input.size() - unit.size()), &value);
+    for (char& letter : unit) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+    const auto found = units.find(unit);
+    if (!is_number || found == units.end() || value * found->second > std::pow(2.0, 50))
+      return in_quotes(input) + " is not a size of at most 1024T; write 8, 64K, 32M or 1G";
+    input = std::to_string(static_cast<unsigned long long>(value * found->second));
+    return std::string();
       },
       "");
 }
@@ -109,9 +109,9 @@ inline CLI::Validator size() {
 inline CLI::Validator readable_file() {
   return CLI::Validator(
       [](std::string& input) {
-        const auto found = CLI::detail::check_path(input.c_str());
-        if (found == CLI::detail::path_type::directory) return in_quotes(input) + " is a folder, not a file";
-        return found == CLI::detail::path_type::nonexistent ? "there is no file " + in_quotes(input) : std::string();
+    const auto found = CLI::detail::check_path(input.c_str());
+    if (found == CLI::detail::path_type::directory) return in_quotes(input) + " is a folder, not a file";
+    return found == CLI::detail::path_type::nonexistent ? "there is no file " + in_quotes(input) : std::string();
       },
       "");
 }

@@ -1,5 +1,5 @@
-// anello-tune: measures how this machine does collective calls best, and writes what the library's own table gets wrong here
-// into a table that it reads (ANELLO_TUNING). With --dense: looks for cliffs in what the library chooses.
+// anello-tune: measures how this machine does collective calls best, and writes what the library's own table gets wrong
+// here into a table that it reads (ANELLO_TUNING). With --dense: looks for cliffs in what the library chooses.
 #include "base/machine.h"
 #include "base/text.h"
 #include "schedule/shape.h"
@@ -33,14 +33,17 @@ const char* const kExamples = R"(Examples:
   anello-tune                          measure (4 minutes), and write the table where the library finds it by itself
   anello-tune --quick -o /tmp/table    a first look in some 20 seconds, into a file of your own
   anello-tune --dry-run                measure and print the table, write nothing
-  anello-tune --dense --ranks 2        64 sizes of allreduce: any slower than the next larger one, or than another algorithm?
+  anello-tune --dense --ranks 2        64 sizes of allreduce: is any slower than the next larger one?
   anello-tune --dense --table T        the same with the choices of a table
 
-How it measures: ranks on this machine, started by anellorun, do each call by every algorithm that can do it and, from 256 KiB
-on, with several chunk sizes. Ways take turns in each round, and what counts is the median over rounds of their time over
-the library's own in the same round; all-reduces are done in place, and calls that do not make ranks wait for each other are followed by a barrier. A way gets a line in the table where it saves 8 % or more, in three rounds of four.
-Leave the machine alone meanwhile: where other programs took more than 5 % of its processors, it says so. The table holds on machines with the same processor, and as many; it is text, with what
-each line brings; rank 0 reads it where ANELLO_TUNING says, or at its usual place. anello-plan explain --tuning T tells what it decides for a call.)";
+How it measures: ranks on this machine, started by anellorun, do each call by every algorithm that can do it and, from
+256 KiB on, with several chunk sizes. Ways take turns in each round, and what counts is the median over rounds of
+their time over the library's own in the same round; all-reduces are done in place, and calls that do not make ranks
+wait for each other are followed by a barrier. A way gets a line in the table where it saves 8 % or more, in three
+rounds of four. Leave the machine alone meanwhile: where other programs took more than 5 % of its processors, it says
+so. The table holds on machines with the same processor, and as many; it is text, with what each line brings; rank 0
+reads it where ANELLO_TUNING says, or at its usual place. anello-plan explain --tuning T tells what it decides for a
+call.)";
 
 const std::vector<std::string> kTuned = {"allreduce", "broadcast", "reduce",   "allgather", "reduce_scatter",
                                          "gather",    "scatter",   "alltoall", "scan"};
@@ -135,7 +138,8 @@ std::vector<Verdict> verdicts_of(const Job& job, const std::string& collective, 
   for (const Measured& each : measured)
     if (each.collective == collective) sizes.push_back(each);
   schedule::Wish library;
-  if (!job.table.empty()) library.tuning = std::make_shared<schedule::Tuning>(schedule::parse_tuning(job.table, "the table"));
+  if (!job.table.empty())
+    library.tuning = std::make_shared<schedule::Tuning>(schedule::parse_tuning(job.table, "the table"));
   return verdicts(sizes, [&](const Measured& at, const Way& way) { return is_the_librarys(job, at, way, library); });
 }
 
@@ -157,7 +161,8 @@ int dense(const Options& options) {
       std::cout << collective << ", " << job.describe() << '\n' << print(found) << std::endl;
     }
   }
-  std::cout << wrong << (wrong == 1 ? " size is" : " sizes are") << " more than 10 % slower than the next larger one or than the "
+  std::cout << wrong << (wrong == 1 ? " size is" : " sizes are")
+            << " more than 10 % slower than the next larger one or than the "
             << "best way, in both of two looks\n";
   if (const std::string warning = others.warning(); !warning.empty()) std::cout << "Beware: " << warning << '\n';
   return wrong == 0 ? 0 : 1;
@@ -202,7 +207,8 @@ int tune(const Options& options) {
   std::size_t changes = 0;
   for (const Line& line : found) changes += line.remark.empty() ? 0 : 1;
   std::cout << "On " << machine_name() << ", " << changes << (changes == 1 ? " line differs" : " lines differ")
-            << " from what the library chooses:\n\n" << table;
+            << " from what the library chooses:\n\n"
+            << table;
   if (!warning.empty()) std::cout << "\nBeware: " << warning << '\n';
   if (options.dry_run) return 0;
   write(place, table);
@@ -226,14 +232,24 @@ int run(int argc, char** argv) {
   app.add_option("-o,--out", options.out, "file for the table; default: " + usual_place());
   app.add_flag("--dry-run", options.dry_run, "print the table, write nothing");
   app.add_flag("--quick", options.quick, "few sizes, allreduce and broadcast on 2 ranks: a first look");
-  app.add_option("-r,--ranks", options.ranks, "numbers of ranks; default 2,4,8 (--dense: 2)")->delimiter(',')
-      ->check(shared::whole(2, 256))->type_name("N");
-  app.add_option("-c,--collectives", options.collectives, "as anello-plan --list has them; default: all but exscan and barrier "
-                 "(--dense: allreduce)")->delimiter(',')->transform(shared::one_of(names))->type_name("NAMES");
-  app.add_option("--memory", options.memory, "of buffers: malloc, anello (anello_mem_alloc)")->delimiter(',')
-      ->transform(shared::one_of({"malloc", "anello"}))->default_str("malloc,anello");
-  app.add_option("--where", options.where, "where ranks meet: memory, or network (tcp on this machine, which is not yours)")
-      ->transform(shared::one_of({"memory", "network"}))->capture_default_str();
+  app.add_option("-r,--ranks", options.ranks, "numbers of ranks; default 2,4,8 (--dense: 2)")
+      ->delimiter(',')
+      ->check(shared::whole(2, 256))
+      ->type_name("N");
+  app.add_option("-c,--collectives", options.collectives,
+                 "as anello-plan --list has them; default: all but exscan and barrier "
+                 "(--dense: allreduce)")
+      ->delimiter(',')
+      ->transform(shared::one_of(names))
+      ->type_name("NAMES");
+  app.add_option("--memory", options.memory, "of buffers: malloc, anello (anello_mem_alloc)")
+      ->delimiter(',')
+      ->transform(shared::one_of({"malloc", "anello"}))
+      ->default_str("malloc,anello");
+  app.add_option("--where", options.where,
+                 "where ranks meet: memory, or network (tcp on this machine, which is not yours)")
+      ->transform(shared::one_of({"memory", "network"}))
+      ->capture_default_str();
   app.add_option("-b,--from", options.from, "smallest payload")
       ->transform(shared::size())
       ->type_name("SIZE")
@@ -242,18 +258,28 @@ int run(int argc, char** argv) {
       ->transform(shared::size())
       ->type_name("SIZE")
       ->default_str("64M");
-  app.add_option("--sizes", options.sizes, "how many between them; default: each twice the one before, from 1M four times "
-                 "(--dense: 64)")->check(shared::whole(2, 1000))->type_name("N");
+  app.add_option("--sizes", options.sizes,
+                 "how many between them; default: each twice the one before, from 1M four times "
+                 "(--dense: 64)")
+      ->check(shared::whole(2, 1000))
+      ->type_name("N");
   app.add_option("--rounds", options.rounds, "at least as many rounds; default 3 (--dense: 5)")
       ->check(shared::whole(1, 1000))
       ->type_name("N");
-  app.add_option("--minutes", options.minutes, "about so long; the largest sizes are left out where they do not fit in. 0: as long as the least number "
-                 "of rounds takes")
-      ->capture_default_str()->check(shared::number(0, 1000))->type_name("N");
-  app.add_flag("--dense", options.dense, "look, and where need be look again, for sizes where the library's choice is more than 10 % slower than at the next "
+  app.add_option(
+         "--minutes", options.minutes,
+         "about so long; the largest sizes are left out where they do not fit in. 0: as long as the least number "
+         "of rounds takes")
+      ->capture_default_str()
+      ->check(shared::number(0, 1000))
+      ->type_name("N");
+  app.add_flag("--dense", options.dense,
+               "look, and where need be look again, for sizes where the library's choice is more than 10 % slower than "
+               "at the next "
                "larger size, or than the best way; ends with 1 if there are any");
   app.add_option("--table", options.table, "with --dense: the library's choice is what this table says")
-      ->check(shared::readable_file())->type_name("FILE");
+      ->check(shared::readable_file())
+      ->type_name("FILE");
   app.add_option("--as-rank", job)->group("");
   try {
     app.parse(argc, argv);

@@ -36,7 +36,8 @@ bool is_the_librarys(const Job& job, const Measured& measured, const Way& way, c
   const schedule::Wish named{way.algorithm};
   for (const schedule::Reach reach : {job.shared ? job.reach() : schedule::Reach::none, job.reach()}) {
     call.reach = reach;
-    const schedule::Choice own = schedule::choose(call, job.topology(), library), other = schedule::choose(call, job.topology(), named);
+    const schedule::Choice own = schedule::choose(call, job.topology(), library),
+                           other = schedule::choose(call, job.topology(), named);
     if (own.algorithm->name != way.algorithm || own.chunk != other.chunk) return false;
   }
   return true;
@@ -56,7 +57,8 @@ std::map<Way, double> worthy(const Job& job, const Measured& measured) {
 }
 
 std::pair<Way, double> best_of(const std::map<Way, double>& ways, const Way& before) {
-  const auto best = std::min_element(ways.begin(), ways.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto best =
+      std::min_element(ways.begin(), ways.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto kept = ways.find(before);
   if (kept != ways.end() && kept->second <= best->second * kAlike) return *kept;
   return *best;
@@ -82,7 +84,8 @@ Ranks near(int ranks, const std::set<int>& measured) {
   return found;
 }
 
-schedule::Rule rule_for(const Job& job, const schedule::Call& call, Ranks ranks, const Segment& segment, const Way& way) {
+schedule::Rule rule_for(const Job& job, const schedule::Call& call, Ranks ranks, const Segment& segment,
+                        const Way& way) {
   schedule::Rule rule{};
   rule.collective = call.collective;
   rule.where = job.network ? schedule::Where::network : schedule::Where::memory;
@@ -96,7 +99,7 @@ schedule::Rule rule_for(const Job& job, const schedule::Call& call, Ranks ranks,
   rule.chunk_bytes = way.chunk_bytes;
   // Memory of anello_mem_alloc is what ranks store into; other memory what they can read at most.
   schedule::Call apart = call;
-  rule.reach = job.shared ? schedule::Reach::store
+  rule.reach = job.shared                         ? schedule::Reach::store
                : row->fits(apart, job.topology()) ? schedule::Reach::none
                                                   : schedule::Reach::read;
   return rule;
@@ -104,14 +107,15 @@ schedule::Rule rule_for(const Job& job, const schedule::Call& call, Ranks ranks,
 
 std::string remark_on(const Segment& segment, const std::string& library) {
   char range[64];
-  std::snprintf(range, sizeof range, segment.most - segment.least < 0.01 ? "%.2f" : "%.2f to %.2f", segment.least, segment.most);
+  std::snprintf(range, sizeof range, segment.most - segment.least < 0.01 ? "%.2f" : "%.2f to %.2f", segment.least,
+                segment.most);
   return text(range, " of the time by ", library);
 }
 
 // What the library would do at each of the measured sizes, told apart where it differs: for calls in memory that all
 // ranks store into, which lines for any memory would take along.
-void keep_library(std::vector<Line>& into, const Job& job, const Segment& segment, const std::string& collective, Ranks ranks,
-                  const std::vector<Measured>& sizes) {
+void keep_library(std::vector<Line>& into, const Job& job, const Segment& segment, const std::string& collective,
+                  Ranks ranks, const std::vector<Measured>& sizes) {
   Segment piece = segment;
   std::string_view last;
   std::size_t before = 0;
@@ -190,13 +194,15 @@ std::vector<Line> lines(const std::vector<Result>& results) {
   for (const Result& result : results) {
     ranks.insert(result.job.ranks);
     for (const Measured& each : result.measured) {
-      const bool starts = groups.empty() || groups.back().job != &result.job || groups.back().collective != each.collective;
+      const bool starts =
+          groups.empty() || groups.back().job != &result.job || groups.back().collective != each.collective;
       if (starts) groups.push_back({&result.job, each.collective, {}, {}});
       groups.back().sizes.push_back(each);
     }
   }
   const auto changes = [](const Group& group) {
-    return std::any_of(group.segments.begin(), group.segments.end(), [](const Segment& s) { return s.way != kLibrary; });
+    return std::any_of(group.segments.begin(), group.segments.end(),
+                       [](const Segment& s) { return s.way != kLibrary; });
   };
   for (Group& group : groups) group.segments = segments(*group.job, group.sizes);
   // A line for memory that ranks store into comes before one for any memory, which would hold there as well.
@@ -207,9 +213,9 @@ std::vector<Line> lines(const std::vector<Result>& results) {
   std::vector<Line> all;
   for (const Group& group : groups) {
     const bool spelled_out = group.job->shared && std::any_of(groups.begin(), groups.end(), [&](const Group& other) {
-      return other.collective == group.collective && other.job->ranks == group.job->ranks && !other.job->network &&
-             !other.job->shared && changes(other);
-    });
+                               return other.collective == group.collective && other.job->ranks == group.job->ranks &&
+                                      !other.job->network && !other.job->shared && changes(other);
+                             });
     const Ranks near_these = near(group.job->ranks, ranks);
     for (const Segment& segment : group.segments) {
       if (segment.way != kLibrary) {

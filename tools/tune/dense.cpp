@@ -8,7 +8,8 @@
 
 namespace anello::tune {
 
-std::vector<Verdict> verdicts(const std::vector<Measured>& sizes, const std::function<bool(const Measured&, const Way&)>& own) {
+std::vector<Verdict> verdicts(const std::vector<Measured>& sizes,
+                              const std::function<bool(const Measured&, const Way&)>& own) {
   std::vector<Verdict> found;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::vector<double>& library = sizes[i].times.at({});
@@ -40,7 +41,8 @@ std::vector<std::size_t> doubtful(const std::vector<Verdict>& verdicts) {
 
 std::vector<Verdict> after_second_look(std::vector<Verdict> first, const std::vector<Verdict>& second) {
   for (Verdict& each : first) {
-    const auto again = std::find_if(second.begin(), second.end(), [&](const Verdict& other) { return other.bytes == each.bytes; });
+    const auto again =
+        std::find_if(second.begin(), second.end(), [&](const Verdict& other) { return other.bytes == each.bytes; });
     if (each.is_right() || again == second.end()) continue;
     if (each.over_next > 0 && again->over_next == 0) continue;  // there was no time for the next one
     each = *again;

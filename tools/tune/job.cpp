@@ -89,7 +89,10 @@ schedule::Reach Job::reach() const {
 }
 
 std::string Job::describe() const {
-  return text(ranks, " ranks, ", network ? "tcp" : shared ? "shared memory, anello_mem_alloc" : "shared memory, malloc");
+  return text(ranks, " ranks, ",
+              network  ? "tcp"
+              : shared ? "shared memory, anello_mem_alloc"
+                       : "shared memory, malloc");
 }
 
 std::string Way::name() const {
@@ -129,8 +132,8 @@ std::vector<Measured> run_job(const Job& job, const std::function<void(const std
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   int ends[2];
   if (::pipe(ends) != 0) throw std::runtime_error(text("pipe: ", std::strerror(errno)));
-  const pid_t pid = start({launcher(self), "-np", std::to_string(job.ranks), self, "--as-rank", as_json(job)}, table.path(), job,
-                          ends[1]);
+  const pid_t pid = start({launcher(self), "-np", std::to_string(job.ranks), self, "--as-rank", as_json(job)},
+                          table.path(), job, ends[1]);
   ::close(ends[1]);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> lines(::fdopen(ends[0], "r"), &std::fclose);
   std::vector<Measured> all;
@@ -138,17 +141,19 @@ std::vector<Measured> run_job(const Job& job, const std::function<void(const std
   std::size_t capacity = 0;
   while (::getline(&line, &capacity, lines.get()) > 0) {
     all.push_back(measured_from(line));
-    const auto best = std::min_element(all.back().times.begin(), all.back().times.end(),
-                                       [](const auto& a, const auto& b) { return a.second.front() < b.second.front(); });
-    told(text(job.describe(), ": ", all.back().collective, " of ", all.back().bytes, " bytes, ", all.back().times.size(),
-              " ways, ", best->second.size(), " rounds"));
+    const auto best =
+        std::min_element(all.back().times.begin(), all.back().times.end(),
+                         [](const auto& a, const auto& b) { return a.second.front() < b.second.front(); });
+    told(text(job.describe(), ": ", all.back().collective, " of ", all.back().bytes, " bytes, ",
+              all.back().times.size(), " ways, ", best->second.size(), " rounds"));
   }
   std::free(line);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw std::runtime_error(text("measuring ", job.describe(), " failed; what anellorun and the ranks say stands above"));
+    throw std::runtime_error(
+        text("measuring ", job.describe(), " failed; what anellorun and the ranks say stands above"));
   return all;
 }
 

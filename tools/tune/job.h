@@ -34,8 +34,8 @@ struct Way {
   std::string name() const;  // "ring", "ring/16384", "library"
 };
 
-// Of a collective and a size: the time of one call in each round, in microseconds. Ways that were hopeless in the first look
-// have none. All that are there have as many rounds, measured in turn.
+// Of a collective and a size: the time of one call in each round, in microseconds. Ways that were hopeless in the first
+// look have none. All that are there have as many rounds, measured in turn.
 using Times = std::map<Way, std::vector<double>>;
 struct Measured {
   std::string collective;

@@ -17,7 +17,8 @@ constexpr double kQuiet = 0.05;
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Of all processors, in all but idle and waiting for disks; what the host took from this machine, too. Negative: not known.
+// Of all processors, in all but idle and waiting for disks; what the host took from this machine, too. Negative: not
+// known.
 double busy_s() {
   std::ifstream file("/proc/stat");
   std::string word;
@@ -31,7 +32,8 @@ double own_s() {
   for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
     rusage used{};
     ::getrusage(who, &used);
-    for (const timeval& each : {used.ru_utime, used.ru_stime}) seconds += double(each.tv_sec) + double(each.tv_usec) * 1e-6;
+    for (const timeval& each : {used.ru_utime, used.ru_stime})
+      seconds += double(each.tv_sec) + double(each.tv_usec) * 1e-6;
   }
   return seconds;
 }
@@ -50,7 +52,8 @@ double Others::share() const {
 std::string Others::warning() const {
   const double used = share();
   if (used <= kQuiet) return "";
-  return text("other programs took ", int(used * 100 + 0.5), " % of the processors' time meanwhile: measure again when they rest");
+  return text("other programs took ", int(used * 100 + 0.5),
+              " % of the processors' time meanwhile: measure again when they rest");
 }
 
 }  // namespace anello::tune

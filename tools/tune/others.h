@@ -7,8 +7,8 @@ namespace anello::tune {
 class Others {
  public:
   Others();  // from now on
-  // Of all processors' time until now, 0 to 1: what neither this process nor those that it has waited for have used. 0 where
-  // the kernel does not say.
+  // Of all processors' time until now, 0 to 1: what neither this process nor those that it has waited for have used. 0
+  // where the kernel does not say.
   double share() const;
   // "" where they were quiet, else a sentence.
   std::string warning() const;

@@ -1,6 +1,6 @@
-// One rank of a job. A communicator for each way, made with a table that leaves it no choice, so that each is measured on
-// the path that a program would get; ways take turns, size by size, round by round. All ranks learn the slowest rank's time
-// of each measurement and decide alike what comes next.
+// One rank of a job. A communicator for each way, made with a table that leaves it no choice, so that each is measured
+// on the path that a program would get; ways take turns, size by size, round by round. All ranks learn the slowest
+// rank's time of each measurement and decide alike what comes next.
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/text.h"
@@ -36,8 +36,8 @@ constexpr int kWarming = 10;
 constexpr double kHopeless = 3;
 // What takes less is looked at twice before it is given up.
 constexpr double kShortUs = 20'000;
-// Where ranks run may change within a round, and with it what small calls take, all of them. What is short has so many turns in each,
-// an even number, so that a round ends with the size that it began with.
+// Where ranks run may change within a round, and with it what small calls take, all of them. What is short has so many
+// turns in each, an even number, so that a round ends with the size that it began with.
 constexpr int kShortPasses = 4;
 constexpr double kShortRoundUs = 10'000;
 // Payloads that are measured however long it takes.
@@ -131,8 +131,8 @@ class Bench {
     double round_us = 0;  // about what a round of it takes
   };
 
-  // As many rounds as there is time for until end_us, and at least the least number: of fewer sizes where that takes too long,
-  // the largest ones first.
+  // As many rounds as there is time for until end_us, and at least the least number: of fewer sizes where that takes
+  // too long, the largest ones first.
   void measure(const std::string& collective, double end_us) {
     const double begin_us = wall_us_;
     std::vector<Entry> entries;
@@ -152,8 +152,8 @@ class Bench {
         for (Entry& entry : entries) {
           if (pass == 0 || entry.round_us < kShortRoundUs) take_turns(entry);
         }
-        // Up and down in turn, or the smallest size would always come after the largest, which leaves caches and clock frequencies
-        // that are not those of small calls for some milliseconds.
+        // Up and down in turn, or the smallest size would always come after the largest, which leaves caches and clock
+        // frequencies that are not those of small calls for some milliseconds.
         std::ranges::reverse(entries);
       }
       const bool next_is_too_long = wall_us_ + (wall_us_ - round_began_us) > end_us;
@@ -171,7 +171,8 @@ class Bench {
     double best = HUGE_VAL;
     for (const Way& way : ways_for(job_, entry.call)) {
       // Other chunks do not save what is beyond help.
-      if (const auto base = first.find({way.algorithm, 0}); base != first.end() && base->second > kHopeless * best) continue;
+      if (const auto base = first.find({way.algorithm, 0}); base != first.end() && base->second > kHopeless * best)
+        continue;
       time(way, entry.call, 1);  // makes the plan, meets the pages
       first[way] = time(way, entry.call, 1);
       if (first[way] < kShortUs) first[way] = std::min(first[way], time(way, entry.call, 1));
@@ -188,8 +189,8 @@ class Bench {
     return entry;
   }
 
-  // One round. In another order each time, the same on all ranks: who comes next finds the caches as the one before left
-  // them, and does not count its first calls.
+  // One round. In another order each time, the same on all ranks: who comes next finds the caches as the one before
+  // left them, and does not count its first calls.
   void take_turns(Entry& entry) {
     std::vector<std::pair<Way, int>> turns(entry.calls.begin(), entry.calls.end());
     std::shuffle(turns.begin(), turns.end(), order_);
@@ -197,7 +198,8 @@ class Bench {
       time(way, entry.call, 1 + calls / kWarming);
       const double us = time(way, entry.call, calls);
       entry.measured.times[way].push_back(us);
-      // A rank that was kept from its processor in the first look, for a time slice, made it look slow. Few calls are slow ones.
+      // A rank that was kept from its processor in the first look, for a time slice, made it look slow. Few calls are
+      // slow ones.
       entry.calls[way] = std::max(calls, calls_of(us));
     }
   }
@@ -210,7 +212,8 @@ class Bench {
     anello_call_t call = ANELLO_CALL_INITIALIZER;
     call.kind = kind_of(what.collective);
     call.dtype = ANELLO_FLOAT32;
-    // All-reduces as programs make them: of an input that nobody writes each rank would find the others' in its own caches.
+    // All-reduces as programs make them: of an input that nobody writes each rank would find the others' in its own
+    // caches.
     call.sendbuf = what.collective == schedule::Collective::allreduce ? ANELLO_IN_PLACE : input_->get();
     call.recvbuf = output_->get();
     call.count = what.count;
@@ -218,7 +221,8 @@ class Bench {
     const double begin = now_us();
     for (int i = 0; i < calls; ++i) {
       require(anello_post(comm, &call, nullptr), comm);
-      // Else ranks that have nothing to wait for would be calls ahead, and what counted would be how many fit in between.
+      // Else ranks that have nothing to wait for would be calls ahead, and what counted would be how many fit in
+      // between.
       if (!synchronises(what.collective)) require(anello_barrier(control_), control_);
     }
     const double end = now_us();
@@ -239,8 +243,8 @@ class Bench {
   // Where rank 0 finds it when the communicator is made.
   void write_table(const Way& way) {
     schedule::Tuning table{machine_name(), {}, ""};
-    // Ranks ask each other what they can reach where any rule has a use for it, and the answer takes time: so it must be
-    // here as it will be with the table that comes of this. Memory of malloc is nothing to store into.
+    // Ranks ask each other what they can reach where any rule has a use for it, and the answer takes time: so it must
+    // be here as it will be with the table that comes of this. Memory of malloc is nothing to store into.
     for (schedule::Rule rule : schedule::rules()) {
       if (job_.shared || rule.reach == schedule::Reach::none) continue;
       rule.reach = schedule::Reach::store;

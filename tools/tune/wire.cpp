@@ -7,8 +7,8 @@ namespace anello::tune {
 using nlohmann::json;
 
 std::string as_json(const Job& job) {
-  return json{{"ranks", job.ranks},     {"network", job.network}, {"shared", job.shared}, {"collectives", job.collectives},
-              {"sizes", job.sizes},     {"seconds", job.seconds}, {"rounds", job.rounds}, {"chunks", job.chunks},
+  return json{{"ranks", job.ranks}, {"network", job.network}, {"shared", job.shared}, {"collectives", job.collectives},
+              {"sizes", job.sizes}, {"seconds", job.seconds}, {"rounds", job.rounds}, {"chunks", job.chunks},
               {"table", job.table}}
       .dump();
 }

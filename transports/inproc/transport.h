@@ -8,8 +8,9 @@
 
 namespace anello::transport {
 
-// The lanes of an arena live as long as its mapping in this process, so that what a peer sent before it left is there whenever a
-// rank comes. At most one endpoint per peer and arena is ever opened; what holds the mapping of arena must outlive them.
+// The lanes of an arena live as long as its mapping in this process, so that what a peer sent before it left is there
+// whenever a rank comes. At most one endpoint per peer and arena is ever opened; what holds the mapping of arena must
+// outlive them.
 std::unique_ptr<Transport> make_inproc(const Arena& arena);
 std::string inproc_why_not();
 

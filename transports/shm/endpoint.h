@@ -39,8 +39,8 @@ class ShmEndpoint final : public Endpoint {
   int local_peer_;
   RingWriter writer_;
   RingReader reader_;
-  std::uint64_t answered_ = 0;         // the reader's position when this end sent last
-  FrameHeader header_;                 // of the frame under way
+  std::uint64_t answered_ = 0;  // the reader's position when this end sent last
+  FrameHeader header_;          // of the frame under way
   const std::byte* payload_ = nullptr;
   std::unique_ptr<std::byte[]> spare_;  // its payload after detach; made beforehand, since the data path cannot fail
   bool held_ = false;                   // the frame under way is in spare_

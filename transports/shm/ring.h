@@ -39,10 +39,11 @@ static_assert(sizeof(Slot) == kLine && offsetof(Slot, inlined) == 16);
 
 // As a stamp: the sender has closed its end. As the lowest bit of the tail: the same, in the middle of a frame.
 inline constexpr std::uint64_t kClosed = 1;
-// In a stamp of a whole frame: kSpace bytes that nobody stores to or loads come before the next slot. They are counted in the position.
+// In a stamp of a whole frame: kSpace bytes that nobody stores to or loads come before the next slot. They are counted
+// in the position.
 inline constexpr std::uint64_t kSpaced = 2;
-// What follows a payload that a processor loads from its beginning on is often fetched for it as well, so that a sender that has
-// claimed it for the next frame loses it again. Beyond this distance it is left alone.
+// What follows a payload that a processor loads from its beginning on is often fetched for it as well, so that a sender
+// that has claimed it for the next frame loses it again. Beyond this distance it is left alone.
 inline constexpr std::size_t kSpace = 2048;
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + kLine - 1) & ~(kLine - 1); }

@@ -12,8 +12,9 @@ namespace {
 constexpr std::size_t kPieceBytes = 16 * 1024;
 // Smaller payloads are there before what follows them has been fetched.
 constexpr std::size_t kSpacedFrom = 1024;
-// Claimed of the next frame, at most, where it follows at once: as many lines as are under way together, and a few more; and behind
-// pieces, which take so long that all of what the nearest cache holds beside the caller's is there in time.
+// Claimed of the next frame, at most, where it follows at once: as many lines as are under way together, and a few
+// more; and behind pieces, which take so long that all of what the nearest cache holds beside the caller's is there in
+// time.
 constexpr std::size_t kClaimedAtOnce = 4 * 1024;
 constexpr std::size_t kClaimedBehindPieces = 32 * 1024;
 
@@ -99,8 +100,8 @@ bool RingWriter::write(const FrameHeader& header, const std::byte* payload, bool
   return true;
 }
 
-// The next message clears this one's stamp before it can be seen, and the receiver had it the last time round. So it had what follows,
-// of which as much is claimed as this message took; but not what it has yet to read.
+// The next message clears this one's stamp before it can be seen, and the receiver had it the last time round. So it
+// had what follows, of which as much is claimed as this message took; but not what it has yet to read.
 void RingWriter::claim_next(std::size_t body) {
   const std::size_t ahead = std::min(kLine + body, room_before_look());
   for (std::size_t i = 0; i < ahead; i += kLine) claim_line(data_ + ((position_ + kLine + i) & mask_));

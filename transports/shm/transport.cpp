@@ -32,13 +32,15 @@ class ShmTransport final : public Transport {
       throw Error(ANELLO_ERR_INTERNAL, text("rank ", peer, " shares no memory with this rank"), peer);
     }
     if (!std::has_single_bit(layout.ring_bytes) || layout.ring_bytes < kMinRingBytes) {
-      throw Error(ANELLO_ERR_INTERNAL, text("a ring of ", layout.ring_bytes, " bytes is no power of two from ",
-                                            kMinRingBytes), peer);
+      throw Error(ANELLO_ERR_INTERNAL,
+                  text("a ring of ", layout.ring_bytes, " bytes is no power of two from ", kMinRingBytes), peer);
     }
     // The lines that an end touches before the first frame: else looking for one could be what fills the machine.
     if (!commit_front(arena_.index(), local_peer) || !commit_front(local_peer, arena_.index())) {
-      throw Error(ANELLO_ERR_RESOURCE, text("no shared memory for the lane to rank ", peer,
-                                            ": raise the memory limit of this machine or container"), peer);
+      throw Error(
+          ANELLO_ERR_RESOURCE,
+          text("no shared memory for the lane to rank ", peer, ": raise the memory limit of this machine or container"),
+          peer);
     }
     return std::make_unique<ShmEndpoint>(arena_, peer, local_peer);
   }

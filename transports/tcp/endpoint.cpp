@@ -55,8 +55,8 @@ bool TcpEndpoint::flush() {
   return !held_;
 }
 
-// A socket that is closed while the peer still sends (it returns credit) is reset, and with it goes what the peer's system has
-// not acknowledged.
+// A socket that is closed while the peer still sends (it returns credit) is reset, and with it goes what the peer's
+// system has not acknowledged.
 std::size_t TcpEndpoint::on_the_way() const {
   tcp_info info{};
   socklen_t size = sizeof info;

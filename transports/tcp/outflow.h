@@ -15,7 +15,7 @@ class Outflow {
   std::size_t payload_sent() const;
   // The frame that was refused is not the next one.
   void forget() { summed_ = false; }
-  bool blocked() const { return blocked_; }    // the last write found the kernel's buffer full
+  bool blocked() const { return blocked_; }     // the last write found the kernel's buffer full
   int broken() const { return error_number_; }  // errno of the write that failed, 0: none
 
  private:
@@ -27,8 +27,8 @@ class Outflow {
   WireHeader head_;         // of the frame under way
   std::uint32_t seal_ = 0;  // what follows its payload
   const std::byte* summed_payload_ = nullptr;
-  bool summed_ = false;     // head_ and seal_ are those of a frame that was refused as a whole
-  std::size_t sent_ = 0;    // of header, payload and checksum together
+  bool summed_ = false;   // head_ and seal_ are those of a frame that was refused as a whole
+  std::size_t sent_ = 0;  // of header, payload and checksum together
   bool blocked_ = false;
   int error_number_ = 0;
 };

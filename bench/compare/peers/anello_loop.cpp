@@ -37,8 +37,10 @@ class Anello final {
     return memory;
   }
   void deallocate(void* memory) {
-    if (mapped_) anello_mem_free(memory);
-    else std::free(memory);
+    if (mapped_)
+      anello_mem_free(memory);
+    else
+      std::free(memory);
   }
 
   void prepare(float* data, size_t count) {
@@ -46,26 +48,19 @@ class Anello final {
     count_ = count;
   }
   void release() {}
-  void allreduce() {
-    require(anello_allreduce(ANELLO_IN_PLACE, data_, count_, ANELLO_FLOAT32, ANELLO_SUM, comm_));
-  }
+  void allreduce() { require(anello_allreduce(ANELLO_IN_PLACE, data_, count_, ANELLO_FLOAT32, ANELLO_SUM, comm_)); }
 
   void operate(compare::Operation operation, const float* in, float* out, size_t count) {
     using compare::Operation;
     constexpr anello_dtype_t kFloat = ANELLO_FLOAT32;
     switch (operation) {
-      case Operation::kAllgather:
-        return require(anello_allgather(in, out, count, kFloat, comm_));
+      case Operation::kAllgather: return require(anello_allgather(in, out, count, kFloat, comm_));
       case Operation::kReduceScatter:
         return require(anello_reduce_scatter_block(in, out, count, kFloat, ANELLO_SUM, comm_));
-      case Operation::kBroadcast:
-        return require(anello_broadcast(out, count, kFloat, 0, comm_));
-      case Operation::kAlltoall:
-        return require(anello_alltoall(in, out, count, kFloat, comm_));
-      case Operation::kReduce:
-        return require(anello_reduce(in, out, count, kFloat, ANELLO_SUM, 0, comm_));
-      case Operation::kBarrier:
-        return require(anello_barrier(comm_));
+      case Operation::kBroadcast: return require(anello_broadcast(out, count, kFloat, 0, comm_));
+      case Operation::kAlltoall: return require(anello_alltoall(in, out, count, kFloat, comm_));
+      case Operation::kReduce: return require(anello_reduce(in, out, count, kFloat, ANELLO_SUM, 0, comm_));
+      case Operation::kBarrier: return require(anello_barrier(comm_));
       case Operation::kSendrecv:
         return require(in != nullptr ? anello_send(in, count, kFloat, rank_ ^ 1, 0, comm_)
                                      : anello_recv(out, count, kFloat, rank_ ^ 1, 0, comm_, nullptr));

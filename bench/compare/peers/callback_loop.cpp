@@ -1,5 +1,5 @@
-// The loop for libraries of other languages, as a shared library: they give functions. A call through ctypes costs below
-// a microsecond, which is part of what is measured.
+// The loop for libraries of other languages, as a shared library: they give functions. A call through ctypes costs
+// below a microsecond, which is part of what is measured.
 #include "loop.h"
 
 extern "C" {

@@ -1,5 +1,5 @@
-// What the ceilings share: programs of a few lines that do by hand, and for two ranks, what the machine allows at best. They
-// run in the timing loop like libraries, so that their figures come from the same minutes, processors and noise.
+// What the ceilings share: programs of a few lines that do by hand, and for two ranks, what the machine allows at best.
+// They run in the timing loop like libraries, so that their figures come from the same minutes, processors and noise.
 #pragma once
 
 #include <fcntl.h>

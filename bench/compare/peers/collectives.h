@@ -1,14 +1,16 @@
 // The loop over the other collectives, between buffers of their own: --operation allgather, reduce_scatter, broadcast,
-// alltoall, reduce, barrier or sendrecv. Sizes are those of the longer side: what allgather receives, what reduce_scatter and
-// alltoall send.
+// alltoall, reduce, barrier or sendrecv. Sizes are those of the longer side: what allgather receives, what
+// reduce_scatter and alltoall send.
 //
-// A library takes part with `void operate(Operation, const float* in, float* out, size_t count)`, count the elements of the
-// shorter side (of one rank's part). The root is rank 0. sendrecv is one way between ranks 2k and 2k+1, who take turns in
-// sending: operate is given the sender's `in`, or null where it receives.
+// A library takes part with `void operate(Operation, const float* in, float* out, size_t count)`, count the elements of
+// the shorter side (of one rank's part). The root is rank 0. sendrecv is one way between ranks 2k and 2k+1, who take
+// turns in sending: operate is given the sender's `in`, or null where it receives.
 //
-// untouched: nobody writes what is sent within a batch. Who reads a peer's memory then finds it in his own caches from the
+// untouched: nobody writes what is sent within a batch. Who reads a peer's memory then finds it in his own caches from
+// the
 //   call before.
-// dirty: who sends rewrites it before each call (not before a barrier, and from 4 KiB on); what rewriting alone costs is
+// dirty: who sends rewrites it before each call (not before a barrier, and from 4 KiB on); what rewriting alone costs
+// is
 //   subtracted, as in loop.h.
 // Each batch begins with other values than the one before, and ends with a comparison of all of the result: what a
 // batch's last call left undone shows, whatever an earlier batch had written there.
@@ -29,7 +31,8 @@ namespace compare {
 enum class Operation { kAllgather, kReduceScatter, kBroadcast, kAlltoall, kReduce, kBarrier, kSendrecv };
 
 inline Operation operation_of(const std::string& name) {
-  constexpr const char* kNames[] = {"allgather", "reduce_scatter", "broadcast", "alltoall", "reduce", "barrier", "sendrecv"};
+  constexpr const char* kNames[] = {"allgather", "reduce_scatter", "broadcast", "alltoall",
+                                    "reduce",    "barrier",        "sendrecv"};
   for (int i = 0; i < 7; ++i)
     if (name == kNames[i]) return static_cast<Operation>(i);
   throw std::runtime_error("unknown --operation " + name);
@@ -110,7 +113,7 @@ class Collectives final {
     const bool root = operation_ == Operation::kBroadcast && rank_ == 0;
     for (size_t i = 0; i < out_count_; ++i) out_[i] = root ? value(0, i) : -1.0f;
     meeting_.barrier();
-    call();  // Untimed: ranks leave the barrier apart.
+    call();                                          // Untimed: ranks leave the barrier apart.
     if (operation_ == Operation::kSendrecv) call();  // So that both have sent in a batch of one call, too.
     const double begin = now_seconds();
     for (int i = 0; i < calls; ++i) {
@@ -136,19 +139,15 @@ class Collectives final {
     switch (operation_) {
       case Operation::kAllgather:
         return expect([&](size_t i) { return value(static_cast<int>(i / count_), i % count_); });
-      case Operation::kReduceScatter:
-        return expect([&](size_t i) { return sum(first + i); });
-      case Operation::kBroadcast:
-        return expect([&](size_t i) { return value(0, i); });
+      case Operation::kReduceScatter: return expect([&](size_t i) { return sum(first + i); });
+      case Operation::kBroadcast: return expect([&](size_t i) { return value(0, i); });
       case Operation::kAlltoall:
         return expect([&](size_t i) { return value(static_cast<int>(i / count_), first + i % count_); });
       case Operation::kReduce:
         if (rank_ == 0) expect([&](size_t i) { return sum(i); });
         return;
-      case Operation::kBarrier:
-        return;
-      case Operation::kSendrecv:
-        return expect([&](size_t i) { return value(rank_ ^ 1, i); });
+      case Operation::kBarrier: return;
+      case Operation::kSendrecv: return expect([&](size_t i) { return value(rank_ ^ 1, i); });
     }
   }
 
@@ -173,7 +172,7 @@ class Collectives final {
   size_t count_ = 0, in_count_ = 0, out_count_ = 0;
   unsigned batch_ = 0, turn_ = 0;
   bool dirty_ = false;
-  double rewrite_ = 0;         // seconds of rewriting once
+  double rewrite_ = 0;  // seconds of rewriting once
   volatile float one_ = 1.0f;
 };
 

@@ -8,8 +8,9 @@
 //   void allreduce()                         sums the prepared buffer in place
 //   void release()                           after the last call on the buffer
 //   void* allocate(size_t bytes), void deallocate(void*)   if its buffers are to be memory of its own
-//   void operate(Operation, const float* in, float* out, size_t count)   if it does other collectives: see collectives.h
-//   void check()                             if it forms no sums (a ceiling): throws where what it moved did not arrive
+//   void operate(Operation, const float* in, float* out, size_t count)   if it does other collectives: see
+//   collectives.h void check()                             if it forms no sums (a ceiling): throws where what it moved
+//   did not arrive
 // and main() is `return compare::run<Library>(argc, argv);`.
 //
 // untouched: calls back to back on the buffer as the call before left it. Values grow by the number of ranks a call,
@@ -41,8 +42,7 @@ template <typename Library>
 class Loop final {
  public:
   Loop(const Options& options, Library& library, Meeting& meeting)
-      : options_(options), library_(library), meeting_(meeting),
-        series_(options, meeting, library.version()) {
+      : options_(options), library_(library), meeting_(meeting), series_(options, meeting, library.version()) {
     const int n = meeting.size();
     int scale = 1;
     while (scale < n * n) scale *= 2;
@@ -67,9 +67,10 @@ class Loop final {
   static constexpr size_t kPeriod = 1021;
 
   // A ceiling that moves bytes without adding them up cannot be held to the sums.
-  static constexpr bool kSums = !requires(Library& library) { library.check(); };
+  static constexpr bool kSums = !requires(Library & library) { library.check(); };
 
-  // Not inlined: that of the calls and that which is timed alone must be the same code, or one is not the other's price.
+  // Not inlined: that of the calls and that which is timed alone must be the same code, or one is not the other's
+  // price.
   [[gnu::noinline]] void scale(float factor) {
     float* const data = data_;
     const size_t count = count_;
@@ -114,8 +115,10 @@ class Loop final {
     const int n = meeting_.size();
     const bool exact = dirty || (n & (n - 1)) == 0;
     const double factor = dirty ? 1.0 : static_cast<double>(start) * std::pow(n, calls);
-    if constexpr (kSums) verify(factor, exact ? 0 : 1e-6 * (calls + 1));
-    else library_.check();
+    if constexpr (kSums)
+      verify(factor, exact ? 0 : 1e-6 * (calls + 1));
+    else
+      library_.check();
     seconds = meeting_.gather(seconds).largest;
     if (dirty) {
       volatile float one = 1.0f;
@@ -148,8 +151,9 @@ class Loop final {
 
 template <typename Library>
 void measure_all(const Options& options, Library& library, Meeting& meeting) {
-  constexpr bool kOperates =
-      requires { library.operate(Operation::kBarrier, static_cast<const float*>(nullptr), nullptr, size_t{}); };
+  constexpr bool kOperates = requires {
+    library.operate(Operation::kBarrier, static_cast<const float*>(nullptr), nullptr, size_t{});
+  };
   if (options.operation == "allreduce") {
     Loop<Library> loop(options, library, meeting);
     for (const size_t bytes : options.sizes) loop.measure(bytes);

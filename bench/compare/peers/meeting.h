@@ -37,7 +37,10 @@ class Meeting final {
  public:
   // Requires: path names a file of at least sizeof(Page) zero bytes, the same on every rank.
   Meeting(const std::string& path, int rank, int size, size_t processors, double limit_seconds)
-      : rank_(rank), size_(size), looks_(static_cast<size_t>(size) > processors ? 1 : 1000), end_(now_seconds() + limit_seconds) {
+      : rank_(rank),
+        size_(size),
+        looks_(static_cast<size_t>(size) > processors ? 1 : 1000),
+        end_(now_seconds() + limit_seconds) {
     if (size < 1 || size > kMaxRanks || rank < 0 || rank >= size) throw std::runtime_error("too many ranks to meet");
     const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) throw std::runtime_error("cannot open the meeting file " + path);

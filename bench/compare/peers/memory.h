@@ -1,4 +1,5 @@
-// The buffers of a timing loop: of malloc, or of the library where it has an allocator of its own (allocate, deallocate).
+// The buffers of a timing loop: of malloc, or of the library where it has an allocator of its own (allocate,
+// deallocate).
 #pragma once
 
 #include <cstdlib>
@@ -17,14 +18,18 @@ template <typename Library>
 class Memory final {
  public:
   Memory(Library& library, size_t bytes) : library_(library) {
-    if constexpr (kOwn) address_ = library.allocate(bytes);
-    else address_ = malloced(bytes);
+    if constexpr (kOwn)
+      address_ = library.allocate(bytes);
+    else
+      address_ = malloced(bytes);
     if (address_ == nullptr) throw std::runtime_error("out of memory");
     std::memset(address_, 0, bytes);
   }
   ~Memory() {
-    if constexpr (kOwn) library_.deallocate(address_);
-    else std::free(address_);
+    if constexpr (kOwn)
+      library_.deallocate(address_);
+    else
+      std::free(address_);
   }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -32,7 +37,7 @@ class Memory final {
   float* floats() const { return static_cast<float*>(address_); }
 
  private:
-  static constexpr bool kOwn = requires(Library& library) { library.allocate(size_t{}); };
+  static constexpr bool kOwn = requires(Library & library) { library.allocate(size_t{}); };
 
   Library& library_;
   void* address_ = nullptr;

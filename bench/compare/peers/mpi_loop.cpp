@@ -24,7 +24,8 @@ class Mpi final {
     MPI_Get_library_version(text, &length);
     std::string line(text, static_cast<size_t>(length));
     line.resize(std::min(line.find_first_of(",\n"), line.size()));
-    std::replace_if(line.begin(), line.end(), [](char c) { return c == '\t' || c == '"' || c == '\\'; }, ' ');
+    std::replace_if(
+        line.begin(), line.end(), [](char c) { return c == '\t' || c == '"' || c == '\\'; }, ' ');
     const auto both_blank = [](char a, char b) { return a == ' ' && b == ' '; };
     line.erase(std::unique(line.begin(), line.end(), both_blank), line.end());
     return line;
@@ -35,31 +36,23 @@ class Mpi final {
     count_ = static_cast<int>(count);
   }
   void release() {}
-  void allreduce() {
-    require(MPI_Allreduce(MPI_IN_PLACE, data_, count_, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD));
-  }
+  void allreduce() { require(MPI_Allreduce(MPI_IN_PLACE, data_, count_, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)); }
 
   void operate(compare::Operation operation, const float* in, float* out, size_t elements) {
     using compare::Operation;
     const int count = static_cast<int>(elements);
     const MPI_Datatype kFloat = MPI_FLOAT;
     switch (operation) {
-      case Operation::kAllgather:
-        return require(MPI_Allgather(in, count, kFloat, out, count, kFloat, MPI_COMM_WORLD));
+      case Operation::kAllgather: return require(MPI_Allgather(in, count, kFloat, out, count, kFloat, MPI_COMM_WORLD));
       case Operation::kReduceScatter:
         return require(MPI_Reduce_scatter_block(in, out, count, kFloat, MPI_SUM, MPI_COMM_WORLD));
-      case Operation::kBroadcast:
-        return require(MPI_Bcast(out, count, kFloat, 0, MPI_COMM_WORLD));
-      case Operation::kAlltoall:
-        return require(MPI_Alltoall(in, count, kFloat, out, count, kFloat, MPI_COMM_WORLD));
-      case Operation::kReduce:
-        return require(MPI_Reduce(in, out, count, kFloat, MPI_SUM, 0, MPI_COMM_WORLD));
-      case Operation::kBarrier:
-        return require(MPI_Barrier(MPI_COMM_WORLD));
+      case Operation::kBroadcast: return require(MPI_Bcast(out, count, kFloat, 0, MPI_COMM_WORLD));
+      case Operation::kAlltoall: return require(MPI_Alltoall(in, count, kFloat, out, count, kFloat, MPI_COMM_WORLD));
+      case Operation::kReduce: return require(MPI_Reduce(in, out, count, kFloat, MPI_SUM, 0, MPI_COMM_WORLD));
+      case Operation::kBarrier: return require(MPI_Barrier(MPI_COMM_WORLD));
       case Operation::kSendrecv:
-        return require(in != nullptr
-                           ? MPI_Send(in, count, kFloat, rank_ ^ 1, 0, MPI_COMM_WORLD)
-                           : MPI_Recv(out, count, kFloat, rank_ ^ 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        return require(in != nullptr ? MPI_Send(in, count, kFloat, rank_ ^ 1, 0, MPI_COMM_WORLD)
+                                     : MPI_Recv(out, count, kFloat, rank_ ^ 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     }
   }
 

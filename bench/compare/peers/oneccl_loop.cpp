@@ -1,5 +1,5 @@
-// The loop over oneCCL's library for processors, its transports chosen by CCL_ATL_TRANSPORT. No MPI is needed: ranks find
-// each other through a file in --directory.
+// The loop over oneCCL's library for processors, its transports chosen by CCL_ATL_TRANSPORT. No MPI is needed: ranks
+// find each other through a file in --directory.
 #include <oneapi/ccl.hpp>
 
 #include "loop.h"
@@ -40,7 +40,8 @@ class OneCcl final {
     if (rank == 0) {
       store = ccl::create_main_kvs();
       const ccl::kvs::address_type address = store->get_address();
-      std::ofstream(path + ".new", std::ios::binary).write(address.data(), static_cast<std::streamsize>(address.size()));
+      std::ofstream(path + ".new", std::ios::binary)
+          .write(address.data(), static_cast<std::streamsize>(address.size()));
       std::rename((path + ".new").c_str(), path.c_str());
     } else {
       ccl::kvs::address_type address;

@@ -36,7 +36,8 @@ class Series final {
     // The first batch connects and warms up; then batches grow until they are long enough.
     double seconds = batch(1);
     int calls = seconds < options_.window ? std::min(2, most_calls) : 1;
-    for (int attempt = 0; attempt < 2 && seconds < options_.window; ++attempt) seconds = std::min(seconds, batch(calls));
+    for (int attempt = 0; attempt < 2 && seconds < options_.window; ++attempt)
+      seconds = std::min(seconds, batch(calls));
     while (calls < most_calls && seconds * calls < options_.batch) {
       calls = std::min(most_calls, calls * 4);
       seconds = batch(calls);
@@ -52,7 +53,8 @@ class Series final {
     const double elapsed = now_seconds() - begin;
     const double own_used = meeting_.gather(now_seconds(CLOCK_PROCESS_CPUTIME_ID)).sum - own;
     const double others = (machine_cpu_seconds() - machine - own_used) / elapsed;
-    const double per_call = (meeting_.gather(tcp_bytes_sent()).sum - sent) / (calls * static_cast<double>(times.size()));
+    const double per_call =
+        (meeting_.gather(tcp_bytes_sent()).sum - sent) / (calls * static_cast<double>(times.size()));
     check_transport(bytes, per_call, least);
     const double line_after = meeting_.line_ns(own_cores_);
     if (meeting_.rank() == 0)
@@ -70,7 +72,8 @@ class Series final {
   // A library that finds its peers on this host likes to go another way than it was told.
   void check_transport(size_t bytes, double sent, double least) const {
     if (options_.transport == "tcp" && sent < 0.9 * least)
-      throw std::runtime_error("not over TCP: " + std::to_string(sent) + " bytes sent a call of " + std::to_string(bytes));
+      throw std::runtime_error("not over TCP: " + std::to_string(sent) + " bytes sent a call of " +
+                               std::to_string(bytes));
     if (options_.transport == "shm" && bytes >= 1024 && sent > 0.1 * least)
       throw std::runtime_error("not over shared memory: " + std::to_string(sent) + " bytes sent over TCP a call");
   }
@@ -81,8 +84,8 @@ class Series final {
     if (out == nullptr) throw std::runtime_error("cannot write " + options_.out);
     std::fprintf(out, "{\"operation\": \"%s\", \"bytes\": %zu, \"dirty\": %s, \"ranks\": %d, \"calls\": %d, ",
                  options_.operation.c_str(), bytes, dirty ? "true" : "false", meeting_.size(), calls);
-    std::fprintf(out, "\"others\": %.3f, \"own\": %.3f, \"line_ns\": [%.1f, %.1f], \"batches\": %zu, \"batch_us\": [", others,
-                 own, line_before, line_after, times.size());
+    std::fprintf(out, "\"others\": %.3f, \"own\": %.3f, \"line_ns\": [%.1f, %.1f], \"batches\": %zu, \"batch_us\": [",
+                 others, own, line_before, line_after, times.size());
     const size_t stride = (times.size() + 63) / 64;
     for (size_t i = 0; i < times.size(); i += stride) std::fprintf(out, "%s%.4f", i == 0 ? "" : ", ", times[i] * 1e6);
     std::sort(times.begin(), times.end());

@@ -98,7 +98,9 @@ class OneLine final : public Ceiling {
 // The whole vector into a slot of mine, a flag, and the sum of the peer's.
 class OneShot final : public Ceiling {
  public:
-  explicit OneShot(const Options& options) : Ceiling(options), file_(options.directory + "/slots", 4 * kLargest) { only_two(); }
+  explicit OneShot(const Options& options) : Ceiling(options), file_(options.directory + "/slots", 4 * kLargest) {
+    only_two();
+  }
   void allreduce() {
     ++call_;
     std::memcpy(slot(rank_), data_, count_ * sizeof(float));
@@ -110,14 +112,15 @@ class OneShot final : public Ceiling {
 
  private:
   float* slot(int rank) const {
-    return reinterpret_cast<float*>(static_cast<char*>(file_.get()) + kLargest * (2 * static_cast<size_t>(rank) + call_ % 2));
+    return reinterpret_cast<float*>(static_cast<char*>(file_.get()) +
+                                    kLargest * (2 * static_cast<size_t>(rank) + call_ % 2));
   }
   const SharedFile file_;
   uint32_t call_ = 0;
 };
 
-// A ring of slots that stay in cache: my peer's half goes into a slot, the peer adds it to its own and returns the sum through
-// the same slot. --setting staged-KIB.
+// A ring of slots that stay in cache: my peer's half goes into a slot, the peer adds it to its own and returns the sum
+// through the same slot. --setting staged-KIB.
 class Staged final : public Ceiling {
  public:
   explicit Staged(const Options& options)
@@ -167,7 +170,8 @@ class Staged final : public Ceiling {
   uint32_t done_ = 0;  // blocks of all calls before
 };
 
-// Cross-memory attach: my half of the peer's buffer in pieces that fit the cache, summed into place; then its half, reduced.
+// Cross-memory attach: my half of the peer's buffer in pieces that fit the cache, summed into place; then its half,
+// reduced.
 class Attach final : public Ceiling {
  public:
   explicit Attach(const Options& options) : Ceiling(options), file_(options.directory + "/attach", 2 * sizeof(Place)) {
@@ -210,8 +214,7 @@ class Attach final : public Ceiling {
       const size_t bytes = std::min(count * sizeof(float), size_t{1} << 30);
       const iovec local{into, bytes}, remote{peer_.data + begin, bytes};
       const ssize_t got = process_vm_readv(peer_.pid, &local, 1, &remote, 1, 0);
-      if (got <= 0 || got % 4 != 0)
-        throw std::runtime_error(std::string("process_vm_readv: ") + std::strerror(errno));
+      if (got <= 0 || got % 4 != 0) throw std::runtime_error(std::string("process_vm_readv: ") + std::strerror(errno));
       const size_t values = static_cast<size_t>(got) / sizeof(float);
       into += values;
       begin += values;
@@ -230,8 +233,10 @@ class LineExchange final : public Ceiling {
   explicit LineExchange(const Options& options) : Ceiling(options) { only_two(); }
   void allreduce() {
     ++call_;
-    if (static_cast<int>(call_ % 2) == rank_) mine().sent.value.store(call_, std::memory_order_release);
-    else wait_until(theirs().sent.value, call_);
+    if (static_cast<int>(call_ % 2) == rank_)
+      mine().sent.value.store(call_, std::memory_order_release);
+    else
+      wait_until(theirs().sent.value, call_);
   }
   void check() const {
     if (theirs().sent.value.load() + 1 < call_) throw std::runtime_error("a line did not arrive");
@@ -241,9 +246,10 @@ class LineExchange final : public Ceiling {
   uint32_t call_ = 0;
 };
 
-// As many vectors as there are ranks are copied, 2 bytes moved for each, at the rate at which the processors can when all do. Not
-// one and the same over and over, which would stay in a near cache: what the ranks of a processor hold goes from one half of
-// it to the other, and back. One rank of each processor does all of it, so that no time slice hides another's work.
+// As many vectors as there are ranks are copied, 2 bytes moved for each, at the rate at which the processors can when
+// all do. Not one and the same over and over, which would stay in a near cache: what the ranks of a processor hold goes
+// from one half of it to the other, and back. One rank of each processor does all of it, so that no time slice hides
+// another's work.
 class Copy final : public Ceiling {
  public:
   explicit Copy(const Options& options)

@@ -1,6 +1,6 @@
 // Ceilings of TCP over loopback, between ranks two and two that spin, or yield, on sockets that do not block. --setting
-// WAY/CONTROL[:CHUNK_KIB[:BUFFER_KIB]], the congestion control, "system" for the system's; without a size, buffers grow by
-// themselves. See README.md, "Ceilings".
+// WAY/CONTROL[:CHUNK_KIB[:BUFFER_KIB]], the congestion control, "system" for the system's; without a size, buffers grow
+// by themselves. See README.md, "Ceilings".
 #pragma once
 
 #include <arpa/inet.h>
@@ -22,7 +22,8 @@ namespace compare {
 class TcpCeiling : public Ceiling {
  public:
   // Each rank's peer is the one so many above or below it.
-  TcpCeiling(const Options& options, int apart) : Ceiling(options), first_(rank_ / apart % 2 == 0 ? rank_ : rank_ - apart) {
+  TcpCeiling(const Options& options, int apart)
+      : Ceiling(options), first_(rank_ / apart % 2 == 0 ? rank_ : rank_ - apart) {
     if (size_ % (2 * apart) != 0) throw std::runtime_error("this ceiling is of pairs of ranks");
     const size_t slash = options.setting.find('/');
     const size_t colon = options.setting.find(':');
@@ -130,8 +131,8 @@ class OneWay final : public TcpCeiling {
   unsigned call_ = 0;
 };
 
-// Both ranks of each pair send at once, and all together as much as an all-reduce must: 2 (P - 1) S bytes. What arrives goes to a
-// block that stays in cache: less than any library can do.
+// Both ranks of each pair send at once, and all together as much as an all-reduce must: 2 (P - 1) S bytes. What arrives
+// goes to a block that stays in cache: less than any library can do.
 class Duplex : public TcpCeiling {
  public:
   explicit Duplex(const Options& options, int apart = 1) : TcpCeiling(options, apart), block_(chunk_) {}
@@ -155,7 +156,8 @@ class Duplex : public TcpCeiling {
 // The same between ranks that share a processor, where they do.
 class Within final : public Duplex {
  public:
-  explicit Within(const Options& options) : Duplex(options, number_of("WORLD_SIZE") % (2 * options.processors) == 0 ? options.processors : 1) {}
+  explicit Within(const Options& options)
+      : Duplex(options, number_of("WORLD_SIZE") % (2 * options.processors) == 0 ? options.processors : 1) {}
 };
 
 }  // namespace compare

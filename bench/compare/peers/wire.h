@@ -1,5 +1,5 @@
-// What this process has sent over TCP, by what the kernel says of its own sockets: a row that claims a transport is held
-// to it.
+// What this process has sent over TCP, by what the kernel says of its own sockets: a row that claims a transport is
+// held to it.
 #pragma once
 
 #include <dirent.h>

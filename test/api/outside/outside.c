@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-static void *rank_main(void *comm) {
+static void* rank_main(void* comm) {
   float value = 1;
   anello_result_t result = anello_allreduce(ANELLO_IN_PLACE, &value, 1, ANELLO_FLOAT32, ANELLO_SUM, comm);
   if (result != ANELLO_OK) fprintf(stderr, "%s\n", anello_last_error(comm));
@@ -22,7 +22,7 @@ int main(void) {
   }
   for (int i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, rank_main, comms[i]);
   for (int i = 0; i < 2; ++i) {
-    void *wrong = NULL;
+    void* wrong = NULL;
     pthread_join(threads[i], &wrong);
     failed += wrong != NULL;
   }
