@@ -25,6 +25,7 @@ libhwloc-dev           | the topology line of anello-info              | that li
 libeigen3-dev          | matrix products of the Fashion-MNIST trainer  | the trainer
 zlib1g-dev             | reads the compressed images                   | the trainer
 dataset-fashion-mnist  | 60,000 images to train with                   | the trainer
+clang-format-14        | the test that sources are formatted           | its test
 ccache                 | builds again faster                           | used where it is installed
 '
 

@@ -17,11 +17,10 @@ using namespace perf;
 namespace {
 
 // Those that hold all these small numbers exactly, or wrap.
-constexpr std::array kTypes{ANELLO_FLOAT32, ANELLO_FLOAT64, ANELLO_INT32,  ANELLO_INT64,  ANELLO_UINT8,
-                            ANELLO_FLOAT16, ANELLO_BFLOAT16, ANELLO_INT8,  ANELLO_INT16,  ANELLO_UINT16,
-                            ANELLO_UINT32,  ANELLO_UINT64};
-constexpr std::array kOps{ANELLO_SUM, ANELLO_PROD, ANELLO_MIN, ANELLO_MAX, ANELLO_AVG, ANELLO_BAND, ANELLO_BOR,
-                          ANELLO_BXOR, ANELLO_LAND, ANELLO_LOR, ANELLO_LXOR};
+constexpr std::array kTypes{ANELLO_FLOAT32,  ANELLO_FLOAT64, ANELLO_INT32, ANELLO_INT64,  ANELLO_UINT8,  ANELLO_FLOAT16,
+                            ANELLO_BFLOAT16, ANELLO_INT8,    ANELLO_INT16, ANELLO_UINT16, ANELLO_UINT32, ANELLO_UINT64};
+constexpr std::array kOps{ANELLO_SUM, ANELLO_PROD, ANELLO_MIN,  ANELLO_MAX, ANELLO_AVG, ANELLO_BAND,
+                          ANELLO_BOR, ANELLO_BXOR, ANELLO_LAND, ANELLO_LOR, ANELLO_LXOR};
 constexpr std::size_t kCount = 3 * kPeriod + 17;
 
 double at(const Block& block, anello_dtype_t dtype, std::size_t i) {
@@ -98,8 +97,8 @@ TEST_CASE("both parts of complex numbers and pairs are reduced") {
     std::size_t imaginary = 0, differing = 0;
     for (std::size_t i = 0; i < kPeriod; ++i) {
       const Number l = part(left, dtype, i), r = part(right, dtype, i), got = part(product, dtype, i);
-      differing += got.value != l.value * r.value - l.second * r.second ||
-                   got.second != l.value * r.second + l.second * r.value;
+      differing +=
+          got.value != l.value * r.value - l.second * r.second || got.second != l.value * r.second + l.second * r.value;
       imaginary += got.second != 0 && part(sum, dtype, i).second != part(sum, dtype, i).value;
     }
     CHECK(differing == 0);

@@ -58,8 +58,9 @@ TEST_CASE("ratios are of one round each, and one disturbed round does not count"
 
 TEST_CASE("a way is taken where it saves enough, from halfway below to halfway above") {
   const Job job = a_job(4, false);
-  const std::vector<Segment> found = segments(job, {at(1024, 10, {{"pairwise", 9.5}}), at(4096, 10, {{"pairwise", 7}}),
-                                                    at(16384, 10, {{"pairwise", 6}}), at(65536, 10, {{"pairwise", 9.5}})});
+  const std::vector<Segment> found =
+      segments(job, {at(1024, 10, {{"pairwise", 9.5}}), at(4096, 10, {{"pairwise", 7}}),
+                     at(16384, 10, {{"pairwise", 6}}), at(65536, 10, {{"pairwise", 9.5}})});
   REQUIRE(found.size() == 3);
   CHECK((found[0].way == kLibrary && found[0].from == 1 && found[0].up_to == 2048));
   CHECK((found[1].way.algorithm == "pairwise" && found[1].from == 2049 && found[1].up_to == 32768));
@@ -120,8 +121,8 @@ TEST_CASE("a size is wrong where the next one, or another way, takes less by mor
   // The library's own way under its name is as fast as the library, whatever was measured.
   const auto own = [](const Measured&, const Way& way) { return way.algorithm == "ring"; };
   CHECK(verdicts(once, own).front().best.algorithm == "tree");
-  const std::vector<Verdict> found = verdicts({at(1024, 10, {{"ring", 9.5}}), at(2048, 12, {{"ring", 10}}), at(4096, 10.5),
-                                               at(8192, 20, {{"ring", 30}})});
+  const std::vector<Verdict> found = verdicts(
+      {at(1024, 10, {{"ring", 9.5}}), at(2048, 12, {{"ring", 10}}), at(4096, 10.5), at(8192, 20, {{"ring", 30}})});
   REQUIRE(found.size() == 4);
   CHECK((found[0].is_right() && found[0].over_next == Approx(10 / 12.0) && found[0].over_best == Approx(10 / 9.5)));
   CHECK((!found[1].is_right() && found[1].over_best == Approx(1.2) && found[1].best.algorithm == "ring"));
@@ -196,7 +197,8 @@ TEST_CASE("jobs and what is measured travel as they are") {
   job.sizes = {4, 1 << 30};
   job.table = "anello-tuning 1\nmachine \"x\"\n";
   const Job same = job_from(as_json(job));
-  CHECK((same.ranks == 3 && same.shared && !same.network && same.collectives == job.collectives && same.sizes == job.sizes));
+  CHECK((same.ranks == 3 && same.shared && !same.network && same.collectives == job.collectives &&
+         same.sizes == job.sizes));
   CHECK((same.table == job.table && same.rounds == job.rounds && same.chunks == job.chunks));
   Measured measured = at(77, 1.5, {{"ring", 2}});
   measured.times[{"ring", 4096}] = {1, 2};
@@ -211,7 +213,8 @@ TEST_CASE("ways are those that fit, with other chunks for large calls by message
     for (const Way& way : ways) all += way.name() + " ";
     return all;
   };
-  CHECK(names(ways_for(job, call_of("allreduce", 64, 4))) == "library exchange attach staged ring pairwise doubling halving tree ");
+  CHECK(names(ways_for(job, call_of("allreduce", 64, 4))) ==
+        "library exchange attach staged ring pairwise doubling halving tree ");
   CHECK(names(ways_for(a_job(4, true), call_of("broadcast", 1 << 20, 4))) ==
         "library direct staged staged/16384 staged/262144 staged/1048576 tree tree/16384 tree/262144 tree/1048576 ");
   CHECK(call_of("alltoall", 1 << 20, 4).count == (1 << 20) / 16);
