@@ -58,7 +58,8 @@ inline constexpr std::uint32_t kBoardPayloads = 2;
 struct alignas(kLine) BoardLine {
   std::atomic<std::uint32_t> number;  // of the exchange that this is of, counted from 1; wraps past 0
   std::uint16_t bytes;
-  std::atomic<std::uint16_t> processor;  // that its writer was on, where ranks share processors; a hint
+  std::uint8_t kind;                    // the executor's (line.h)
+  std::atomic<std::uint8_t> processor;  // that its writer was on, modulo 256, where ranks share processors; a hint
   std::uint64_t digest;
   std::byte data[kInlineBytes];
 };

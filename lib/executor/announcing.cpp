@@ -16,13 +16,6 @@ namespace anello::executor {
 namespace {
 
 using schedule::Reach;
-using Says = Operation::Says;
-
-// The line of who stages or sends at once: because others cannot go to its buffers, or shall not, since that takes
-// longer.
-constexpr std::byte kUnreachable[] = {std::byte{1}, std::byte{1}}, kFar[] = {std::byte{2}, std::byte{2}};
-// Which of both, its length tells.
-constexpr std::size_t kStagedBytes = 1, kSendsBytes = 2;
 
 // Whether this rank knows by itself that others cannot map its buffers, or that no schedule goes to them.
 bool lacks_regions(const Operation& operation, const Announced& own) {
@@ -68,69 +61,40 @@ std::uint64_t line_version(const Operation& operation) {
   return transport::regions_version() << 1 | (staging ? 1 : 0);
 }
 
-bool any_says_far(const Group& group) {
-  for (int rank = 0; rank < group.size(); ++rank) {
-    const std::size_t bytes = group.board.payload_bytes(rank);
-    if ((bytes == kStagedBytes || bytes == kSendsBytes) && *group.board.payload(rank, bytes) == kFar[0]) return true;
-  }
-  return false;
+// Of itself a rank knows it without its line, where others could write: what it has prepared is what it goes on with.
+LineKind kind_of_line(const Operation& operation, int rank) {
+  return rank == operation.group->rank ? operation.entry : operation.group->board.kind(rank);
 }
 
-// How long a rank's line is, which says what it is. Of itself a rank knows it without its line, where others could
-// write: what it has prepared is what it goes on with.
-std::size_t length_of(const Operation& operation, int rank) {
-  if (rank != operation.group->rank) return operation.group->board.payload_bytes(rank);
-  switch (operation.says) {
-    case Says::payload: return operation.exchange.bytes;
-    case Says::staged: return kStagedBytes;
-    case Says::sends: return kSendsBytes;
-    default: return sizeof(Announced);
-  }
-}
-
-// What all lines are as long as, where all ranks say the same.
-bool is_as_long(Says says, std::size_t bytes) {
-  switch (says) {
-    case Says::payload: return bytes != sizeof(Announced);  // lines with parts of another size would be another call
-    case Says::staged: return bytes == kStagedBytes;
-    default: return bytes == sizeof(Announced);
-  }
-}
+bool is_buffers(LineKind kind) { return kind == LineKind::buffers || kind == LineKind::keep_away; }
 
 }  // namespace
 
 bool may_publish_payload(const Operation& operation) {
   if (operation.kind == ANELLO_BROADCAST || operation.kind == ANELLO_SCATTER) return false;
-  if (operation.group->by_address || !operation.plans->may_exchange_at_once()) return false;
-  const schedule::Step& step = operation.plans->at(Reach::none)->schedule.steps[0];
-  return step.from.count * operation.element_bytes > sizeof(Announced);
+  return !operation.group->by_address && operation.plans->may_exchange_at_once();
 }
 
-int published_payloads(const Operation& operation) {
-  if (!may_publish_payload(operation)) return 0;
-  int payloads = 0;
-  for (int rank = 0; rank < operation.group->size(); ++rank) {
-    payloads += length_of(operation, rank) != sizeof(Announced) ? 1 : 0;
+Entries entries_of(const Operation& operation) {
+  const Group& group = *operation.group;
+  const bool may_be_payload = may_publish_payload(operation);
+  const bool may_be_staged = may_stage_early(operation);
+  const bool may_be_sent = may_send_early(operation);
+  Entries entries;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const LineKind kind = kind_of_line(operation, rank);
+    entries.for_speed = entries.for_speed || is_for_speed(kind);
+    if (kind == LineKind::payload && may_be_payload) {
+      ++entries.payloads;
+    } else if (is_staged(kind) && may_be_staged) {
+      ++entries.staged;
+    } else if (is_sends(kind) && may_be_sent) {
+      ++entries.sends;
+    } else if (!is_buffers(kind)) {
+      entries.wrong = rank;
+    }
   }
-  return payloads;
-}
-
-int staged_early(const Operation& operation) {
-  if (!may_stage_early(operation)) return 0;
-  int staged = 0;
-  for (int rank = 0; rank < operation.group->size(); ++rank) {
-    staged += length_of(operation, rank) == kStagedBytes ? 1 : 0;
-  }
-  return staged;
-}
-
-bool sends_at_once(const Operation& operation) {
-  if (operation.says == Says::sends) return true;
-  if (!may_send_early(operation)) return false;
-  for (int rank = 0; rank < operation.group->size(); ++rank) {
-    if (length_of(operation, rank) == kSendsBytes) return true;
-  }
-  return false;
+  return entries;
 }
 
 // Whether the call is rather staged than read where it lies. Where any rank finds so, it is.
@@ -144,7 +108,7 @@ void Context::find_how_near(Operation& operation) {
   operation.timed = way == Nearness::Way::read_timed;
   operation.began_ns = operation.timed || way == Nearness::Way::staged_timed ? now_ns() : 0;
   const bool away = way == Nearness::Way::staged || way == Nearness::Way::staged_timed;
-  if (std::exchange(operation.stays_away, away) != away) operation.says = Says::unknown;
+  if (std::exchange(operation.stays_away, away) != away) operation.entry_known = false;
 }
 
 void Context::tell_how_long(Operation& operation) {
@@ -163,93 +127,92 @@ void Context::take_plain(Operation& operation) {
 
 void Context::announce(Operation& operation) {
   Group& group = *operation.group;
-  operation.says = Says::unknown;
-  operation.says_at = line_version(operation);
+  operation.entry_version = line_version(operation);
+  operation.entry_known = true;
   const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {
     if (address == nullptr || bytes == 0) return {};
     const transport::RegionSpot spot = regions_.own(address, bytes);
     return {reinterpret_cast<std::uintptr_t>(address), spot.region, spot.offset};
   };
-  Announced own{said(operation.own_input(), operation.input_bytes), said(operation.output, operation.output_bytes)};
-  const bool lacks = operation.stays_away || (lacks_regions(operation, own) &&
-                                              (staging_ == Nearness::Wish::always || !is_read_instead(operation, own)));
-  if (lacks && (operation.stays_away || operation.plans->reads_on_trial))
-    own.input.region = own.output.region = AnnouncedBuffer::kAway;
+  const Announced own{said(operation.own_input(), operation.input_bytes),
+                      said(operation.output, operation.output_bytes)};
+  const bool slow = operation.stays_away;
+  const bool lacks = slow || (lacks_regions(operation, own) &&
+                              (staging_ == Nearness::Wish::always || !is_read_instead(operation, own)));
   const bool may_stage = lacks && may_stage_early(operation);
   if (may_stage && stages_apart(operation)) {
-    operation.says = Says::staged;
+    operation.entry = slow ? LineKind::staged_for_speed : LineKind::staged;
   } else if (lacks && may_publish_payload(operation)) {
     take_plain(operation);
     prepare_exchange(group, operation);
-    operation.says = Says::payload;
+    operation.entry = LineKind::payload;
   } else if (lacks && may_send_early(operation)) {
     take_plain(operation);
-    operation.says = Says::sends;
+    operation.entry = slow ? LineKind::sends_for_speed : LineKind::sends;
   } else {
+    operation.entry = slow || (lacks && operation.plans->reads_on_trial) ? LineKind::keep_away : LineKind::buffers;
     operation.announced.resize(std::size_t(group.size()));
-    operation.announces_as_before = std::exchange(operation.announced[std::size_t(group.rank)], own) == own;
-    operation.says = Says::buffers;
+    const Announcement now{own, operation.entry};
+    operation.announces_as_before = std::exchange(operation.announced[std::size_t(group.rank)], now) == now;
+    // Only until the next call finds its place apart again.
+    operation.entry_known = !may_stage;
   }
-  say(operation);
-  // Only until the next call finds its place apart again.
-  if (may_stage && operation.says == Says::buffers) operation.says = Says::unknown;
+  publish_entry(operation);
 }
 
 // As the last call with these buffers did, if that is known to hold still.
-bool Context::says_again(Operation& operation) {
-  if (operation.says == Says::unknown || operation.says_at != line_version(operation)) return false;
-  if (operation.says == Says::staged && !stages_apart(operation)) return false;
+bool Context::enters_again(Operation& operation) {
+  if (!operation.entry_known || operation.entry_version != line_version(operation)) return false;
+  if (is_staged(operation.entry) && !stages_apart(operation)) return false;
   operation.announces_as_before = true;
-  say(operation);
+  publish_entry(operation);
   return true;
 }
 
-void Context::say(Operation& operation) {
+void Context::publish_entry(Operation& operation) {
   Group& group = *operation.group;
-  const auto publish = [&](const std::byte* payload, std::size_t bytes, int needs = Board::kAll) {
-    group.board.publish(payload, bytes, line_digest(operation), operation.sequence, needs);
+  const LineKind entry = operation.entry;
+  const auto publish = [&](const void* payload, std::size_t bytes, int needs = Board::kAll) {
+    group.board.publish(entry, static_cast<const std::byte*>(payload), bytes, operation.digest, operation.sequence,
+                        needs);
   };
-  const std::byte* const why = operation.stays_away ? kFar : kUnreachable;
-  switch (operation.says) {
-    case Says::payload: return publish(operation.exchange.from, operation.exchange.bytes);
-    case Says::staged: stage_early(operation); return publish(why, kStagedBytes);
-    case Says::sends: return publish(why, kSendsBytes, Board::kNobody);
-    default:
-      // From here on: who comes late finds these lines, and may begin although this rank has given up.
-      operation.exposed = true;
-      return publish(reinterpret_cast<const std::byte*>(&operation.announced[std::size_t(group.rank)]),
-                     sizeof(Announced));
+  if (entry == LineKind::payload) return publish(operation.exchange.from, operation.exchange.bytes);
+  if (is_sends(entry)) return publish(nullptr, 0, Board::kNobody);
+  if (is_staged(entry)) {
+    stage_early(operation);
+    return publish(nullptr, 0);
   }
+  // From here on: who comes late finds these lines, and may begin although this rank has given up.
+  operation.exposed = true;
+  publish(&operation.announced[std::size_t(group.rank)].at, sizeof(Announced));
 }
 
 // Where the lines alone tell how a call goes on: the step of its plan that is next. kNotTold: it takes more than that.
 std::uint32_t Context::told_by_lines(Operation& operation) {
   Group& group = *operation.group;
-  const auto hear_of_it = [&] {
+  // Its own line is enough for one that sends: those of others may be missing.
+  const Entries entries = is_sends(operation.entry) ? Entries{.sends = 1} : entries_of(operation);
+  const bool others_do_not_read = entries.for_speed || entries.payloads > 0;
+  if (is_buffers(operation.entry) && others_do_not_read)
     group.nearness[std::size_t(operation.kind)].hear(operation.count * operation.element_bytes);
-  };
-  if (sends_at_once(operation)) {
-    if (operation.says == Says::buffers && any_says_far(group)) hear_of_it();
+  if (entries.wrong >= 0) return kNotTold;
+  if (entries.sends > 0) {
     take_plain(operation);
     operation.exposed = false;  // nobody goes there
     return 0;
   }
-  if (const int payloads = published_payloads(operation); payloads > 0) {
-    // Of memory that is far, or in no region: either way this rank's is not read.
-    if (payloads < group.size() && operation.says == Says::buffers) hear_of_it();
-    if (payloads < group.size()) return kNotTold;
+  if (entries.payloads > 0) {
+    if (entries.payloads < group.size()) return kNotTold;
     take_lines(group, operation);
     return 1;
   }
-  if (const int staged = staged_early(operation); staged > 0) {
-    if (operation.says == Says::buffers && any_says_far(group)) hear_of_it();
-    return staged < group.size() ? kNotTold : operation.meet_step + 1;
-  }
+  if (entries.staged > 0) return entries.staged < group.size() ? kNotTold : operation.meet_step + 1;
   bool as_before = operation.announces_as_before;
   for (int rank = 0; rank < group.size(); ++rank) {
     if (rank == group.rank) continue;  // the others are loading that line
-    Announced said;
-    std::memcpy(&said, group.board.payload(rank, sizeof said), sizeof said);
+    Announcement said;
+    said.kind = group.board.kind(rank);
+    std::memcpy(&said.at, group.board.payload(rank, sizeof said.at), sizeof said.at);
     as_before = std::exchange(operation.announced[std::size_t(rank)], said) == said && as_before;
   }
   if (as_before && operation.placed == group.settlings) return 0;
@@ -257,22 +220,23 @@ std::uint32_t Context::told_by_lines(Operation& operation) {
   return kNotTold;
 }
 
-// The same where this rank has said what it said before: so have the others, nearly always.
+// The same where this rank has entered as before: so have the others, nearly always.
 std::uint32_t Context::told_again(Operation& operation) {
   const Group& group = *operation.group;
   const Board& board = group.board;
-  const Says says = operation.says;
-  if (says == Says::sends) return 0;
-  bool same = says != Says::buffers || operation.placed == group.settlings;
+  const LineKind entry = operation.entry;
+  if (is_sends(entry)) return 0;
+  const bool buffers = is_buffers(entry);
+  bool same = !buffers || operation.placed == group.settlings;
   for (int peer = 0; peer < group.size() && same; ++peer) {
     if (peer == group.rank) continue;  // the others are loading that line
-    same = is_as_long(says, board.payload_bytes(peer)) &&
-           (says != Says::buffers || std::memcmp(&operation.announced[std::size_t(peer)],
-                                                 board.payload(peer, sizeof(Announced)), sizeof(Announced)) == 0);
+    const Announcement& before = operation.announced[std::size_t(peer)];
+    same = board.kind(peer) == (buffers ? before.kind : entry) &&
+           (!buffers || std::memcmp(&before.at, board.payload(peer, sizeof(Announced)), sizeof(Announced)) == 0);
   }
   if (!same) return told_by_lines(operation);
-  if (says == Says::buffers) return 0;
-  if (says == Says::staged) return operation.meet_step + 1;
+  if (buffers) return 0;
+  if (is_staged(entry)) return operation.meet_step + 1;
   take_lines(group, operation);
   return 1;
 }

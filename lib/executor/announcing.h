@@ -1,17 +1,20 @@
 #pragma once
-// What the first lines of a call over peers' memory say, each rank's as it is there (announcing.cpp).
+// What the lines say with which ranks enter a call over peers' memory (announcing.cpp).
 #include "executor/group.h"
 
 namespace anello::executor {
 
-// Whether a rank's line, in the place of an announcement, may be its payload: every rank has one, and none is as short
-// as an announcement.
+// Whether a rank's line, in the place of an announcement, may be its payload, and so all may be the whole call.
 bool may_publish_payload(const Operation& operation);
-// How many ranks have published theirs.
-int published_payloads(const Operation& operation);
-// How many ranks' lines say that they have staged their first round.
-int staged_early(const Operation& operation);
-// Whether some rank says that the call goes by messages.
-bool sends_at_once(const Operation& operation);
+
+// How many ranks' lines are of which kind, once all have come.
+struct Entries {
+  int payloads = 0;
+  int staged = 0;
+  int sends = 0;
+  bool for_speed = false;  // some rank says that reading is slow
+  int wrong = -1;          // a rank whose line is of a kind that this call cannot have
+};
+Entries entries_of(const Operation& operation);
 
 }  // namespace anello::executor

@@ -100,7 +100,7 @@ Board::Seen Board::look_behind(std::uint32_t end) {
     for (; behind_ < int(slots_.size()); ++behind_) {
       if (behind_ == rank_) continue;
       if (!has_come(behind_, seen_)) return Seen::waiting;
-      if (line_of(behind_, seen_).digest != own_[seen_ % own_.size()].digest) return Seen::mismatch;
+      if (!agrees(line_of(behind_, seen_), seen_)) return Seen::mismatch;
     }
   }
   return Seen::complete;
@@ -134,7 +134,7 @@ bool Board::differs(int rank) const {
 
 bool Board::awaits_elsewhere() const {
   if (!crowded_ || !published_ || needs_ == kNobody) return false;
-  const auto here = static_cast<std::uint16_t>(::sched_getcpu());
+  const auto here = static_cast<std::uint8_t>(::sched_getcpu());
   const auto has_come_or_is_elsewhere = [&](const transport::BoardSlots& slots) {
     const bool come = slots.line[place_of(number_)].number.load(std::memory_order_relaxed) == number_;
     return come || slots.line[place_of(number_ - 1)].processor.load(std::memory_order_relaxed) != here;
@@ -162,7 +162,7 @@ bool Board::sleeps_on(std::size_t peer) const {
     const transport::BoardLine& line = each.slots->line[place_of(number_)];
     if (line.number.load(std::memory_order_acquire) != number_) {
       missing = true;
-    } else if (line.digest != own_[number_ % own_.size()].digest) {
+    } else if (!agrees(line, number_)) {
       return false;
     }
   }

@@ -6,6 +6,7 @@
 // for as long again: those that a rank had no need of are compared when it looks for room, while it drives anything,
 // and at the end.
 #include "base/processor.h"
+#include "executor/line.h"
 #include "transports/arena.h"
 
 #include <anello/anello.h>
@@ -65,11 +66,11 @@ class Board {
   static constexpr int kAll = -1, kNobody = -2;
   // Writes this rank's line for the next exchange and wakes who sleeps, but for who needs others' lines as well.
   // Requires: there is room.
-  void publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence,
+  void publish(LineKind kind, const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence,
                int needs = kAll);
 
-  // Whether the needed lines of the published exchange are there, and agree on the digest.
-  Seen look(std::uint64_t digest);
+  // Whether the needed lines of the published exchange are there, and agree on the round and the digest.
+  Seen look(Round round, std::uint64_t digest);
   // Whether it takes a rank's line to go on: to see it, or for room.
   bool awaits(int rank) const;
   // Where ranks share processors: whether all lines that the published exchange still needs are of ranks that were on
@@ -83,6 +84,8 @@ class Board {
   // Payload of a needed rank in the complete exchange, and how much it is.
   const std::byte* payload(int rank, std::size_t bytes) const;
   std::size_t payload_bytes(int rank) const { return line_of(rank, number_).bytes; }
+  // What a peer's line says it is; that it is of this round, look() has seen.
+  LineKind kind(int rank) const { return static_cast<LineKind>(line_of(rank, number_).kind); }
   // Leaves the exchange: the next may be published.
   void finish();
 
@@ -121,7 +124,11 @@ class Board {
     return line_of(rank, number).number.load(std::memory_order_acquire) == number;
   }
   bool differs(int rank, std::uint32_t number) const {
-    return has_come(rank, number) && line_of(rank, number).digest != own_[number % own_.size()].digest;
+    return has_come(rank, number) && !agrees(line_of(rank, number), number);
+  }
+  bool agrees(const transport::BoardLine& line, std::uint32_t number) const {
+    const Own& own = own_[number % own_.size()];
+    return line.digest == own.digest && round_of(static_cast<LineKind>(line.kind)) == own.round;
   }
   Seen look_behind(std::uint32_t end);
   bool sleeps_on(std::size_t peer) const;
@@ -144,6 +151,7 @@ class Board {
   struct Own {
     std::uint64_t digest;
     std::uint32_t sequence;
+    Round round;
   };
   std::array<Own, transport::kBoardLines> own_{};  // of exchanges from seen_ on
   int needs_ = kAll;
@@ -174,16 +182,17 @@ inline void Board::fence() const {
   }
 }
 
-inline void Board::publish(const std::byte* payload, std::size_t bytes, std::uint64_t digest, std::uint32_t sequence,
-                           int needs) {
+inline void Board::publish(LineKind kind, const std::byte* payload, std::size_t bytes, std::uint64_t digest,
+                           std::uint32_t sequence, int needs) {
   transport::BoardSlots& mine = *slots_[std::size_t(rank_)];
   transport::BoardLine& line = mine.line[place_of(number_)];
   std::byte* const larger = mine.payload[number_ % transport::kBoardPayloads];
   if (bytes > 0) std::memcpy(bytes <= transport::kInlineBytes ? line.data : larger, payload, bytes);
   line.bytes = static_cast<std::uint16_t>(bytes);
-  if (crowded_) line.processor.store(static_cast<std::uint16_t>(::sched_getcpu()), std::memory_order_relaxed);
+  line.kind = static_cast<std::uint8_t>(kind);
+  if (crowded_) line.processor.store(static_cast<std::uint8_t>(::sched_getcpu()), std::memory_order_relaxed);
   line.digest = digest;
-  own_[number_ % own_.size()] = {digest, sequence};
+  own_[number_ % own_.size()] = {digest, sequence, round_of(kind)};
   line.number.store(number_, std::memory_order_release);
   needs_ = needs;
   published_ = true;
@@ -196,11 +205,12 @@ inline void Board::publish(const std::byte* payload, std::size_t bytes, std::uin
   }
 }
 
-inline Board::Seen Board::look(std::uint64_t digest) {
+inline Board::Seen Board::look(Round round, std::uint64_t digest) {
   const auto look_at = [&](const transport::BoardSlots& slots) {
     const transport::BoardLine& line = slots.line[place_of(number_)];
     if (line.number.load(std::memory_order_acquire) != number_) return Seen::waiting;
-    return line.digest == digest ? Seen::complete : Seen::mismatch;
+    const bool agrees = line.digest == digest && round_of(static_cast<LineKind>(line.kind)) == round;
+    return agrees ? Seen::complete : Seen::mismatch;
   };
   if (needs_ >= 0) {
     const Seen seen = look_at(*slots_[std::size_t(needs_)]);

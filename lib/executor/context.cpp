@@ -239,7 +239,7 @@ void Context::renew_locked(Operation& operation) {
   operation.state = Operation::State::idle;
   operation.error = Error();
   operation.status = {-1, -1, 0};
-  operation.board_use = BoardUse::none;
+  operation.round = Round::none;
   operation.published = false;
   operation.peer_work.step = PeerWork::kNoStep;
   operation.peer_work.next.clear();
@@ -425,7 +425,7 @@ void Context::start(Operation& operation) {
     operation.run.lanes.clear();  // of an earlier call: nothing can be received yet
     group.on_board.push(&operation);
     if (!operation.published) look_how_near(operation);  // else the short way has
-    use_board(operation, BoardUse::announce);
+    begin_round(operation, Round::announce);
   });
 }
 

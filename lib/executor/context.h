@@ -120,7 +120,7 @@ class Context {
   void lead(Flow& flow);
   void want_to_send(Flow& flow);
   void finish(Operation& operation, const Error& error = {});
-  void use_board(Operation& operation, BoardUse use);
+  void begin_round(Operation& operation, Round round);
   // Whether the peer is a thread of this process that has its pointers.
   bool is_thread(const Group& group, int peer) const;
   transport::PieceCopy& copies_to_peers() { return copies_; }
@@ -215,7 +215,7 @@ class Context {
   void enter(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   void queue(Operation& operation);
   bool room_comes(Board& board, std::size_t bytes) const;
-  Board::Seen lines_seen(Board& board, std::uint64_t digest);
+  Board::Seen lines_seen(Board& board, Round round, std::uint64_t digest);
   bool test_once(Operation& operation);
   bool waits_elsewhere() const;
   std::size_t rest_of_frames() const;
@@ -230,11 +230,11 @@ class Context {
 
   // The board (entering.cpp)
   static constexpr std::uint32_t kNotTold = ~std::uint32_t{0};
-  static std::uint64_t line_digest(const Operation& operation);
   void poll_board(Group& group);
   static std::size_t line_bytes(const Operation& operation);
   void publish_line(Operation& operation);
-  void lines_came(Operation& operation, BoardUse use);
+  void lines_came(Operation& operation, Round round);
+  void entries_came(Operation& operation);
   void all_announced(Operation& operation);
   void map_announced(Operation& operation);
   bool has_mapped(const Operation& operation, int rank);
@@ -253,8 +253,8 @@ class Context {
   void tell_how_long(Operation& operation);
   void take_plain(Operation& operation);
   void announce(Operation& operation);
-  bool says_again(Operation& operation);
-  void say(Operation& operation);
+  bool enters_again(Operation& operation);
+  void publish_entry(Operation& operation);
   std::uint32_t told_by_lines(Operation& operation);
   std::uint32_t told_again(Operation& operation);
   // Staging memory (staging.cpp)

@@ -44,18 +44,12 @@ static_assert(sizeof(Lacking) <= transport::kBoardBytes);
 // Both buffers of what a rank has announced, as far as some schedule goes to them.
 template <class Visit>
 void each_buffer(const Operation& operation, std::size_t rank, Visit&& visit) {
-  const Announced& said = operation.announced[rank];
+  const Announced& said = operation.announced[rank].at;
   if (operation.plans->peers_inputs && said.input.address != 0) visit(said.input);
   if (operation.plans->peers_outputs && said.output.address != 0) visit(said.output);
 }
 
 }  // namespace
-
-// No line is taken for one of another use. That of an exchange goes without an operation, too (exchange_now).
-std::uint64_t Context::line_digest(const Operation& operation) {
-  const bool alone = operation.board_use == BoardUse::exchange;
-  return operation.digest + (alone ? 0 : static_cast<std::uint64_t>(operation.board_use));
-}
 
 bool Context::is_thread(const Group& group, int peer) const {
   const std::uint32_t bit = job_->members()[std::size_t(group.ranks[std::size_t(peer)])].transport;
@@ -65,8 +59,8 @@ bool Context::is_thread(const Group& group, int peer) const {
   return false;
 }
 
-void Context::use_board(Operation& operation, BoardUse use) {
-  operation.board_use = use;
+void Context::begin_round(Operation& operation, Round round) {
+  operation.round = round;
   poll_board(*operation.group);
 }
 
@@ -74,13 +68,13 @@ void Context::poll_board(Group& group) {
   if (group.polling_board) return;  // from within: the loop below goes on
   group.polling_board = true;
   Operation* operation;
-  while ((operation = group.on_board.front()) != nullptr && operation->board_use != BoardUse::none) {
+  while ((operation = group.on_board.front()) != nullptr && operation->round != Round::none) {
     Board::Seen seen = Board::Seen::complete;
     if (!operation->published && (seen = group.board.room(line_bytes(*operation))) == Board::Seen::complete) {
       operation->published = true;
       publish_line(*operation);
     }
-    if (operation->published) seen = group.board.look(line_digest(*operation));
+    if (operation->published) seen = group.board.look(operation->round, operation->digest);
     if (seen != Board::Seen::complete) {
       if (seen == Board::Seen::mismatch) suspect_lines(group, *operation);
       if (std::find(on_boards_.begin(), on_boards_.end(), &group) == on_boards_.end()) on_boards_.push_back(&group);
@@ -89,7 +83,7 @@ void Context::poll_board(Group& group) {
     }
     operation->published = false;
     ++group.movement;
-    with_memory(group, [&] { lines_came(*operation, std::exchange(operation->board_use, BoardUse::none)); });
+    with_memory(group, [&] { lines_came(*operation, std::exchange(operation->round, Round::none)); });
   }
   group.polling_board = false;
   on_boards_.erase(std::remove(on_boards_.begin(), on_boards_.end(), &group), on_boards_.end());
@@ -98,11 +92,11 @@ void Context::poll_board(Group& group) {
 // Of its next line, at most.
 std::size_t Context::line_bytes(const Operation& operation) {
   const auto payload = [&](const Plan& plan) { return plan.schedule.steps[0].from.count * operation.element_bytes; };
-  switch (operation.board_use) {
-    case BoardUse::exchange: return payload(*operation.plan);
-    case BoardUse::announce:
+  switch (operation.round) {
+    case Round::exchange: return payload(*operation.plan);
+    case Round::announce:
       return may_publish_payload(operation) ? payload(*operation.plans->at(Reach::none)) : sizeof(Announced);
-    case BoardUse::settle: return sizeof(Lacking);
+    case Round::settle: return sizeof(Lacking);
     default: return transport::kInlineBytes;
   }
 }
@@ -110,16 +104,16 @@ std::size_t Context::line_bytes(const Operation& operation) {
 void Context::publish_line(Operation& operation) {
   Group& group = *operation.group;
   const auto publish = [&](const void* payload, std::size_t bytes, int needs = Board::kAll) {
-    group.board.publish(static_cast<const std::byte*>(payload), bytes, line_digest(operation), operation.sequence,
-                        needs);
+    group.board.publish(kind_of(operation.round), static_cast<const std::byte*>(payload), bytes, operation.digest,
+                        operation.sequence, needs);
   };
-  switch (operation.board_use) {
-    case BoardUse::exchange: {
+  switch (operation.round) {
+    case Round::exchange: {
       const schedule::Step& step = operation.plan->schedule.steps[0];
       return publish(operation.at(step.from), line_bytes(operation), lines_needed(group, operation));
     }
-    case BoardUse::announce: return announce(operation);
-    case BoardUse::settle: {
+    case Round::announce: return announce(operation);
+    case Round::settle: {
       Lacking lacking;
       for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
         if (!has_mapped(operation, int(rank))) Lacking::add(lacking.mapping, rank);
@@ -127,45 +121,34 @@ void Context::publish_line(Operation& operation) {
       }
       return publish(&lacking, sizeof lacking);
     }
-    case BoardUse::meet: return publish(nullptr, 0);
-    case BoardUse::stage: {
+    case Round::barrier: return publish(nullptr, 0);
+    case Round::find_staging: {
       std::uint64_t offset = 0;
       if (group.rank == 0) offset = Staging::find_range(job_->arena(), group.board.index(), group.size()).offset();
       return publish(&offset, sizeof offset);
     }
-    case BoardUse::staged: {
+    case Round::share_staging: {
       const std::byte mapped{group.staging.map(job_->arena(), group.size(), group.rank)};
       return publish(&mapped, sizeof mapped);
     }
-    case BoardUse::none: return;
+    case Round::none: return;
   }
 }
 
-void Context::lines_came(Operation& operation, BoardUse use) {
+void Context::lines_came(Operation& operation, Round round) {
   Group& group = *operation.group;
-  switch (use) {
-    case BoardUse::exchange:
+  switch (round) {
+    case Round::exchange:
       fold_lines(group, operation);
       leave_exchange(group);
       return step_done(operation, 0);
-    case BoardUse::announce:
+    case Round::announce:
       if (const std::uint32_t next = told_by_lines(operation); next != kNotTold) {
         leave_exchange(group);
         return begin_reaching(operation, next);
       }
-      if (staged_early(operation) > 0) {
-        group.board.finish();
-        // With those that stage now.
-        return operation.staged_early ? begin_reaching(operation, operation.meet_step)
-                                      : take_schedule(operation, Reach::none);
-      }
-      if (published_payloads(operation) > 0) {
-        group.board.finish();
-        return take_schedule(operation, Reach::none);
-      }
-      group.board.finish();
-      return all_announced(operation);
-    case BoardUse::settle: {
+      return entries_came(operation);
+    case Round::settle: {
       Lacking lacking;
       for (int rank = 0; rank < group.size(); ++rank) {
         Lacking its;
@@ -182,12 +165,12 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       }
       return all_announced(operation);
     }
-    case BoardUse::stage:
+    case Round::find_staging:
       std::memcpy(&group.staging.offset, group.board.payload(0, sizeof group.staging.offset),
                   sizeof group.staging.offset);
       group.board.finish();
-      return use_board(operation, BoardUse::staged);
-    case BoardUse::staged: {
+      return begin_round(operation, Round::share_staging);
+    case Round::share_staging: {
       // Of itself a rank knows it without its line, where others could write.
       bool everywhere = !group.staging.at.empty();
       for (int rank = 0; rank < group.size(); ++rank) {
@@ -196,9 +179,27 @@ void Context::lines_came(Operation& operation, BoardUse use) {
       group.board.finish();
       return staging_settled(operation, everywhere);
     }
-    case BoardUse::meet: group.board.finish(); return step_done(operation, operation.meet_step);
-    case BoardUse::none: return;
+    case Round::barrier: group.board.finish(); return step_done(operation, operation.meet_step);
+    case Round::none: return;
   }
+}
+
+// Where they do not tell all of it.
+void Context::entries_came(Operation& operation) {
+  Group& group = *operation.group;
+  const Entries entries = entries_of(operation);
+  group.board.finish();
+  if (entries.wrong >= 0) {
+    const int world = group.ranks[std::size_t(entries.wrong)];
+    return fail(group,
+                Error(ANELLO_ERR_CORRUPT,
+                      text(job_->describe(world), " entered a call in a way that this call does not have"), world),
+                true);
+  }
+  // Together with those that stage now.
+  if (entries.staged > 0 && operation.staged_early) return begin_reaching(operation, operation.meet_step);
+  if (entries.staged > 0 || entries.payloads > 0) return take_schedule(operation, Reach::none);
+  all_announced(operation);
 }
 
 void Context::note_behind(Group& group) {
@@ -222,17 +223,19 @@ void Context::all_announced(Operation& operation) {
       settled = settled && found != known.end();
       return found == known.end() || found->second;
     };
+    if (operation.announced[rank].kind == LineKind::keep_away) {
+      away = true;
+      continue;
+    }
     each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
-      if (said.region == AnnouncedBuffer::kAway) {
-        away = true;
-      } else if (said.region == 0 || !allows(said.region)) {
+      if (said.region == 0 || !allows(said.region)) {
         reach = std::min(reach, allows(kReading) ? Reach::read : Reach::none);
       }
     });
   }
   if (reach == Reach::none) {
     group.unreadable = true;
-    operation.says = Operation::Says::unknown;  // it stages early from now on
+    operation.entry_known = false;  // it stages early from now on
   }
   if (away) reach = Reach::none;
   if (operation.plans->at(reach) == operation.plans->at(Reach::none)) return take_schedule(operation, Reach::none);
@@ -259,7 +262,7 @@ void Context::map_announced(Operation& operation) {
   }
   if (listed != mapping_.end()) mapping_.erase(listed);
   if (operation.settled) return take_schedule(operation, operation.reach);
-  use_board(operation, BoardUse::settle);
+  begin_round(operation, Round::settle);
 }
 
 bool Context::reaches_by_address(const Operation& operation, int rank) const {
@@ -323,7 +326,7 @@ void Context::take_schedule(Operation& operation, Reach reach) {
       }
       return {address, &sample_of(group.ranks[rank])};
     };
-    const Announced& said = operation.announced[rank];
+    const Announced& said = operation.announced[rank].at;
     const std::size_t inputs = plan.peer_inputs.at(rank), outputs = plan.peer_outputs.at(rank);
     const PeerBuffers& found = operation.buffers[rank] = {place(said.input, inputs), place(said.output, outputs)};
     const bool lacks_input = inputs > 0 && found.input.at == nullptr;

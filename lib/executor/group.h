@@ -215,6 +215,6 @@ class Group {
 };
 
 inline int Operation::own_rank() const { return group->rank; }
-inline bool Operation::is_on_board() const { return board_use != BoardUse::none && group->on_board.front() == this; }
+inline bool Operation::is_on_board() const { return round != Round::none && group->on_board.front() == this; }
 
 }  // namespace anello::executor

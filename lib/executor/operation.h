@@ -83,17 +83,6 @@ struct Staged {
   }
 };
 
-// What an operation does on its communicator's board next.
-enum class BoardUse : std::uint8_t {
-  none,
-  exchange,  // its only step
-  announce,  // this rank's buffers
-  settle,    // whether this rank has mapped what was announced
-  meet,      // a step of its schedule
-  stage,     // where the staging memory is, as rank 0 has found it
-  staged,    // whether this rank has mapped it and backed its part
-};
-
 // An exchange with its buffers, as the short way takes it. Worked out when they change (prepare_exchange).
 struct Exchange {
   const std::byte* from = nullptr;  // what this rank's line carries
@@ -151,9 +140,9 @@ struct Operation {
   Run run;
 
   // On the board
-  BoardUse board_use = BoardUse::none;
-  bool published = false;  // this rank's line for it is there
-  Exchange exchange;       // of the short way
+  Round round = Round::none;  // that its next line is of
+  bool published = false;     // this rank's line for it is there
+  Exchange exchange;          // of the short way
   std::uint32_t meet_step = 0;
 
   // Calls that may go over peers' memory: the announcements choose `plan` of these.
@@ -162,12 +151,11 @@ struct Operation {
   std::size_t input_at = 0;   // bytes
   std::size_t input_bytes = 0;
   std::size_t output_bytes = 0;
-  std::vector<Announced> announced;  // by rank
-  bool announces_as_before = false;  // this rank, what it had in there
-  // What this rank's line said of these buffers, which holds while this process's regions are of that version.
-  enum class Says : std::uint8_t { unknown, buffers, payload, staged, sends };
-  Says says = Says::unknown;
-  std::uint64_t says_at = 0;
+  std::vector<Announcement> announced;  // by rank
+  bool announces_as_before = false;     // this rank, what it had in there
+  LineKind entry = LineKind::buffers;   // of this rank's line of the round `announce`
+  bool entry_known = false;             // what it was holds for these buffers, while entry_version is this process's
+  std::uint64_t entry_version = 0;
   bool stays_away = false;           // that its buffers are rather not read where they lie (nearness.h)
   bool timed = false;                // what it reads of peers is
   std::int64_t began_ns = 0;         // where the whole call is measured (nearness.h)
@@ -189,7 +177,7 @@ struct Operation {
 
   // The buffers are, or may be, other ones.
   void forget_places() {
-    says = Says::unknown;
+    entry_known = false;
     placed_staging = SIZE_MAX;
     placed_steps.clear();
   }

@@ -3,6 +3,7 @@
 // from the same lines all ranks find the same Reach, and by that the same schedule. Regions that not all are known to
 // have mapped, and processes whose memory not all are known to be able to read, are settled first: each rank tries, and
 // a second round of lines tells whether all could.
+#include "executor/line.h"
 #include "transports/arena.h"
 
 #include <cstddef>
@@ -12,10 +13,9 @@ namespace anello::executor {
 
 // What a rank says of one buffer.
 struct AnnouncedBuffer {
-  static constexpr std::uint64_t kAway = ~std::uint64_t{0};  // as a region: wherever it lies, nobody shall go there
-  std::uint64_t address = 0;                                 // in its own process; 0: it has none
-  std::uint64_t region = 0;                                  // 0: in none
-  std::uint64_t offset = 0;                                  // there
+  std::uint64_t address = 0;  // in its own process; 0: it has none
+  std::uint64_t region = 0;   // 0: in none
+  std::uint64_t offset = 0;   // there
   bool operator==(const AnnouncedBuffer&) const = default;
 };
 
@@ -25,6 +25,13 @@ struct Announced {
   bool operator==(const Announced&) const = default;
 };
 static_assert(sizeof(Announced) == transport::kInlineBytes, "it travels in the line itself");
+
+// A rank's line of the round, where it is of buffers.
+struct Announcement {
+  Announced at;
+  LineKind kind = LineKind::buffers;  // or keep_away
+  bool operator==(const Announcement&) const = default;
+};
 
 // A peer's buffer: in this process's address space, or in its own, to be read by system call.
 struct PeerBuffer {

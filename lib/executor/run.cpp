@@ -89,12 +89,12 @@ void start_ready(Operation& operation) {
       }
       case Kind::exchange:
         if (!operation.announces()) operation.group->on_board.push(&operation);  // else it is there
-        operation.group->context.use_board(operation, BoardUse::exchange);
+        operation.group->context.begin_round(operation, Round::exchange);
         if (operation.state != Operation::State::active) return;
         break;
       case Kind::meet:
         operation.meet_step = index;
-        operation.group->context.use_board(operation, BoardUse::meet);
+        operation.group->context.begin_round(operation, Round::barrier);
         if (operation.state != Operation::State::active) return;
         break;
       default:

@@ -8,11 +8,11 @@
 namespace anello::executor {
 
 // Looks for the lines of what has been published, for as long as it is worth to wait for them here.
-[[gnu::always_inline]] inline Board::Seen Context::lines_seen(Board& board, std::uint64_t digest) {
+[[gnu::always_inline]] inline Board::Seen Context::lines_seen(Board& board, Round round, std::uint64_t digest) {
   int turns = budget_.spins;
   int turn = 0;
   while (true) {
-    const Board::Seen seen = board.look(digest);
+    const Board::Seen seen = board.look(round, digest);
     if (seen == Board::Seen::complete && turn > budget_.spins) board_patience_.rewarded();
     if (seen != Board::Seen::waiting || unfinished_ > 0) return seen;
     if (turn == turns && turn == budget_.spins && board.awaits_elsewhere())
@@ -35,9 +35,10 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
   if (board.room(exchange.bytes) != Board::Seen::complete && !room_comes(board, exchange.bytes))
     return Entered::not_begun;
   number(operation, record, digest);
-  board.publish(exchange.from, exchange.bytes, operation.digest, operation.sequence, exchange.needs);
+  board.publish(LineKind::exchange, exchange.from, exchange.bytes, operation.digest, operation.sequence,
+                exchange.needs);
   group.ledger.note(record);  // while the line is on its way
-  if (lines_seen(board, operation.digest) == Board::Seen::complete) {
+  if (lines_seen(board, Round::exchange, operation.digest) == Board::Seen::complete) {
     take_lines(group, operation);
     leave_exchange(group);
     ++group.movement;
@@ -53,14 +54,14 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   Group& group = *operation.group;
   if (!group.idle() || group.error || unfinished_ > 0 || job_->news.load(std::memory_order_relaxed))
     return Entered::not_begun;
-  operation.board_use = BoardUse::announce;
+  operation.round = Round::announce;
   if (group.board.is_behind() && !room_comes(group.board, line_bytes(operation))) return Entered::not_begun;
   const kernels::DefaultFloats floats;
   // What could fail comes before others may be at this rank's buffers. What is placed has been through it.
   if (operation.placed != 0 && operation.placed_steps.empty()) take_memory(operation);
   number(operation, record, digest);
   look_how_near(operation);
-  const bool again = says_again(operation);
+  const bool again = enters_again(operation);
   if (!again) publish_line(operation);
   group.ledger.note(record);
   std::uint32_t at = !lines_come(operation) ? kNotTold : again ? told_again(operation) : told_by_lines(operation);
@@ -77,7 +78,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   const std::vector<schedule::Step>& steps = operation.plan->schedule.steps;
   const auto leave_board = [&] {
     group.board.finish();
-    operation.board_use = BoardUse::none;
+    operation.round = Round::none;
     ++group.movement;
   };
   leave_board();
@@ -88,7 +89,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
     return send_now(operation);
   while (!operation.published && at < steps.size() && (at = walk(operation, at, &left)) < steps.size() &&
          steps[at].kind == schedule::Kind::meet && left > 0) {
-    operation.board_use = BoardUse::meet;
+    operation.round = Round::barrier;
     publish_line(operation);
     operation.published = !lines_come(operation);
     if (operation.published) break;
@@ -135,12 +136,12 @@ std::uint32_t Context::walk_placed(Operation& operation, std::uint32_t first) {
       if (!do_placed(operation, step)) return at;
       continue;
     }
-    operation.board_use = BoardUse::meet;
-    group.board.publish(nullptr, 0, line_digest(operation), operation.sequence);
+    operation.round = Round::barrier;
+    group.board.publish(LineKind::barrier, nullptr, 0, operation.digest, operation.sequence);
     operation.published = !lines_come(operation);
     if (operation.published) return at;
     group.board.finish();
-    operation.board_use = BoardUse::none;
+    operation.round = Round::none;
     ++group.movement;
   }
   return size;
@@ -158,12 +159,12 @@ bool Context::room_comes(Board& board, std::size_t bytes) const {
 
 // Whether all lines of what has been published are there, or come.
 bool Context::lines_come(const Operation& operation) {
-  return lines_seen(operation.group->board, line_digest(operation)) == Board::Seen::complete;
+  return lines_seen(operation.group->board, operation.round, operation.digest) == Board::Seen::complete;
 }
 
 // What became of an operation that went on the common way.
 Context::Entered Context::entered(Operation& operation) {
-  for (int turn = 0; turn <= budget_.spins && operation.board_use != BoardUse::none && !spun_; ++turn) {
+  for (int turn = 0; turn <= budget_.spins && operation.round != Round::none && !spun_; ++turn) {
     pause_processor();
     poll_board(*operation.group);
   }

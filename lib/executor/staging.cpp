@@ -40,7 +40,7 @@ void Staging::give_up(int rank) {
   at.clear();
 }
 
-void Context::set_up_staging(Operation& operation) { use_board(operation, BoardUse::stage); }
+void Context::set_up_staging(Operation& operation) { begin_round(operation, Round::find_staging); }
 
 void Context::take_staging(Operation& operation) {
   const std::size_t staged = operation.plan->schedule.staging * operation.element_bytes;

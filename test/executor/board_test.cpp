@@ -19,6 +19,8 @@
 using namespace anello;
 using namespace anello::test;
 using executor::Board;
+using executor::LineKind;
+using executor::Round;
 
 namespace {
 
@@ -56,11 +58,12 @@ struct Rank {
     if (!published) {
       const Board::Seen room = board.room(now.bytes);
       if (room != Board::Seen::complete) return room == Board::Seen::waiting;
-      board.publish(payload_of(rank, at, now.bytes).data(), now.bytes, digest, std::uint32_t(at), now.needs(rank));
+      board.publish(LineKind::exchange, payload_of(rank, at, now.bytes).data(), now.bytes, digest, std::uint32_t(at),
+                    now.needs(rank));
       published = true;
       return true;
     }
-    const Board::Seen seen = board.look(digest);
+    const Board::Seen seen = board.look(Round::exchange, digest);
     if (seen != Board::Seen::complete) return seen == Board::Seen::waiting;
     for (int peer = 0; peer < kSize; ++peer) {
       const int needs = now.needs(rank);
@@ -161,7 +164,7 @@ TEST_CASE("where ranks share processors it is known whether all that are awaited
     for (int rank = 0; rank < kSize; ++rank)
       boards.emplace_back(jobs.arena(rank), 0, std::vector<int>{0, 1, 2}, rank, 1, crowded);
     const auto publish = [&](int rank, std::uint64_t digest) {
-      boards[std::size_t(rank)].publish(nullptr, 0, digest, 0);
+      boards[std::size_t(rank)].publish(LineKind::exchange, nullptr, 0, digest, 0);
     };
     // Ranks 0 and 1 are on the first processor, rank 2 is on the other.
     move_to(0);
@@ -170,7 +173,7 @@ TEST_CASE("where ranks share processors it is known whether all that are awaited
     move_to(1);
     publish(2, 1);
     for (Board& board : boards) {
-      REQUIRE(board.look(1) == Board::Seen::complete);
+      REQUIRE(board.look(Round::exchange, 1) == Board::Seen::complete);
       board.finish();
     }
     move_to(0);
@@ -201,7 +204,7 @@ TEST_CASE("who sleeps for the lines of all ranks is woken by the last of them") 
     sleeping.store(asleep);
   };
   const auto publish = [&](int rank, std::uint64_t digest, int needs = Board::kAll) {
-    boards[std::size_t(rank)].publish(nullptr, 0, digest, 0, needs);
+    boards[std::size_t(rank)].publish(LineKind::exchange, nullptr, 0, digest, 0, needs);
   };
   const auto finish = [&] {
     for (Board& board : boards) board.finish();

@@ -33,6 +33,10 @@ struct Buffers {
   transport::RegionSpot spot = transport::find_region(base, 2 * kMostBytes);
 };
 
+constexpr LineKind kEntries[] = {LineKind::buffers,        LineKind::keep_away, LineKind::payload,
+                                 LineKind::staged,         LineKind::sends,     LineKind::staged_for_speed,
+                                 LineKind::sends_for_speed};
+
 struct Lines {
   fuzz::Input& input;
   const LocalJobs& jobs;
@@ -54,7 +58,7 @@ struct Lines {
     AnnouncedBuffer said{address, theirs.spot.region, theirs.spot.offset + std::uint64_t(input.below(2)) * kMostBytes};
     switch (input.below(10)) {
       case 0: return {};
-      case 1: said.region = AnnouncedBuffer::kAway; break;
+      case 1:
       case 2:
       case 3: said.region = 0; break;
       case 4: said.region = input.take<std::uint64_t>(); break;
@@ -67,7 +71,7 @@ struct Lines {
   }
 
   // The payload of a line that is so long, wherever it lies.
-  void write_payload(transport::BoardSlots& slots, std::uint32_t number, std::size_t bytes) const {
+  void write_payload(transport::BoardSlots& slots, std::uint32_t number, LineKind kind, std::size_t bytes) const {
     transport::BoardLine& line = slots.line[place_of(number)];
     const bool is_as_it_should = input.below(4) != 0;
     if (bytes > sizeof line.data || !is_as_it_should) {
@@ -75,11 +79,11 @@ struct Lines {
       const auto raw = input.take_bytes(std::min<std::size_t>(bytes, 64));
       std::byte* const into = beside ? slots.payload[number % transport::kBoardPayloads] : line.data;
       if (!raw.empty()) std::memcpy(into, raw.data(), std::min(raw.size(), beside ? raw.size() : sizeof line.data));
-    } else if (bytes == sizeof(Announced)) {
+    } else if (kind == LineKind::buffers || kind == LineKind::keep_away) {
       if (input.below(3) == 0) return;  // as before
       const Announced said{buffer(), buffer()};
       std::memcpy(line.data, &said, sizeof said);
-    } else if (bytes == sizeof(std::uint64_t)) {
+    } else if (kind == LineKind::find_staging) {
       const std::uint64_t offset = Staging::find_range(jobs.arena(me), 0, kSize).offset();
       std::memcpy(line.data, &offset, sizeof offset);
     } else {
@@ -88,31 +92,31 @@ struct Lines {
   }
 
   // A rank's line beside or in the place of what it should be: like this rank's, but for what the input says.
-  void write(int rank, std::uint32_t number, std::uint64_t digest, std::size_t bytes) const {
+  void write(int rank, std::uint32_t number, std::uint64_t digest, LineKind kind, std::size_t bytes) const {
     if (input.below(16) == 0) return;
     switch (input.below(12)) {
-      case 0: bytes = 1; break;
-      case 1: bytes = 2; break;
-      case 2: bytes = sizeof(Announced); break;
+      case 0:
+      case 1: kind = kEntries[input.below(std::size(kEntries))]; break;
+      case 2: kind = static_cast<LineKind>(input.take<std::uint8_t>()); break;
       case 3: bytes = input.take<std::uint16_t>(); break;
       default: break;
     }
     transport::BoardSlots& its = slots(rank);
-    write_payload(its, number, bytes);
+    write_payload(its, number, kind, bytes);
     transport::BoardLine& line = its.line[place_of(number)];
     line.bytes = static_cast<std::uint16_t>(bytes);
+    line.kind = static_cast<std::uint8_t>(kind);
     line.digest = input.below(256) == 0 ? input.take<std::uint64_t>() : digest;
     line.number.store(number);
   }
 
-  void write_all(std::uint32_t number, std::uint64_t digest, std::size_t bytes) const {
+  void write_all(std::uint32_t number, std::uint64_t digest, LineKind kind, std::size_t bytes) const {
     const unsigned word = input.take<std::uint16_t>();
     const bool own_too = word % 8 == 0;
     // Now and then all lines say the same, and not what this rank does.
-    constexpr std::size_t kLengths[] = {1, 2, sizeof(Announced)};
-    if (own_too && word / 8 % 4 != 0) bytes = kLengths[word / 8 % 4 - 1];
+    if (own_too && word / 8 % 4 != 0) kind = kEntries[word / 8 % std::size(kEntries)];
     for (int rank = 0; rank < kSize; ++rank) {
-      if (rank != me || own_too) write(rank, number, digest, bytes);
+      if (rank != me || own_too) write(rank, number, digest, kind, bytes);
     }
     if (input.below(32) != 0) return;
     // Not `touching`: this rank would wait for a second, as it should.
@@ -255,13 +259,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
       const std::uint64_t digest = group.chain * 0x9e3779b97f4a7c15ull + prepared.digest;
       const bool announces = operation->announces();
       const std::size_t likely = announces ? sizeof(Announced) : operation->count * sizeof(float);
-      const std::uint64_t use = announces ? static_cast<std::uint64_t>(BoardUse::announce) : 0;
-      lines.write_all(lines.number() + 1, digest + use, likely);
+      const LineKind kind = announces ? LineKind::buffers : LineKind::exchange;
+      lines.write_all(lines.number() + 1, digest, kind, likely);
     }
     under_way = is_under_way(context, *operation, prepared);
     for (int turns = 0; under_way && turns < 24 && !context.test(*operation); ++turns) {
       if (input.done() && turns > 4) break;
-      lines.write_all(lines.number(), lines.own().digest, lines.own().bytes);
+      lines.write_all(lines.number(), lines.own().digest, static_cast<LineKind>(lines.own().kind), lines.own().bytes);
     }
     if (!under_way || !operation->done.load() || operation->error) continue;
     const auto held = context.lock();

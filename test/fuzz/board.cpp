@@ -12,6 +12,8 @@
 
 using namespace anello;
 using executor::Board;
+using executor::LineKind;
+using executor::Round;
 
 namespace {
 
@@ -30,7 +32,10 @@ void write_line(fuzz::Input& input, transport::BoardSlots& slots, const Next& ne
   transport::BoardLine& line = slots.line[elsewhere ? any_place : next.place];
   line.bytes = input.take<std::uint16_t>();
   line.digest = input.below(8) == 0 ? input.take<std::uint64_t>() : next.digest;
-  line.processor.store(input.take<std::uint16_t>());
+  const std::uint16_t word = input.take<std::uint16_t>();
+  line.processor.store(static_cast<std::uint8_t>(word));
+  line.kind =
+      word / 256 % 8 == 0 ? static_cast<std::uint8_t>(word / 2048) : static_cast<std::uint8_t>(LineKind::exchange);
   line.number.store(input.below(8) == 0 ? input.take<std::uint32_t>() : next.number);
 }
 
@@ -90,13 +95,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
         if (board.room(length) != Board::Seen::complete) break;
         const int whose = input.below(4);
         needs = whose == 0 ? Board::kNobody : whose == 1 || other == me ? Board::kAll : other;
-        board.publish(payload.data(), length, digest(), sequence, needs);
+        board.publish(LineKind::exchange, payload.data(), length, digest(), sequence, needs);
         published = true;
         break;
       }
       case 2:
       case 3: {
-        if (!published || board.look(digest()) != Board::Seen::complete) break;
+        if (!published || board.look(Round::exchange, digest()) != Board::Seen::complete) break;
         for (int rank = 0; rank < kSize; ++rank) {
           if (!is_peer(rank) || (needs != Board::kAll && needs != rank)) continue;
           // A call reads as much as itself says.
