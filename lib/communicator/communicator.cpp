@@ -39,8 +39,8 @@ std::uint32_t first_exchange(std::int64_t first_sequence) {
   return number == 0 || number > UINT32_MAX - transport::kBoardLines ? 1 : number;
 }
 
-executor::Nearness::Wish wish_to_stage(const std::string& staging) {
-  using Wish = executor::Nearness::Wish;
+executor::ReadPolicy::Wish wish_to_stage(const std::string& staging) {
+  using Wish = executor::ReadPolicy::Wish;
   return staging == "never" ? Wish::never : staging == "always" ? Wish::always : Wish::by_time;
 }
 

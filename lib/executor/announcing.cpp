@@ -4,6 +4,7 @@
 #include "executor/announcing.h"
 
 #include "base/clock.h"
+#include "base/kind.h"
 #include "executor/context.h"
 #include "executor/fold.h"
 #include "executor/run.h"
@@ -84,7 +85,7 @@ Entries entries_of(const Operation& operation) {
   for (int rank = 0; rank < group.size(); ++rank) {
     const LineKind kind = kind_of_line(operation, rank);
     entries.for_speed = entries.for_speed || is_for_speed(kind);
-    if (kind == LineKind::payload && may_be_payload) {
+    if (is_payload(kind) && may_be_payload) {
       ++entries.payloads;
     } else if (is_staged(kind) && may_be_staged) {
       ++entries.staged;
@@ -97,24 +98,39 @@ Entries entries_of(const Operation& operation) {
   return entries;
 }
 
-// Whether the call is rather staged than read where it lies. Where any rank finds so, it is.
-void Context::find_how_near(Operation& operation) {
-  Nearness::Way way = Nearness::Way::read;
-  if (operation.plans->may_be_staged && !operation.group->by_address) {
-    Nearness& nearness = operation.group->nearness[std::size_t(operation.kind)];
-    way = nearness.way(operation.count * operation.element_bytes, operation.group->size(), staging_,
-                       operation.kind == ANELLO_BROADCAST);
+// Whether this rank would rather have the call staged than read where it lies. Where any rank would, it is.
+void Context::take_turn(Operation& operation) {
+  Group& group = *operation.group;
+  const std::size_t bytes = operation.count * operation.element_bytes;
+  const bool from_one = operation.kind == ANELLO_BROADCAST;
+  ReadPolicy::Turn turn{};
+  if (operation.plans->may_be_staged && !group.by_address && ReadPolicy::concerns(bytes, group.size(), from_one)) {
+    if (staging_ == ReadPolicy::Wish::by_time)
+      turn = group.reading[std::size_t(operation.kind)].next(bytes, operation.plans->reads_peers);
+    else if (staging_ == ReadPolicy::Wish::always)
+      turn.way = ReadPolicy::Way::staged;
   }
-  operation.timed = way == Nearness::Way::read_timed;
-  operation.began_ns = operation.timed || way == Nearness::Way::staged_timed ? now_ns() : 0;
-  const bool away = way == Nearness::Way::staged || way == Nearness::Way::staged_timed;
-  if (std::exchange(operation.stays_away, away) != away) operation.entry_known = false;
+  operation.began_ns = turn.timed ? now_ns() : 0;
+  const bool away = turn.way == ReadPolicy::Way::staged;
+  const bool judged = away && !turn.trial && operation.plans->reads_peers;
+  if (away == operation.stays_away && judged == operation.judged_slow) return;
+  operation.stays_away = away;
+  operation.judged_slow = judged;
+  operation.entry_known = false;
 }
 
-void Context::tell_how_long(Operation& operation) {
-  const std::int64_t began_ns = std::exchange(operation.began_ns, 0);
-  if (began_ns != 0)
-    operation.group->nearness[std::size_t(operation.kind)].ended(now_ns() - began_ns, operation.stays_away);
+// Of a call or a message that was to be measured.
+void Context::tell_how_long(Operation& operation, bool ended_well) {
+  Group& group = *operation.group;
+  const std::int64_t took_ns = now_ns() - std::exchange(operation.began_ns, 0);
+  using Way = ReadPolicy::Way;
+  if (!ended_well) return;
+  if (is_message(operation.kind)) {
+    group.flows.to(operation.peer).reading->ended(operation.bytes, Way::staged, took_ns);
+  } else {
+    const Way way = operation.reach == Reach::none ? Way::staged : Way::read;
+    group.reading[std::size_t(operation.kind)].ended(operation.count * operation.element_bytes, way, took_ns);
+  }
 }
 
 // The plan of a call whose ranks reach nobody's buffers.
@@ -136,19 +152,19 @@ void Context::announce(Operation& operation) {
   };
   const Announced own{said(operation.own_input(), operation.input_bytes),
                       said(operation.output, operation.output_bytes)};
-  const bool slow = operation.stays_away;
+  const bool slow = operation.stays_away, judged = operation.judged_slow;
   const bool lacks = slow || (lacks_regions(operation, own) &&
-                              (staging_ == Nearness::Wish::always || !is_read_instead(operation, own)));
+                              (staging_ == ReadPolicy::Wish::always || !is_read_instead(operation, own)));
   const bool may_stage = lacks && may_stage_early(operation);
   if (may_stage && stages_apart(operation)) {
-    operation.entry = slow ? LineKind::staged_for_speed : LineKind::staged;
+    operation.entry = judged ? LineKind::staged_for_speed : LineKind::staged;
   } else if (lacks && may_publish_payload(operation)) {
     take_plain(operation);
     prepare_exchange(group, operation);
-    operation.entry = LineKind::payload;
+    operation.entry = judged ? LineKind::payload_for_speed : LineKind::payload;
   } else if (lacks && may_send_early(operation)) {
     take_plain(operation);
-    operation.entry = slow ? LineKind::sends_for_speed : LineKind::sends;
+    operation.entry = judged ? LineKind::sends_for_speed : LineKind::sends;
   } else {
     operation.entry = slow || (lacks && operation.plans->reads_on_trial) ? LineKind::keep_away : LineKind::buffers;
     operation.announced.resize(std::size_t(group.size()));
@@ -176,7 +192,7 @@ void Context::publish_entry(Operation& operation) {
     group.board.publish(entry, static_cast<const std::byte*>(payload), bytes, operation.digest, operation.sequence,
                         needs);
   };
-  if (entry == LineKind::payload) return publish(operation.exchange.from, operation.exchange.bytes);
+  if (is_payload(entry)) return publish(operation.exchange.from, operation.exchange.bytes);
   if (is_sends(entry)) return publish(nullptr, 0, Board::kNobody);
   if (is_staged(entry)) {
     stage_early(operation);
@@ -192,9 +208,7 @@ std::uint32_t Context::told_by_lines(Operation& operation) {
   Group& group = *operation.group;
   // Its own line is enough for one that sends: those of others may be missing.
   const Entries entries = is_sends(operation.entry) ? Entries{.sends = 1} : entries_of(operation);
-  const bool others_do_not_read = entries.for_speed || entries.payloads > 0;
-  if (is_buffers(operation.entry) && others_do_not_read)
-    group.nearness[std::size_t(operation.kind)].hear(operation.count * operation.element_bytes);
+  if (entries.for_speed) group.reading[std::size_t(operation.kind)].follow(operation.count * operation.element_bytes);
   if (entries.wrong >= 0) return kNotTold;
   if (entries.sends > 0) {
     take_plain(operation);
@@ -231,7 +245,10 @@ std::uint32_t Context::told_again(Operation& operation) {
   for (int peer = 0; peer < group.size() && same; ++peer) {
     if (peer == group.rank) continue;  // the others are loading that line
     const Announcement& before = operation.announced[std::size_t(peer)];
-    same = board.kind(peer) == (buffers ? before.kind : entry) &&
+    const LineKind kind = board.kind(peer);
+    same = (buffers            ? kind == before.kind
+            : is_staged(entry) ? is_staged(kind)
+                               : is_payload(kind)) &&
            (!buffers || std::memcmp(&before.at, board.payload(peer, sizeof(Announced)), sizeof(Announced)) == 0);
   }
   if (!same) return told_by_lines(operation);

@@ -21,7 +21,7 @@
 namespace anello::executor {
 
 Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us,
-                 Nearness::Wish staging)
+                 ReadPolicy::Wish staging)
     : job_(std::move(job)),
       rank_(job_->rank()),
       staging_(staging),
@@ -424,7 +424,7 @@ void Context::start(Operation& operation) {
     operation.state = Operation::State::entering;
     operation.run.lanes.clear();  // of an earlier call: nothing can be received yet
     group.on_board.push(&operation);
-    if (!operation.published) look_how_near(operation);  // else the short way has
+    if (!operation.published) choose_way(operation);  // else the short way has
     begin_round(operation, Round::announce);
   });
 }
@@ -443,7 +443,7 @@ void Context::finish(Operation& operation, const Error& error) {
     return;
   }
   if (!error) operation.staged.deliver();
-  if (!error && operation.began_ns != 0) tell_how_long(operation);
+  if (operation.began_ns != 0) tell_how_long(operation, !error);
   if (group.on_board.front() == &operation) group.on_board.pop();
   std::string aftermath;
   if (std::exchange(operation.exposed, false) && error) aftermath = keep_peers_out(operation);
@@ -506,6 +506,7 @@ void Context::lead(Flow& flow) {
   flow.route = &route(world);
   flow.least_offered = least_offered(*flow.group, flow.peer);
   flow.most_eager = most_eager(*flow.group, flow.peer);
+  if (flow.least_offered != SIZE_MAX) flow.reading = std::make_unique<ReadPolicy>();
 }
 
 transport::Transport* Context::carrier_to(int world) const {

@@ -38,7 +38,7 @@ class Context {
     std::unique_ptr<transport::Transport> transport;
   };
   Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us,
-          Nearness::Wish staging = Nearness::Wish::by_time);
+          ReadPolicy::Wish staging = ReadPolicy::Wish::by_time);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -246,11 +246,11 @@ class Context {
   void begin_reaching(Operation& operation, std::uint32_t first);
   // Announcing (announcing.cpp)
   // Most calls have nothing to ask.
-  void look_how_near(Operation& operation) {
-    if (operation.plans->may_be_staged || operation.stays_away || operation.timed) find_how_near(operation);
+  void choose_way(Operation& operation) {
+    if (operation.plans->may_be_staged || operation.stays_away) take_turn(operation);
   }
-  void find_how_near(Operation& operation);
-  void tell_how_long(Operation& operation);
+  void take_turn(Operation& operation);
+  void tell_how_long(Operation& operation, bool ended_well);
   void take_plain(Operation& operation);
   void announce(Operation& operation);
   bool enters_again(Operation& operation);
@@ -327,18 +327,23 @@ class Context {
   std::size_t least_offered(const Group& group, int peer) const;
   Sent offer_now(Flow& flow, const SmallMessage& message, bool waits);
   bool take_offer_now(Flow& flow, SmallReceive& wanted);
-  bool finds_far(const Flow& flow, std::size_t bytes) const;
+  ReadPolicy::Turn turn_of(Flow& flow, std::size_t bytes, bool begins) const;
   bool meets_on_host(const Group& group, int peer) const;
   bool may_be_sent(std::size_t bytes) const;
   bool is_not_wanted(const Flow& flow, std::size_t bytes) const;
   bool copy_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
-  bool take_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
-  Granted refusal(Flow& flow, const OfferedPlace& place);
-  void stop_offering(Flow& flow, std::size_t bytes) const;
+  bool take_offered(Flow& flow, const OfferedPlace& place, std::byte* into, bool timed);
+  struct Refusal {
+    Granted granted;
+    std::uint32_t messages;  // of far: so many are sent without asking
+  };
+  Refusal refusal(Flow& flow, const OfferedPlace& place, ReadPolicy::Turn turn);
+  void stop_offering(Flow& flow, std::size_t bytes, std::uint32_t messages) const;
   void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
                std::size_t bytes);
   void take(Operation& receive, std::deque<Unexpected>& from, std::deque<Unexpected>::iterator found);
-  void grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Granted what);
+  void grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Granted what,
+             std::uint32_t messages = 0);
   bool fits(Operation& receive, int source, int tag, std::uint16_t dtype, std::size_t bytes);
   Operation* match_posted(Group& group, int source, int tag);
   void keep_unexpected(Group& group, const Unexpected& message);
@@ -353,7 +358,7 @@ class Context {
   Patience board_patience_;  // with lines of ranks on other processors
   Trickle trickle_;
   std::uint64_t taken_ = 0;  // bytes of payload that have come over routes
-  const Nearness::Wish staging_;
+  const ReadPolicy::Wish staging_;
   std::vector<Carrier> carriers_;
 
   RankLock lock_;

@@ -60,9 +60,10 @@ inline OfferedPlace told_place(const transport::FrameHeader& header) {
 
 // What becomes of a message that was announced or offered.
 enum class Granted : std::uint16_t {
-  comes = 0,       // it may be sent
-  over = 1,        // nothing shall come: nobody takes it, or it has been taken from where it lay
-  far = 2,         // it may be sent, and so may the next ones be: to read them where they lie takes longer (nearness.h)
+  comes = 0,  // it may be sent
+  over = 1,   // nothing shall come: nobody takes it, or it has been taken from where it lay
+  far = 2,    // it may be sent, and so may the next ones be: to read them where they lie takes longer (read_policy.h);
+              // tag: so many
   unreadable = 3,  // it may be sent, and so may all others that lie in no region
 };
 

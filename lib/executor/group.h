@@ -4,13 +4,14 @@
 #include "base/error.h"
 #include "control/call_records.h"
 #include "executor/board.h"
-#include "executor/nearness.h"
+#include "executor/read_policy.h"
 #include "executor/operation.h"
 #include "executor/staging.h"
 
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -42,16 +43,12 @@ struct Flow {
   std::size_t most_eager = kMostEagerBytes;  // up to so many bytes messages of send go without asking
   std::size_t least_offered = SIZE_MAX;      // messages of send from so many bytes on are offered, if they can be
   bool offers_at = true;                     // also those that lie in no region
-  std::uint32_t unwanted = 0;     // so many are not, since the peer has found that what it was offered was far
-  std::uint32_t pause = 0;        // how many it were the last time
-  std::uint32_t offered = 0;      // since then
-  SizeRun size_run;               // of those that may be offered
-  std::uint32_t offers_read = 0;  // of the peer's, where they lay, since this rank last found it far
-  std::uint32_t slow_offers = 0;  // of those that were timed, in a row
-  bool offers_anew = false;       // the peer may have gone the other way until now
-  std::int64_t left_ns = 0;       // when the peer was seen to have destroyed the communicator; 0: it has not
-  bool turn = false;              // alternates granted messages and steps
-  bool listed = false;            // in route's list of flows with something to send
+  // By size: so many more that could be offered are sent instead, since the peer has asked for that.
+  std::array<std::uint32_t, ReadPolicy::kSizes> sent_instead{};
+  std::unique_ptr<ReadPolicy> reading;  // of what the peer offers; null: it is not of this host
+  std::int64_t left_ns = 0;             // when the peer was seen to have destroyed the communicator; 0: it has not
+  bool turn = false;                    // alternates granted messages and steps
+  bool listed = false;                  // in route's list of flows with something to send
   Flow* next = nullptr;
   Flow* next_made = nullptr;
 
@@ -171,8 +168,8 @@ class Group {
   std::uint64_t reached[schedule::kReaches] =
       {};  // collectives whose ranks announced buffers, by what they turned out to reach
   Staging staging;
-  std::array<Nearness, ANELLO_ALLTOALLV + 1> nearness;  // by kind
-  bool unreadable = false;                              // some rank cannot read another's process
+  std::array<ReadPolicy, ANELLO_ALLTOALLV + 1> reading;  // by kind
+  bool unreadable = false;                               // some rank cannot read another's process
   bool polling_board = false;
   bool by_address = false;                             // all ranks are threads that have each other's pointers
   std::uint64_t movement = 0;                          // of any collective

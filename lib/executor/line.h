@@ -23,7 +23,7 @@ enum class LineKind : std::uint8_t {
   payload,                                       // itself, since nobody can or shall read it where it lies
   staged,                                        // for the same reason the first round of staging is in its place
   sends,                                         // for the same reason the call goes by messages
-  // The same by a rank that has measured that reading is slower, and keeps to it (nearness.h).
+  // The same by a rank that has measured that reading is slower, and keeps to it (read_policy.h).
   payload_for_speed,
   staged_for_speed,
   sends_for_speed,

@@ -134,11 +134,15 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
     const bool fit = fits(receive, message.source, message.tag, message.dtype, message.bytes);
     if (!fit) return grant(flow, message.number, receive.number, Granted::over);
     const OfferedPlace place{message.region, message.offset, message.bytes};
-    if (place.region != 0 && take_offered(flow, place, receive.output)) {
+    const ReadPolicy::Turn turn = place.region != 0 ? turn_of(flow, place.bytes, true) : ReadPolicy::Turn{};
+    const bool reads = place.region != 0 && turn.way == ReadPolicy::Way::read;
+    if (reads && take_offered(flow, place, receive.output, turn.timed)) {
       grant(flow, message.number, receive.number, Granted::over);
       return finish(receive);
     }
-    grant(flow, message.number, receive.number, refusal(flow, place));
+    const Refusal refused = refusal(flow, place, turn);
+    grant(flow, message.number, receive.number, refused.granted, refused.messages);
+    if (turn.timed && !reads) receive.began_ns = now_ns();
     receive.peer = message.source;
     receive.bytes = message.bytes;
     if (message.bytes == 0) {
@@ -150,13 +154,15 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
 }
 
 // Tells the sender what becomes of the message that it announced or offered.
-void Context::grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Granted what) {
+void Context::grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Granted what,
+                    std::uint32_t messages) {
   transport::FrameHeader header;
   header.kind = static_cast<std::uint16_t>(FrameKind::grant);
   header.communicator = flow.group->id;
   header.sequence = sender_number;
   header.argument = receiver_number;
   header.flags = static_cast<std::uint16_t>(what);
+  header.tag = messages;
   flow.notes.push_back(header);
   want_to_send(flow);
 }
@@ -246,7 +252,7 @@ void Context::on_grant(Flow& flow, const transport::FrameHeader& header) {
     flow.announced.remove(send);
     ++send->movement;
     const auto granted = static_cast<Granted>(header.flags);
-    if (granted == Granted::far) stop_offering(flow, send->bytes);
+    if (granted == Granted::far) stop_offering(flow, send->bytes, header.tag);
     if (granted == Granted::unreadable) flow.offers_at = false;
     if (granted == Granted::over || send->bytes == 0) {
       finish(*send);  // where the receiver did not take it, it has said to its caller why

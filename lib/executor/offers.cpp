@@ -1,8 +1,8 @@
 // Context: messages of send that the receiver can take from where they lie. Their sender offers them, with their place,
 // and the receiver copies them out of memory that it has mapped, or reads them by system call: one copy, where the ring
 // costs two. Who has not mapped that memory yet asks for it, and has the message sent like any announced one, as has
-// who may not read the sender's process, and who finds that this takes longer (nearness.h). A send that was offered is
-// complete once the receiver has answered; one that ends with an error before that takes the offer back, and a copy
+// who may not read the sender's process, and who finds that this takes longer (read_policy.h). A send that was offered
+// is complete once the receiver has answered; one that ends with an error before that takes the offer back, and a copy
 // made since then counts for nothing.
 #include "control/transport_kind.h"
 #include "base/clock.h"
@@ -37,57 +37,50 @@ OfferedPlace Context::place_of(const Flow& flow, const std::byte* payload, std::
   const OfferedPlace place{spot.region, spot.offset, bytes};
   if (spot.region != 0) return place.fits_a_header() ? place : OfferedPlace{};
   // Larger ones keep two processors busy by the ring.
-  const bool may_be_read = flow.offers_at && staging_ != Nearness::Wish::always;
+  const bool may_be_read = flow.offers_at && staging_ != ReadPolicy::Wish::always;
   if (!may_be_read || (budget_.spins > 0 && !may_be_sent(bytes))) return {};
   return {OfferedPlace::kProcess, reinterpret_cast<std::uintptr_t>(payload), bytes};
 }
 
 bool Context::is_not_wanted(const Flow& flow, std::size_t bytes) const {
-  return may_be_sent(bytes) && (flow.unwanted > 0 || staging_ == Nearness::Wish::always);
+  if (!may_be_sent(bytes)) return false;
+  return staging_ == ReadPolicy::Wish::always || flow.sent_instead[ReadPolicy::index_of(bytes)] > 0;
 }
 
 // One of a size that may be offered goes, with its place or as it is.
 void Context::note_going(Flow& flow, std::size_t bytes, bool offered) {
-  const bool due = flow.size_run.is_due(bytes);
-  if (offered) ++flow.offered;
-  if (offered || flow.unwanted == 0 || !may_be_sent(bytes)) return;
-  if (due) {
-    flow.unwanted = 0;
-    flow.size_run.looked_at();
-  } else {
-    // Smaller ones may have set a pause that is too long for this one.
-    flow.unwanted = std::min(flow.unwanted, static_cast<std::uint32_t>(Nearness::longest_pause(bytes))) - 1;
-  }
+  std::uint32_t& left = flow.sent_instead[ReadPolicy::index_of(bytes)];
+  if (!offered && left > 0 && may_be_sent(bytes)) --left;
 }
 
 // Whether one of such a size is sent where that is faster.
-bool Context::may_be_sent(std::size_t bytes) const { return Nearness::concerns_message(bytes, sharing_); }
+bool Context::may_be_sent(std::size_t bytes) const { return ReadPolicy::concerns_message(bytes, sharing_); }
 
-// Whether what the peer offers is rather sent; its next ones are then, too.
-bool Context::finds_far(const Flow& flow, std::size_t bytes) const {
-  return may_be_sent(bytes) && (staging_ == Nearness::Wish::always || flow.slow_offers >= Nearness::kSlow);
+// What the policy says of the next one that the peer offers; begins: it is here.
+ReadPolicy::Turn Context::turn_of(Flow& flow, std::size_t bytes, bool begins) const {
+  if (flow.reading == nullptr || !may_be_sent(bytes) || staging_ == ReadPolicy::Wish::never) return {};
+  if (staging_ == ReadPolicy::Wish::always) return {ReadPolicy::Way::staged, false, false};
+  return begins ? flow.reading->next(bytes) : flow.reading->peek(bytes);
 }
 
-// What to say to who has offered what is not taken.
-Granted Context::refusal(Flow& flow, const OfferedPlace& place) {
-  if (place.region == 0) return Granted::comes;
-  if (finds_far(flow, place.bytes)) {
-    flow.slow_offers = 0;
-    flow.offers_anew = true;
-    return Granted::far;
+// What to say to a sender whose message is not taken from where it lies.
+Context::Refusal Context::refusal(Flow& flow, const OfferedPlace& place, ReadPolicy::Turn turn) {
+  if (place.region == 0) return {Granted::comes, 0};
+  if (turn.way == ReadPolicy::Way::read) {
+    const bool by_call = place.region == OfferedPlace::kProcess;
+    const bool readable = !by_call || can_read_process(flow.group->ranks[std::size_t(flow.peer)]);
+    return {readable ? Granted::comes : Granted::unreadable, 0};
   }
-  const bool by_call = place.region == OfferedPlace::kProcess;
-  return by_call && !can_read_process(flow.group->ranks[std::size_t(flow.peer)]) ? Granted::unreadable : Granted::comes;
+  // Those that are measured, and all of a trial, are offered, so that this rank knows when it could have read them.
+  if (turn.timed || turn.trial) return {Granted::comes, 0};
+  if (staging_ == ReadPolicy::Wish::always) return {Granted::far, ReadPolicy::kMostPause};
+  const std::uint32_t calls = flow.reading->untimed(place.bytes);
+  flow.reading->skip(place.bytes, calls);
+  return {calls > 0 ? Granted::far : Granted::comes, calls};
 }
 
-void Context::stop_offering(Flow& flow, std::size_t bytes) const {
-  if (flow.unwanted > 0) return;  // of one that was offered before the peer found that
-  const std::uint32_t offered = std::exchange(flow.offered, 0);
-  const bool as_before = flow.pause > 0 && offered <= Nearness::cold_calls(bytes, sharing_ == 1) + Nearness::kSlow +
-                                                          1;  // and the one that was refused
-  if (!as_before) flow.size_run.found_near();                 // until now
-  flow.size_run.found_far(bytes);
-  flow.unwanted = flow.pause = static_cast<std::uint32_t>(Nearness::pause(bytes, as_before, flow.pause));
+void Context::stop_offering(Flow& flow, std::size_t bytes, std::uint32_t messages) const {
+  flow.sent_instead[ReadPolicy::index_of(bytes)] = std::min(messages, ReadPolicy::kMostPause);
 }
 
 // False: it cannot be had there.
@@ -104,26 +97,16 @@ bool Context::copy_offered(Flow& flow, const OfferedPlace& place, std::byte* int
 }
 
 // False: it has not been taken, and what `into` holds is nothing.
-bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* into) {
+bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* into, bool timed) {
   Group& group = *flow.group;
   const int world = group.ranks[std::size_t(flow.peer)];
-  if (finds_far(flow, place.bytes) || !group.board) return false;
+  if (!group.board) return false;
   const bool by_call = place.region == OfferedPlace::kProcess;
   if (!by_call && regions_.look_up(*job_, world, place.region) != RegionCache::State::mapped) return false;
   if (!group.board.still_offers(flow.peer)) return false;
-  if (std::exchange(flow.offers_anew, false)) {
-    flow.offers_read = Nearness::kTimed + 1 - Nearness::cold_calls(place.bytes, sharing_ == 1);
-  }
-  const bool timed = staging_ == Nearness::Wish::by_time && may_be_sent(place.bytes) &&
-                     (flow.slow_offers > 0 || flow.offers_read++ % Nearness::kTimed == 1);
-  const auto by = by_call ? Nearness::By::call_alone : Nearness::By::load;
-  const auto time = Nearness::clock(by, sharing_ > 1);
-  const std::int64_t begin_ns = timed ? time() : 0;
+  const std::int64_t begin_ns = timed ? now_ns() : 0;
   if (!copy_offered(flow, place, into)) return false;
-  if (timed) {
-    const bool slow = time() - begin_ns > Nearness::near_ns(place.bytes, by);
-    flow.slow_offers = slow ? flow.slow_offers + 1 : 0;
-  }
+  if (timed) flow.reading->ended(place.bytes, ReadPolicy::Way::read, now_ns() - begin_ns);
   count_handled(place.bytes);
   // Else the sender's group has failed, and this one hears of it while it waits for the message.
   if (!group.board.still_offers(flow.peer)) return false;
@@ -166,8 +149,9 @@ bool Context::take_offer_now(Flow& flow, SmallReceive& wanted) {
   const transport::FrameHeader offer = way.offered();
   const OfferedPlace place = told_place(offer);
   SmallReceive taken = wanted;
-  if (!taken.takes(static_cast<int>(offer.tag), offer.flags, place.bytes) || !take_offered(flow, place, wanted.into))
-    return false;
+  if (!taken.takes(static_cast<int>(offer.tag), offer.flags, place.bytes)) return false;
+  if (turn_of(flow, place.bytes, false).way != ReadPolicy::Way::read) return false;
+  if (!take_offered(flow, place, wanted.into, turn_of(flow, place.bytes, true).timed)) return false;
   way.pass_offered();
   wanted = taken;
   grant(flow, offer.sequence, 0, Granted::over);

@@ -156,9 +156,9 @@ struct Operation {
   LineKind entry = LineKind::buffers;   // of this rank's line of the round `announce`
   bool entry_known = false;             // what it was holds for these buffers, while entry_version is this process's
   std::uint64_t entry_version = 0;
-  bool stays_away = false;           // that its buffers are rather not read where they lie (nearness.h)
-  bool timed = false;                // what it reads of peers is
-  std::int64_t began_ns = 0;         // where the whole call is measured (nearness.h)
+  bool stays_away = false;           // its buffers are rather not read where they lie (read_policy.h)
+  bool judged_slow = false;          // by this rank, which keeps to that
+  std::int64_t began_ns = 0;         // where it is measured (read_policy.h)
   std::vector<PeerBuffers> buffers;  // by rank, where the chosen schedule needs them
   std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // that those are in
   // When they were worked out from what is announced (Group::settlings): until then, whoever announces the same is

@@ -26,9 +26,6 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
   const bool staged = step.from.buffer == schedule::Buffer::staging;
   const bool by_call = step.kind == Kind::copy && step.from.owner != schedule::kOwn && !staged &&
                        operation.buffer_of(step.from, step.from.owner).process != nullptr;
-  using By = Nearness::By;
-  const By by = !by_call ? By::load : operation.kind == ANELLO_BROADCAST ? By::call_alone : By::call;
-  const TimedReading timed(operation, read_of_peers(operation, step, count) * element, by);
   if (step.kind == Kind::copy) {
     const schedule::Slice part = part_of(step.from, from, count);
     std::byte* const into = operation.at(part_of(step.into, from, count));
@@ -63,21 +60,6 @@ Error error_of(const Operation& operation, const ReadFailure& failure) {
 }
 
 }  // namespace
-
-std::size_t read_of_peers(const Operation& operation, const Step& step, std::size_t count) {
-  if (step.kind == Kind::fold) return count * std::size_t(operation.group->size() - 1);
-  const int owner =
-      step.kind == Kind::copy && step.from.buffer != schedule::Buffer::staging ? step.from.owner : schedule::kOwn;
-  return owner >= 0 && owner != operation.group->rank ? count : 0;
-}
-
-std::int64_t TimedReading::time() const {
-  return Nearness::clock(by_, operation_.group->context.shares_processors())();
-}
-
-TimedReading::~TimedReading() {
-  if (bytes_ > 0) operation_.group->nearness[std::size_t(operation_.kind)].took(bytes_, by_, time() - begin_ns_);
-}
 
 bool goes_past_caches(const Operation& operation, const Step& copy) {
   // Only calls that announce their buffers know how long these are.

@@ -1,7 +1,6 @@
 #pragma once
 // Steps that load and store peers' buffers: folds, and copies from a peer. Done a piece at a time, so that whoever must
 // get out of a call is heard in between. Requires the context's lock.
-#include "executor/nearness.h"
 #include "executor/operation.h"
 
 #include <cstddef>
@@ -15,28 +14,6 @@ enum class Worked { nothing, piece, step };
 // nothing to do, or some rank has ended the operation with an error and may not be touched any more: its word is on the
 // way.
 Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* done);
-
-// Elements of callers' buffers that so many elements of a step read of other ranks.
-std::size_t read_of_peers(const Operation& operation, const schedule::Step& step, std::size_t count);
-
-// While it lives, what such reading takes is timed, if it is to be (nearness.h).
-class TimedReading {
- public:
-  TimedReading(Operation& operation, std::size_t bytes, Nearness::By by)
-      : operation_(operation), bytes_(operation.timed ? bytes : 0), by_(by) {
-    if (bytes_ > 0) begin_ns_ = time();
-  }
-  ~TimedReading();
-  TimedReading(const TimedReading&) = delete;
-  TimedReading& operator=(const TimedReading&) = delete;
-
- private:
-  std::int64_t time() const;
-  Operation& operation_;
-  const std::size_t bytes_;
-  const Nearness::By by_;
-  std::int64_t begin_ns_ = 0;
-};
 
 // Into staging memory of the operation's. Where its schedule's comes back, a rank stores to what it has loaded last, so
 // that those lines are in its caches, wherever the others' are.

@@ -78,7 +78,6 @@ void place_steps(Operation& operation) {
       found->fetches = step.from.buffer == schedule::Buffer::staging;
     }
     if (found) {
-      found->of_peers = read_of_peers(operation, step, step.into.count) * operation.element_bytes;
       found->from_staging = those_in_staging(operation, found->from, found->loads);
       found->into_staging = those_in_staging(operation, found->into, found->stores);
       bytes += found->bytes;
@@ -92,7 +91,6 @@ bool do_placed(Operation& operation, const PlacedStep& step) {
   Group& group = *operation.group;
   // What is staged is no caller's.
   if (operation.exposed && !group.board.begin_touching(operation.sequence)) return false;
-  const TimedReading timed(operation, step.of_peers, Nearness::By::load);
   if (step.kind == Kind::fold) {
     step.fold(*operation.reducer);
   } else if (step.stages) {

@@ -24,11 +24,10 @@ struct PlacedStep {
   std::array<void*, kAbreast> into{};
   int loads = 0;
   int stores = 0;
-  std::size_t count = 0;     // elements; of a copy, bytes
-  std::size_t bytes = 0;     // of each operand
-  std::size_t of_peers = 0;  // bytes of callers' buffers that are read of other ranks
-  bool stages = false;       // a copy to where others load it
-  bool fetches = false;      // a copy from staging memory
+  std::size_t count = 0;  // elements; of a copy, bytes
+  std::size_t bytes = 0;  // of each operand
+  bool stages = false;    // a copy to where others load it
+  bool fetches = false;   // a copy from staging memory
   // Which of `from` and `into` lie in staging memory: a bit each.
   std::uint8_t from_staging = 0;
   std::uint8_t into_staging = 0;

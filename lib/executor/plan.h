@@ -29,6 +29,7 @@ struct Plan {
   PeerExtents peer_inputs;
   PeerExtents peer_outputs;
   bool meets = false;
+  bool reads_peers = false;  // this rank does, or stores to them
 
   static constexpr std::uint16_t kNoLane = 0xffff;
   static std::shared_ptr<const Plan> of(schedule::Schedule schedule);
@@ -48,10 +49,13 @@ struct Plans {
   bool may_be_staged = false;
   // Whether what can only be read by system call is, for as long as that is the faster way. All that is may be staged.
   bool reads_on_trial = false;
+  // Whether this rank reads others' memory where they reach it.
+  bool reads_peers = false;
 
   void add(schedule::Reach reach, std::shared_ptr<const Plan> plan) {
     peers_inputs = peers_inputs || plan->schedule.peers_inputs;
     peers_outputs = peers_outputs || plan->schedule.peers_outputs;
+    reads_peers = reads_peers || (reach != schedule::Reach::none && plan->reads_peers);
     by_reach[std::size_t(reach)] = std::move(plan);
   }
 

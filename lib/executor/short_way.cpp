@@ -60,7 +60,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   // What could fail comes before others may be at this rank's buffers. What is placed has been through it.
   if (operation.placed != 0 && operation.placed_steps.empty()) take_memory(operation);
   number(operation, record, digest);
-  look_how_near(operation);
+  choose_way(operation);
   const bool again = enters_again(operation);
   if (!again) publish_line(operation);
   group.ledger.note(record);
@@ -98,7 +98,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   }
   if (at == steps.size()) {
     operation.staged.deliver();
-    if (operation.began_ns != 0) tell_how_long(operation);
+    if (operation.began_ns != 0) tell_how_long(operation, true);
     operation.exposed = false;
     operation.staged_early = false;
     return Entered::complete;
