@@ -2,7 +2,7 @@
 // What an operation makes of two operands, or of two vectors of them. In an unnamed namespace, as reduce_loops.h
 // explains.
 #include "kernels/elements.h"
-#include "kernels/float16.h"
+#include "base/float16.h"
 #include "kernels/float8.h"
 #include "kernels/locate.h"
 #include "kernels/select.h"

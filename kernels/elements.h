@@ -2,7 +2,7 @@
 // How the loops see elements: at any address, and by their bit patterns. In an unnamed namespace, as reduce_loops.h
 // explains.
 #include "base/dtype.h"
-#include "kernels/inline.h"
+#include "base/inline.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 // The 8-bit floats and float32, without branches, for one element or for GCC vectors of them (Floats of float32, Words
 // of as many int32). Forced inline, as inline.h explains.
-#include "kernels/float16.h"
+#include "base/float16.h"
 
 namespace anello::kernels {
 

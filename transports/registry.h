@@ -1,6 +1,6 @@
 #pragma once
 // The transports built in, best first. A new one is a row in registry.cpp.
-#include "transports/arena.h"
+#include "memory/arena.h"
 #include "transports/transport.h"
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace anello::transport {
 
 // What a rank has to make transports of.
 struct Means {
-  Arena arena;                    // empty: this rank shares memory with nobody
+  memory::Arena arena;            // empty: this rank shares memory with nobody
   std::string congestion;         // ANELLO_TCP_CONGESTION
   int ranks_per_processor = 1;    // of this host, rounded up
   std::string checksum = "auto";  // ANELLO_CHECKSUM

@@ -1,9 +1,9 @@
 #pragma once
 // The conversions of small floats that a device has instructions for, where the text for hosts takes ten integer ones:
 // 8-bit kernels would be bound by arithmetic, not by memory. The bits are the same; only a widened NaN's payload may
-// differ, which no rounding keeps. Everything else is as in kernels/float16.h and float8.h. In an unnamed namespace, as
+// differ, which no rounding keeps. Everything else is as in base/float16.h and float8.h. In an unnamed namespace, as
 // reduce_loops.h explains.
-#include "kernels/float16.h"
+#include "base/float16.h"
 #include "kernels/float8.h"
 
 #if defined(__CUDA_ARCH__)

@@ -2,7 +2,7 @@
 // Objects behind handles that are numbers in disguise: index and generation. A handle that was given back is recognised
 // by its generation and never dereferenced; whoever is inside a call keeps the object alive until it comes out.
 #include "base/this_thread.h"
-#include "transports/store_barrier.h"
+#include "base/store_barrier.h"
 
 #include <atomic>
 #include <cstdint>
@@ -35,7 +35,7 @@ class HandleTable {
     if (counting == Counting::of_all) return false;
     const void* const owner = slot.owner.load(std::memory_order_relaxed);
     if (owner == this_thread()) return true;
-    if (owner != nullptr || !transport::agrees_to_store_barriers()) return false;
+    if (owner != nullptr || !agrees_to_store_barriers()) return false;
     const void* nobody = nullptr;
     return slot.owner.compare_exchange_strong(nobody, this_thread(), std::memory_order_relaxed);
   }
@@ -107,7 +107,7 @@ class HandleTable {
     std::uint32_t expected = generation_of(handle);
     if (at == nullptr || !at->generation.compare_exchange_strong(expected, expected + 1)) return std::nullopt;
     between(at->object);
-    if (counting == Counting::of_owner) transport::own_store_barrier();
+    if (counting == Counting::of_owner) own_store_barrier();
     while (at->users.load(std::memory_order_seq_cst) != 0 || at->owner_users.load(std::memory_order_acquire) != 0)
       sched_yield();
     std::optional<Object> out(std::move(at->object));

@@ -1,7 +1,7 @@
 // Memory that ranks of a host share.
 #include "api/tables.h"
 #include "base/text.h"
-#include "transports/region.h"
+#include "memory/region.h"
 
 #include <anello/anello.h>
 
@@ -18,7 +18,7 @@ anello_result_t allocate(const char* name, std::size_t bytes, const anello_mem_o
     constexpr unsigned kKnown = ANELLO_MEM_HUGE_PAGES;
     if ((options.flags & ~kKnown) != 0)
       throw Error(ANELLO_ERR_ARGUMENT, text(name, ": flags ", options.flags, " has an unknown one"));
-    *pointer = transport::make_region(bytes, {(options.flags & ANELLO_MEM_HUGE_PAGES) != 0, options.numa_node});
+    *pointer = memory::make_region(bytes, {(options.flags & ANELLO_MEM_HUGE_PAGES) != 0, options.numa_node});
     return ANELLO_OK;
   });
 }
@@ -43,7 +43,7 @@ anello_result_t anello_mem_alloc_with(size_t bytes, const anello_mem_options_t* 
 anello_result_t anello_mem_free(void* pointer) {
   return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
     refuse_here();
-    if (pointer == nullptr || transport::free_region(pointer)) return ANELLO_OK;
+    if (pointer == nullptr || memory::free_region(pointer)) return ANELLO_OK;
     throw Error(ANELLO_ERR_ARGUMENT, "anello_mem_free: the pointer is none of anello_mem_alloc, or was freed before");
   });
 }
@@ -53,7 +53,7 @@ anello_result_t anello_register(void* address, size_t bytes) {
     refuse_here();
     if (address == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "anello_register: address is NULL");
     if (bytes == 0) throw Error(ANELLO_ERR_ARGUMENT, "anello_register: bytes is 0");
-    transport::register_region(address, bytes);
+    memory::register_region(address, bytes);
     return ANELLO_OK;
   });
 }
@@ -61,7 +61,7 @@ anello_result_t anello_register(void* address, size_t bytes) {
 anello_result_t anello_deregister(void* address) {
   return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
     refuse_here();
-    if (address != nullptr) transport::deregister_region(address);
+    if (address != nullptr) memory::deregister_region(address);
     return ANELLO_OK;
   });
 }

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "control/descriptor_passing.h"
 #include "control/host.h"
-#include "transports/process_memory.h"
+#include "memory/process_memory.h"
 
 #include <algorithm>
 #include <bit>
@@ -85,11 +85,11 @@ Task<> hand_over(std::shared_ptr<Stream> stream, std::shared_ptr<LocalGroup> gro
 }
 
 ArenaSeat sit(std::shared_ptr<LocalGroup> group, int index) {
-  transport::Inbox& inbox = group->arena(index).inbox(index);
+  memory::Inbox& inbox = group->arena(index).inbox(index);
   group->here.set(std::size_t(index));
-  inbox.sample = transport::own_sample();
-  inbox.barriers.store(transport::agrees_to_store_barriers() ? 1 : 0, std::memory_order_relaxed);
-  inbox.state.store(transport::RankState::alive, std::memory_order_release);
+  inbox.sample = memory::own_sample();
+  inbox.barriers.store(agrees_to_store_barriers() ? 1 : 0, std::memory_order_relaxed);
+  inbox.state.store(memory::RankState::alive, std::memory_order_release);
   return {std::move(group), index};
 }
 
@@ -171,7 +171,7 @@ Task<ArenaSeat> take_seat(std::shared_ptr<Stream> stream, Deadline deadline) {
   const TimeLimit limit(stream, deadline.left_ms() + 1);
   Offer offer{};
   co_await stream->read(raw(offer));
-  const bool possible = offer.ranks >= 2 && offer.ranks <= transport::kMaxLocalRanks && offer.index < offer.ranks &&
+  const bool possible = offer.ranks >= 2 && offer.ranks <= memory::kMaxLocalRanks && offer.index < offer.ranks &&
                         std::has_single_bit(offer.ring_bytes) && offer.ring_bytes >= 4096 &&
                         offer.ring_bytes <= (1u << 26) && (offer.wakes == 0 || offer.wakes == offer.ranks) &&
                         offer.deaths <= offer.ranks;

@@ -305,8 +305,8 @@ void RendezvousRoot::group() {
   }
   std::set<int> expected;
   for (const auto& [key, ranks] : groups) {
-    for (std::size_t first = 0; first < ranks.size(); first += transport::kMaxLocalRanks) {
-      const std::size_t end = std::min(ranks.size(), first + transport::kMaxLocalRanks);
+    for (std::size_t first = 0; first < ranks.size(); first += memory::kMaxLocalRanks) {
+      const std::size_t end = std::min(ranks.size(), first + memory::kMaxLocalRanks);
       if (end - first < 2) continue;
       for (std::size_t i = first; i < end; ++i) {
         seats_.at(ranks[i]).peer.leader = ranks[first];

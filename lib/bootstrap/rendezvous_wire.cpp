@@ -1,6 +1,6 @@
 #include "bootstrap/rendezvous_wire.h"
 
-#include "transports/arena.h"
+#include "memory/arena.h"
 
 namespace anello::bootstrap {
 
@@ -39,7 +39,7 @@ Session take_session(Reader& reader) {
 }
 
 std::vector<int> take_form(Reader& reader, int size) {
-  std::vector<int> ranks(reader.take_in<std::uint32_t>(2, transport::kMaxLocalRanks));
+  std::vector<int> ranks(reader.take_in<std::uint32_t>(2, memory::kMaxLocalRanks));
   for (int& rank : ranks) rank = reader.take_in(0, size - 1);
   return ranks;
 }
@@ -53,7 +53,7 @@ Mapped take_mapped(Reader& reader) {
   Mapped mapped;
   mapped.done.ok = reader.take_in<std::uint8_t>(0, 1) != 0;
   mapped.machine = reader.take<std::uint64_t>();
-  mapped.index = reader.take_in(-1, transport::kMaxLocalRanks - 1);
+  mapped.index = reader.take_in(-1, memory::kMaxLocalRanks - 1);
   mapped.done.why_not = reader.take_text();
   return mapped;
 }

@@ -40,9 +40,9 @@ Brought::~Brought() { context_->end_making(generation_); }
 // ---- Boards ----
 
 int Communicator::allocate_board(int users) {
-  const transport::Arena& arena = context_->job().arena();
+  const memory::Arena& arena = context_->job().arena();
   if (!arena) return -1;
-  for (int board = 1; board < transport::kMaxBoards; ++board) {
+  for (int board = 1; board < memory::kMaxBoards; ++board) {
     std::uint32_t none = 0;
     if (!arena.header().board_users[board].compare_exchange_strong(none, static_cast<std::uint32_t>(users))) continue;
     if (!arena.commit_board(board)) {
@@ -51,8 +51,7 @@ int Communicator::allocate_board(int users) {
     }
     // What an earlier communicator left must not look like a line of this one.
     for (int member = 0; member < arena.ranks(); ++member) {
-      for (transport::BoardLine& line : arena.board(board, member).line)
-        line.number.store(0, std::memory_order_relaxed);
+      for (memory::BoardLine& line : arena.board(board, member).line) line.number.store(0, std::memory_order_relaxed);
     }
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return board;
@@ -64,10 +63,10 @@ int Communicator::allocate_board(int users) {
 // it.
 void Communicator::give_back_board() {
   if (board_ < 0) return;
-  const transport::Arena& arena = context_->job().arena();
+  const memory::Arena& arena = context_->job().arena();
   std::atomic<std::uint32_t>& users = arena.header().board_users[board_];
   for (std::uint32_t left = users.load(std::memory_order_acquire); left > 0;) {
-    if (left == 1) executor::Staging::give_pages_back(arena, board_);
+    if (left == 1) memory::Staging::give_pages_back(arena, board_);
     if (users.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel)) return;
   }
 }
@@ -118,7 +117,7 @@ std::unique_ptr<Split> Communicator::post_split(Seat seat, int record_kind) {
 // Those of a board that this rank has reserved and nobody looks at yet, but for those of its users, by world rank. A
 // job of many ranks that is split into pairs would else keep a board of all ranks for each.
 void Communicator::trim_board(int board, const std::vector<int>& users) {
-  const transport::Arena& arena = context_->job().arena();
+  const memory::Arena& arena = context_->job().arena();
   if (users.empty()) return arena.release_board(board);
   std::vector<bool> used(std::size_t(arena.ranks()));
   for (const int world : users) used[std::size_t(context_->job().members()[std::size_t(world)].local_index)] = true;

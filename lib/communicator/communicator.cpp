@@ -17,7 +17,7 @@
 #include "schedule/shape.h"
 #include "schedule/tuning.h"
 #include "transports/registry.h"
-#include "transports/store_barrier.h"
+#include "base/store_barrier.h"
 
 #include <algorithm>
 #include <cstring>
@@ -36,11 +36,11 @@ constexpr std::uint64_t kWholeJob = executor::Generations::id(0, 1);
 // Exchanges on a board are numbered from here on. 0 is what a fresh board's lines say: none of the first ones.
 std::uint32_t first_exchange(std::int64_t first_sequence) {
   const auto number = static_cast<std::uint32_t>(first_sequence + 1);
-  return number == 0 || number > UINT32_MAX - transport::kBoardLines ? 1 : number;
+  return number == 0 || number > UINT32_MAX - memory::kBoardLines ? 1 : number;
 }
 
-executor::ReadPolicy::Wish wish_to_stage(const std::string& staging) {
-  using Wish = executor::ReadPolicy::Wish;
+memory::ReadPolicy::Wish wish_to_stage(const std::string& staging) {
+  using Wish = memory::ReadPolicy::Wish;
   return staging == "never" ? Wish::never : staging == "always" ? Wish::always : Wish::by_time;
 }
 
@@ -83,7 +83,7 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
     throw Error(ANELLO_ERR_ARGUMENT, text("ANELLO_ALGORITHM=", environment.algorithm, ": ", wrong));
   }
   // Before there is a service thread: the kernel then has no other thread to wait for, which takes it 7 ms.
-  transport::agrees_to_store_barriers();
+  agrees_to_store_barriers();
   std::unique_ptr<control::Job> job = bootstrap::join(config);
   schedule::Wish wish = wish_of(job->shared(), job->rank());
   std::vector<executor::Context::Carrier> carriers;

@@ -20,7 +20,7 @@ Seating seating_of(const std::vector<Split::Choice>& choices, int rank) {
   seating.board = choices[std::size_t(first)].board;
   if (!can_be_reserved(seating.board)) {
     throw Error(ANELLO_ERR_CORRUPT,
-                text("rank ", first, " says that it has reserved board ", seating.board, " of ", transport::kMaxBoards,
+                text("rank ", first, " says that it has reserved board ", seating.board, " of ", memory::kMaxBoards,
                      "; its process has a memory fault or is not an Anello of this version"));
   }
   return seating;

@@ -1,6 +1,6 @@
 #pragma once
 // A communicator that is being made of another: what each rank said, and what is needed to make it of that.
-#include "transports/arena.h"
+#include "memory/arena.h"
 
 #include <anello/anello.h>
 
@@ -64,7 +64,7 @@ struct Seating {
 Seating seating_of(const std::vector<Split::Choice>& choices, int rank);
 
 // A board that another rank says it has reserved: none (-1), or one beyond the whole job's.
-inline bool can_be_reserved(int board) { return board == -1 || (board > 0 && board < transport::kMaxBoards); }
+inline bool can_be_reserved(int board) { return board == -1 || (board > 0 && board < memory::kMaxBoards); }
 
 // What the first member of a group of ranks answers to the others.
 struct GroupAdmission {

@@ -14,13 +14,13 @@ std::shared_ptr<Window> Window::create(std::shared_ptr<Communicator> communicato
   const auto size = std::size_t(comm.size());
   window->peers_.resize(size);
   window->parts_.resize(size);
-  const transport::Arena& arena = comm.context().job().arena();
+  const memory::Arena& arena = comm.context().job().arena();
   std::uint64_t offset = 0;
   if (memory != nullptr) {
     window->own_ = static_cast<std::byte*>(memory);
-    offset = transport::Extent::mapped_at(arena, memory, bytes).offset();
+    offset = memory::Extent::mapped_at(arena, memory, bytes).offset();
   } else if (bytes > 0 && arena) {
-    window->extent_ = transport::Extent::allocate(arena, bytes);
+    window->extent_ = memory::Extent::allocate(arena, bytes);
     window->mapping_ = window->extent_.map();
     window->own_ = window->mapping_.data();
     offset = window->extent_.offset();
@@ -68,9 +68,9 @@ Window::Part Window::part(int rank) {
   if (member.process == self.process) return {reinterpret_cast<std::byte*>(said.address), said.bytes};
   if (said.offset == 0 || member.local_index < 0 || member.machine != self.machine) return {nullptr, said.bytes};
   const std::lock_guard held(mutex_);
-  transport::ExtentMapping& mapping = peers_[std::size_t(rank)];
+  memory::ExtentMapping& mapping = peers_[std::size_t(rank)];
   if (!mapping)
-    mapping = transport::Extent::of_peer(communicator_->context().job().arena(), said.offset, said.bytes).map();
+    mapping = memory::Extent::of_peer(communicator_->context().job().arena(), said.offset, said.bytes).map();
   if (!mapping) {
     throw Error(ANELLO_ERR_RESOURCE,
                 text("the ", said.bytes, " bytes of rank ", rank, "'s part cannot be mapped here"));

@@ -1,7 +1,7 @@
 #pragma once
 // Memory of each rank of a communicator that ranks of the same host reach by a pointer of their own.
 #include "communicator/communicator.h"
-#include "transports/extent.h"
+#include "memory/extent.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -48,11 +48,11 @@ class Window {
   std::shared_ptr<Communicator> communicator_;
   std::vector<Said> parts_;
   std::byte* own_ = nullptr;
-  transport::Extent extent_;  // made here
-  transport::ExtentMapping mapping_;
+  memory::Extent extent_;  // made here
+  memory::ExtentMapping mapping_;
   std::unique_ptr<std::byte[]> private_memory_;  // where nobody shares memory
   std::mutex mutex_;
-  std::vector<transport::ExtentMapping> peers_;
+  std::vector<memory::ExtentMapping> peers_;
 };
 
 }  // namespace anello

@@ -160,7 +160,7 @@ bool Agent::said_it_left(int rank) const {
   if (peers_.empty() || !group_) return false;
   const Member& member = peer(rank).member;
   return member.local_index >= 0 && member.machine == group_->nonce() &&
-         group_->arena(0).inbox(member.local_index).state.load(std::memory_order_acquire) == transport::RankState::left;
+         group_->arena(0).inbox(member.local_index).state.load(std::memory_order_acquire) == memory::RankState::left;
 }
 
 void Agent::take_leave(int rank, const std::string& how) {

@@ -8,7 +8,7 @@
 #include "control/ledger.h"
 #include "control/processors.h"
 #include "control/transport_kind.h"
-#include "transports/arena.h"
+#include "memory/arena.h"
 
 #include <atomic>
 #include <cstdint>
@@ -93,7 +93,7 @@ class Job {
   // size() entries by rank; unchanged after creation.
   virtual const std::vector<Member>& members() const = 0;
   // Empty when this rank shares memory with nobody.
-  virtual const transport::Arena& arena() const = 0;
+  virtual const memory::Arena& arena() const = 0;
   // The eventfd that others write to wake this rank; also written when news is set.
   virtual int wake_descriptor() const = 0;
 
@@ -105,7 +105,7 @@ class Job {
   // request for the same peer before the answer does nothing. Both ends get exactly one lane, whoever asked.
   virtual void request_lane(int peer) = 0;
 
-  // Asks for the memory behind a region that a rank of this host has made (transports/region.h); answered by
+  // Asks for the memory behind a region that a rank of this host has made (memory/region.h); answered by
   // Event::region within 10 s. Returns at once.
   virtual void request_region(int peer, std::uint64_t region) = 0;
   // Whether the rank's process has ended, as far as can be seen at once.

@@ -3,7 +3,7 @@
 // Written by whoever posts, one at a time; read by the service thread at any time, without a lock: what the writer may
 // have come round to meanwhile is not believed. What is asked for again costs its sequence and digest alone.
 #include "base/label.h"
-#include "transports/arena.h"
+#include "memory/arena.h"
 
 #include <anello/anello.h>
 
@@ -64,7 +64,7 @@ class Ledger {
   // Of ranks that disagree so many calls are compared, up to the one in which they found it.
   static constexpr std::uint32_t kCompared = 64;
   // Who found it may be half of the lines behind the others (Board::lead()).
-  static constexpr std::uint32_t kKept = kCompared + transport::kBoardLines / 2;
+  static constexpr std::uint32_t kKept = kCompared + memory::kBoardLines / 2;
 
   void note(CallRecord& record) {
     const std::uint64_t number = noted_.load(std::memory_order_relaxed);

@@ -67,7 +67,7 @@ std::shared_ptr<LocalGroup> LocalGroup::make(int ranks, std::vector<UniqueFd> wa
   group->wake_ = std::move(wake);
   group->deaths_ = std::move(deaths);
   group->attach();
-  transport::ArenaHeader& header = group->arena(0).header();
+  memory::ArenaHeader& header = group->arena(0).header();
   header.nonce = group->nonce_ = random_number();
   header.ranks = static_cast<std::uint32_t>(ranks);
   header.ring_bytes = static_cast<std::uint32_t>(group->layout_.ring_bytes);
@@ -91,7 +91,7 @@ std::shared_ptr<LocalGroup> LocalGroup::map(std::uint64_t nonce, int ranks, std:
   group->deaths_ = std::move(deaths);
   group->attach();
   group->nonce_ = nonce;
-  const transport::ArenaHeader& header = group->arena(0).header();
+  const memory::ArenaHeader& header = group->arena(0).header();
   if (header.nonce != nonce || header.ranks != static_cast<std::uint32_t>(ranks) || header.ring_bytes != ring_bytes) {
     throw Error(ANELLO_ERR_SYSTEM, "the mapping does not show what its maker wrote");
   }

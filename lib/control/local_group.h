@@ -3,7 +3,7 @@
 // with. One per process however many of its ranks are in it, so that all of them use one mapping. Made on the service
 // thread; may be let go on any.
 #include "base/unique_fd.h"
-#include "transports/arena.h"
+#include "memory/arena.h"
 
 #include <cstdint>
 #include <bitset>
@@ -43,17 +43,16 @@ class LocalGroup {
 
   std::uint64_t nonce() const { return nonce_; }
   int memory() const { return memory_.get(); }
-  const transport::ArenaLayout& layout() const { return layout_; }
+  const memory::ArenaLayout& layout() const { return layout_; }
   const std::vector<int>& wake() const { return wake_numbers_; }
   const std::vector<Death>& deaths() const { return deaths_; }
-  transport::Arena arena(int index) const {
+  memory::Arena arena(int index) const {
     return {base_, layout_, index, memory_.get(), wake_numbers_.data(), &threads_};
   }
 
   // Service thread only.
   std::weak_ptr<DeathWatch> watch;
-  std::bitset<transport::kMaxLocalRanks>
-      here;  // local ranks that are threads of this process, once they have their seats
+  std::bitset<memory::kMaxLocalRanks> here;  // local ranks that are threads of this process, once they have their seats
 
  private:
   LocalGroup() = default;
@@ -61,13 +60,13 @@ class LocalGroup {
   void enlist(const std::shared_ptr<LocalGroup>& self);
 
   std::uint64_t nonce_ = 0;
-  transport::ArenaLayout layout_;
+  memory::ArenaLayout layout_;
   UniqueFd memory_;
   std::vector<UniqueFd> wake_;
   std::vector<int> wake_numbers_;
   std::vector<Death> deaths_;
   std::byte* base_ = nullptr;
-  mutable transport::ArenaThreads threads_;
+  mutable memory::ArenaThreads threads_;
 };
 
 }  // namespace anello::control

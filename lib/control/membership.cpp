@@ -65,7 +65,7 @@ class Membership final : public Job {
     }
     watch_->unwatch();
     // First, so that whoever sees this process end or its links close knows that it left.
-    if (arena_) arena_.inbox(arena_.index()).state.store(transport::RankState::left, std::memory_order_release);
+    if (arena_) arena_.inbox(arena_.index()).state.store(memory::RankState::left, std::memory_order_release);
     const auto left = std::make_shared<std::promise<void>>();
     std::future<void> done = left->get_future();
     hold_->post([agent = agent_, left] {
@@ -78,7 +78,7 @@ class Membership final : public Job {
   int size() const override { return agent_->size(); }
   const Shared& shared() const override { return shared_; }
   const std::vector<Member>& members() const override { return members_; }
-  const transport::Arena& arena() const override { return arena_; }
+  const memory::Arena& arena() const override { return arena_; }
   int wake_descriptor() const override { return agent_->mailbox().wake_descriptor(); }
   std::vector<Event> take_events() override { return agent_->mailbox().take(); }
 
@@ -142,7 +142,7 @@ class Membership final : public Job {
   Shared shared_;
   std::vector<Member> members_;
   std::shared_ptr<LocalGroup> group_;
-  transport::Arena arena_;
+  memory::Arena arena_;
   std::shared_ptr<DescriptorWatch> watch_;
   const std::shared_ptr<Telling> telling_ = std::make_shared<Telling>();
 };
@@ -157,7 +157,7 @@ class LoneMembership final : public Job {
   int size() const override { return 1; }
   const Shared& shared() const override { return shared_; }
   const std::vector<Member>& members() const override { return members_; }
-  const transport::Arena& arena() const override { return arena_; }
+  const memory::Arena& arena() const override { return arena_; }
   int wake_descriptor() const override { return mailbox_.wake_descriptor(); }
   std::vector<Event> take_events() override { return mailbox_.take(); }
   // There is nobody to reach, to ask or to tell.
@@ -175,7 +175,7 @@ class LoneMembership final : public Job {
   Mailbox mailbox_;
   Shared shared_;
   std::vector<Member> members_;
-  transport::Arena arena_;
+  memory::Arena arena_;
 };
 
 }  // namespace

@@ -61,7 +61,7 @@ Peer take_peer(Reader& reader) {
   member.pid = reader.take<std::int64_t>();
   member.process = reader.take<std::uint64_t>();
   member.machine = reader.take<std::uint64_t>();
-  member.local_index = reader.take_in(-1, transport::kMaxLocalRanks - 1);
+  member.local_index = reader.take_in(-1, memory::kMaxLocalRanks - 1);
   member.processors = take_processors(reader);
   peer.uid = reader.take<std::uint32_t>();
   peer.reach = reader.take<std::uint64_t>();
@@ -106,7 +106,7 @@ void check_places(const std::vector<Peer>& peers, int rank, const Seats& seats) 
     throw wrong(self, "in shared memory that this process does not have");
   }
   if (self.local_index < 0) return;
-  std::bitset<transport::kMaxLocalRanks> taken;
+  std::bitset<memory::kMaxLocalRanks> taken;
   for (const Peer& peer : peers) {
     const Member& member = peer.member;
     if (member.local_index < 0 || member.machine != self.machine) continue;

@@ -37,7 +37,7 @@ struct Seats {
   std::uint64_t machine = 0;
   std::uint64_t process = 0;
   int ranks = 0;
-  std::bitset<transport::kMaxLocalRanks> here;
+  std::bitset<memory::kMaxLocalRanks> here;
 };
 void check_places(const std::vector<Peer>& peers, int rank, const Seats& seats);
 

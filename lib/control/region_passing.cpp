@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "control/agent.h"
 #include "control/descriptor_passing.h"
-#include "transports/region.h"
+#include "memory/region.h"
 
 #include <utility>
 
@@ -193,7 +193,7 @@ Task<> RegionPassing::read(std::shared_ptr<Agent> agent, int from, std::shared_p
 void RegionPassing::receive(int from, const Message& message, UniqueFd memory) {
   if (message.owner < 0 || message.owner >= agent_.size()) throw Reader::corrupt();
   if (message.kind == Kind::wanted && message.owner == agent_.rank()) {
-    UniqueFd own = transport::region_descriptor(message.region);
+    UniqueFd own = memory::region_descriptor(message.region);
     log::debug(agent_.rank(), "rank ", from, own ? " asks for" : " asks in vain for", " memory of this process");
     const Memory passed = own ? std::make_shared<const UniqueFd>(std::move(own)) : nullptr;
     return tell(from, {passed ? Kind::here : Kind::gone, message.owner, message.region}, passed);

@@ -1,5 +1,5 @@
 #pragma once
-// Descriptors of memory that ranks of this host have made for each other (transports/region.h). Every rank keeps one
+// Descriptors of memory that ranks of this host have made for each other (memory/region.h). Every rank keeps one
 // connection, made when first needed, to the lowest rank of the host, which passes questions on to whom they are about
 // and answers to all who have asked: as many connections as ranks, however many ask for each other's memory. A question
 // that the lowest rank leaves unanswered goes by the next one. Service thread only.

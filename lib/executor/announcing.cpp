@@ -8,7 +8,7 @@
 #include "executor/context.h"
 #include "executor/fold.h"
 #include "executor/run.h"
-#include "transports/process_memory.h"
+#include "memory/process_memory.h"
 
 #include <cstring>
 #include <utility>
@@ -33,14 +33,14 @@ bool is_read_instead(const Operation& operation, const Announced& own) {
   if (!operation.plans->reads_on_trial || operation.group->unreadable) return false;
   const schedule::Schedule& reading = operation.plans->at(Reach::read)->schedule;
   const auto can_be = [](bool read, const AnnouncedBuffer& buffer, std::size_t bytes) {
-    return !read || buffer.address == 0 || buffer.region != 0 || transport::can_be_read(buffer.address, bytes);
+    return !read || buffer.address == 0 || buffer.region != 0 || memory::can_be_read(buffer.address, bytes);
   };
   return can_be(reading.peers_inputs, own.input, operation.input_bytes) &&
          can_be(reading.peers_outputs, own.output, operation.output_bytes);
 }
 
 bool may_stage_early(const Operation& operation) {
-  return operation.group->staging.state == Staging::State::ready && operation.plans->may_stage_at_once();
+  return operation.group->staging.state == memory::Staging::State::ready && operation.plans->may_stage_at_once();
 }
 // Whether it may do so before the others are known to have done with the last call.
 bool stages_apart(const Operation& operation) {
@@ -58,8 +58,8 @@ bool may_send_early(const Operation& operation) {
 
 // Changes with whatever a rank's line depends on: its regions, and whether there is staging memory.
 std::uint64_t line_version(const Operation& operation) {
-  const bool staging = operation.group->staging.state == Staging::State::ready;
-  return transport::regions_version() << 1 | (staging ? 1 : 0);
+  const bool staging = operation.group->staging.state == memory::Staging::State::ready;
+  return memory::regions_version() << 1 | (staging ? 1 : 0);
 }
 
 // Of itself a rank knows it without its line, where others could write: what it has prepared is what it goes on with.
@@ -103,15 +103,16 @@ void Context::take_turn(Operation& operation) {
   Group& group = *operation.group;
   const std::size_t bytes = operation.count * operation.element_bytes;
   const bool from_one = operation.kind == ANELLO_BROADCAST;
-  ReadPolicy::Turn turn{};
-  if (operation.plans->may_be_staged && !group.by_address && ReadPolicy::concerns(bytes, group.size(), from_one)) {
-    if (staging_ == ReadPolicy::Wish::by_time)
+  memory::ReadPolicy::Turn turn{};
+  if (operation.plans->may_be_staged && !group.by_address &&
+      memory::ReadPolicy::concerns(bytes, group.size(), from_one)) {
+    if (staging_ == memory::ReadPolicy::Wish::by_time)
       turn = group.reading[std::size_t(operation.kind)].next(bytes, operation.plans->reads_peers);
-    else if (staging_ == ReadPolicy::Wish::always)
-      turn.way = ReadPolicy::Way::staged;
+    else if (staging_ == memory::ReadPolicy::Wish::always)
+      turn.way = memory::ReadPolicy::Way::staged;
   }
   operation.began_ns = turn.timed ? now_ns() : 0;
-  const bool away = turn.way == ReadPolicy::Way::staged;
+  const bool away = turn.way == memory::ReadPolicy::Way::staged;
   const bool judged = away && !turn.trial && operation.plans->reads_peers;
   if (away == operation.stays_away && judged == operation.judged_slow) return;
   operation.stays_away = away;
@@ -123,7 +124,7 @@ void Context::take_turn(Operation& operation) {
 void Context::tell_how_long(Operation& operation, bool ended_well) {
   Group& group = *operation.group;
   const std::int64_t took_ns = now_ns() - std::exchange(operation.began_ns, 0);
-  using Way = ReadPolicy::Way;
+  using Way = memory::ReadPolicy::Way;
   if (!ended_well) return;
   if (is_message(operation.kind)) {
     group.flows.to(operation.peer).reading->ended(operation.bytes, Way::staged, took_ns);
@@ -147,14 +148,14 @@ void Context::announce(Operation& operation) {
   operation.entry_known = true;
   const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {
     if (address == nullptr || bytes == 0) return {};
-    const transport::RegionSpot spot = regions_.own(address, bytes);
+    const memory::RegionSpot spot = regions_.own(address, bytes);
     return {reinterpret_cast<std::uintptr_t>(address), spot.region, spot.offset};
   };
   const Announced own{said(operation.own_input(), operation.input_bytes),
                       said(operation.output, operation.output_bytes)};
   const bool slow = operation.stays_away, judged = operation.judged_slow;
   const bool lacks = slow || (lacks_regions(operation, own) &&
-                              (staging_ == ReadPolicy::Wish::always || !is_read_instead(operation, own)));
+                              (staging_ == memory::ReadPolicy::Wish::always || !is_read_instead(operation, own)));
   const bool may_stage = lacks && may_stage_early(operation);
   if (may_stage && stages_apart(operation)) {
     operation.entry = judged ? LineKind::staged_for_speed : LineKind::staged;

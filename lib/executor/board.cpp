@@ -1,6 +1,6 @@
 #include "executor/board.h"
 
-#include "transports/store_barrier.h"
+#include "base/store_barrier.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,16 +10,16 @@ namespace anello::executor {
 namespace {
 
 constexpr std::uint32_t kFewLines = 64;
-static_assert(kFewLines * 2 <= transport::kBoardLines);
+static_assert(kFewLines * 2 <= memory::kBoardLines);
 
 }  // namespace
 
-Board::Board(const transport::Arena& arena, int index, const std::vector<int>& local, int rank,
-             std::uint32_t first_number, bool crowded)
+Board::Board(const memory::Arena& arena, int index, const std::vector<int>& local, int rank, std::uint32_t first_number,
+             bool crowded)
     : arena_(&arena),
       index_(index),
       rank_(rank),
-      mask_(crowded ? transport::kBoardLines - 1 : kFewLines - 1),
+      mask_(crowded ? memory::kBoardLines - 1 : kFewLines - 1),
       lines_apart_log2_(crowded ? 0 : 1),
       number_(first_number),
       seen_(first_number),
@@ -49,7 +49,7 @@ bool Board::begin_touching(std::uint32_t sequence) {
 }
 
 bool Board::may_touch(std::uint32_t sequence) const {
-  for (const transport::BoardSlots* slots : slots_) {
+  for (const memory::BoardSlots* slots : slots_) {
     if (slots->touch.stopped.load(std::memory_order_acquire) == name_of(sequence)) return false;
   }
   return true;
@@ -60,7 +60,7 @@ void Board::end_touching() { own().touching.store(0, std::memory_order_release);
 void Board::stop(std::uint32_t sequence) {
   own().stopped.store(name_of(sequence), std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!fences_) transport::store_barrier_for_sure();
+  if (!fences_) store_barrier_for_sure();
 }
 
 bool Board::is_touching(int rank, std::uint32_t sequence) const {
@@ -85,7 +85,7 @@ void Board::tell_failed(std::uint64_t id, Failed how) {
 }
 
 Board::Failed Board::failed(int rank, std::uint64_t id) const {
-  const transport::BoardTouch& its = slots_[std::size_t(rank)]->touch;
+  const memory::BoardTouch& its = slots_[std::size_t(rank)]->touch;
   const std::uint64_t code = its.failed.load(std::memory_order_acquire);
   if (its.failed_id.load(std::memory_order_relaxed) != id) return {};
   // Whoever has the board mapped can write there.
@@ -135,7 +135,7 @@ bool Board::differs(int rank) const {
 bool Board::awaits_elsewhere() const {
   if (!crowded_ || !published_ || needs_ == kNobody) return false;
   const auto here = static_cast<std::uint8_t>(::sched_getcpu());
-  const auto has_come_or_is_elsewhere = [&](const transport::BoardSlots& slots) {
+  const auto has_come_or_is_elsewhere = [&](const memory::BoardSlots& slots) {
     const bool come = slots.line[place_of(number_)].number.load(std::memory_order_relaxed) == number_;
     return come || slots.line[place_of(number_ - 1)].processor.load(std::memory_order_relaxed) != here;
   };
@@ -159,7 +159,7 @@ bool Board::sleeps_on(std::size_t peer) const {
   if (peers_[peer].slots->asleep_for.load(std::memory_order_relaxed) != number_) return false;
   bool missing = false;
   for (const Peer& each : peers_) {
-    const transport::BoardLine& line = each.slots->line[place_of(number_)];
+    const memory::BoardLine& line = each.slots->line[place_of(number_)];
     if (line.number.load(std::memory_order_acquire) != number_) {
       missing = true;
     } else if (!agrees(line, number_)) {

@@ -7,7 +7,7 @@
 // and at the end.
 #include "base/processor.h"
 #include "executor/line.h"
-#include "transports/arena.h"
+#include "memory/arena.h"
 
 #include <anello/anello.h>
 
@@ -28,21 +28,21 @@ class Board {
   // local[i]: arena index of the communicator's rank i. crowded: the host has more ranks than processors, alike on all;
   // each hand-over of a processor then serves many calls, if there are lines for them. Else fewer stay in the first
   // cache beside what the caller has there.
-  Board(const transport::Arena& arena, int index, const std::vector<int>& local, int rank, std::uint32_t first_number,
+  Board(const memory::Arena& arena, int index, const std::vector<int>& local, int rank, std::uint32_t first_number,
         bool crowded);
 
   explicit operator bool() const { return !slots_.empty(); }
   int index() const { return index_; }
 
   // Largest payload of one rank.
-  static constexpr std::size_t capacity() { return transport::kBoardBytes; }
+  static constexpr std::size_t capacity() { return memory::kBoardBytes; }
 
   // How far ahead with payloads that fit into a line.
   std::uint32_t lead() const { return (mask_ + 1) / 2; }
   enum class Seen { waiting, complete, mismatch };
   // Whether all ranks are so close that this one may write its next line, and have agreed until there.
   Seen room(std::size_t bytes) {
-    const std::uint32_t most = bytes > transport::kInlineBytes ? transport::kBoardPayloads : lead();
+    const std::uint32_t most = bytes > memory::kInlineBytes ? memory::kBoardPayloads : lead();
     const std::uint32_t need = number_ + 2 - most;
     if (static_cast<std::int32_t>(seen_ - need) >= 0) return Seen::complete;
     return look_behind(need);
@@ -117,7 +117,7 @@ class Board {
   // Never 0, which stands for no operation.
   static std::uint64_t name_of(std::uint32_t sequence) { return std::uint64_t{sequence} + 1; }
   std::uint32_t place_of(std::uint32_t number) const { return (number & mask_) << lines_apart_log2_; }
-  const transport::BoardLine& line_of(int rank, std::uint32_t number) const {
+  const memory::BoardLine& line_of(int rank, std::uint32_t number) const {
     return slots_[std::size_t(rank)]->line[place_of(number)];
   }
   bool has_come(int rank, std::uint32_t number) const {
@@ -126,7 +126,7 @@ class Board {
   bool differs(int rank, std::uint32_t number) const {
     return has_come(rank, number) && !agrees(line_of(rank, number), number);
   }
-  bool agrees(const transport::BoardLine& line, std::uint32_t number) const {
+  bool agrees(const memory::BoardLine& line, std::uint32_t number) const {
     const Own& own = own_[number % own_.size()];
     return line.digest == own.digest && round_of(static_cast<LineKind>(line.kind)) == own.round;
   }
@@ -134,9 +134,9 @@ class Board {
   bool sleeps_on(std::size_t peer) const;
   void claim_next();
   void fence() const;
-  transport::BoardTouch& own() const { return slots_[std::size_t(rank_)]->touch; }
+  memory::BoardTouch& own() const { return slots_[std::size_t(rank_)]->touch; }
 
-  const transport::Arena* arena_ = nullptr;
+  const memory::Arena* arena_ = nullptr;
   int index_ = -1;
   int rank_ = -1;
   std::uint32_t mask_ = 0;  // of the lines that are used
@@ -153,16 +153,16 @@ class Board {
     std::uint32_t sequence;
     Round round;
   };
-  std::array<Own, transport::kBoardLines> own_{};  // of exchanges from seen_ on
+  std::array<Own, memory::kBoardLines> own_{};  // of exchanges from seen_ on
   int needs_ = kAll;
   bool published_ = false;
   bool crowded_ = false;     // ranks share processors
   bool fences_ = false;      // some rank does not make others' stores visible before it looks (store_barrier.h)
   std::size_t beside_ = 0;   // bytes of the last payload that lay beside its line
   std::size_t missing_ = 0;  // of the published one, the lines of peers before this one have come
-  std::vector<transport::BoardSlots*> slots_;
+  std::vector<memory::BoardSlots*> slots_;
   struct Peer {
-    const transport::BoardSlots* slots;
+    const memory::BoardSlots* slots;
     const std::atomic<std::uint32_t>* sleeping;
     int local;
     int rank;
@@ -184,10 +184,10 @@ inline void Board::fence() const {
 
 inline void Board::publish(LineKind kind, const std::byte* payload, std::size_t bytes, std::uint64_t digest,
                            std::uint32_t sequence, int needs) {
-  transport::BoardSlots& mine = *slots_[std::size_t(rank_)];
-  transport::BoardLine& line = mine.line[place_of(number_)];
-  std::byte* const larger = mine.payload[number_ % transport::kBoardPayloads];
-  if (bytes > 0) std::memcpy(bytes <= transport::kInlineBytes ? line.data : larger, payload, bytes);
+  memory::BoardSlots& mine = *slots_[std::size_t(rank_)];
+  memory::BoardLine& line = mine.line[place_of(number_)];
+  std::byte* const larger = mine.payload[number_ % memory::kBoardPayloads];
+  if (bytes > 0) std::memcpy(bytes <= memory::kInlineBytes ? line.data : larger, payload, bytes);
   line.bytes = static_cast<std::uint16_t>(bytes);
   line.kind = static_cast<std::uint8_t>(kind);
   if (crowded_) line.processor.store(static_cast<std::uint8_t>(::sched_getcpu()), std::memory_order_relaxed);
@@ -197,7 +197,7 @@ inline void Board::publish(LineKind kind, const std::byte* payload, std::size_t 
   needs_ = needs;
   published_ = true;
   missing_ = 0;
-  beside_ = bytes <= transport::kInlineBytes ? 0 : bytes;
+  beside_ = bytes <= memory::kInlineBytes ? 0 : bytes;
   fence();
   for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
     if (peers_[peer].sleeping->load(std::memory_order_relaxed) != 0 && !sleeps_on(peer))
@@ -206,8 +206,8 @@ inline void Board::publish(LineKind kind, const std::byte* payload, std::size_t 
 }
 
 inline Board::Seen Board::look(Round round, std::uint64_t digest) {
-  const auto look_at = [&](const transport::BoardSlots& slots) {
-    const transport::BoardLine& line = slots.line[place_of(number_)];
+  const auto look_at = [&](const memory::BoardSlots& slots) {
+    const memory::BoardLine& line = slots.line[place_of(number_)];
     if (line.number.load(std::memory_order_acquire) != number_) return Seen::waiting;
     const bool agrees = line.digest == digest && round_of(static_cast<LineKind>(line.kind)) == round;
     return agrees ? Seen::complete : Seen::mismatch;
@@ -243,19 +243,19 @@ inline void Board::finish() {
 
 // Of this rank's lines for the next exchange.
 inline void Board::claim_next() {
-  const transport::BoardSlots& mine = *slots_[std::size_t(rank_)];
+  const memory::BoardSlots& mine = *slots_[std::size_t(rank_)];
   claim_line(&mine.line[place_of(number_)]);
   // The next payload is mostly as large as the last one; but who has not seen that the others have left its place would
   // take it from them.
   constexpr std::size_t kMost = 8192;
   if (seen_ != number_) return;
-  const std::byte* const next = mine.payload[number_ % transport::kBoardPayloads];
-  for (std::size_t at = 0; at < std::min(beside_, kMost); at += transport::kLine) claim_line(next + at);
+  const std::byte* const next = mine.payload[number_ % memory::kBoardPayloads];
+  for (std::size_t at = 0; at < std::min(beside_, kMost); at += memory::kLine) claim_line(next + at);
 }
 
 inline const std::byte* Board::payload(int rank, std::size_t bytes) const {
-  if (bytes <= transport::kInlineBytes) return line_of(rank, number_).data;
-  return slots_[std::size_t(rank)]->payload[number_ % transport::kBoardPayloads];
+  if (bytes <= memory::kInlineBytes) return line_of(rank, number_).data;
+  return slots_[std::size_t(rank)]->payload[number_ % memory::kBoardPayloads];
 }
 
 }  // namespace anello::executor

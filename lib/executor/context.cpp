@@ -21,7 +21,7 @@
 namespace anello::executor {
 
 Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us,
-                 ReadPolicy::Wish staging)
+                 memory::ReadPolicy::Wish staging)
     : job_(std::move(job)),
       rank_(job_->rank()),
       staging_(staging),
@@ -506,7 +506,7 @@ void Context::lead(Flow& flow) {
   flow.route = &route(world);
   flow.least_offered = least_offered(*flow.group, flow.peer);
   flow.most_eager = most_eager(*flow.group, flow.peer);
-  if (flow.least_offered != SIZE_MAX) flow.reading = std::make_unique<ReadPolicy>();
+  if (flow.least_offered != SIZE_MAX) flow.reading = std::make_unique<memory::ReadPolicy>();
 }
 
 transport::Transport* Context::carrier_to(int world) const {

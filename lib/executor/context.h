@@ -7,12 +7,12 @@
 #include "executor/generations.h"
 #include "executor/group.h"
 #include "executor/rank_lock.h"
-#include "executor/region_cache.h"
+#include "memory/region_cache.h"
 #include "executor/route.h"
 #include "executor/trickle.h"
 #include "executor/waiting.h"
-#include "transports/piece_copy.h"
-#include "transports/sleeper.h"
+#include "memory/copy.h"
+#include "memory/sleeper.h"
 #include "transports/transport.h"
 
 #include <atomic>
@@ -38,7 +38,7 @@ class Context {
     std::unique_ptr<transport::Transport> transport;
   };
   Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us,
-          ReadPolicy::Wish staging = ReadPolicy::Wish::by_time);
+          memory::ReadPolicy::Wish staging = memory::ReadPolicy::Wish::by_time);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -123,7 +123,7 @@ class Context {
   void begin_round(Operation& operation, Round round);
   // Whether the peer is a thread of this process that has its pointers.
   bool is_thread(const Group& group, int peer) const;
-  transport::PieceCopy& copies_to_peers() { return copies_; }
+  memory::PieceCopy& copies_to_peers() { return copies_; }
   // Bytes that were copied, reduced or received: others of the host that wait see that this rank works.
   void count_handled(std::size_t bytes);
   void count_taken(std::size_t bytes) { taken_ += bytes; }
@@ -237,10 +237,13 @@ class Context {
   void entries_came(Operation& operation);
   void all_announced(Operation& operation);
   void map_announced(Operation& operation);
+  memory::RegionCache::State look_up_region(int world, std::uint64_t region) {
+    return regions_.look_up(region, [&] { job_->request_region(world, region); });
+  }
   bool has_mapped(const Operation& operation, int rank);
   bool can_read(const Operation& operation, int rank);
   bool can_read_process(int world);
-  const transport::Sample& sample_of(int world) const;
+  const memory::Sample& sample_of(int world) const;
   bool reaches_by_address(const Operation& operation, int rank) const;
   void take_schedule(Operation& operation, schedule::Reach reach);
   void begin_reaching(Operation& operation, std::uint32_t first);
@@ -327,7 +330,7 @@ class Context {
   std::size_t least_offered(const Group& group, int peer) const;
   Sent offer_now(Flow& flow, const SmallMessage& message, bool waits);
   bool take_offer_now(Flow& flow, SmallReceive& wanted);
-  ReadPolicy::Turn turn_of(Flow& flow, std::size_t bytes, bool begins) const;
+  memory::ReadPolicy::Turn turn_of(Flow& flow, std::size_t bytes, bool begins) const;
   bool meets_on_host(const Group& group, int peer) const;
   bool may_be_sent(std::size_t bytes) const;
   bool is_not_wanted(const Flow& flow, std::size_t bytes) const;
@@ -337,7 +340,7 @@ class Context {
     Granted granted;
     std::uint32_t messages;  // of far: so many are sent without asking
   };
-  Refusal refusal(Flow& flow, const OfferedPlace& place, ReadPolicy::Turn turn);
+  Refusal refusal(Flow& flow, const OfferedPlace& place, memory::ReadPolicy::Turn turn);
   void stop_offering(Flow& flow, std::size_t bytes, std::uint32_t messages) const;
   void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
                std::size_t bytes);
@@ -358,7 +361,7 @@ class Context {
   Patience board_patience_;  // with lines of ranks on other processors
   Trickle trickle_;
   std::uint64_t taken_ = 0;  // bytes of payload that have come over routes
-  const ReadPolicy::Wish staging_;
+  const memory::ReadPolicy::Wish staging_;
   std::vector<Carrier> carriers_;
 
   RankLock lock_;
@@ -369,7 +372,7 @@ class Context {
   bool asleep_ = false;          // the driver is in epoll_wait
   bool watched_ = false;         // the service thread will look when something comes
   bool says_it_sleeps_ = false;  // peers have been asked to wake this rank
-  transport::Sleeper sleeper_;   // how
+  memory::Sleeper sleeper_;      // how
   bool looks_soon_ = false;      // the timer is set
   bool closing_ = false;
   bool spun_ = false;  // the short way has just waited in vain, and who drives next need not
@@ -390,8 +393,8 @@ class Context {
   std::vector<Group*> behind_;       // that have ended an exchange without seeing all lines
   std::vector<Operation*> mapping_;  // entering, until what was announced is mapped
   std::vector<Operation*> working_;  // with steps at peers' buffers
-  RegionCache regions_;
-  transport::PieceCopy copies_;  // into what other ranks load
+  memory::RegionCache regions_;
+  memory::PieceCopy copies_;  // into what other ranks load
   enum class Readable : std::uint8_t { untried, yes, no };
   std::vector<Readable> readable_;  // by world rank: its process's memory
   Generations generations_;

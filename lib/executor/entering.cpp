@@ -7,7 +7,7 @@
 #include "executor/context.h"
 #include "executor/fold.h"
 #include "executor/run.h"
-#include "transports/process_memory.h"
+#include "memory/process_memory.h"
 
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ constexpr std::uint64_t kReading = 0;
 
 // A settle line: bit i is set where this rank has not mapped what rank i announced, or cannot read its process.
 struct Lacking {
-  using Ranks = std::array<std::uint64_t, transport::kMaxLocalRanks / 64>;
+  using Ranks = std::array<std::uint64_t, memory::kMaxLocalRanks / 64>;
   Ranks mapping{};
   Ranks reading{};
 
@@ -39,7 +39,7 @@ struct Lacking {
     }
   }
 };
-static_assert(sizeof(Lacking) <= transport::kBoardBytes);
+static_assert(sizeof(Lacking) <= memory::kBoardBytes);
 
 // Both buffers of what a rank has announced, as far as some schedule goes to them.
 template <class Visit>
@@ -97,7 +97,7 @@ std::size_t Context::line_bytes(const Operation& operation) {
     case Round::announce:
       return may_publish_payload(operation) ? payload(*operation.plans->at(Reach::none)) : sizeof(Announced);
     case Round::settle: return sizeof(Lacking);
-    default: return transport::kInlineBytes;
+    default: return memory::kInlineBytes;
   }
 }
 
@@ -124,11 +124,15 @@ void Context::publish_line(Operation& operation) {
     case Round::barrier: return publish(nullptr, 0);
     case Round::find_staging: {
       std::uint64_t offset = 0;
-      if (group.rank == 0) offset = Staging::find_range(job_->arena(), group.board.index(), group.size()).offset();
+      if (group.rank == 0)
+        offset = memory::Staging::find_range(job_->arena(), group.board.index(), group.size(),
+                                             schedule::usual_staging_bytes(group.size()))
+                     .offset();
       return publish(&offset, sizeof offset);
     }
     case Round::share_staging: {
-      const std::byte mapped{group.staging.map(job_->arena(), group.size(), group.rank)};
+      const std::byte mapped{
+          group.staging.map(job_->arena(), group.size(), group.rank, schedule::usual_staging_bytes(group.size()))};
       return publish(&mapped, sizeof mapped);
     }
     case Round::none: return;
@@ -252,7 +256,7 @@ void Context::map_announced(Operation& operation) {
     each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
       if (said.region == 0) return;
       const int world = operation.group->ranks[rank];
-      waits = regions_.look_up(*job_, world, said.region) == RegionCache::State::asked || waits;
+      waits = look_up_region(world, said.region) == memory::RegionCache::State::asked || waits;
     });
   }
   const auto listed = std::find(mapping_.begin(), mapping_.end(), &operation);
@@ -276,7 +280,7 @@ bool Context::has_mapped(const Operation& operation, int rank) {
   each_buffer(operation, std::size_t(rank), [&](const AnnouncedBuffer& said) {
     if (said.region == 0) return;
     const int world = operation.group->ranks[std::size_t(rank)];
-    mapped = regions_.look_up(*job_, world, said.region) == RegionCache::State::mapped && mapped;
+    mapped = look_up_region(world, said.region) == memory::RegionCache::State::mapped && mapped;
   });
   return mapped;
 }
@@ -285,14 +289,14 @@ bool Context::can_read(const Operation& operation, int rank) {
   return reaches_by_address(operation, rank) || can_read_process(operation.group->ranks[std::size_t(rank)]);
 }
 
-const transport::Sample& Context::sample_of(int world) const {
+const memory::Sample& Context::sample_of(int world) const {
   return job_->arena().inbox(job_->members()[std::size_t(world)].local_index).sample;
 }
 
 bool Context::can_read_process(int world) {
   Readable& known = readable_[std::size_t(world)];
   if (known == Readable::untried) {
-    known = transport::can_read(sample_of(world)) ? Readable::yes : Readable::no;
+    known = memory::can_read(sample_of(world)) ? Readable::yes : Readable::no;
     if (known == Readable::no)
       log::info(rank_, "the memory of ", job_->describe(world), " cannot be read (", std::strerror(errno), ")");
   }
@@ -305,8 +309,8 @@ void Context::take_schedule(Operation& operation, Reach reach) {
   operation.plan = operation.plans->at(reach);
   if (operation.plan->schedule.staging > 0) {
     operation.reach = reach;
-    if (group.staging.state == Staging::State::none) return set_up_staging(operation);
-    if (group.staging.state == Staging::State::failed) operation.plan = operation.plans->unstaged;
+    if (group.staging.state == memory::Staging::State::none) return set_up_staging(operation);
+    if (group.staging.state == memory::Staging::State::failed) operation.plan = operation.plans->unstaged;
   }
   take_staging(operation);
   operation.reach = reach;

@@ -4,9 +4,9 @@
 #include "base/error.h"
 #include "control/call_records.h"
 #include "executor/board.h"
-#include "executor/read_policy.h"
+#include "memory/read_policy.h"
 #include "executor/operation.h"
-#include "executor/staging.h"
+#include "memory/staging.h"
 
 #include <array>
 #include <cstdint>
@@ -44,11 +44,11 @@ struct Flow {
   std::size_t least_offered = SIZE_MAX;      // messages of send from so many bytes on are offered, if they can be
   bool offers_at = true;                     // also those that lie in no region
   // By size: so many more that could be offered are sent instead, since the peer has asked for that.
-  std::array<std::uint32_t, ReadPolicy::kSizes> sent_instead{};
-  std::unique_ptr<ReadPolicy> reading;  // of what the peer offers; null: it is not of this host
-  std::int64_t left_ns = 0;             // when the peer was seen to have destroyed the communicator; 0: it has not
-  bool turn = false;                    // alternates granted messages and steps
-  bool listed = false;                  // in route's list of flows with something to send
+  std::array<std::uint32_t, memory::ReadPolicy::kSizes> sent_instead{};
+  std::unique_ptr<memory::ReadPolicy> reading;  // of what the peer offers; null: it is not of this host
+  std::int64_t left_ns = 0;  // when the peer was seen to have destroyed the communicator; 0: it has not
+  bool turn = false;         // alternates granted messages and steps
+  bool listed = false;       // in route's list of flows with something to send
   Flow* next = nullptr;
   Flow* next_made = nullptr;
 
@@ -167,9 +167,9 @@ class Group {
   std::uint64_t settlings = 1;  // rounds of it, and one
   std::uint64_t reached[schedule::kReaches] =
       {};  // collectives whose ranks announced buffers, by what they turned out to reach
-  Staging staging;
-  std::array<ReadPolicy, ANELLO_ALLTOALLV + 1> reading;  // by kind
-  bool unreadable = false;                               // some rank cannot read another's process
+  memory::Staging staging;
+  std::array<memory::ReadPolicy, ANELLO_ALLTOALLV + 1> reading;  // by kind
+  bool unreadable = false;                                       // some rank cannot read another's process
   bool polling_board = false;
   bool by_address = false;                             // all ranks are threads that have each other's pointers
   std::uint64_t movement = 0;                          // of any collective

@@ -134,8 +134,9 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
     const bool fit = fits(receive, message.source, message.tag, message.dtype, message.bytes);
     if (!fit) return grant(flow, message.number, receive.number, Granted::over);
     const OfferedPlace place{message.region, message.offset, message.bytes};
-    const ReadPolicy::Turn turn = place.region != 0 ? turn_of(flow, place.bytes, true) : ReadPolicy::Turn{};
-    const bool reads = place.region != 0 && turn.way == ReadPolicy::Way::read;
+    const memory::ReadPolicy::Turn turn =
+        place.region != 0 ? turn_of(flow, place.bytes, true) : memory::ReadPolicy::Turn{};
+    const bool reads = place.region != 0 && turn.way == memory::ReadPolicy::Way::read;
     if (reads && take_offered(flow, place, receive.output, turn.timed)) {
       grant(flow, message.number, receive.number, Granted::over);
       return finish(receive);

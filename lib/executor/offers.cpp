@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/processor.h"
 #include "executor/context.h"
-#include "transports/process_memory.h"
+#include "memory/process_memory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -33,63 +33,63 @@ std::size_t Context::most_eager(const Group& group, int peer) const {
 
 OfferedPlace Context::place_of(const Flow& flow, const std::byte* payload, std::size_t bytes) {
   if (is_not_wanted(flow, bytes)) return {};
-  const transport::RegionSpot spot = regions_.own(payload, bytes);
+  const memory::RegionSpot spot = regions_.own(payload, bytes);
   const OfferedPlace place{spot.region, spot.offset, bytes};
   if (spot.region != 0) return place.fits_a_header() ? place : OfferedPlace{};
   // Larger ones keep two processors busy by the ring.
-  const bool may_be_read = flow.offers_at && staging_ != ReadPolicy::Wish::always;
+  const bool may_be_read = flow.offers_at && staging_ != memory::ReadPolicy::Wish::always;
   if (!may_be_read || (budget_.spins > 0 && !may_be_sent(bytes))) return {};
   return {OfferedPlace::kProcess, reinterpret_cast<std::uintptr_t>(payload), bytes};
 }
 
 bool Context::is_not_wanted(const Flow& flow, std::size_t bytes) const {
   if (!may_be_sent(bytes)) return false;
-  return staging_ == ReadPolicy::Wish::always || flow.sent_instead[ReadPolicy::index_of(bytes)] > 0;
+  return staging_ == memory::ReadPolicy::Wish::always || flow.sent_instead[memory::ReadPolicy::index_of(bytes)] > 0;
 }
 
 // One of a size that may be offered goes, with its place or as it is.
 void Context::note_going(Flow& flow, std::size_t bytes, bool offered) {
-  std::uint32_t& left = flow.sent_instead[ReadPolicy::index_of(bytes)];
+  std::uint32_t& left = flow.sent_instead[memory::ReadPolicy::index_of(bytes)];
   if (!offered && left > 0 && may_be_sent(bytes)) --left;
 }
 
 // Whether one of such a size is sent where that is faster.
-bool Context::may_be_sent(std::size_t bytes) const { return ReadPolicy::concerns_message(bytes, sharing_); }
+bool Context::may_be_sent(std::size_t bytes) const { return memory::ReadPolicy::concerns_message(bytes, sharing_); }
 
 // What the policy says of the next one that the peer offers; begins: it is here.
-ReadPolicy::Turn Context::turn_of(Flow& flow, std::size_t bytes, bool begins) const {
-  if (flow.reading == nullptr || !may_be_sent(bytes) || staging_ == ReadPolicy::Wish::never) return {};
-  if (staging_ == ReadPolicy::Wish::always) return {ReadPolicy::Way::staged, false, false};
+memory::ReadPolicy::Turn Context::turn_of(Flow& flow, std::size_t bytes, bool begins) const {
+  if (flow.reading == nullptr || !may_be_sent(bytes) || staging_ == memory::ReadPolicy::Wish::never) return {};
+  if (staging_ == memory::ReadPolicy::Wish::always) return {memory::ReadPolicy::Way::staged, false, false};
   return begins ? flow.reading->next(bytes) : flow.reading->peek(bytes);
 }
 
 // What to say to a sender whose message is not taken from where it lies.
-Context::Refusal Context::refusal(Flow& flow, const OfferedPlace& place, ReadPolicy::Turn turn) {
+Context::Refusal Context::refusal(Flow& flow, const OfferedPlace& place, memory::ReadPolicy::Turn turn) {
   if (place.region == 0) return {Granted::comes, 0};
-  if (turn.way == ReadPolicy::Way::read) {
+  if (turn.way == memory::ReadPolicy::Way::read) {
     const bool by_call = place.region == OfferedPlace::kProcess;
     const bool readable = !by_call || can_read_process(flow.group->ranks[std::size_t(flow.peer)]);
     return {readable ? Granted::comes : Granted::unreadable, 0};
   }
   // Those that are measured, and all of a trial, are offered, so that this rank knows when it could have read them.
   if (turn.timed || turn.trial) return {Granted::comes, 0};
-  if (staging_ == ReadPolicy::Wish::always) return {Granted::far, ReadPolicy::kMostPause};
+  if (staging_ == memory::ReadPolicy::Wish::always) return {Granted::far, memory::ReadPolicy::kMostPause};
   const std::uint32_t calls = flow.reading->untimed(place.bytes);
   flow.reading->skip(place.bytes, calls);
   return {calls > 0 ? Granted::far : Granted::comes, calls};
 }
 
 void Context::stop_offering(Flow& flow, std::size_t bytes, std::uint32_t messages) const {
-  flow.sent_instead[ReadPolicy::index_of(bytes)] = std::min(messages, ReadPolicy::kMostPause);
+  flow.sent_instead[memory::ReadPolicy::index_of(bytes)] = std::min(messages, memory::ReadPolicy::kMostPause);
 }
 
 // False: it cannot be had there.
 bool Context::copy_offered(Flow& flow, const OfferedPlace& place, std::byte* into) {
   const int world = flow.group->ranks[std::size_t(flow.peer)];
   if (place.region == OfferedPlace::kProcess) {
-    return can_read_process(world) && transport::read_process(sample_of(world), place.offset, into, place.bytes) == 0;
+    return can_read_process(world) && memory::read_process(sample_of(world), place.offset, into, place.bytes) == 0;
   }
-  std::shared_ptr<transport::RegionMapping> kept;
+  std::shared_ptr<memory::RegionMapping> kept;
   const std::byte* const from = regions_.at(place.region, place.offset, place.bytes, &kept);
   if (from == nullptr) return false;
   std::memcpy(into, from, place.bytes);
@@ -102,11 +102,11 @@ bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* int
   const int world = group.ranks[std::size_t(flow.peer)];
   if (!group.board) return false;
   const bool by_call = place.region == OfferedPlace::kProcess;
-  if (!by_call && regions_.look_up(*job_, world, place.region) != RegionCache::State::mapped) return false;
+  if (!by_call && look_up_region(world, place.region) != memory::RegionCache::State::mapped) return false;
   if (!group.board.still_offers(flow.peer)) return false;
   const std::int64_t begin_ns = timed ? now_ns() : 0;
   if (!copy_offered(flow, place, into)) return false;
-  if (timed) flow.reading->ended(place.bytes, ReadPolicy::Way::read, now_ns() - begin_ns);
+  if (timed) flow.reading->ended(place.bytes, memory::ReadPolicy::Way::read, now_ns() - begin_ns);
   count_handled(place.bytes);
   // Else the sender's group has failed, and this one hears of it while it waits for the message.
   if (!group.board.still_offers(flow.peer)) return false;
@@ -150,7 +150,7 @@ bool Context::take_offer_now(Flow& flow, SmallReceive& wanted) {
   const OfferedPlace place = told_place(offer);
   SmallReceive taken = wanted;
   if (!taken.takes(static_cast<int>(offer.tag), offer.flags, place.bytes)) return false;
-  if (turn_of(flow, place.bytes, false).way != ReadPolicy::Way::read) return false;
+  if (turn_of(flow, place.bytes, false).way != memory::ReadPolicy::Way::read) return false;
   if (!take_offered(flow, place, wanted.into, turn_of(flow, place.bytes, true).timed)) return false;
   way.pass_offered();
   wanted = taken;

@@ -11,7 +11,7 @@
 #include "executor/plan.h"
 #include "executor/user_function.h"
 #include "kernels/reduce.h"
-#include "transports/region.h"
+#include "memory/region.h"
 
 #include <anello/anello.h>
 
@@ -160,7 +160,7 @@ struct Operation {
   bool judged_slow = false;          // by this rank, which keeps to that
   std::int64_t began_ns = 0;         // where it is measured (read_policy.h)
   std::vector<PeerBuffers> buffers;  // by rank, where the chosen schedule needs them
-  std::vector<std::shared_ptr<transport::RegionMapping>> mappings;  // that those are in
+  std::vector<std::shared_ptr<memory::RegionMapping>> mappings;  // that those are in
   // When they were worked out from what is announced (Group::settlings): until then, whoever announces the same is
   // there. 0: never.
   std::uint64_t placed = 0;

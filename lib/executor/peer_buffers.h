@@ -4,7 +4,7 @@
 // have mapped, and processes whose memory not all are known to be able to read, are settled first: each rank tries, and
 // a second round of lines tells whether all could.
 #include "executor/line.h"
-#include "transports/arena.h"
+#include "memory/arena.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Announced {
   AnnouncedBuffer output;
   bool operator==(const Announced&) const = default;
 };
-static_assert(sizeof(Announced) == transport::kInlineBytes, "it travels in the line itself");
+static_assert(sizeof(Announced) == memory::kInlineBytes, "it travels in the line itself");
 
 // A rank's line of the round, where it is of buffers.
 struct Announcement {
@@ -36,7 +36,7 @@ struct Announcement {
 // A peer's buffer: in this process's address space, or in its own, to be read by system call.
 struct PeerBuffer {
   std::byte* at = nullptr;
-  const transport::Sample* process = nullptr;  // null: this one's
+  const memory::Sample* process = nullptr;  // null: this one's
 };
 
 struct PeerBuffers {

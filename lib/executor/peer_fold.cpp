@@ -1,7 +1,7 @@
 #include "executor/peer_fold.h"
 
 #include "executor/context.h"
-#include "transports/process_memory.h"
+#include "memory/process_memory.h"
 
 #include <algorithm>
 #include <array>
@@ -32,7 +32,7 @@ class PieceFold {
 
   void run() {
     find_destinations();
-    transport::PieceCopy& copies = operation_.group->context.copies_to_peers();
+    memory::PieceCopy& copies = operation_.group->context.copies_to_peers();
     const bool shows = step_.shown != schedule::kNotShown;
     std::byte* const shown = shows ? operation_.at(part_of(twin_of(step_), from_, count_)) : nullptr;
     // What comes back lies in the caches that want it next.
@@ -157,7 +157,7 @@ class PieceFold {
   const std::size_t from_;
   const std::size_t count_;
   const int operands_;
-  std::array<std::byte*, transport::kMaxLocalRanks + 1> destinations_;
+  std::array<std::byte*, memory::kMaxLocalRanks + 1> destinations_;
   int stores_ = 0;
 };
 
@@ -165,9 +165,8 @@ class PieceFold {
 
 void read_peer(const Operation& operation, const schedule::Slice& slice, int rank, std::byte* into) {
   const std::size_t bytes = slice.count * operation.element_bytes;
-  const int error =
-      transport::read_process(*operation.buffer_of(slice, rank).process,
-                              reinterpret_cast<std::uintptr_t>(operation.at_peer(slice, rank)), into, bytes);
+  const int error = memory::read_process(*operation.buffer_of(slice, rank).process,
+                                         reinterpret_cast<std::uintptr_t>(operation.at_peer(slice, rank)), into, bytes);
   if (error != 0) throw ReadFailure{rank, error, bytes};
 }
 

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "executor/context.h"
 #include "executor/peer_fold.h"
-#include "transports/region.h"
+#include "memory/region.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -32,9 +32,9 @@ void do_piece(Operation& operation, const Step& step, std::size_t from, std::siz
     if (by_call) {
       read_peer(operation, part, part.owner, into);
     } else if (goes_past_caches(operation, step)) {
-      transport::copy_past_caches(into, operation.at(part), count * element);
+      memory::copy_past_caches(into, operation.at(part), count * element);
     } else if (staged) {
-      transport::copy_stored_elsewhere(into, operation.at(part), count * element);
+      memory::copy_stored_elsewhere(into, operation.at(part), count * element);
     } else if (step.into.buffer == schedule::Buffer::staging) {
       copy_to_staging(operation, into, operation.at(part), count * element);
     } else {
@@ -64,7 +64,7 @@ Error error_of(const Operation& operation, const ReadFailure& failure) {
 bool goes_past_caches(const Operation& operation, const Step& copy) {
   // Only calls that announce their buffers know how long these are.
   if (copy.into.buffer != schedule::Buffer::output || !operation.announces()) return false;
-  if (operation.output_bytes * static_cast<std::size_t>(operation.group->size()) < transport::kPastCaches) return false;
+  if (operation.output_bytes * static_cast<std::size_t>(operation.group->size()) < memory::kPastCaches) return false;
   return !kind_reduces(operation.kind) && (operation.kind != ANELLO_ALLTOALL || !operation.input_inside);
 }
 
@@ -141,9 +141,9 @@ std::string keep_peers_out(Operation& operation) {
   bool moved = true, can_store = false;
   for (const void* buffer :
        {static_cast<const void*>(operation.output), static_cast<const void*>(operation.own_input())}) {
-    if (buffer == nullptr || (!by_address && transport::find_region(buffer, 1).region == 0)) continue;
+    if (buffer == nullptr || (!by_address && memory::find_region(buffer, 1).region == 0)) continue;
     can_store = true;
-    moved = transport::move_region(buffer) && moved;
+    moved = memory::move_region(buffer) && moved;
   }
   return text("; ", late, " was stopped in the middle of the call",
               !can_store ? ""

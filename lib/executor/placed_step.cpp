@@ -97,8 +97,8 @@ bool do_placed(Operation& operation, const PlacedStep& step) {
     copy_to_staging(operation, static_cast<std::byte*>(step.into[0]), static_cast<const std::byte*>(step.from[0]),
                     step.bytes);
   } else if (step.fetches) {
-    transport::copy_stored_elsewhere(static_cast<std::byte*>(step.into[0]), static_cast<const std::byte*>(step.from[0]),
-                                     step.bytes);
+    memory::copy_stored_elsewhere(static_cast<std::byte*>(step.into[0]), static_cast<const std::byte*>(step.from[0]),
+                                  step.bytes);
   } else if (step.into[0] != step.from[0]) {
     std::memcpy(step.into[0], step.from[0], step.bytes);
   }

@@ -85,8 +85,8 @@ bool Context::move_all() {
 
 // Lanes in shared memory are opened by the sender alone; its bit in the inbox says so.
 void Context::open_asked() {
-  const transport::Arena& arena = job_->arena();
-  transport::Inbox& inbox = arena.inbox(arena.index());
+  const memory::Arena& arena = job_->arena();
+  memory::Inbox& inbox = arena.inbox(arena.index());
   for (int word = 0; word * 64 < arena.ranks(); ++word) {
     if (inbox.first_use[word].load(std::memory_order_relaxed) == 0) continue;
     std::uint64_t bits = inbox.first_use[word].exchange(0, std::memory_order_acquire);
@@ -321,8 +321,8 @@ std::size_t Context::rest_of_frames() const {
 
 void Context::yield(Lock& held) {
   held.unlock();
-  const transport::Arena& arena = job_->arena();
-  const unsigned processor = ::sched_getcpu() % transport::kYieldCounts;
+  const memory::Arena& arena = job_->arena();
+  const unsigned processor = ::sched_getcpu() % memory::kYieldCounts;
   std::atomic<std::uint64_t>* const yields = arena ? &arena.header().yields[processor].yields : nullptr;
   const std::uint64_t own = yields != nullptr ? yields->fetch_add(1, std::memory_order_relaxed) + 1 : 0;
   const std::int64_t before_ns = now_ns();
@@ -337,7 +337,7 @@ void Context::yield(Lock& held) {
 }
 
 void Context::count_handled(std::size_t bytes) {
-  if (const transport::Arena& arena = job_->arena()) {
+  if (const memory::Arena& arena = job_->arena()) {
     std::atomic<std::uint64_t>& handled = arena.inbox(arena.index()).handled;
     handled.store(handled.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }

@@ -1,6 +1,6 @@
 #include "executor/rank_lock.h"
 
-#include "transports/store_barrier.h"
+#include "base/store_barrier.h"
 
 #include <new>
 #include <utility>
@@ -38,7 +38,7 @@ bool RankLock::try_lock() {
     last_ = this_thread();
     times_ = 0;
   }
-  if (++times_ >= kTimes && transport::agrees_to_store_barriers()) {
+  if (++times_ >= kTimes && agrees_to_store_barriers()) {
     if (Seat* const seat = seat_of_caller()) favoured_.store(seat, std::memory_order_release);
   }
   return true;
@@ -50,7 +50,7 @@ void RankLock::take_back() {
   if (seat->thread == this_thread()) return;
   favoured_.store(&nobody_, std::memory_order_relaxed);
   times_ = 0;
-  transport::own_store_barrier();
+  own_store_barrier();
   while (seat->inside.load(std::memory_order_acquire)) sched_yield();
 }
 

@@ -45,9 +45,9 @@ void do_local(Operation& operation, const Step& step) {
         copy_to_staging(operation, into, from, count * operation.element_bytes);
         operation.group->context.count_handled(count * operation.element_bytes);
       } else if (into != from && goes_past_caches(operation, step)) {
-        transport::copy_past_caches(into, from, count * operation.element_bytes);
+        memory::copy_past_caches(into, from, count * operation.element_bytes);
       } else if (step.from.buffer == Buffer::staging) {
-        transport::copy_stored_elsewhere(into, from, count * operation.element_bytes);
+        memory::copy_stored_elsewhere(into, from, count * operation.element_bytes);
       } else if (into != from && count > 0) {
         std::memcpy(into, from, count * operation.element_bytes);
       }

@@ -3,7 +3,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "kernels/float16.h"
+#include "base/float16.h"
 
 #include <cstring>
 #include <type_traits>
@@ -19,8 +19,8 @@
 namespace anello::gradient_sync {
 namespace {
 
-using kernels::round_to;
-using kernels::to_float;
+using anello::round_to;
+using anello::to_float;
 
 ANELLO_INLINE float to_float(float value) { return value; }
 ANELLO_INLINE void round_to(float& to, float value) { to = value; }

@@ -127,7 +127,7 @@ const std::vector<Rule>& rules() {
   // clang-format off
   static const std::vector<Rule> table = {
       // collective    where     bytes     of all     algorithm        chunk       reach, from bytes, from ranks
-      // A rule that reads other processes is followed only while that is fast (executor/read_policy.h): where their lines
+      // A rule that reads other processes is followed only while that is fast (memory/read_policy.h): where their lines
       // are far and
       // rewritten it takes two to seven times as long as staging, and where nobody rewrites them half as long.
       // Over peers' memory the executor cuts, every 256 KiB; larger chunks are what ranks in place set aside at a time.

@@ -34,7 +34,7 @@ TEST_CASE("threads that hold a unique id meet and share one mapping") {
       REQUIRE(job.arena());
       CHECK(job.arena().index() == rank);
       CHECK(&job.arena().header() == &ranks[0].job->arena().header());
-      CHECK(job.arena().inbox(rank).state.load() == transport::RankState::alive);
+      CHECK(job.arena().inbox(rank).state.load() == memory::RankState::alive);
       for (int peer = 0; peer < size; ++peer) {
         CHECK(job.members()[peer].rank == peer);
         CHECK(job.members()[peer].local_index == peer);

@@ -62,7 +62,7 @@ void must_run(Communicator& comm, const anello_call_t& call, int record_kind = -
   if (const Error error = comm.run(call, nullptr, record_kind)) throw error;
 }
 
-const int kBoards[] = {3'000'000, transport::kMaxBoards, 0, -2, -3'000'000};
+const int kBoards[] = {3'000'000, memory::kMaxBoards, 0, -2, -3'000'000};
 
 }  // namespace
 

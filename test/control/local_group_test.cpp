@@ -65,8 +65,8 @@ TEST_CASE("a process has one mapping for a nonce while anybody uses it, and anot
   CHECK(LocalGroup::find(nonce) == group);
   CHECK(LocalGroup::find(nonce + 1) == nullptr);
   const auto other = LocalGroup::map(nonce, 2, ring_bytes_for(2), copy(group->memory()), eventfds(2), {});
-  other->arena(1).inbox(1).state = transport::RankState::left;
-  CHECK(group->arena(0).inbox(1).state == transport::RankState::left);
+  other->arena(1).inbox(1).state = memory::RankState::left;
+  CHECK(group->arena(0).inbox(1).state == memory::RankState::left);
   group.reset();
   CHECK(LocalGroup::find(nonce) == other);
 }

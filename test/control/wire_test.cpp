@@ -96,7 +96,7 @@ TEST_CASE("random and damaged bodies are read or refused, never more") {
     Reader reader(body);
     try {
       const Peer peer = take_peer(reader);
-      CHECK((peer.member.rank >= 0 && peer.member.local_index < transport::kMaxLocalRanks &&
+      CHECK((peer.member.rank >= 0 && peer.member.local_index < memory::kMaxLocalRanks &&
              peer.member.processors.count() >= 1));
     } catch (const Error& error) {
       CHECK(error.code() == ANELLO_ERR_CORRUPT);

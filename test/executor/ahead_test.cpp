@@ -26,7 +26,7 @@ struct Listener {
   Listener()
       : jobs(2, control::bit::shm),
         me(jobs, 0, control::bit::shm,
-           [this](const transport::Arena&, int) { return std::make_unique<ScriptedTransport>(script); }),
+           [this](const memory::Arena&, int) { return std::make_unique<ScriptedTransport>(script); }),
         waits(me.allreduce(data.data(), data.size(), "ring")) {}
   ~Listener() {
     me.context().abort(me.group(), Error(ANELLO_ERR_ABORTED, "over"));

@@ -8,7 +8,7 @@ using namespace anello::test;
 
 namespace {
 
-const MakeTransport kShm = [](const transport::Arena& arena, int) { return transport::make_shm(arena); };
+const MakeTransport kShm = [](const memory::Arena& arena, int) { return transport::make_shm(arena); };
 
 float value(int rank, std::size_t i) { return float(rank + 1) * float(i % 97 + 1); }
 

@@ -86,7 +86,7 @@ int furthest(const std::vector<Exchange>& exchanges, unsigned seed, bool crowded
   LocalJobs jobs(kSize, control::bit::shm);
   std::vector<Rank> ranks;
   // As close to where the numbers wrap as may be (first_exchange).
-  constexpr std::uint32_t kFirst = UINT32_MAX - transport::kBoardLines;
+  constexpr std::uint32_t kFirst = UINT32_MAX - memory::kBoardLines;
   for (int r = 0; r < kSize; ++r) {
     ranks.push_back(
         {Board(jobs.arena(r), 0, {0, 1, 2}, r, kFirst, crowded), r, r == alone.first ? alone.second : SIZE_MAX});
@@ -129,7 +129,7 @@ TEST_CASE("exchanges over a board give every rank what it needs, whoever gets ah
     std::mt19937 random(seed * 7919);
     std::vector<Exchange> exchanges(200);
     for (Exchange& each : exchanges) {
-      constexpr std::array<std::size_t, 5> kBytes{0, 8, transport::kInlineBytes, transport::kInlineBytes + 1, 3000};
+      constexpr std::array<std::size_t, 5> kBytes{0, 8, memory::kInlineBytes, memory::kInlineBytes + 1, 3000};
       each = {kBytes[random() % kBytes.size()], int(random() % kSize), Exchange::Kind(random() % 3)};
     }
     INFO("seed " << seed);
@@ -141,9 +141,9 @@ TEST_CASE("who needs nobody's line gets as far ahead as there are places, and no
   for (unsigned seed = 0; seed < 30; ++seed) {
     const std::vector<Exchange> small(600, {8, 0, Exchange::Kind::from_root});
     CHECK(furthest(small, 3 * seed + 1, false) == 32);
-    CHECK(furthest(small, 3 * seed + 1, true) == int(transport::kBoardLines / 2));
+    CHECK(furthest(small, 3 * seed + 1, true) == int(memory::kBoardLines / 2));
     const std::vector<Exchange> large(60, {500, 0, Exchange::Kind::from_root});
-    CHECK(furthest(large, 3 * seed + 1, true) == int(transport::kBoardPayloads));
+    CHECK(furthest(large, 3 * seed + 1, true) == int(memory::kBoardPayloads));
     const std::vector<Exchange> everybody(60, {8, 0, Exchange::Kind::all});
     CHECK(furthest(everybody, 3 * seed + 1, true) == 1);
   }
@@ -194,7 +194,7 @@ TEST_CASE("who sleeps for the lines of all ranks is woken by the last of them") 
   for (int rank = 0; rank < kSize; ++rank)
     boards.emplace_back(jobs.arena(rank), 0, std::vector<int>{0, 1, 2}, rank, 1, true);
   std::atomic<std::uint32_t>& sleeping = jobs.arena(0).inbox(0).sleeping;
-  using transport::Inbox;
+  using memory::Inbox;
   const std::uint32_t awake = GENERATE(0u, Inbox::kFenced);  // the rank may sleep often
   const std::uint32_t asleep = awake | Inbox::kAsleep;
   CAPTURE(awake);

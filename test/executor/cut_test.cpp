@@ -23,13 +23,13 @@ constexpr std::size_t kFrame = sizeof(transport::FrameHeader) + kCount / kSize *
 struct Carrier {
   const char* name;
   std::uint32_t bit;
-  std::unique_ptr<transport::Transport> (*make)(const transport::Arena&);
+  std::unique_ptr<transport::Transport> (*make)(const memory::Arena&);
 };
 
 const Carrier kCarriers[] = {
-    {"inproc", control::bit::inproc, [](const transport::Arena& arena) { return transport::make_inproc(arena); }},
-    {"shm", control::bit::shm, [](const transport::Arena& arena) { return transport::make_shm(arena); }},
-    {"tcp", control::bit::tcp, [](const transport::Arena&) { return transport::make_tcp("auto"); }},
+    {"inproc", control::bit::inproc, [](const memory::Arena& arena) { return transport::make_inproc(arena); }},
+    {"shm", control::bit::shm, [](const memory::Arena& arena) { return transport::make_shm(arena); }},
+    {"tcp", control::bit::tcp, [](const memory::Arena&) { return transport::make_tcp("auto"); }},
 };
 
 // One all-reduce over a ring whose lane between rank 0 and its neighbour `peer` fails as planned, then another call.
@@ -41,7 +41,7 @@ std::string run_cut(const Carrier& carrier, int peer, const testing::FaultPlan& 
   int failed_first = 0;
   std::atomic<int> there{0};
   on_ranks(kSize, [&](int rank) {
-    const MakeTransport make = [&](const transport::Arena& arena, int me) {
+    const MakeTransport make = [&](const memory::Arena& arena, int me) {
       auto inner = carrier.make(arena);
       if (me != 0) return inner;
       return testing::make_faulty(std::move(inner),
@@ -92,7 +92,7 @@ TEST_CASE("lanes that delay and move few bytes at a time change nothing in the r
     std::string wrong;
     std::atomic<int> there{0};
     on_ranks(3, [&](int rank) {
-      RankThread me(jobs, rank, carrier.bit, [&](const transport::Arena& arena, int) {
+      RankThread me(jobs, rank, carrier.bit, [&](const memory::Arena& arena, int) {
         return testing::make_faulty(carrier.make(arena), [](int) {
           testing::FaultPlan slow;
           slow.delay_polls = 2;

@@ -1,7 +1,7 @@
 #include "executor/local_jobs.h"
 
 #include "base/text.h"
-#include "transports/region.h"
+#include "memory/region.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -22,11 +22,11 @@ namespace anello::test {
 struct LocalJobs::State {
   UniqueFd file;
   std::byte* base = nullptr;
-  transport::ArenaLayout layout;
+  memory::ArenaLayout layout;
   std::vector<UniqueFd> wake;
   std::vector<int> wake_numbers;
-  std::vector<transport::Arena> arenas;
-  transport::ArenaThreads threads;
+  std::vector<memory::Arena> arenas;
+  memory::ArenaThreads threads;
   std::vector<control::Member> members;
   control::Shared shared;
   mutable std::mutex mutex;
@@ -52,7 +52,7 @@ class LocalJob final : public control::Job {
     {
       const std::lock_guard held(state_->mutex);
       state_->jobs[std::size_t(rank_)] = nullptr;
-      state_->arenas[std::size_t(rank_)].inbox(rank_).state.store(transport::RankState::left);
+      state_->arenas[std::size_t(rank_)].inbox(rank_).state.store(memory::RankState::left);
     }
     {
       const std::lock_guard held(watch_mutex_);
@@ -66,7 +66,7 @@ class LocalJob final : public control::Job {
   int size() const override { return int(state_->members.size()); }
   const control::Shared& shared() const override { return state_->shared; }
   const std::vector<control::Member>& members() const override { return state_->members; }
-  const transport::Arena& arena() const override { return state_->arenas[std::size_t(rank_)]; }
+  const memory::Arena& arena() const override { return state_->arenas[std::size_t(rank_)]; }
   int wake_descriptor() const override { return state_->wake_numbers[std::size_t(rank_)]; }
 
   std::vector<control::Event> take_events() override {
@@ -105,7 +105,7 @@ class LocalJob final : public control::Job {
     event.kind = control::Event::Kind::region;
     event.peer = peer;
     event.region = region;
-    event.fd = transport::region_descriptor(region);
+    event.fd = memory::region_descriptor(region);
     add_event(std::move(event));
   }
 
@@ -224,7 +224,7 @@ LocalJobs::LocalJobs(int ranks, std::uint32_t transport, control::Shared shared,
   void* mapped = ::mmap(nullptr, state.layout.bytes(), PROT_READ | PROT_WRITE, kind, state.file.get(), 0);
   if (mapped == MAP_FAILED) throw std::runtime_error("mmap");
   state.base = static_cast<std::byte*>(mapped);
-  auto* header = reinterpret_cast<transport::ArenaHeader*>(state.base);
+  auto* header = reinterpret_cast<memory::ArenaHeader*>(state.base);
   header->nonce = reinterpret_cast<std::uintptr_t>(state.base);
   header->ranks = std::uint32_t(ranks);
   header->ring_bytes = std::uint32_t(state.layout.ring_bytes);
@@ -236,7 +236,7 @@ LocalJobs::LocalJobs(int ranks, std::uint32_t transport, control::Shared shared,
   for (int rank = 0; rank < ranks; ++rank) {
     state.arenas.emplace_back(state.base, state.layout, rank, state.file.get(), state.wake_numbers.data(),
                               &state.threads);
-    state.arenas.back().inbox(rank).state.store(transport::RankState::alive);
+    state.arenas.back().inbox(rank).state.store(memory::RankState::alive);
     control::Member member;
     member.rank = rank;
     member.host = "here";
@@ -259,7 +259,7 @@ std::unique_ptr<control::Job> LocalJobs::take(int rank) {
   return job;
 }
 
-const transport::Arena& LocalJobs::arena(int rank) const { return state_->arenas[std::size_t(rank)]; }
+const memory::Arena& LocalJobs::arena(int rank) const { return state_->arenas[std::size_t(rank)]; }
 
 void LocalJobs::lose(int peer) {
   const std::lock_guard held(state_->mutex);

@@ -21,7 +21,7 @@ class LocalJobs {
   ~LocalJobs();
 
   std::unique_ptr<control::Job> take(int rank);
-  const transport::Arena& arena(int rank) const;
+  const memory::Arena& arena(int rank) const;
   // Every rank but `peer` hears that it is lost.
   void lose(int peer);
   void leave(int peer);

@@ -1,7 +1,7 @@
 #include "executor/rank_lock.h"
 
 #include "support/processors.h"
-#include "transports/store_barrier.h"
+#include "base/store_barrier.h"
 
 #include <catch2/catch.hpp>
 
@@ -61,7 +61,7 @@ class Stops {
 }  // namespace
 
 TEST_CASE("rank lock: who holds it for short again and again is favoured until another thread wants it") {
-  if (!anello::transport::agrees_to_store_barriers()) {
+  if (!anello::agrees_to_store_barriers()) {
     WARN("SKIPPED: this kernel does not let processes make each other's stores visible (membarrier)");
     return;
   }
@@ -185,5 +185,5 @@ TEST_CASE("rank lock: one thread at a time, where the favour goes from one to an
   for (std::thread& thread : threads) thread.join();
   CHECK(intrusions == 0);
   CHECK(count == times[0] + times[1] + times[2]);
-  if (anello::transport::agrees_to_store_barriers()) CHECK(favoured > 0);
+  if (anello::agrees_to_store_barriers()) CHECK(favoured > 0);
 }

@@ -16,7 +16,7 @@
 
 namespace anello::test {
 
-using MakeTransport = std::function<std::unique_ptr<transport::Transport>(const transport::Arena&, int rank)>;
+using MakeTransport = std::function<std::unique_ptr<transport::Transport>(const memory::Arena&, int rank)>;
 
 class RankThread {
  public:

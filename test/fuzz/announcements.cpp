@@ -8,8 +8,8 @@
 #include "executor/scripted_lane.h"
 #include "fuzz/input.h"
 #include "schedule/shape.h"
-#include "transports/process_memory.h"
-#include "transports/region.h"
+#include "memory/process_memory.h"
+#include "memory/region.h"
 
 #include <array>
 #include <cstdlib>
@@ -29,8 +29,8 @@ constexpr anello_kind_t kKinds[] = {ANELLO_ALLREDUCE, ANELLO_BROADCAST, ANELLO_A
 
 // A region of an input's and an output's size. One is this rank's, the other one's place the others announce.
 struct Buffers {
-  std::byte* base = transport::make_region(2 * kMostBytes);
-  transport::RegionSpot spot = transport::find_region(base, 2 * kMostBytes);
+  std::byte* base = memory::make_region(2 * kMostBytes);
+  memory::RegionSpot spot = memory::find_region(base, 2 * kMostBytes);
 };
 
 constexpr LineKind kEntries[] = {LineKind::buffers,        LineKind::keep_away, LineKind::payload,
@@ -46,12 +46,12 @@ struct Lines {
   // This rank's last one, and its place among the lines of a board whose ranks share no processor.
   std::uint32_t number() const {
     std::uint32_t last = 0;
-    for (const transport::BoardLine& line : slots(me).line) last = std::max(last, line.number.load());
+    for (const memory::BoardLine& line : slots(me).line) last = std::max(last, line.number.load());
     return last;
   }
   static std::size_t place_of(std::uint32_t number) { return number % 64 * 2; }
-  transport::BoardSlots& slots(int rank) const { return jobs.arena(me).board(0, rank); }
-  const transport::BoardLine& own() const { return slots(me).line[place_of(number())]; }
+  memory::BoardSlots& slots(int rank) const { return jobs.arena(me).board(0, rank); }
+  const memory::BoardLine& own() const { return slots(me).line[place_of(number())]; }
 
   AnnouncedBuffer buffer() const {
     const auto address = reinterpret_cast<std::uintptr_t>(theirs.base);
@@ -71,20 +71,21 @@ struct Lines {
   }
 
   // The payload of a line that is so long, wherever it lies.
-  void write_payload(transport::BoardSlots& slots, std::uint32_t number, LineKind kind, std::size_t bytes) const {
-    transport::BoardLine& line = slots.line[place_of(number)];
+  void write_payload(memory::BoardSlots& slots, std::uint32_t number, LineKind kind, std::size_t bytes) const {
+    memory::BoardLine& line = slots.line[place_of(number)];
     const bool is_as_it_should = input.below(4) != 0;
     if (bytes > sizeof line.data || !is_as_it_should) {
       const bool beside = bytes > sizeof line.data;
       const auto raw = input.take_bytes(std::min<std::size_t>(bytes, 64));
-      std::byte* const into = beside ? slots.payload[number % transport::kBoardPayloads] : line.data;
+      std::byte* const into = beside ? slots.payload[number % memory::kBoardPayloads] : line.data;
       if (!raw.empty()) std::memcpy(into, raw.data(), std::min(raw.size(), beside ? raw.size() : sizeof line.data));
     } else if (kind == LineKind::buffers || kind == LineKind::keep_away) {
       if (input.below(3) == 0) return;  // as before
       const Announced said{buffer(), buffer()};
       std::memcpy(line.data, &said, sizeof said);
     } else if (kind == LineKind::find_staging) {
-      const std::uint64_t offset = Staging::find_range(jobs.arena(me), 0, kSize).offset();
+      const std::uint64_t offset =
+          memory::Staging::find_range(jobs.arena(me), 0, kSize, schedule::usual_staging_bytes(kSize)).offset();
       std::memcpy(line.data, &offset, sizeof offset);
     } else {
       line.data[0] = std::byte(input.below(3));
@@ -101,9 +102,9 @@ struct Lines {
       case 3: bytes = input.take<std::uint16_t>(); break;
       default: break;
     }
-    transport::BoardSlots& its = slots(rank);
+    memory::BoardSlots& its = slots(rank);
     write_payload(its, number, kind, bytes);
-    transport::BoardLine& line = its.line[place_of(number)];
+    memory::BoardLine& line = its.line[place_of(number)];
     line.bytes = static_cast<std::uint16_t>(bytes);
     line.kind = static_cast<std::uint8_t>(kind);
     line.digest = input.below(256) == 0 ? input.take<std::uint64_t>() : digest;
@@ -120,7 +121,7 @@ struct Lines {
     }
     if (input.below(32) != 0) return;
     // Not `touching`: this rank would wait for a second, as it should.
-    transport::BoardTouch& touch = slots((me + 1) % kSize).touch;
+    memory::BoardTouch& touch = slots((me + 1) % kSize).touch;
     touch.stopped.store(std::uint64_t(input.below(8)));
     touch.failed_id.store(Generations::id(1, 0));
     touch.failed.store(input.take<std::uint8_t>());
@@ -237,13 +238,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   LocalJobs jobs(kSize, control::bit::shm, {}, input.below(4) == 0 ? Memory::anonymous : Memory::file);
   for (int rank = 0; rank < kSize; ++rank) {
     if (rank == me || input.below(4) == 0) continue;
-    transport::Sample& sample = jobs.arena(me).inbox(rank).sample;
-    sample = transport::own_sample();
+    memory::Sample& sample = jobs.arena(me).inbox(rank).sample;
+    sample = memory::own_sample();
     if (input.below(4) == 0) sample.address = input.take<std::uint64_t>();
     if (input.below(4) == 0) sample.number = input.take<std::uint64_t>();
   }
   std::vector<std::byte> heap[2];
-  RankThread rank(jobs, me, control::bit::shm, [](const transport::Arena&, int) {
+  RankThread rank(jobs, me, control::bit::shm, [](const memory::Arena&, int) {
     return std::make_unique<ScriptedTransport>(std::make_shared<Script>());
   });
   Context& context = rank.context();

@@ -26,10 +26,10 @@ struct Next {
   std::size_t place;
 };
 
-void write_line(fuzz::Input& input, transport::BoardSlots& slots, const Next& next) {
+void write_line(fuzz::Input& input, memory::BoardSlots& slots, const Next& next) {
   const bool elsewhere = input.below(8) == 0;
-  const auto any_place = std::size_t(input.below(int(transport::kBoardLines)));
-  transport::BoardLine& line = slots.line[elsewhere ? any_place : next.place];
+  const auto any_place = std::size_t(input.below(int(memory::kBoardLines)));
+  memory::BoardLine& line = slots.line[elsewhere ? any_place : next.place];
   line.bytes = input.take<std::uint16_t>();
   line.digest = input.below(8) == 0 ? input.take<std::uint64_t>() : next.digest;
   const std::uint16_t word = input.take<std::uint16_t>();
@@ -39,8 +39,8 @@ void write_line(fuzz::Input& input, transport::BoardSlots& slots, const Next& ne
   line.number.store(input.below(8) == 0 ? input.take<std::uint32_t>() : next.number);
 }
 
-void write_beside(fuzz::Input& input, const transport::Arena& arena, int rank) {
-  transport::BoardSlots& slots = arena.board(0, rank);
+void write_beside(fuzz::Input& input, const memory::Arena& arena, int rank) {
+  memory::BoardSlots& slots = arena.board(0, rank);
   const std::uint64_t value = input.below(2) == 0 ? std::uint64_t(input.below(20)) : input.take<std::uint64_t>();
   switch (input.below(8)) {
     case 0: slots.touch.touching.store(value); break;
@@ -59,7 +59,7 @@ void write_beside(fuzz::Input& input, const transport::Arena& arena, int rank) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
   static const testing::TestArena& memory = *new testing::TestArena(kSize);
   for (int rank = 0; rank < kSize; ++rank) {
-    std::memset(static_cast<void*>(&memory.of(0).board(0, rank)), 0, sizeof(transport::BoardSlots));
+    std::memset(static_cast<void*>(&memory.of(0).board(0, rank)), 0, sizeof(memory::BoardSlots));
     memory.of(0).inbox(rank).sleeping.store(0);
   }
   fuzz::Input input(bytes, count);
@@ -67,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   const bool crowded = input.below(2) != 0;
   // Also where numbers wrap.
   const std::uint32_t first = input.below(2) == 0 ? 1 : UINT32_MAX - std::uint32_t(input.below(8));
-  const transport::Arena arena = memory.of(me);
+  const memory::Arena arena = memory.of(me);
   Board board(arena, 0, {0, 1, 2}, me, first, crowded);
   std::array<std::byte, Board::capacity()> payload{};
   std::uint32_t sequence = 0;  // of the next exchange, or of the one that is published
@@ -76,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   const auto digest = [&] { return std::uint64_t{sequence} * 31 + 1; };
   const auto next = [&]() -> Next {
     const std::uint32_t number = first + sequence;
-    return {number, digest(), crowded ? number % transport::kBoardLines : number % 64 * 2};
+    return {number, digest(), crowded ? number % memory::kBoardLines : number % 64 * 2};
   };
   const auto is_peer = [&](int rank) { return rank >= 0 && rank < kSize && rank != me; };
   for (int steps = 0; !input.done() && steps < 4096; ++steps) {
@@ -90,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
       case 0:
       case 1: {
         if (published) break;
-        const std::size_t most = input.below(2) == 0 ? transport::kInlineBytes : Board::capacity();
+        const std::size_t most = input.below(2) == 0 ? memory::kInlineBytes : Board::capacity();
         const std::size_t length = std::size_t(input.below(int(most) + 1));
         if (board.room(length) != Board::Seen::complete) break;
         const int whose = input.below(4);

@@ -59,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   const auto script = std::make_shared<Script>();
   LocalJobs jobs(2, control::bit::shm);
   RankThread me(jobs, 0, control::bit::shm,
-                [&](const transport::Arena&, int) { return std::make_unique<ScriptedTransport>(script); });
+                [&](const memory::Arena&, int) { return std::make_unique<ScriptedTransport>(script); });
   std::vector<float> data(kCount);
   std::vector<std::byte> messages(6 * 4096);
   std::vector<Operation*> posted{me.allreduce(data.data(), kCount, "ring", kCount)};

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   try {
     const Seating seating = seating_of(choices, rank);
     if (seating.ranks.empty() != (choices[std::size_t(rank)].color == ANELLO_UNDEFINED)) std::abort();
-    if (seating.board < -1 || seating.board == 0 || seating.board >= transport::kMaxBoards) std::abort();
+    if (seating.board < -1 || seating.board == 0 || seating.board >= memory::kMaxBoards) std::abort();
   } catch (const Error&) {
   }
   std::vector<int> members;
@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   const GroupAdmission admission{input.take<std::uint64_t>(), number(), number()};
   try {
     check_admission(admission, members, shares_memory, 0);
-    if (admission.board < -1 || admission.board == 0 || admission.board >= transport::kMaxBoards) std::abort();
+    if (admission.board < -1 || admission.board == 0 || admission.board >= memory::kMaxBoards) std::abort();
     if (admission.board >= 0 && !shares_memory) std::abort();
     if (admission.differing != -1) std::abort();
   } catch (const Error&) {

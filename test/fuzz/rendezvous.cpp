@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   const int size = 1 + input.below(300);
   const int which = input.below(8);
   Seats seats;
-  seats.ranks = input.below(transport::kMaxLocalRanks + 1);
+  seats.ranks = input.below(memory::kMaxLocalRanks + 1);
   seats.machine = input.take<std::uint8_t>();
   seats.process = input.take<std::uint8_t>();
   for (int i = 0; i < seats.ranks; i += 1 + input.below(4)) seats.here.set(std::size_t(i));
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
         take_peers(reader, size, peers);
         if (int(peers.size()) > size) std::abort();
         for (const Peer& peer : peers) {
-          if (peer.leader >= size || peer.member.local_index >= transport::kMaxLocalRanks) std::abort();
+          if (peer.leader >= size || peer.member.local_index >= memory::kMaxLocalRanks) std::abort();
         }
         if (int(peers.size()) < size) break;
         check_places(peers, 0, seats);
@@ -56,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
       }
       case 4: take_done(reader); break;
       case 5: {
-        if (take_mapped(reader).index >= transport::kMaxLocalRanks) std::abort();
+        if (take_mapped(reader).index >= memory::kMaxLocalRanks) std::abort();
         break;
       }
       case 6: take_address(reader); break;

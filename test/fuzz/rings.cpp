@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 using namespace anello;
+using namespace anello::memory;
 using namespace anello::transport;
 
 namespace {

@@ -59,7 +59,7 @@ std::string difference(const FrameHeader& header, std::span<const std::byte> pay
 }
 
 bool sleep_on(Endpoint& end, const TestArena& arena, int rank) {
-  transport::Inbox& inbox = arena.of(rank).inbox(rank);
+  memory::Inbox& inbox = arena.of(rank).inbox(rank);
   inbox.sleeping.store(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   bool woken = true;

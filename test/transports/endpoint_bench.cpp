@@ -19,6 +19,7 @@
 
 using namespace anello;
 using namespace anello::testing;
+using namespace anello::memory;
 using namespace anello::transport;
 
 namespace {

@@ -9,6 +9,7 @@
 
 using namespace anello;
 using namespace anello::testing;
+using namespace anello::memory;
 using namespace anello::transport;
 
 namespace {
@@ -70,7 +71,7 @@ TEST_CASE("the registry lists the transports best first, each usable here and bu
     const auto made = row.make({arena.of(0), "auto"});
     REQUIRE(made != nullptr);
     CHECK(made->name() == row.name);
-    CHECK((row.make({Arena(), "auto"}) == nullptr) == !made->needs_connection());
+    CHECK((row.make({memory::Arena(), "auto"}) == nullptr) == !made->needs_connection());
     CHECK(find_transport(row.name)->bit == row.bit);
     REQUIRE(control::find_transport_kind(row.name) != nullptr);
     CHECK(control::find_transport_kind(row.name)->bit == row.bit);

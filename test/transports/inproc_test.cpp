@@ -8,6 +8,7 @@
 
 using namespace anello;
 using namespace anello::testing;
+using namespace anello::memory;
 using namespace anello::transport;
 
 namespace {
@@ -91,5 +92,5 @@ TEST_CASE("inproc refuses a peer that is no thread of this process") {
   TestArena arena(2);
   CHECK_THROWS_AS(make_inproc(arena.of(0))->open(1, -1, {}), Error);
   CHECK_THROWS_AS(make_inproc(arena.of(0))->open(0, 0, {}), Error);
-  CHECK_THROWS_AS(make_inproc(Arena())->open(1, 1, {}), Error);
+  CHECK_THROWS_AS(make_inproc(memory::Arena())->open(1, 1, {}), Error);
 }

@@ -11,6 +11,7 @@
 
 using namespace anello;
 using namespace anello::testing;
+using namespace anello::memory;
 using namespace anello::transport;
 
 namespace {
@@ -144,7 +145,7 @@ TEST_CASE("a shared ring whose tail is nonsense is corrupt") {
   Lane lane = shm_lane(4096);
   const auto payload = payload_of(0, 0, 100'000);
   REQUIRE_FALSE(lane.end[0]->send(header_of(0, 0, 100'000), payload.data()));
-  RingControl& control = lane.arena->of(0).ring(0, 1);
+  memory::RingControl& control = lane.arena->of(0).ring(0, 1);
   SECTION("far away") { control.tail.store(std::uint64_t{1} << 40); }
   SECTION("no position") { control.tail.store(4096 + 32); }
   SECTION("at the end of what a number can say") { control.tail.store((std::uint64_t{1} << 63) - 64); }
@@ -155,7 +156,7 @@ TEST_CASE("a shared ring whose receiver writes nonsense is corrupt for the sende
   Lane lane = shm_lane(4096);
   const auto payload = payload_of(0, 0, 100'000);
   REQUIRE_FALSE(lane.end[0]->send(header_of(0, 0, 100'000), payload.data()));
-  RingControl& control = lane.arena->of(0).ring(0, 1);
+  memory::RingControl& control = lane.arena->of(0).ring(0, 1);
   SECTION("more consumed than was sent") { control.head.store(4096 + 64); }
   SECTION("less than nothing") { control.head.store(~std::uint64_t{63}); }
   CHECK_FALSE(lane.end[0]->send(header_of(0, 0, 100'000), payload.data()));
@@ -167,7 +168,7 @@ TEST_CASE("shm refuses a peer that shares no memory, and a ring that cannot wrap
   TestArena arena(2);
   CHECK_THROWS_AS(make_shm(arena.of(0))->open(1, -1, {}), Error);
   CHECK_THROWS_AS(make_shm(arena.of(0))->open(1, 2, {}), Error);
-  CHECK_THROWS_AS(make_shm(Arena())->open(1, 1, {}), Error);
+  CHECK_THROWS_AS(make_shm(memory::Arena())->open(1, 1, {}), Error);
   TestArena odd(2, 5000);
   CHECK_THROWS_AS(make_shm(odd.of(0))->open(1, 1, {}), Error);
 }

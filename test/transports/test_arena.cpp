@@ -32,11 +32,11 @@ TestArena::TestArena(int ranks, std::size_t ring_bytes)
     if (!owners_.back()) throw system_error("eventfd", errno);
     bells_.push_back(owners_.back().get());
   }
-  transport::ArenaHeader& header = of(0).header();
+  memory::ArenaHeader& header = of(0).header();
   header.nonce = next_nonce();
   header.ranks = static_cast<std::uint32_t>(ranks);
   header.ring_bytes = static_cast<std::uint32_t>(ring_bytes);
-  for (int rank = 0; rank < ranks; ++rank) of(0).inbox(rank).state.store(transport::RankState::alive);
+  for (int rank = 0; rank < ranks; ++rank) of(0).inbox(rank).state.store(memory::RankState::alive);
 }
 
 TestArena::~TestArena() { ::munmap(base_, layout_.bytes()); }

@@ -1,7 +1,7 @@
 #pragma once
 // An arena for tests: the memory, and a wake-up descriptor per rank. Both outlive fork, so two processes can share it.
 #include "base/unique_fd.h"
-#include "transports/arena.h"
+#include "memory/arena.h"
 
 #include <cstddef>
 #include <vector>
@@ -15,16 +15,16 @@ class TestArena {
   TestArena(const TestArena&) = delete;
   TestArena& operator=(const TestArena&) = delete;
 
-  transport::Arena of(int rank) const { return {base_, layout_, rank, memory_.get(), bells_.data(), &threads_}; }
+  memory::Arena of(int rank) const { return {base_, layout_, rank, memory_.get(), bells_.data(), &threads_}; }
   int bell(int rank) const { return bells_[static_cast<std::size_t>(rank)]; }
 
  private:
-  transport::ArenaLayout layout_;
+  memory::ArenaLayout layout_;
   UniqueFd memory_;
   std::vector<UniqueFd> owners_;
   std::vector<int> bells_;
   std::byte* base_ = nullptr;
-  mutable transport::ArenaThreads threads_;
+  mutable memory::ArenaThreads threads_;
 };
 
 }  // namespace anello::testing

@@ -8,7 +8,7 @@
 
 namespace anello::transport {
 
-InprocEndpoint::InprocEndpoint(const Arena& arena, int peer, int local_peer, std::shared_ptr<InprocLane> out,
+InprocEndpoint::InprocEndpoint(const memory::Arena& arena, int peer, int local_peer, std::shared_ptr<InprocLane> out,
                                std::shared_ptr<InprocLane> in)
     : arena_(arena), peer_(peer), local_peer_(local_peer), out_(std::move(out)), in_(std::move(in)) {}
 

@@ -1,13 +1,13 @@
 #pragma once
 // A rank's end of the two directions between it and a peer.
-#include "transports/arena.h"
+#include "memory/arena.h"
 #include "transports/inproc/lane.h"
 
 namespace anello::transport {
 
 class InprocEndpoint final : public Endpoint {
  public:
-  InprocEndpoint(const Arena& arena, int peer, int local_peer, std::shared_ptr<InprocLane> out,
+  InprocEndpoint(const memory::Arena& arena, int peer, int local_peer, std::shared_ptr<InprocLane> out,
                  std::shared_ptr<InprocLane> in);
   ~InprocEndpoint() override;
   InprocEndpoint(const InprocEndpoint&) = delete;
@@ -35,7 +35,7 @@ class InprocEndpoint final : public Endpoint {
   void leave_gate();
   void lose();
 
-  Arena arena_;
+  memory::Arena arena_;
   int peer_;
   int local_peer_;
   std::shared_ptr<InprocLane> out_;

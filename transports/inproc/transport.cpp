@@ -25,8 +25,8 @@ class Hub {
   std::map<std::pair<int, int>, std::shared_ptr<InprocLane>> lanes_;
 };
 
-std::shared_ptr<Hub> hub_of(const Arena& arena) {
-  ArenaThreads& threads = arena.threads();
+std::shared_ptr<Hub> hub_of(const memory::Arena& arena) {
+  memory::ArenaThreads& threads = arena.threads();
   const std::lock_guard held(threads.mutex);
   if (!threads.lanes) threads.lanes = std::make_shared<Hub>();
   return std::static_pointer_cast<Hub>(threads.lanes);
@@ -34,7 +34,7 @@ std::shared_ptr<Hub> hub_of(const Arena& arena) {
 
 class InprocTransport final : public Transport {
  public:
-  explicit InprocTransport(const Arena& arena) : arena_(arena), hub_(arena ? hub_of(arena) : nullptr) {}
+  explicit InprocTransport(const memory::Arena& arena) : arena_(arena), hub_(arena ? hub_of(arena) : nullptr) {}
 
   std::string_view name() const override { return "inproc"; }
   bool needs_connection() const override { return false; }
@@ -49,13 +49,13 @@ class InprocTransport final : public Transport {
   }
 
  private:
-  Arena arena_;
+  memory::Arena arena_;
   std::shared_ptr<Hub> hub_;
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> make_inproc(const Arena& arena) { return std::make_unique<InprocTransport>(arena); }
+std::unique_ptr<Transport> make_inproc(const memory::Arena& arena) { return std::make_unique<InprocTransport>(arena); }
 
 std::string inproc_why_not() { return {}; }
 

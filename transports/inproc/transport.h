@@ -1,6 +1,6 @@
 #pragma once
 // Lanes between ranks that are threads of one process: the reference, the simplest that keeps the contract.
-#include "transports/arena.h"
+#include "memory/arena.h"
 #include "transports/transport.h"
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace anello::transport {
 // The lanes of an arena live as long as its mapping in this process, so that what a peer sent before it left is there
 // whenever a rank comes. At most one endpoint per peer and arena is ever opened; what holds the mapping of arena must
 // outlive them.
-std::unique_ptr<Transport> make_inproc(const Arena& arena);
+std::unique_ptr<Transport> make_inproc(const memory::Arena& arena);
 std::string inproc_why_not();
 
 }  // namespace anello::transport

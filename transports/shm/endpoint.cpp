@@ -6,7 +6,7 @@
 
 namespace anello::transport {
 
-ShmEndpoint::ShmEndpoint(const Arena& arena, int peer, int local_peer)
+ShmEndpoint::ShmEndpoint(const memory::Arena& arena, int peer, int local_peer)
     : arena_(arena),
       peer_(peer),
       local_peer_(local_peer),

@@ -9,7 +9,7 @@ namespace anello::transport {
 
 class ShmEndpoint final : public Endpoint {
  public:
-  ShmEndpoint(const Arena& arena, int peer, int local_peer);
+  ShmEndpoint(const memory::Arena& arena, int peer, int local_peer);
   ~ShmEndpoint() override;
   ShmEndpoint(const ShmEndpoint&) = delete;
   ShmEndpoint& operator=(const ShmEndpoint&) = delete;
@@ -34,7 +34,7 @@ class ShmEndpoint final : public Endpoint {
   void check_writer();
   void check_reader();
 
-  Arena arena_;
+  memory::Arena arena_;
   int peer_;
   int local_peer_;
   RingWriter writer_;

@@ -11,7 +11,7 @@
 // RingControl::tail. The sender clears the stamp at e before it announces the last byte before e; therefore the
 // receiver, who looks at e only after that, sees 0 or a true stamp, never old payload. For the same reason one line of
 // the ring always stays free.
-#include "transports/arena.h"
+#include "memory/arena.h"
 #include "transports/transport.h"
 
 #include <atomic>
@@ -23,7 +23,7 @@ namespace anello::transport {
 inline constexpr std::size_t kInlined = 16;
 inline constexpr std::size_t kMinRingBytes = 4096;
 
-struct alignas(kLine) Slot {
+struct alignas(memory::kLine) Slot {
   std::atomic<std::uint64_t> stamp;  // 0: nothing yet; kClosed; else a position, a multiple of kLine
   std::uint32_t bytes;
   std::uint16_t kind;
@@ -35,7 +35,7 @@ struct alignas(kLine) Slot {
   std::uint32_t tag;
   std::uint64_t argument;
 };
-static_assert(sizeof(Slot) == kLine && offsetof(Slot, inlined) == 16);
+static_assert(sizeof(Slot) == memory::kLine && offsetof(Slot, inlined) == 16);
 
 // As a stamp: the sender has closed its end. As the lowest bit of the tail: the same, in the middle of a frame.
 inline constexpr std::uint64_t kClosed = 1;
@@ -46,7 +46,7 @@ inline constexpr std::uint64_t kSpaced = 2;
 // that has claimed it for the next frame loses it again. Beyond this distance it is left alone.
 inline constexpr std::size_t kSpace = 2048;
 
-constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + kLine - 1) & ~(kLine - 1); }
+constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + memory::kLine - 1) & ~(memory::kLine - 1); }
 // Bytes of the stream that a payload takes after its slot.
 constexpr std::size_t body_bytes(std::size_t payload) { return payload <= kInlined ? 0 : whole_lines(payload); }
 

@@ -1,13 +1,13 @@
 #include "transports/shm/ring_reader.h"
 
-#include "transports/piece_copy.h"
+#include "memory/copy.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace anello::transport {
 
-RingReader::RingReader(const Arena& arena, int from, int to)
+RingReader::RingReader(const memory::Arena& arena, int from, int to)
     : arena_(arena),
       control_(arena.ring(from, to)),
       data_(arena.ring_data(from, to)),
@@ -38,8 +38,9 @@ bool RingReader::accept(const Slot& s, std::uint64_t word) {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const std::size_t body = body_bytes(header_.bytes);
   const std::uint64_t came = stamp - next_;
-  if (header_.bytes > kMaxFrameBytes || came < kLine || came > kLine + body + space || came % kLine != 0 ||
-      (space != 0 && came != kLine + body + space) || stamp - released_ > mask_ + 1) {
+  if (header_.bytes > kMaxFrameBytes || came < memory::kLine || came > memory::kLine + body + space ||
+      came % memory::kLine != 0 || (space != 0 && came != memory::kLine + body + space) ||
+      stamp - released_ > mask_ + 1) {
     corrupt_ = true;
     return false;
   }
@@ -47,12 +48,12 @@ bool RingReader::accept(const Slot& s, std::uint64_t word) {
     payload_ = next_ + offsetof(Slot, inlined);
     arrived_ = header_.bytes;
   } else {
-    payload_ = next_ + kLine;
-    arrived_ = std::min<std::size_t>(header_.bytes, came - kLine);
+    payload_ = next_ + memory::kLine;
+    arrived_ = std::min<std::size_t>(header_.bytes, came - memory::kLine);
   }
   consumed_ = 0;
   current_ = true;
-  next_ += kLine + body + space;
+  next_ += memory::kLine + body + space;
   return true;
 }
 
@@ -65,7 +66,7 @@ void RingReader::look_at_tail() {
     if ((word & kClosed) != 0) closed_ = true;
     return;
   }
-  if (tail - released_ > mask_ + 1 || tail % kLine != 0) {
+  if (tail - released_ > mask_ + 1 || tail % memory::kLine != 0) {
     corrupt_ = true;
     return;
   }
@@ -81,7 +82,7 @@ std::span<const std::byte> RingReader::view() {
 void RingReader::consume(std::size_t bytes) {
   if (!current_) return;
   consumed_ += std::min(bytes, arrived_ - consumed_);
-  give_back(consumed_ == header_.bytes ? next_ : (payload_ + consumed_) & ~std::uint64_t{kLine - 1});
+  give_back(consumed_ == header_.bytes ? next_ : (payload_ + consumed_) & ~std::uint64_t{memory::kLine - 1});
 }
 
 std::size_t RingReader::receive(std::byte* into, std::size_t bytes) {
@@ -97,7 +98,7 @@ std::size_t RingReader::receive(std::byte* into, std::size_t bytes) {
     const std::span<const std::byte> here = view();
     if (here.empty()) break;
     const std::size_t part = std::min(here.size(), bytes - done);
-    copy_while_stored(into + done, here.data(), part);
+    memory::copy_while_stored(into + done, here.data(), part);
     consume(part);
     done += part;
   }

@@ -10,7 +10,7 @@ namespace anello::transport {
 
 class RingReader {
  public:
-  RingReader(const Arena& arena, int from, int to);
+  RingReader(const memory::Arena& arena, int from, int to);
 
   // Changes with each frame that is accepted.
   std::uint64_t position() const { return next_; }
@@ -39,8 +39,8 @@ class RingReader {
   }
   void release(std::uint64_t upto);
 
-  Arena arena_;
-  RingControl& control_;
+  memory::Arena arena_;
+  memory::RingControl& control_;
   std::byte* data_;
   std::uint64_t mask_;
   int from_;

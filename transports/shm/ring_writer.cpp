@@ -20,7 +20,7 @@ constexpr std::size_t kClaimedBehindPieces = 32 * 1024;
 
 }  // namespace
 
-RingWriter::RingWriter(const Arena& arena, int from, int to)
+RingWriter::RingWriter(const memory::Arena& arena, int from, int to)
     : arena_(arena),
       control_(arena.ring(from, to)),
       data_(arena.ring_data(from, to)),
@@ -50,7 +50,7 @@ void RingWriter::fill(const FrameHeader& header) {
   s.tag = header.tag;
   s.argument = header.argument;
   slot_position_ = position_;
-  position_ += kLine;
+  position_ += memory::kLine;
   stamped_ = false;
 }
 
@@ -86,7 +86,8 @@ void RingWriter::copy_in(const std::byte* from, std::size_t bytes) {
 bool RingWriter::write(const FrameHeader& header, const std::byte* payload, bool waits) {
   const std::size_t body = body_bytes(header.bytes);
   const std::size_t space = waits && body >= kSpacedFrom ? kSpace : 0;
-  if (started_ || body > kPieceBytes || !has_room(kLine + body + space)) return write_piecewise(header, payload);
+  if (started_ || body > kPieceBytes || !has_room(memory::kLine + body + space))
+    return write_piecewise(header, payload);
   fill(header);
   if (body != 0) {
     copy_in(payload, header.bytes);
@@ -103,8 +104,8 @@ bool RingWriter::write(const FrameHeader& header, const std::byte* payload, bool
 // The next message clears this one's stamp before it can be seen, and the receiver had it the last time round. So it
 // had what follows, of which as much is claimed as this message took; but not what it has yet to read.
 void RingWriter::claim_next(std::size_t body) {
-  const std::size_t ahead = std::min(kLine + body, room_before_look());
-  for (std::size_t i = 0; i < ahead; i += kLine) claim_line(data_ + ((position_ + kLine + i) & mask_));
+  const std::size_t ahead = std::min(memory::kLine + body, room_before_look());
+  for (std::size_t i = 0; i < ahead; i += memory::kLine) claim_line(data_ + ((position_ + memory::kLine + i) & mask_));
 }
 
 bool RingWriter::write_piecewise(const FrameHeader& header, const std::byte* payload) {
@@ -112,7 +113,7 @@ bool RingWriter::write_piecewise(const FrameHeader& header, const std::byte* pay
   if (!started_) {
     // A slot and a line of payload, so that a frame once begun has been announced. An inlined frame needs less than
     // that and was refused for lack of it.
-    if (header.bytes <= kInlined || !has_room(2 * kLine)) {
+    if (header.bytes <= kInlined || !has_room(2 * memory::kLine)) {
       starved_ = true;
       return false;
     }

@@ -1,14 +1,14 @@
 #pragma once
 // The sending end of a ring. Called by the sending rank only, one thread at a time. The position that it reads from
 // the receiver is bounded before use: a mad neighbour makes it corrupt(), never an access outside the ring.
-#include "transports/piece_copy.h"
+#include "memory/copy.h"
 #include "transports/shm/ring.h"
 
 namespace anello::transport {
 
 class RingWriter {
  public:
-  RingWriter(const Arena& arena, int from, int to);
+  RingWriter(const memory::Arena& arena, int from, int to);
 
   // Takes as much of the frame as there is room for and wakes the receiver; true when it was all. Call again with the
   // same frame until then. waits: this rank is likely to wait for an answer before it writes the next one.
@@ -30,7 +30,9 @@ class RingWriter {
   Slot& slot(std::uint64_t position) const { return *reinterpret_cast<Slot*>(data_ + (position & mask_)); }
   std::size_t room();
   bool has_room(std::size_t bytes) { return room_before_look() >= bytes || room() >= bytes; }
-  std::size_t room_before_look() const { return mask_ + 1 - kLine - static_cast<std::size_t>(position_ - head_); }
+  std::size_t room_before_look() const {
+    return mask_ + 1 - memory::kLine - static_cast<std::size_t>(position_ - head_);
+  }
   void fill(const FrameHeader& header);
   void copy_in(const std::byte* from, std::size_t bytes);
   void announce(bool last, std::uint64_t mark = 0);
@@ -38,14 +40,14 @@ class RingWriter {
   void wake();
   bool write_piecewise(const FrameHeader& header, const std::byte* payload);
 
-  Arena arena_;
-  RingControl& control_;
+  memory::Arena arena_;
+  memory::RingControl& control_;
   std::byte* data_;
   std::uint64_t mask_;
   int to_;
   const std::atomic<std::uint32_t>& sleeping_;  // of to
   bool fences_;
-  PieceCopy copy_;
+  memory::PieceCopy copy_;
   std::uint64_t position_ = 0;       // of the next byte written; a multiple of kLine
   std::uint64_t head_ = 0;           // the receiver's, when last looked at
   std::uint64_t slot_position_ = 0;  // of the frame under way

@@ -21,13 +21,13 @@ namespace {
 
 class ShmTransport final : public Transport {
  public:
-  explicit ShmTransport(const Arena& arena) : arena_(arena) {}
+  explicit ShmTransport(const memory::Arena& arena) : arena_(arena) {}
 
   std::string_view name() const override { return "shm"; }
   bool needs_connection() const override { return false; }
 
   std::unique_ptr<Endpoint> open(int peer, int local_peer, UniqueFd /*fd*/) override {
-    const ArenaLayout& layout = arena_.layout();
+    const memory::ArenaLayout& layout = arena_.layout();
     if (!arena_ || local_peer < 0 || local_peer >= layout.ranks || local_peer == arena_.index()) {
       throw Error(ANELLO_ERR_INTERNAL, text("rank ", peer, " shares no memory with this rank"), peer);
     }
@@ -47,12 +47,12 @@ class ShmTransport final : public Transport {
 
  private:
   bool commit_front(int from, int to) const {
-    const ArenaLayout& layout = arena_.layout();
+    const memory::ArenaLayout& layout = arena_.layout();
     const std::size_t ring = std::size_t(from) * layout.ranks + to;
-    return arena_.commit(layout.rings() + ring * layout.ring_stride(), sizeof(RingControl) + kLine);
+    return arena_.commit(layout.rings() + ring * layout.ring_stride(), sizeof(memory::RingControl) + memory::kLine);
   }
 
-  Arena arena_;
+  memory::Arena arena_;
 };
 
 // Each step that sharing memory takes, on a page of its own.
@@ -85,7 +85,7 @@ std::string try_abstract_socket() {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_shm(const Arena& arena) { return std::make_unique<ShmTransport>(arena); }
+std::unique_ptr<Transport> make_shm(const memory::Arena& arena) { return std::make_unique<ShmTransport>(arena); }
 
 std::string shm_why_not() {
   std::string reason = try_sealed_memory();

@@ -1,6 +1,6 @@
 #pragma once
 // Lanes between processes of one host: two byte rings in the arena, one each way.
-#include "transports/arena.h"
+#include "memory/arena.h"
 #include "transports/transport.h"
 
 #include <memory>
@@ -9,7 +9,7 @@
 namespace anello::transport {
 
 // arena: what holds its mapping must outlive the endpoints. At most one endpoint per peer and arena is ever opened.
-std::unique_ptr<Transport> make_shm(const Arena& arena);
+std::unique_ptr<Transport> make_shm(const memory::Arena& arena);
 std::string shm_why_not();
 
 }  // namespace anello::transport

@@ -1,0 +1,49 @@
+// Context: how a communicator comes to its staging memory. The operation that wants it first has the board meanwhile.
+#include "base/log.h"
+#include "executor/context.h"
+#include "executor/run.h"
+
+namespace anello::executor {
+
+void Context::set_up_staging(Operation& operation) { begin_round(operation, Round::find_staging); }
+
+void Context::take_staging(Operation& operation) {
+  const std::size_t staged = operation.plan->schedule.staging * operation.element_bytes;
+  if (staged == 0) return;
+  memory::Staging& staging = operation.group->staging;
+  operation.staging = staging.at.data();
+  operation.staging_from = staging.take(staged, operation.plan->schedule.staging_comes_back);
+}
+
+// Up to its first meet, of which the lines tell. Others may not have done with the last call yet, but with all before
+// it.
+void Context::stage_early(Operation& operation) {
+  operation.staged_early = true;
+  take_plain(operation);
+  take_staging(operation);
+  // Memory that does not come back is at another place in each call.
+  const bool comes_back = operation.plan->schedule.staging_comes_back;
+  if (comes_back && operation.placed_staging != operation.staging_from) place_staged_steps(operation);
+  if (!comes_back) operation.placed_steps.clear();
+  if (operation.placed_steps.empty()) {
+    std::size_t all = SIZE_MAX;
+    operation.meet_step = walk(operation, 0, &all);
+    return;
+  }
+  std::uint32_t at = 0;
+  for (; operation.placed_steps[at].kind != schedule::Kind::meet; ++at)
+    do_placed(operation, operation.placed_steps[at]);
+  operation.meet_step = at;
+}
+
+void Context::staging_settled(Operation& operation, bool everywhere) {
+  memory::Staging& staging = operation.group->staging;
+  staging.state = everywhere ? memory::Staging::State::ready : memory::Staging::State::failed;
+  if (!everywhere) {
+    log::info(rank_, "not all ranks have staging memory: their calls send messages instead");
+    staging.give_up(operation.group->rank);
+  }
+  take_schedule(operation, operation.reach);
+}
+
+}  // namespace anello::executor

@@ -1,0 +1,43 @@
+#include "memory/backing.h"
+
+#include "base/available_memory.h"
+#include "base/file_limit.h"
+
+#include <algorithm>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+namespace anello::memory {
+
+bool back_with_pages(int file, std::uint64_t offset, std::size_t bytes, std::byte* mapped, int node) {
+  // In pieces, because others may be doing the same.
+  constexpr std::size_t kPiece = std::size_t{64} << 20, kReserve = std::size_t{256} << 20;
+  const auto available = [node] {
+    return node < 0 ? available_memory() : std::min(available_memory(), available_memory_of_node(node));
+  };
+  if (available() < bytes || !file_limit_forbids(offset + bytes).empty()) return false;
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t piece = std::min(kPiece, bytes - done);
+    const bool room = bytes < kPiece || available() > piece + kReserve;
+    // fallocate knows of no mapping's advice. It sees that all pages are there, and makes those that are not.
+    if (room && mapped != nullptr) populate(mapped + done, piece);
+    if (!room || ::fallocate(file, 0, static_cast<off_t>(offset + done), static_cast<off_t>(piece)) != 0) {
+      give_pages_back(file, offset, bytes);
+      return false;
+    }
+    done += piece;
+  }
+  return true;
+}
+
+void populate(std::byte* at, std::size_t bytes) {
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, newer than Debian 12's libc knows it
+  ::madvise(at, bytes, kPopulateWrite);
+}
+
+void give_pages_back(int file, std::uint64_t offset, std::size_t bytes) {
+  ::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+}
+
+}  // namespace anello::memory

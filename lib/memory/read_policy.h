@@ -1,0 +1,87 @@
+#pragma once
+// Whether ranks read each other's memory where it lies, or have it staged or sent. Which is faster depends on the
+// machine (whether two processors share a cache, which a virtual machine may change from second to second) and on the
+// program (whether it rewrites its buffers before each call). So whole calls are measured: now and then a few go the
+// other way, and the way is changed if that took an eighth less time. While it did not, the next trial comes after
+// twice as many calls.
+//
+// Ranks make the same calls, so they count alike, and their trials, which come at multiples of a power of two, meet in
+// the end. A call is staged as soon as one of its ranks wants that. Ranks that read nothing, such as the root of a
+// broadcast, do not judge: they follow those that do.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace anello::memory {
+
+// Of one communicator's calls of one kind, or of the messages from one peer.
+class ReadPolicy {
+ public:
+  enum class Wish : std::uint8_t { by_time, never, always };  // to stage
+  enum class Way : std::uint8_t { read, staged };
+  struct Turn {
+    Way way;
+    bool timed;  // ended() is to be told of it
+    bool trial;  // it goes the other way than most
+  };
+
+  // A call over buffers of so many bytes begins. judges: it reads other ranks' memory if nobody stages.
+  Turn next(std::size_t bytes, bool judges = true);
+  // What next() would say, and nothing changes.
+  Turn peek(std::size_t bytes, bool judges = true) const;
+  // A timed call has gone that way, whatever this rank wanted.
+  void ended(std::size_t bytes, Way way, std::int64_t ns);
+  // Another rank stages its calls of this size, and not as a trial.
+  void follow(std::size_t bytes);
+  // Calls until the next one that is measured; so many may pass without a word to next().
+  std::uint32_t untimed(std::size_t bytes) const;
+  void skip(std::size_t bytes, std::uint32_t calls) { of(bytes).calls += calls; }
+
+  // Whether anything of such a size is staged for this: smaller calls take too little time, and larger ones do not stay
+  // in the caches. from_one: one rank's buffer alone is read.
+  static bool concerns(std::size_t bytes, int ranks, bool from_one) {
+    return bytes >= (ranks == 2 ? kLeastOfTwo : kLeast) && bytes <= (ranks == 2 || from_one ? kMostOfOne : kMost);
+  }
+  // The same of a message, where so many ranks share a processor: what is sent in place of being read costs them no
+  // more hand-overs up to kMostShared, and the buffers of many are more than a cache has room for.
+  static bool concerns_message(std::size_t bytes, int sharing) {
+    if (sharing == 1) return bytes >= kLeastOfTwo && bytes <= kMostOfOne;
+    return bytes >= kLeast && bytes <= (sharing == 2 ? kMostShared : kMostShared / 2);
+  }
+
+  // Sizes from one power of two to the next, of which each is judged by itself.
+  static constexpr std::size_t kSizes = 12;
+  static std::size_t index_of(std::size_t bytes);
+
+  static constexpr std::uint32_t kFirstPause = 16, kMostPause = 1024;
+  static constexpr std::uint32_t kMeasured = 3;  // of each way, of which the fastest counts
+
+ private:
+  static constexpr std::int64_t kUnknown = INT64_MAX;
+  static constexpr std::size_t kLeast = 2 * 1024;
+  static constexpr std::size_t kLeastOfTwo = 1024;
+  static constexpr std::size_t kMostOfOne = 1024 * 1024;
+  static constexpr std::size_t kMost = 128 * 1024;
+  static constexpr std::size_t kMostShared = 384 * 1024;
+
+  struct Size {
+    std::uint32_t calls = 0;
+    std::uint32_t pause = kFirstPause;
+    std::uint32_t trial_at = kFirstPause;  // the call with which the next trial begins
+    std::uint32_t settled_at = 0;          // the call after the last trial that went back to reading
+    Way kept = Way::read;
+    std::int64_t ns[2] = {kUnknown, kUnknown};  // the fastest measured since this trial's time began, by way
+
+    std::uint32_t length() const;
+    void count();
+    Turn turn(bool judges) const;
+    void settle(std::size_t bytes, bool judges);
+    void keep(Way way, std::uint32_t next_pause);
+  };
+  Size& of(std::size_t bytes) { return sizes_[index_of(bytes)]; }
+  const Size& of(std::size_t bytes) const { return sizes_[index_of(bytes)]; }
+
+  std::array<Size, kSizes> sizes_;
+};
+
+}  // namespace anello::memory

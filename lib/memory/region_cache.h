@@ -1,0 +1,61 @@
+#pragma once
+// The regions of peers that this rank has mapped, or has been refused. A descriptor is asked for once, of the rank that
+// announced it, and the mapping kept while it is used now and then. Requires the context's lock.
+#include "base/unique_fd.h"
+#include "memory/region.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+namespace anello::memory {
+
+class RegionCache {
+ public:
+  enum class State : std::uint8_t { asked, mapped, refused };
+
+  // Where a buffer of this rank's lies, as find_region has it, without its lock for one that was asked about lately.
+  RegionSpot own(const void* address, std::size_t bytes);
+
+  // What is known of it. Where that is nothing yet, ask() is to have it sent for (answered), which happens once.
+  template <class Ask>
+  State look_up(std::uint64_t region, Ask&& ask) {
+    bool is_new = false;
+    const State state = find(region, is_new);
+    if (is_new && state == State::asked) ask();
+    return state;
+  }
+  // Event::region. memory empty: there is none.
+  void answered(std::uint64_t region, UniqueFd memory);
+  // Empty: it is not mapped.
+  std::shared_ptr<RegionMapping> mapping(std::uint64_t region) const;
+  // Where it has its byte `offset`, with `bytes` more behind it, for as long as *mapping is kept; nullptr: not mapped,
+  // or shorter.
+  std::byte* at(std::uint64_t region, std::size_t offset, std::size_t bytes, std::shared_ptr<RegionMapping>* mapping);
+
+ private:
+  // Beyond that many, one that was not used for the longest time is unmapped. Those of all calls under way are fewer.
+  static constexpr std::size_t kMost = 8192;
+  struct Entry {
+    State state = State::asked;
+    std::shared_ptr<RegionMapping> mapping;
+    std::uint64_t used = 0;
+  };
+  State find(std::uint64_t region, bool& is_new);
+  void make_room();
+
+  struct Known {
+    const void* address = nullptr;
+    std::size_t bytes = 0;
+    std::uint64_t version = 0;
+    RegionSpot spot;
+  };
+  std::array<Known, 4> known_;
+  std::size_t next_known_ = 0;
+  std::unordered_map<std::uint64_t, Entry> entries_;
+  std::uint64_t clock_ = 0;
+};
+
+}  // namespace anello::memory

@@ -1,0 +1,185 @@
+// When calls over memory that others could read are staged, and when they are read where they lie again.
+#include "memory/read_policy.h"
+
+#include <catch2/catch.hpp>
+
+#include <vector>
+
+using anello::memory::ReadPolicy;
+using Way = ReadPolicy::Way;
+
+namespace {
+
+constexpr std::size_t kBytes = 64 * 1024;
+
+// What whole calls take, in ns.
+struct Takes {
+  std::int64_t read, staged;
+  std::int64_t of(Way way) const { return way == Way::read ? read : staged; }
+};
+constexpr Takes kReadFast{5000, 9000}, kStagedFast{9000, 5000};
+
+struct Count {
+  int staged = 0;
+  int timed = 0;
+};
+
+// Calls of a rank that nobody overrules.
+Count count(ReadPolicy& policy, int calls, const Takes& takes, std::size_t bytes = kBytes) {
+  Count counted;
+  for (int call = 0; call < calls; ++call) {
+    const ReadPolicy::Turn turn = policy.next(bytes);
+    if (turn.way == Way::staged) ++counted.staged;
+    if (!turn.timed) continue;
+    ++counted.timed;
+    policy.ended(bytes, turn.way, takes.of(turn.way));
+  }
+  return counted;
+}
+
+// A call of ranks that hear each other: staged where one of them wants that.
+Way call(std::vector<ReadPolicy>& ranks, const Takes& takes, int reads_nothing = -1) {
+  std::vector<ReadPolicy::Turn> turns;
+  bool staged = false, judged = false;
+  for (int rank = 0; rank < int(ranks.size()); ++rank) {
+    turns.push_back(ranks[std::size_t(rank)].next(kBytes, rank != reads_nothing));
+    staged = staged || turns.back().way == Way::staged;
+    judged = judged || (turns.back().way == Way::staged && !turns.back().trial && rank != reads_nothing);
+  }
+  const Way way = staged ? Way::staged : Way::read;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (judged) ranks[rank].follow(kBytes);
+    if (turns[rank].timed) ranks[rank].ended(kBytes, way, takes.of(way));
+  }
+  return way;
+}
+
+int staged_of(std::vector<ReadPolicy>& ranks, int calls, const Takes& takes, int reads_nothing = -1) {
+  int staged = 0;
+  for (int i = 0; i < calls; ++i) staged += call(ranks, takes, reads_nothing) == Way::staged ? 1 : 0;
+  return staged;
+}
+
+}  // namespace
+
+TEST_CASE("calls that are faster read are tried otherwise, and more and more seldom") {
+  ReadPolicy policy;
+  // Five of each trial, which begin with calls 16, 32, 64, 128, 256 and 512.
+  CHECK(count(policy, 1000, kReadFast).staged == 5 * 6 + (512 / 64 - 5));
+  // Later sixteen of each 1,024.
+  count(policy, 10 * 1024 - 1000, kReadFast);
+  const Count later = count(policy, 10 * 1024, kReadFast);
+  CHECK(later.staged == 10 * 16);
+  CHECK(later.timed == 10 * 6);
+}
+
+TEST_CASE("calls that are faster staged are staged after one trial") {
+  ReadPolicy policy;
+  CHECK(count(policy, 15, kStagedFast).staged == 0);
+  CHECK(count(policy, 16, kStagedFast).staged == 16);
+  // Trials of reading begin with calls 32, 64, 128 and so on.
+  CHECK(count(policy, 5, kStagedFast).staged == 0);
+  CHECK(count(policy, 27, kStagedFast).staged == 27);
+  CHECK(count(policy, 5, kStagedFast).staged == 0);
+}
+
+TEST_CASE("what changes is found out") {
+  ReadPolicy policy;
+  count(policy, 5000, kReadFast);
+  CHECK(count(policy, 3000, kStagedFast).staged > 1500);
+  CHECK(count(policy, 3000, kReadFast).staged < 1500);
+}
+
+TEST_CASE("a way that is hardly faster is not taken") {
+  ReadPolicy policy;
+  CHECK(count(policy, 1000, {5000, 4400}).staged < 40);
+  ReadPolicy faster;
+  CHECK(count(faster, 1000, {5000, 4300}).staged > 900);
+}
+
+TEST_CASE("one slow call among those that are measured changes nothing") {
+  ReadPolicy policy;
+  int staged = 0;
+  for (int number = 0, timed = 0; number < 1000; ++number) {
+    const ReadPolicy::Turn turn = policy.next(kBytes);
+    if (turn.way == Way::staged) ++staged;
+    if (turn.timed) policy.ended(kBytes, turn.way, kReadFast.of(turn.way) * (++timed % 3 == 0 ? 1000 : 1));
+  }
+  CHECK(staged < 40);
+}
+
+TEST_CASE("each size is judged by itself") {
+  ReadPolicy policy;
+  count(policy, 1000, kReadFast, 64 * 1024);
+  CHECK(count(policy, 200, kStagedFast, 512 * 1024).staged > 150);
+  CHECK(count(policy, 64, kReadFast, 64 * 1024).staged <= 16);
+  // Also where sizes take turns.
+  ReadPolicy turns;
+  int staged = 0;
+  for (int number = 0; number < 400; ++number)
+    staged += number % 2 == 0 ? count(turns, 1, kReadFast, 8 * 1024).staged : count(turns, 1, kStagedFast).staged;
+  CHECK(staged > 170);
+  CHECK(staged < 230);
+}
+
+TEST_CASE("large calls are tried again after fewer of them") {
+  ReadPolicy small, large;
+  count(small, 100'000, kReadFast, 16 * 1024);
+  count(large, 100'000, kReadFast, 16 * 1024 * 1024);
+  CHECK(count(small, 1024, kReadFast, 16 * 1024).timed == 6);
+  CHECK(count(large, 1024, kReadFast, 16 * 1024 * 1024).timed == 6 * 16);
+}
+
+TEST_CASE("ranks that find different things stage, and try to read together") {
+  std::vector<ReadPolicy> ranks(3);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) count(ranks[rank], 700, rank == 1 ? kStagedFast : kReadFast);
+  CHECK(staged_of(ranks, 4096, kStagedFast) > 3900);
+  CHECK(staged_of(ranks, 4096, kReadFast) < 2100);
+  CHECK(staged_of(ranks, 4096, kReadFast) < 200);
+}
+
+TEST_CASE("a rank that reads nothing follows those that do") {
+  std::vector<ReadPolicy> ranks(3);
+  CHECK(staged_of(ranks, 1000, kStagedFast, 0) > 930);
+  CHECK(staged_of(ranks, 4096, kReadFast, 0) < 1200);
+  CHECK(ranks[0].next(kBytes, false).way == Way::read);
+}
+
+TEST_CASE("a rank follows nobody's trial") {
+  std::vector<ReadPolicy> ranks(2);
+  CHECK(staged_of(ranks, 1000, kReadFast, 0) < 40);
+}
+
+TEST_CASE("calls may pass without a word until the next one that is measured") {
+  ReadPolicy policy, told;
+  policy.follow(kBytes);
+  told.follow(kBytes);
+  int passed = 0;
+  while (!policy.peek(kBytes).timed) policy.next(kBytes), ++passed;
+  CHECK(int(told.untimed(kBytes)) == passed);
+  told.skip(kBytes, told.untimed(kBytes));
+  CHECK(told.untimed(kBytes) == 0);
+  for (int number = 0; number < 20; ++number) {
+    const ReadPolicy::Turn one = policy.next(kBytes), other = told.next(kBytes);
+    CHECK((one.way == other.way && one.timed == other.timed && one.trial == other.trial));
+  }
+}
+
+TEST_CASE("numbers of calls that wrap change nothing") {
+  ReadPolicy policy;
+  policy.skip(kBytes, UINT32_MAX - 5000);  // the first trial is behind that
+  CHECK(count(policy, 20'000, kStagedFast).staged > 14'000);
+  CHECK(count(policy, 20'000, kReadFast).staged < 2000);
+}
+
+TEST_CASE("small calls and very large ones are never staged for speed") {
+  CHECK_FALSE(ReadPolicy::concerns(512, 2, false));
+  CHECK_FALSE(ReadPolicy::concerns(1024, 4, false));
+  CHECK(ReadPolicy::concerns(1024, 2, false));
+  CHECK_FALSE(ReadPolicy::concerns(4 * 1024 * 1024, 2, false));
+  CHECK_FALSE(ReadPolicy::concerns(256 * 1024, 4, false));
+  CHECK(ReadPolicy::concerns(256 * 1024, 4, true));
+  CHECK(ReadPolicy::concerns_message(1024 * 1024, 1));
+  CHECK_FALSE(ReadPolicy::concerns_message(1024 * 1024, 2));
+  CHECK_FALSE(ReadPolicy::concerns_message(256 * 1024, 3));
+}
