@@ -41,14 +41,14 @@ def name_of(case):
     return " ".join([case[0], str(case[1]), case[2], case[3]])
 
 
-def measure(old_or_new, new, case):
+def measure(old_or_new, new, case, extra):
     """Microseconds by size, of one start."""
     collective, ranks, transport, memory, sizes = case
     smallest, largest, calls = sizes
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         words = [new / "tools/anellorun", "-np", str(ranks), new / "bench/anello-perf", "--collective", collective, "-b", smallest,
                  "-e", largest, "-f", str(FACTOR[sizes]), "-n", str(calls), "-w", "20" if sizes != LARGE else "2", "-c", "0",
-                 "--no-ceilings", "--memory", memory, "-J", report.name]
+                 "--no-ceilings", "--memory", memory, "-J", report.name, *extra]
         environment = dict(os.environ, LD_LIBRARY_PATH=str(old_or_new / "lib/api"), ANELLO_TRANSPORT=transport, ANELLO_TUNING="none")
         done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode != 0:
@@ -71,10 +71,12 @@ def main():
     parser.add_argument("--starts", type=int, default=5, help="of each build and case (default 5)")
     parser.add_argument("--most", type=float, default=1.05, help="ratio above which a row is marked (default 1.05)")
     parser.add_argument("--only", action="append", default=[], metavar="WORD", help="only cases whose name has this word")
+    parser.add_argument("--dirty", action="store_true", help="each rank rewrites its input before each call")
     parser.add_argument("--marked", action="store_true", help="show only the rows that are marked")
     options = parser.parse_args()
     old, new = options.old.resolve(), options.new.resolve()
     chosen = [case for case in cases() if all(word in name_of(case).split() for word in options.only)]
+    extra = ["--dirty"] if options.dirty else []
     marked = rows = 0
     print(f"{'collective':<15}{'ranks':>5}  {'over':<5}{'memory':<8}{'size':>6}{'old us':>12}{'new us':>12}{'new/old':>9}")
     for number, case in enumerate(chosen, 1):
@@ -83,7 +85,7 @@ def main():
         turns = []
         for turn in range(options.starts):
             order = ("old", "new") if turn % 2 == 0 else ("new", "old")
-            turns.append({which: measure(old if which == "old" else new, new, case) for which in order})
+            turns.append({which: measure(old if which == "old" else new, new, case, extra) for which in order})
         for size in turns[0]["old"]:
             each = {which: statistics.median(turn[which][size] for turn in turns) for which in ("old", "new")}
             ratio = statistics.median(turn["new"][size] / turn["old"][size] for turn in turns)

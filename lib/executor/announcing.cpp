@@ -3,8 +3,6 @@
 // says that.
 #include "executor/announcing.h"
 
-#include "base/clock.h"
-#include "base/kind.h"
 #include "executor/context.h"
 #include "executor/fold.h"
 #include "executor/run.h"
@@ -111,27 +109,12 @@ void Context::take_turn(Operation& operation) {
     else if (staging_ == memory::ReadPolicy::Wish::always)
       turn.way = memory::ReadPolicy::Way::staged;
   }
-  operation.began_ns = turn.timed ? now_ns() : 0;
   const bool away = turn.way == memory::ReadPolicy::Way::staged;
   const bool judged = away && !turn.trial && operation.plans->reads_peers;
   if (away == operation.stays_away && judged == operation.judged_slow) return;
   operation.stays_away = away;
   operation.judged_slow = judged;
   operation.entry_known = false;
-}
-
-// Of a call or a message that was to be measured.
-void Context::tell_how_long(Operation& operation, bool ended_well) {
-  Group& group = *operation.group;
-  const std::int64_t took_ns = now_ns() - std::exchange(operation.began_ns, 0);
-  using Way = memory::ReadPolicy::Way;
-  if (!ended_well) return;
-  if (is_message(operation.kind)) {
-    group.flows.to(operation.peer).reading->ended(operation.bytes, Way::staged, took_ns);
-  } else {
-    const Way way = operation.reach == Reach::none ? Way::staged : Way::read;
-    group.reading[std::size_t(operation.kind)].ended(operation.count * operation.element_bytes, way, took_ns);
-  }
 }
 
 // The plan of a call whose ranks reach nobody's buffers.

@@ -443,7 +443,6 @@ void Context::finish(Operation& operation, const Error& error) {
     return;
   }
   if (!error) operation.staged.deliver();
-  if (operation.began_ns != 0) tell_how_long(operation, !error);
   if (group.on_board.front() == &operation) group.on_board.pop();
   std::string aftermath;
   if (std::exchange(operation.exposed, false) && error) aftermath = keep_peers_out(operation);

@@ -253,7 +253,6 @@ class Context {
     if (operation.plans->may_be_staged || operation.stays_away) take_turn(operation);
   }
   void take_turn(Operation& operation);
-  void tell_how_long(Operation& operation, bool ended_well);
   void take_plain(Operation& operation);
   void announce(Operation& operation);
   bool enters_again(Operation& operation);
@@ -335,7 +334,7 @@ class Context {
   bool may_be_sent(std::size_t bytes) const;
   bool is_not_wanted(const Flow& flow, std::size_t bytes) const;
   bool copy_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
-  bool take_offered(Flow& flow, const OfferedPlace& place, std::byte* into, bool timed);
+  bool take_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
   struct Refusal {
     Granted granted;
     std::uint32_t messages;  // of far: so many are sent without asking

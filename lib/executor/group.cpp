@@ -12,7 +12,9 @@ Group::Group(Context& context_, std::uint64_t id_, std::vector<int> ranks_, int 
       rank(rank_),
       flows(*this),
       board(std::move(board_)),
-      next_sequence(first_sequence) {}
+      next_sequence(first_sequence) {
+  for (std::uint32_t kind = 0; kind < reading.size(); ++kind) reading[kind].stagger(kind);
+}
 
 Flows::Flows(Group& group) : group_(group), by_rank_(group.ranks.size()) {}
 

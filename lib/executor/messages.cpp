@@ -137,13 +137,12 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
     const memory::ReadPolicy::Turn turn =
         place.region != 0 ? turn_of(flow, place.bytes, true) : memory::ReadPolicy::Turn{};
     const bool reads = place.region != 0 && turn.way == memory::ReadPolicy::Way::read;
-    if (reads && take_offered(flow, place, receive.output, turn.timed)) {
+    if (reads && take_offered(flow, place, receive.output)) {
       grant(flow, message.number, receive.number, Granted::over);
       return finish(receive);
     }
     const Refusal refused = refusal(flow, place, turn);
     grant(flow, message.number, receive.number, refused.granted, refused.messages);
-    if (turn.timed && !reads) receive.began_ns = now_ns();
     receive.peer = message.source;
     receive.bytes = message.bytes;
     if (message.bytes == 0) {

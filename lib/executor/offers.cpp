@@ -5,7 +5,6 @@
 // is complete once the receiver has answered; one that ends with an error before that takes the offer back, and a copy
 // made since then counts for nothing.
 #include "control/transport_kind.h"
-#include "base/clock.h"
 #include "base/processor.h"
 #include "executor/context.h"
 #include "memory/process_memory.h"
@@ -71,10 +70,10 @@ Context::Refusal Context::refusal(Flow& flow, const OfferedPlace& place, memory:
     const bool readable = !by_call || can_read_process(flow.group->ranks[std::size_t(flow.peer)]);
     return {readable ? Granted::comes : Granted::unreadable, 0};
   }
-  // Those that are measured, and all of a trial, are offered, so that this rank knows when it could have read them.
-  if (turn.timed || turn.trial) return {Granted::comes, 0};
+  // Those that are measured are offered, so that this rank could have read them.
+  if (turn.measured) return {Granted::comes, 0};
   if (staging_ == memory::ReadPolicy::Wish::always) return {Granted::far, memory::ReadPolicy::kMostPause};
-  const std::uint32_t calls = flow.reading->untimed(place.bytes);
+  const std::uint32_t calls = flow.reading->unmeasured(place.bytes);
   flow.reading->skip(place.bytes, calls);
   return {calls > 0 ? Granted::far : Granted::comes, calls};
 }
@@ -97,16 +96,14 @@ bool Context::copy_offered(Flow& flow, const OfferedPlace& place, std::byte* int
 }
 
 // False: it has not been taken, and what `into` holds is nothing.
-bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* into, bool timed) {
+bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* into) {
   Group& group = *flow.group;
   const int world = group.ranks[std::size_t(flow.peer)];
   if (!group.board) return false;
   const bool by_call = place.region == OfferedPlace::kProcess;
   if (!by_call && look_up_region(world, place.region) != memory::RegionCache::State::mapped) return false;
   if (!group.board.still_offers(flow.peer)) return false;
-  const std::int64_t begin_ns = timed ? now_ns() : 0;
   if (!copy_offered(flow, place, into)) return false;
-  if (timed) flow.reading->ended(place.bytes, memory::ReadPolicy::Way::read, now_ns() - begin_ns);
   count_handled(place.bytes);
   // Else the sender's group has failed, and this one hears of it while it waits for the message.
   if (!group.board.still_offers(flow.peer)) return false;
@@ -151,7 +148,8 @@ bool Context::take_offer_now(Flow& flow, SmallReceive& wanted) {
   SmallReceive taken = wanted;
   if (!taken.takes(static_cast<int>(offer.tag), offer.flags, place.bytes)) return false;
   if (turn_of(flow, place.bytes, false).way != memory::ReadPolicy::Way::read) return false;
-  if (!take_offered(flow, place, wanted.into, turn_of(flow, place.bytes, true).timed)) return false;
+  turn_of(flow, place.bytes, true);
+  if (!take_offered(flow, place, wanted.into)) return false;
   way.pass_offered();
   wanted = taken;
   grant(flow, offer.sequence, 0, Granted::over);

@@ -158,7 +158,6 @@ struct Operation {
   std::uint64_t entry_version = 0;
   bool stays_away = false;           // its buffers are rather not read where they lie (read_policy.h)
   bool judged_slow = false;          // by this rank, which keeps to that
-  std::int64_t began_ns = 0;         // where it is measured (read_policy.h)
   std::vector<PeerBuffers> buffers;  // by rank, where the chosen schedule needs them
   std::vector<std::shared_ptr<memory::RegionMapping>> mappings;  // that those are in
   // When they were worked out from what is announced (Group::settlings): until then, whoever announces the same is

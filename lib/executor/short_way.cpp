@@ -98,7 +98,6 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   }
   if (at == steps.size()) {
     operation.staged.deliver();
-    if (operation.began_ns != 0) tell_how_long(operation, true);
     operation.exposed = false;
     operation.staged_early = false;
     return Entered::complete;

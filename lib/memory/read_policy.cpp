@@ -29,33 +29,39 @@ std::size_t ReadPolicy::index_of(std::size_t bytes) {
   return std::min(static_cast<std::size_t>(std::bit_width(bytes / kLeastOfTwo)), kSizes - 1);
 }
 
-std::uint32_t ReadPolicy::Size::length() const { return std::max(kUntimed + kMeasured, pause / kLengthOfPause); }
-
-// Wraps, so the difference is compared.
-ReadPolicy::Turn ReadPolicy::Size::turn(bool judges) const {
-  const auto ahead = static_cast<std::int32_t>(trial_at - calls);
-  const bool trial = ahead <= 0 && (judges || kept == Way::staged);
-  const auto left = static_cast<std::int32_t>(length()) + ahead;  // of the trial, with this one
-  const bool timed = judges && (trial ? left <= std::int32_t(kMeasured) : ahead <= std::int32_t(kMeasured));
-  return {trial ? other(kept) : kept, timed, trial};
+void ReadPolicy::stagger(std::uint32_t by) {
+  // As long as a trial and what it is compared with, and the same for every pause, so that ranks' trials meet.
+  constexpr std::uint32_t kApart = 24, kPlaces = 4;
+  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    sizes_[i].offset = (static_cast<std::uint32_t>(i) + by) % kPlaces * kApart;
+    sizes_[i].trial_at = kFirstPause + sizes_[i].offset;
+  }
 }
 
+std::uint32_t ReadPolicy::Size::length() const { return std::max(kUntimed + kMeasured, pause / kLengthOfPause); }
+
+ReadPolicy::Turn ReadPolicy::Size::turn(bool judges) const {
+  const bool trial = ahead() <= 0 && (judges || kept == Way::staged);
+  const bool measured = judges && (trial || (ahead() > 0 && ahead() <= std::int32_t(kMeasured)));
+  return {trial ? other(kept) : kept, measured, trial};
+}
+
+// Never so soon that there are too few calls before it.
 void ReadPolicy::Size::keep(Way way, std::uint32_t next_pause) {
   kept = way;
   pause = next_pause;
-  trial_at = (calls / pause + 1) * pause;
+  const std::uint32_t least = std::max(calls + kMeasured, offset) - offset;
+  trial_at = (least / pause + 1) * pause + offset;
 }
 
-void ReadPolicy::Size::settle(std::size_t bytes, bool judges) {
-  const std::uint32_t longer = std::min(2 * pause, longest_pause(bytes));
+void ReadPolicy::Size::settle(std::size_t bytes, bool judges, Clock now) {
   if (judges) {
-    const std::int64_t now = ns[std::size_t(kept)], then = ns[std::size_t(other(kept))];
-    const bool changes = now != kUnknown && then < now - now / 8;
+    const bool changes = now() - began_ns < kept_ns - kept_ns / 8;
     const bool goes_back = changes && kept == Way::staged;
     if (changes)
-      keep(other(kept), kFirstPause);
+      keep(other(kept), std::max(pause / 2, kFirstPause));  // ways that hardly differ are not tried for ever
     else
-      keep(kept, longer);
+      keep(kept, std::min(2 * pause, longest_pause(bytes)));
     if (goes_back) settled_at = calls;
   } else if (kept == Way::staged) {
     // Those that judge stage again at once if they have not changed their mind (follow).
@@ -64,24 +70,26 @@ void ReadPolicy::Size::settle(std::size_t bytes, bool judges) {
   }
 }
 
-ReadPolicy::Turn ReadPolicy::next(std::size_t bytes, bool judges) {
+ReadPolicy::Turn ReadPolicy::next(std::size_t bytes, bool judges, Clock now) {
   Size& size = of(bytes);
   ++size.calls;
-  const auto ahead = static_cast<std::int32_t>(size.trial_at - size.calls);
-  if (ahead <= -static_cast<std::int32_t>(size.length())) size.settle(bytes, judges);
-  if (static_cast<std::int32_t>(size.trial_at - size.calls) == static_cast<std::int32_t>(kMeasured))
-    size.ns[0] = size.ns[1] = kUnknown;
+  const std::int32_t ahead = size.ahead(), length = static_cast<std::int32_t>(size.length());
+  if (ahead <= -length) {
+    size.settle(bytes, judges, now);
+  } else if (judges && ahead == std::int32_t(kMeasured)) {
+    size.began_ns = now();
+  } else if (judges && ahead == 0) {
+    size.kept_ns = now() - size.began_ns;
+  } else if (judges && ahead == std::int32_t(kMeasured) - length) {
+    size.began_ns = now();
+  }
   return size.turn(judges);
 }
 
 ReadPolicy::Turn ReadPolicy::peek(std::size_t bytes, bool judges) const {
-  ReadPolicy copy = *this;
-  return copy.next(bytes, judges);
-}
-
-void ReadPolicy::ended(std::size_t bytes, Way way, std::int64_t ns) {
-  std::int64_t& least = of(bytes).ns[std::size_t(way)];
-  least = std::min(least, ns);
+  Size size = of(bytes);
+  ++size.calls;
+  return size.turn(judges);
 }
 
 void ReadPolicy::follow(std::size_t bytes) {
@@ -91,10 +99,9 @@ void ReadPolicy::follow(std::size_t bytes) {
   size.keep(Way::staged, as_before ? std::min(2 * size.pause, longest_pause(bytes)) : kFirstPause);
 }
 
-std::uint32_t ReadPolicy::untimed(std::size_t bytes) const {
-  const Size& size = of(bytes);
-  const auto ahead = static_cast<std::int32_t>(size.trial_at - size.calls) - static_cast<std::int32_t>(kMeasured) - 1;
-  return ahead > 0 ? static_cast<std::uint32_t>(ahead) : 0;
+std::uint32_t ReadPolicy::unmeasured(std::size_t bytes) const {
+  const std::int32_t calls = of(bytes).ahead() - std::int32_t(kMeasured) - 1;
+  return calls > 0 ? static_cast<std::uint32_t>(calls) : 0;
 }
 
 }  // namespace anello::memory

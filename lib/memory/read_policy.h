@@ -1,13 +1,16 @@
 #pragma once
 // Whether ranks read each other's memory where it lies, or have it staged or sent. Which is faster depends on the
 // machine (whether two processors share a cache, which a virtual machine may change from second to second) and on the
-// program (whether it rewrites its buffers before each call). So whole calls are measured: now and then a few go the
-// other way, and the way is changed if that took an eighth less time. While it did not, the next trial comes after
-// twice as many calls.
+// program (whether it rewrites its buffers before each call). So both are measured: now and then a few calls go the
+// other way, and the way is changed if they came an eighth sooner one after the other than the same number before them.
+// What a program does between its calls counts as well: to rewrite a buffer takes longer after others have read it.
+// While the way is not changed, the next trial comes after twice as many calls.
 //
 // Ranks make the same calls, so they count alike, and their trials, which come at multiples of a power of two, meet in
 // the end. A call is staged as soon as one of its ranks wants that. Ranks that read nothing, such as the root of a
 // broadcast, do not judge: they follow those that do.
+#include "base/clock.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,20 +24,24 @@ class ReadPolicy {
   enum class Way : std::uint8_t { read, staged };
   struct Turn {
     Way way;
-    bool timed;  // ended() is to be told of it
-    bool trial;  // it goes the other way than most
+    bool measured;  // it is part of a trial, or of what the trial is compared with
+    bool trial;     // it goes the other way than most
   };
+  using Clock = std::int64_t (*)();
+
+  ReadPolicy() { stagger(0); }
+  // Calls of other sizes and of other kinds are not tried at the same time, or each would be taken for the other's
+  // gain.
+  void stagger(std::uint32_t by);
 
   // A call over buffers of so many bytes begins. judges: it reads other ranks' memory if nobody stages.
-  Turn next(std::size_t bytes, bool judges = true);
+  Turn next(std::size_t bytes, bool judges = true, Clock now = now_ns);
   // What next() would say, and nothing changes.
   Turn peek(std::size_t bytes, bool judges = true) const;
-  // A timed call has gone that way, whatever this rank wanted.
-  void ended(std::size_t bytes, Way way, std::int64_t ns);
   // Another rank stages its calls of this size, and not as a trial.
   void follow(std::size_t bytes);
   // Calls until the next one that is measured; so many may pass without a word to next().
-  std::uint32_t untimed(std::size_t bytes) const;
+  std::uint32_t unmeasured(std::size_t bytes) const;
   void skip(std::size_t bytes, std::uint32_t calls) { of(bytes).calls += calls; }
 
   // Whether anything of such a size is staged for this: smaller calls take too little time, and larger ones do not stay
@@ -53,11 +60,10 @@ class ReadPolicy {
   static constexpr std::size_t kSizes = 12;
   static std::size_t index_of(std::size_t bytes);
 
-  static constexpr std::uint32_t kFirstPause = 16, kMostPause = 1024;
-  static constexpr std::uint32_t kMeasured = 3;  // of each way, of which the fastest counts
+  static constexpr std::uint32_t kFirstPause = 32, kMostPause = 1024;
+  static constexpr std::uint32_t kMeasured = 8;  // of each way
 
  private:
-  static constexpr std::int64_t kUnknown = INT64_MAX;
   static constexpr std::size_t kLeast = 2 * 1024;
   static constexpr std::size_t kLeastOfTwo = 1024;
   static constexpr std::size_t kMostOfOne = 1024 * 1024;
@@ -67,15 +73,17 @@ class ReadPolicy {
   struct Size {
     std::uint32_t calls = 0;
     std::uint32_t pause = kFirstPause;
+    std::uint32_t offset = 0;              // of trials, behind multiples of the pause
     std::uint32_t trial_at = kFirstPause;  // the call with which the next trial begins
     std::uint32_t settled_at = 0;          // the call after the last trial that went back to reading
     Way kept = Way::read;
-    std::int64_t ns[2] = {kUnknown, kUnknown};  // the fastest measured since this trial's time began, by way
+    std::int64_t began_ns = 0;  // what is measured now
+    std::int64_t kept_ns = 0;   // what the calls before the trial took
 
     std::uint32_t length() const;
-    void count();
+    std::int32_t ahead() const { return static_cast<std::int32_t>(trial_at - calls); }  // of the trial
     Turn turn(bool judges) const;
-    void settle(std::size_t bytes, bool judges);
+    void settle(std::size_t bytes, bool judges, Clock now);
     void keep(Way way, std::uint32_t next_pause);
   };
   Size& of(std::size_t bytes) { return sizes_[index_of(bytes)]; }

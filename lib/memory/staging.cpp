@@ -24,7 +24,7 @@ bool Staging::map(const Arena& arena, int ranks, int rank, std::size_t each) {
   mapping = range.map();
   if (!mapping || !range.back(mapping, std::size_t(rank) * bytes, bytes)) return false;
   at.clear();
-  for (int each = 0; each < ranks; ++each) at.push_back(mapping.data() + std::size_t(each) * bytes);
+  for (int owner = 0; owner < ranks; ++owner) at.push_back(mapping.data() + std::size_t(owner) * bytes);
   return true;
 }
 
