@@ -19,6 +19,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "compare"))
+from table import size_text  # noqa: E402
+
 # Smallest and largest size of one start, and calls of each size.
 SMALL, MIDDLE, LARGE = ("8", "32K", 2000), ("256K", "2M", 100), ("16M", "64M", 6)
 FACTOR = {SMALL: 8, MIDDLE: 8, LARGE: 4}
@@ -57,13 +60,6 @@ def measure(old_or_new, new, case, extra):
     return {row["size"]: (row["out_of_place"] or row["in_place"])["time"] for row in found["results"]}
 
 
-def size_text(size):
-    for unit, letter in ((1 << 20, "M"), (1 << 10, "K")):
-        if size >= unit:
-            return f"{size / unit:g}{letter}"
-    return str(size)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old", type=pathlib.Path)
@@ -78,7 +74,7 @@ def main():
     chosen = [case for case in cases() if all(word in name_of(case).split() for word in options.only)]
     extra = ["--dirty"] if options.dirty else []
     marked = rows = 0
-    print(f"{'collective':<15}{'ranks':>5}  {'over':<5}{'memory':<8}{'size':>6}{'old us':>12}{'new us':>12}{'new/old':>9}")
+    print(f"{'collective':<15}{'ranks':>5}  {'over':<5}{'memory':<8}{'size':>9}{'old us':>12}{'new us':>12}{'new/old':>9}")
     for number, case in enumerate(chosen, 1):
         if sys.stderr.isatty():
             print(f"\r{number} of {len(chosen)}", end="\r", file=sys.stderr)
@@ -93,7 +89,7 @@ def main():
             mark = ratio > options.most
             marked += mark
             if mark or not options.marked:
-                print(f"{case[0]:<15}{case[1]:>5}  {case[2]:<5}{case[3]:<8}{size_text(size):>6}{each['old']:>12.2f}{each['new']:>12.2f}"
+                print(f"{case[0]:<15}{case[1]:>5}  {case[2]:<5}{case[3]:<8}{size_text(size):>9}{each['old']:>12.2f}{each['new']:>12.2f}"
                       f"{ratio:>9.2f}{'  slower' if mark else ''}", flush=True)
     print(f"{rows} rows, {marked} slower by more than {100 * (options.most - 1):.0f} %")
     return 1 if marked else 0

@@ -147,6 +147,7 @@ bool Context::take_offer_now(Flow& flow, SmallReceive& wanted) {
   const OfferedPlace place = told_place(offer);
   SmallReceive taken = wanted;
   if (!taken.takes(static_cast<int>(offer.tag), offer.flags, place.bytes)) return false;
+  // One that is not to be read is counted where it is granted (messages.cpp).
   if (turn_of(flow, place.bytes, false).way != memory::ReadPolicy::Way::read) return false;
   turn_of(flow, place.bytes, true);
   if (!take_offered(flow, place, wanted.into)) return false;

@@ -19,9 +19,6 @@
 namespace anello::gradient_sync {
 namespace {
 
-using anello::round_to;
-using anello::to_float;
-
 ANELLO_INLINE float to_float(float value) { return value; }
 ANELLO_INLINE void round_to(float& to, float value) { to = value; }
 ANELLO_INLINE double to_float(double value) { return value; }

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMostBetween = 1024 * 1024 * 1024;
 // The first calls of a trial are not measured: their memory is in no cache yet, and not all ranks may have followed. In
 // a longer pause there is time for more of them.
-constexpr std::uint32_t kUntimed = 2;
+constexpr std::uint32_t kUnmeasured = 2;
 constexpr std::uint32_t kLengthOfPause = 64;
 
 using Way = ReadPolicy::Way;
@@ -38,7 +38,7 @@ void ReadPolicy::stagger(std::uint32_t by) {
   }
 }
 
-std::uint32_t ReadPolicy::Size::length() const { return std::max(kUntimed + kMeasured, pause / kLengthOfPause); }
+std::uint32_t ReadPolicy::Size::length() const { return std::max(kUnmeasured + kMeasured, pause / kLengthOfPause); }
 
 ReadPolicy::Turn ReadPolicy::Size::turn(bool judges) const {
   const bool trial = ahead() <= 0 && (judges || kept == Way::staged);
@@ -52,11 +52,13 @@ void ReadPolicy::Size::keep(Way way, std::uint32_t next_pause) {
   pause = next_pause;
   const std::uint32_t least = std::max(calls + kMeasured, offset) - offset;
   trial_at = (least / pause + 1) * pause + offset;
+  began_ns = kept_ns = kUnknown;
 }
 
 void ReadPolicy::Size::settle(std::size_t bytes, bool judges, Clock now) {
   if (judges) {
-    const bool changes = now() - began_ns < kept_ns - kept_ns / 8;
+    const bool measured = began_ns != kUnknown && kept_ns != kUnknown;
+    const bool changes = measured && now() - began_ns < kept_ns - kept_ns / 8;
     const bool goes_back = changes && kept == Way::staged;
     if (changes)
       keep(other(kept), std::max(pause / 2, kFirstPause));  // ways that hardly differ are not tried for ever
@@ -79,7 +81,7 @@ ReadPolicy::Turn ReadPolicy::next(std::size_t bytes, bool judges, Clock now) {
   } else if (judges && ahead == std::int32_t(kMeasured)) {
     size.began_ns = now();
   } else if (judges && ahead == 0) {
-    size.kept_ns = now() - size.began_ns;
+    if (size.began_ns != kUnknown) size.kept_ns = now() - std::exchange(size.began_ns, kUnknown);
   } else if (judges && ahead == std::int32_t(kMeasured) - length) {
     size.began_ns = now();
   }
@@ -95,7 +97,7 @@ ReadPolicy::Turn ReadPolicy::peek(std::size_t bytes, bool judges) const {
 void ReadPolicy::follow(std::size_t bytes) {
   Size& size = of(bytes);
   if (size.kept == Way::staged) return;
-  const bool as_before = size.settled_at != 0 && size.calls - size.settled_at <= kUntimed;
+  const bool as_before = size.settled_at != 0 && size.calls - size.settled_at <= kUnmeasured;
   size.keep(Way::staged, as_before ? std::min(2 * size.pause, longest_pause(bytes)) : kFirstPause);
 }
 

@@ -64,6 +64,7 @@ class ReadPolicy {
   static constexpr std::uint32_t kMeasured = 8;  // of each way
 
  private:
+  static constexpr std::int64_t kUnknown = -1;
   static constexpr std::size_t kLeast = 2 * 1024;
   static constexpr std::size_t kLeastOfTwo = 1024;
   static constexpr std::size_t kMostOfOne = 1024 * 1024;
@@ -77,8 +78,8 @@ class ReadPolicy {
     std::uint32_t trial_at = kFirstPause;  // the call with which the next trial begins
     std::uint32_t settled_at = 0;          // the call after the last trial that went back to reading
     Way kept = Way::read;
-    std::int64_t began_ns = 0;  // what is measured now
-    std::int64_t kept_ns = 0;   // what the calls before the trial took
+    std::int64_t began_ns = kUnknown;  // when the first of the calls that are measured now did
+    std::int64_t kept_ns = kUnknown;   // what those before the trial took
 
     std::uint32_t length() const;
     std::int32_t ahead() const { return static_cast<std::int32_t>(trial_at - calls); }  // of the trial

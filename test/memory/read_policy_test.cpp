@@ -148,6 +148,19 @@ TEST_CASE("a rank that reads nothing follows those that do") {
   CHECK(ranks[0].next(kBytes, false, now).way == Way::read);
 }
 
+TEST_CASE("a rank that reads nothing in a call that begins what is measured judges nothing by it") {
+  time_ns = 1'000'000'000;
+  ReadPolicy policy;
+  policy.stagger(1);  // the first trial begins with call 32, and what it is compared with eight calls before
+  int staged = 0;
+  for (int call = 1; call <= 56; ++call) {
+    const bool reads = call != 24;  // it is the root of that broadcast
+    staged += policy.next(kBytes, reads, now).way == Way::staged ? 1 : 0;
+    time_ns += 5000;
+  }
+  CHECK(staged == 10);
+}
+
 TEST_CASE("a rank follows nobody's trial") {
   std::vector<ReadPolicy> ranks(2);
   CHECK(staged_of(ranks, 1000, kReadFast, 0) <= 50);
