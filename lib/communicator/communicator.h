@@ -154,8 +154,8 @@ class Communicator {
     std::uint64_t digest;
   };
   Last last_{};
-  std::atomic<std::uintptr_t> last_mark_{
-      0};  // of its plain call, whether a look at it, under the lock, is worth while; 0: none
+  // Of its plain call: whether a look at it, under the lock, is worth while. 0: none.
+  std::atomic<std::uintptr_t> last_mark_{0};
   std::atomic<std::uint32_t> children_{0};  // splits so far, equal on all ranks
   std::atomic<std::uint32_t> groups_{0};    // that this rank was the first of
   std::once_flag destroyed_;

@@ -1,0 +1,102 @@
+// A blocking collective that is like the last one: what was prepared for that serves it again, with other buffers.
+#include "communicator/communicator.h"
+
+#include "base/kind.h"
+#include "base/text.h"
+#include "communicator/call_buffers.h"
+#include "executor/fold.h"
+#include "executor/run.h"
+
+#include <utility>
+
+namespace anello {
+
+using executor::Operation;
+
+bool Communicator::is_like_last(const anello_call_t& call, InPlace place, int record_kind) const {
+  const anello_call_t& last = last_.call;
+  return call.kind == last.kind && call.count == last.count && call.dtype == last.dtype && call.op == last.op &&
+         call.peer == last.peer && call.timeout_ms == last.timeout_ms && record_kind == last_.record_kind &&
+         place == last_.in_place && asks_like_last(call) && last_.operation != nullptr;
+}
+
+bool Communicator::asks_like_last(const anello_call_t& call) const {
+  return call.algorithm == nullptr ? last_.algorithm.empty() : last_.algorithm == call.algorithm;
+}
+
+// Makes `last_` of this call.
+void Communicator::prepare_last(const anello_call_t& call, InPlace place, int record_kind) {
+  if (last_.operation == nullptr) last_.operation = context_->acquire_locked(*group_);
+  Operation* const operation = std::exchange(last_.operation, nullptr);
+  try {
+    last_ = {nullptr, nullptr, call, {}, {}, place, record_kind, {}, 0};
+    if (call.algorithm != nullptr)
+      last_.algorithm = schedule::find(executor::operation_collective(call.kind), call.algorithm)->name;
+    prepare(*operation, call, last_.record);
+  } catch (...) {
+    context_->release_locked(operation);
+    throw;
+  }
+  if (record_kind >= 0) last_.record.kind = record_kind;
+  last_.digest = control::digest_of(last_.record);
+  last_.operation = operation;
+}
+
+// Inline in both of the ways to it, one of which is the shortest of all.
+[[gnu::always_inline]] inline bool Communicator::enter_last(Operation** under_way) {
+  using Entered = executor::Context::Entered;
+  Operation* const operation = last_.operation;
+  Entered done = Entered::not_begun;
+  try {
+    if (operation->announces()) {
+      done = context_->walk_now(*operation, last_.record, last_.digest);
+    } else if (operation->plan->is_exchange) {
+      done = context_->exchange_now(*operation, last_.record, last_.digest);
+    }
+    if (done == Entered::not_begun) done = context_->enter_now(*operation, last_.record, last_.digest);
+  } catch (...) {
+    // Half entered, for want of memory: nobody can go on with it, and the others wait.
+    last_.operation = nullptr;
+    context_->fail(*group_, context_->no_memory(text("what ", kind_name(operation->kind), " needs")), true);
+    if (operation->done.load(std::memory_order_relaxed)) context_->release_locked(operation);
+    throw;
+  }
+  if (done == Entered::complete) return true;
+  *under_way = last_.under_way = std::exchange(last_.operation, nullptr);
+  return false;
+}
+
+// A blocking collective, prepared like the last one where it is like it; one that needs nothing but the board from
+// start to end under one hold of the lock. True: it is complete, without error. Otherwise *under_way is the operation
+// if it was entered, and null if nothing has happened.
+bool Communicator::enter(const anello_call_t& call, int record_kind, Operation** under_way) {
+  *under_way = nullptr;
+  if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op)) return false;
+  const auto held = context_->lock_shortly();
+  if (!held || group_->error) return false;
+  const InPlace place = in_place(call, rank());
+  if (!is_like_last(call, place, record_kind)) prepare_last(call, place, record_kind);
+  Operation& operation = *last_.operation;
+  set_buffers(operation, call, place);
+  if (call.sendbuf != last_.call.sendbuf || call.recvbuf != last_.call.recvbuf) operation.forget_places();
+  last_.call.sendbuf = call.sendbuf;
+  last_.call.recvbuf = call.recvbuf;
+  if (operation.plan->is_exchange && !operation.announces()) executor::prepare_exchange(*group_, operation);
+  if (call.label != nullptr || !operation.label.empty()) {
+    operation.label.set(call.label);
+    last_.record.set_label(operation.label);
+  }
+  last_.plain = record_kind < 0 ? PlainCall::of(call) : std::nullopt;
+  last_mark_.store(last_.plain ? last_.plain->mark() : 0, std::memory_order_relaxed);
+  return enter_last(under_way);
+}
+
+executor::Context::Entered Communicator::repeat(const PlainCall& call, Operation** operation) {
+  using Entered = executor::Context::Entered;
+  if (last_mark_.load(std::memory_order_relaxed) != call.mark()) return Entered::not_begun;
+  const auto held = context_->lock_shortly();
+  if (!held || group_->error || last_.operation == nullptr || last_.plain != call) return Entered::not_begun;
+  return enter_last(operation) ? Entered::complete : Entered::under_way;
+}
+
+}  // namespace anello

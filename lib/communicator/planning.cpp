@@ -1,0 +1,105 @@
+// From a call to the plans that a rank may follow for it: what schedules it, as the topology and the wishes have it.
+#include "communicator/communicator.h"
+
+#include "base/kind.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "communicator/amounts.h"
+#include "communicator/reduction.h"
+#include "communicator/varying.h"
+#include "executor/run.h"
+
+namespace anello {
+
+std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call& call) {
+  // Counts seldom come again: such a plan is made for its call and kept nowhere.
+  const bool kept = call.varying == nullptr;
+  std::unique_lock held(plans_mutex_, std::defer_lock);
+  if (kept) held.lock();
+  if (auto known = kept ? plans_.find(call) : nullptr) return known;
+  auto made = std::make_shared<executor::Plans>();
+  const schedule::Choice plain = schedule::choose(call, topology_, wish_);
+  const auto make_plan =
+      [&](const schedule::Call& made_for, const schedule::Topology& topology, const schedule::Choice& choice) {
+    return executor::Plan::of(choice.algorithm->make(made_for, topology, rank(), choice.chunk));
+  };
+  bool reads_on_trial = false;
+  bool by_library = false;  // and by no wish or measured table; in the end, of memory that all may store to
+  bool announces = schedule::profits_from_reach(call, topology_, wish_);
+  for (const schedule::Reach reach : {schedule::Reach::none, schedule::Reach::read, schedule::Reach::store}) {
+    if (reach != schedule::Reach::none && !announces) continue;
+    schedule::Call reaching = call;
+    reaching.reach = reach;
+    const schedule::Decision decision = schedule::decide(reaching, topology_, wish_);
+    const schedule::Choice& choice = decision.choice;
+    by_library = decision.rule != nullptr && decision.rule->line == 0;
+    if (reach == schedule::Reach::read) reads_on_trial = by_library && decision.rule->reach == reach;
+    if (reach != schedule::Reach::none && choice == plain) {
+      made->add(reach, made->at(schedule::Reach::none));
+      continue;
+    }
+    auto plan = make_plan(reaching, topology_, choice);
+    announces = announces || plan->meets;  // who meets takes turns on the board, as who announces does
+    if (plan->schedule.staging > 0 && made->unstaged == nullptr) {
+      schedule::Topology without = topology_;
+      without.staging_bytes = 0;
+      made->unstaged = make_plan(call, without, schedule::choose(call, without, wish_));
+    }
+    log::debug(context_->rank(), schedule::name(call.collective), "(count ", call.count, "): ", choice.algorithm->name,
+               reach == schedule::Reach::none ? "" : " where ranks reach each other's buffers (",
+               reach == schedule::Reach::none ? "" : schedule::name(reach), reach == schedule::Reach::none ? "" : ")",
+               ", chunks of ", choice.chunk * call.element_bytes, " bytes, ", plan->schedule.steps.size(), " steps");
+    made->add(reach, std::move(plan));
+  }
+  made->reads_on_trial = reads_on_trial && by_library && made->at(schedule::Reach::none)->schedule.staging > 0;
+  // An all-reduce's results are stored to all ranks' buffers: no line goes back to its owner by itself.
+  const bool is_concerned = by_library && call.collective != schedule::Collective::allreduce;
+  made->may_be_staged =
+      is_concerned && (made->may_stage_at_once() || made->may_exchange_at_once() || made->may_send_at_once());
+  if (kept) plans_.keep(call, made);
+  return made;
+}
+
+schedule::Call Communicator::planned(const anello_call_t& call, InPlace place, const Reduction& reduction) const {
+  const bool reduces = kind_reduces(call.kind);
+  schedule::Call planned;
+  planned.collective = executor::operation_collective(call.kind);
+  planned.count = kind_is_varying(call.kind)    ? counts_total(call, size())
+                  : call.kind == ANELLO_BARRIER ? 0
+                                                : call.count;
+  planned.element_bytes = reduction.element_bytes;
+  planned.root = kind_has_root(call.kind) ? call.peer : 0;
+  planned.invariant = reduces && (context_->job().shared().invariant || reduction.in_order());
+  // Alone the input is the result as it is, also of AVG, whose division would make one NaN of all.
+  planned.finish = reduces && reduction.reducer->finishes && size() > 1;
+  planned.accumulate = reduces && reduction.reducer->accumulates;
+  // A scaled input lies where the result will.
+  planned.in_place = reduction.premultiplies() ? amounts_of(call, rank(), size()).out > 0 : place != InPlace::no;
+  planned.own_part = place == InPlace::own_part && !reduction.premultiplies();
+  if (call.algorithm != nullptr) {
+    if (const auto* row = schedule::find(planned.collective, call.algorithm)) planned.algorithm = row->name;
+  }
+  return planned;
+}
+
+Error Communicator::why_not_algorithm(const anello_call_t& call) const {
+  schedule::Call asked = planned(call, InPlace::no, reduction_of(call));
+  // Whether ranks reach each other's buffers is found out later: one that needs it is passed over where they do not.
+  asked.reach = schedule::Reach::store;
+  const schedule::Algorithm* const row = schedule::find(asked.collective, asked.algorithm);
+  if (row != nullptr && row->fits(asked, topology_)) return {};
+  return {ANELLO_ERR_ARGUMENT,
+          text("anello_", kind_name(call.kind), Label(call.label).quoted(), ": algorithm ",
+               Label(call.algorithm).c_str(), row == nullptr ? " is none that it has" : " does not fit this call",
+               "; here it may be ", schedule::names_that_fit(asked, topology_))};
+}
+
+Communicator::Outlook Communicator::outlook(const anello_call_t& call) {
+  if (is_message(call.kind)) return {};
+  const schedule::Call asked = planned(call, in_place(call, rank()), reduction_of(call));
+  const schedule::Choice choice = schedule::choose(asked, topology_, wish_);
+  const auto held = context_->lock();
+  return {group_->next_sequence, choice.algorithm->name.data()};  // of a literal
+}
+
+}  // namespace anello

@@ -1,0 +1,81 @@
+// Blocking sends and receives that are small and simple, from start to end under one hold of the lock.
+#include "communicator/communicator.h"
+
+#include "base/dtype.h"
+
+namespace anello {
+
+using executor::Operation;
+
+namespace {
+
+inline executor::SmallMessage message_of(const PlainSend& send) {
+  return {static_cast<const std::byte*>(send.buffer), send.count * dtype_bytes(send.dtype), send.tag,
+          short_dtype(send.dtype)};
+}
+
+[[gnu::always_inline]] inline bool receive_shortly(executor::Context& context, executor::Group& group,
+                                                   const PlainReceive& receive, anello_status_t* status) {
+  executor::SmallReceive wanted{static_cast<std::byte*>(receive.buffer), receive.count * dtype_bytes(receive.dtype),
+                                receive.tag, short_dtype(receive.dtype)};
+  if (!context.receive_now(group, receive.source, wanted)) return false;
+  if (status != nullptr) *status = {receive.source, wanted.tag, wanted.bytes / dtype_bytes(receive.dtype)};
+  return true;
+}
+
+}  // namespace
+
+executor::Context::Entered Communicator::pass(const PlainSend& send, bool waits, Operation** operation) {
+  using executor::Context;
+  const auto held = context_->lock_shortly();
+  if (!held) return Context::Entered::not_begun;
+  const Context::Sent sent = context_->send_now(*group_, send.dest, message_of(send), waits);
+  if (sent == Context::Sent::complete) return Context::Entered::complete;
+  if (sent == Context::Sent::not_begun) return Context::Entered::not_begun;
+  *operation = rest_of(send, sent);
+  return Context::Entered::under_way;
+}
+
+bool Communicator::pass(const PlainReceive& receive, anello_status_t* status) {
+  const auto held = context_->lock_shortly();
+  return held && receive_shortly(*context_, *group_, receive, status);
+}
+
+Communicator::Passed Communicator::pass(const PlainSend& send, const PlainReceive& receive, anello_status_t* status,
+                                        Operation** sending) {
+  using executor::Context;
+  const auto held = context_->lock_shortly();
+  if (!held) return Passed::neither;
+  const Context::Sent sent = context_->send_now(*group_, send.dest, message_of(send), false);
+  if (sent == Context::Sent::not_begun) return Passed::neither;
+  if (sent != Context::Sent::complete) {
+    *sending = rest_of(send, sent);
+    return Passed::send_under_way;
+  }
+  return receive_shortly(*context_, *group_, receive, status) ? Passed::both : Passed::send;
+}
+
+// An operation for a message that has gone in part, or has been offered.
+Operation* Communicator::rest_of(const PlainSend& send, executor::Context::Sent sent) {
+  Operation* operation = nullptr;
+  try {
+    anello_call_t call = ANELLO_CALL_INITIALIZER;
+    call.kind = ANELLO_SEND;
+    call.sendbuf = send.buffer;
+    call.count = send.count;
+    call.dtype = send.dtype;
+    call.peer = send.dest;
+    call.tag = send.tag;
+    operation = context_->acquire_locked(*group_);
+    control::CallRecord record;
+    prepare(*operation, call, record);
+  } catch (...) {
+    if (operation != nullptr) context_->release_locked(operation);
+    context_->fail(*group_, context_->no_memory("the rest of a message"), true);
+    throw;
+  }
+  context_->go_on_sending(*operation, sent);
+  return operation;
+}
+
+}  // namespace anello
