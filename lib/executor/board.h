@@ -81,9 +81,8 @@ class Board {
   // This rank is about to sleep, and says so after this: which lines need to wake it.
   void about_to_sleep();
 
-  // Payload of a needed rank in the complete exchange, and how much it is.
+  // Payload of a needed rank in the complete exchange, which is as long as the call says.
   const std::byte* payload(int rank, std::size_t bytes) const;
-  std::size_t payload_bytes(int rank) const { return line_of(rank, number_).bytes; }
   // What a peer's line says it is; that it is of this round, look() has seen.
   LineKind kind(int rank) const { return static_cast<LineKind>(line_of(rank, number_).kind); }
   // Leaves the exchange: the next may be published.
@@ -188,7 +187,6 @@ inline void Board::publish(LineKind kind, const std::byte* payload, std::size_t 
   memory::BoardLine& line = mine.line[place_of(number_)];
   std::byte* const larger = mine.payload[number_ % memory::kBoardPayloads];
   if (bytes > 0) std::memcpy(bytes <= memory::kInlineBytes ? line.data : larger, payload, bytes);
-  line.bytes = static_cast<std::uint16_t>(bytes);
   line.kind = static_cast<std::uint8_t>(kind);
   if (crowded_) line.processor.store(static_cast<std::uint8_t>(::sched_getcpu()), std::memory_order_relaxed);
   line.digest = digest;

@@ -51,13 +51,12 @@ struct alignas(2 * kLine) Inbox {
 // A rank's part of a board: lines used in turn. One cache line carries up to kInlineBytes of payload together with the
 // number that says that it is there; more lies in `payload`, of which there are fewer.
 inline constexpr std::size_t kInlineBytes = 48;
-inline constexpr std::size_t kBoardBytes = 16 * 1024;  // its number fits into BoardLine::bytes
+inline constexpr std::size_t kBoardBytes = 16 * 1024;
 inline constexpr std::uint32_t kBoardLines = 256;
 inline constexpr std::uint32_t kBoardPayloads = 2;
 
 struct alignas(kLine) BoardLine {
-  std::atomic<std::uint32_t> number;  // of the exchange that this is of, counted from 1; wraps past 0
-  std::uint16_t bytes;
+  std::atomic<std::uint32_t> number;    // of the exchange that this is of, counted from 1; wraps past 0
   std::uint8_t kind;                    // the executor's (line.h)
   std::atomic<std::uint8_t> processor;  // that its writer was on, modulo 256, where ranks share processors; a hint
   std::uint64_t digest;

@@ -53,7 +53,6 @@ Error error_behind(LineKind kind) {
   // is used.
   const memory::BoardLine& own = jobs.arena(0).board(0, 0).line[2];
   memory::BoardLine& line = jobs.arena(0).board(0, 1).line[2];
-  line.bytes = own.bytes;
   line.digest = own.digest;
   line.kind = static_cast<std::uint8_t>(kind);
   line.number.store(own.number.load());

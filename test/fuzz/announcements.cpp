@@ -105,7 +105,6 @@ struct Lines {
     memory::BoardSlots& its = slots(rank);
     write_payload(its, number, kind, bytes);
     memory::BoardLine& line = its.line[place_of(number)];
-    line.bytes = static_cast<std::uint16_t>(bytes);
     line.kind = static_cast<std::uint8_t>(kind);
     line.digest = input.below(256) == 0 ? input.take<std::uint64_t>() : digest;
     line.number.store(number);
@@ -266,7 +265,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
     under_way = is_under_way(context, *operation, prepared);
     for (int turns = 0; under_way && turns < 24 && !context.test(*operation); ++turns) {
       if (input.done() && turns > 4) break;
-      lines.write_all(lines.number(), lines.own().digest, static_cast<LineKind>(lines.own().kind), lines.own().bytes);
+      const auto kind = static_cast<LineKind>(lines.own().kind);
+      const bool is_payload_of_call = kind == LineKind::exchange || is_payload(kind);
+      const std::size_t likely = is_payload_of_call         ? operation->count * sizeof(float)
+                                 : kind == LineKind::settle ? memory::kInlineBytes + 1  // beside its line
+                                                            : sizeof(Announced);
+      lines.write_all(lines.number(), lines.own().digest, kind, likely);
     }
     if (!under_way || !operation->done.load() || operation->error) continue;
     const auto held = context.lock();

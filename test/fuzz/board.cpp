@@ -30,7 +30,6 @@ void write_line(fuzz::Input& input, memory::BoardSlots& slots, const Next& next)
   const bool elsewhere = input.below(8) == 0;
   const auto any_place = std::size_t(input.below(int(memory::kBoardLines)));
   memory::BoardLine& line = slots.line[elsewhere ? any_place : next.place];
-  line.bytes = input.take<std::uint16_t>();
   line.digest = input.below(8) == 0 ? input.take<std::uint64_t>() : next.digest;
   const std::uint16_t word = input.take<std::uint16_t>();
   line.processor.store(static_cast<std::uint8_t>(word));
