@@ -280,6 +280,7 @@ class Context {
   template <class Done>
   void drive(Lock& lock, Done&& done, Watched watched);
   void step_aside(Lock& lock);
+  const std::atomic<std::uint64_t>* end_turn(std::int64_t now);
   void yield(Lock& lock);
   void doze(Lock& lock, Watched watched, int naps);
   bool announce_sleep();
@@ -356,6 +357,7 @@ class Context {
   WaitBudget budget_;
   int sharing_ = 1;  // so many ranks of this host to a processor
   YieldCost yield_cost_;
+  std::int64_t turn_began_ns_ = 0;  // when this rank last got its processor
   Patience patience_;
   Patience board_patience_;  // with lines of ranks on other processors
   Trickle trickle_;

@@ -319,18 +319,27 @@ std::size_t Context::rest_of_frames() const {
   return most;
 }
 
+// Adds the turn that ends here to those of the ranks on this processor. Returns their sum; null: nobody counts.
+const std::atomic<std::uint64_t>* Context::end_turn(std::int64_t now) {
+  const memory::Arena& arena = job_->arena();
+  if (!arena) return nullptr;
+  std::atomic<std::uint64_t>& turns =
+      arena.header().turns[std::size_t(::sched_getcpu()) % memory::kTurnCounts].nanoseconds;
+  turns.fetch_add(YieldCost::credit_of_turn(now - turn_began_ns_), std::memory_order_relaxed);
+  return &turns;
+}
+
 void Context::yield(Lock& held) {
   held.unlock();
-  const memory::Arena& arena = job_->arena();
-  const unsigned processor = ::sched_getcpu() % memory::kYieldCounts;
-  std::atomic<std::uint64_t>* const yields = arena ? &arena.header().yields[processor].yields : nullptr;
-  const std::uint64_t own = yields != nullptr ? yields->fetch_add(1, std::memory_order_relaxed) + 1 : 0;
   const std::int64_t before_ns = now_ns();
+  const std::atomic<std::uint64_t>* const turns = end_turn(before_ns);
+  const std::uint64_t turns_before = turns != nullptr ? turns->load(std::memory_order_relaxed) : 0;
   sched_yield();
-  const std::int64_t after_ns = now_ns();
+  const std::int64_t after_ns = turn_began_ns_ = now_ns();
   held.lock();
-  if (!yield_cost_.is_long(after_ns - before_ns) || yields == nullptr) return;
-  if (YieldCost::is_of_turns(after_ns - before_ns, yields->load(std::memory_order_relaxed) - own)) return;
+  if (!yield_cost_.is_long(after_ns - before_ns) || turns == nullptr) return;
+  if (YieldCost::is_of_turns(after_ns - before_ns, turns->load(std::memory_order_relaxed) - turns_before)) return;
+  const memory::Arena& arena = job_->arena();
   std::uint64_t handled = 0;
   for (int rank = 0; rank < arena.ranks(); ++rank) handled += arena.inbox(rank).handled.load(std::memory_order_relaxed);
   yield_cost_.long_one(after_ns, handled);
@@ -389,8 +398,10 @@ void Context::doze(Lock& held, Watched watched, int naps) {
     asleep_ = true;
     const int most_ms = std::min(2 << std::min(naps, 10), any_gone_ ? 20 : 200);
     held.unlock();
+    end_turn(now_ns());
     epoll_event events[16];
     ::epoll_wait(epoll_.get(), events, 16, most_ms);
+    turn_began_ns_ = now_ns();
     held.lock();
     asleep_ = false;
   }

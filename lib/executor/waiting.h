@@ -2,6 +2,7 @@
 // How a rank waits: it spins for a budget, then yields its processor, then sleeps on descriptors. The budgets depend on
 // how many ranks share how many processors: with more ranks than processors, whoever spins keeps the rank from running
 // that it waits for, so it yields at once. Counted in turns, not in time: who spins reads no clock.
+#include <algorithm>
 #include <cstdint>
 
 #include <sched.h>
@@ -28,11 +29,11 @@ class YieldCost {
     if (cheap_ < kConvinced && ++cheap_ == kConvinced) pause_ = kFirstPause;
     return false;
   }
-  // Whether so many other ranks have had this processor meanwhile, each to look and to give it away, that nobody else
-  // need have. Where a processor has hundreds of ranks, their turns add up to a time slice.
-  static bool is_of_turns(std::int64_t ns, std::uint64_t turns) {
-    return turns * std::uint64_t{kTurnNs} >= std::uint64_t(ns);
-  }
+  // Whether other ranks have had this processor for most of that time, each to look and to give it away. Where a
+  // processor has hundreds of ranks, their turns add up to a time slice.
+  static bool is_of_turns(std::int64_t ns, std::uint64_t turns_ns) { return turns_ns * 2 >= std::uint64_t(ns); }
+  // What a turn adds to that sum: in a longer one another program may have had the processor.
+  static std::uint64_t credit_of_turn(std::int64_t ns) { return std::uint64_t(std::clamp(ns, {}, kLongNs)); }
   // handled: bytes that all ranks of the host have moved and reduced since they began.
   void long_one(std::int64_t now_ns, std::uint64_t handled) {
     const std::int64_t elapsed_ns = now_ns - last_ns_;
@@ -49,7 +50,6 @@ class YieldCost {
 
  private:
   static constexpr std::int64_t kLongNs = 400'000;  // less than a time slice
-  static constexpr std::int64_t kTurnNs = 20'000;   // several times what a look and a hand-over take
   static constexpr std::uint64_t kBytesPerNs = 1;   // ranks that work do ten times as much
   static constexpr std::int64_t kForgottenNs = 100'000'000;
   static constexpr int kConvinced = 32;

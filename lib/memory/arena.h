@@ -111,11 +111,11 @@ struct ArenaLayout {
   static std::size_t round(std::size_t n) { return whole_arena_pages(n); }
 };
 
-// Of one processor, or of several that have its number in common: how often ranks have given it to others. On a line of
-// its own, which stays in that processor's cache.
-inline constexpr int kYieldCounts = 32;
-struct alignas(kLine) YieldCount {
-  std::atomic<std::uint64_t> yields;
+// Of one processor, or of several that have its number in common: how long ranks have had it, in turns that they ended
+// themselves. On a line of its own, which stays in that processor's cache.
+inline constexpr int kTurnCounts = 32;
+struct alignas(kLine) TurnCount {
+  std::atomic<std::uint64_t> nanoseconds;
 };
 
 // Where the staging memory of a board's communicators lies behind the arena (extent.h). The range stays the board's for
@@ -132,7 +132,7 @@ struct ArenaHeader {
   // Ranks that still use a board; 0: free. Board 0 is always the whole job's.
   std::atomic<std::uint32_t> board_users[kMaxBoards];
   std::atomic<std::uint64_t> extents;  // bytes given out behind the arena (extent.h)
-  YieldCount yields[kYieldCounts];
+  TurnCount turns[kTurnCounts];
   BoardStaging board_staging[kMaxBoards];  // written by the first of the ranks that use the board
 };
 

@@ -93,11 +93,17 @@ TEST_CASE("pairs that share processors find each other, since one of two has mor
 }
 
 TEST_CASE("a yield that took long since hundreds of ranks had their turns is not another program's") {
-  // 128 ranks to a processor, each of which looks and yields.
-  CHECK(YieldCost::is_of_turns(640'000, 127));
-  CHECK(YieldCost::is_of_turns(2'000'000, 127));
+  // 128 ranks to a processor, each of which looks and yields: 3 us, or 20 where sleepers are to be woken.
+  CHECK(YieldCost::is_of_turns(640'000, 127 * 3'000));
+  CHECK(YieldCost::is_of_turns(2'600'000, 127 * 20'000));
   // A time slice of 3 ms among few, or among so many that did not run in it.
-  CHECK_FALSE(YieldCost::is_of_turns(3'000'000, 3));
-  CHECK_FALSE(YieldCost::is_of_turns(3'000'000, 127));
+  CHECK_FALSE(YieldCost::is_of_turns(3'000'000, 3 * 20'000));
+  CHECK_FALSE(YieldCost::is_of_turns(3'000'000, 127 * 3'000));
   CHECK_FALSE(YieldCost::is_of_turns(500'000, 0));
+}
+
+TEST_CASE("a turn counts only as long as no other program can have been in it") {
+  CHECK(YieldCost::credit_of_turn(20'000) == 20'000);
+  CHECK(YieldCost::credit_of_turn(3'000'000) == 400'000);
+  CHECK(YieldCost::credit_of_turn(-5) == 0);
 }
