@@ -45,7 +45,7 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   operation.count = asked.count;
   if (kind_is_varying(call.kind)) asked.varying = varying_of(call, rank(), size(), place != InPlace::no);
   operation.plans = plans(asked);
-  operation.placed = 0;
+  operation.resolved.agreement = 0;
   operation.forget_places();
   operation.mappings.clear();
   operation.plan = operation.plans->at(schedule::Reach::none);

@@ -4,7 +4,7 @@
 #include "base/kind.h"
 #include "base/text.h"
 #include "communicator/call_buffers.h"
-#include "executor/fold.h"
+#include "executor/exchange.h"
 #include "executor/run.h"
 
 #include <utility>

@@ -4,7 +4,7 @@
 #include "executor/announcing.h"
 
 #include "executor/context.h"
-#include "executor/fold.h"
+#include "executor/exchange.h"
 #include "executor/run.h"
 #include "memory/process_memory.h"
 
@@ -122,7 +122,7 @@ void Context::take_plain(Operation& operation) {
   const std::shared_ptr<const Plan>& plain = operation.plans->at(Reach::none);
   if (operation.plan != plain) operation.plan = plain;
   operation.reach = Reach::none;
-  if (operation.placed != 0) operation.leave_places();
+  if (operation.resolved.agreement != 0) operation.resolved.forget();
 }
 
 void Context::announce(Operation& operation) {
@@ -213,8 +213,8 @@ std::uint32_t Context::told_by_lines(Operation& operation) {
     std::memcpy(&said.at, group.board.payload(rank, sizeof said.at), sizeof said.at);
     as_before = std::exchange(operation.announced[std::size_t(rank)], said) == said && as_before;
   }
-  if (as_before && operation.placed == group.settlings) return 0;
-  operation.leave_places();
+  if (as_before && operation.resolved.agreement == group.settlings) return 0;
+  operation.resolved.forget();
   return kNotTold;
 }
 
@@ -225,7 +225,7 @@ std::uint32_t Context::told_again(Operation& operation) {
   const LineKind entry = operation.entry;
   if (is_sends(entry)) return 0;
   const bool buffers = is_buffers(entry);
-  bool same = !buffers || operation.placed == group.settlings;
+  bool same = !buffers || operation.resolved.agreement == group.settlings;
   for (int peer = 0; peer < group.size() && same; ++peer) {
     if (peer == group.rank) continue;  // the others are loading that line
     const Announcement& before = operation.announced[std::size_t(peer)];

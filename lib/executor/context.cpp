@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/uncancelled.h"
 #include "control/occupancy.h"
-#include "executor/fold.h"
+#include "executor/exchange.h"
 #include "executor/peer_work.h"
 #include "executor/run.h"
 

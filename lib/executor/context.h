@@ -220,7 +220,6 @@ class Context {
   bool waits_elsewhere() const;
   std::size_t rest_of_frames() const;
   bool lines_come(const Operation& operation);
-  std::uint32_t walk_placed(Operation& operation, std::uint32_t first);
   void put_in_window(Operation& operation);
   Entered send_now(Operation& operation);
   Entered entered(Operation& operation);

@@ -5,7 +5,7 @@
 #include "control/transport_kind.h"
 #include "executor/announcing.h"
 #include "executor/context.h"
-#include "executor/fold.h"
+#include "executor/exchange.h"
 #include "executor/run.h"
 #include "memory/process_memory.h"
 
@@ -305,7 +305,7 @@ bool Context::can_read_process(int world) {
 
 void Context::take_schedule(Operation& operation, Reach reach) {
   Group& group = *operation.group;
-  operation.leave_places();
+  operation.resolved.forget();
   operation.plan = operation.plans->at(reach);
   if (operation.plan->schedule.staging > 0) {
     operation.reach = reach;
@@ -346,8 +346,8 @@ void Context::take_schedule(Operation& operation, Reach reach) {
     }
   }
   if (operation.exposed && plan.schedule.staging == 0) {
-    operation.placed = group.settlings;
-    place_steps(operation);
+    operation.resolved.agreement = group.settlings;
+    resolve_plan(operation);
   }
   begin_reaching(operation, 0);
 }

@@ -7,8 +7,8 @@
 #include "executor/frame.h"
 #include "executor/intrusive.h"
 #include "executor/peer_buffers.h"
-#include "executor/placed_step.h"
 #include "executor/plan.h"
+#include "executor/resolved_plan.h"
 #include "executor/user_function.h"
 #include "kernels/reduce.h"
 #include "memory/region.h"
@@ -160,12 +160,7 @@ struct Operation {
   bool judged_slow = false;          // by this rank, which keeps to that
   std::vector<PeerBuffers> buffers;  // by rank, where the chosen schedule needs them
   std::vector<std::shared_ptr<memory::RegionMapping>> mappings;  // that those are in
-  // When they were worked out from what is announced (Group::settlings): until then, whoever announces the same is
-  // there. 0: never.
-  std::uint64_t placed = 0;
-  std::vector<PlacedStep>
-      placed_steps;  // the whole plan, as it lies; none where it is too large or some step cannot be placed
-  std::size_t placed_staging = SIZE_MAX;  // staging_from of those
+  ResolvedPlan resolved;
   PeerWork peer_work;
   schedule::Reach reach = schedule::Reach::none;  // by the announcements
   bool settled = false;                           // all ranks are known to have it
@@ -177,14 +172,7 @@ struct Operation {
   // The buffers are, or may be, other ones.
   void forget_places() {
     entry_known = false;
-    placed_staging = SIZE_MAX;
-    placed_steps.clear();
-  }
-  // Ranks announce others, or none.
-  void leave_places() {
-    placed = 0;
-    placed_staging = SIZE_MAX;
-    placed_steps.clear();
+    resolved.forget_addresses();
   }
   // Where this rank's input really is.
   const std::byte* own_input() const { return input_inside ? output + input_at : input; }

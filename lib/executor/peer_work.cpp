@@ -4,7 +4,6 @@
 #include "base/kind.h"
 #include "base/text.h"
 #include "executor/context.h"
-#include "executor/peer_fold.h"
 #include "memory/region.h"
 
 #include <algorithm>
@@ -21,29 +20,6 @@ using schedule::Step;
 
 // Between two looks at whether the others are still in the call.
 constexpr std::size_t kPieceBytes = 256 * 1024;
-void do_piece(Operation& operation, const Step& step, std::size_t from, std::size_t count) {
-  const std::size_t element = operation.element_bytes;
-  const bool staged = step.from.buffer == schedule::Buffer::staging;
-  const bool by_call = step.kind == Kind::copy && step.from.owner != schedule::kOwn && !staged &&
-                       operation.buffer_of(step.from, step.from.owner).process != nullptr;
-  if (step.kind == Kind::copy) {
-    const schedule::Slice part = part_of(step.from, from, count);
-    std::byte* const into = operation.at(part_of(step.into, from, count));
-    if (by_call) {
-      read_peer(operation, part, part.owner, into);
-    } else if (goes_past_caches(operation, step)) {
-      memory::copy_past_caches(into, operation.at(part), count * element);
-    } else if (staged) {
-      memory::copy_stored_elsewhere(into, operation.at(part), count * element);
-    } else if (step.into.buffer == schedule::Buffer::staging) {
-      copy_to_staging(operation, into, operation.at(part), count * element);
-    } else {
-      std::memcpy(into, operation.at(part), count * element);
-    }
-    return;
-  }
-  fold_piece(operation, step, from, count);
-}
 
 // What to say of it; nothing where the peer has gone, of which control has the better account in a moment.
 Error error_of(const Operation& operation, const ReadFailure& failure) {
@@ -61,19 +37,14 @@ Error error_of(const Operation& operation, const ReadFailure& failure) {
 
 }  // namespace
 
-bool goes_past_caches(const Operation& operation, const Step& copy) {
-  // Only calls that announce their buffers know how long these are.
-  if (copy.into.buffer != schedule::Buffer::output || !operation.announces()) return false;
-  if (operation.output_bytes * static_cast<std::size_t>(operation.group->size()) < memory::kPastCaches) return false;
-  return !kind_reduces(operation.kind) && (operation.kind != ANELLO_ALLTOALL || !operation.input_inside);
-}
-
-void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes) {
-  if (operation.plan->schedule.staging_comes_back) {
-    std::memcpy(into, from, bytes);
-  } else {
-    operation.group->context.copies_to_peers().copy(into, from, bytes);
-  }
+bool run_at_peers(Operation& operation, const ResolvedStep& step) {
+  Group& group = *operation.group;
+  // What is staged is no caller's.
+  if (operation.exposed && !group.board.begin_touching(operation.sequence)) return false;
+  run_step(operation, step);
+  if (operation.exposed) group.board.end_touching();
+  ++group.movement;
+  return true;
 }
 
 Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* finished) {
@@ -95,11 +66,10 @@ Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* fin
          moved += piece * operation.element_bytes) {
       if (exposes && moved > 0 && !board.may_touch(operation.sequence)) break;
       const std::size_t count = std::min(piece, step.into.count - work.done);
-      do_piece(operation, step, work.done, count);
+      run_step(operation, resolve(operation, step, work.done, count));
       work.done += count;
       ++operation.movement;
       ++operation.group->movement;
-      operation.group->context.count_handled(count * operation.element_bytes);
     }
   } catch (const ReadFailure& failure) {
     board.end_touching();

@@ -15,13 +15,9 @@ enum class Worked { nothing, piece, step };
 // way.
 Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* done);
 
-// Into staging memory of the operation's. Where its schedule's comes back, a rank stores to what it has loaded last, so
-// that those lines are in its caches, wherever the others' are.
-void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes);
-
-// Whether it makes results, of a call that has so many that no cache holds them until they are loaded. Not of calls
-// that have just loaded what lay there, as sums in place: these lines are in a cache still.
-bool goes_past_caches(const Operation& operation, const schedule::Step& copy);
+// One whole step of a resolved plan, which is short. False, and it is not done: some rank has ended the operation with
+// an error.
+bool run_at_peers(Operation& operation, const ResolvedStep& step);
 
 inline constexpr std::int64_t kKeepOutMs = 1000;
 // This rank's call is about to end with an error while others may be at its buffers: keeps them out, waiting for those

@@ -30,46 +30,6 @@ void queue_sends(RunLane& lane) {
   lane.operation->group->context.want_to_send(*lane.flow);
 }
 
-void do_local(Operation& operation, const Step& step) {
-  const kernels::Reducer* reducer = operation.reducer;
-  std::byte* into = operation.at(step.into);
-  const std::byte* from = operation.at(step.from);
-  const std::size_t count = step.into.count;
-  const int ranks = operation.group->size();
-  const bool wide = step.into.buffer == Buffer::accumulator;
-  switch (step.kind) {
-    case Kind::copy:
-      if (wide) {
-        reducer->widen(into, from, count);
-      } else if (step.into.buffer == Buffer::staging) {
-        copy_to_staging(operation, into, from, count * operation.element_bytes);
-        operation.group->context.count_handled(count * operation.element_bytes);
-      } else if (into != from && goes_past_caches(operation, step)) {
-        memory::copy_past_caches(into, from, count * operation.element_bytes);
-      } else if (step.from.buffer == Buffer::staging) {
-        memory::copy_stored_elsewhere(into, from, count * operation.element_bytes);
-      } else if (into != from && count > 0) {
-        std::memcpy(into, from, count * operation.element_bytes);
-      }
-      break;
-    case Kind::reduce:
-      if (wide) {
-        reducer->accumulate(into, from, count);
-      } else {
-        operation.combine(into, step.reversed ? from : into, step.reversed ? into : from, count);
-      }
-      break;
-    case Kind::finish:
-      if (step.from.buffer == Buffer::accumulator) {
-        reducer->finish(into, from, count, ranks);
-      } else {
-        reducer->finish_in_type(into, from, count, ranks);
-      }
-      break;
-    default: break;
-  }
-}
-
 // Starts everything on the ready stack. Local steps are done at once and push what follows them.
 void start_ready(Operation& operation) {
   Run& run = operation.run;
@@ -104,7 +64,7 @@ void start_ready(Operation& operation) {
           if (operation.state != Operation::State::active) return;
           break;
         }
-        do_local(operation, step);
+        run_step(operation, resolve(operation, step, 0, step.into.count));
         step_done(operation, index);
         if (operation.state != Operation::State::active) return;
     }
@@ -206,16 +166,19 @@ void begin(Operation& operation, std::uint32_t first) {
 
 std::uint32_t walk(Operation& operation, std::uint32_t first, std::size_t* most) {
   const std::vector<Step>& steps = operation.plan->schedule.steps;
-  if (first == 0) take_memory(operation);
+  const std::vector<ResolvedStep>& resolved = operation.resolved.steps;
+  if (first == 0 && resolved.empty()) take_memory(operation);
   std::uint32_t at = first;
   for (; at < steps.size() && steps[at].kind != Kind::meet && *most > 0; ++at) {
     const Step& step = steps[at];
-    if (schedule::touches_peers(step)) {
+    if (!resolved.empty() && run_at_peers(operation, resolved[at])) {
+      // Done, all of it: none is long.
+    } else if (schedule::touches_peers(step)) {
       operation.peer_work.next.push_back(at);
       std::uint32_t finished = 0;
       if (work_at_peers(operation, *most, &finished) != Worked::step) break;
     } else {
-      do_local(operation, step);
+      run_step(operation, resolve(operation, step, 0, step.into.count));
     }
     *most -= std::min(*most, step.into.count * operation.element_bytes);
   }

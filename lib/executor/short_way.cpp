@@ -2,7 +2,7 @@
 // of the lock, while the others come at once. What takes longer goes on the common way from where it is.
 #include "base/processor.h"
 #include "executor/context.h"
-#include "executor/fold.h"
+#include "executor/exchange.h"
 #include "executor/run.h"
 
 namespace anello::executor {
@@ -57,8 +57,8 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   operation.round = Round::announce;
   if (group.board.is_behind() && !room_comes(group.board, line_bytes(operation))) return Entered::not_begun;
   const kernels::DefaultFloats floats;
-  // What could fail comes before others may be at this rank's buffers. What is placed has been through it.
-  if (operation.placed != 0 && operation.placed_steps.empty()) take_memory(operation);
+  // What could fail comes before others may be at this rank's buffers. What is resolved has been through it.
+  if (operation.resolved.agreement != 0 && operation.resolved.empty()) take_memory(operation);
   number(operation, record, digest);
   choose_way(operation);
   const bool again = enters_again(operation);
@@ -83,10 +83,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   };
   leave_board();
   ++group.reached[std::size_t(operation.reach)];
-  if (!operation.placed_steps.empty())
-    at = walk_placed(operation, at);
-  else if (!operation.plan->schedule.lanes.empty())
-    return send_now(operation);
+  if (!operation.plan->schedule.lanes.empty()) return send_now(operation);
   while (!operation.published && at < steps.size() && (at = walk(operation, at, &left)) < steps.size() &&
          steps[at].kind == schedule::Kind::meet && left > 0) {
     operation.round = Round::barrier;
@@ -122,28 +119,6 @@ void Context::put_in_window(Operation& operation) {
   begin(operation);
   push_routes(operation);
   return ended_well(operation);
-}
-
-// The steps of a plan that is placed, from there on and as far as the others come to its meets at once. The one that is
-// next.
-std::uint32_t Context::walk_placed(Operation& operation, std::uint32_t first) {
-  Group& group = *operation.group;
-  const auto size = static_cast<std::uint32_t>(operation.placed_steps.size());
-  for (std::uint32_t at = first; at < size; ++at) {
-    const PlacedStep& step = operation.placed_steps[at];
-    if (step.kind != schedule::Kind::meet) {
-      if (!do_placed(operation, step)) return at;
-      continue;
-    }
-    operation.round = Round::barrier;
-    group.board.publish(LineKind::barrier, nullptr, 0, operation.digest, operation.sequence);
-    operation.published = !lines_come(operation);
-    if (operation.published) return at;
-    group.board.finish();
-    operation.round = Round::none;
-    ++group.movement;
-  }
-  return size;
 }
 
 // Whether the board has room for the next line, or will have while it is worth to wait for it here.

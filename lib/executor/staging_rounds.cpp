@@ -23,17 +23,10 @@ void Context::stage_early(Operation& operation) {
   take_staging(operation);
   // Memory that does not come back is at another place in each call.
   const bool comes_back = operation.plan->schedule.staging_comes_back;
-  if (comes_back && operation.placed_staging != operation.staging_from) place_staged_steps(operation);
-  if (!comes_back) operation.placed_steps.clear();
-  if (operation.placed_steps.empty()) {
-    std::size_t all = SIZE_MAX;
-    operation.meet_step = walk(operation, 0, &all);
-    return;
-  }
-  std::uint32_t at = 0;
-  for (; operation.placed_steps[at].kind != schedule::Kind::meet; ++at)
-    do_placed(operation, operation.placed_steps[at]);
-  operation.meet_step = at;
+  if (comes_back && operation.resolved.staging_from != operation.staging_from) resolve_staged_plan(operation);
+  if (!comes_back) operation.resolved.steps.clear();
+  std::size_t all = SIZE_MAX;
+  operation.meet_step = walk(operation, 0, &all);
 }
 
 void Context::staging_settled(Operation& operation, bool everywhere) {

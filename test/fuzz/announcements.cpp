@@ -2,7 +2,7 @@
 // what they like: where their buffers lie, that they stage, send or publish at once, what they have mapped, where the
 // staging memory is. The rank that reads it makes real calls, again and again.
 #include "base/log.h"
-#include "executor/fold.h"
+#include "executor/exchange.h"
 #include "executor/rank_thread.h"
 #include "executor/run.h"
 #include "executor/scripted_lane.h"
@@ -197,7 +197,7 @@ Prepared prepare(fuzz::Input& input, Operation& operation, const Buffers& mine, 
   heap[1] = std::vector<std::byte>(operation.output_bytes);
   operation.input = where % 2 != 0 ? mine.base : heap[0].data();
   operation.output = where / 2 != 0 ? mine.base + kMostBytes : heap[1].data();
-  operation.placed = 0;
+  operation.resolved.agreement = 0;
   operation.forget_places();
   operation.mappings.clear();
   if (operation.plan->is_exchange && !operation.announces()) prepare_exchange(*operation.group, operation);

@@ -1,4 +1,4 @@
-#include "executor/fold.h"
+#include "executor/exchange.h"
 
 #include "executor/run.h"
 

@@ -1,12 +1,10 @@
-#include "executor/peer_fold.h"
+#include "executor/reduce_step.h"
 
 #include "executor/context.h"
-#include "memory/process_memory.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 
 namespace anello::executor {
 namespace {
@@ -18,42 +16,52 @@ using schedule::Step;
 constexpr std::size_t kBlockBytes = 8 * 1024;
 // The same of operands that are read by system call, each of which costs as much as a few KiB.
 constexpr std::size_t kReadBlockBytes = 128 * 1024;
-constexpr int kAbreast = PlacedStep::kAbreast;
+constexpr int kAbreast = ResolvedStep::kAbreast;
 
-// What a piece is folded from, and where its result goes.
-class PieceFold {
+// One piece of such a step: what it is made of, and where its result goes.
+class PieceReduction {
  public:
-  PieceFold(Operation& operation, const Step& step, std::size_t from, std::size_t count)
+  PieceReduction(Operation& operation, const Step& step, std::size_t first, std::size_t count)
       : operation_(operation),
         step_(step),
-        from_(from),
+        first_(first),
         count_(count),
-        operands_(schedule::operands_of(step, operation.group->size())) {}
-
-  void run() {
+        operands_(schedule::operands_of(step, operation.group->size())) {
     find_destinations();
-    memory::PieceCopy& copies = operation_.group->context.copies_to_peers();
-    const bool shows = step_.shown != schedule::kNotShown;
-    std::byte* const shown = shows ? operation_.at(part_of(twin_of(step_), from_, count_)) : nullptr;
-    // What comes back lies in the caches that want it next.
-    const bool streams = shows && !operation_.plan->schedule.staging_comes_back && copies.streams();
-    if (shows && !streams) add(shown);
-    if (is_abreast()) {
-      placed().fold(*reducer());
-    } else {
-      fold_in_blocks();
-    }
-    if (streams) copies.copy(shown, destinations_[0], bytes(count_));
   }
 
-  // The same of all of the step, if it can be placed.
-  std::optional<PlacedStep> place() {
-    find_destinations();
-    // Whether what does not come back goes past the caches is found out each time.
-    if (step_.shown != schedule::kNotShown && !operation_.plan->schedule.staging_comes_back) return std::nullopt;
-    if (step_.shown != schedule::kNotShown) add(operation_.at(twin_of(step_)));
-    if (!is_abreast()) return std::nullopt;
-    return placed();
+  // The result goes to staging memory, too.
+  void show() { add(operation_.at(part_of(twin_of(step_), first_, count_))); }
+
+  ResolvedStep resolve() const {
+    ResolvedStep resolved;
+    resolved.count = count_;
+    resolved.bytes = bytes(count_);
+    resolved.into[0] = destinations_[0];
+    resolved.action = is_abreast() ? Action::reduce : Action::reduce_in_blocks;
+    if (resolved.action == Action::reduce_in_blocks) {
+      resolved.step = &step_;
+      resolved.first = first_;
+      return resolved;
+    }
+    resolved.loads = operands_;
+    resolved.stores = stores_;
+    for (int i = 0; i < operands_; ++i) resolved.from[std::size_t(i)] = operand(i, 0, count_, nullptr);
+    std::copy_n(destinations_.begin(), stores_, resolved.into.begin());
+    return resolved;
+  }
+
+  void run_in_blocks() {
+    bool reads = false;
+    for (int i = 0; i < operands_; ++i) reads = reads || is_read(i);
+    const std::size_t block =
+        std::max<std::size_t>((reads ? kReadBlockBytes : kBlockBytes) / operation_.element_bytes, 1);
+    for (std::size_t done = 0; done < count_; done += block) {
+      const std::size_t n = std::min(block, count_ - done);
+      std::byte* const result = destinations_[0] + bytes(done);
+      const int stored = reduce_block(done, n);
+      for (int d = stored; d < stores_; ++d) std::memcpy(destinations_[std::size_t(d)] + bytes(done), result, bytes(n));
+    }
   }
 
  private:
@@ -61,9 +69,9 @@ class PieceFold {
   std::size_t bytes(std::size_t elements) const { return elements * operation_.element_bytes; }
   void add(std::byte* destination) { destinations_[std::size_t(stores_++)] = destination; }
   void find_destinations() {
-    const schedule::Slice into = part_of(step_.into, from_, count_);
+    const schedule::Slice into = part_of(step_.into, first_, count_);
     const bool everywhere = step_.into.owner == schedule::kEach;
-    // Backwards: the operands that are folded last are the nearest to be stored to.
+    // Backwards: the operands that are reduced last are the nearest to be stored to.
     for (int rank = operation_.group->size() - 1; rank >= 0 && everywhere; --rank) add(operation_.at_peer(into, rank));
     // An own slice of scratch has no owner's address; every rank's is of the caller's buffers.
     if (!everywhere) add(operation_.at(into));
@@ -86,36 +94,17 @@ class PieceFold {
   // Where operand i can be loaded from, `done` elements into the piece: there, or read into `landing`.
   const std::byte* operand(int i, std::size_t done, std::size_t n, std::byte* landing) const {
     const int rank = rank_of(i);
-    const schedule::Slice slice = part_of(step_.from, from_ + done, n);
+    const schedule::Slice slice = part_of(step_.from, first_ + done, n);
     if (step_.kind == Kind::fold_staged && rank != operation_.group->rank)
-      return operation_.at_staging(rank, step_.staged + from_ + done);
+      return operation_.at_staging(rank, step_.staged + first_ + done);
     if (step_.kind == Kind::fold_staged) return operation_.at(slice);
     if (!is_read(i)) return operation_.at_peer(slice, rank);
-    read_peer(operation_, slice, rank, landing);
+    read_peer(*operation_.buffer_of(slice, rank).process, rank, operation_.at_peer(slice, rank), landing, bytes(n));
     return landing;
-  }
-  PlacedStep placed() const {
-    PlacedStep step{Kind::fold, {}, {}, operands_, stores_, count_, bytes(count_)};
-    for (int i = 0; i < operands_; ++i) step.from[std::size_t(i)] = operand(i, 0, count_, nullptr);
-    std::copy_n(destinations_.begin(), stores_, step.into.begin());
-    return step;
-  }
-
-  void fold_in_blocks() {
-    bool reads = false;
-    for (int i = 0; i < operands_; ++i) reads = reads || is_read(i);
-    const std::size_t block =
-        std::max<std::size_t>((reads ? kReadBlockBytes : kBlockBytes) / operation_.element_bytes, 1);
-    for (std::size_t done = 0; done < count_; done += block) {
-      const std::size_t n = std::min(block, count_ - done);
-      std::byte* const first = destinations_[0] + bytes(done);
-      const int stored = fold_block(done, n);
-      for (int d = stored; d < stores_; ++d) std::memcpy(destinations_[std::size_t(d)] + bytes(done), first, bytes(n));
-    }
   }
   // The operands may be anywhere, some of them at destinations: partial results stay in memory of their own until all
   // have been read. To how many destinations the result was stored.
-  int fold_block(std::size_t done, std::size_t count) {
+  int reduce_block(std::size_t done, std::size_t count) {
     std::byte* const dest = destinations_[0] + bytes(done);
     const bool divides = reducer() != nullptr && reducer()->finishes && !step_.among;
     const bool at_once = operands_ == 2 && !(divides && reducer()->accumulates);
@@ -154,7 +143,7 @@ class PieceFold {
 
   Operation& operation_;
   const Step& step_;
-  const std::size_t from_;
+  const std::size_t first_;
   const std::size_t count_;
   const int operands_;
   std::array<std::byte*, memory::kMaxLocalRanks + 1> destinations_;
@@ -163,19 +152,23 @@ class PieceFold {
 
 }  // namespace
 
-void read_peer(const Operation& operation, const schedule::Slice& slice, int rank, std::byte* into) {
-  const std::size_t bytes = slice.count * operation.element_bytes;
-  const int error = memory::read_process(*operation.buffer_of(slice, rank).process,
-                                         reinterpret_cast<std::uintptr_t>(operation.at_peer(slice, rank)), into, bytes);
-  if (error != 0) throw ReadFailure{rank, error, bytes};
+ResolvedStep resolve_reduce(Operation& operation, const Step& step, std::size_t first, std::size_t count) {
+  PieceReduction piece(operation, step, first, count);
+  if (step.shown == schedule::kNotShown) return piece.resolve();
+  // What comes back lies in the caches that want it next.
+  const bool streams =
+      !operation.plan->schedule.staging_comes_back && operation.group->context.copies_to_peers().streams();
+  if (!streams) piece.show();
+  ResolvedStep resolved = piece.resolve();
+  if (streams) resolved.streamed = operation.at(part_of(twin_of(step), first, count));
+  return resolved;
 }
 
-void fold_piece(Operation& operation, const schedule::Step& step, std::size_t from, std::size_t count) {
-  PieceFold(operation, step, from, count).run();
-}
-
-std::optional<PlacedStep> place_fold(Operation& operation, const schedule::Step& step) {
-  return PieceFold(operation, step, 0, step.into.count).place();
+void reduce_in_blocks(Operation& operation, const ResolvedStep& resolved) {
+  const Step& step = *resolved.step;
+  PieceReduction piece(operation, step, resolved.first, resolved.count);
+  if (step.shown != schedule::kNotShown && resolved.streamed == nullptr) piece.show();
+  piece.run_in_blocks();
 }
 
 }  // namespace anello::executor

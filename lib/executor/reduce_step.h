@@ -1,0 +1,14 @@
+#pragma once
+// Reductions of what lies in several ranks' memory: each one's slice, in rank order, to one place or to each of them.
+#include "executor/operation.h"
+
+#include <cstddef>
+
+namespace anello::executor {
+
+// Of a fold or fold_staged, `count` elements from its element `first` on.
+ResolvedStep resolve_reduce(Operation& operation, const schedule::Step& step, std::size_t first, std::size_t count);
+// One that could not be resolved into addresses of all operands and results. Throws ReadFailure.
+void reduce_in_blocks(Operation& operation, const ResolvedStep& resolved);
+
+}  // namespace anello::executor

@@ -1,0 +1,129 @@
+#include "executor/resolved_step.h"
+
+#include "base/kind.h"
+#include "executor/context.h"
+#include "executor/reduce_step.h"
+#include "memory/process_memory.h"
+
+#include <cstring>
+
+namespace anello::executor {
+
+using schedule::Buffer;
+using schedule::Kind;
+using schedule::Step;
+
+void ResolvedStep::reduce(const kernels::Reducer& reducer) const {
+  const bool pair = loads == 2 && !reducer.finishes;
+  if (pair && stores == 1) return reducer.reduce(into[0], from[0], from[1], count);
+  if (pair && stores == 2) return reducer.reduce_twice(into[0], into[1], from[0], from[1], count);
+  reducer.reduce_all(into.data(), stores, from.data(), loads, count);
+}
+
+void ResolvedStep::move_staging(std::ptrdiff_t by) {
+  for (int i = 0; i < loads; ++i)
+    if ((from_staging >> i & 1) != 0) from[std::size_t(i)] = static_cast<const std::byte*>(from[std::size_t(i)]) + by;
+  for (int i = 0; i < stores; ++i)
+    if ((into_staging >> i & 1) != 0) into[std::size_t(i)] = static_cast<std::byte*>(into[std::size_t(i)]) + by;
+}
+
+namespace {
+
+// Whether it makes results, of a call that has so many that no cache holds them until they are loaded. Not of calls
+// that have just loaded what lay there, as sums in place: these lines are in a cache still.
+bool goes_past_caches(const Operation& operation, const Step& copy) {
+  // Only calls that announce their buffers know how long these are.
+  if (copy.into.buffer != Buffer::output || !operation.announces()) return false;
+  if (operation.output_bytes * static_cast<std::size_t>(operation.group->size()) < memory::kPastCaches) return false;
+  return !kind_reduces(operation.kind) && (operation.kind != ANELLO_ALLTOALL || !operation.input_inside);
+}
+
+Action action_of_copy(const Operation& operation, const Step& step) {
+  if (step.into.buffer == Buffer::accumulator) return Action::widen;
+  if (step.into.buffer == Buffer::staging) return Action::copy_to_staging;
+  if (goes_past_caches(operation, step)) return Action::copy_past_caches;
+  return step.from.buffer == Buffer::staging ? Action::copy_from_staging : Action::copy;
+}
+
+Action action_of(const Operation& operation, const Step& step) {
+  switch (step.kind) {
+    case Kind::copy: return action_of_copy(operation, step);
+    case Kind::reduce: return step.into.buffer == Buffer::accumulator ? Action::accumulate : Action::combine;
+    case Kind::finish: return step.from.buffer == Buffer::accumulator ? Action::finish : Action::finish_in_type;
+    default: return Action::nothing;
+  }
+}
+
+// Into staging memory. Where the schedule's comes back, a rank stores to what it has loaded last, so that those lines
+// are in its caches, wherever the others' are.
+void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes) {
+  if (operation.plan->schedule.staging_comes_back) {
+    std::memcpy(into, from, bytes);
+  } else {
+    operation.group->context.copies_to_peers().copy(into, from, bytes);
+  }
+}
+
+}  // namespace
+
+ResolvedStep resolve(Operation& operation, const Step& step, std::size_t first, std::size_t count) {
+  if (step.kind == Kind::fold || step.kind == Kind::fold_staged) return resolve_reduce(operation, step, first, count);
+  ResolvedStep resolved;
+  if (step.kind == Kind::meet) {
+    resolved.action = Action::barrier;
+    return resolved;
+  }
+  std::byte* const from = operation.at(part_of(step.from, first, count));
+  std::byte* const into = operation.at(part_of(step.into, first, count));
+  resolved.action = count > 0 ? action_of(operation, step) : Action::nothing;
+  resolved.count = count;
+  resolved.bytes = count * operation.element_bytes;
+  resolved.loads = resolved.stores = 1;
+  resolved.from[0] = from;
+  resolved.into[0] = into;
+  if (resolved.action == Action::combine) {
+    resolved.loads = 2;
+    resolved.from[step.reversed ? 1 : 0] = into;
+    resolved.from[step.reversed ? 0 : 1] = from;
+  } else if (step.from.owner >= 0 && step.from.buffer != Buffer::staging) {
+    resolved.process = operation.buffer_of(step.from, step.from.owner).process;
+    resolved.peer = step.from.owner;
+    if (resolved.process != nullptr) resolved.action = Action::read;
+  }
+  return resolved;
+}
+
+void read_peer(const memory::Sample& process, int rank, const void* from, std::byte* into, std::size_t bytes) {
+  const int error = memory::read_process(process, reinterpret_cast<std::uintptr_t>(from), into, bytes);
+  if (error != 0) throw ReadFailure{rank, error, bytes};
+}
+
+void run_step(Operation& operation, const ResolvedStep& step) {
+  const kernels::Reducer* const reducer = operation.reducer;
+  const auto* const from = static_cast<const std::byte*>(step.from[0]);
+  auto* const into = static_cast<std::byte*>(step.into[0]);
+  switch (step.action) {
+    case Action::nothing:
+    case Action::barrier: return;
+    case Action::copy:
+      if (into != from) std::memcpy(into, from, step.bytes);
+      break;
+    case Action::copy_past_caches:
+      if (into != from) memory::copy_past_caches(into, from, step.bytes);
+      break;
+    case Action::copy_to_staging: copy_to_staging(operation, into, from, step.bytes); break;
+    case Action::copy_from_staging: memory::copy_stored_elsewhere(into, from, step.bytes); break;
+    case Action::read: read_peer(*step.process, step.peer, from, into, step.bytes); break;
+    case Action::widen: reducer->widen(into, from, step.count); break;
+    case Action::accumulate: reducer->accumulate(into, from, step.count); break;
+    case Action::combine: operation.combine(into, from, static_cast<const std::byte*>(step.from[1]), step.count); break;
+    case Action::finish: reducer->finish(into, from, step.count, operation.group->size()); break;
+    case Action::finish_in_type: reducer->finish_in_type(into, from, step.count, operation.group->size()); break;
+    case Action::reduce: step.reduce(*reducer); break;
+    case Action::reduce_in_blocks: reduce_in_blocks(operation, step); break;
+  }
+  if (step.streamed != nullptr) operation.group->context.copies_to_peers().copy(step.streamed, into, step.bytes);
+  operation.group->context.count_handled(step.bytes);
+}
+
+}  // namespace anello::executor
