@@ -211,7 +211,7 @@ bool Route::consume() {
       }
     }
     if (bytes == 0) return moved;
-    context_.count_taken(bytes);
+    context_.count_received(bytes);
     came_ += bytes;
     moved = true;
   }

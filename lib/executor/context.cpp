@@ -14,29 +14,19 @@
 #include <algorithm>
 #include <numeric>
 
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace anello::executor {
 
-Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us,
+Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, long spin_us,
                  memory::ReadPolicy::Wish staging)
     : job_(std::move(job)),
       rank_(job_->rank()),
+      driver_(*job_, *this, spin_us),
+      sharing_(control::occupancy_of(job_->members(), rank_).ranks_per_processor()),
       staging_(staging),
-      carriers_(std::move(carriers)),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  if (!epoll_) throw system_error("epoll_create1", errno);
-  epoll_event interest{};
-  interest.events = EPOLLIN;
-  interest.data.ptr = nullptr;  // the wake-up descriptor; routes carry themselves
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, job_->wake_descriptor(), &interest) != 0) {
-    throw system_error("epoll_ctl", errno);
-  }
-  const control::Occupancy occupancy = control::occupancy_of(job_->members(), rank_);
-  budget_ = WaitBudget::of(occupancy.ranks, occupancy.processors, spin_us);
-  sharing_ = occupancy.ranks_per_processor();
+      carriers_(std::move(carriers)) {
   routes_.resize(std::size_t(job_->size()));
   gone_.resize(std::size_t(job_->size()), Gone::no);
   left_ns_.resize(gone_.size(), 0);
@@ -44,11 +34,7 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carrier
 }
 
 Context::~Context() {
-  {
-    const Lock held = lock();
-    closing_ = true;  // from now on the service thread asks for nothing more
-  }
-  job_->unwatch();
+  driver_.close();
   {
     const Lock held = lock();
     // What was sent still arrives: the endpoints hand over what they hold. A peer that does not take it within the
@@ -58,7 +44,7 @@ Context::~Context() {
       return std::all_of(open_routes_.begin(), open_routes_.end(), [](Route* route) { return route->drained(); });
     };
     while (!all_drained() && !limit.passed()) sched_yield();
-    see_off();
+    wait_until_sent();
     drop_all(strays_);
   }
   routes_.clear();  // before the job: endpoints look at the arena
@@ -67,7 +53,7 @@ Context::~Context() {
 }
 
 // Until the peers' systems have what this one holds for them, as long as they go on taking it.
-void Context::see_off() {
+void Context::wait_until_sent() {
   const auto on_the_way = [this] {
     return std::accumulate(open_routes_.begin(), open_routes_.end(), std::size_t{0},
                            [](std::size_t sum, const Route* route) { return sum + route->endpoint()->on_the_way(); });
@@ -82,13 +68,6 @@ void Context::see_off() {
     if (now != before) limit = Deadline::in_ms(kPatienceMs);
     before = now;
   }
-}
-
-Context::Lock Context::lock() {
-  contenders_.fetch_add(1, std::memory_order_relaxed);
-  Lock held(lock_);
-  contenders_.fetch_sub(1, std::memory_order_relaxed);
-  return held;
 }
 
 // ---- Groups ----
@@ -139,9 +118,9 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
 void Context::hear_verdict(Group& group) {
   const Deadline limit = Deadline::in_ms(1000);
   Lock held = lock();
-  if (!driving_) {
+  if (!driver_.is_driving()) {
     const kernels::DefaultFloats floats;
-    progress();
+    move();
   }
   if (group.board) look_behind(group);
   look_at_early(group);
@@ -318,10 +297,10 @@ void Context::push_routes(const Operation& operation) {
 // A call that waits for nobody would not hear that its communicator has failed, nor would the one after it. Who drives
 // hears it.
 void Context::hear_news() {
-  if (driving_ || !job_->news.load(std::memory_order_acquire)) return;
+  if (driver_.is_driving() || !job_->news.load(std::memory_order_acquire)) return;
   handle_events();
   // What has come is taken in before it ends.
-  for (int turn = 0; any_gone_ && turn < 4 && progress(); ++turn) {
+  for (int turn = 0; any_gone_ && turn < 4 && move(); ++turn) {
   }
 }
 
@@ -366,11 +345,7 @@ void Context::post(Operation& operation, control::CallRecord& record) {
   });
   // If nothing had it yet that could end it.
   if (group.error && !operation.done.load(std::memory_order_relaxed)) finish(operation, group.error);
-  wake_driver();  // it decided what to wait for before this operation was there
-}
-
-void Context::wake_driver() {
-  if (asleep_) ring(job_->wake_descriptor());
+  driver_.wake();  // it decided what to wait for before this operation was there
 }
 
 void Context::tell_of_completion(int descriptor) {
@@ -396,14 +371,14 @@ int Context::completion_descriptor() {
 void Context::progress_once() {
   const Lock held = lock();
   if (completions_) silence(completions_.get());
-  if (driving_) return;  // somebody else does
+  if (driver_.is_driving()) return;  // somebody else does
   const kernels::DefaultFloats floats;
-  progress();
+  move();
   if (now_ns() >= next_tick_ns_) {
     check_deadlines();
     tick({});
   }
-  if (is_busy()) watch_in_background();
+  if (is_busy()) driver_.watch_in_background();
 }
 
 void Context::activate(Group& group) {
@@ -469,8 +444,7 @@ void Context::finish(Operation& operation, const Error& error) {
   --unfinished_;
   operation.done.store(true, std::memory_order_release);
   for (const int descriptor : told_) ring(descriptor);
-  if (waiters_ > 0) changed_.notify_all();
-  wake_driver();  // abort and destroy end what a sleeping thread waits for
+  driver_.note_completion();
   if (!error && !group.window.empty() && !group.error) activate(group);
 }
 
@@ -499,7 +473,7 @@ Route& Context::route(int world) {
   return *slot;
 }
 
-void Context::lead(Flow& flow) {
+void Context::set_up(Flow& flow) {
   const int world = flow.group->ranks[std::size_t(flow.peer)];
   if (world == rank_) return;
   flow.route = &route(world);
@@ -551,13 +525,15 @@ void Context::open_route(Route& way, UniqueFd socket) {
 void Context::watch_descriptor(Route& way, bool add) {
   const int descriptor = way.endpoint()->descriptor();
   if (descriptor < 0) return;
-  epoll_event interest{};
-  interest.events = EPOLLIN | (way.endpoint()->wants_room() ? EPOLLOUT : 0u);
-  if (add) ++sockets_;
-  if (!add && way.interest == interest.events) return;
-  way.interest = interest.events;
-  interest.data.ptr = &way;
-  ::epoll_ctl(epoll_.get(), add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &interest);
+  const std::uint32_t events = EPOLLIN | (way.endpoint()->wants_room() ? EPOLLOUT : 0u);
+  if (!add && way.interest == events) return;
+  way.interest = events;
+  if (add) {
+    ++sockets_;
+    driver_.descriptors().add(descriptor, events, &way);
+  } else {
+    driver_.descriptors().modify(descriptor, events, &way);
+  }
 }
 
 }  // namespace anello::executor

@@ -1,26 +1,20 @@
 #pragma once
-// A rank in this process: its routes to others, the communicators it is in, the operations under way, and the lock
-// that guards them all. Whoever waits drives everything (one thread at a time, the baton passes when it leaves); while
-// operations are under way and nobody waits, the process's service thread does, asleep until something comes.
+// A rank in this process: its routes to others, the communicators it is in, and the operations under way. Its driver
+// has the lock that guards them all, and the threads that move them (progress/driver.h).
 #include "base/error.h"
 #include "control/job.h"
 #include "executor/generations.h"
 #include "executor/group.h"
-#include "executor/rank_lock.h"
 #include "memory/region_cache.h"
 #include "executor/route.h"
-#include "executor/trickle.h"
-#include "executor/waiting.h"
 #include "memory/copy.h"
-#include "memory/sleeper.h"
+#include "progress/driver.h"
 #include "transports/transport.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <span>
 #include <string>
@@ -29,17 +23,17 @@
 
 namespace anello::executor {
 
-class Context {
-  using Lock = std::unique_lock<RankLock>;
+class Context : private progress::Driven {
+  using Lock = progress::Driver::Lock;
 
  public:
   struct Carrier {
     std::uint32_t bit;  // control/transport_kind.h
     std::unique_ptr<transport::Transport> transport;
   };
-  Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, std::int64_t spin_us,
+  Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, long spin_us,
           memory::ReadPolicy::Wish staging = memory::ReadPolicy::Wish::by_time);
-  ~Context();
+  ~Context() override;
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -82,7 +76,7 @@ class Context {
   // True: it was there, or came at once, is in its buffer, and wanted says what it was. Else nothing has happened.
   bool receive_now(Group& group, int source, SmallReceive& wanted);
   // The lock for the short ways if nobody has it and nobody drives; else empty.
-  RankLock::Short lock_shortly() { return RankLock::Short(lock_, driving_); }
+  progress::RankLock::Short lock_shortly() { return driver_.lock_shortly(); }
   Operation* acquire_locked(Group& group);
   void release_locked(Operation* operation);
   // Ended well, it may be entered again as it is.
@@ -93,8 +87,8 @@ class Context {
   void leave_to_background();
   // Drives once, without waiting; whether it is done.
   bool test(Operation& operation);
-  // The same, and looks at its deadline: for who waits for operations of several contexts.
-  bool tend(Operation& operation);
+  // The same, and looks at its deadline: for a thread that waits for operations of several contexts.
+  bool test_with_deadline(Operation& operation);
   // Every operation that ends adds to this eventfd, until told otherwise.
   void tell_of_completion(int descriptor);
   void tell_no_more(int descriptor);
@@ -112,12 +106,12 @@ class Context {
   std::vector<int> lost_ranks(Group& group);
   std::vector<int> suspected_ranks(Group& group);
   // The lock for those who look into a group from outside.
-  Lock lock();
+  Lock lock() { return driver_.lock(); }
 
   // ---- For the executor's other parts; these require the lock ----
   Route& route(int world);
   // Of a new flow: its route, and what is offered over it.
-  void lead(Flow& flow);
+  void set_up(Flow& flow);
   void want_to_send(Flow& flow);
   void finish(Operation& operation, const Error& error = {});
   void begin_round(Operation& operation, Round round);
@@ -126,7 +120,7 @@ class Context {
   memory::PieceCopy& copies_to_peers() { return copies_; }
   // Bytes that were copied, reduced or received: others of the host that wait see that this rank works.
   void count_handled(std::size_t bytes);
-  void count_taken(std::size_t bytes) { taken_ += bytes; }
+  void count_received(std::size_t bytes) { received_bytes_ += bytes; }
   // Goes on with a step at peers' buffers. True: something was done.
   bool work(Operation& operation);
   // Ranks seem to have made different calls: the service threads compare their records. peer: whose call it is that
@@ -192,14 +186,25 @@ class Context {
   void on_note(Flow& flow, const transport::FrameHeader& header);
 
  private:
-  void see_off();
-  bool progress();
+  // What the driver asks (driven.cpp)
+  void begin_driving() override { gone_look_due_ = true; }
+  bool move() override;
+  bool is_busy() override;
+  void about_to_sleep() override;
+  bool arm() override;
+  int longest_sleep_ms() const override { return any_gone_ ? 20 : 200; }
+  int sockets() const override { return sockets_; }
+  bool waits_elsewhere() const override;
+  bool is_first_of_two() const override { return on_boards_.front()->board.is_first_of_two(); }
+  std::size_t rest_of_frames() const override;
+  std::uint64_t received_bytes() const override { return received_bytes_; }
+
+  void wait_until_sent();
   bool move_all();
   void hear_sockets();
   bool handle_events();
   void hear_news();
   void open_asked();
-  void wake_driver();
   void hear_verdict(Group& group);
   void deliver_strays(Group& group);
   void activate();
@@ -217,8 +222,6 @@ class Context {
   bool room_comes(Board& board, std::size_t bytes) const;
   Board::Seen lines_seen(Board& board, Round round, std::uint64_t digest);
   bool test_once(Operation& operation);
-  bool waits_elsewhere() const;
-  std::size_t rest_of_frames() const;
   bool lines_come(const Operation& operation);
   void put_in_window(Operation& operation);
   Entered send_now(Operation& operation);
@@ -267,32 +270,13 @@ class Context {
   bool undisturbed(const Group& group, const Flow& flow) const;
   bool took_now(Flow& flow, const SmallReceive& taken);
 
-  // ---- What is left to be said (progress.cpp) ----
-  bool is_busy();
+  // ---- Lanes that still have something to send (driven.cpp) ----
   void owe(Route& way);
   void push_or_owe(Route& way);
 
   // What a thread waits for: the deadlines of these are looked at. Some may be null.
   using Watched = std::span<Operation* const>;
-  template <class Done>
-  void wait_until(Lock& lock, Done&& done, Watched watched);
-  template <class Done>
-  void drive(Lock& lock, Done&& done, Watched watched);
-  void step_aside(Lock& lock);
-  const std::atomic<std::uint64_t>* end_turn(std::int64_t now);
-  void yield(Lock& lock);
-  void doze(Lock& lock, Watched watched, int naps);
-  bool announce_sleep();
-  bool arm_routes();
-  void stay_awake() {
-    if (looks_soon_ || says_it_sleeps_) get_up();
-  }
-  void get_up();
-  void watch_in_background();
-  void watch();
-  void look_soon();
-  bool set_timer(long after_ns);
-  void run_in_background();
+  class WaitForAny;
 
   void tick(Watched watched);
   void look_for_end(Group& group, std::int64_t now);
@@ -353,34 +337,15 @@ class Context {
 
   std::unique_ptr<control::Job> job_;
   const int rank_;
-  WaitBudget budget_;
-  int sharing_ = 1;  // so many ranks of this host to a processor
-  YieldCost yield_cost_;
-  std::int64_t turn_began_ns_ = 0;  // when this rank last got its processor
-  Patience patience_;
-  Patience board_patience_;  // with lines of ranks on other processors
-  Trickle trickle_;
-  std::uint64_t taken_ = 0;  // bytes of payload that have come over routes
+  progress::Driver driver_;
+  const int sharing_;                 // so many ranks of this host to a processor
+  std::uint64_t received_bytes_ = 0;  // of payload, over routes
   const memory::ReadPolicy::Wish staging_;
   std::vector<Carrier> carriers_;
 
-  RankLock lock_;
-  std::condition_variable_any changed_;
-  std::atomic<int> contenders_{0};  // threads that wait for the lock while somebody drives
-  int waiters_ = 0;                 // threads that wait for an operation or for the baton
-  bool driving_ = false;
-  bool asleep_ = false;          // the driver is in epoll_wait
-  bool watched_ = false;         // the service thread will look when something comes
-  bool says_it_sleeps_ = false;  // peers have been asked to wake this rank
-  memory::Sleeper sleeper_;      // how
-  bool looks_soon_ = false;      // the timer is set
-  bool closing_ = false;
-  bool spun_ = false;  // the short way has just waited in vain, and who drives next need not
   std::int64_t next_tick_ns_ = 0;
   unsigned tests_ = 0;  // in vain
 
-  UniqueFd epoll_;
-  UniqueFd timer_;
   UniqueFd completions_;
   std::vector<int> told_;                       // eventfds that learn of completions
   std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used

@@ -345,7 +345,7 @@ void Context::abort(Group& group, const Error& cause) {
     fail(group, cause, true);
   }
   job_->finish_telling();
-  changed_.notify_all();
+  driver_.notify();
 }
 
 }  // namespace anello::executor

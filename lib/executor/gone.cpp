@@ -41,7 +41,7 @@ void Context::lane_broke(Route& way) {
   // Else its end of file would keep everybody awake who waits on descriptors.
   if (const int descriptor = way.endpoint()->descriptor(); descriptor >= 0) {
     --sockets_;
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
+    driver_.descriptors().remove(descriptor);
   }
   const Error* const cause = way.endpoint()->failure();
   // check_gone, when control has had its time to tell.

@@ -26,7 +26,7 @@ Flow& Flows::make(int peer) {
   auto made = std::make_unique<Flow>();
   made->group = &group_;
   made->peer = peer;
-  group_.context.lead(*made);
+  group_.context.set_up(*made);
   by_rank_[std::size_t(peer)] = made.get();
   made_.push(made.get());
   return *made.release();

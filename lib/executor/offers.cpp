@@ -23,7 +23,7 @@ bool Context::meets_on_host(const Group& group, int peer) const {
 // From how many bytes on this rank offers messages to the peer.
 std::size_t Context::least_offered(const Group& group, int peer) const {
   if (!meets_on_host(group, peer)) return SIZE_MAX;
-  return budget_.spins > 0 ? kLeastOffered : kLeastOfferedShared;
+  return driver_.spins() > 0 ? kLeastOffered : kLeastOfferedShared;
 }
 
 std::size_t Context::most_eager(const Group& group, int peer) const {
@@ -37,7 +37,7 @@ OfferedPlace Context::place_of(const Flow& flow, const std::byte* payload, std::
   if (spot.region != 0) return place.fits_a_header() ? place : OfferedPlace{};
   // Larger ones keep two processors busy by the ring.
   const bool may_be_read = flow.offers_at && staging_ != memory::ReadPolicy::Wish::always;
-  if (!may_be_read || (budget_.spins > 0 && !may_be_sent(bytes))) return {};
+  if (!may_be_read || (driver_.spins() > 0 && !may_be_sent(bytes))) return {};
   return {OfferedPlace::kProcess, reinterpret_cast<std::uintptr_t>(payload), bytes};
 }
 
@@ -121,22 +121,22 @@ Context::Sent Context::offer_now(Flow& flow, const SmallMessage& message, bool w
   const Sent sent = offers ? way.send_offer(flow, message, place) : way.send_small(flow, message);
   if (sent != Sent::not_begun) note_going(flow, message.bytes, offers);
   if (sent != Sent::offered || !waits || unfinished_ > 0) return sent;
-  stay_awake();
-  int turns = budget_.spins;
+  driver_.stop_sleeping();
+  int turns = driver_.spins();
   // A copy of more, or by system call, takes longer than to hand the processor over.
   const bool is_short = message.bytes <= kMostEagerBytes && place.region != OfferedPlace::kProcess;
-  if (turns == 0 && is_short) turns = patience_.turns(flow.group->rank < flow.peer);
+  if (turns == 0 && is_short) turns = driver_.message_patience().turns(flow.group->rank < flow.peer);
   for (int turn = 0; turn < turns; ++turn) {
     const Route::Arrived arrived = way.take_answer(flow);
     if (arrived == Route::Arrived::message) {
-      patience_.rewarded();
+      driver_.message_patience().rewarded();
       ++flow.group->next_number;
       return Sent::complete;
     }
-    if (arrived != Route::Arrived::nothing || contenders_.load(std::memory_order_relaxed) > 0) return sent;
+    if (arrived != Route::Arrived::nothing || driver_.is_lock_wanted()) return sent;
     pause_processor();
   }
-  spun_ = true;
+  driver_.note_spun();
   return sent;
 }
 

@@ -54,9 +54,9 @@ bool Context::probe_now(Operation& probe) {
     probe.status = {ANELLO_RANK_NULL, ANELLO_ANY_TAG, 0};
     return true;
   }
-  if (!driving_) {
+  if (!driver_.is_driving()) {
     const kernels::DefaultFloats floats;
-    progress();
+    move();
     if (any_gone_ || !suspects_.empty()) tick({});
   }
   if (group.error) throw group.error;

@@ -42,7 +42,7 @@ bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
   Flow& flow = group.flows.to(source);
   if (!undisturbed(group, flow)) return false;
   if (!group.receives.empty() || !group.probes.empty()) return false;
-  stay_awake();
+  driver_.stop_sleeping();
   if (!group.unexpected.empty()) {
     const auto found = std::find_if(group.unexpected.begin(), group.unexpected.end(), [&](const Unexpected& message) {
       return message.source == source && is_tag_for(wanted.tag, message.tag);
@@ -58,20 +58,20 @@ bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
   }
   Route& way = *flow.route;
   const bool polls_socket = way.endpoint() != nullptr && way.endpoint()->descriptor() >= 0;
-  int turns = budget_.spins / (polls_socket ? kSocketTurns : 1);
+  int turns = driver_.spins() / (polls_socket ? progress::kSocketTurns : 1);
   for (int turn = 0; turn <= turns; ++turn) {
     const Route::Arrived arrived = way.take_small(flow, wanted);
     const bool came = arrived == Route::Arrived::message || arrived == Route::Arrived::offer;
-    if (came && turn > 0) patience_.rewarded();
+    if (came && turn > 0) driver_.message_patience().rewarded();
     if (arrived == Route::Arrived::message) return took_now(flow, wanted);
     if (arrived == Route::Arrived::offer) return take_offer_now(flow, wanted);
     if (arrived == Route::Arrived::something_else) return false;
     // What this one waits for may be what another thread is about to send.
-    if (contenders_.load(std::memory_order_relaxed) > 0) return false;
-    if (turn == 0 && turns == 0 && !polls_socket) turns = patience_.turns(group.rank < source);
+    if (driver_.is_lock_wanted()) return false;
+    if (turn == 0 && turns == 0 && !polls_socket) turns = driver_.message_patience().turns(group.rank < source);
     pause_processor();
   }
-  spun_ = true;
+  driver_.note_spun();
   return false;
 }
 

@@ -9,21 +9,21 @@ namespace anello::executor {
 
 // Looks for the lines of what has been published, for as long as it is worth to wait for them here.
 [[gnu::always_inline]] inline Board::Seen Context::lines_seen(Board& board, Round round, std::uint64_t digest) {
-  int turns = budget_.spins;
+  int turns = driver_.spins();
   int turn = 0;
   while (true) {
     const Board::Seen seen = board.look(round, digest);
-    if (seen == Board::Seen::complete && turn > budget_.spins) board_patience_.rewarded();
+    if (seen == Board::Seen::complete && turn > driver_.spins()) driver_.board_patience().rewarded();
     if (seen != Board::Seen::waiting || unfinished_ > 0) return seen;
-    if (turn == turns && turn == budget_.spins && board.awaits_elsewhere())
-      turns += board_patience_.turns(board.is_first_of_two());
+    if (turn == turns && turn == driver_.spins() && board.awaits_elsewhere())
+      turns += driver_.board_patience().turns(board.is_first_of_two());
     if (turn++ == turns) break;
     // What this rank waits for may be what another thread of it is about to do.
-    if (turn > budget_.spins && contenders_.load(std::memory_order_relaxed) > 0) break;
+    if (turn > driver_.spins() && driver_.is_lock_wanted()) break;
     // Also in the first turns: a line that is asked for without a break takes longer to come.
     pause_processor();
   }
-  spun_ = true;
+  driver_.note_spun();
   return Board::Seen::waiting;
 }
 
@@ -123,7 +123,7 @@ void Context::put_in_window(Operation& operation) {
 
 // Whether the board has room for the next line, or will have while it is worth to wait for it here.
 bool Context::room_comes(Board& board, std::size_t bytes) const {
-  for (int turn = 0; turn <= budget_.spins; ++turn) {
+  for (int turn = 0; turn <= driver_.spins(); ++turn) {
     const Board::Seen seen = board.room(bytes);
     if (seen != Board::Seen::waiting) return seen == Board::Seen::complete;
     pause_processor();
@@ -138,7 +138,7 @@ bool Context::lines_come(const Operation& operation) {
 
 // What became of an operation that went on the common way.
 Context::Entered Context::entered(Operation& operation) {
-  for (int turn = 0; turn <= budget_.spins && operation.round != Round::none && !spun_; ++turn) {
+  for (int turn = 0; turn <= driver_.spins() && operation.round != Round::none && !driver_.has_spun(); ++turn) {
     pause_processor();
     poll_board(*operation.group);
   }

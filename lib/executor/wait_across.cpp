@@ -46,7 +46,7 @@ void wait_across(const std::vector<Awaited>& awaited, const std::function<bool()
   constexpr int kBusyTurns = 500;
   for (int turn = 0;; ++turn) {
     for (const Awaited& each : awaited) {
-      if (each.context->tend(*each.operation)) return;
+      if (each.context->test_with_deadline(*each.operation)) return;
     }
     if (or_else && or_else()) return;
     if (turn < kBusyTurns) {

@@ -2,7 +2,7 @@
 // come.
 #include "control/transport_kind.h"
 #include "executor/board.h"
-#include "executor/local_jobs.h"
+#include "support/local_jobs.h"
 #include "support/processors.h"
 
 #include <catch2/catch.hpp>

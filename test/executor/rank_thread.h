@@ -1,7 +1,7 @@
 #pragma once
 // One rank of an executor test: a context over a LocalJob, the whole group, and calls by hand (plan chosen by name).
 #include "executor/context.h"
-#include "executor/local_jobs.h"
+#include "support/local_jobs.h"
 #include "schedule/catalog.h"
 
 #include <catch2/catch.hpp>

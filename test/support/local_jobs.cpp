@@ -1,4 +1,4 @@
-#include "executor/local_jobs.h"
+#include "support/local_jobs.h"
 
 #include "base/text.h"
 #include "memory/region.h"

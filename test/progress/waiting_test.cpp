@@ -1,11 +1,11 @@
-#include "executor/waiting.h"
+#include "progress/waiting.h"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 
-using anello::executor::Patience;
-using anello::executor::YieldCost;
+using anello::progress::Patience;
+using anello::progress::YieldCost;
 
 namespace {
 

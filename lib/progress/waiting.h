@@ -7,7 +7,7 @@
 
 #include <sched.h>
 
-namespace anello::executor {
+namespace anello::progress {
 
 struct WaitBudget {
   int spins = 0;   // turns with a pause instruction
@@ -119,4 +119,4 @@ class Waiting {
   int yields_ = 0;
 };
 
-}  // namespace anello::executor
+}  // namespace anello::progress

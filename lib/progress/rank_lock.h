@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace anello::executor {
+namespace anello::progress {
 
 class RankLock {
  public:
@@ -86,4 +86,4 @@ class RankLock {
   int times_ = 0;               // in a row
 };
 
-}  // namespace anello::executor
+}  // namespace anello::progress

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace anello::executor {
+namespace anello::progress {
 
 class Trickle {
  public:
@@ -39,4 +39,4 @@ class Trickle {
   double bytes_ = 1;
 };
 
-}  // namespace anello::executor
+}  // namespace anello::progress

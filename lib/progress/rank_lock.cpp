@@ -1,4 +1,4 @@
-#include "executor/rank_lock.h"
+#include "progress/rank_lock.h"
 
 #include "base/store_barrier.h"
 
@@ -7,7 +7,7 @@
 
 #include <sched.h>
 
-namespace anello::executor {
+namespace anello::progress {
 namespace {
 
 // To take a favour back costs as much as a hundred small calls, so it is not given to who may be one of two.
@@ -54,4 +54,4 @@ void RankLock::take_back() {
   while (seat->inside.load(std::memory_order_acquire)) sched_yield();
 }
 
-}  // namespace anello::executor
+}  // namespace anello::progress

@@ -1,6 +1,6 @@
-#include "executor/waiting.h"
+#include "progress/waiting.h"
 
-namespace anello::executor {
+namespace anello::progress {
 
 WaitBudget WaitBudget::of(int local_ranks, int processors, long spin_us) {
   // A turn polls every lane and pauses: about 50 ns. A yield with nobody else to run: about 0.3 us.
@@ -16,4 +16,4 @@ WaitBudget WaitBudget::of(int local_ranks, int processors, long spin_us) {
   return {50 * kTurnsPerUs, 1000 * kYieldsPerUs};
 }
 
-}  // namespace anello::executor
+}  // namespace anello::progress

@@ -1,4 +1,4 @@
-#include "executor/rank_lock.h"
+#include "progress/rank_lock.h"
 
 #include "support/processors.h"
 #include "base/store_barrier.h"
@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-using anello::executor::RankLock;
+using anello::progress::RankLock;
 
 namespace {
 

@@ -1,8 +1,8 @@
-#include "executor/trickle.h"
+#include "progress/trickle.h"
 
 #include <catch2/catch.hpp>
 
-using anello::executor::Trickle;
+using anello::progress::Trickle;
 
 namespace {
 

@@ -1,0 +1,293 @@
+// Context: moving what can move, and waiting for what cannot.
+#include "base/uncancelled.h"
+#include "executor/context.h"
+#include "executor/run.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+#include <sys/epoll.h>
+
+namespace anello::executor {
+
+// Marks the routes whose sockets have something to give.
+void Context::hear_sockets() {
+  const Uncancelled whole;
+  std::array<epoll_event, 64> events;
+  const int count = driver_.descriptors().wait(events, 0);
+  for (int i = 0; i < count; ++i) {
+    if (void* const way = events[std::size_t(i)].data.ptr) static_cast<Route*>(way)->heard = true;
+  }
+}
+
+bool Context::move() {
+  try {
+    const bool moved = move_all();
+    if (any_gone_ && (moved || gone_look_due_)) {
+      gone_look_due_ = moved;
+      if (!moved) check_gone(true);
+    }
+    return moved;
+  } catch (const std::bad_alloc&) {
+    // Whose it was that this left in the middle nobody can say any more.
+    for (auto& [id, group] : groups_) {
+      group->polling_board = false;
+      fail(*group, no_memory(kOperationNeeds), true);
+    }
+    return true;
+  }
+}
+
+bool Context::move_all() {
+  bool moved = false;
+  if (job_->news.load(std::memory_order_acquire)) moved = handle_events();
+  if (job_->arena()) open_asked();
+  // One system call for all sockets, once there are more of them than that would save.
+  constexpr int kAskEach = 2;
+  const bool ask_all = sockets_ > kAskEach;
+  if (ask_all) hear_sockets();
+  for (std::size_t i = 0; i < open_routes_.size(); ++i) {
+    Route& way = *open_routes_[i];
+    const bool silent = ask_all && !way.heard && way.endpoint()->descriptor() >= 0 && way.endpoint()->remaining() == 0;
+    moved |= !silent && way.pull();
+  }
+  // After all have been heard: what one brings may be due at any of them.
+  for (std::size_t i = 0; i < open_routes_.size(); ++i) moved |= open_routes_[i]->push();
+  for (std::size_t i = 0; i < on_boards_.size();) {
+    Group* group = on_boards_[i];
+    const std::uint64_t before = group->movement;
+    poll_board(*group);
+    moved |= group->movement != before;
+    if (i < on_boards_.size() && on_boards_[i] == group) ++i;
+  }
+  for (std::size_t i = 0; i < behind_.size();) {
+    Group& group = *behind_[i];
+    look_behind(group);
+    if (group.board.is_behind() && !group.error) {
+      ++i;
+    } else {
+      behind_.erase(behind_.begin() + std::ptrdiff_t(i));
+    }
+  }
+  for (std::size_t i = 0; i < working_.size();) {
+    Operation* operation = working_[i];
+    moved |= work(*operation);
+    if (i < working_.size() && working_[i] == operation) ++i;
+  }
+  return moved;
+}
+
+// Lanes in shared memory are opened by the sender alone; its bit in the inbox says so.
+void Context::open_asked() {
+  const memory::Arena& arena = job_->arena();
+  memory::Inbox& inbox = arena.inbox(arena.index());
+  for (int word = 0; word * 64 < arena.ranks(); ++word) {
+    if (inbox.first_use[word].load(std::memory_order_relaxed) == 0) continue;
+    std::uint64_t bits = inbox.first_use[word].exchange(0, std::memory_order_acquire);
+    for (; bits != 0; bits &= bits - 1) {
+      const int local = word * 64 + __builtin_ctzll(bits);
+      const control::Member& self = job_->members()[std::size_t(rank_)];
+      for (const control::Member& member : job_->members()) {
+        if (member.local_index == local && member.machine == self.machine && member.rank != rank_) {
+          Route& way = route(member.rank);
+          if (way.state() == Route::State::closed && !carrier_to(member.rank)->needs_connection()) {
+            open_route(way, UniqueFd());
+          }
+        }
+      }
+    }
+  }
+}
+
+bool Context::handle_events() {
+  bool any = false;
+  for (control::Event& event : job_->take_events()) {
+    any = true;
+    switch (event.kind) {
+      case control::Event::Kind::lane:
+        if (const auto lost = lost_.find(event.peer); lost != lost_.end() && lost->second.found_here) {
+          lost_.erase(lost);
+          gone_[std::size_t(event.peer)] = Gone::no;
+        }
+        open_route(route(event.peer), std::move(event.fd));
+        break;
+      case control::Event::Kind::lost: hear_of_loss(event); break;
+      case control::Event::Kind::left:
+        if (gone_[std::size_t(event.peer)] == Gone::no) {
+          gone_[std::size_t(event.peer)] = Gone::left;
+          left_ns_[std::size_t(event.peer)] = now_ns();
+        }
+        any_gone_ = true;
+        break;
+      case control::Event::Kind::region:
+        regions_.answered(event.region, std::move(event.fd));
+        for (Operation* waiting : std::vector<Operation*>(mapping_)) {
+          if (waiting->state != Operation::State::entering) continue;
+          with_memory(*waiting->group, [&] { map_announced(*waiting); });
+        }
+        break;
+      case control::Event::Kind::failed:
+        if (Group* group = find_group(event.communicator)) {
+          if (event.error.code() == ANELLO_ERR_PEER_LOST) {
+            if (!group->told_end) group->told_end = event.error;
+            any_gone_ = true;
+          } else {
+            fail(*group, event.error, false);
+          }
+        } else if (!is_past(event.communicator) && failed_early_.size() < 1024) {
+          failed_early_.emplace(event.communicator, event.error);
+        }
+        break;
+    }
+  }
+  return any;
+}
+
+// ---- Waiting ----
+
+namespace {
+
+bool any_done(std::span<Operation* const> operations) {
+  return std::any_of(operations.begin(), operations.end(), [](const Operation* each) {
+    return each != nullptr && each->done.load(std::memory_order_relaxed);
+  });
+}
+
+}  // namespace
+
+// Until one of them is done.
+class Context::WaitForAny final : public progress::Wait {
+ public:
+  WaitForAny(Context& context, Watched watched) : context_(context), watched_(watched) {}
+  bool is_over() const override { return any_done(watched_); }
+  void tick() override { context_.tick(watched_); }
+
+ private:
+  Context& context_;
+  const Watched watched_;
+};
+
+void Context::wait(Operation& operation) {
+  if (!operation.done.load(std::memory_order_acquire)) {
+    Operation* const watched = &operation;
+    WaitForAny wait(*this, {&watched, 1});
+    Lock held = lock();
+    driver_.wait(held, wait);
+  }
+  if (operation.error) job_->finish_telling();
+}
+
+void Context::wait_any(Operation* const* operations, std::size_t count) {
+  const Watched watched(operations, count);
+  if (std::all_of(watched.begin(), watched.end(), [](const Operation* each) { return each == nullptr; })) return;
+  {
+    WaitForAny wait(*this, watched);
+    Lock held = lock();
+    driver_.wait(held, wait);
+  }
+  for (const Operation* each : watched) {
+    if (each != nullptr && each->done.load(std::memory_order_acquire) && each->error) return job_->finish_telling();
+  }
+}
+
+bool Context::test(Operation& operation) {
+  if (!operation.done.load(std::memory_order_acquire) && !test_once(operation)) return false;
+  if (operation.error) job_->finish_telling();
+  return true;
+}
+
+bool Context::test_once(Operation& operation) {
+  const Lock held = lock();
+  if (!driver_.is_driving()) {
+    const kernels::DefaultFloats floats;
+    move();
+    // A rank that only ever tests looks for news here alone.
+    constexpr unsigned kTestsPerTick = 16;
+    if (any_gone_ || !suspects_.empty() || ++tests_ % kTestsPerTick == 0) tick({});
+    driver_.looked_once(unfinished_ > 0);
+  }
+  return operation.done.load(std::memory_order_relaxed);
+}
+
+bool Context::test_with_deadline(Operation& operation) {
+  if (test(operation)) return true;
+  const Lock held = lock();
+  Operation* const watched = &operation;
+  tick({&watched, 1});  // also beside a thread that drives: it looks at the deadlines of what it waits for itself
+  return operation.done.load(std::memory_order_relaxed);
+}
+
+void Context::leave_to_background() {
+  const Lock held = lock();
+  driver_.leave();
+}
+
+// ---- What the driver asks ----
+
+bool Context::waits_elsewhere() const {
+  return !on_boards_.empty() && std::all_of(on_boards_.begin(), on_boards_.end(),
+                                            [](const Group* each) { return each->board.awaits_elsewhere(); });
+}
+
+std::size_t Context::rest_of_frames() const {
+  if (sockets_ == 0 || std::size_t(sockets_) < open_routes_.size() || !on_boards_.empty() || !working_.empty())
+    return 0;
+  std::size_t most = 0;
+  for (const Route* way : open_routes_) {
+    if (way->state() == Route::State::open) most = std::max(most, way->endpoint()->remaining());
+  }
+  return most;
+}
+
+void Context::count_handled(std::size_t bytes) {
+  if (const memory::Arena& arena = job_->arena()) {
+    std::atomic<std::uint64_t>& handled = arena.inbox(arena.index()).handled;
+    handled.store(handled.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+}
+
+void Context::about_to_sleep() {
+  for (Group* group : on_boards_) group->board.about_to_sleep();
+}
+
+// A lane that is full asks for room.
+bool Context::arm() {
+  bool something = false;
+  for (Route* way : open_routes_) {
+    if (way->state() != Route::State::open) continue;
+    something |= way->endpoint()->before_sleep();
+    watch_descriptor(*way, false);
+  }
+  return something;
+}
+
+// ---- Lanes that still have something to send ----
+
+// An answer, credit, or the rest of a frame may have found its lane full, and the operation that it is of is done. Its
+// peer may wait for it while this rank is about something else, so the lane counts as an operation under way until it
+// has left.
+void Context::owe(Route& way) {
+  if (way.owing || way.drained()) return;
+  way.owing = true;
+  ++unfinished_;
+}
+
+void Context::settle(Route& way) {
+  if (std::exchange(way.owing, false)) --unfinished_;
+}
+
+bool Context::is_busy() {
+  for (std::size_t i = 0; unfinished_ == 0 && i < open_routes_.size(); ++i) owe(*open_routes_[i]);
+  return unfinished_ > 0;
+}
+
+// At the end of a call, of a lane that has work.
+void Context::push_or_owe(Route& way) {
+  way.push();
+  if (unfinished_ > 0 || !way.has_work()) return;
+  const kernels::DefaultFloats floats;
+  driver_.watch_soon();
+}
+
+}  // namespace anello::executor

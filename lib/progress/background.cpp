@@ -1,0 +1,87 @@
+// Driver: operations are under way and no thread waits.
+#include "base/bell.h"
+#include "kernels/default_floats.h"
+#include "progress/driver.h"
+
+#include <utility>
+
+namespace anello::progress {
+
+void Driver::watch_in_background() {
+  if (closing_) return;
+  while (driven_.is_busy()) {
+    // Peers know already. But a thread that posts or tests moves things on, and may have filled a lane.
+    if (asked_service_ && says_it_sleeps_) {
+      driven_.arm();
+    } else {
+      announce_sleep();
+    }
+    if (driven_.move()) continue;
+    if (driven_.arm() && driven_.move()) continue;  // that look may have been the one that found a lane full
+    constexpr long kAgainNs = 50'000'000;           // whatever comes: see sleep
+    looks_soon_ = descriptors_.set_timer(kAgainNs);
+    ask_service();
+    return;
+  }
+}
+
+// To ask the service thread costs its waking. What it was asked earlier holds until it has come.
+void Driver::ask_service() {
+  if (!std::exchange(asked_service_, true)) job_.watch(descriptors_.get(), [this] { run_in_background(); });
+}
+
+// A caller that waits soon looks itself. Peers that woke the service thread meanwhile would have it in their way.
+void Driver::watch_soon() {
+  if (closing_) return;
+  if (asked_service_ && says_it_sleeps_) return watch_in_background();
+  if (looks_soon_) return;
+  while (driven_.move()) {
+  }
+  if (!driven_.is_busy()) return;
+  constexpr long kMomentNs = 50'000;
+  if (!descriptors_.set_timer(kMomentNs)) return watch_in_background();
+  looks_soon_ = true;
+  ask_service();
+}
+
+void Driver::looked_once(bool was_busy) {
+  if (!driven_.is_busy()) {
+    stop_sleeping();
+  } else if (asked_service_ && says_it_sleeps_) {
+    watch_in_background();
+  } else if (!was_busy) {
+    watch_soon();
+  }
+}
+
+void Driver::leave() {
+  if (driving_ || !driven_.is_busy()) return;
+  const kernels::DefaultFloats floats;
+  watch_soon();
+}
+
+void Driver::run_in_background() {
+  const Lock held = lock();
+  asked_service_ = false;
+  if (driving_ || closing_) return;  // who drives has seen it, or will
+  const kernels::DefaultFloats floats;
+  stop_sleeping();  // who woke this rank has taken its asking back; and a timer that is set anew is not readable
+  silence(job_.wake_descriptor());
+  while (driven_.move()) {
+  }
+  if (driven_.is_busy()) {
+    watch_in_background();
+  } else if (driven_.sockets() == 0) {
+    ask_service();  // asked from here it costs nothing, and saves the next who posts the waking
+  }
+}
+
+void Driver::close() {
+  {
+    const Lock held = lock();
+    closing_ = true;
+  }
+  job_.unwatch();
+}
+
+}  // namespace anello::progress

@@ -1,0 +1,108 @@
+#pragma once
+// Who moves a rank's operations, and how it waits when nothing moves. One thread at a time drives, among those that
+// wait; when it leaves, the next one does. While operations are under way and nobody waits, the process's service
+// thread drives, asleep until something comes.
+#include "control/job.h"
+#include "progress/descriptors.h"
+#include "progress/driven.h"
+#include "progress/rank_lock.h"
+#include "progress/trickle.h"
+#include "progress/waiting.h"
+#include "memory/sleeper.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace anello::progress {
+
+class Driver {
+ public:
+  using Lock = std::unique_lock<RankLock>;
+
+  // Throws Error. spin_us: below 0 it is chosen here.
+  Driver(control::Job& job, Driven& driven, long spin_us);
+
+  // ---- The rank's lock ----
+  Lock lock();
+  // If nobody has it and nobody drives; else empty.
+  RankLock::Short lock_shortly() { return RankLock::Short(lock_, driving_); }
+  // Whether other threads wait for it while this one has it.
+  bool is_lock_wanted() const { return contenders_.load(std::memory_order_relaxed) > 0; }
+
+  // ---- Waiting; these require the lock, as does all that follows ----
+  // Drives, or waits for the thread that does.
+  void wait(Lock& held, Wait& wait);
+  bool is_driving() const { return driving_; }
+  // Wakes the thread that sleeps while it drives: there is something new for it to look at.
+  void wake();
+  // An operation has come to its end.
+  void note_completion();
+  // The same without the lock.
+  void notify() { changed_.notify_all(); }
+  // Nobody needs to wake this rank: a thread looks itself.
+  void stop_sleeping() {
+    if (looks_soon_ || says_it_sleeps_) take_sleep_back();
+  }
+
+  // ---- Short waits of a thread that does not drive ----
+  int spins() const { return budget_.spins; }
+  // It has just waited in vain for so many turns, and who drives next need not.
+  void note_spun() { spun_ = true; }
+  bool has_spun() const { return spun_; }
+  Patience& message_patience() { return message_patience_; }
+  Patience& board_patience() { return board_patience_; }
+
+  // ---- In the background (background.cpp) ----
+  // From now on the service thread looks when something comes.
+  void watch_in_background();
+  // The same in a moment: most callers wait soon for what they have posted.
+  void watch_soon();
+  // A thread has looked without waiting. was_busy: before it did.
+  void looked_once(bool was_busy);
+  // The caller goes away with operations under way.
+  void leave();
+  // The service thread asks for nothing more. Takes the lock.
+  void close();
+
+  Descriptors& descriptors() { return descriptors_; }
+
+ private:
+  void drive(Lock& held, Wait& wait);
+  Waiting::Next next_turn(Waiting& waiting, int& turns);
+  void step_aside(Lock& held);
+  const std::atomic<std::uint64_t>* end_turn(std::int64_t now);
+  void yield(Lock& held);
+  void sleep(Lock& held, Wait& wait, int naps);
+  bool announce_sleep();
+  void take_sleep_back();
+  void ask_service();
+  void run_in_background();
+
+  control::Job& job_;
+  Driven& driven_;
+  Descriptors descriptors_;
+  WaitBudget budget_;
+
+  RankLock lock_;
+  std::condition_variable_any changed_;
+  std::atomic<int> contenders_{0};  // threads that wait for the lock
+  int waiters_ = 0;                 // threads that wait for an operation or to drive
+  bool driving_ = false;            // some thread is
+  bool asleep_ = false;             // it is in epoll_wait
+  bool spun_ = false;
+  bool asked_service_ = false;   // the service thread will look when something comes
+  bool says_it_sleeps_ = false;  // peers have been asked to wake this rank
+  bool looks_soon_ = false;      // the timer is set
+  bool closing_ = false;
+
+  memory::Sleeper sleeper_;
+  YieldCost yield_cost_;
+  std::int64_t turn_began_ns_ = 0;  // when this rank last got its processor
+  Patience message_patience_;
+  Patience board_patience_;  // with lines of ranks on other processors
+  Trickle trickle_;
+};
+
+}  // namespace anello::progress
