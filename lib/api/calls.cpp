@@ -2,7 +2,7 @@
 #include "api/arguments.h"
 #include "api/call_group.h"
 #include "api/call_of.h"
-#include "api/short_call.h"
+#include "api/fast_call.h"
 #include "api/tables.h"
 #include "base/kind.h"
 #include "base/text.h"
@@ -41,7 +41,7 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
 
 using Entered = executor::Context::Entered;
 
-// The rest of run_short(), apart, so that its beginning has a small frame.
+// The rest of run_fast(), apart, so that its beginning has a small frame.
 [[gnu::noinline]] anello_result_t wait_for(anello_comm_t comm, Communicator& communicator,
                                            executor::Operation* operation, anello_status_t* status) {
   const Uncancelled whole;
@@ -55,22 +55,22 @@ template <class Plain>
   return dispatch(comm, call_of(call), nullptr, true, status);
 }
 
-// A blocking call by a short way of its communicator, enter(communicator, &operation), unless that does not take it.
+// A blocking call by a fast path of its communicator, enter(communicator, &operation), unless that does not take it.
 template <class Plain, class Enter>
-[[gnu::always_inline]] inline anello_result_t run_short(anello_comm_t comm, const Plain& call, anello_status_t* status,
-                                                        Enter&& enter) noexcept {
-  const auto shortly = [&](Communicator& communicator) -> int {
+[[gnu::always_inline]] inline anello_result_t run_fast(anello_comm_t comm, const Plain& call, anello_status_t* status,
+                                                       Enter&& enter) noexcept {
+  const auto try_fast = [&](Communicator& communicator) -> int {
     executor::Operation* operation = nullptr;
     const Entered entered = enter(communicator, &operation);
     if (entered == Entered::complete) return ANELLO_OK;
     return entered == Entered::under_way ? wait_for(comm, communicator, operation, status) : kNotTaken;
   };
-  return in_short(comm, shortly, [&] { return at_length(comm, call, status); });
+  return on_fast_path(comm, try_fast, [&] { return at_length(comm, call, status); });
 }
 
 // Most calls of a loop are the last one again: nothing of those is checked or prepared anew.
 anello_result_t collective(anello_comm_t comm, const PlainCall& call) noexcept {
-  return run_short(comm, call, nullptr, [&](Communicator& communicator, executor::Operation** operation) {
+  return run_fast(comm, call, nullptr, [&](Communicator& communicator, executor::Operation** operation) {
     return communicator.repeat(call, operation);
   });
 }
@@ -183,7 +183,7 @@ anello_result_t anello_barrier(anello_comm_t comm) {
 anello_result_t anello_send(const void* buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
                             anello_comm_t comm) {
   const PlainSend send{buffer, count, dtype, dest, tag};
-  return run_short(comm, send, nullptr, [&](Communicator& communicator, executor::Operation** operation) {
+  return run_fast(comm, send, nullptr, [&](Communicator& communicator, executor::Operation** operation) {
     return is_sound(buffer, count, dtype, dest, tag, communicator.size()) ? communicator.pass(send, true, operation)
                                                                           : Entered::not_begun;
   });
@@ -192,7 +192,7 @@ anello_result_t anello_send(const void* buffer, size_t count, anello_dtype_t dty
 anello_result_t anello_recv(void* buffer, size_t count, anello_dtype_t dtype, int source, int tag, anello_comm_t comm,
                             anello_status_t* status) {
   const PlainReceive receive{buffer, count, dtype, source, tag};
-  return run_short(comm, receive, status, [&](Communicator& communicator, executor::Operation**) {
+  return run_fast(comm, receive, status, [&](Communicator& communicator, executor::Operation**) {
     if (!is_sound(buffer, count, dtype, source, tag, communicator.size())) return Entered::not_begun;
     return communicator.pass(receive, status) ? Entered::complete : Entered::not_begun;
   });

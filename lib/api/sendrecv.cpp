@@ -3,7 +3,7 @@
 #include "api/arguments.h"
 #include "api/call_group.h"
 #include "api/call_of.h"
-#include "api/short_call.h"
+#include "api/fast_call.h"
 
 using namespace anello;
 using namespace anello::api;
@@ -107,7 +107,7 @@ extern "C" {
 anello_result_t anello_sendrecv(const void* sendbuf, size_t sendcount, int dest, int sendtag, void* recvbuf,
                                 size_t recvcount, int source, int recvtag, anello_dtype_t dtype, anello_comm_t comm,
                                 anello_status_t* status) {
-  const auto shortly = [&](Communicator& communicator) -> int {
+  const auto try_fast = [&](Communicator& communicator) -> int {
     const int size = communicator.size();
     if (!is_sound(sendbuf, sendcount, dtype, dest, sendtag, size) ||
         !is_sound(recvbuf, recvcount, dtype, source, recvtag, size) ||
@@ -126,7 +126,7 @@ anello_result_t anello_sendrecv(const void* sendbuf, size_t sendcount, int dest,
     }
     return kNotTaken;
   };
-  return in_short(comm, shortly, [&] {
+  return on_fast_path(comm, try_fast, [&] {
     return at_length(comm, both_of(sendbuf, sendcount, dest, sendtag, recvbuf, recvcount, source, recvtag, dtype),
                      status);
   });

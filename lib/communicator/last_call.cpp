@@ -72,7 +72,7 @@ void Communicator::prepare_last(const anello_call_t& call, InPlace place, int re
 bool Communicator::enter(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
   if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op)) return false;
-  const auto held = context_->lock_shortly();
+  const auto held = context_->lock_if_free();
   if (!held || group_->error) return false;
   const InPlace place = in_place(call, rank());
   if (!is_like_last(call, place, record_kind)) prepare_last(call, place, record_kind);
@@ -94,7 +94,7 @@ bool Communicator::enter(const anello_call_t& call, int record_kind, Operation**
 executor::Context::Entered Communicator::repeat(const PlainCall& call, Operation** operation) {
   using Entered = executor::Context::Entered;
   if (last_mark_.load(std::memory_order_relaxed) != call.mark()) return Entered::not_begun;
-  const auto held = context_->lock_shortly();
+  const auto held = context_->lock_if_free();
   if (!held || group_->error || last_.operation == nullptr || last_.plain != call) return Entered::not_begun;
   return enter_last(operation) ? Entered::complete : Entered::under_way;
 }

@@ -39,7 +39,8 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
       continue;
     }
     auto plan = make_plan(reaching, topology_, choice);
-    announces = announces || plan->meets;  // who meets takes turns on the board, as who announces does
+    announces =
+        announces || plan->has_barrier;  // a call with barriers takes turns on the board, as one that announces does
     if (plan->schedule.staging > 0 && made->unstaged == nullptr) {
       schedule::Topology without = topology_;
       without.staging_bytes = 0;

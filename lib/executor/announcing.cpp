@@ -204,7 +204,7 @@ std::uint32_t Context::told_by_lines(Operation& operation) {
     take_lines(group, operation);
     return 1;
   }
-  if (entries.staged > 0) return entries.staged < group.size() ? kNotTold : operation.meet_step + 1;
+  if (entries.staged > 0) return entries.staged < group.size() ? kNotTold : operation.barrier_step + 1;
   bool as_before = operation.announces_as_before;
   for (int rank = 0; rank < group.size(); ++rank) {
     if (rank == group.rank) continue;  // the others are loading that line
@@ -237,7 +237,7 @@ std::uint32_t Context::told_again(Operation& operation) {
   }
   if (!same) return told_by_lines(operation);
   if (buffers) return 0;
-  if (is_staged(entry)) return operation.meet_step + 1;
+  if (is_staged(entry)) return operation.barrier_step + 1;
   take_lines(group, operation);
   return 1;
 }

@@ -399,7 +399,7 @@ void Context::start(Operation& operation) {
     operation.state = Operation::State::entering;
     operation.run.lanes.clear();  // of an earlier call: nothing can be received yet
     group.on_board.push(&operation);
-    if (!operation.published) choose_way(operation);  // else the short way has
+    if (!operation.published) choose_way(operation);  // else the fast path has
     begin_round(operation, Round::announce);
   });
 }

@@ -58,7 +58,7 @@ class Context : private progress::Driven {
   // Enters a collective (plan set) or a message. Assigns sequence and digest from record; a record with `refused`
   // only takes its place in the order, and the operation is complete when this returns.
   void post(Operation& operation, control::CallRecord& record);
-  // The short way (short_way.cpp), for a blocking call whose plan is one exchange: does all of it under the lock that
+  // The fast path (fast_path.cpp), for a blocking call whose plan is one exchange: does all of it under the lock that
   // the caller holds if the communicator is idle and the others come at once. complete: without an error, and it may be
   // entered again as it is. digest: of the record as it is (control/ledger.h).
   enum class Entered { complete, under_way, not_begun };
@@ -67,7 +67,7 @@ class Context : private progress::Driven {
   Entered walk_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // Any other blocking collective, or one of these that has not begun: enters it.
   Entered enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
-  // The short way of blocking messages (short_messages.cpp), under the lock that the caller holds.
+  // The fast path of blocking messages (fast_messages.cpp), under the lock that the caller holds.
   // in_part: some of it has gone. offered: its place has. go_on_sending takes the operation for the rest.
   // waits: for the answer to an offer, if it comes at once.
   using Sent = Route::Sent;
@@ -75,8 +75,8 @@ class Context : private progress::Driven {
   void go_on_sending(Operation& operation, Sent sent);
   // True: it was there, or came at once, is in its buffer, and wanted says what it was. Else nothing has happened.
   bool receive_now(Group& group, int source, SmallReceive& wanted);
-  // The lock for the short ways if nobody has it and nobody drives; else empty.
-  progress::RankLock::Short lock_shortly() { return driver_.lock_shortly(); }
+  // The lock for the fast paths if nobody has it and nobody drives; else empty.
+  progress::RankLock::Short lock_if_free() { return driver_.lock_if_free(); }
   Operation* acquire_locked(Group& group);
   void release_locked(Operation* operation);
   // Ended well, it may be entered again as it is.

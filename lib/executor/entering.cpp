@@ -143,7 +143,7 @@ void Context::lines_came(Operation& operation, Round round) {
   Group& group = *operation.group;
   switch (round) {
     case Round::exchange:
-      fold_lines(group, operation);
+      complete_exchange(group, operation);
       leave_exchange(group);
       return step_done(operation, 0);
     case Round::announce:
@@ -183,7 +183,7 @@ void Context::lines_came(Operation& operation, Round round) {
       group.board.finish();
       return staging_settled(operation, everywhere);
     }
-    case Round::barrier: group.board.finish(); return step_done(operation, operation.meet_step);
+    case Round::barrier: group.board.finish(); return step_done(operation, operation.barrier_step);
     case Round::none: return;
   }
 }
@@ -201,7 +201,7 @@ void Context::entries_came(Operation& operation) {
                 true);
   }
   // Together with those that stage now.
-  if (entries.staged > 0 && operation.staged_early) return begin_reaching(operation, operation.meet_step);
+  if (entries.staged > 0 && operation.staged_early) return begin_reaching(operation, operation.barrier_step);
   if (entries.staged > 0 || entries.payloads > 0) return take_schedule(operation, Reach::none);
   all_announced(operation);
 }
@@ -356,7 +356,7 @@ void Context::begin_reaching(Operation& operation, std::uint32_t first) {
   Group& group = *operation.group;
   ++group.reached[std::size_t(operation.reach)];
   // Who has no more to do there gives the board to the next one; else it keeps its turn, as on all other ranks.
-  if (!operation.plan->meets && !operation.plan->is_exchange) group.on_board.remove(&operation);
+  if (!operation.plan->has_barrier && !operation.plan->is_exchange) group.on_board.remove(&operation);
   begin(operation, first);
 }
 

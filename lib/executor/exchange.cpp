@@ -67,7 +67,7 @@ void prepare_exchange(const Group& group, Operation& operation) {
   exchange.reduce = by_one_reduce ? operation.reducer->reduce : nullptr;
 }
 
-void fold_lines(const Group& group, Operation& operation) {
+void complete_exchange(const Group& group, Operation& operation) {
   const schedule::Step& step = operation.plan->schedule.steps[0];
   if (step.into.count == 0) return;
   std::byte* const into = operation.at(step.into);

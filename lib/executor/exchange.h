@@ -12,7 +12,7 @@ void prepare_exchange(const Group& group, Operation& operation);
 
 // What an exchange step makes of the board's lines, which have come as far as needed: this rank's result. Reductions go
 // in rank order with one rounding.
-void fold_lines(const Group& group, Operation& operation);
+void complete_exchange(const Group& group, Operation& operation);
 
 // The same by its Exchange.
 inline void take_lines(const Group& group, Operation& operation) {
@@ -24,7 +24,7 @@ inline void take_lines(const Group& group, Operation& operation) {
     exchange.reduce(exchange.into, first ? exchange.from : peers, first ? peers : exchange.from, operation.count);
   } else {
     const kernels::DefaultFloats floats;
-    fold_lines(group, operation);
+    complete_exchange(group, operation);
   }
 }
 

@@ -111,7 +111,7 @@ bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* int
   return true;
 }
 
-// ---- The short way (short_messages.cpp) ----
+// ---- The fast path (fast_messages.cpp) ----
 
 // Of one that is long enough for it, wherever it lies.
 Context::Sent Context::offer_now(Flow& flow, const SmallMessage& message, bool waits) {

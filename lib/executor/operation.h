@@ -83,13 +83,13 @@ struct Staged {
   }
 };
 
-// An exchange with its buffers, as the short way takes it. Worked out when they change (prepare_exchange).
+// An exchange with its buffers, as the fast path takes it. Worked out when they change (prepare_exchange).
 struct Exchange {
   const std::byte* from = nullptr;  // what this rank's line carries
   std::size_t bytes = 0;
   int needs = 0;  // whose lines (Board::publish)
   std::byte* into = nullptr;
-  // Of two ranks' lines, what becomes of both where one reduce is all; null: fold_lines.
+  // Of two ranks' lines, what becomes of both where one reduce is all; null: complete_exchange.
   void (*reduce)(void* into, const void* left, const void* right, std::size_t count) = nullptr;
 };
 
@@ -142,8 +142,8 @@ struct Operation {
   // On the board
   Round round = Round::none;  // that its next line is of
   bool published = false;     // this rank's line for it is there
-  Exchange exchange;          // of the short way
-  std::uint32_t meet_step = 0;
+  Exchange exchange;          // of the fast path
+  std::uint32_t barrier_step = 0;
 
   // Calls that may go over peers' memory: the announcements choose `plan` of these.
   std::shared_ptr<const Plans> plans;

@@ -24,7 +24,7 @@ std::shared_ptr<const Plan> Plan::of(schedule::Schedule schedule) {
   }
   plan->is_exchange = schedule.steps.size() == 1 && schedule.steps[0].kind == schedule::Kind::exchange;
   for (const schedule::Step& step : schedule.steps) {
-    plan->meets = plan->meets || step.kind == schedule::Kind::meet;
+    plan->has_barrier = plan->has_barrier || step.kind == schedule::Kind::barrier;
     plan->reads_peers = plan->reads_peers || schedule::touches_peers(step);
     for (const schedule::Slice* slice : {&step.into, &step.from}) {
       if (slice->owner == schedule::kOwn || slice->count == 0 || slice->buffer == schedule::Buffer::staging) continue;

@@ -25,10 +25,11 @@ struct Plan {
   std::vector<std::uint16_t> lane_of_step;  // index into schedule.lanes; kNoLane for steps without a peer
   // A single exchange step over the board and nothing else.
   bool is_exchange = false;
-  // Over peers' memory: where its steps are at in the inputs and outputs of ranks; and whether it meets on the board.
+  // Over peers' memory: where its steps are at in the inputs and outputs of ranks; and whether it has barriers on the
+  // board.
   PeerExtents peer_inputs;
   PeerExtents peer_outputs;
-  bool meets = false;
+  bool has_barrier = false;
   bool reads_peers = false;  // this rank does, or stores to them
 
   static constexpr std::uint16_t kNoLane = 0xffff;
@@ -67,7 +68,7 @@ struct Plans {
     const auto& plain = at(schedule::Reach::none);
     return plain->is_exchange && at(schedule::Reach::read) == plain;
   }
-  // The same where it is staged: such a rank stages its first round at once, and if all do that was the first meet.
+  // The same where it is staged: such a rank stages its first round at once, and if all do that was the first barrier.
   bool may_stage_at_once() const {
     const auto& plain = at(schedule::Reach::none);
     return plain->schedule.staging > 0 && (reads_on_trial || at(schedule::Reach::read) == plain);
@@ -75,7 +76,7 @@ struct Plans {
   // The same where it goes by messages: where one rank alone gives, its word is enough, and it waits for nobody's.
   bool may_send_at_once() const {
     const auto& plain = at(schedule::Reach::none);
-    return !plain->schedule.lanes.empty() && !plain->meets && at(schedule::Reach::read) == plain;
+    return !plain->schedule.lanes.empty() && !plain->has_barrier && at(schedule::Reach::read) == plain;
   }
 };
 

@@ -83,7 +83,7 @@ class PieceReduction {
 
   int rank_of(int i) const { return schedule::operand_of(step_, i); }
   bool is_read(int i) const {
-    return step_.kind == Kind::fold && operation_.buffer_of(step_.from, rank_of(i)).process != nullptr;
+    return step_.kind == Kind::reduce_ranks && operation_.buffer_of(step_.from, rank_of(i)).process != nullptr;
   }
   // Whether all operands can be loaded from where they are, by the kernels.
   bool loads_all() const {
@@ -95,9 +95,9 @@ class PieceReduction {
   const std::byte* operand(int i, std::size_t done, std::size_t n, std::byte* landing) const {
     const int rank = rank_of(i);
     const schedule::Slice slice = part_of(step_.from, first_ + done, n);
-    if (step_.kind == Kind::fold_staged && rank != operation_.group->rank)
+    if (step_.kind == Kind::reduce_staged && rank != operation_.group->rank)
       return operation_.at_staging(rank, step_.staged + first_ + done);
-    if (step_.kind == Kind::fold_staged) return operation_.at(slice);
+    if (step_.kind == Kind::reduce_staged) return operation_.at(slice);
     if (!is_read(i)) return operation_.at_peer(slice, rank);
     read_peer(*operation_.buffer_of(slice, rank).process, rank, operation_.at_peer(slice, rank), landing, bytes(n));
     return landing;

@@ -6,7 +6,7 @@
 
 namespace anello::executor {
 
-// Of a fold or fold_staged, `count` elements from its element `first` on.
+// Of a reduce_ranks or reduce_staged, `count` elements from its element `first` on.
 ResolvedStep resolve_reduce(Operation& operation, const schedule::Step& step, std::size_t first, std::size_t count);
 // One that could not be resolved into addresses of all operands and results. Throws ReadFailure.
 void reduce_in_blocks(Operation& operation, const ResolvedStep& resolved);

@@ -67,9 +67,10 @@ void copy_to_staging(Operation& operation, std::byte* into, const std::byte* fro
 }  // namespace
 
 ResolvedStep resolve(Operation& operation, const Step& step, std::size_t first, std::size_t count) {
-  if (step.kind == Kind::fold || step.kind == Kind::fold_staged) return resolve_reduce(operation, step, first, count);
+  if (step.kind == Kind::reduce_ranks || step.kind == Kind::reduce_staged)
+    return resolve_reduce(operation, step, first, count);
   ResolvedStep resolved;
-  if (step.kind == Kind::meet) {
+  if (step.kind == Kind::barrier) {
     resolved.action = Action::barrier;
     return resolved;
   }

@@ -55,7 +55,7 @@ class Route {
   bool push();
   bool pull();
 
-  // The short way of messages (short_messages.cpp): sends one at once, if it is the only thing to send. in_part: some
+  // The fast path of messages (fast_messages.cpp): sends one at once, if it is the only thing to send. in_part: some
   // of it has gone, and its operation must be given for the rest.
   Sent send_small(Flow& flow, const SmallMessage& message);
   // The same for one that is offered, under the number that the group gives its next message; complete it is not.

@@ -52,8 +52,8 @@ void start_ready(Operation& operation) {
         operation.group->context.begin_round(operation, Round::exchange);
         if (operation.state != Operation::State::active) return;
         break;
-      case Kind::meet:
-        operation.meet_step = index;
+      case Kind::barrier:
+        operation.barrier_step = index;
         operation.group->context.begin_round(operation, Round::barrier);
         if (operation.state != Operation::State::active) return;
         break;
@@ -169,7 +169,7 @@ std::uint32_t walk(Operation& operation, std::uint32_t first, std::size_t* most)
   const std::vector<ResolvedStep>& resolved = operation.resolved.steps;
   if (first == 0 && resolved.empty()) take_memory(operation);
   std::uint32_t at = first;
-  for (; at < steps.size() && steps[at].kind != Kind::meet && *most > 0; ++at) {
+  for (; at < steps.size() && steps[at].kind != Kind::barrier && *most > 0; ++at) {
     const Step& step = steps[at];
     if (!resolved.empty() && run_at_peers(operation, resolved[at])) {
       // Done, all of it: none is long.

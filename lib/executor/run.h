@@ -13,8 +13,9 @@ namespace anello::executor {
 void begin(Operation& operation, std::uint32_t first = 0);
 // All that a run of its plan needs, at once: a call like an earlier one allocates nothing, whichever way it goes.
 void take_memory(Operation& operation);
-// Steps of a schedule without messages in program order, from one on, with no more bookkeeping than that: up to a meet,
-// to the end, or until about `*most` bytes are done, which counts down. Where it came to; begin() goes on from there.
+// Steps of a schedule without messages in program order, from one on, with no more bookkeeping than that: up to a
+// barrier, to the end, or until about `*most` bytes are done, which counts down. Where it came to; begin() goes on from
+// there.
 std::uint32_t walk(Operation& operation, std::uint32_t first, std::size_t* most);
 // A step is done; starts what waited for it, and ends the operation with its last step.
 void step_done(Operation& operation, std::uint32_t step);

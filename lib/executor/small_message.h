@@ -1,5 +1,5 @@
 #pragma once
-// What the short way of messages (short_messages.cpp) hands to the route: no operation, only what is sent or wanted.
+// What the fast path of messages (fast_messages.cpp) hands to the route: no operation, only what is sent or wanted.
 #include "executor/frame.h"
 
 #include <cstddef>

@@ -15,8 +15,8 @@ void Context::take_staging(Operation& operation) {
   operation.staging_from = staging.take(staged, operation.plan->schedule.staging_comes_back);
 }
 
-// Up to its first meet, of which the lines tell. Others may not have done with the last call yet, but with all before
-// it.
+// Up to its first barrier, of which the lines tell. Others may not have done with the last call yet, but with all
+// before it.
 void Context::stage_early(Operation& operation) {
   operation.staged_early = true;
   take_plain(operation);
@@ -26,7 +26,7 @@ void Context::stage_early(Operation& operation) {
   if (comes_back && operation.resolved.staging_from != operation.staging_from) resolve_staged_plan(operation);
   if (!comes_back) operation.resolved.steps.clear();
   std::size_t all = SIZE_MAX;
-  operation.meet_step = walk(operation, 0, &all);
+  operation.barrier_step = walk(operation, 0, &all);
 }
 
 void Context::staging_settled(Operation& operation, bool everywhere) {

@@ -27,7 +27,7 @@ class Driver {
   // ---- The rank's lock ----
   Lock lock();
   // If nobody has it and nobody drives; else empty.
-  RankLock::Short lock_shortly() { return RankLock::Short(lock_, driving_); }
+  RankLock::Short lock_if_free() { return RankLock::Short(lock_, driving_); }
   // Whether other threads wait for it while this one has it.
   bool is_lock_wanted() const { return contenders_.load(std::memory_order_relaxed) > 0; }
 

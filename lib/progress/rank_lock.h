@@ -37,7 +37,7 @@ class RankLock {
   // Holds it, while it lives, if nobody else does and what it guards says so. Its thread may not call lock() meanwhile.
   class Short {
    public:
-    Short(RankLock& lock, const bool& forbidden) : lock_(lock), seat_(lock.begin_short()) {
+    Short(RankLock& lock, const bool& forbidden) : lock_(lock), seat_(lock.begon_fast_path()) {
       if (seat_ != nullptr && forbidden) let_go();
     }
     ~Short() { let_go(); }
@@ -62,7 +62,7 @@ class RankLock {
   bool favours_caller() const { return favoured_.load(std::memory_order_relaxed)->thread == this_thread(); }
 
  private:
-  Seat* begin_short() {
+  Seat* begon_fast_path() {
     Seat* const seat = favoured_.load(std::memory_order_acquire);
     if (seat->thread == this_thread()) {
       seat->inside.store(true, std::memory_order_relaxed);

@@ -12,8 +12,8 @@ std::vector<Symbol> Arithmetic::result(const Step& step, std::vector<Symbol> fro
       const bool from_is_left = (step.kind == Kind::reduce) == step.reversed;
       return from_is_left ? combined(step, from, other, problem) : combined(step, other, from, problem);
     }
-    case Kind::fold:
-    case Kind::fold_staged: return folded(step, from, problem);
+    case Kind::reduce_ranks:
+    case Kind::reduce_staged: return reduced(step, from, problem);
     case Kind::finish: finish(from, problem); break;
     default:
       if (step.from.buffer == Buffer::accumulator && step.into.buffer != Buffer::accumulator)
@@ -35,7 +35,7 @@ std::vector<Symbol> Arithmetic::combined(const Step& step, const std::vector<Sym
 }
 
 // Nothing is rounded on the way.
-std::vector<Symbol> Arithmetic::folded(const Step& step, const std::vector<Symbol>& all, std::string& problem) const {
+std::vector<Symbol> Arithmetic::reduced(const Step& step, const std::vector<Symbol>& all, std::string& problem) const {
   const std::size_t count = step.into.count;
   std::vector<Symbol> result(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -12,15 +12,15 @@ class Arithmetic {
  public:
   Arithmetic(const Call& call, int size) : call_(call), size_(size) {}
 
-  // What goes into `into`. other: what arrived (recv_reduce) or is in `into` already (reduce). Of a fold, from has all
-  // ranks' elements, one rank's after the other's. problem: what is wrong with it, if something is.
+  // What goes into `into`. other: what arrived (recv_reduce) or is in `into` already (reduce). Of a reduction, from has
+  // all ranks' elements, one rank's after the other's. problem: what is wrong with it, if something is.
   std::vector<Symbol> result(const Step& step, std::vector<Symbol> from, const std::vector<Symbol>& other,
                              std::string& problem) const;
 
  private:
   std::vector<Symbol> combined(const Step& step, const std::vector<Symbol>& left, const std::vector<Symbol>& right,
                                std::string& problem) const;
-  std::vector<Symbol> folded(const Step& step, const std::vector<Symbol>& all, std::string& problem) const;
+  std::vector<Symbol> reduced(const Step& step, const std::vector<Symbol>& all, std::string& problem) const;
   void finish(std::vector<Symbol>& elements, std::string& problem) const;
 
   Call call_;

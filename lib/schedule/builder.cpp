@@ -49,15 +49,15 @@ void Builder::copy(Slice into, Slice from) {
 }
 void Builder::finish(Slice into, Slice from) { add({Kind::finish, false, -1, into, from}); }
 void Builder::exchange(Slice into, Slice from) { add({Kind::exchange, false, -1, into, from}); }
-void Builder::fold(Slice into, Slice from) { add({Kind::fold, false, -1, into, from}); }
-void Builder::fold_staged(Slice into, Slice from, std::size_t staged, std::size_t shown, int shown_in) {
-  add({Kind::fold_staged, false, -1, into, from, staged, shown, shown_in});
+void Builder::reduce_ranks(Slice into, Slice from) { add({Kind::reduce_ranks, false, -1, into, from}); }
+void Builder::reduce_staged(Slice into, Slice from, std::size_t staged, std::size_t shown, int shown_in) {
+  add({Kind::reduce_staged, false, -1, into, from, staged, shown, shown_in});
 }
-void Builder::fold_staged_among(const std::shared_ptr<const std::vector<int>>& ranks, Slice into, Slice from,
-                                std::size_t staged, std::size_t shown, int shown_in) {
-  add({Kind::fold_staged, false, -1, into, from, staged, shown, shown_in, ranks});
+void Builder::reduce_staged_among(const std::shared_ptr<const std::vector<int>>& ranks, Slice into, Slice from,
+                                  std::size_t staged, std::size_t shown, int shown_in) {
+  add({Kind::reduce_staged, false, -1, into, from, staged, shown, shown_in, ranks});
 }
-void Builder::meet() { add({Kind::meet, false, -1, {}, {}}); }
+void Builder::barrier() { add({Kind::barrier, false, -1, {}, {}}); }
 
 void Builder::add(Step step) {
   step.into = resolve(step.into);
@@ -66,7 +66,7 @@ void Builder::add(Step step) {
   const int peer = step.peer;
   const std::size_t count = has_into(kind) ? step.into.count : step.from.count;
   const bool says_count = is_between_pairs(call_.collective) && has_peer(kind);
-  if (count == 0 && kind != Kind::exchange && kind != Kind::meet && !says_count) return;
+  if (count == 0 && kind != Kind::exchange && kind != Kind::barrier && !says_count) return;
   check(step);
 
   const auto index = static_cast<std::uint32_t>(schedule_.steps.size());
@@ -88,12 +88,12 @@ void Builder::check(const Step& step) const {
   if (has_peer(step.kind) && (step.peer < 0 || step.peer >= size_ || step.peer == rank_)) wrong("no such peer");
   if (has_into(step.kind) && step.into.buffer == Buffer::input) wrong("the input is not to be written");
   if (step.kind == Kind::send && step.from.buffer == Buffer::accumulator) wrong("an accumulator is never sent");
-  if (step.kind == Kind::fold && step.from.owner != kEach) wrong("a fold is of all ranks' slices");
-  if (step.kind == Kind::fold_staged && step.staged + step.into.count > schedule_.staging)
+  if (step.kind == Kind::reduce_ranks && step.from.owner != kEach) wrong("a reduction is of all ranks' slices");
+  if (step.kind == Kind::reduce_staged && step.staged + step.into.count > schedule_.staging)
     wrong("a slice past the staging memory");
   if (step.among && (step.among->size() < 2 || !std::ranges::is_sorted(*step.among) ||
                      !std::ranges::binary_search(*step.among, rank_)))
-    wrong("a fold among other ranks");
+    wrong("a reduction among other ranks");
   if (has_into(step.kind) && has_from(step.kind) && step.kind != Kind::exchange && step.into.count != step.from.count)
     wrong("slices of different counts");
   for (const Slice* slice : {&step.into, &step.from})
@@ -105,7 +105,7 @@ std::string Builder::problem(const Slice& slice, bool is_into, Kind kind) const 
   const bool of_caller = slice.buffer == Buffer::input || slice.buffer == Buffer::output;
   if (slice.buffer == Buffer::staging) {
     if (end(slice) > schedule_.staging) return "a slice past the staging memory";
-    const bool takes = kind == Kind::copy || (is_into && kind == Kind::fold_staged);
+    const bool takes = kind == Kind::copy || (is_into && kind == Kind::reduce_staged);
     if (slice.owner != kOwn && (!takes || slice.owner < 0 || slice.owner >= size_))
       return "a peer's staging in a step that takes none";
     return "";
@@ -114,7 +114,7 @@ std::string Builder::problem(const Slice& slice, bool is_into, Kind kind) const 
     return of_caller && end(slice) > extent(slice.buffer, call_, size_, rank_) ? "a slice past its buffer" : "";
   if (slice.owner < kEach || slice.owner >= size_) return "a slice of no such rank";
   if (!of_caller) return "a peer's private buffer";
-  if (kind != Kind::fold && (kind != Kind::copy || slice.owner == kEach))
+  if (kind != Kind::reduce_ranks && (kind != Kind::copy || slice.owner == kEach))
     return "a peer's slice in a step that takes none";
   if (call_.reach < (is_into ? Reach::store : Reach::read)) return "a peer's buffer out of reach";
   // Which of two places it is, no other rank knows.
@@ -139,7 +139,8 @@ void Builder::for_each_place(const Slice& slice, Visit&& visit) {
   if (mine.owner == kOwn && mine.buffer != Buffer::input)
     visit(accesses_[static_cast<int>(mine.buffer)], mine.offset, end(mine));
   if (slice.owner == kOwn) return;
-  // What peers do in their staging only meets say; what this rank has loaded there must be out before it stores.
+  // What peers do in their staging is known by barriers alone; what this rank has loaded there must be out before it
+  // stores.
   if (slice.buffer == Buffer::staging) return visit(peers_staging_[slice.owner], slice.offset, end(slice));
   // A peer may be in place: what is written to its output may be its input.
   for (int r = 0; r < size_; ++r) {
@@ -151,7 +152,7 @@ void Builder::for_each_place(const Slice& slice, Visit&& visit) {
 
 void Builder::depend(const Step& step) {
   const auto index = static_cast<std::uint32_t>(schedule_.steps.size());
-  if (step.kind == Kind::meet) return depend_on_everything();
+  if (step.kind == Kind::barrier) return depend_on_everything();
   earlier_.clear();
   if (met_ != UINT32_MAX) earlier_.push_back(met_);
   const Slice from = has_from(step.kind) ? step.from : Slice{};
@@ -172,7 +173,7 @@ void Builder::depend(const Step& step) {
   for (const std::uint32_t earlier : earlier_) edges_.emplace_back(earlier, index);
 }
 
-// What came before the last meet is done by then, and what comes after this one finds everything done.
+// What came before the last barrier is done by then, and what comes after this one finds everything done.
 void Builder::depend_on_everything() {
   const auto index = static_cast<std::uint32_t>(schedule_.steps.size());
   for (std::uint32_t s = met_ == UINT32_MAX ? 0 : met_; s < index; ++s) edges_.emplace_back(s, index);

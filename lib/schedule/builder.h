@@ -48,13 +48,13 @@ class Builder {
   void reduce(Slice into, Slice from, Order order = Order::plain);
   void copy(Slice into, Slice from);  // onto itself: nothing
   void finish(Slice into, Slice from);
-  void exchange(Slice into, Slice from);  // kept with zero elements, too: it still synchronises
-  void fold(Slice into, Slice from);      // from: owner kEach
-  void fold_staged(Slice into, Slice from, std::size_t staged, std::size_t shown = kNotShown, int shown_in = kOwn);
+  void exchange(Slice into, Slice from);      // kept with zero elements, too: it still synchronises
+  void reduce_ranks(Slice into, Slice from);  // from: owner kEach
+  void reduce_staged(Slice into, Slice from, std::size_t staged, std::size_t shown = kNotShown, int shown_in = kOwn);
   // The same of these ranks alone, without its finish.
-  void fold_staged_among(const std::shared_ptr<const std::vector<int>>& ranks, Slice into, Slice from,
-                         std::size_t staged, std::size_t shown = kNotShown, int shown_in = kOwn);
-  void meet();
+  void reduce_staged_among(const std::shared_ptr<const std::vector<int>>& ranks, Slice into, Slice from,
+                           std::size_t staged, std::size_t shown = kNotShown, int shown_in = kOwn);
+  void barrier();
 
   // Where the slice lies for this call: itself, or for an input in place the output that holds it. A peer's stays as it
   // is: only the peer knows whether it is in place.
@@ -82,7 +82,7 @@ class Builder {
   AccessMap accesses_[kBuffers];    // by Buffer
   std::map<int, AccessMap> peers_;  // by owner: its output, and its input as it would lie there in place
   std::map<int, AccessMap> peers_staging_;
-  std::uint32_t met_ = UINT32_MAX;                              // the last meet
+  std::uint32_t met_ = UINT32_MAX;                              // the last barrier
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;  // (earlier, later), grouped by rising later
   std::vector<std::uint32_t> earlier_;                          // of the step being added
 };

@@ -65,7 +65,7 @@ bool on_board(const Call& call, const Topology& topology) {
          largest_input(call, topology.size) * call.element_bytes <= topology.board_bytes;
 }
 
-// Over peers' memory; meets are on the board.
+// Over peers' memory; barriers are on the board.
 bool reads_peers(const Call& call, const Topology& topology) {
   return moves_data(call, topology) && topology.board && call.reach >= Reach::read;
 }
@@ -91,26 +91,26 @@ constexpr std::size_t kMostCacheRounds = 16 * 1024;
 const std::vector<Algorithm>& catalog() {
   using enum Collective;
   static const std::vector<Algorithm> rows = {
-      {"exchange", allreduce, on_board, exchange, "every rank folds all payloads on the board"},
+      {"exchange", allreduce, on_board, exchange, "every rank reduces all payloads on the board"},
       {"direct", allreduce, stores_to_peers, direct_allreduce,
-       "each block's owner folds all inputs in place and stores the result into all outputs", true},
+       "each block's owner reduces all inputs in place and stores the result into all outputs", true},
       {"attach", allreduce, reads_peers, attach_allreduce,
-       "each block's owner folds all inputs in place; all read the results from the owners", true},
+       "each block's owner reduces all inputs in place; all read the results from the owners", true},
       {"staged", allreduce, stages, staged_allreduce,
-       "what other owners fold is copied to staging memory, and so are results"},
+       "what other owners reduce is copied to staging memory, and so are results"},
       {"staged_leaders", allreduce, stages_between_leaders, staged_leaders_allreduce,
-       "staged within those that share processors; one rank of each folds a block of their sums", false,
+       "staged within those that share processors; one rank of each reduces a block of their sums", false,
        kMostCacheRounds},
       {"ring", allreduce, partials_travel, ring_allreduce, "scatter-reduce, then allgather, around a ring", true},
       {"hierarchical", allreduce, partials_travel_between_leaders, hierarchical_allreduce,
-       "folds inside each host, then a ring across hosts for each local rank, then inside each host again", true},
+       "reduces inside each host, then a ring across hosts for each local rank, then inside each host again", true},
       {"pairwise", allreduce, moves_data, pairwise_allreduce,
        "each block's owner gets all inputs, hands out the result", true},
       {"doubling", allreduce, partials_travel, doubling_allreduce, "whole vectors between ranks 1, 2, 4, .. apart"},
       {"halving", allreduce, partials_travel_in_pairs, halving_allreduce,
        "halves of partial sums change places between ranks 1, 2, .., P/2 apart, results the same way back"},
       {"leaders", allreduce, partials_travel_between_leaders, leaders_allreduce,
-       "one rank of each host, or of those that share processors, folds their vectors; those go on by doubling"},
+       "one rank of each host, or of those that share processors, reduces their vectors; those go on by doubling"},
       {"tree", allreduce, partials_travel, tree_allreduce, "up a binomial tree to rank 0, and down again"},
       {"dissemination", allreduce, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", allreduce, one_rank, alone, "one rank: a copy"},
@@ -136,16 +136,17 @@ const std::vector<Algorithm>& catalog() {
       {"dissemination", allgather, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", allgather, one_rank, alone, "one rank: a copy"},
 
-      {"exchange", reduce_scatter, on_board, exchange, "every rank folds its part of all payloads on the board"},
+      {"exchange", reduce_scatter, on_board, exchange, "every rank reduces its part of all payloads on the board"},
       {"direct", reduce_scatter, reads_peers, direct_reduce_scatter,
-       "every rank folds its part of all inputs where they lie"},
+       "every rank reduces its part of all inputs where they lie"},
       {"staged", reduce_scatter, stages, staged_reduce_scatter,
-       "every rank folds its part of what all have copied to staging memory"},
+       "every rank reduces its part of what all have copied to staging memory"},
       {"ring", reduce_scatter, partials_travel, ring_reduce_scatter, "partial sums go around a ring to their owners"},
       {"halving", reduce_scatter, partials_travel_in_pairs, halving_reduce_scatter,
        "halves of partial sums change places between ranks P/2, .., 2, 1 apart"},
       {"leaders", reduce_scatter, partials_travel_between_processors, leaders_reduce_scatter,
-       "one of the ranks that share processors folds their vectors, then its part of the others' sums, and hands that "
+       "one of the ranks that share processors reduces their vectors, then its part of the others' sums, and hands "
+       "that "
        "out"},
       {"pairwise", reduce_scatter, moves_data, pairwise_reduce_scatter, "each block's owner gets all inputs of it"},
       {"dissemination", reduce_scatter, tokens_only, dissemination, "no data: only the synchronisation"},
@@ -157,11 +158,11 @@ const std::vector<Algorithm>& catalog() {
       {"dissemination", barrier, several_ranks, dissemination, "tokens to ranks 1, 2, 4, .. away"},
       {"alone", barrier, one_rank, alone, "one rank: nothing"},
 
-      {"exchange", reduce, on_board, exchange, "the root folds all payloads on the board"},
+      {"exchange", reduce, on_board, exchange, "the root reduces all payloads on the board"},
       {"direct", reduce, stores_to_peers, direct_reduce,
-       "each block's owner folds all inputs in place and stores the result at the root", true},
+       "each block's owner reduces all inputs in place and stores the result at the root", true},
       {"staged", reduce, stages, staged_reduce,
-       "what other owners fold is copied to staging memory, from where the root takes the results"},
+       "what other owners reduce is copied to staging memory, from where the root takes the results"},
       {"chain", reduce, partials_travel, chain_reduce, "partial sums go from rank to rank to the root, chunk by chunk"},
       {"pairwise", reduce, moves_data, pairwise_reduce,
        "each block's owner gets all inputs, hands the result to the root", true},
@@ -192,14 +193,14 @@ const std::vector<Algorithm>& catalog() {
       {"dissemination", alltoall, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", alltoall, one_rank, alone, "one rank: a copy"},
 
-      {"exchange", scan, on_board, exchange, "every rank folds the payloads up to its own on the board"},
+      {"exchange", scan, on_board, exchange, "every rank reduces the payloads up to its own on the board"},
       {"chain", scan, results_travel, chain_scan, "results go from rank to rank, chunk by chunk"},
       {"doubling", scan, partials_travel, doubling_scan, "sums of 1, 2, 4, .. ranks go up as many ranks"},
       {"pairwise", scan, moves_data, pairwise_scan, "each block's owner gets all inputs, hands out all results", true},
       {"dissemination", scan, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", scan, one_rank, alone, "one rank: a copy"},
 
-      {"exchange", exscan, on_board, exchange, "every rank folds the payloads below its own on the board"},
+      {"exchange", exscan, on_board, exchange, "every rank reduces the payloads below its own on the board"},
       {"chain", exscan, results_travel, chain_exscan, "results go from rank to rank, chunk by chunk"},
       {"doubling", exscan, partials_travel, doubling_exscan, "sums of 1, 2, 4, .. ranks go up as many ranks"},
       {"pairwise", exscan, moves_data, pairwise_scan, "each block's owner gets all inputs, hands out all results",

@@ -140,7 +140,7 @@ const std::vector<Rule>& rules() {
       {allreduce,      anywhere, 2 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB},
       {allreduce,      anywhere, 7 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB, none, 0, 3},
       {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
-      // Rounds that stay in a processor's own caches, four times that: larger ones are as slow as what every rank folds
+      // Rounds that stay in a processor's own caches, four times that: larger ones are as slow as what every rank reduces
       // its block of.
       {allreduce,      memory,   416 * kKiB, kAny,    "staged_leaders", 48 * kKiB, none, 224 * kKiB, 3, 5, 0, few},
       {allreduce,      memory,   704 * kKiB, kAny,    "staged_leaders", 24 * kKiB, none, 224 * kKiB, 3, 5, 0, few},
@@ -182,12 +182,12 @@ const std::vector<Rule>& rules() {
       {allreduce,      network,  kAny,     kAny,      "pairwise",      128 * kKiB},
 
       {broadcast,      anywhere, kAny,     kAny,      "alone",         64 * kKiB},
-      // To announce buffers is to meet: who sends or receives by messages need not wait for the others.
+      // To announce buffers is to barrier: who sends or receives by messages need not wait for the others.
       // But up to what a line of the board holds, who needs nobody's goes far ahead of the others.
       {broadcast,      memory,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       {broadcast,      memory,   32 * kKiB, kAny,     "tree",          64 * kKiB, none, 0, 3, INT_MAX, 0, crowded},
       // A ring takes more of who is ahead than the board has places for, and more than peers' memory, for which both
-      // meet.
+      // wait for each other.
       {broadcast,      shared,   48,       kAny,      "exchange",      64 * kKiB, none, 0, 2, 2},
       {broadcast,      shared,   4 * kKiB, kAny,      "tree",          64 * kKiB, none, 0, 2, 2},
       {broadcast,      memory,   2 * kKiB, 64 * kKiB, "exchange",      64 * kKiB},

@@ -70,19 +70,19 @@ class Results {
       return;
     }
     std::uint64_t origins = 0;
-    Symbol fold = leaf(sources.first, sources.element);
+    Symbol sum = leaf(sources.first, sources.element);
     for (int r = sources.first; r <= sources.last; ++r) {
       origins += fingerprint(r, sources.element);
-      if (r > sources.first) fold = combine(fold, leaf(r, sources.element));
+      if (r > sources.first) sum = combine(sum, leaf(r, sources.element));
     }
-    if (calls_.shared().finish) fold = finished(fold);
+    if (calls_.shared().finish) sum = finished(sum);
     if (result.inputs != static_cast<std::uint32_t>(sources.last - sources.first + 1) || result.origins != origins)
       return wrong("rank ", rank, "'s result ", i, " has not every rank's element in it once (", result.inputs,
                    " inputs)");
     if (result.finished != calls_.shared().finish)
       return wrong("rank ", rank, "'s result ", i, calls_.shared().finish ? " was not finished" : " was finished");
-    if (calls_.shared().invariant && fold.hash != result.hash)
-      return wrong("rank ", rank, "'s result ", i, " is not the fold in rank order");
+    if (calls_.shared().invariant && sum.hash != result.hash)
+      return wrong("rank ", rank, "'s result ", i, " is not the reduction in rank order");
   }
 
   const Calls& calls_;

@@ -9,11 +9,11 @@ namespace anello::schedule {
 // of one column form a ring across the hosts, so that all ranks' connections are busy and each byte of a sum leaves its
 // host once on the way to the sum and once with the result. A column is cut into a block for each host. On host h:
 //
-//   stage s < hosts     the owner gets block h - s of its column from all ranks of the host and folds it
-//   then                step s - 1 of the ring: sends block h - s + 1, folds block h - s, later gets it finished
+//   stage s < hosts     the owner gets block h - s of its column from all ranks of the host and reduces it
+//   then                step s - 1 of the ring: sends block h - s + 1, reduces block h - s, later gets it finished
 //   stage s >= hosts    what the last step has brought goes to all ranks of the host
 //
-// Stages of one chunk follow each other as waves.h has it: while one chunk crosses the network, a later one is folded
+// Stages of one chunk follow each other as waves.h has it: while one chunk crosses the network, a later one is reduced
 // in memory and an earlier one is handed out. Every rank says its steps in the order of (wave, stage), which is why no
 // two of them can wait for each other.
 namespace {
@@ -53,7 +53,7 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
     for (int column = 0; column < columns.count(); ++column)
       if (columns.owner(column, host) == owner) visit(column);
   };
-  const auto fold_in_host = [&](int block, std::size_t c) {
+  const auto reduce_in_host = [&](int block, std::size_t c) {
     for (int d = 1; d <= locals.others(); ++d)
       each_column_of(locals.at(d),
                      [&](int column) { steps.send(locals.at(d), input(columns.chunk(column, block, c))); });
@@ -69,7 +69,7 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
       const Part coming = columns.chunk(column, host - i - 1, c);
       const int next = columns.owner(column, wrap(host + 1, hosts.count()));
       const int prev = columns.owner(column, wrap(host - 1, hosts.count()));
-      // What a rank alone on its host has not folded is still where the caller put it.
+      // What a rank alone on its host has not reduced is still where the caller put it.
       const auto sum = [&](Part part) { return locals.others() > 0 ? output(part) : input(part); };
       steps.send(next, i == 0 ? sum(going) : output(going));
       if (i + 1 >= hosts.count()) return steps.recv(prev, output(coming));
@@ -85,7 +85,7 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
     }
   };
   in_waves(2 * hosts.count(), columns.chunks(), [&](int stage, std::size_t c) {
-    if (stage < hosts.count()) fold_in_host(host - stage, c);
+    if (stage < hosts.count()) reduce_in_host(host - stage, c);
     if (stage > 0 && stage < 2 * hosts.count() - 1) ring_step(stage - 1, c);
     // The step before this stage's brought it: by now it is there, and the next step is on its way.
     if (stage >= hosts.count()) hand_out(host - stage + 1, c);

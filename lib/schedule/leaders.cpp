@@ -7,7 +7,7 @@
 namespace anello::schedule {
 
 // The lowest rank of each host, or of those that share processors, is their leader.
-// A leader folds its ranks' vectors in the order of rank. Leaders alone use the network, or have processors of their
+// A leader reduces its ranks' vectors in the order of rank. Leaders alone use the network, or have processors of their
 // own.
 Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const Hosts hosts = together(topology);
@@ -89,8 +89,8 @@ Schedule leaders_allgather(const Call& call, const Topology& topology, int rank,
   return std::move(steps).build();
 }
 
-// A leader folds its ranks' vectors and gives each other leader that sum's parts for its ranks, as one message; it
-// hands each rank its part of what it folds of these. Scratch: the sum, the parts of each group's ranks side by side;
+// A leader reduces its ranks' vectors and gives each other leader that sum's parts for its ranks, as one message; it
+// hands each rank its part of what it reduces of these. Scratch: the sum, the parts of each group's ranks side by side;
 // behind it as it came.
 Schedule leaders_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t) {
   const Hosts groups(topology.processors_of);
@@ -105,13 +105,13 @@ Schedule leaders_reduce_scatter(const Call& call, const Topology& topology, int 
     return std::move(steps).build();
   }
   const SideBySide sum(groups, call.count);
-  const Slice folded{Buffer::scratch, all.count, all.count};
-  for (std::size_t i = 1; i < locals.size(); ++i) steps.recv_reduce(locals[i], folded, i == 1 ? input(all) : folded);
+  const Slice reduced{Buffer::scratch, all.count, all.count};
+  for (std::size_t i = 1; i < locals.size(); ++i) steps.recv_reduce(locals[i], reduced, i == 1 ? input(all) : reduced);
   for (int of_group = 0; of_group < groups.count(); ++of_group) {
     const std::vector<int>& ranks = groups.ranks(of_group);
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const Part part{static_cast<std::size_t>(ranks[i]) * call.count, call.count};
-      const Slice as_folded{Buffer::scratch, folded.offset + part.offset, part.count};
+      const Slice as_folded{Buffer::scratch, reduced.offset + part.offset, part.count};
       steps.copy(sum.at(of_group, i, 1), locals.size() > 1 ? as_folded : input(part));
     }
   }

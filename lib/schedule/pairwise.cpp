@@ -6,15 +6,15 @@
 namespace anello::schedule {
 namespace {
 
-// Chunks being folded at once: one accumulator each, so that a slow rank holds up one chunk and not the next ones.
+// Chunks being reduced at once: one accumulator each, so that a slow rank holds up one chunk and not the next ones.
 constexpr std::size_t kSlots = 4;
 // How many chunks later a finished chunk is handed out: sends of inputs that others need go first.
 constexpr std::size_t kLookahead = 2;
 
 // The owner's side of one chunk: all ranks' inputs of it become result.
-class Fold {
+class Reduction {
  public:
-  Fold(Builder& steps, const Call& call, int size, int rank, std::size_t longest)
+  Reduction(Builder& steps, const Call& call, int size, int rank, std::size_t longest)
       : steps_(steps), call_(call), size_(size), rank_(rank), longest_(longest) {}
 
   void chunk(std::size_t c, Slice result, Slice own) {
@@ -65,13 +65,13 @@ class Fold {
   std::size_t longest_;
 };
 
-// Each rank folds one block of the input. chunk_of(block, c): chunk c of a block, empty past its end.
+// Each rank reduces one block of the input. chunk_of(block, c): chunk c of a block, empty past its end.
 template <class ChunkOf>
 Schedule reduce_blocks(const Call& call, const Topology& topology, int rank, std::size_t chunks, std::size_t longest,
                        ChunkOf&& chunk_of) {
   const int size = topology.size;
   Builder steps("pairwise", call, topology, rank);
-  Fold fold(steps, call, size, rank, longest);
+  Reduction reduction(steps, call, size, rank, longest);
   const std::size_t first = chunk_of(rank, 0).offset;
   // In place a result takes the place of this rank's block, which nobody else gets, or of the first block's like part,
   // which has been sent by then; where blocks differ in length, of anything.
@@ -82,7 +82,7 @@ Schedule reduce_blocks(const Call& call, const Topology& topology, int rank, std
   for (std::size_t c = 0; c < chunks; ++c) {
     for (int d = 1; d < size; ++d) steps.send(wrap(rank + d, size), input(chunk_of(rank + d, c)));
     const Part own = chunk_of(rank, c);
-    fold.chunk(c, {results, own.offset - first, own.count}, input(own));
+    reduction.chunk(c, {results, own.offset - first, own.count}, input(own));
     done += own.count;
   }
   if (results == Buffer::scratch) steps.copy(output({0, done}), {results, 0, done});
@@ -95,11 +95,11 @@ Schedule pairwise_allreduce(const Call& call, const Topology& topology, int rank
   const int size = topology.size;
   const Split split(call.count, size, chunk);
   Builder steps("pairwise", call, topology, rank);
-  Fold fold(steps, call, size, rank, split.longest());
+  Reduction reduction(steps, call, size, rank, split.longest());
 
   const auto collect = [&](std::size_t c) {
     for (int d = 1; d < size; ++d) steps.send(wrap(rank + d, size), input(split.chunk(rank + d, c)));
-    fold.chunk(c, output(split.chunk(rank, c)), input(split.chunk(rank, c)));
+    reduction.chunk(c, output(split.chunk(rank, c)), input(split.chunk(rank, c)));
   };
   const auto hand_out = [&](std::size_t c) {
     for (int d = 1; d < size; ++d) {
@@ -119,7 +119,7 @@ Schedule pairwise_reduce(const Call& call, const Topology& topology, int rank, s
   const bool root = rank == call.root;
   const Split split(call.count, size, chunk);
   Builder steps("pairwise", call, topology, rank);
-  Fold fold(steps, call, size, rank, split.longest());
+  Reduction reduction(steps, call, size, rank, split.longest());
 
   const auto result = [&](std::size_t c) {
     const Part own = split.chunk(rank, c);
@@ -128,7 +128,7 @@ Schedule pairwise_reduce(const Call& call, const Topology& topology, int rank, s
   for (std::size_t c = 0; c < split.chunks() + kLookahead; ++c) {
     if (c < split.chunks()) {
       for (int d = 1; d < size; ++d) steps.send(wrap(rank + d, size), input(split.chunk(rank + d, c)));
-      fold.chunk(c, result(c), input(split.chunk(rank, c)));
+      reduction.chunk(c, result(c), input(split.chunk(rank, c)));
     }
     if (c < kLookahead) continue;
     if (!root) {

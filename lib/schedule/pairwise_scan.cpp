@@ -4,11 +4,11 @@
 namespace anello::schedule {
 namespace {
 
-// Chunks being folded at once, and how many chunks later results are handed out; as in pairwise.cpp.
+// Chunks being reduced at once, and how many chunks later results are handed out; as in pairwise.cpp.
 constexpr std::size_t kSlots = 4;
 constexpr std::size_t kLookahead = 2;
 
-// Each block's owner gets all inputs of it, folds them in rank order and hands out what it has after each rank: every
+// Each block's owner gets all inputs of it, reduces them in rank order and hands out what it has after each rank: every
 // result is rounded once, and a rank's links carry about the vector each way.
 class PairwiseScan {
  public:

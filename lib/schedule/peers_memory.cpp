@@ -1,6 +1,6 @@
 // Schedules over peers' memory: every rank loads what it needs from where it lies, and no message is sent. All ranks
-// have entered the call before any step runs, so inputs are there; each leaves behind a meet, when nobody touches its
-// buffers any more.
+// have entered the call before any step runs, so inputs are there; each leaves behind a barrier, when nobody touches
+// its buffers any more.
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
 
@@ -20,15 +20,15 @@ Part own_block(const Call& call, int size, int rank) {
 Part part_of(const Call& call, int rank) { return {static_cast<std::size_t>(rank) * call.count, call.count}; }
 
 // A part of every vector, whose results take the place of inputs where ranks are in place: those set a chunk aside,
-// meet when all have loaded what they need of it, and put it in its place. Who need not set aside loads all at once,
-// and meets as often.
+// barrier when all have loaded what they need of it, and put it in its place. A rank that need not set aside loads all
+// at once, and has as many barriers.
 template <class Load, class Place>
 void in_rounds(Builder& steps, std::size_t count, std::size_t chunk, bool aside, Load&& load, Place&& place) {
   const Split split(count, 1, chunk);
   if (!aside) load(Part{0, count});
   for (std::size_t c = 0; c < split.chunks(); ++c) {
     if (aside) load(split.chunk(0, c));
-    steps.meet();
+    steps.barrier();
     if (aside) place(split.chunk(0, c));
   }
 }
@@ -41,8 +41,8 @@ Schedule direct_allreduce(const Call& call, const Topology& topology, int rank, 
   Builder steps("direct", call, topology, rank);
   steps.touches_peers(true, true);
   const Part own = own_block(call, topology.size, rank);
-  steps.fold(output_of(kEach, own), input_of(kEach, own));
-  steps.meet();
+  steps.reduce_ranks(output_of(kEach, own), input_of(kEach, own));
+  steps.barrier();
   return std::move(steps).build();
 }
 
@@ -50,15 +50,15 @@ Schedule attach_allreduce(const Call& call, const Topology& topology, int rank, 
   Builder steps("attach", call, topology, rank);
   steps.touches_peers(true, true);
   const Part own = own_block(call, topology.size, rank);
-  steps.fold(output(own), input_of(kEach, own));
-  steps.meet();
+  steps.reduce_ranks(output(own), input_of(kEach, own));
+  steps.barrier();
   // From the next rank on: else all would load the same block at once.
   for (int d = 1; d < topology.size; ++d) {
     const int owner = wrap(rank + d, topology.size);
     const Part block = own_block(call, topology.size, owner);
     steps.copy(output(block), output_of(owner, block));
   }
-  steps.meet();
+  steps.barrier();
   return std::move(steps).build();
 }
 
@@ -66,8 +66,8 @@ Schedule direct_reduce(const Call& call, const Topology& topology, int rank, std
   Builder steps("direct", call, topology, rank);
   steps.touches_peers(true, true);
   const Part own = own_block(call, topology.size, rank);
-  steps.fold(output_of(call.root, own), input_of(kEach, own));
-  steps.meet();
+  steps.reduce_ranks(output_of(call.root, own), input_of(kEach, own));
+  steps.barrier();
   return std::move(steps).build();
 }
 
@@ -75,14 +75,14 @@ Schedule direct_reduce_scatter(const Call& call, const Topology& topology, int r
   Builder steps("direct", call, topology, rank);
   steps.touches_peers(true, false);
   const std::size_t first = part_of(call, rank).offset;
-  // In place the result takes the place of this rank's block, which it alone folds, or of block 0 of the inputs, which
-  // rank 0 folds, perhaps later.
+  // In place the result takes the place of this rank's block, which it alone reduces, or of block 0 of the inputs,
+  // which rank 0 reduces, perhaps later.
   const bool aside = call.in_place && !call.own_part && rank != 0;
   in_rounds(
       steps, call.count, chunk, aside,
       [&](Part part) {
-    const Slice folded = aside ? Slice{Buffer::scratch, 0, part.count} : output(part);
-    steps.fold(folded, input_of(kEach, {first + part.offset, part.count}));
+    const Slice reduced = aside ? Slice{Buffer::scratch, 0, part.count} : output(part);
+    steps.reduce_ranks(reduced, input_of(kEach, {first + part.offset, part.count}));
       },
       [&](Part part) {
     steps.copy(output(part), {Buffer::scratch, 0, part.count});
@@ -97,7 +97,7 @@ Schedule direct_allgather(const Call& call, const Topology& topology, int rank, 
     const int peer = wrap(rank + d, topology.size);
     steps.copy(output(part_of(call, peer)), input_of(peer, {0, call.count}));
   }
-  steps.meet();
+  steps.barrier();
   steps.copy(output(part_of(call, rank)), input({0, call.count}));
   return std::move(steps).build();
 }
@@ -107,7 +107,7 @@ Schedule direct_broadcast(const Call& call, const Topology& topology, int rank, 
   steps.touches_peers(false, true);
   const Part all{0, call.count};
   steps.copy(output(all), output_of(call.root, all));  // the root's: onto itself
-  steps.meet();
+  steps.barrier();
   return std::move(steps).build();
 }
 

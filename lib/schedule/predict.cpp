@@ -83,7 +83,7 @@ class Machine {
       list_send(rank, lane_of(rank, what.peer));
     else if (what.peer >= 0)
       list_receive(rank, lane_of(rank, what.peer));
-    else if (what.kind == Kind::exchange || what.kind == Kind::meet)
+    else if (what.kind == Kind::exchange || what.kind == Kind::barrier)
       post(rank, step);
     else
       list(at(rank).ready_s[step], rank, step);
@@ -113,12 +113,12 @@ class Machine {
     const double byte_s = size_ * std::max(cost_.reduce_byte_s, cost_.copy_byte_s);
     for (const Item& item : std::exchange(posts_, {})) {  // what follows the first may be the next of these
       const Step& what = schedule(item.rank).steps[item.step];
-      done(item, item.at_s, met_s + (what.kind == Kind::meet ? 0 : bytes(what.into) * byte_s));
+      done(item, item.at_s, met_s + (what.kind == Kind::barrier ? 0 : bytes(what.into) * byte_s));
     }
   }
   // The first line of a peer's memory takes as long as a message; then all that is loaded and stored counts.
   double peers_memory_s(const Step& what) const {
-    const int loads = what.from.owner == kEach || what.kind == Kind::fold_staged ? operands_of(what, size_) : 1;
+    const int loads = what.from.owner == kEach || what.kind == Kind::reduce_staged ? operands_of(what, size_) : 1;
     const int stores = what.into.owner == kEach ? size_ : what.shown == kNotShown ? 1 : 2;
     return cost_.message_s + bytes(what.into) * (loads + stores) * cost_.memory_byte_s;
   }

@@ -51,7 +51,7 @@ std::string cell(const Step& step) {
     case Kind::send: return text("> ", step.peer, "  ", describe(step.from));
     case Kind::recv: return text("< ", step.peer, "  ", describe(step.into));
     case Kind::recv_reduce: return text("+ ", step.peer, "  ", describe(step.into));
-    case Kind::meet: return name(step.kind);
+    case Kind::barrier: return name(step.kind);
     case Kind::copy:
       if (step.from.owner >= 0) return text("= ", step.from.owner, "  ", describe(step.into));
       [[fallthrough]];
@@ -76,9 +76,9 @@ const char* name(Kind kind) {
     case Kind::copy: return "copy";
     case Kind::finish: return "finish";
     case Kind::exchange: return "exchange";
-    case Kind::fold: return "fold";
-    case Kind::fold_staged: return "fold_staged";
-    case Kind::meet: return "meet";
+    case Kind::reduce_ranks: return "reduce all";
+    case Kind::reduce_staged: return "reduce_staged";
+    case Kind::barrier: return "barrier";
   }
   return "unknown";
 }
@@ -102,12 +102,12 @@ std::string describe(const Step& step) {
     case Kind::copy: return text("copy ", into, " = ", from);
     case Kind::finish: return text("finish ", into, " = finished ", from);
     case Kind::exchange: return text("exchange ", into, " = all ranks' ", from);
-    case Kind::fold: return text("fold ", into, " = ", from);
-    case Kind::fold_staged:
-      return text("fold_staged ", into, step.shown == kNotShown ? "" : text(" and ", describe(twin_of(step))), " = ",
+    case Kind::reduce_ranks: return text("reduce ", into, " = ", from);
+    case Kind::reduce_staged:
+      return text("reduce_staged ", into, step.shown == kNotShown ? "" : text(" and ", describe(twin_of(step))), " = ",
                   from, step.among ? text(" and of ", numbers(*step.among), " the others' ") : " and all others' ",
                   describe(Slice{Buffer::staging, step.staged, step.into.count}));
-    case Kind::meet: return "meet";
+    case Kind::barrier: return "barrier";
   }
   return "unknown";
 }

@@ -17,7 +17,7 @@ const char* name(Kind kind);
 // One table a rank: steps in program order and the steps that each waits for.
 std::string table(const std::vector<Schedule>& schedules);
 // Time slots downwards, ranks across: what each sends (>) and gets (<; where it is reduced, +; where it is read from
-// the peer's memory, =) if a message, a step on peers' memory and a meet take a slot each, whatever their length.
+// the peer's memory, =) if a message, a step on peers' memory and a barrier take a slot each, whatever their length.
 std::string grid(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules);
 
 }  // namespace anello::schedule

@@ -8,9 +8,9 @@
 namespace anello::schedule {
 namespace {
 
-// Between which of its rank's meets, counted from 1, a step runs.
+// Between which of its rank's barriers, counted from 1, a step runs.
 struct Between {
-  std::size_t after = 0;          // 0: the entry, which is like a meet
+  std::size_t after = 0;          // 0: the entry, which is like a barrier
   std::size_t before = SIZE_MAX;  // none holds it: the rank's peers may have left
 };
 
@@ -28,9 +28,9 @@ class Races {
 
   std::string find() {
     for (int r = 0; r < calls_.size(); ++r) {
-      between_.push_back(meets_around(r));
-      if (meets_.back() != meets_.front())
-        return text("rank ", r, " meets ", meets_.back(), " times, but rank 0 ", meets_.front());
+      between_.push_back(barriers_around(r));
+      if (barriers_.back() != barriers_.front())
+        return text("rank ", r, " has ", barriers_.back(), " barriers, but rank 0 ", barriers_.front());
       if (!problem_.empty()) return problem_;
     }
     if (!any_touches_peers()) return "";
@@ -54,15 +54,16 @@ class Races {
   }
 
   // Edges lead from earlier to later steps.
-  std::vector<Between> meets_around(int rank) {
+  std::vector<Between> barriers_around(int rank) {
     const Schedule& own = schedule(rank);
     std::vector<Between> result(own.steps.size());
-    std::vector<std::size_t> number(own.steps.size(), 0);  // of the meets
-    std::size_t meets = 0;
+    std::vector<std::size_t> number(own.steps.size(), 0);  // of the barriers
+    std::size_t barriers = 0;
     for (std::uint32_t s = 0; s < own.steps.size(); ++s) {
-      if (own.steps[s].kind == Kind::meet) {
-        if (result[s].after != meets) problem_ = text(where(rank, s), " may change places with the meet before it");
-        number[s] = ++meets;
+      if (own.steps[s].kind == Kind::barrier) {
+        if (result[s].after != barriers)
+          problem_ = text(where(rank, s), " may change places with the barrier before it");
+        number[s] = ++barriers;
       }
       const std::size_t after = std::max(result[s].after, number[s]);
       for (std::uint32_t f = own.follower_begin[s]; f < own.follower_begin[s + 1]; ++f)
@@ -74,7 +75,7 @@ class Races {
         const std::size_t before = number[follower] > 0 ? number[follower] : result[follower].before;
         result[s].before = std::min(result[s].before, before);
       }
-    meets_.push_back(meets);
+    barriers_.push_back(barriers);
     return result;
   }
 
@@ -84,7 +85,7 @@ class Races {
       for (std::uint32_t s = 0; s < schedule(r).steps.size(); ++s) {
         const Step& step = schedule(r).steps[s];
         if (has_from(step.kind)) add(r, s, step.from, false);
-        for (int i = 0; step.kind == Kind::fold_staged && i < operands_of(step, calls_.size()); ++i)
+        for (int i = 0; step.kind == Kind::reduce_staged && i < operands_of(step, calls_.size()); ++i)
           if (const int peer = operand_of(step, i); peer != r)
             add(r, s, {Buffer::staging, step.staged, step.into.count, peer}, false);
         if (has_into(step.kind)) add(r, s, step.into, true);
@@ -104,7 +105,7 @@ class Races {
     const bool stays = access.slice.buffer == Buffer::staging && !schedule(owner).staging_comes_back;
     if (access.when.before == SIZE_MAX && !stays)
       problem_ = text(where(access.rank, access.step), " touches a buffer that rank ", owner,
-                      " may have taken back: no meet follows");
+                      " may have taken back: no barrier follows");
     for (const Access& other : at(owner)) {
       const bool overlap = other.slice.buffer == access.slice.buffer &&
                            other.slice.offset < access.slice.offset + access.slice.count &&
@@ -112,7 +113,7 @@ class Races {
       const bool apart = access.when.before <= other.when.after || other.when.before <= access.when.after;
       if (other.rank == access.rank || !(other.writes || access.writes) || !overlap || apart) continue;
       problem_ = text(where(access.rank, access.step), " and ", where(other.rank, other.step), " both touch rank ",
-                      owner, "'s ", describe(other.slice), ": no meet keeps them apart");
+                      owner, "'s ", describe(other.slice), ": no barrier keeps them apart");
     }
   }
 
@@ -123,7 +124,7 @@ class Races {
   const Calls& calls_;
   const std::vector<Schedule>& schedules_;
   std::vector<std::vector<Between>> between_;  // by rank and step
-  std::vector<std::size_t> meets_;             // by rank: how many
+  std::vector<std::size_t> barriers_;          // by rank: how many
   std::vector<std::vector<Access>> accesses_;  // by the buffer's owner
   std::string problem_;
 };

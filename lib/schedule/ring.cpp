@@ -30,7 +30,7 @@ Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, st
       steps.recv(prev, output(coming));
       return;
     }
-    // Reversed: block b is folded b, b+1, ..
+    // Reversed: block b is reduced b, b+1, ..
     steps.recv_reduce(prev, output(coming), input(coming), Order::reversed);
     if (call.finish && i + 2 == size) steps.finish(output(coming), output(coming));
   });

@@ -50,7 +50,7 @@ struct Varying {
 // entered the call: where it is not `none`, no step runs before all have.
 enum class Reach : std::uint8_t {
   none,
-  read,   // load: a peer's slice may be `from` of copy and fold
+  read,   // load: a peer's slice may be `from` of copy and reduce_ranks
   store,  // and store: also their `into`
 };
 inline constexpr int kReaches = 3;
@@ -69,7 +69,7 @@ struct Call {
       false;  // of a reduce_scatter in place: the result replaces this rank's part of the inputs, not the first
   bool finish = false;      // the result must pass through a finish step (AVG)
   bool accumulate = false;  // partial results must not travel and are formed in an accumulator (16-bit sums)
-  bool invariant = false;   // one owner folds ranks 0..P-1 in this order
+  bool invariant = false;   // one owner reduces ranks 0..P-1 in this order
   // Of the forms with varying parts, whose count is that of all parts if all ranks know it, else 0. This rank's own,
   // compared by address: choose() does not look.
   std::shared_ptr<const Varying> varying;

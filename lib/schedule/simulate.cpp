@@ -125,7 +125,7 @@ class Simulation {
     const Step& what = schedule(rank).steps[step];
     if (what.kind == Kind::exchange) {
       events_.push_back({What::post, rank, step});
-    } else if (what.kind == Kind::meet) {
+    } else if (what.kind == Kind::barrier) {
       events_.push_back({What::arrive, rank, step});
     } else if (what.peer < 0) {
       events_.push_back({What::local, rank, step});
@@ -223,7 +223,7 @@ class Simulation {
   // The step's result, of what it reads and, with recv_reduce, what arrived.
   void compute(int rank, std::uint32_t step, const Step& what, const std::vector<Symbol>& arrived = {}) {
     const std::vector<Symbol> from =
-        what.kind == Kind::fold_staged ? read_staged(rank, step, what) : read(rank, step, what.from);
+        what.kind == Kind::reduce_staged ? read_staged(rank, step, what) : read(rank, step, what.from);
     const std::vector<Symbol> other = what.kind == Kind::reduce ? read(rank, step, what.into) : arrived;
     std::string problem;
     const std::vector<Symbol> result = arithmetic_.result(what, from, other, problem);

@@ -1,8 +1,8 @@
 #pragma once
 // Executes the schedules of all ranks on symbols instead of numbers, in a random order that honours exactly what the
 // executor honours: a step runs when the steps it waits for are done; the messages of a lane keep program order; nobody
-// leaves a meet before all have come. What may happen late happens late in some interleaving, so a dependency that is
-// missing shows as a wrong result. What ranks do to each other's buffers is checked for all interleavings: races.h.
+// leaves a barrier before all have come. What may happen late happens late in some interleaving, so a dependency that
+// is missing shows as a wrong result. What ranks do to each other's buffers is checked for all interleavings: races.h.
 //
 // Each element is a hash of the expression that it stands for (a leaf per rank and element, an operation that does not
 // commute) and the ranks that are in it, so "the right sum" and "the same bits everywhere" are both checked.

@@ -1,6 +1,6 @@
 // Schedules over staging memory, for buffers that peers cannot reach: what others need of mine I copy to where they
-// load it, round by round: a meet a round, and one more in all where what they fold goes back to all of them (to one: a
-// round).
+// load it, round by round: a barrier a round, and one more in all where what they reduce goes back to all of them (to
+// one: a round).
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
 
@@ -21,7 +21,7 @@ class Slots {
   Slots(const Call& call, const Topology& topology, std::size_t parts, std::size_t wish, std::size_t most = SIZE_MAX)
       : line_(std::max<std::size_t>(kAlignBytes / call.element_bytes, 1)) {
     const std::size_t elements = topology.staging_bytes / call.element_bytes;
-    // Two slots at least: one meet a round keeps them apart.
+    // Two slots at least: one barrier a round keeps them apart.
     round_ = std::max<std::size_t>(std::min({elements / 2 / parts, wish, call.count}), 1);
     if (lines(round_) * parts * 2 <= elements)
       round_ = lines(round_);
@@ -52,7 +52,7 @@ void each_round(std::size_t count, const Slots& slots, Visit&& visit) {
 
 Part shifted(Part part, std::size_t by) { return {part.offset + by, part.count}; }
 
-// A round of a vector that every rank reduces its block of. Its slot has two parts: what others are to fold, and a
+// A round of a vector that every rank reduces its block of. Its slot has two parts: what others are to reduce, and a
 // result.
 struct Blocks {
   Blocks(Part round, const Slots& slots, std::size_t turn, int size)
@@ -68,7 +68,7 @@ struct Blocks {
   const int size_;
 };
 
-// All blocks of the round but the own one go to where their owners fold them with their own.
+// All blocks of the round but the own one go to where their owners reduce them with their own.
 void stage_round(Builder& steps, const Blocks& blocks, int rank) {
   const Part own = blocks.of(rank);
   const Part below{blocks.whole.offset, own.offset - blocks.whole.offset};
@@ -77,9 +77,9 @@ void stage_round(Builder& steps, const Blocks& blocks, int rank) {
 }
 
 // Into `into`, and where others load it from `shown` on.
-void fold_round(Builder& steps, const Blocks& blocks, int rank, Slice into, std::size_t shown = kNotShown) {
+void reduce_round(Builder& steps, const Blocks& blocks, int rank, Slice into, std::size_t shown = kNotShown) {
   const Part own = blocks.of(rank);
-  steps.fold_staged(into, input(own), blocks.staged(own).offset, shown);
+  steps.reduce_staged(into, input(own), blocks.staged(own).offset, shown);
 }
 
 // All other owners' results, from the next rank on: else all would load the same block at once.
@@ -94,14 +94,14 @@ void take_results(Builder& steps, const Blocks& blocks, int rank, int size) {
 
 namespace {
 
-// Between two ranks a result goes back to where what was folded came from: the processor that folds has those lines,
+// Between two ranks a result goes back to where what was reduced came from: the processor that reduces has those lines,
 // and the one that stores to them in the next call had them last.
 Schedule there_and_back(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("staged", call, topology, rank);
   const int peer = 1 - rank;
   const Slots slots(call, topology, 1, chunk);
   const std::size_t rounds = (call.count + slots.round() - 1) / slots.round();
-  // What the other one folds of a round. One is taken out while the next is there.
+  // What the other one reduces of a round. One is taken out while the next is there.
   const std::size_t slot = std::min(slots.lines(aligned_block(slots.round(), 2, slots.line(), 0).count), slots.round());
   steps.stages(std::min<std::size_t>(rounds, 2) * slot, true);
   const auto block = [&](std::size_t turn, int owner) {
@@ -115,14 +115,14 @@ Schedule there_and_back(const Call& call, const Topology& topology, int rank, st
   for (std::size_t turn = 0; turn < rounds; ++turn) {
     if (turn == 0) {
       stage(turn);
-      steps.meet();
+      steps.barrier();
     }
     const Part own = block(turn, rank);
     const Part its = block(turn, peer);
     const std::size_t at = place(turn, own).offset;
-    steps.fold_staged(output(own), input(own), at, at, peer);
+    steps.reduce_staged(output(own), input(own), at, at, peer);
     if (turn + 1 < rounds) stage(turn + 1);
-    steps.meet();
+    steps.barrier();
     steps.copy(output(its), staging(place(turn, its)));
   }
   return std::move(steps).build();
@@ -138,15 +138,15 @@ Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, 
   std::vector<Blocks> rounds;
   each_round(call.count, slots,
              [&](std::size_t turn, Part round) { rounds.emplace_back(round, slots, turn, topology.size); });
-  // Where the results of a round are told of, the next one has been staged: one meet for both.
+  // Where the results of a round are told of, the next one has been staged: one barrier for both.
   for (std::size_t k = 0; k < rounds.size(); ++k) {
     if (k == 0) {
       stage_round(steps, rounds[k], rank);
-      steps.meet();
+      steps.barrier();
     }
-    fold_round(steps, rounds[k], rank, output(rounds[k].of(rank)), rounds[k].result(rank).offset);
+    reduce_round(steps, rounds[k], rank, output(rounds[k].of(rank)), rounds[k].result(rank).offset);
     if (k + 1 < rounds.size()) stage_round(steps, rounds[k + 1], rank);
-    steps.meet();
+    steps.barrier();
     take_results(steps, rounds[k], rank, topology.size);
   }
   return std::move(steps).build();
@@ -154,18 +154,18 @@ Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, 
 
 namespace {
 
-// All others stage, the root folds: one meet a round, and the others stage the next one meanwhile. In all as many bytes
-// as where every rank folds its block, but the root's alone are more where ranks are more than two and have processors
-// of their own.
-Schedule fold_at_root(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
+// All others stage, the root reductions: one barrier a round, and the others stage the next one meanwhile. In all as
+// many bytes as where every rank reduces its block, but the root's alone are more where ranks are more than two and
+// have processors of their own.
+Schedule reduce_at_root(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 1, chunk);
   steps.stages(slots.elements());
   each_round(call.count, slots, [&](std::size_t turn, Part part) {
     const Part slot{slots.at(turn), part.count};
     if (rank != call.root) steps.copy(staging(slot), input(part));
-    steps.meet();
-    if (rank == call.root) steps.fold_staged(output(part), input(part), slot.offset);
+    steps.barrier();
+    if (rank == call.root) steps.reduce_staged(output(part), input(part), slot.offset);
   });
   return std::move(steps).build();
 }
@@ -173,7 +173,7 @@ Schedule fold_at_root(const Call& call, const Topology& topology, int rank, std:
 }  // namespace
 
 Schedule staged_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
-  if (topology.size == 2 || topology.oversubscribed) return fold_at_root(call, topology, rank, chunk);
+  if (topology.size == 2 || topology.oversubscribed) return reduce_at_root(call, topology, rank, chunk);
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 2, chunk);
   steps.stages(slots.elements());
@@ -181,9 +181,9 @@ Schedule staged_reduce(const Call& call, const Topology& topology, int rank, std
     const Blocks blocks(round, slots, turn, topology.size);
     const bool root = rank == call.root;
     stage_round(steps, blocks, rank);
-    steps.meet();
-    fold_round(steps, blocks, rank, root ? output(blocks.of(rank)) : staging(blocks.result(rank)));
-    steps.meet();
+    steps.barrier();
+    reduce_round(steps, blocks, rank, root ? output(blocks.of(rank)) : staging(blocks.result(rank)));
+    steps.barrier();
     if (root) take_results(steps, blocks, rank, topology.size);
   });
   return std::move(steps).build();
@@ -200,9 +200,9 @@ Schedule staged_reduce_scatter(const Call& call, const Topology& topology, int r
     for (std::size_t owner = 0; owner < ranks; ++owner)
       if (owner != static_cast<std::size_t>(rank))
         steps.copy(staging({slots.at(turn, owner), part.count}), input(of(owner)));
-    steps.meet();
-    steps.fold_staged(output(part), input(of(static_cast<std::size_t>(rank))),
-                      slots.at(turn, static_cast<std::size_t>(rank)));
+    steps.barrier();
+    steps.reduce_staged(output(part), input(of(static_cast<std::size_t>(rank))),
+                        slots.at(turn, static_cast<std::size_t>(rank)));
   });
   return std::move(steps).build();
 }
@@ -227,7 +227,7 @@ Schedule to_and_fro(const Call& call, const Topology& topology, int rank, std::s
     const Part place{0, part.count};
     const bool own = turn % 2 == 0;
     steps.copy(own ? staging(place) : staging_of(peer, place), given(part));
-    steps.meet();
+    steps.barrier();
     keep(steps, part);
     steps.copy(taken(part), own ? staging_of(peer, place) : staging(place));
   }
@@ -252,7 +252,7 @@ Schedule staged_allgather(const Call& call, const Topology& topology, int rank, 
   each_round(call.count, slots, [&](std::size_t turn, Part part) {
     const Part slot{slots.at(turn), part.count};
     steps.copy(staging(slot), input(part));
-    steps.meet();
+    steps.barrier();
     steps.copy(of(rank, part), input(part));
     for (int d = 1; d < topology.size; ++d) {
       const int owner = wrap(rank + d, topology.size);
@@ -269,7 +269,7 @@ Schedule staged_broadcast(const Call& call, const Topology& topology, int rank, 
   each_round(call.count, slots, [&](std::size_t turn, Part part) {
     const Part slot{slots.at(turn), part.count};
     if (rank == call.root) steps.copy(staging(slot), output(part));
-    steps.meet();
+    steps.barrier();
     if (rank != call.root) steps.copy(output(part), staging_of(call.root, slot));
   });
   return std::move(steps).build();
@@ -292,7 +292,7 @@ Schedule staged_alltoall(const Call& call, const Topology& topology, int rank, s
     for (int peer = 0; peer < topology.size; ++peer)
       if (peer != rank)
         steps.copy(staging({slots.at(turn, static_cast<std::size_t>(peer)), part.count}), input(of(peer)));
-    steps.meet();
+    steps.barrier();
     steps.copy(output(of(rank)), input(of(rank)));
     for (int d = 1; d < topology.size; ++d) {
       const int owner = wrap(rank + d, topology.size);

@@ -1,6 +1,6 @@
-// Over staging memory where several ranks share a processor: what they fold among themselves stays in its caches, and
-// only one vector of each processor's goes to the others. Where every rank folds its block of all inputs, most of them
-// do.
+// Over staging memory where several ranks share a processor: what they reduce among themselves stays in its caches, and
+// only one vector of each processor's goes to the others. Where every rank reduces its block of all inputs, most of
+// them do.
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
 #include "schedule/hosts.h"
@@ -34,7 +34,7 @@ class Places {
   std::size_t round() const { return round_; }
   Part operand(std::size_t turn, Part whole) const { return {turn % 2 * round_, whole.count}; }
   Part sum(std::size_t turn, Part whole) const { return {turn % (comes_back() ? 3 : 2) * round_, whole.count}; }
-  // Of a sum that part which a leader folds, and its result.
+  // Of a sum that part which a leader reduces, and its result.
   Part sum(std::size_t turn, Part whole, int leader) const {
     const Part part = block(whole, leader);
     return {sum(turn, whole).offset + part.offset - whole.offset, part.count};
@@ -45,7 +45,7 @@ class Places {
   }
   // In whose memory that result lies.
   int keeper(int leader) const { return comes_back() ? 1 - leader : leader; }
-  // Of a round that part which a leader folds.
+  // Of a round that part which a leader reduces.
   Part block(Part whole, int leader) const {
     const Part part = aligned_block(whole.count, leaders_, line_, leader);
     return {whole.offset + part.offset, part.count};
@@ -58,8 +58,8 @@ class Places {
 };
 
 // One rank's part: of each round its ranks' operands, then their sum, then the leader's block of all sums, then all
-// blocks, a meet after each; four rounds are under way at a time, so that there is a meet a round, and a processor is
-// handed over as seldom.
+// blocks, a barrier after each; four rounds are under way at a time, so that there is a barrier a round, and a
+// processor is handed over as seldom.
 class Rounds {
  public:
   Rounds(const Call& call, const Topology& topology, int rank, std::size_t chunk)
@@ -79,10 +79,10 @@ class Rounds {
     constexpr std::size_t kStages = 4;
     for (std::size_t now = 0; now + 1 < rounds + kStages; ++now) {
       if (now < rounds) stage(now);
-      if (now >= 1 && now - 1 < rounds) fold_locals(now - 1);
+      if (now >= 1 && now - 1 < rounds) reduce_locals(now - 1);
       if (now >= 2 && now - 2 < rounds) fold_block(now - 2);
       if (now >= 3) take_results(now - 3);
-      steps_.meet();
+      steps_.barrier();
     }
     return std::move(steps_).build();
   }
@@ -102,19 +102,19 @@ class Rounds {
   void stage(std::size_t turn) {
     if (!leads()) steps_.copy(staging(places_.operand(turn, whole(turn))), input(whole(turn)));
   }
-  void fold_locals(std::size_t turn) {
+  void reduce_locals(std::size_t turn) {
     if (!leads()) return;
     const Slice sum = staging(places_.sum(turn, whole(turn)));
     if (locals_->size() == 1) return steps_.copy(sum, input(whole(turn)));
-    steps_.fold_staged_among(locals_, sum, input(whole(turn)), places_.operand(turn, whole(turn)).offset);
+    steps_.reduce_staged_among(locals_, sum, input(whole(turn)), places_.operand(turn, whole(turn)).offset);
   }
   void fold_block(std::size_t turn) {
     if (!leads()) return;
     const Part block = places_.block(whole(turn), group_);
     const Part sum = places_.sum(turn, whole(turn), group_);
     const Slice result = result_of(turn, group_);
-    steps_.fold_staged_among(leaders_, output(block), staging(sum), sum.offset,
-                             call_.finish ? kNotShown : result.offset, result.owner);
+    steps_.reduce_staged_among(leaders_, output(block), staging(sum), sum.offset,
+                               call_.finish ? kNotShown : result.offset, result.owner);
     if (!call_.finish) return;
     steps_.finish(output(block), output(block));
     steps_.copy(result, output(block));

@@ -32,18 +32,18 @@ struct Slice {
 };
 
 enum class Kind : std::uint8_t {
-  send,         // from -> peer's matching recv or recv_reduce
-  recv,         // arriving -> into
-  recv_reduce,  // into = from (+) arriving; reversed: arriving (+) from. into and from may be the same slice
-  reduce,       // into = into (+) from; reversed: from (+) into
-  copy,         // into = from
-  finish,       // into = from divided by the number of ranks where the operation is AVG, rounded to the call's type
-  exchange,     // into = all ranks' from, folded in rank order and finished (reductions), or gathered in rank order
-  fold,         // into = every rank's from, folded in rank order and finished; into may be every rank's
-  fold_staged,  // into = this rank's from and, of every other rank, its staging at `staged`: folded in rank order,
-                // finished; also to the staging of `shown_in` at `shown`. Of `among` alone it is a partial result, and
-                // not finished
-  meet,         // what comes before it on any rank is done before anything that comes behind it on any rank begins
+  send,           // from -> peer's matching recv or recv_reduce
+  recv,           // arriving -> into
+  recv_reduce,    // into = from (+) arriving; reversed: arriving (+) from. into and from may be the same slice
+  reduce,         // into = into (+) from; reversed: from (+) into
+  copy,           // into = from
+  finish,         // into = from divided by the number of ranks where the operation is AVG, rounded to the call's type
+  exchange,       // into = all ranks' from, reduced in rank order and finished (reductions), or gathered in rank order
+  reduce_ranks,   // into = every rank's from, reduced in rank order and finished; into may be every rank's
+  reduce_staged,  // into = this rank's from and, of every other rank, its staging at `staged`: reduced in rank order,
+                  // finished; also to the staging of `shown_in` at `shown`. Of `among` alone it is a partial result,
+                  // and not finished
+  barrier,        // what comes before it on any rank is done before anything that comes behind it on any rank begins
 };
 // Types: an accumulator slice as `into` takes elements of the call's type and widens them (recv, copy), or adds them
 // to what it holds (recv_reduce, reduce, never reversed, with from == into for recv_reduce). What leaves an
@@ -55,30 +55,30 @@ struct Step {
   Kind kind = Kind::copy;
   bool reversed = false;
   int peer = -1;                  // communicator rank; send, recv, recv_reduce
-  Slice into;                     // unused: send, meet
-  Slice from;                     // unused: recv, meet
-  std::size_t staged = 0;         // fold_staged
-  std::size_t shown = kNotShown;  // fold_staged: where staging takes the result, too;
+  Slice into;                     // unused: send, barrier
+  Slice from;                     // unused: recv, barrier
+  std::size_t staged = 0;         // reduce_staged
+  std::size_t shown = kNotShown;  // reduce_staged: where staging takes the result, too;
   int shown_in = kOwn;            // this rank's, or that of a peer
   std::shared_ptr<const std::vector<int>> among =
-      nullptr;  // fold_staged: of these ranks, rising, this one with them; null: of all
+      nullptr;  // reduce_staged: of these ranks, rising, this one with them; null: of all
 };
 
-// Where a fold's result is stored beside `into`; no elements: nowhere.
+// Where a reduction's result is stored beside `into`; no elements: nowhere.
 inline Slice twin_of(const Step& step) {
   return step.shown == kNotShown ? Slice{} : Slice{Buffer::staging, step.shown, step.into.count, step.shown_in};
 }
 
-// How many ranks a fold is of, and which they are, i from 0 on.
+// How many ranks a reduction is of, and which they are, i from 0 on.
 inline int operands_of(const Step& step, int size) { return step.among ? static_cast<int>(step.among->size()) : size; }
 inline int operand_of(const Step& step, int i) { return step.among ? (*step.among)[static_cast<std::size_t>(i)] : i; }
 
 inline bool has_peer(Kind kind) { return kind == Kind::send || kind == Kind::recv || kind == Kind::recv_reduce; }
-inline bool has_into(Kind kind) { return kind != Kind::send && kind != Kind::meet; }
-inline bool has_from(Kind kind) { return kind != Kind::recv && kind != Kind::meet; }
+inline bool has_into(Kind kind) { return kind != Kind::send && kind != Kind::barrier; }
+inline bool has_from(Kind kind) { return kind != Kind::recv && kind != Kind::barrier; }
 // Loads from, or stores into, another rank's memory.
 inline bool touches_peers(const Step& step) {
-  return step.into.owner != kOwn || step.from.owner != kOwn || step.kind == Kind::fold_staged;
+  return step.into.owner != kOwn || step.from.owner != kOwn || step.kind == Kind::reduce_staged;
 }
 
 }  // namespace anello::schedule

@@ -103,7 +103,7 @@ class Drawing {
   // accumulator or the output of a reduce_scatter begins at 0 on every rank.
   std::optional<Slice> position(std::size_t r, std::size_t s) const {
     const Step& what = step(r, s);
-    if (what.kind == Kind::meet) return std::nullopt;
+    if (what.kind == Kind::barrier) return std::nullopt;
     if (const auto sent = arriving_[r].find(s); sent != arriving_[r].end())
       if (const auto placed = in_vector(sent->second.first, sent->second.second)) return placed;
     if (what.kind != Kind::recv)
@@ -140,12 +140,12 @@ class Drawing {
     switch (step(r, s).kind) {
       case Kind::recv_reduce: return "+ " + where;
       case Kind::reduce:
-      case Kind::fold:
-      case Kind::fold_staged: return "fold " + where;
+      case Kind::reduce_ranks:
+      case Kind::reduce_staged: return "reduce " + where;
       case Kind::copy: return touches_peers(step(r, s)) ? "= " + where : "copy " + where;
       case Kind::finish: return "fin " + where;
       case Kind::exchange: return "exchange";
-      case Kind::meet: return "meet";
+      case Kind::barrier: return "barrier";
       case Kind::send:
       case Kind::recv: break;
     }
@@ -163,7 +163,7 @@ class Drawing {
     words(24, 64, 13, "#6b7280",
           text(topology_.size, topology_.size == 1 ? " rank, " : " ranks, ", call_.count, " elements",
                has_parts(call_.collective) ? " each" : "", call_.in_place ? ", in place" : "",
-               call_.accumulate ? ", wide accumulator" : "", call_.invariant ? ", folded in rank order" : "",
+               call_.accumulate ? ", wide accumulator" : "", call_.invariant ? ", reduced in rank order" : "",
                call_.finish ? ", average" : ""));
     for (long slot = 0; slot < slots_; ++slot)
       words(slot_left(slot) + kSlot / 2, kTop - 14, 12, "#9ca3af", text(slot), "text-anchor='middle'");
@@ -210,7 +210,7 @@ class Drawing {
   }
 
   // The steps that all ranks are in together.
-  static bool joins(const Step& what) { return what.kind == Kind::exchange || what.kind == Kind::meet; }
+  static bool joins(const Step& what) { return what.kind == Kind::exchange || what.kind == Kind::barrier; }
   std::vector<std::size_t> joint_steps(std::size_t r) const {
     std::vector<std::size_t> result;
     for (std::size_t s = 0; s < schedules_[r].steps.size(); ++s)
@@ -263,7 +263,7 @@ class Drawing {
     };
     entry("hsl(212,70%,92%)", "none", "arrives and is reduced", 180);
     entry("hsl(212,58%,42%)", "none", "arrives as it is", 140);
-    entry("#ffffff", "4 2", "local: copy, fold, finish", 190);
+    entry("#ffffff", "4 2", "local: copy, reduce, finish", 190);
     words(x, y, 12, "#4b5563", "colour: place in the vector");
   }
 

@@ -17,10 +17,10 @@ void add_exchange(Totals& totals, const Call& call, int size, int rank, const St
     totals.received += from_root ? (rank == call.root ? 0 : into) : into - into / static_cast<std::size_t>(size);
     return;
   }
-  const int others = is_prefix(call.collective) ? rank : size - 1;  // whose operands are folded
-  const int folds = call.collective == Collective::exscan ? std::max(0, rank - 1) : others;
+  const int others = is_prefix(call.collective) ? rank : size - 1;  // whose operands are reduced
+  const int reduces = call.collective == Collective::exscan ? std::max(0, rank - 1) : others;
   totals.received += into * static_cast<std::size_t>(others);
-  totals.reduced += into * static_cast<std::size_t>(folds);
+  totals.reduced += into * static_cast<std::size_t>(reduces);
 }
 
 // Of how many other ranks' buffers a slice is.
@@ -40,12 +40,12 @@ Totals totals(const Call& call, int size, int rank, const Schedule& schedule) {
   Totals totals;
   for (const Step& step : schedule.steps) {
     switch (step.kind) {
-      case Kind::meet: break;
-      case Kind::fold:
+      case Kind::barrier: break;
+      case Kind::reduce_ranks:
         add_peers(totals, size, rank, step);
         totals.reduced += step.into.count * static_cast<std::size_t>(size - 1);
         break;
-      case Kind::fold_staged:
+      case Kind::reduce_staged:
         totals.sent += twin_of(step).count;
         totals.copied += twin_of(step).count;
         totals.received += step.into.count * static_cast<std::size_t>(operands_of(step, size) - 1);

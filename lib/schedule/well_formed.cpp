@@ -38,13 +38,13 @@ class Inspection {
   }
 
   std::string problem(int rank, const Step& step) const {
-    if (step.kind == Kind::meet) return "";
+    if (step.kind == Kind::barrier) return "";
     for (const Slice* slice : {&step.into, &step.from})
       if (const std::string what = problem(rank, step, *slice); !what.empty()) return what;
     if (has_into(step.kind) && step.into.buffer == Buffer::input && step.into.count > 0) return "writes the input";
     if (step.kind == Kind::send && step.from.buffer == Buffer::accumulator) return "sends an accumulator";
-    if (step.kind == Kind::fold && step.from.owner != kEach) return "is not of all ranks' slices";
-    for (int i = 0; step.kind == Kind::fold_staged && i < operands_of(step, calls_.size()); ++i)
+    if (step.kind == Kind::reduce_ranks && step.from.owner != kEach) return "is not of all ranks' slices";
+    for (int i = 0; step.kind == Kind::reduce_staged && i < operands_of(step, calls_.size()); ++i)
       if (const int r = operand_of(step, i); r != rank && step.staged + step.into.count > schedule(r).staging)
         return "goes past the end of a peer's staging";
     if (const std::string what = problem(rank, step, twin_of(step)); !what.empty()) return what;
@@ -55,13 +55,13 @@ class Inspection {
   std::string problem(int rank, const Step& step, const Slice& slice) const {
     if (slice.owner != kOwn && slice.buffer == Buffer::staging) {
       if (slice.owner < 0 || slice.owner >= calls_.size()) return "names a rank that is not there";
-      const bool shows = step.kind == Kind::fold_staged && slice == twin_of(step);
+      const bool shows = step.kind == Kind::reduce_staged && slice == twin_of(step);
       if (!shows && step.kind != Kind::copy) return "cannot touch peers' staging";
     } else if (slice.owner != kOwn) {
       const bool each = slice.owner == kEach;
       if (slice.owner < kEach || slice.owner >= calls_.size()) return "names a rank that is not there";
       if (slice.buffer != Buffer::input && slice.buffer != Buffer::output) return "touches a peer's private buffer";
-      if (step.kind != Kind::fold && (step.kind != Kind::copy || each)) return "cannot touch peers' buffers";
+      if (step.kind != Kind::reduce_ranks && (step.kind != Kind::copy || each)) return "cannot touch peers' buffers";
       const bool said = slice.buffer == Buffer::input ? schedule(rank).peers_inputs : schedule(rank).peers_outputs;
       if (!said) return "touches a peer's buffer of a kind that its algorithm does not name";
       if (calls_.shared().reach < (&slice == &step.into ? Reach::store : Reach::read)) return "is out of reach";

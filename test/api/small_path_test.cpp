@@ -212,7 +212,7 @@ TEST_CASE(
   ::setenv("ANELLO_SPIN_US", "20000000", 1);
   for (const char* transport : {"inproc", "shm"}) {
     ::setenv("ANELLO_TRANSPORT", transport, 1);
-    // Broadcasts of more than a line and up to 4 KiB between processes go through a ring, by the common way.
+    // Broadcasts of more than a line and up to 4 KiB between processes go through a ring, by the general path.
     for (const Case& each :
          {Case{ANELLO_ALLREDUCE, 2, false}, Case{ANELLO_ALLREDUCE, 256, false}, Case{ANELLO_BARRIER, 0, false},
           Case{ANELLO_BROADCAST, 2, false}, Case{ANELLO_BROADCAST, 2048, true}, Case{ANELLO_ALLREDUCE, 1024, true},

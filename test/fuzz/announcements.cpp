@@ -143,7 +143,7 @@ std::shared_ptr<const Plans> plans_of(const schedule::Call& call, const schedule
       continue;
     }
     auto plan = Plan::of(choice.algorithm->make(reaching, topology, rank, choice.chunk));
-    announces = announces || plan->meets;
+    announces = announces || plan->has_barrier;
     if (plan->schedule.staging > 0 && made->unstaged == nullptr) {
       schedule::Topology without = topology;
       without.staging_bytes = 0;

@@ -136,7 +136,7 @@ TEST_CASE("a sleeping driver keeps the lock from nobody") {
   {
     const Driver::Lock held = rank.driver.lock();
     CHECK(rank.driver.is_driving());
-    CHECK_FALSE(rank.driver.lock_shortly());
+    CHECK_FALSE(rank.driver.lock_if_free());
     rank.chores.due = 1;
     rank.driver.wake();
   }

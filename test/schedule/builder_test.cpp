@@ -203,12 +203,12 @@ Slice of(int owner, Slice slice) {
 
 }  // namespace
 
-TEST_CASE("a meet waits for all since the last one, and all until the next one wait for it") {
+TEST_CASE("a barrier waits for all since the last one, and all until the next one wait for it") {
   Builder builder("test", reaching(Reach::store), ranks(3), 0);
   builder.copy(out(0, 4), of(1, in(0, 4)));   // 0
   builder.copy(out(4, 4), of(2, in(4, 4)));   // 1
-  builder.meet();                             // 2
-  builder.meet();                             // 3
+  builder.barrier();                          // 2
+  builder.barrier();                          // 3
   builder.copy(out(0, 4), of(1, out(0, 4)));  // 4
   builder.copy(out(0, 2), scratch(0, 2));     // 5
   CHECK(edges(std::move(builder).build()) == Edges{{0, 2}, {1, 2}, {2, 3}, {3, 4}, {3, 5}, {4, 5}});
@@ -216,12 +216,12 @@ TEST_CASE("a meet waits for all since the last one, and all until the next one w
 
 TEST_CASE("steps on one peer's buffer keep their order where one writes, whether the peer is in place or not") {
   Builder builder("test", reaching(Reach::store, true), ranks(3), 0);
-  builder.copy(scratch(0, 4), of(1, in(0, 4)));             // 0
-  builder.copy(of(1, out(2, 4)), scratch(4, 4));            // 1: may be what step 0 read
-  builder.copy(of(2, out(2, 4)), scratch(4, 4));            // 2: another rank's
-  builder.copy(scratch(8, 1), of(1, out(5, 1)));            // 3: after 1
-  builder.fold(of(kEach, out(5, 2)), of(kEach, in(5, 2)));  // 4: after 3, and 2
-  builder.copy(scratch(9, 1), out(6, 1));                   // 5: this rank's part of 4
+  builder.copy(scratch(0, 4), of(1, in(0, 4)));                     // 0
+  builder.copy(of(1, out(2, 4)), scratch(4, 4));                    // 1: may be what step 0 read
+  builder.copy(of(2, out(2, 4)), scratch(4, 4));                    // 2: another rank's
+  builder.copy(scratch(8, 1), of(1, out(5, 1)));                    // 3: after 1
+  builder.reduce_ranks(of(kEach, out(5, 2)), of(kEach, in(5, 2)));  // 4: after 3, and 2
+  builder.copy(scratch(9, 1), out(6, 1));                           // 5: this rank's part of 4
   const Schedule schedule = std::move(builder).build();
   CHECK(edges(schedule) == Edges{{0, 1}, {1, 3}, {1, 4}, {2, 4}, {3, 4}, {4, 5}});
 }
@@ -239,13 +239,13 @@ TEST_CASE("peers' slices are refused where they make no sense") {
   };
   refused(Reach::none, [](Builder& b) { b.copy(out(0, 4), of(1, in(0, 4))); });
   refused(Reach::read, [](Builder& b) { b.copy(of(1, out(0, 4)), in(0, 4)); });
-  refused(Reach::read, [](Builder& b) { b.fold(of(kEach, out(0, 4)), of(kEach, in(0, 4))); });
+  refused(Reach::read, [](Builder& b) { b.reduce_ranks(of(kEach, out(0, 4)), of(kEach, in(0, 4))); });
   refused(Reach::store, [](Builder& b) { b.copy(out(0, 4), of(3, in(0, 4))); });
   refused(Reach::store, [](Builder& b) { b.copy(out(0, 4), of(1, in(9, 4))); });
   refused(Reach::store, [](Builder& b) { b.copy(out(0, 4), of(kEach, in(0, 4))); });
   refused(Reach::store, [](Builder& b) { b.copy(out(0, 4), of(1, scratch(0, 4))); });
   refused(Reach::store, [](Builder& b) { b.copy(of(1, in(0, 4)), out(0, 4)); });
-  refused(Reach::store, [](Builder& b) { b.fold(out(0, 4), in(0, 4)); });
+  refused(Reach::store, [](Builder& b) { b.reduce_ranks(out(0, 4), in(0, 4)); });
   refused(Reach::store, [](Builder& b) { b.send(1, of(2, in(0, 4))); });
   refused(Reach::store, [](Builder& b) { b.reduce(out(0, 4), of(2, in(0, 4))); });
 }

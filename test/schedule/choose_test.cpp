@@ -186,7 +186,7 @@ TEST_CASE("where ranks over a network share processors, fewer messages come befo
   CHECK(chosen(floats(Collective::barrier, 0), many) == "leaders");
 }
 
-TEST_CASE("ranks that share processors fold among themselves first, where vectors are large") {
+TEST_CASE("ranks that share processors reduce among themselves first, where vectors are large") {
   Topology bound = meeting(4);
   bound.staging_bytes = 1 << 21;
   bound.oversubscribed = true;
@@ -250,7 +250,7 @@ TEST_CASE("where ranks reach each other's buffers, rules that need it come first
   CHECK(chosen(reaching(Collective::allreduce, 513, Reach::store), meeting(4)) == "direct");
   CHECK(chosen(reaching(Collective::allreduce, 256, Reach::store), meeting(2)) == "exchange");
   CHECK(chosen(reaching(Collective::allreduce, 257, Reach::store), meeting(2)) == "direct");
-  // Where ranks take turns on their processors, a second meet costs more than to copy and fold all.
+  // Where ranks take turns on their processors, a second barrier costs more than to copy and reduce all.
   Topology crowd = meeting(4);
   crowd.oversubscribed = true;
   CHECK(chosen(reaching(Collective::allreduce, 2048, Reach::store), crowd) == "exchange");
@@ -344,7 +344,7 @@ TEST_CASE("buffers are announced exactly where an algorithm would use it") {
                 for (int rank = 0; rank < topology.size && reaching.count < 2000; ++rank) {
                   const Choice choice = choose(reaching, topology, wish);
                   for (const Step& step : choice.algorithm->make(reaching, topology, rank, choice.chunk).steps)
-                    uses = uses || step.kind == Kind::meet;
+                    uses = uses || step.kind == Kind::barrier;
                 }
               }
               if (call.count < 2000) REQUIRE(profits_from_reach(call, topology, wish) == uses);

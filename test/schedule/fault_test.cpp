@@ -58,7 +58,7 @@ void drop(Schedule& schedule, std::uint32_t earlier, std::uint32_t later) {
 }
 
 // Happens-before over all ranks: dependencies, the order within each lane, a message before its receive, and what leads
-// to a meet before what waits for it on any rank. With every message buffered this is all that orders the execution,
+// to a barrier before what waits for it on any rank. With every message buffered this is all that orders the execution,
 // so a step can come before another exactly if that other does not reach it here.
 class HappensBefore {
  public:
@@ -107,7 +107,7 @@ class HappensBefore {
   static std::vector<std::uint32_t> meets(const Schedule& schedule) {
     std::vector<std::uint32_t> result;
     for (std::uint32_t s = 0; s < schedule.steps.size(); ++s)
-      if (schedule.steps[s].kind == Kind::meet) result.push_back(s);
+      if (schedule.steps[s].kind == Kind::barrier) result.push_back(s);
     return result;
   }
   std::size_t end_of(std::size_t rank) const { return rank + 1 < first_.size() ? first_[rank + 1] : next_.size(); }
@@ -145,14 +145,15 @@ bool harms(const Case& c, const std::vector<Schedule>& faulty, std::size_t rank,
   return false;
 }
 
-// A meet holds all that comes before and behind it, also what touches this rank's buffers alone and need not wait.
-bool own_work_at_a_meet(const Step& earlier, const Step& later) {
-  if (earlier.kind == Kind::meet && later.kind == Kind::meet) return false;
+// A barrier holds all that comes before and behind it, also what touches this rank's buffers alone and need not wait.
+bool own_work_at_a_barrier(const Step& earlier, const Step& later) {
+  if (earlier.kind == Kind::barrier && later.kind == Kind::barrier) return false;
   // What is loaded from staging may be loaded until its place is stored into anew, which need not be behind the next
-  // meet.
-  const bool loads_staging = earlier.from.buffer == Buffer::staging || earlier.kind == Kind::fold_staged;
-  if (later.kind == Kind::meet && loads_staging) return true;
-  return (earlier.kind == Kind::meet && !touches_peers(later)) || (later.kind == Kind::meet && !touches_peers(earlier));
+  // barrier.
+  const bool loads_staging = earlier.from.buffer == Buffer::staging || earlier.kind == Kind::reduce_staged;
+  if (later.kind == Kind::barrier && loads_staging) return true;
+  return (earlier.kind == Kind::barrier && !touches_peers(later)) ||
+         (later.kind == Kind::barrier && !touches_peers(earlier));
 }
 
 TEST_CASE("a dropped dependency is found exactly where nothing else implies it") {
@@ -163,7 +164,7 @@ TEST_CASE("a dropped dependency is found exactly where nothing else implies it")
       for (std::uint32_t s = 0; s < c.schedules[r].steps.size(); ++s)
         for (std::uint32_t f = c.schedules[r].follower_begin[s]; f < c.schedules[r].follower_begin[s + 1]; ++f) {
           const std::uint32_t later = c.schedules[r].followers[f];
-          if (own_work_at_a_meet(c.schedules[r].steps[s], c.schedules[r].steps[later])) continue;
+          if (own_work_at_a_barrier(c.schedules[r].steps[s], c.schedules[r].steps[later])) continue;
           std::vector<Schedule> faulty = c.schedules;
           drop(faulty[r], s, later);
           const bool harmful = harms(c, faulty, r, s, later);

@@ -128,7 +128,7 @@ TEST_CASE("the fewest elements move") {
   }
 }
 
-TEST_CASE("a meet that is left out is found, and so is one too many") {
+TEST_CASE("a barrier that is left out is found, and so is one too many") {
   std::size_t seeded = 0;
   for (const Algorithm& algorithm : catalog()) {
     if (!over_memory(algorithm)) continue;
@@ -138,14 +138,14 @@ TEST_CASE("a meet that is left out is found, and so is one too many") {
         REQUIRE(fits_within_reach(algorithm, call, meeting(size)));
         const std::vector<Call> calls = mixture(call, size, in_place);
         const std::vector<Schedule> right = made(algorithm, calls, 1000);
-        const auto meets = std::count_if(right[0].steps.begin(), right[0].steps.end(),
-                                         [](const Step& step) { return step.kind == Kind::meet; });
-        for (int omitted = -1; omitted < meets; ++omitted)  // -1: one too many
-          for (int at = -1; at < size; ++at) {              // -1: on all ranks
+        const auto barriers = std::count_if(right[0].steps.begin(), right[0].steps.end(),
+                                            [](const Step& step) { return step.kind == Kind::barrier; });
+        for (int omitted = -1; omitted < barriers; ++omitted)  // -1: one too many
+          for (int at = -1; at < size; ++at) {                 // -1: on all ranks
             if (omitted < 0 && at < 0) continue;
             std::vector<Schedule> faulty;
             for (int rank = 0; rank < size; ++rank) {
-              // The same steps said again, but for that meet.
+              // The same steps said again, but for that barrier.
               Builder steps("test", calls[static_cast<std::size_t>(rank)], meeting(size), rank);
               steps.touches_peers(true, true);
               int met = 0;
@@ -153,15 +153,15 @@ TEST_CASE("a meet that is left out is found, and so is one too many") {
               for (const Step& step : right[static_cast<std::size_t>(rank)].steps) {
                 const Call& own = calls[static_cast<std::size_t>(rank)];
                 if (step.kind == Kind::copy) steps.copy(said(step.into, own, rank), said(step.from, own, rank));
-                if (step.kind == Kind::fold) steps.fold(said(step.into, own, rank), step.from);
-                if (step.kind == Kind::meet && !(here && met++ == omitted)) steps.meet();
+                if (step.kind == Kind::reduce_ranks) steps.reduce_ranks(said(step.into, own, rank), step.from);
+                if (step.kind == Kind::barrier && !(here && met++ == omitted)) steps.barrier();
               }
-              if (here && omitted < 0) steps.meet();
+              if (here && omitted < 0) steps.barrier();
               faulty.push_back(std::move(steps).build());
             }
             ++seeded;
-            INFO(algorithm.name << " " << describe(call) << ", " << size << " ranks, in place " << in_place << ", meet "
-                                << omitted << " on rank " << at);
+            INFO(algorithm.name << " " << describe(call) << ", " << size << " ranks, in place " << in_place
+                                << ", barrier " << omitted << " on rank " << at);
             REQUIRE(simulate(calls, meeting(size), faulty).problem != "");
           }
       }
@@ -199,33 +199,33 @@ TEST_CASE("a slice of another rank is found") {
 TEST_CASE("a result that overwrites inputs which others still need is found") {
   const Call scatter = reaching(Collective::reduce_scatter, 4, Reach::read, true);
   const auto direct = [](Builder& steps, int rank) {
-    steps.fold(output({0, 4}), input_of(kEach, {static_cast<std::size_t>(rank) * 4, 4}));
-    steps.meet();
+    steps.reduce_ranks(output({0, 4}), input_of(kEach, {static_cast<std::size_t>(rank) * 4, 4}));
+    steps.barrier();
   };
-  CHECK(contains(problem_of(scatter, 3, direct), "no meet keeps them apart"));
+  CHECK(contains(problem_of(scatter, 3, direct), "no barrier keeps them apart"));
 
   const Call alltoall = reaching(Collective::alltoall, 4, Reach::read, true);
-  // The meet of a round: parts of the next one may be read early, those of this one not be overwritten early.
+  // The barrier of a round: parts of the next one may be read early, those of this one not be overwritten early.
   for (std::size_t omitted = 0; omitted < 2; ++omitted) {
     const auto rounds = [&](Builder& steps, int rank) {
       for (std::size_t c = 0; c < 2; ++c) {
         const Slice aside{Buffer::scratch, 0, 2};
-        steps.fold(aside, input_of(kEach, {static_cast<std::size_t>(rank) * 4 + c * 2, 2}));
-        if (c != omitted) steps.meet();
+        steps.reduce_ranks(aside, input_of(kEach, {static_cast<std::size_t>(rank) * 4 + c * 2, 2}));
+        if (c != omitted) steps.barrier();
         steps.copy(output({c * 2, 2}), aside);
       }
-      if (omitted == 1) steps.meet();
+      if (omitted == 1) steps.barrier();
     };
-    CHECK(contains(problem_of(scatter, 3, rounds), "no meet keeps them apart"));
+    CHECK(contains(problem_of(scatter, 3, rounds), "no barrier keeps them apart"));
   }
 
   const auto swapped = [](Builder& steps, int rank) {
     for (int peer = 0; peer < 3; ++peer)
       steps.copy(output({static_cast<std::size_t>(peer) * 4, 4}),
                  input_of(peer, {static_cast<std::size_t>(rank) * 4, 4}));
-    steps.meet();
+    steps.barrier();
   };
-  CHECK(contains(problem_of(alltoall, 3, swapped), "no meet keeps them apart"));
+  CHECK(contains(problem_of(alltoall, 3, swapped), "no barrier keeps them apart"));
   Call apart = alltoall;
   apart.in_place = false;
   CHECK(problem_of(apart, 3, swapped) == "");
@@ -235,29 +235,29 @@ TEST_CASE("a race is found whatever order of events shows, and said in words") {
   // Rank 1 reads rank 0's result, which rank 0 in this order has written long before.
   const Call call = reaching(Collective::allreduce, 2, Reach::read);
   const auto unmet = [](Builder& steps, int rank) {
-    steps.fold(output({0, 1}), input_of(kEach, {0, 1}));
-    if (rank == 0) steps.fold(output({1, 1}), input_of(kEach, {1, 1}));
+    steps.reduce_ranks(output({0, 1}), input_of(kEach, {0, 1}));
+    if (rank == 0) steps.reduce_ranks(output({1, 1}), input_of(kEach, {1, 1}));
     if (rank == 1) steps.copy(output({1, 1}), output_of(0, {1, 1}));
-    steps.meet();
+    steps.barrier();
   };
-  CHECK(
-      problem_of(call, 2, unmet) ==
-      "rank 1, step 1 (copy out[1..2) = rank 0's out[1..2)) and rank 0, step 1 (fold out[1..2) = all ranks' in[1..2)) "
-      "both touch rank 0's out[1..2): no meet keeps them apart");
-  // A message tells the receiver nothing that a meet would.
+  CHECK(problem_of(call, 2, unmet) ==
+        "rank 1, step 1 (copy out[1..2) = rank 0's out[1..2)) and rank 0, step 1 (reduce out[1..2) = all ranks' "
+        "in[1..2)) "
+        "both touch rank 0's out[1..2): no barrier keeps them apart");
+  // A message tells the receiver nothing that a barrier would.
   const auto told = [](Builder& steps, int rank) {
     if (rank == 0) {
-      steps.fold(output({0, 2}), input_of(kEach, {0, 2}));
+      steps.reduce_ranks(output({0, 2}), input_of(kEach, {0, 2}));
       steps.send(1, output({0, 2}));
     } else {
       steps.recv(0, Slice{Buffer::scratch, 0, 2});
       steps.copy(Slice{Buffer::scratch, 0, 2}, output_of(0, {0, 2}));
       steps.copy(output({0, 2}), Slice{Buffer::scratch, 0, 2});
     }
-    steps.meet();
+    steps.barrier();
   };
-  CHECK(contains(problem_of(call, 2, told), "no meet keeps them apart"));
-  const auto left = [](Builder& steps, int) { steps.fold(output({0, 2}), input_of(kEach, {0, 2})); };
+  CHECK(contains(problem_of(call, 2, told), "no barrier keeps them apart"));
+  const auto left = [](Builder& steps, int) { steps.reduce_ranks(output({0, 2}), input_of(kEach, {0, 2})); };
   CHECK(contains(problem_of(call, 2, left), "may have taken back"));
 }
 
@@ -271,14 +271,14 @@ TEST_CASE("what an algorithm touches of its peers must be said, alike on all ran
   CHECK(contains(simulate(call, meeting(3), all).problem, "of a kind that its algorithm does not name"));
 }
 
-TEST_CASE("a fold over peers' memory of what was folded, or not finished, is found") {
+TEST_CASE("a reduction over peers' memory of what was folded, or not finished, is found") {
   Call call = reaching(Collective::allreduce, 2, Reach::read);
   call.finish = true;
   const auto twice = [](Builder& steps, int) {
-    steps.fold(output({0, 2}), input_of(kEach, {0, 2}));
-    steps.meet();
-    steps.fold(Slice{Buffer::scratch, 0, 2}, output_of(kEach, {0, 2}));
-    steps.meet();
+    steps.reduce_ranks(output({0, 2}), input_of(kEach, {0, 2}));
+    steps.barrier();
+    steps.reduce_ranks(Slice{Buffer::scratch, 0, 2}, output_of(kEach, {0, 2}));
+    steps.barrier();
     steps.copy(output({0, 2}), Slice{Buffer::scratch, 0, 2});
   };
   CHECK(contains(problem_of(call, 2, twice), "reduces what was finished"));

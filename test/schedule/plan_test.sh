@@ -32,7 +32,7 @@ grep -q '</svg>' "$directory/ring.svg" || fail 'the drawing is not complete'
 says 'first that holds and fits: ring' explain allreduce -r 8 -c 1048576 --network
 says 'Measured on' explain allreduce
 says 'does not fit' explain allreduce -r 8 -c 1048576 --algorithm ring --invariant
-says 'fold all ranks' allreduce -r 4 -c 64 --reach store -a direct --view table
+says 'reduce all ranks' allreduce -r 4 -c 64 --reach store -a direct --view table
 says 'simulated: right' alltoall -r 5 -c 100 --reach read -a direct --in-place --simulate
 says '"owner": "each"' allreduce -r 4 -c 64 --reach read -a attach --json
 says 'holds and fits: direct' explain allreduce -r 8 -c 1048576 --reach store

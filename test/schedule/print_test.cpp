@@ -32,9 +32,9 @@ TEST_CASE("a step reads as a sentence with its operands in order") {
   const Slice theirs{Buffer::input, 4, 4, 2};
   const Slice everywhere{Buffer::output, 0, 4, kEach};
   CHECK(describe(Step{Kind::copy, false, -1, out, theirs}) == "copy out[0..4) = rank 2's in[4..8)");
-  CHECK(describe(Step{Kind::fold, false, -1, everywhere, {Buffer::input, 0, 4, kEach}}) ==
-        "fold all ranks' out[0..4) = all ranks' in[0..4)");
-  CHECK(describe(Step{Kind::meet, false, -1, {}, {}}) == "meet");
+  CHECK(describe(Step{Kind::reduce_ranks, false, -1, everywhere, {Buffer::input, 0, 4, kEach}}) ==
+        "reduce all ranks' out[0..4) = all ranks' in[0..4)");
+  CHECK(describe(Step{Kind::barrier, false, -1, {}, {}}) == "barrier");
 }
 
 TEST_CASE("the ring's grid is the one in the books") {
@@ -119,9 +119,9 @@ TEST_CASE("the prediction over peers' memory is what the bytes cost on paper") {
   const auto seconds = [&](const char* name) {
     return predict(call, topology, make_all(*find(Collective::allreduce, name), call, topology, 1), cost).seconds;
   };
-  const double meet = 7 + 2;
-  CHECK(seconds("direct") == Approx(2 + 8 * 128 * 0.5 + meet));
-  CHECK(seconds("attach") == Approx(2 + 5 * 128 * 0.5 + meet + 3 * (2 + 2 * 128 * 0.5) + meet));
+  const double barrier = 7 + 2;
+  CHECK(seconds("direct") == Approx(2 + 8 * 128 * 0.5 + barrier));
+  CHECK(seconds("attach") == Approx(2 + 5 * 128 * 0.5 + barrier + 3 * (2 + 2 * 128 * 0.5) + barrier));
 }
 
 TEST_CASE("totals count what is loaded from and stored into peers' buffers") {

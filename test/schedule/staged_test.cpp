@@ -22,14 +22,14 @@ Topology with_staging(int size, std::size_t bytes, bool oversubscribed) {
   return topology;
 }
 
-std::size_t meets_of(const Schedule& schedule) {
+std::size_t barriers_of(const Schedule& schedule) {
   return std::size_t(std::count_if(schedule.steps.begin(), schedule.steps.end(),
-                                   [](const Step& step) { return step.kind == Kind::meet; }));
+                                   [](const Step& step) { return step.kind == Kind::barrier; }));
 }
 
-// The same steps said again, but for one meet, on all ranks.
-std::vector<Schedule> without_meet(const std::vector<Schedule>& right, const Call& call, const Topology& topology,
-                                   std::size_t omitted) {
+// The same steps said again, but for one barrier, on all ranks.
+std::vector<Schedule> without_barrier(const std::vector<Schedule>& right, const Call& call, const Topology& topology,
+                                      std::size_t omitted) {
   std::vector<Schedule> faulty;
   for (int rank = 0; rank < topology.size; ++rank) {
     const Schedule& own = right[std::size_t(rank)];
@@ -38,10 +38,11 @@ std::vector<Schedule> without_meet(const std::vector<Schedule>& right, const Cal
     std::size_t met = 0;
     for (const Step& step : own.steps) {
       if (step.kind == Kind::copy) steps.copy(step.into, step.from);
-      if (step.among) steps.fold_staged_among(step.among, step.into, step.from, step.staged, step.shown, step.shown_in);
-      if (step.kind == Kind::fold_staged && !step.among)
-        steps.fold_staged(step.into, step.from, step.staged, step.shown, step.shown_in);
-      if (step.kind == Kind::meet && met++ != omitted) steps.meet();
+      if (step.among)
+        steps.reduce_staged_among(step.among, step.into, step.from, step.staged, step.shown, step.shown_in);
+      if (step.kind == Kind::reduce_staged && !step.among)
+        steps.reduce_staged(step.into, step.from, step.staged, step.shown, step.shown_in);
+      if (step.kind == Kind::barrier && met++ != omitted) steps.barrier();
     }
     faulty.push_back(std::move(steps).build());
   }
@@ -68,7 +69,7 @@ TEST_CASE("what goes through staging memory in many rounds gives the right resul
               REQUIRE(algorithm.fits(call, topology));
               INFO(algorithm.name << " " << describe(call) << ", " << size << " ranks, " << staging_bytes << " bytes");
               const std::vector<Schedule> schedules = make_all(algorithm, call, topology, 64);
-              REQUIRE(meets_of(schedules[0]) > 1);
+              REQUIRE(barriers_of(schedules[0]) > 1);
               for (std::uint64_t seed = 1; seed <= 3; ++seed) {
                 REQUIRE(simulate(call, topology, schedules, {seed, 100, -1, 0}).problem == "");
                 ++simulated;
@@ -90,7 +91,7 @@ Topology sharing(std::vector<int> processors_of, std::size_t staging_bytes) {
 }  // namespace
 
 TEST_CASE(
-    "a processor's ranks fold among themselves, and one sum of theirs goes to the others, in every order of events") {
+    "a processor's ranks reduce among themselves, and one sum of theirs goes to the others, in every order of events") {
   const Algorithm& algorithm = *find(Collective::allreduce, "staged_leaders");
   CHECK_FALSE(algorithm.fits(a_call(Collective::allreduce, 200), with_staging(4, 5000, true)));
   for (const std::vector<int>& processors_of :
@@ -135,33 +136,33 @@ TEST_CASE("two ranks with less staging memory than two lines take rounds of what
   }
 }
 
-TEST_CASE("a meet that is left out between rounds over staging memory is found") {
+TEST_CASE("a barrier that is left out between rounds over staging memory is found") {
   for (const Collective collective : {Collective::allgather, Collective::alltoall}) {
     Call call = a_call(collective, 640);
     const Topology topology = with_staging(2, 5000, false);
     const std::vector<Schedule> right = make_all(*find(collective, "staged"), call, topology, 64);
     REQUIRE(simulate(call, topology, right).problem == "");
-    REQUIRE(meets_of(right[0]) == 10);
-    for (std::size_t omitted = 0; omitted < meets_of(right[0]); ++omitted) {
-      INFO(describe(call) << " without meet " << omitted);
-      REQUIRE(simulate(call, topology, without_meet(right, call, topology, omitted)).problem != "");
+    REQUIRE(barriers_of(right[0]) == 10);
+    for (std::size_t omitted = 0; omitted < barriers_of(right[0]); ++omitted) {
+      INFO(describe(call) << " without barrier " << omitted);
+      REQUIRE(simulate(call, topology, without_barrier(right, call, topology, omitted)).problem != "");
     }
   }
 }
 
-TEST_CASE("a meet that is left out between a processor's ranks and the others is found") {
+TEST_CASE("a barrier that is left out between a processor's ranks and the others is found") {
   Call call = a_call(Collective::allreduce, 640);
   const Topology topology = sharing({0, 1, 0, 1}, 5000);
   const std::vector<Schedule> right = make_all(*find(Collective::allreduce, "staged_leaders"), call, topology, 64);
-  REQUIRE(meets_of(right[0]) == 10 + 3);
-  REQUIRE(simulate(call, topology, without_meet(right, call, topology, SIZE_MAX)).problem == "");
-  for (std::size_t omitted = 0; omitted < meets_of(right[0]); ++omitted) {
-    INFO("without meet " << omitted);
-    REQUIRE(simulate(call, topology, without_meet(right, call, topology, omitted)).problem != "");
+  REQUIRE(barriers_of(right[0]) == 10 + 3);
+  REQUIRE(simulate(call, topology, without_barrier(right, call, topology, SIZE_MAX)).problem == "");
+  for (std::size_t omitted = 0; omitted < barriers_of(right[0]); ++omitted) {
+    INFO("without barrier " << omitted);
+    REQUIRE(simulate(call, topology, without_barrier(right, call, topology, omitted)).problem != "");
   }
 }
 
-TEST_CASE("memory that is said to come back may have no peer in it after the last meet") {
+TEST_CASE("memory that is said to come back may have no peer in it after the last barrier") {
   for (const bool comes_back : {false, true}) {
     Call call = a_call(Collective::broadcast, 64);
     const Topology topology = with_staging(2, 5000, false);
@@ -170,7 +171,7 @@ TEST_CASE("memory that is said to come back may have no peer in it after the las
       Builder steps("test", call, topology, rank);
       steps.stages(64, comes_back);
       if (rank == 0) steps.copy({Buffer::staging, 0, 64}, {Buffer::output, 0, 64});
-      steps.meet();
+      steps.barrier();
       if (rank == 1) steps.copy({Buffer::output, 0, 64}, {Buffer::staging, 0, 64, 0});
       schedules.push_back(std::move(steps).build());
     }

@@ -103,7 +103,7 @@ void add_options(CLI::App& app, Request& request) {
   app.add_flag("--in-place", request.in_place, "the input lies in the output buffer")->group(call);
   app.add_flag("--average", request.average, "results are divided by the number of ranks")->group(call);
   app.add_flag("--accumulate", request.accumulate, "as 16-bit floats: no rounded partial sum travels")->group(call);
-  app.add_flag("--invariant", request.invariant, "fold in rank order (ANELLO_INVARIANT=1)")->group(call);
+  app.add_flag("--invariant", request.invariant, "reduce in rank order (ANELLO_INVARIANT=1)")->group(call);
   const auto place = "Where the ranks are";
   app.add_option("-r,--ranks", request.ranks, "how many")
       ->capture_default_str()

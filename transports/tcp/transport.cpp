@@ -98,7 +98,7 @@ class TcpTransport final : public Transport {
 };
 
 // A block that is read in fewer calls costs less: twice as much at once takes 0.95 of an all-reduce's time at 1 MiB.
-// But not where it has left the near cache before it is folded: 1.02 with four ranks a processor, of 1 MiB 1.03
+// But not where it has left the near cache before it is reduced: 1.02 with four ranks a processor, of 1 MiB 1.03
 // to 1.12.
 std::size_t staging_bytes(int ranks_per_processor) { return (ranks_per_processor <= 2 ? 512 : 256) * 1024; }
 

@@ -1,5 +1,5 @@
 // Context: blocking calls that need nothing but the board, and memory that all reach, from start to end under one hold
-// of the lock, while the others come at once. What takes longer goes on the common way from where it is.
+// of the lock, while the others come at once. What takes longer goes on the general path from where it is.
 #include "base/processor.h"
 #include "executor/context.h"
 #include "executor/exchange.h"
@@ -85,7 +85,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   ++group.reached[std::size_t(operation.reach)];
   if (!operation.plan->schedule.lanes.empty()) return send_now(operation);
   while (!operation.published && at < steps.size() && (at = walk(operation, at, &left)) < steps.size() &&
-         steps[at].kind == schedule::Kind::meet && left > 0) {
+         steps[at].kind == schedule::Kind::barrier && left > 0) {
     operation.round = Round::barrier;
     publish_line(operation);
     operation.published = !lines_come(operation);
@@ -100,7 +100,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
     return Entered::complete;
   }
   put_in_window(operation);
-  if (operation.plan->meets) group.on_board.push(&operation);
+  if (operation.plan->has_barrier) group.on_board.push(&operation);
   begin(operation, at);
   return entered(operation);
 }
@@ -136,7 +136,7 @@ bool Context::lines_come(const Operation& operation) {
   return lines_seen(operation.group->board, operation.round, operation.digest) == Board::Seen::complete;
 }
 
-// What became of an operation that went on the common way.
+// What became of an operation that went on the general path.
 Context::Entered Context::entered(Operation& operation) {
   for (int turn = 0; turn <= driver_.spins() && operation.round != Round::none && !driver_.has_spun(); ++turn) {
     pause_processor();

@@ -14,8 +14,8 @@ inline executor::SmallMessage message_of(const PlainSend& send) {
           short_dtype(send.dtype)};
 }
 
-[[gnu::always_inline]] inline bool receive_shortly(executor::Context& context, executor::Group& group,
-                                                   const PlainReceive& receive, anello_status_t* status) {
+[[gnu::always_inline]] inline bool receive_fast(executor::Context& context, executor::Group& group,
+                                                const PlainReceive& receive, anello_status_t* status) {
   executor::SmallReceive wanted{static_cast<std::byte*>(receive.buffer), receive.count * dtype_bytes(receive.dtype),
                                 receive.tag, short_dtype(receive.dtype)};
   if (!context.receive_now(group, receive.source, wanted)) return false;
@@ -27,7 +27,7 @@ inline executor::SmallMessage message_of(const PlainSend& send) {
 
 executor::Context::Entered Communicator::pass(const PlainSend& send, bool waits, Operation** operation) {
   using executor::Context;
-  const auto held = context_->lock_shortly();
+  const auto held = context_->lock_if_free();
   if (!held) return Context::Entered::not_begun;
   const Context::Sent sent = context_->send_now(*group_, send.dest, message_of(send), waits);
   if (sent == Context::Sent::complete) return Context::Entered::complete;
@@ -37,14 +37,14 @@ executor::Context::Entered Communicator::pass(const PlainSend& send, bool waits,
 }
 
 bool Communicator::pass(const PlainReceive& receive, anello_status_t* status) {
-  const auto held = context_->lock_shortly();
-  return held && receive_shortly(*context_, *group_, receive, status);
+  const auto held = context_->lock_if_free();
+  return held && receive_fast(*context_, *group_, receive, status);
 }
 
 Communicator::Passed Communicator::pass(const PlainSend& send, const PlainReceive& receive, anello_status_t* status,
                                         Operation** sending) {
   using executor::Context;
-  const auto held = context_->lock_shortly();
+  const auto held = context_->lock_if_free();
   if (!held) return Passed::neither;
   const Context::Sent sent = context_->send_now(*group_, send.dest, message_of(send), false);
   if (sent == Context::Sent::not_begun) return Passed::neither;
@@ -52,7 +52,7 @@ Communicator::Passed Communicator::pass(const PlainSend& send, const PlainReceiv
     *sending = rest_of(send, sent);
     return Passed::send_under_way;
   }
-  return receive_shortly(*context_, *group_, receive, status) ? Passed::both : Passed::send;
+  return receive_fast(*context_, *group_, receive, status) ? Passed::both : Passed::send;
 }
 
 // An operation for a message that has gone in part, or has been offered.

@@ -1,5 +1,5 @@
 // Context: blocking sends and receives of small messages from start to end under one hold of the lock, without an
-// operation. They keep the order of the common way (messages.cpp), to which goes whatever is not as simple as this.
+// operation. They keep the order of the general path (messages.cpp), to which goes whatever is not as simple as this.
 #include "base/processor.h"
 #include "executor/context.h"
 
@@ -8,7 +8,7 @@
 
 namespace anello::executor {
 
-// Whether nothing has happened to the peer, or to the communicator, that only the common way looks at.
+// Whether nothing has happened to the peer, or to the communicator, that only the general path looks at.
 bool Context::undisturbed(const Group& group, const Flow& flow) const {
   return !group.error && flow.left_ns == 0 && gone_[std::size_t(group.ranks[std::size_t(flow.peer)])] == Gone::no &&
          !job_->news.load(std::memory_order_relaxed);
