@@ -228,12 +228,14 @@ std::uint32_t Context::told_again(Operation& operation) {
   bool same = !buffers || operation.resolved.agreement == group.settlings;
   for (int peer = 0; peer < group.size() && same; ++peer) {
     if (peer == group.rank) continue;  // the others are loading that line
-    const Announcement& before = operation.announced[std::size_t(peer)];
     const LineKind kind = board.kind(peer);
-    same = (buffers            ? kind == before.kind
-            : is_staged(entry) ? is_staged(kind)
-                               : is_payload(kind)) &&
-           (!buffers || std::memcmp(&before.at, board.payload(peer, sizeof(Announced)), sizeof(Announced)) == 0);
+    if (buffers) {
+      const Announcement& before = operation.announced[std::size_t(peer)];
+      same = kind == before.kind &&
+             std::memcmp(&before.at, board.payload(peer, sizeof(Announced)), sizeof(Announced)) == 0;
+    } else {
+      same = is_staged(entry) ? is_staged(kind) : is_payload(kind);
+    }
   }
   if (!same) return told_by_lines(operation);
   if (buffers) return 0;
