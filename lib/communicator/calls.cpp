@@ -135,12 +135,12 @@ void Communicator::give_back(Operation* operation) {
   if (last_.under_way == operation) {
     last_.under_way = nullptr;
     if (!operation->error && !group_->error) {
-      context_->renew_locked(*operation);
+      executor::OperationPool::renew(*operation);
       last_.operation = operation;
       return;
     }
   }
-  context_->release_locked(operation);
+  context_->operations().give_back(operation);
 }
 
 void Communicator::refuse(const anello_call_t& call, anello_result_t result, int record_kind) {

@@ -147,7 +147,7 @@ Error Communicator::destroy() {
     first = context_->remove_group(*group_);
     {
       const auto held = context_->lock();
-      if (last_.operation != nullptr) context_->release_locked(std::exchange(last_.operation, nullptr));
+      if (last_.operation != nullptr) context_->operations().give_back(std::exchange(last_.operation, nullptr));
     }
     give_back_board();
   });

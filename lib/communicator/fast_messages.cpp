@@ -66,11 +66,11 @@ Operation* Communicator::rest_of(const PlainSend& send, executor::Context::Sent 
     call.dtype = send.dtype;
     call.peer = send.dest;
     call.tag = send.tag;
-    operation = context_->acquire_locked(*group_);
+    operation = context_->operations().take(*group_);
     control::CallRecord record;
     prepare(*operation, call, record);
   } catch (...) {
-    if (operation != nullptr) context_->release_locked(operation);
+    if (operation != nullptr) context_->operations().give_back(operation);
     context_->fail(*group_, context_->no_memory("the rest of a message"), true);
     throw;
   }

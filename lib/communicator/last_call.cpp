@@ -26,7 +26,7 @@ bool Communicator::asks_like_last(const anello_call_t& call) const {
 
 // Makes `last_` of this call.
 void Communicator::prepare_last(const anello_call_t& call, InPlace place, int record_kind) {
-  if (last_.operation == nullptr) last_.operation = context_->acquire_locked(*group_);
+  if (last_.operation == nullptr) last_.operation = context_->operations().take(*group_);
   Operation* const operation = std::exchange(last_.operation, nullptr);
   try {
     last_ = {nullptr, nullptr, call, {}, {}, place, record_kind, {}, 0};
@@ -34,7 +34,7 @@ void Communicator::prepare_last(const anello_call_t& call, InPlace place, int re
       last_.algorithm = schedule::find(executor::operation_collective(call.kind), call.algorithm)->name;
     prepare(*operation, call, last_.record);
   } catch (...) {
-    context_->release_locked(operation);
+    context_->operations().give_back(operation);
     throw;
   }
   if (record_kind >= 0) last_.record.kind = record_kind;
@@ -58,7 +58,7 @@ void Communicator::prepare_last(const anello_call_t& call, InPlace place, int re
     // Half entered, for want of memory: nobody can go on with it, and the others wait.
     last_.operation = nullptr;
     context_->fail(*group_, context_->no_memory(text("what ", kind_name(operation->kind), " needs")), true);
-    if (operation->done.load(std::memory_order_relaxed)) context_->release_locked(operation);
+    if (operation->done.load(std::memory_order_relaxed)) context_->operations().give_back(operation);
     throw;
   }
   if (done == Entered::complete) return true;

@@ -94,7 +94,7 @@ void Route::classify(const FrameHeader& header) {
   Group* group = context_.find_group(header.communicator);
   if (group == nullptr) {
     if (context_.is_past(header.communicator) || !context_.keeps_stray(header, peer_)) return;
-    arriving_.frame = context_.keep(header, peer_);  // may throw, and the frame is then let pass
+    arriving_.frame = context_.frames().take(header, peer_);  // may throw, and the frame is then let pass
     arriving_.mode = Mode::keep;
     return;
   }

@@ -1,6 +1,5 @@
 #include "executor/context.h"
 
-#include "base/bell.h"
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/log.h"
@@ -14,7 +13,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace anello::executor {
@@ -45,11 +43,9 @@ Context::~Context() {
     };
     while (!all_drained() && !limit.passed()) sched_yield();
     wait_until_sent();
-    drop_all(strays_);
   }
   routes_.clear();  // before the job: endpoints look at the arena
   groups_.clear();
-  for (EarlyFrame* frame : free_frames_) delete frame;
 }
 
 // Until the peers' systems have what this one holds for them, as long as they go on taking it.
@@ -193,78 +189,12 @@ Group* Context::find_group(std::uint64_t id) {
 
 Operation* Context::acquire(Group& group) {
   const Lock held = lock();
-  return acquire_locked(group);
-}
-
-namespace {
-
-// Scratch of a large call is not kept for ever: first touch costs, but so does a process that never shrinks.
-void trim(Operation& operation) {
-  constexpr std::size_t kKeep = 64 * 1024 * 1024;
-  for (std::vector<std::byte>* memory :
-       {&operation.run.scratch, &operation.run.accumulator, &operation.staged.memory}) {
-    if (memory->size() <= kKeep) continue;
-    std::vector<std::byte>().swap(*memory);
-    operation.run.serves.reset();
-  }
-}
-
-}  // namespace
-
-// Back to where it was before it was entered.
-void Context::renew_locked(Operation& operation) {
-  trim(operation);
-  operation.done.store(false, std::memory_order_relaxed);
-  operation.state = Operation::State::idle;
-  operation.error = Error();
-  operation.status = {-1, -1, 0};
-  operation.round = Round::none;
-  operation.published = false;
-  operation.peer_work.step = PeerWork::kNoStep;
-  operation.peer_work.next.clear();
-  operation.peer_work.without = -1;
-  operation.exposed = false;
-  operation.staged_early = false;
-  operation.sequence = operation.group->next_sequence;  // what it is told as where it never enters
-  operation.movement = 0;
-  operation.last_progress_ns = 0;
-  operation.asked_ns = 0;
-}
-
-Operation* Context::acquire_locked(Group& group) {
-  Operation* operation = free_operations_.pop();
-  if (operation == nullptr) {
-    operations_.push_back(std::make_unique<Operation>());
-    operation = operations_.back().get();
-  }
-  operation->group = &group;
-  operation->bytes = 0;
-  operation->moved = 0;
-  operation->claims = false;
-  operation->claim = 0;
-  operation->plans.reset();
-  renew_locked(*operation);
-  operation->reducer = nullptr;
-  operation->custom.reset();
-  operation->function_threw = false;
-  operation->staged.result = nullptr;
-  return operation;
+  return pool_.take(group);
 }
 
 void Context::release(Operation* operation) {
   const Lock held = lock();
-  release_locked(operation);
-}
-
-void Context::release_locked(Operation* operation) {
-  operation->plan.reset();
-  operation->run.serves.reset();
-  operation->plans.reset();
-  operation->custom.reset();
-  operation->group = nullptr;
-  operation->state = Operation::State::idle;
-  trim(*operation);
-  free_operations_.push(operation);
+  pool_.give_back(operation);
 }
 
 // Gives the call its place in the communicator's order.
@@ -350,27 +280,22 @@ void Context::post(Operation& operation, control::CallRecord& record) {
 
 void Context::tell_of_completion(int descriptor) {
   const Lock held = lock();
-  told_.push_back(descriptor);
+  bells_.add(descriptor);
 }
 
 void Context::tell_no_more(int descriptor) {
   const Lock held = lock();
-  told_.erase(std::find(told_.begin(), told_.end(), descriptor));
+  bells_.remove(descriptor);
 }
 
 int Context::completion_descriptor() {
   const Lock held = lock();
-  if (!completions_) {
-    completions_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-    if (!completions_) throw system_error("eventfd", errno);
-    told_.push_back(completions_.get());
-  }
-  return completions_.get();
+  return bells_.own();
 }
 
 void Context::progress_once() {
   const Lock held = lock();
-  if (completions_) silence(completions_.get());
+  bells_.silence_own();
   if (driver_.is_driving()) return;  // somebody else does
   const kernels::DefaultFloats floats;
   move();
@@ -425,7 +350,7 @@ void Context::finish(Operation& operation, const Error& error) {
     const bool oldest = group.is_oldest(operation);
     group.window.remove(&operation);
     --group.active;
-    for (RunLane& lane : operation.run.lanes) drop_all(lane.early);
+    for (RunLane& lane : operation.run.lanes) frames_.give_back_all(lane.early);
     if (oldest && !error && !group.window.empty()) {
       // The next one may use the credit that was kept for the oldest.
       for (Flow& flow : group.flows) {
@@ -443,7 +368,7 @@ void Context::finish(Operation& operation, const Error& error) {
   }
   --unfinished_;
   operation.done.store(true, std::memory_order_release);
-  for (const int descriptor : told_) ring(descriptor);
+  bells_.ring_all();
   driver_.note_completion();
   if (!error && !group.window.empty() && !group.error) activate(group);
 }

@@ -3,17 +3,20 @@
 // has the lock that guards them all, and the threads that move them (progress/driver.h).
 #include "base/error.h"
 #include "control/job.h"
+#include "executor/early_frame.h"
 #include "executor/generations.h"
 #include "executor/group.h"
 #include "memory/region_cache.h"
+#include "executor/operation_pool.h"
 #include "executor/route.h"
+#include "executor/stray_frames.h"
 #include "memory/copy.h"
+#include "progress/completion_bells.h"
 #include "progress/driver.h"
 #include "transports/transport.h"
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <new>
 #include <span>
@@ -77,10 +80,8 @@ class Context : private progress::Driven {
   bool receive_now(Group& group, int source, SmallReceive& wanted);
   // The lock for the fast paths if nobody has it and nobody drives; else empty.
   progress::RankLock::Short lock_if_free() { return driver_.lock_if_free(); }
-  Operation* acquire_locked(Group& group);
-  void release_locked(Operation* operation);
-  // Ended well, it may be entered again as it is.
-  void renew_locked(Operation& operation);
+  // The same under the lock.
+  OperationPool& operations() { return pool_; }
   // Waits until it is done, or its deadline passes and it is done with ANELLO_ERR_TIMEOUT.
   void wait(Operation& operation);
   // The caller goes away with operations under way: the service thread looks after them while nobody waits.
@@ -144,11 +145,9 @@ class Context : private progress::Driven {
   Group* find_group(std::uint64_t id);
   bool is_past(std::uint64_t id) const { return generations_.is_past(id); }
 
-  EarlyFrame* keep(const transport::FrameHeader& header, int source);
-  // The same for a communicator, which has ended where there is none to be had (null).
+  FramePool& frames() { return frames_; }
+  // For a communicator, which has ended where there is no memory to be had (null).
   EarlyFrame* keep_for(Group& group, const transport::FrameHeader& header, int source);
-  void drop(EarlyFrame* frame);
-  void drop_all(EarlyFrames& frames);
   // Bytes of a counted frame have been used: they go back to the sender's credit in time.
   void consumed(Flow& flow, std::size_t bytes);
   void consumed_small(Flow& flow, std::size_t bytes) {  // of eager
@@ -207,6 +206,8 @@ class Context : private progress::Driven {
   void open_asked();
   void hear_verdict(Group& group);
   void deliver_strays(Group& group);
+  void deliver_stray(Flow& flow, EarlyFrame* frame);
+  Error sent_too_much(int source) const;
   void activate();
   void activate(Group& group);
   static void number(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
@@ -346,8 +347,7 @@ class Context : private progress::Driven {
   std::int64_t next_tick_ns_ = 0;
   unsigned tests_ = 0;  // in vain
 
-  UniqueFd completions_;
-  std::vector<int> told_;                       // eventfds that learn of completions
+  progress::CompletionBells bells_;
   std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used
   std::vector<Route*> open_routes_;
   int sockets_ = 0;               // of the open routes
@@ -364,15 +364,8 @@ class Context : private progress::Driven {
   std::vector<Readable> readable_;  // by world rank: its process's memory
   Generations generations_;
   std::unordered_map<std::uint64_t, Error> failed_early_;  // failed before they were created here
-  EarlyFrames strays_;
-  std::size_t stray_bytes_ = 0;
-  // What has come ahead for such a communicator, by its number and the rank that sent it.
-  struct Ahead {
-    std::size_t kept = 0;
-    std::size_t small_kept = 0;
-    std::size_t notes = 0;
-  };
-  std::map<std::pair<std::uint64_t, int>, Ahead> ahead_;
+  FramePool frames_;
+  StrayFrames strays_{frames_};
   enum class Gone : std::uint8_t { no, left, lost };
   std::vector<Gone> gone_;             // by world rank
   std::vector<std::int64_t> left_ns_;  // when news of its leaving came
@@ -393,11 +386,8 @@ class Context : private progress::Driven {
   std::unordered_map<int, Lost> lost_;
   std::int64_t looked_at_lost_ns_ = 0;
 
-  OperationFifo free_operations_;
-  std::vector<std::unique_ptr<Operation>> operations_;
+  OperationPool pool_;
   std::size_t unfinished_ = 0;  // operations posted and not done, and lanes that are owing
-  std::vector<EarlyFrame*> free_frames_;
-  std::size_t free_frame_bytes_ = 0;
 };
 
 }  // namespace anello::executor

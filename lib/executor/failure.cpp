@@ -297,7 +297,7 @@ void Context::end_all(Group& group, const Error& error) {
     for (OperationFifo* list : {&flow.announcing, &flow.announced, &flow.granted}) {
       while (Operation* operation = list->pop()) finish(*operation, error);
     }
-    drop_all(flow.early);
+    frames_.give_back_all(flow.early);
   }
   while (group.on_board.pop() != nullptr) {
   }
@@ -307,7 +307,7 @@ void Context::end_all(Group& group, const Error& error) {
   }
   while (Operation* operation = group.window.pop()) {
     if (operation->state == Operation::State::active) {
-      for (RunLane& lane : operation->run.lanes) drop_all(lane.early);
+      for (RunLane& lane : operation->run.lanes) frames_.give_back_all(lane.early);
     }
     operation->state = Operation::State::queued;  // out of the window already
     finish(*operation, error);
@@ -315,7 +315,7 @@ void Context::end_all(Group& group, const Error& error) {
   group.active = 0;
   for (std::deque<Unexpected>* list : {&group.unexpected, &group.claimed}) {
     for (Unexpected& message : *list) {
-      if (message.eager != nullptr) drop(message.eager);
+      if (message.eager != nullptr) frames_.give_back(message.eager);
       if (message.local != nullptr) finish(*message.local, error);
     }
     list->clear();

@@ -50,7 +50,7 @@ bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
     if (found != group.unexpected.end()) {
       if (found->eager == nullptr || !wanted.takes(found->tag, found->dtype, found->bytes)) return false;
       if (found->bytes > 0) std::memcpy(wanted.into, found->eager->payload.data(), found->bytes);
-      drop(found->eager);
+      frames_.give_back(found->eager);
       flow.no_longer_keeps(true, found->bytes);
       group.unexpected.erase(found);
       return took_now(flow, wanted);

@@ -147,7 +147,7 @@ Context::Entered Context::entered(Operation& operation) {
 
 Context::Entered Context::ended_well(Operation& operation) {
   if (!operation.done.load(std::memory_order_relaxed) || operation.error) return Entered::under_way;
-  renew_locked(operation);
+  OperationPool::renew(operation);
   return Entered::complete;
 }
 

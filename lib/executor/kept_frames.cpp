@@ -4,46 +4,12 @@
 #include "executor/context.h"
 #include "executor/run.h"
 
-#include <algorithm>
-#include <limits>
-
 namespace anello::executor {
-
-EarlyFrame* Context::keep(const transport::FrameHeader& header, int source) {
-  std::unique_ptr<EarlyFrame> frame;
-  if (free_frames_.empty()) {
-    frame = std::make_unique<EarlyFrame>();
-  } else {
-    frame.reset(free_frames_.back());
-    free_frames_.pop_back();
-    free_frame_bytes_ -= frame->payload.capacity();
-  }
-  frame->header = header;
-  frame->filled = 0;
-  frame->source = source;
-  frame->next = nullptr;
-  frame->payload.resize(header.bytes);
-  return frame.release();
-}
 
 EarlyFrame* Context::keep_for(Group& group, const transport::FrameHeader& header, int source) {
   EarlyFrame* frame = nullptr;
-  with_memory(group, [&] { frame = keep(header, source); });
+  with_memory(group, [&] { frame = frames_.take(header, source); });
   return frame;
-}
-
-void Context::drop(EarlyFrame* frame) {
-  constexpr std::size_t kKeep = 4 * 1024 * 1024;
-  if (free_frame_bytes_ + frame->payload.capacity() > kKeep) {
-    delete frame;
-    return;
-  }
-  free_frame_bytes_ += frame->payload.capacity();
-  free_frames_.push_back(frame);
-}
-
-void Context::drop_all(EarlyFrames& frames) {
-  while (EarlyFrame* frame = frames.pop()) drop(frame);
 }
 
 void Context::consumed(Flow& flow, std::size_t bytes) {
@@ -62,83 +28,62 @@ bool Context::keeps_stray(const transport::FrameHeader& header, int source) {
     if (failed_early_.size() < kMost) failed_early_.emplace(id, error);
     return false;
   };
-  const std::size_t cost = header.bytes + kFrameCost;
-  const std::size_t most = (kCredit + kSmallCredit) * std::max(kLeastStrayPeers, std::size_t(job_->size()));
-  if (stray_bytes_ + cost > most) {
-    return refuse(Error(ANELLO_ERR_RESOURCE,
-                        text("ranks have sent more than ", most, " bytes for communicators that this rank has yet to ",
-                             "create, the last one ", job_->describe(source)),
-                        source));
+  switch (strays_.admit(header, source, job_->size())) {
+    case StrayFrames::Verdict::admitted: return true;
+    case StrayFrames::Verdict::too_many:
+      return refuse(Error(
+          ANELLO_ERR_RESOURCE,
+          text("ranks have sent more than ", StrayFrames::most_bytes(job_->size()),
+               " bytes for communicators that this rank has yet to create, the last one ", job_->describe(source)),
+          source));
+    case StrayFrames::Verdict::beyond_credit: return refuse(sent_too_much(source));
   }
-  Ahead& ahead = ahead_[{id, source}];
-  const auto kind = static_cast<FrameKind>(header.kind);
-  bool within = false;
-  if (kind == FrameKind::step) {
-    within = (ahead.kept += cost) <= kCredit;
-  } else if (kind == FrameKind::eager) {
-    within = (ahead.small_kept += cost) <= kSmallCredit;
-  } else {
-    within = header.bytes == 0 && ++ahead.notes <= kMaxUnexpected;
-  }
-  if (within) return true;
-  return refuse(Error(ANELLO_ERR_CORRUPT, job_->describe(source) + " sent more ahead than it had credit for", source));
+  return false;
+}
+
+Error Context::sent_too_much(int source) const {
+  return Error(ANELLO_ERR_CORRUPT, job_->describe(source) + " sent more ahead than it had credit for", source);
 }
 
 void Context::stray(EarlyFrame* frame) {
   // The communicator may have been created, or destroyed again, while the frame arrived.
   Group* const group = find_group(frame->header.communicator);
-  if (group == nullptr && is_past(frame->header.communicator)) return drop(frame);
-  strays_.push(frame);
-  stray_bytes_ += frame->header.bytes + kFrameCost;
+  if (group == nullptr && is_past(frame->header.communicator)) return frames_.give_back(frame);
+  strays_.keep(frame);
   if (group != nullptr) deliver_strays(*group);
 }
 
 // What came for communicators that were not made in the end, or have been destroyed since.
 void Context::forget_past() {
-  for (EarlyFrame* frame = strays_.front(); frame != nullptr;) {
-    EarlyFrame* const next = EarlyFrames::after(frame);
-    if (is_past(frame->header.communicator)) {
-      strays_.remove(frame);
-      stray_bytes_ -= frame->header.bytes + kFrameCost;
-      drop(frame);
-    }
-    frame = next;
-  }
+  strays_.forget([this](std::uint64_t id) { return is_past(id); });
   std::erase_if(failed_early_, [this](const auto& failed) { return is_past(failed.first); });
-  std::erase_if(ahead_, [this](const auto& ahead) { return is_past(ahead.first.first); });
 }
 
 void Context::deliver_strays(Group& group) {
-  ahead_.erase(ahead_.lower_bound({group.id, -1}), ahead_.upper_bound({group.id, std::numeric_limits<int>::max()}));
-  for (EarlyFrame* frame = strays_.front(); frame != nullptr;) {
-    EarlyFrame* const next = EarlyFrames::after(frame);
-    if (frame->header.communicator == group.id) {
-      strays_.remove(frame);
-      stray_bytes_ -= frame->header.bytes + kFrameCost;
-      const int peer = group.rank_of_world(frame->source);
-      const auto kind = static_cast<FrameKind>(frame->header.kind);
-      if (peer < 0 || group.error) {
-        drop(frame);
-      } else {
-        Flow& flow = group.flows.to(peer);
-        const bool counts = kind == FrameKind::step || kind == FrameKind::eager;
-        if (counts && !flow.keep(kind == FrameKind::eager, frame->header.bytes)) {
-          fail(group,
-               Error(ANELLO_ERR_CORRUPT, job_->describe(frame->source) + " sent more ahead than it had credit for",
-                     frame->source),
-               true);
-          drop(frame);
-        } else if (kind == FrameKind::step) {
-          arrived_early(flow, frame);
-        } else if (kind == FrameKind::eager) {
-          on_eager(flow, frame);
-        } else {
-          on_note(flow, frame->header);
-          drop(frame);
-        }
-      }
+  EarlyFrames came = strays_.take(group.id);
+  while (EarlyFrame* frame = came.pop()) {
+    const int peer = group.rank_of_world(frame->source);
+    if (peer < 0 || group.error) {
+      frames_.give_back(frame);
+    } else {
+      deliver_stray(group.flows.to(peer), frame);
     }
-    frame = next;
+  }
+}
+
+void Context::deliver_stray(Flow& flow, EarlyFrame* frame) {
+  const auto kind = static_cast<FrameKind>(frame->header.kind);
+  const bool counts = kind == FrameKind::step || kind == FrameKind::eager;
+  if (counts && !flow.keep(kind == FrameKind::eager, frame->header.bytes)) {
+    fail(*flow.group, sent_too_much(frame->source), true);
+    frames_.give_back(frame);
+  } else if (kind == FrameKind::step) {
+    arrived_early(flow, frame);
+  } else if (kind == FrameKind::eager) {
+    on_eager(flow, frame);
+  } else {
+    on_note(flow, frame->header);
+    frames_.give_back(frame);
   }
 }
 
@@ -146,7 +91,7 @@ void Context::arrived_early(Flow& flow, EarlyFrame* frame) {
   Operation* operation = flow.group->find(frame->header.sequence);
   if (flow.group->is_of_another_call(operation, frame->header)) {
     suspect(*flow.group, frame->header.sequence, flow.peer);
-    drop(frame);
+    frames_.give_back(frame);
     return;
   }
   if (operation != nullptr && operation->state == Operation::State::active) {

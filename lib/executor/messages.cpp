@@ -50,7 +50,7 @@ void Context::post_send(Operation& operation) {
   if (operation.bytes <= kEagerBytes) {
     // As promised for small messages: the sender need not wait for its own receive.
     waiting.local = nullptr;
-    waiting.eager = keep({.bytes = static_cast<std::uint32_t>(operation.bytes)}, rank_);
+    waiting.eager = frames_.take({.bytes = static_cast<std::uint32_t>(operation.bytes)}, rank_);
     if (operation.bytes > 0) std::memcpy(waiting.eager->payload.data(), operation.input, operation.bytes);
     finish(operation);
   }
@@ -128,7 +128,7 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
       flow.no_longer_keeps(true, message.bytes);
       consumed_small(flow, message.bytes);
     }
-    drop(message.eager);
+    frames_.give_back(message.eager);
   } else {
     Flow& flow = group.flows.to(message.source);
     const bool fit = fits(receive, message.source, message.tag, message.dtype, message.bytes);
@@ -195,12 +195,12 @@ bool Context::takes_eager(Flow& flow, const transport::FrameHeader& header, Oper
 
 void Context::on_eager(Flow& flow, EarlyFrame* frame) {
   Group& group = *flow.group;
-  if (!known_type(flow, frame->header)) return drop(frame);
+  if (!known_type(flow, frame->header)) return frames_.give_back(frame);
   const int tag = static_cast<int>(frame->header.tag);
   if (Operation* receive = match_posted(group, flow.peer, tag)) {
     const std::size_t bytes = frame->header.bytes;
     deliver(*receive, flow.peer, tag, frame->header.flags, frame->payload.data(), bytes);
-    drop(frame);
+    frames_.give_back(frame);
     flow.no_longer_keeps(true, bytes);
     consumed_small(flow, bytes);
     return;

@@ -4,6 +4,7 @@
 #include "base/custom_op.h"
 #include "base/error.h"
 #include "base/label.h"
+#include "executor/early_frame.h"
 #include "executor/frame.h"
 #include "executor/intrusive.h"
 #include "executor/peer_buffers.h"
@@ -29,16 +30,6 @@ namespace anello::executor {
 class Group;
 struct Flow;
 struct Operation;
-
-// A frame that came before its operation could take it, kept until then. Paid for from the sender's credit.
-struct EarlyFrame {
-  transport::FrameHeader header;
-  std::vector<std::byte> payload;
-  std::size_t filled = 0;
-  int source = -1;  // world rank
-  EarlyFrame* next = nullptr;
-};
-using EarlyFrames = Fifo<EarlyFrame, &EarlyFrame::next>;
 
 // One operation and one peer: the two sequences of messages between them.
 struct RunLane {

@@ -11,7 +11,7 @@ using transport::FrameHeader;
 
 // A frame may be half here.
 Route::~Route() {
-  if (arriving_.frame != nullptr) context_.drop(arriving_.frame);
+  if (arriving_.frame != nullptr) context_.frames().give_back(arriving_.frame);
 }
 
 void Route::open(std::unique_ptr<transport::Endpoint> endpoint) {
@@ -51,7 +51,7 @@ void Route::break_off() {
   leaving_ = {};
   if (const Error* const cause = endpoint_->failure(); cause != nullptr && cause->code() == ANELLO_ERR_CORRUPT)
     broken_in_ = arriving_for();
-  if (arriving_.frame != nullptr) context_.drop(arriving_.frame);
+  if (arriving_.frame != nullptr) context_.frames().give_back(arriving_.frame);
   arriving_ = {};
   context_.lane_broke(*this);
 }
@@ -83,7 +83,7 @@ void Route::forget(Group& group) {
   // The answer to what a peer has announced is none of the operations that end here.
   if (leaving_.kind != Leaving::Kind::note) forget_leaving(group);
   if (arriving_.flow != nullptr && arriving_.flow->group == &group) {
-    if (arriving_.frame != nullptr) context_.drop(arriving_.frame);
+    if (arriving_.frame != nullptr) context_.frames().give_back(arriving_.frame);
     arriving_ = {};
     arriving_.mode = Arriving::Mode::discard;
   }

@@ -119,7 +119,7 @@ void open_lanes(Operation& operation) {
         } else {
           // Of another call than this one: the verdict ends both, and none of it may be taken for data until then.
           group.context.suspect(group, operation.sequence, lane.plan->peer);
-          group.context.drop(frame);
+          group.context.frames().give_back(frame);
         }
       }
       frame = next;
@@ -206,7 +206,7 @@ void resume_early(RunLane& lane) {
     Flow& flow = *lane.flow;
     Context& context = flow.group->context;
     const std::size_t bytes = frame->header.bytes;
-    context.drop(frame);
+    context.frames().give_back(frame);
     flow.no_longer_keeps(false, bytes);
     context.consumed(flow, bytes);
     Operation& operation = *lane.operation;

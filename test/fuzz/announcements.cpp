@@ -274,7 +274,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
     }
     if (!under_way || !operation->done.load() || operation->error) continue;
     const auto held = context.lock();
-    context.renew_locked(*operation);
+    anello::executor::OperationPool::renew(*operation);
     under_way = false;
   }
   // Also where nothing is: else it would wait for what control finds of calls that differ.

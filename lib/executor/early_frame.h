@@ -1,0 +1,38 @@
+#pragma once
+// A frame that came before what it belongs to could take it, kept until then. Paid for from the sender's credit.
+#include "executor/intrusive.h"
+#include "transports/transport.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace anello::executor {
+
+struct EarlyFrame {
+  transport::FrameHeader header;
+  std::vector<std::byte> payload;
+  std::size_t filled = 0;
+  int source = -1;  // world rank
+  EarlyFrame* next = nullptr;
+};
+using EarlyFrames = Fifo<EarlyFrame, &EarlyFrame::next>;
+
+// Where they come from and go back to, so that one like an earlier one allocates nothing. Requires the rank's lock.
+class FramePool {
+ public:
+  FramePool() = default;
+  ~FramePool();
+  FramePool(const FramePool&) = delete;
+  FramePool& operator=(const FramePool&) = delete;
+
+  // With room for its payload. Throws std::bad_alloc.
+  EarlyFrame* take(const transport::FrameHeader& header, int source);
+  void give_back(EarlyFrame* frame);
+  void give_back_all(EarlyFrames& frames);
+
+ private:
+  std::vector<EarlyFrame*> free_;
+  std::size_t free_bytes_ = 0;
+};
+
+}  // namespace anello::executor

@@ -1,0 +1,71 @@
+#include "executor/operation_pool.h"
+
+#include "executor/group.h"
+
+namespace anello::executor {
+namespace {
+
+// Scratch of a large call is not kept for ever: first touch costs, but so does a process that never shrinks.
+void trim(Operation& operation) {
+  constexpr std::size_t kKeep = 64 * 1024 * 1024;
+  for (std::vector<std::byte>* memory :
+       {&operation.run.scratch, &operation.run.accumulator, &operation.staged.memory}) {
+    if (memory->size() <= kKeep) continue;
+    std::vector<std::byte>().swap(*memory);
+    operation.run.serves.reset();
+  }
+}
+
+}  // namespace
+
+void OperationPool::renew(Operation& operation) {
+  trim(operation);
+  operation.done.store(false, std::memory_order_relaxed);
+  operation.state = Operation::State::idle;
+  operation.error = Error();
+  operation.status = {-1, -1, 0};
+  operation.round = Round::none;
+  operation.published = false;
+  operation.peer_work.step = PeerWork::kNoStep;
+  operation.peer_work.next.clear();
+  operation.peer_work.without = -1;
+  operation.exposed = false;
+  operation.staged_early = false;
+  operation.sequence = operation.group->next_sequence;  // what it is told as where it never enters
+  operation.movement = 0;
+  operation.last_progress_ns = 0;
+  operation.asked_ns = 0;
+}
+
+Operation* OperationPool::take(Group& group) {
+  Operation* operation = free_.pop();
+  if (operation == nullptr) {
+    all_.push_back(std::make_unique<Operation>());
+    operation = all_.back().get();
+  }
+  operation->group = &group;
+  operation->bytes = 0;
+  operation->moved = 0;
+  operation->claims = false;
+  operation->claim = 0;
+  operation->plans.reset();
+  renew(*operation);
+  operation->reducer = nullptr;
+  operation->custom.reset();
+  operation->function_threw = false;
+  operation->staged.result = nullptr;
+  return operation;
+}
+
+void OperationPool::give_back(Operation* operation) {
+  operation->plan.reset();
+  operation->run.serves.reset();
+  operation->plans.reset();
+  operation->custom.reset();
+  operation->group = nullptr;
+  operation->state = Operation::State::idle;
+  trim(*operation);
+  free_.push(operation);
+}
+
+}  // namespace anello::executor

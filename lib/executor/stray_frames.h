@@ -1,0 +1,61 @@
+#pragma once
+// Frames of communicators that this rank has yet to create: a peer that has created one already may send at once. Each
+// peer may send as much ahead as it has credit for. Requires the rank's lock.
+#include "executor/early_frame.h"
+#include "executor/frame.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+namespace anello::executor {
+
+class StrayFrames {
+ public:
+  explicit StrayFrames(FramePool& pool) : pool_(pool) {}
+  ~StrayFrames() { pool_.give_back_all(frames_); }
+  StrayFrames(const StrayFrames&) = delete;
+  StrayFrames& operator=(const StrayFrames&) = delete;
+
+  // Of all peers together, in a job of so many ranks.
+  static std::size_t most_bytes(int ranks);
+
+  enum class Verdict {
+    admitted,
+    too_many,       // the peers have sent most_bytes() ahead
+    beyond_credit,  // this peer has sent more than a rank may
+  };
+  // Of a frame that begins to come. One that is refused leaves a hole, so its communicator must fail.
+  Verdict admit(const transport::FrameHeader& header, int source, int ranks);
+  // It has come whole.
+  void keep(EarlyFrame* frame);
+  // The communicator has been created: what came for it, in order. The caller owns the frames.
+  EarlyFrames take(std::uint64_t communicator);
+  // Communicators that will not be created any more.
+  template <class IsPast>
+  void forget(IsPast&& is_past) {
+    for (EarlyFrame* frame = frames_.front(); frame != nullptr;) {
+      EarlyFrame* const next = EarlyFrames::after(frame);
+      if (is_past(frame->header.communicator)) pool_.give_back(remove(frame));
+      frame = next;
+    }
+    std::erase_if(ahead_, [&](const auto& ahead) { return is_past(ahead.first.first); });
+  }
+
+ private:
+  // What one peer has sent ahead for one communicator.
+  struct Ahead {
+    std::size_t steps = 0;
+    std::size_t eager = 0;
+    std::size_t notes = 0;
+  };
+  EarlyFrame* remove(EarlyFrame* frame);
+
+  FramePool& pool_;
+  EarlyFrames frames_;
+  std::size_t bytes_ = 0;
+  std::map<std::pair<std::uint64_t, int>, Ahead> ahead_;
+};
+
+}  // namespace anello::executor
