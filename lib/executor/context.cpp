@@ -24,11 +24,10 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carrier
       driver_(*job_, *this, spin_us),
       sharing_(control::occupancy_of(job_->members(), rank_).ranks_per_processor()),
       staging_(staging),
-      carriers_(std::move(carriers)) {
+      carriers_(std::move(carriers)),
+      fates_(job_->size()) {
   routes_.resize(std::size_t(job_->size()));
-  gone_.resize(std::size_t(job_->size()), Gone::no);
-  left_ns_.resize(gone_.size(), 0);
-  readable_.resize(gone_.size(), Readable::untried);
+  readable_.resize(std::size_t(job_->size()), Readable::untried);
 }
 
 Context::~Context() {
@@ -230,7 +229,7 @@ void Context::hear_news() {
   if (driver_.is_driving() || !job_->news.load(std::memory_order_acquire)) return;
   handle_events();
   // What has come is taken in before it ends.
-  for (int turn = 0; any_gone_ && turn < 4 && move(); ++turn) {
+  for (int turn = 0; fates_.is_any() && turn < 4 && move(); ++turn) {
   }
 }
 
@@ -418,9 +417,7 @@ transport::Transport* Context::carrier_to(int world) const {
 void Context::want_to_send(Flow& flow) {
   if (flow.route == nullptr) return;
   Route& way = *flow.route;
-  // Nobody would take it. To one that could not be reached a lane may come yet.
-  const auto lost = any_gone_ ? lost_.find(way.peer()) : lost_.end();
-  if (lost != lost_.end() && !lost->second.found_here) return;
+  if (fates_.takes_nothing(way.peer())) return;
   way.list(flow);
   if (way.state() != Route::State::closed) return;
   if (carrier_to(way.peer())->needs_connection()) {

@@ -6,6 +6,7 @@
 #include "executor/early_frame.h"
 #include "executor/generations.h"
 #include "executor/group.h"
+#include "health/peer_fates.h"
 #include "memory/region_cache.h"
 #include "executor/operation_pool.h"
 #include "executor/route.h"
@@ -191,7 +192,7 @@ class Context : private progress::Driven {
   bool is_busy() override;
   void about_to_sleep() override;
   bool arm() override;
-  int longest_sleep_ms() const override { return any_gone_ ? 20 : 200; }
+  int longest_sleep_ms() const override { return fates_.is_any() ? 20 : 200; }
   int sockets() const override { return sockets_; }
   bool waits_elsewhere() const override;
   bool is_first_of_two() const override { return on_boards_.front()->board.is_first_of_two(); }
@@ -284,12 +285,12 @@ class Context : private progress::Driven {
   void check_deadline(Operation& watched);
   void check_deadlines();
   // Peers that are gone (gone.cpp)
-  void hear_of_loss(control::Event& event);
   void check_gone(bool quiet);
-  bool gone_for(const Group& group, int peer, std::string& how) const;
+  void check_gone(Group& group, bool quiet);
+  void check_gone(Group& group, int peer, const std::string& how);
+  bool is_gone(const Group& group, int peer, std::string& how) const;
   int first_lost(const Group& group) const;
   bool waits_in_vain(const Operation& operation, int peer) const;
-  void look_at_lost(std::int64_t now);
   void look_at_early(Group& group);
   // Runs body, whose want of memory ends the communicator: nobody could go on with what it was in the middle of.
   template <class Body>
@@ -366,25 +367,8 @@ class Context : private progress::Driven {
   std::unordered_map<std::uint64_t, Error> failed_early_;  // failed before they were created here
   FramePool frames_;
   StrayFrames strays_{frames_};
-  enum class Gone : std::uint8_t { no, left, lost };
-  std::vector<Gone> gone_;             // by world rank
-  std::vector<std::int64_t> left_ns_;  // when news of its leaving came
-  bool any_gone_ = false;              // or a communicator has failed elsewhere
-  bool gone_look_due_ = false;         // something has moved, or was posted, since they were last looked for
-  // A lane that breaks is mostly the first sign of a death, or of a rank that leaves in the middle of an operation that
-  // it has seen fail: control has the better account a moment later, unless the rank that passes it on does not run.
-  static constexpr std::int64_t kWordFromControl = 500'000'000;
-  // That are lost, by world rank, where what they sent before may still come.
-  struct Lost {
-    std::string how;        // it is known: a sentence
-    bool found_here;        // and only here: no lane could be made
-    bool for_certain;       // nothing more of it is waited for
-    std::uint64_t came;     // of its lane, at the last look
-    std::int64_t quiet_ns;  // since when nothing has
-    std::size_t number;     // so many ranks were known to be lost before
-  };
-  std::unordered_map<int, Lost> lost_;
-  std::int64_t looked_at_lost_ns_ = 0;
+  health::PeerFates fates_;
+  bool gone_look_due_ = false;  // something has moved, or was posted, since peers that are gone were last looked for
 
   OperationPool pool_;
   std::size_t unfinished_ = 0;  // operations posted and not done, and lanes that are owing

@@ -1,4 +1,5 @@
 // Context: moving what can move, and waiting for what cannot.
+#include "base/clock.h"
 #include "base/uncancelled.h"
 #include "executor/context.h"
 #include "executor/run.h"
@@ -24,7 +25,7 @@ void Context::hear_sockets() {
 bool Context::move() {
   try {
     const bool moved = move_all();
-    if (any_gone_ && (moved || gone_look_due_)) {
+    if (fates_.is_any() && (moved || gone_look_due_)) {
       gone_look_due_ = moved;
       if (!moved) check_gone(true);
     }
@@ -106,20 +107,13 @@ bool Context::handle_events() {
     any = true;
     switch (event.kind) {
       case control::Event::Kind::lane:
-        if (const auto lost = lost_.find(event.peer); lost != lost_.end() && lost->second.found_here) {
-          lost_.erase(lost);
-          gone_[std::size_t(event.peer)] = Gone::no;
-        }
+        fates_.hear_of_lane(event.peer);
         open_route(route(event.peer), std::move(event.fd));
         break;
-      case control::Event::Kind::lost: hear_of_loss(event); break;
-      case control::Event::Kind::left:
-        if (gone_[std::size_t(event.peer)] == Gone::no) {
-          gone_[std::size_t(event.peer)] = Gone::left;
-          left_ns_[std::size_t(event.peer)] = now_ns();
-        }
-        any_gone_ = true;
+      case control::Event::Kind::lost:
+        fates_.hear_of_loss(event.peer, event.error.text(), event.found_here, event.for_certain, now_ns());
         break;
+      case control::Event::Kind::left: fates_.hear_of_leaving(event.peer, now_ns()); break;
       case control::Event::Kind::region:
         regions_.answered(event.region, std::move(event.fd));
         for (Operation* waiting : std::vector<Operation*>(mapping_)) {
@@ -131,7 +125,7 @@ bool Context::handle_events() {
         if (Group* group = find_group(event.communicator)) {
           if (event.error.code() == ANELLO_ERR_PEER_LOST) {
             if (!group->told_end) group->told_end = event.error;
-            any_gone_ = true;
+            fates_.note_trouble();
           } else {
             fail(*group, event.error, false);
           }
@@ -204,7 +198,7 @@ bool Context::test_once(Operation& operation) {
     move();
     // A rank that only ever tests looks for news here alone.
     constexpr unsigned kTestsPerTick = 16;
-    if (any_gone_ || !suspects_.empty() || ++tests_ % kTestsPerTick == 0) tick({});
+    if (fates_.is_any() || !suspects_.empty() || ++tests_ % kTestsPerTick == 0) tick({});
     driver_.looked_once(unfinished_ > 0);
   }
   return operation.done.load(std::memory_order_relaxed);

@@ -182,7 +182,7 @@ void Context::look_for_end(Group& group, std::int64_t now) {
   if (end.code == ANELLO_OK) return;
   if (group.end_seen_ns == 0) group.end_seen_ns = now;
   if (now - group.end_seen_ns < kAccountOfEnd) return;
-  const auto passes_on = static_cast<int>(std::find(gone_.begin(), gone_.end(), Gone::no) - gone_.begin());
+  const auto passes_on = fates_.first_here();
   // Whom another error is about the board does not say.
   const bool about_itself = end.first_hand && end.code == ANELLO_ERR_ABORTED;
   fail(group,

@@ -10,7 +10,7 @@ namespace anello::executor {
 
 // Whether nothing has happened to the peer, or to the communicator, that only the general path looks at.
 bool Context::undisturbed(const Group& group, const Flow& flow) const {
-  return !group.error && flow.left_ns == 0 && gone_[std::size_t(group.ranks[std::size_t(flow.peer)])] == Gone::no &&
+  return !group.error && flow.left_ns == 0 && fates_.is_here(group.ranks[std::size_t(flow.peer)]) &&
          !job_->news.load(std::memory_order_relaxed);
 }
 

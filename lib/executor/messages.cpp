@@ -286,7 +286,7 @@ void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
       return;
     case FrameKind::leave:
       flow.left_ns = now_ns();
-      any_gone_ = true;
+      fates_.note_trouble();
       return;
     case FrameKind::announce:
     case FrameKind::offer:

@@ -3,6 +3,7 @@
 // and the frame that is arriving. Shared by all communicators that both ranks are in. Guarded by the context's lock.
 #include "executor/group.h"
 #include "executor/small_message.h"
+#include "health/peer_lane.h"
 #include "transports/transport.h"
 
 #include <cstdint>
@@ -13,13 +14,13 @@ namespace anello::executor {
 
 class Context;
 
-class Route {
+class Route final : public health::PeerLane {
  public:
   enum class State { closed, requested, open, broken };
 
   Route(Context& context, int peer, int local_peer) : context_(context), peer_(peer), local_peer_(local_peer) {}
 
-  ~Route();
+  ~Route() override;
   Route(const Route&) = delete;
   Route& operator=(const Route&) = delete;
 
@@ -27,9 +28,11 @@ class Route {
   int local_peer() const { return local_peer_; }
   State state() const { return state_; }
   transport::Endpoint* endpoint() const { return endpoint_.get(); }
-  std::int64_t broken_since_ns() const { return broken_since_ns_; }
-  // Changes with whatever comes.
-  std::uint64_t came() const { return came_; }
+  bool is_open() const override { return state_ == State::open; }
+  bool is_broken() const override { return state_ == State::broken; }
+  std::int64_t broken_since_ns() const override { return broken_since_ns_; }
+  bool is_socket() const override { return endpoint_->descriptor() >= 0; }
+  std::uint64_t came() const override { return came_; }
   // What it broke in the middle of; empty: between frames.
   const std::string& broken_in() const { return broken_in_; }
 
@@ -48,8 +51,7 @@ class Route {
   // Bytes that the endpoint holds by itself have gone out and nothing waits to.
   bool drained();
 
-  // Something has come that has not been taken.
-  bool has_arrivals();
+  bool has_arrivals() override;
 
   // Sends what can be sent, takes what has come. True when something moved.
   bool push();
@@ -72,8 +74,7 @@ class Route {
   // message: the answer to the offer under the number that the group gives its next message, which is over with it.
   Arrived take_answer(const Flow& flow);
 
-  // Nothing more comes over it.
-  void break_off();
+  void break_off() override;
 
   // The group has failed: no memory of its operations is touched any more. A note that is leaving still does.
   void forget(Group& group);

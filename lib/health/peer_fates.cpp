@@ -1,0 +1,92 @@
+#include "health/peer_fates.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace anello::health {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+// A lane that breaks is mostly the first sign of a death, or of a rank that leaves in the middle of an operation that
+// it has seen fail: control has the better account a moment later, unless the rank that passes it on does not run.
+constexpr std::int64_t kWordFromControl = 500 * kMs;
+// For the end of a socket's lane to come, or more over it, once control has said that its rank is lost. Of a host that
+// has vanished neither does.
+constexpr std::int64_t kEndOfLane = 2000 * kMs;
+// Between two looks of a process that runs.
+constexpr std::int64_t kStopped = 500 * kMs;
+
+}  // namespace
+
+PeerFates::PeerFates(int ranks)
+    : fates_(static_cast<std::size_t>(ranks), Fate::here), left_at_(static_cast<std::size_t>(ranks), 0) {}
+
+void PeerFates::hear_of_loss(int peer, const std::string& how, bool found_here, bool for_certain, std::int64_t now) {
+  Fate& fate = fates_[static_cast<std::size_t>(peer)];
+  if (fate == Fate::left) return;  // which is why there is no connection to it
+  fate = Fate::lost;
+  trouble_ = true;
+  const Loss as_heard{how, found_here, false, 0, now, losses_.size()};
+  Loss& loss = losses_.try_emplace(peer, as_heard).first->second;
+  loss.for_certain = loss.for_certain || for_certain;
+}
+
+void PeerFates::hear_of_leaving(int peer, std::int64_t now) {
+  trouble_ = true;
+  if (!is_here(peer)) return;
+  fates_[static_cast<std::size_t>(peer)] = Fate::left;
+  left_at_[static_cast<std::size_t>(peer)] = now;
+}
+
+void PeerFates::hear_of_lane(int peer) {
+  const auto loss = losses_.find(peer);
+  if (loss == losses_.end() || !loss->second.found_here) return;
+  losses_.erase(loss);
+  fates_[static_cast<std::size_t>(peer)] = Fate::here;
+}
+
+int PeerFates::first_here() const {
+  return static_cast<int>(std::find(fates_.begin(), fates_.end(), Fate::here) - fates_.begin());
+}
+
+// A process that was stopped has taken in nothing meanwhile.
+bool PeerFates::begin_look(std::int64_t now) { return now - std::exchange(looked_at_, now) > kStopped; }
+
+void PeerFates::look_at(Loss& loss, PeerLane* lane, bool was_stopped, std::int64_t now) {
+  const std::uint64_t came = lane != nullptr ? lane->came() : 0;
+  if (std::exchange(loss.came, came) != came || was_stopped) loss.quiet_since = now;
+  // What a process had put into shared memory could be seen before its end could.
+  if (lane != nullptr && lane->is_open() && !lane->is_socket() && !lane->has_arrivals()) lane->break_off();
+}
+
+bool PeerFates::is_gone(int peer, PeerLane* lane, std::int64_t left_communicator_at, bool another_is_lost,
+                        std::int64_t now, std::string& how) const {
+  const std::int64_t long_ago = now - kWordFromControl;
+  const bool is_open = lane != nullptr && lane->is_open();
+  if (const Loss* const loss = loss_of(peer)) {
+    how = loss->how;
+    if (loss->for_certain) return true;
+    // A lane that is open still has something to give, or its end is on its way.
+    return !is_open || (lane->is_socket() && loss->quiet_since < now - kEndOfLane);
+  }
+  if (left_communicator_at != 0 && left_communicator_at < long_ago) {
+    how = "destroyed this communicator";
+    return true;
+  }
+  if (of(peer) == Fate::left && left_at_[static_cast<std::size_t>(peer)] < long_ago) {
+    // What it sent before may still be on the way in a socket; its end says that all has come.
+    // In shared memory all of it is there already, though perhaps not looked at.
+    if (is_open && (lane->is_socket() || lane->has_arrivals())) return false;
+    how = "left the job";
+    return true;
+  }
+  // A rank that ends while another member is lost has seen that, and control's word, which may have gone with it, would
+  // be the same.
+  if (lane != nullptr && lane->is_broken() && (lane->broken_since_ns() < long_ago || another_is_lost)) {
+    how = "closed its connection";
+    return true;
+  }
+  return false;
+}
+
+}  // namespace anello::health

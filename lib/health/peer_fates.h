@@ -1,0 +1,91 @@
+#pragma once
+// Which peers have left the job or are lost, and whether anything that they sent before may still come: only then does
+// a wait for them end. Requires the rank's lock. All times are of the monotonic clock, in nanoseconds.
+#include "health/peer_lane.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace anello::health {
+
+class PeerFates {
+ public:
+  enum class Fate : std::uint8_t { here, left, lost };
+  // A peer that is lost.
+  struct Loss {
+    std::string how;           // it is known: a sentence
+    bool found_here = false;   // and only here: no lane could be made
+    bool for_certain = false;  // nothing more of it is waited for
+    std::uint64_t came = 0;    // PeerLane::came, at the last look
+    std::int64_t quiet_since = 0;
+    std::size_t number = 0;  // so many peers were known to be lost before
+  };
+
+  // Of a job of so many ranks.
+  explicit PeerFates(int ranks);
+
+  // ---- News ----
+  // for_certain: nothing that it sent is on its way any more. found_here: this rank could not reach it, which nobody
+  // else knows.
+  void hear_of_loss(int peer, const std::string& how, bool found_here, bool for_certain, std::int64_t now);
+  void hear_of_leaving(int peer, std::int64_t now);
+  // A lane has come from it: it was no loss if only this rank had found it to be one.
+  void hear_of_lane(int peer);
+  // A peer has left a communicator, or a communicator has failed elsewhere.
+  void note_trouble() { trouble_ = true; }
+
+  // ---- What is known ----
+  // Whether there has been any of that: else nobody need look.
+  bool is_any() const { return trouble_; }
+  Fate of(int peer) const { return fates_[static_cast<std::size_t>(peer)]; }
+  bool is_here(int peer) const { return of(peer) == Fate::here; }
+  // Null: it is not known to be lost.
+  const Loss* loss_of(int peer) const {
+    const auto found = losses_.find(peer);
+    return found != losses_.end() ? &found->second : nullptr;
+  }
+  // Nobody takes what is sent to it. To one that could not be reached a lane may come yet.
+  bool takes_nothing(int peer) const {
+    const Loss* const loss = trouble_ ? loss_of(peer) : nullptr;
+    return loss != nullptr && !loss->found_here;
+  }
+  // The lowest rank that is here.
+  int first_here() const;
+  // Of the members, the one that control has known to be lost for longest; -1: there is none.
+  template <class IsMember>
+  int first_lost(IsMember&& is_member) const {
+    int first = -1;
+    for (const auto& [peer, loss] : losses_) {
+      if (loss.found_here || !is_member(peer)) continue;
+      if (first < 0 || loss.number < losses_.at(first).number) first = peer;
+    }
+    return first;
+  }
+
+  // ---- Looking ----
+  // Sees whether anything still comes from those that are lost. lane_of(peer): null where there is none.
+  template <class LaneOf>
+  void look(std::int64_t now, LaneOf&& lane_of) {
+    const bool was_stopped = begin_look(now);
+    for (auto& [peer, loss] : losses_) look_at(loss, lane_of(peer), was_stopped, now);
+  }
+  // Whether nothing of the peer is worth waiting for, in a communicator that it left at left_communicator_at (0: it has
+  // not), and of which another member is lost or not. how: what to say of it.
+  bool is_gone(int peer, PeerLane* lane, std::int64_t left_communicator_at, bool another_is_lost, std::int64_t now,
+               std::string& how) const;
+
+ private:
+  bool begin_look(std::int64_t now);
+  static void look_at(Loss& loss, PeerLane* lane, bool was_stopped, std::int64_t now);
+
+  std::vector<Fate> fates_;            // by rank
+  std::vector<std::int64_t> left_at_;  // by rank: when news of its leaving came
+  std::unordered_map<int, Loss> losses_;
+  std::int64_t looked_at_ = 0;
+  bool trouble_ = false;
+};
+
+}  // namespace anello::health
