@@ -8,10 +8,14 @@
 namespace anello::transport {
 namespace {
 
-std::unique_ptr<Transport> inproc_of(const Means& means) { return means.arena ? make_inproc(means.arena) : nullptr; }
-std::unique_ptr<Transport> shm_of(const Means& means) { return means.arena ? make_shm(means.arena) : nullptr; }
-std::unique_ptr<Transport> tcp_of(const Means& means) {
-  return make_tcp(means.congestion, means.ranks_per_processor, means.checksum);
+std::unique_ptr<Transport> inproc_of(const Resources& resources) {
+  return resources.arena ? make_inproc(resources.arena) : nullptr;
+}
+std::unique_ptr<Transport> shm_of(const Resources& resources) {
+  return resources.arena ? make_shm(resources.arena) : nullptr;
+}
+std::unique_ptr<Transport> tcp_of(const Resources& resources) {
+  return make_tcp(resources.congestion, resources.ranks_per_processor, resources.checksum);
 }
 
 const Row kRows[] = {

@@ -12,7 +12,7 @@
 namespace anello::transport {
 
 // What a rank has to make transports of.
-struct Means {
+struct Resources {
   memory::Arena arena;            // empty: this rank shares memory with nobody
   std::string congestion;         // ANELLO_TCP_CONGESTION
   int ranks_per_processor = 1;    // of this host, rounded up
@@ -24,8 +24,8 @@ struct Row {
   std::uint32_t bit;  // control/transport_kinds.def
   // "" when usable on this machine, else the reason and what to do. Tries it, which takes some 100 us.
   std::string (*why_not)();
-  // nullptr where the means lack what it needs (an arena).
-  std::unique_ptr<Transport> (*make)(const Means& means);
+  // nullptr where the resources lack what it needs (an arena).
+  std::unique_ptr<Transport> (*make)(const Resources& resources);
 };
 
 std::span<const Row> registry();

@@ -64,20 +64,20 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   agrees_to_store_barriers();
   std::unique_ptr<control::Job> job = bootstrap::join(config);
   schedule::Wish wish = wish_of(job->shared(), job->rank());
-  std::vector<executor::Context::Carrier> carriers;
+  std::vector<executor::AvailableTransport> transports;
   std::uint32_t wanted = 0;
   for (const control::Member& member : job->members()) wanted |= member.transport;
-  const transport::Means means{job->arena(), environment.tcp_congestion,
-                               control::occupancy_of(job->members(), job->rank()).ranks_per_processor(),
-                               environment.checksum};
+  const transport::Resources resources{job->arena(), environment.tcp_congestion,
+                                       control::occupancy_of(job->members(), job->rank()).ranks_per_processor(),
+                                       environment.checksum};
   for (const transport::Row& row : transport::registry()) {
-    if ((wanted & row.bit) != 0) carriers.push_back({row.bit, row.make(means)});
+    if ((wanted & row.bit) != 0) transports.push_back({row.bit, row.make(resources)});
   }
   std::vector<int> ranks(static_cast<std::size_t>(job->size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   const int board = share_arena(*job, ranks) && job->size() > 1 ? 0 : -1;
   const std::int64_t timeout_ms = config.timeout_ms > 0 ? config.timeout_ms : environment.timeout_ms;
-  auto context = std::make_shared<executor::Context>(std::move(job), std::move(carriers), environment.spin_us,
+  auto context = std::make_shared<executor::Context>(std::move(job), std::move(transports), environment.spin_us,
                                                      wish_to_stage(environment.staging));
   return std::shared_ptr<Communicator>(
       new Communicator(std::move(context), std::move(wish), kWholeJob, std::move(ranks), board, timeout_ms));
@@ -122,10 +122,10 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, schedule:
   topology_.oversubscribed = std::any_of(ranks_on.begin(), ranks_on.end(), [&](const auto& host) {
     return host.second > processors_of[host.first].count();
   });
-  std::uint32_t carriers = 0;
-  for (const int world : ranks) carriers |= members[std::size_t(world)].transport;
+  std::uint32_t transports = 0;
+  for (const int world : ranks) transports |= members[std::size_t(world)].transport;
   for (const transport::Row& row : transport::registry()) {
-    if ((carriers & row.bit) != 0) transports_ += text(transports_.empty() ? "" : ",", row.name);
+    if ((transports & row.bit) != 0) transports_ += text(transports_.empty() ? "" : ",", row.name);
   }
   if (transports_.empty()) transports_ = "self";
   const auto me = static_cast<int>(std::find(ranks.begin(), ranks.end(), job.rank()) - ranks.begin());

@@ -4,29 +4,26 @@
 #include "base/kind.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "base/uncancelled.h"
 #include "control/occupancy.h"
 #include "executor/exchange.h"
 #include "executor/peer_work.h"
 #include "executor/run.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include <unistd.h>
 
 namespace anello::executor {
 
-Context::Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, long spin_us,
+Context::Context(std::unique_ptr<control::Job> job, std::vector<AvailableTransport> transports, long spin_us,
                  memory::ReadPolicy::Wish staging)
     : job_(std::move(job)),
       rank_(job_->rank()),
       driver_(*job_, *this, spin_us),
       sharing_(control::occupancy_of(job_->members(), rank_).ranks_per_processor()),
       staging_(staging),
-      carriers_(std::move(carriers)),
+      routes_(*this, *job_, driver_.descriptors(), std::move(transports)),
       fates_(job_->size()) {
-  routes_.resize(std::size_t(job_->size()));
   readable_.resize(std::size_t(job_->size()), Readable::untried);
 }
 
@@ -34,35 +31,10 @@ Context::~Context() {
   driver_.close();
   {
     const Lock held = lock();
-    // What was sent still arrives: the endpoints hand over what they hold. A peer that does not take it within the
-    // limit has stopped, and whoever waits for it has a deadline of his own.
-    const Deadline limit = Deadline::in_ms(1000);
-    const auto all_drained = [this] {
-      return std::all_of(open_routes_.begin(), open_routes_.end(), [](Route* route) { return route->drained(); });
-    };
-    while (!all_drained() && !limit.passed()) sched_yield();
-    wait_until_sent();
+    routes_.drain();  // what was sent still arrives
   }
-  routes_.clear();  // before the job: endpoints look at the arena
+  routes_.close();  // before the job: endpoints look at the arena
   groups_.clear();
-}
-
-// Until the peers' systems have what this one holds for them, as long as they go on taking it.
-void Context::wait_until_sent() {
-  const auto on_the_way = [this] {
-    return std::accumulate(open_routes_.begin(), open_routes_.end(), std::size_t{0},
-                           [](std::size_t sum, const Route* route) { return sum + route->endpoint()->on_the_way(); });
-  };
-  constexpr int kPatienceMs = 2000;
-  Deadline limit = Deadline::in_ms(kPatienceMs);
-  std::size_t before = on_the_way();
-  while (before > 0 && !limit.passed()) {
-    const timespec nap{0, 500'000};
-    nanosleep(&nap, nullptr);
-    const std::size_t now = on_the_way();
-    if (now != before) limit = Deadline::in_ms(kPatienceMs);
-    before = now;
-  }
 }
 
 // ---- Groups ----
@@ -139,7 +111,7 @@ Error Context::remove_group(Group& group) {
   const Error ended(ANELLO_ERR_STATE, "the communicator was destroyed");
   end_all(group, first ? first : ended);
   for (int peer = 0; peer < group.size(); ++peer) {
-    const Route* const way = routes_[std::size_t(group.ranks[std::size_t(peer)])].get();
+    const Route* const way = routes_.find(group.ranks[std::size_t(peer)]);
     // In the lane, behind all that was sent: the peer then knows that no more comes.
     if (way == nullptr || way->state() != Route::State::open || way->endpoint()->failure()) continue;
     transport::FrameHeader leave;
@@ -389,29 +361,13 @@ bool Context::work(Operation& operation) {
 
 // ---- Routes ----
 
-Route& Context::route(int world) {
-  std::unique_ptr<Route>& slot = routes_[std::size_t(world)];
-  if (slot == nullptr) {
-    slot = std::make_unique<Route>(*this, world, job_->members()[std::size_t(world)].local_index);
-  }
-  return *slot;
-}
-
 void Context::set_up(Flow& flow) {
   const int world = flow.group->ranks[std::size_t(flow.peer)];
   if (world == rank_) return;
-  flow.route = &route(world);
+  flow.route = &routes_.to(world);
   flow.least_offered = least_offered(*flow.group, flow.peer);
   flow.most_eager = most_eager(*flow.group, flow.peer);
   if (flow.least_offered != SIZE_MAX) flow.reading = std::make_unique<memory::ReadPolicy>();
-}
-
-transport::Transport* Context::carrier_to(int world) const {
-  const std::uint32_t bit = job_->members()[std::size_t(world)].transport;
-  for (const Carrier& carrier : carriers_) {
-    if (carrier.bit == bit) return carrier.transport.get();
-  }
-  return nullptr;
 }
 
 void Context::want_to_send(Flow& flow) {
@@ -419,42 +375,16 @@ void Context::want_to_send(Flow& flow) {
   Route& way = *flow.route;
   if (fates_.takes_nothing(way.peer())) return;
   way.list(flow);
-  if (way.state() != Route::State::closed) return;
-  if (carrier_to(way.peer())->needs_connection()) {
-    way.request();
-    job_->request_lane(way.peer());
-  } else {
-    open_route(way, UniqueFd());
-  }
+  if (way.state() == Route::State::closed) routes_.begin_opening(way);
 }
 
 void Context::open_route(Route& way, UniqueFd socket) {
-  if (way.state() == Route::State::open || way.state() == Route::State::broken) return;
-  const Uncancelled whole;
   try {
-    transport::Transport* carrier = carrier_to(way.peer());
-    way.open(carrier->open(way.peer(), way.local_peer(), std::move(socket)));
-    open_routes_.push_back(&way);
-    watch_descriptor(way, true);
-    log::info(rank_, job_->describe(way.peer()), " over ", carrier->name());
+    routes_.open(way, std::move(socket));
   } catch (const Error& error) {
     fail_all_with(way.peer(), error, true);
   } catch (const std::bad_alloc&) {
     fail_all_with(way.peer(), no_memory(kOperationNeeds), true);
-  }
-}
-
-void Context::watch_descriptor(Route& way, bool add) {
-  const int descriptor = way.endpoint()->descriptor();
-  if (descriptor < 0) return;
-  const std::uint32_t events = EPOLLIN | (way.endpoint()->wants_room() ? EPOLLOUT : 0u);
-  if (!add && way.interest == events) return;
-  way.interest = events;
-  if (add) {
-    ++sockets_;
-    driver_.descriptors().add(descriptor, events, &way);
-  } else {
-    driver_.descriptors().modify(descriptor, events, &way);
   }
 }
 

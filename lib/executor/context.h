@@ -9,12 +9,11 @@
 #include "health/peer_fates.h"
 #include "memory/region_cache.h"
 #include "executor/operation_pool.h"
-#include "executor/route.h"
+#include "executor/routes.h"
 #include "executor/stray_frames.h"
 #include "memory/copy.h"
 #include "progress/completion_bells.h"
 #include "progress/driver.h"
-#include "transports/transport.h"
 
 #include <atomic>
 #include <cstdint>
@@ -31,11 +30,7 @@ class Context : private progress::Driven {
   using Lock = progress::Driver::Lock;
 
  public:
-  struct Carrier {
-    std::uint32_t bit;  // control/transport_kind.h
-    std::unique_ptr<transport::Transport> transport;
-  };
-  Context(std::unique_ptr<control::Job> job, std::vector<Carrier> carriers, long spin_us,
+  Context(std::unique_ptr<control::Job> job, std::vector<AvailableTransport> transports, long spin_us,
           memory::ReadPolicy::Wish staging = memory::ReadPolicy::Wish::by_time);
   ~Context() override;
   Context(const Context&) = delete;
@@ -111,7 +106,8 @@ class Context : private progress::Driven {
   Lock lock() { return driver_.lock(); }
 
   // ---- For the executor's other parts; these require the lock ----
-  Route& route(int world);
+  // Opens it. What cannot be opened fails the communicators that have its peer.
+  void open_route(Route& route, UniqueFd socket);
   // Of a new flow: its route, and what is offered over it.
   void set_up(Flow& flow);
   void want_to_send(Flow& flow);
@@ -191,20 +187,17 @@ class Context : private progress::Driven {
   bool move() override;
   bool is_busy() override;
   void about_to_sleep() override;
-  bool arm() override;
+  bool arm() override { return routes_.arm(); }
   int longest_sleep_ms() const override { return fates_.is_any() ? 20 : 200; }
-  int sockets() const override { return sockets_; }
+  int sockets() const override { return routes_.sockets(); }
   bool waits_elsewhere() const override;
   bool is_first_of_two() const override { return on_boards_.front()->board.is_first_of_two(); }
   std::size_t rest_of_frames() const override;
   std::uint64_t received_bytes() const override { return received_bytes_; }
 
-  void wait_until_sent();
   bool move_all();
-  void hear_sockets();
   bool handle_events();
   void hear_news();
-  void open_asked();
   void hear_verdict(Group& group);
   void deliver_strays(Group& group);
   void deliver_stray(Flow& flow, EarlyFrame* frame);
@@ -306,9 +299,6 @@ class Context : private progress::Driven {
   std::string waits_for(const Operation& operation) const;
   std::string who_is_absent(const Operation& operation) const;
   void end_all(Group& group, const Error& error);
-  transport::Transport* carrier_to(int world) const;
-  void open_route(Route& route, UniqueFd socket);
-  void watch_descriptor(Route& route, bool add);
 
   // Messages
   OfferedPlace place_of(const Flow& flow, const std::byte* payload, std::size_t bytes);
@@ -343,16 +333,12 @@ class Context : private progress::Driven {
   const int sharing_;                 // so many ranks of this host to a processor
   std::uint64_t received_bytes_ = 0;  // of payload, over routes
   const memory::ReadPolicy::Wish staging_;
-  std::vector<Carrier> carriers_;
 
   std::int64_t next_tick_ns_ = 0;
   unsigned tests_ = 0;  // in vain
 
   progress::CompletionBells bells_;
-  std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used
-  std::vector<Route*> open_routes_;
-  int sockets_ = 0;               // of the open routes
-  std::vector<Route*> suspects_;  // broken
+  Routes routes_;
   std::unordered_map<std::uint64_t, Group*> groups_;
   Group* last_group_ = nullptr;
   std::vector<Group*> on_boards_;    // groups that wait for lines of others

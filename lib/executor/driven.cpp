@@ -1,26 +1,12 @@
 // Context: moving what can move, and waiting for what cannot.
 #include "base/clock.h"
-#include "base/uncancelled.h"
 #include "executor/context.h"
 #include "executor/run.h"
 
 #include <algorithm>
-#include <array>
 #include <new>
 
-#include <sys/epoll.h>
-
 namespace anello::executor {
-
-// Marks the routes whose sockets have something to give.
-void Context::hear_sockets() {
-  const Uncancelled whole;
-  std::array<epoll_event, 64> events;
-  const int count = driver_.descriptors().wait(events, 0);
-  for (int i = 0; i < count; ++i) {
-    if (void* const way = events[std::size_t(i)].data.ptr) static_cast<Route*>(way)->heard = true;
-  }
-}
 
 bool Context::move() {
   try {
@@ -43,18 +29,8 @@ bool Context::move() {
 bool Context::move_all() {
   bool moved = false;
   if (job_->news.load(std::memory_order_acquire)) moved = handle_events();
-  if (job_->arena()) open_asked();
-  // One system call for all sockets, once there are more of them than that would save.
-  constexpr int kAskEach = 2;
-  const bool ask_all = sockets_ > kAskEach;
-  if (ask_all) hear_sockets();
-  for (std::size_t i = 0; i < open_routes_.size(); ++i) {
-    Route& way = *open_routes_[i];
-    const bool silent = ask_all && !way.heard && way.endpoint()->descriptor() >= 0 && way.endpoint()->remaining() == 0;
-    moved |= !silent && way.pull();
-  }
-  // After all have been heard: what one brings may be due at any of them.
-  for (std::size_t i = 0; i < open_routes_.size(); ++i) moved |= open_routes_[i]->push();
+  routes_.open_asked();
+  moved |= routes_.move();
   for (std::size_t i = 0; i < on_boards_.size();) {
     Group* group = on_boards_[i];
     const std::uint64_t before = group->movement;
@@ -79,28 +55,6 @@ bool Context::move_all() {
   return moved;
 }
 
-// Lanes in shared memory are opened by the sender alone; its bit in the inbox says so.
-void Context::open_asked() {
-  const memory::Arena& arena = job_->arena();
-  memory::Inbox& inbox = arena.inbox(arena.index());
-  for (int word = 0; word * 64 < arena.ranks(); ++word) {
-    if (inbox.first_use[word].load(std::memory_order_relaxed) == 0) continue;
-    std::uint64_t bits = inbox.first_use[word].exchange(0, std::memory_order_acquire);
-    for (; bits != 0; bits &= bits - 1) {
-      const int local = word * 64 + __builtin_ctzll(bits);
-      const control::Member& self = job_->members()[std::size_t(rank_)];
-      for (const control::Member& member : job_->members()) {
-        if (member.local_index == local && member.machine == self.machine && member.rank != rank_) {
-          Route& way = route(member.rank);
-          if (way.state() == Route::State::closed && !carrier_to(member.rank)->needs_connection()) {
-            open_route(way, UniqueFd());
-          }
-        }
-      }
-    }
-  }
-}
-
 bool Context::handle_events() {
   bool any = false;
   for (control::Event& event : job_->take_events()) {
@@ -108,7 +62,7 @@ bool Context::handle_events() {
     switch (event.kind) {
       case control::Event::Kind::lane:
         fates_.hear_of_lane(event.peer);
-        open_route(route(event.peer), std::move(event.fd));
+        open_route(routes_.to(event.peer), std::move(event.fd));
         break;
       case control::Event::Kind::lost:
         fates_.hear_of_loss(event.peer, event.error.text(), event.found_here, event.for_certain, now_ns());
@@ -198,7 +152,7 @@ bool Context::test_once(Operation& operation) {
     move();
     // A rank that only ever tests looks for news here alone.
     constexpr unsigned kTestsPerTick = 16;
-    if (fates_.is_any() || !suspects_.empty() || ++tests_ % kTestsPerTick == 0) tick({});
+    if (fates_.is_any() || routes_.has_broken() || ++tests_ % kTestsPerTick == 0) tick({});
     driver_.looked_once(unfinished_ > 0);
   }
   return operation.done.load(std::memory_order_relaxed);
@@ -225,13 +179,7 @@ bool Context::waits_elsewhere() const {
 }
 
 std::size_t Context::rest_of_frames() const {
-  if (sockets_ == 0 || std::size_t(sockets_) < open_routes_.size() || !on_boards_.empty() || !working_.empty())
-    return 0;
-  std::size_t most = 0;
-  for (const Route* way : open_routes_) {
-    if (way->state() == Route::State::open) most = std::max(most, way->endpoint()->remaining());
-  }
-  return most;
+  return on_boards_.empty() && working_.empty() ? routes_.rest_of_frames() : 0;
 }
 
 void Context::count_handled(std::size_t bytes) {
@@ -243,17 +191,6 @@ void Context::count_handled(std::size_t bytes) {
 
 void Context::about_to_sleep() {
   for (Group* group : on_boards_) group->board.about_to_sleep();
-}
-
-// A lane that is full asks for room.
-bool Context::arm() {
-  bool something = false;
-  for (Route* way : open_routes_) {
-    if (way->state() != Route::State::open) continue;
-    something |= way->endpoint()->before_sleep();
-    watch_descriptor(*way, false);
-  }
-  return something;
 }
 
 // ---- Lanes that still have something to send ----
@@ -272,7 +209,7 @@ void Context::settle(Route& way) {
 }
 
 bool Context::is_busy() {
-  for (std::size_t i = 0; unfinished_ == 0 && i < open_routes_.size(); ++i) owe(*open_routes_[i]);
+  for (std::size_t i = 0; unfinished_ == 0 && i < routes_.open_ones().size(); ++i) owe(*routes_.open_ones()[i]);
   return unfinished_ > 0;
 }
 

@@ -12,15 +12,9 @@
 namespace anello::executor {
 
 void Context::lane_broke(Route& way) {
-  open_routes_.erase(std::remove(open_routes_.begin(), open_routes_.end(), &way), open_routes_.end());
-  suspects_.push_back(&way);
+  routes_.take_out(way);
   gone_look_due_ = true;
   settle(way);
-  // Else its end of file would keep everybody awake who waits on descriptors.
-  if (const int descriptor = way.endpoint()->descriptor(); descriptor >= 0) {
-    --sockets_;
-    driver_.descriptors().remove(descriptor);
-  }
   const Error* const cause = way.endpoint()->failure();
   // check_gone, when control has had its time to tell.
   if (cause == nullptr || cause->code() == ANELLO_ERR_PEER_LOST) return;
@@ -35,8 +29,8 @@ void Context::lane_broke(Route& way) {
 bool Context::is_gone(const Group& group, int peer, std::string& how) const {
   const int world = group.ranks[std::size_t(peer)];
   const Flow* const flow = group.flows.find(peer);
-  return fates_.is_gone(world, routes_[std::size_t(world)].get(), flow != nullptr ? flow->left_ns : 0,
-                        first_lost(group) >= 0, now_ns(), how);
+  return fates_.is_gone(world, routes_.find(world), flow != nullptr ? flow->left_ns : 0, first_lost(group) >= 0,
+                        now_ns(), how);
 }
 
 int Context::first_lost(const Group& group) const {
@@ -60,9 +54,9 @@ bool Context::waits_in_vain(const Operation& operation, int peer) const {
 // Operations that wait for a rank that will send no more end now, not at their deadline. quiet: all that had come has
 // just been taken in.
 void Context::check_gone(bool quiet) {
-  if (!fates_.is_any() && suspects_.empty()) return;
-  if (job_->arena()) open_asked();
-  fates_.look(now_ns(), [this](int world) { return routes_[std::size_t(world)].get(); });
+  if (!fates_.is_any() && !routes_.has_broken()) return;
+  routes_.open_asked();
+  fates_.look(now_ns(), [this](int world) { return routes_.find(world); });
   for (const auto& [id, group] : groups_) check_gone(*group, quiet);
 }
 

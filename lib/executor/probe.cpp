@@ -57,7 +57,7 @@ bool Context::probe_now(Operation& probe) {
   if (!driver_.is_driving()) {
     const kernels::DefaultFloats floats;
     move();
-    if (fates_.is_any() || !suspects_.empty()) tick({});
+    if (fates_.is_any() || routes_.has_broken()) tick({});
   }
   if (group.error) throw group.error;
   const auto found = std::find_if(group.unexpected.begin(), group.unexpected.end(), [&](const Unexpected& message) {

@@ -24,9 +24,9 @@ class RankThread {
       : rank_(rank) {
     auto job = jobs.take(rank);
     const int size = job->size();
-    std::vector<executor::Context::Carrier> carriers;
-    carriers.push_back({bit, make(job->arena(), rank)});
-    context_ = std::make_unique<executor::Context>(std::move(job), std::move(carriers), -1);
+    std::vector<executor::AvailableTransport> transports;
+    transports.push_back({bit, make(job->arena(), rank)});
+    context_ = std::make_unique<executor::Context>(std::move(job), std::move(transports), -1);
     group_ = add_group(1, size, 0, first_sequence);
   }
   ~RankThread() {

@@ -1,0 +1,174 @@
+#include "executor/routes.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/uncancelled.h"
+#include "executor/context.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include <sched.h>
+
+namespace anello::executor {
+
+Routes::Routes(Context& context, control::Job& job, progress::Descriptors& descriptors,
+               std::vector<AvailableTransport> transports)
+    : context_(context),
+      job_(job),
+      descriptors_(descriptors),
+      transports_(std::move(transports)),
+      routes_(std::size_t(job.size())) {}
+
+Route& Routes::to(int world) {
+  std::unique_ptr<Route>& slot = routes_[std::size_t(world)];
+  if (slot == nullptr) {
+    slot = std::make_unique<Route>(context_, world, job_.members()[std::size_t(world)].local_index);
+  }
+  return *slot;
+}
+
+transport::Transport& Routes::transport_to(int world) const {
+  const std::uint32_t bit = job_.members()[std::size_t(world)].transport;
+  const auto found = std::find_if(transports_.begin(), transports_.end(),
+                                  [&](const AvailableTransport& each) { return each.bit == bit; });
+  return *found->transport;  // ranks agree only on transports that both have
+}
+
+void Routes::begin_opening(Route& route) {
+  if (transport_to(route.peer()).needs_connection()) {
+    route.request();
+    job_.request_lane(route.peer());
+  } else {
+    context_.open_route(route, UniqueFd());
+  }
+}
+
+void Routes::open(Route& route, UniqueFd socket) {
+  if (route.state() == Route::State::open || route.state() == Route::State::broken) return;
+  const Uncancelled whole;
+  transport::Transport& transport = transport_to(route.peer());
+  route.open(transport.open(route.peer(), route.local_peer(), std::move(socket)));
+  open_.push_back(&route);
+  watch(route, true);
+  log::info(job_.rank(), job_.describe(route.peer()), " over ", transport.name());
+}
+
+// A sender alone opens them; its bit in the inbox says so.
+void Routes::open_asked() {
+  const memory::Arena& arena = job_.arena();
+  if (!arena) return;
+  memory::Inbox& inbox = arena.inbox(arena.index());
+  for (int word = 0; word * 64 < arena.ranks(); ++word) {
+    if (inbox.first_use[word].load(std::memory_order_relaxed) == 0) continue;
+    std::uint64_t bits = inbox.first_use[word].exchange(0, std::memory_order_acquire);
+    for (; bits != 0; bits &= bits - 1) {
+      const int local = word * 64 + __builtin_ctzll(bits);
+      const control::Member& self = job_.members()[std::size_t(job_.rank())];
+      for (const control::Member& member : job_.members()) {
+        if (member.local_index != local || member.machine != self.machine || member.rank == self.rank) continue;
+        Route& route = to(member.rank);
+        if (route.state() == Route::State::closed && !transport_to(member.rank).needs_connection())
+          context_.open_route(route, UniqueFd());
+      }
+    }
+  }
+}
+
+void Routes::take_out(Route& route) {
+  open_.erase(std::remove(open_.begin(), open_.end(), &route), open_.end());
+  has_broken_ = true;
+  // Else its end of file would keep everybody awake who waits on descriptors.
+  if (const int descriptor = route.endpoint()->descriptor(); descriptor >= 0) {
+    --sockets_;
+    descriptors_.remove(descriptor);
+  }
+}
+
+void Routes::mark_ready_sockets() {
+  const Uncancelled whole;
+  std::array<epoll_event, 64> events;
+  const int count = descriptors_.wait(events, 0);
+  for (int i = 0; i < count; ++i) {
+    if (void* const route = events[std::size_t(i)].data.ptr) static_cast<Route*>(route)->heard = true;
+  }
+}
+
+bool Routes::move() {
+  bool moved = false;
+  // One system call for all sockets, once there are more of them than that would save.
+  constexpr int kAskEach = 2;
+  const bool ask_all = sockets_ > kAskEach;
+  if (ask_all) mark_ready_sockets();
+  for (std::size_t i = 0; i < open_.size(); ++i) {
+    Route& route = *open_[i];
+    const bool silent = ask_all && !route.heard && route.is_socket() && route.endpoint()->remaining() == 0;
+    moved |= !silent && route.pull();
+  }
+  // After all have been heard: what one brings may be due at any of them.
+  for (std::size_t i = 0; i < open_.size(); ++i) moved |= open_[i]->push();
+  return moved;
+}
+
+bool Routes::arm() {
+  bool something = false;
+  for (Route* route : open_) {
+    if (!route->is_open()) continue;
+    something |= route->endpoint()->before_sleep();
+    watch(*route, false);
+  }
+  return something;
+}
+
+void Routes::watch(Route& route, bool add) {
+  const int descriptor = route.endpoint()->descriptor();
+  if (descriptor < 0) return;
+  const std::uint32_t events = EPOLLIN | (route.endpoint()->wants_room() ? EPOLLOUT : 0u);
+  if (!add && route.interest == events) return;
+  route.interest = events;
+  if (add) {
+    ++sockets_;
+    descriptors_.add(descriptor, events, &route);
+  } else {
+    descriptors_.modify(descriptor, events, &route);
+  }
+}
+
+std::size_t Routes::rest_of_frames() const {
+  if (sockets_ == 0 || std::size_t(sockets_) < open_.size()) return 0;
+  std::size_t most = 0;
+  for (const Route* route : open_) {
+    if (route->is_open()) most = std::max(most, route->endpoint()->remaining());
+  }
+  return most;
+}
+
+// A peer that takes nothing within the limit has stopped, and whoever waits for it has a deadline of its own.
+void Routes::drain() {
+  const Deadline limit = Deadline::in_ms(1000);
+  const auto all_drained = [this] {
+    return std::all_of(open_.begin(), open_.end(), [](Route* route) { return route->drained(); });
+  };
+  while (!all_drained() && !limit.passed()) sched_yield();
+  wait_until_sent();
+}
+
+void Routes::wait_until_sent() const {
+  const auto on_the_way = [this] {
+    return std::accumulate(open_.begin(), open_.end(), std::size_t{0},
+                           [](std::size_t sum, const Route* route) { return sum + route->endpoint()->on_the_way(); });
+  };
+  constexpr int kPatienceMs = 2000;
+  Deadline limit = Deadline::in_ms(kPatienceMs);
+  std::size_t before = on_the_way();
+  while (before > 0 && !limit.passed()) {
+    const timespec nap{0, 500'000};
+    nanosleep(&nap, nullptr);
+    const std::size_t now = on_the_way();
+    if (now != before) limit = Deadline::in_ms(kPatienceMs);
+    before = now;
+  }
+}
+
+}  // namespace anello::executor

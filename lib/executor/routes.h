@@ -1,0 +1,72 @@
+#pragma once
+// A rank's routes to all others, and the transports that their lanes are of. Requires the rank's lock.
+#include "control/job.h"
+#include "executor/route.h"
+#include "progress/descriptors.h"
+#include "transports/transport.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace anello::executor {
+
+class Context;
+
+struct AvailableTransport {
+  std::uint32_t bit;  // control/transport_kind.h
+  std::unique_ptr<transport::Transport> transport;
+};
+
+class Routes {
+ public:
+  Routes(Context& context, control::Job& job, progress::Descriptors& descriptors,
+         std::vector<AvailableTransport> transports);
+
+  // Made when first asked for.
+  Route& to(int world);
+  // Null: nobody has asked for it.
+  Route* find(int world) const { return routes_[static_cast<std::size_t>(world)].get(); }
+
+  // Something is to be sent: opens its lane, or asks for the connection that it needs.
+  void begin_opening(Route& route);
+  // Over the connection, where the transport needs one. Throws Error, std::bad_alloc.
+  void open(Route& route, UniqueFd socket);
+  // Lanes in shared memory that their peers have begun to send over.
+  void open_asked();
+  // Its lane has ended.
+  void take_out(Route& route);
+
+  const std::vector<Route*>& open_ones() const { return open_; }
+  bool has_broken() const { return has_broken_; }
+  int sockets() const { return sockets_; }
+
+  // Takes what has come over all of them, then sends what can be sent. True: something moved.
+  bool move();
+  // Each lane asks for what would wake this rank, a full one for room. True: something is there already.
+  bool arm();
+  // Where sockets alone are open: what is still to come of the frame that has the most of it. Else 0.
+  std::size_t rest_of_frames() const;
+
+  // At the end: hands over what lanes hold, and waits until the peers' systems have it, as long as they take it.
+  void drain();
+  void close() { routes_.clear(); }
+
+ private:
+  transport::Transport& transport_to(int world) const;
+  void mark_ready_sockets();
+  void watch(Route& route, bool add);
+  void wait_until_sent() const;
+
+  Context& context_;
+  control::Job& job_;
+  progress::Descriptors& descriptors_;
+  std::vector<AvailableTransport> transports_;
+  std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used
+  std::vector<Route*> open_;
+  int sockets_ = 0;  // of the open ones
+  bool has_broken_ = false;
+};
+
+}  // namespace anello::executor
