@@ -131,7 +131,7 @@ void Context::announce(Operation& operation) {
   operation.entry_known = true;
   const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {
     if (address == nullptr || bytes == 0) return {};
-    const memory::RegionSpot spot = regions_.own(address, bytes);
+    const memory::RegionSpot spot = peer_memory_.own(address, bytes);
     return {reinterpret_cast<std::uintptr_t>(address), spot.region, spot.offset};
   };
   const Announced own{said(operation.own_input(), operation.input_bytes),

@@ -23,9 +23,8 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<AvailableTranspo
       sharing_(control::occupancy_of(job_->members(), rank_).ranks_per_processor()),
       staging_(staging),
       routes_(*this, *job_, driver_.descriptors(), std::move(transports)),
-      fates_(job_->size()) {
-  readable_.resize(std::size_t(job_->size()), Readable::untried);
-}
+      peer_memory_(*job_),
+      fates_(job_->size()) {}
 
 Context::~Context() {
   driver_.close();

@@ -7,8 +7,8 @@
 #include "executor/generations.h"
 #include "executor/group.h"
 #include "health/peer_fates.h"
-#include "memory/region_cache.h"
 #include "executor/operation_pool.h"
+#include "executor/peer_memory.h"
 #include "executor/routes.h"
 #include "executor/stray_frames.h"
 #include "memory/copy.h"
@@ -234,13 +234,8 @@ class Context : private progress::Driven {
   void entries_came(Operation& operation);
   void all_announced(Operation& operation);
   void map_announced(Operation& operation);
-  memory::RegionCache::State look_up_region(int world, std::uint64_t region) {
-    return regions_.look_up(region, [&] { job_->request_region(world, region); });
-  }
   bool has_mapped(const Operation& operation, int rank);
   bool can_read(const Operation& operation, int rank);
-  bool can_read_process(int world);
-  const memory::Sample& sample_of(int world) const;
   bool reaches_by_address(const Operation& operation, int rank) const;
   void take_schedule(Operation& operation, schedule::Reach reach);
   void begin_reaching(Operation& operation, std::uint32_t first);
@@ -309,7 +304,6 @@ class Context : private progress::Driven {
   bool meets_on_host(const Group& group, int peer) const;
   bool may_be_sent(std::size_t bytes) const;
   bool is_not_wanted(const Flow& flow, std::size_t bytes) const;
-  bool copy_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
   bool take_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
   struct Refusal {
     Granted granted;
@@ -345,10 +339,8 @@ class Context : private progress::Driven {
   std::vector<Group*> behind_;       // that have ended an exchange without seeing all lines
   std::vector<Operation*> mapping_;  // entering, until what was announced is mapped
   std::vector<Operation*> working_;  // with steps at peers' buffers
-  memory::RegionCache regions_;
+  PeerMemory peer_memory_;
   memory::PieceCopy copies_;  // into what other ranks load
-  enum class Readable : std::uint8_t { untried, yes, no };
-  std::vector<Readable> readable_;  // by world rank: its process's memory
   Generations generations_;
   std::unordered_map<std::uint64_t, Error> failed_early_;  // failed before they were created here
   FramePool frames_;

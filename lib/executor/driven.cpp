@@ -69,7 +69,7 @@ bool Context::handle_events() {
         break;
       case control::Event::Kind::left: fates_.hear_of_leaving(event.peer, now_ns()); break;
       case control::Event::Kind::region:
-        regions_.answered(event.region, std::move(event.fd));
+        peer_memory_.answered(event.region, std::move(event.fd));
         for (Operation* waiting : std::vector<Operation*>(mapping_)) {
           if (waiting->state != Operation::State::entering) continue;
           with_memory(*waiting->group, [&] { map_announced(*waiting); });

@@ -256,7 +256,7 @@ void Context::map_announced(Operation& operation) {
     each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
       if (said.region == 0) return;
       const int world = operation.group->ranks[rank];
-      waits = look_up_region(world, said.region) == memory::RegionCache::State::asked || waits;
+      waits = peer_memory_.look_up(world, said.region) == memory::RegionCache::State::asked || waits;
     });
   }
   const auto listed = std::find(mapping_.begin(), mapping_.end(), &operation);
@@ -280,27 +280,13 @@ bool Context::has_mapped(const Operation& operation, int rank) {
   each_buffer(operation, std::size_t(rank), [&](const AnnouncedBuffer& said) {
     if (said.region == 0) return;
     const int world = operation.group->ranks[std::size_t(rank)];
-    mapped = look_up_region(world, said.region) == memory::RegionCache::State::mapped && mapped;
+    mapped = peer_memory_.look_up(world, said.region) == memory::RegionCache::State::mapped && mapped;
   });
   return mapped;
 }
 
 bool Context::can_read(const Operation& operation, int rank) {
-  return reaches_by_address(operation, rank) || can_read_process(operation.group->ranks[std::size_t(rank)]);
-}
-
-const memory::Sample& Context::sample_of(int world) const {
-  return job_->arena().inbox(job_->members()[std::size_t(world)].local_index).sample;
-}
-
-bool Context::can_read_process(int world) {
-  Readable& known = readable_[std::size_t(world)];
-  if (known == Readable::untried) {
-    known = memory::can_read(sample_of(world)) ? Readable::yes : Readable::no;
-    if (known == Readable::no)
-      log::info(rank_, "the memory of ", job_->describe(world), " cannot be read (", std::strerror(errno), ")");
-  }
-  return known == Readable::yes;
+  return reaches_by_address(operation, rank) || peer_memory_.can_read(operation.group->ranks[std::size_t(rank)]);
 }
 
 void Context::take_schedule(Operation& operation, Reach reach) {
@@ -325,10 +311,11 @@ void Context::take_schedule(Operation& operation, Reach reach) {
       if (reaches_by_address(operation, int(rank))) return {address, nullptr};
       if (reach == Reach::store || (said.region != 0 && group.settled[rank].at(said.region))) {
         operation.mappings.emplace_back();
-        return {regions_.at(said.region, said.offset, elements * operation.element_bytes, &operation.mappings.back()),
-                nullptr};
+        return {
+            peer_memory_.at(said.region, said.offset, elements * operation.element_bytes, &operation.mappings.back()),
+            nullptr};
       }
-      return {address, &sample_of(group.ranks[rank])};
+      return {address, &peer_memory_.sample_of(group.ranks[rank])};
     };
     const Announced& said = operation.announced[rank].at;
     const std::size_t inputs = plan.peer_inputs.at(rank), outputs = plan.peer_outputs.at(rank);

@@ -7,7 +7,6 @@
 #include "control/transport_kind.h"
 #include "base/processor.h"
 #include "executor/context.h"
-#include "memory/process_memory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -32,7 +31,7 @@ std::size_t Context::most_eager(const Group& group, int peer) const {
 
 OfferedPlace Context::place_of(const Flow& flow, const std::byte* payload, std::size_t bytes) {
   if (is_not_wanted(flow, bytes)) return {};
-  const memory::RegionSpot spot = regions_.own(payload, bytes);
+  const memory::RegionSpot spot = peer_memory_.own(payload, bytes);
   const OfferedPlace place{spot.region, spot.offset, bytes};
   if (spot.region != 0) return place.fits_a_header() ? place : OfferedPlace{};
   // Larger ones keep two processors busy by the ring.
@@ -67,7 +66,7 @@ Context::Refusal Context::refusal(Flow& flow, const OfferedPlace& place, memory:
   if (place.region == 0) return {Granted::comes, 0};
   if (turn.way == memory::ReadPolicy::Way::read) {
     const bool by_call = place.region == OfferedPlace::kProcess;
-    const bool readable = !by_call || can_read_process(flow.group->ranks[std::size_t(flow.peer)]);
+    const bool readable = !by_call || peer_memory_.can_read(flow.group->ranks[std::size_t(flow.peer)]);
     return {readable ? Granted::comes : Granted::unreadable, 0};
   }
   // Those that are measured are offered, so that this rank could have read them.
@@ -82,28 +81,16 @@ void Context::stop_offering(Flow& flow, std::size_t bytes, std::uint32_t message
   flow.sent_instead[memory::ReadPolicy::index_of(bytes)] = std::min(messages, memory::ReadPolicy::kMostPause);
 }
 
-// False: it cannot be had there.
-bool Context::copy_offered(Flow& flow, const OfferedPlace& place, std::byte* into) {
-  const int world = flow.group->ranks[std::size_t(flow.peer)];
-  if (place.region == OfferedPlace::kProcess) {
-    return can_read_process(world) && memory::read_process(sample_of(world), place.offset, into, place.bytes) == 0;
-  }
-  std::shared_ptr<memory::RegionMapping> kept;
-  const std::byte* const from = regions_.at(place.region, place.offset, place.bytes, &kept);
-  if (from == nullptr) return false;
-  std::memcpy(into, from, place.bytes);
-  return true;
-}
-
 // False: it has not been taken, and what `into` holds is nothing.
 bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* into) {
   Group& group = *flow.group;
   const int world = group.ranks[std::size_t(flow.peer)];
   if (!group.board) return false;
   const bool by_call = place.region == OfferedPlace::kProcess;
-  if (!by_call && look_up_region(world, place.region) != memory::RegionCache::State::mapped) return false;
+  if (!by_call && peer_memory_.look_up(world, place.region) != memory::RegionCache::State::mapped) return false;
   if (!group.board.still_offers(flow.peer)) return false;
-  if (!copy_offered(flow, place, into)) return false;
+  const RemotePlace remote{by_call ? 0 : place.region, place.offset, place.bytes};
+  if (!peer_memory_.get(world, remote, into)) return false;
   count_handled(place.bytes);
   // Else the sender's group has failed, and this one hears of it while it waits for the message.
   if (!group.board.still_offers(flow.peer)) return false;
