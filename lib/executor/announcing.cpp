@@ -213,7 +213,7 @@ std::uint32_t Context::told_by_lines(Operation& operation) {
     std::memcpy(&said.at, group.board.payload(rank, sizeof said.at), sizeof said.at);
     as_before = std::exchange(operation.announced[std::size_t(rank)], said) == said && as_before;
   }
-  if (as_before && operation.resolved.agreement == group.settlings) return 0;
+  if (as_before && operation.resolved.agreement == group.agreements) return 0;
   operation.resolved.forget();
   return kNotTold;
 }
@@ -225,7 +225,7 @@ std::uint32_t Context::told_again(Operation& operation) {
   const LineKind entry = operation.entry;
   if (is_sends(entry)) return 0;
   const bool buffers = is_buffers(entry);
-  bool same = !buffers || operation.resolved.agreement == group.settlings;
+  bool same = !buffers || operation.resolved.agreement == group.agreements;
   for (int peer = 0; peer < group.size() && same; ++peer) {
     if (peer == group.rank) continue;  // the others are loading that line
     const LineKind kind = board.kind(peer);

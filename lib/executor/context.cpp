@@ -182,7 +182,7 @@ void Context::queue(Operation& operation) {
 // What was begun, as far as it goes without waiting.
 void Context::push_routes(const Operation& operation) {
   const auto push = [this](const Flow& flow) {
-    if (flow.route != nullptr && flow.route->has_work()) push_or_owe(*flow.route);
+    if (flow.route != nullptr && flow.route->has_work()) push_or_watch(*flow.route);
   };
   const Flows& flows = operation.group->flows;
   if (!operation.done.load(std::memory_order_relaxed)) {

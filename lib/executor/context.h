@@ -137,8 +137,8 @@ class Context : private progress::Driven {
   void fail_all_with(int world, const Error& error, bool tell);
   Error no_memory(const std::string& what) const;
   void lane_broke(Route& route);
-  // What it was owing has left, or nobody wants it any more.
-  void settle(Route& route);
+  // What was unsent has left, or nobody wants it any more.
+  void uncount_unsent(Route& route);
   Group* find_group(std::uint64_t id);
   bool is_past(std::uint64_t id) const { return generations_.is_past(id); }
 
@@ -219,7 +219,7 @@ class Context : private progress::Driven {
   bool test_once(Operation& operation);
   bool lines_come(const Operation& operation);
   void put_in_window(Operation& operation);
-  Entered send_now(Operation& operation);
+  Entered begin_by_messages(Operation& operation);
   Entered entered(Operation& operation);
   Entered ended_well(Operation& operation);
   void push_routes(const Operation& operation);
@@ -255,14 +255,14 @@ class Context : private progress::Driven {
   void set_up_staging(Operation& operation);
   void take_staging(Operation& operation);
   void stage_early(Operation& operation);
-  void staging_settled(Operation& operation, bool everywhere);
+  void staging_agreed(Operation& operation, bool everywhere);
 
   bool undisturbed(const Group& group, const Flow& flow) const;
   bool took_now(Flow& flow, const SmallReceive& taken);
 
   // ---- Lanes that still have something to send (driven.cpp) ----
-  void owe(Route& way);
-  void push_or_owe(Route& way);
+  void count_unsent(Route& way);
+  void push_or_watch(Route& way);
 
   // What a thread waits for: the deadlines of these are looked at. Some may be null.
   using Watched = std::span<Operation* const>;
@@ -349,7 +349,7 @@ class Context : private progress::Driven {
   bool gone_look_due_ = false;  // something has moved, or was posted, since peers that are gone were last looked for
 
   OperationPool pool_;
-  std::size_t unfinished_ = 0;  // operations posted and not done, and lanes that are owing
+  std::size_t unfinished_ = 0;  // operations posted and not done, and lanes with something unsent
 };
 
 }  // namespace anello::executor

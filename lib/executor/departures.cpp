@@ -37,7 +37,7 @@ bool Route::push() {
     if (state_ != State::open) return true;
   }
   if (endpoint_->failure() != nullptr && incoming() == nullptr) break_off();
-  if (owing && !has_work() && endpoint_->flush()) context_.settle(*this);
+  if (is_counted && !has_work() && endpoint_->flush()) context_.uncount_unsent(*this);
   return moved;
 }
 

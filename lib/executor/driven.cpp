@@ -198,23 +198,24 @@ void Context::about_to_sleep() {
 // An answer, credit, or the rest of a frame may have found its lane full, and the operation that it is of is done. Its
 // peer may wait for it while this rank is about something else, so the lane counts as an operation under way until it
 // has left.
-void Context::owe(Route& way) {
-  if (way.owing || way.drained()) return;
-  way.owing = true;
+void Context::count_unsent(Route& way) {
+  if (way.is_counted || way.drained()) return;
+  way.is_counted = true;
   ++unfinished_;
 }
 
-void Context::settle(Route& way) {
-  if (std::exchange(way.owing, false)) --unfinished_;
+void Context::uncount_unsent(Route& way) {
+  if (std::exchange(way.is_counted, false)) --unfinished_;
 }
 
 bool Context::is_busy() {
-  for (std::size_t i = 0; unfinished_ == 0 && i < routes_.open_ones().size(); ++i) owe(*routes_.open_ones()[i]);
+  for (std::size_t i = 0; unfinished_ == 0 && i < routes_.open_ones().size(); ++i)
+    count_unsent(*routes_.open_ones()[i]);
   return unfinished_ > 0;
 }
 
 // At the end of a call, of a lane that has work.
-void Context::push_or_owe(Route& way) {
+void Context::push_or_watch(Route& way) {
   way.push();
   if (unfinished_ > 0 || !way.has_work()) return;
   const kernels::DefaultFloats floats;

@@ -19,12 +19,13 @@ namespace {
 using schedule::Reach;
 
 // Of one rank's regions, per communicator.
-constexpr std::size_t kMostSettled = 1024;
+constexpr std::size_t kMostAgreed = 1024;
 
-// Under this a rank's process is settled, beside the regions that it announced.
+// Under this a rank's process is agreed, beside the regions that it announced.
 constexpr std::uint64_t kReading = 0;
 
-// A settle line: bit i is set where this rank has not mapped what rank i announced, or cannot read its process.
+// A line of the round `agree`: bit i is set where this rank has not mapped what rank i announced, or cannot read its
+// process.
 struct Lacking {
   using Ranks = std::array<std::uint64_t, memory::kMaxLocalRanks / 64>;
   Ranks mapping{};
@@ -96,7 +97,7 @@ std::size_t Context::line_bytes(const Operation& operation) {
     case Round::exchange: return payload(*operation.plan);
     case Round::announce:
       return may_publish_payload(operation) ? payload(*operation.plans->at(Reach::none)) : sizeof(Announced);
-    case Round::settle: return sizeof(Lacking);
+    case Round::agree: return sizeof(Lacking);
     default: return memory::kInlineBytes;
   }
 }
@@ -113,7 +114,7 @@ void Context::publish_line(Operation& operation) {
       return publish(operation.at(step.from), line_bytes(operation), lines_needed(group, operation));
     }
     case Round::announce: return announce(operation);
-    case Round::settle: {
+    case Round::agree: {
       Lacking lacking;
       for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
         if (!has_mapped(operation, int(rank))) Lacking::add(lacking.mapping, rank);
@@ -152,7 +153,7 @@ void Context::lines_came(Operation& operation, Round round) {
         return begin_reaching(operation, next);
       }
       return entries_came(operation);
-    case Round::settle: {
+    case Round::agree: {
       Lacking lacking;
       for (int rank = 0; rank < group.size(); ++rank) {
         Lacking its;
@@ -160,11 +161,11 @@ void Context::lines_came(Operation& operation, Round round) {
         lacking.join(its);
       }
       group.board.finish();
-      ++group.settlings;
+      ++group.agreements;
       for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
-        group.settled[rank].emplace(kReading, !Lacking::has(lacking.reading, rank));
+        group.agreed[rank].emplace(kReading, !Lacking::has(lacking.reading, rank));
         each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
-          if (said.region != 0) group.settled[rank].emplace(said.region, !Lacking::has(lacking.mapping, rank));
+          if (said.region != 0) group.agreed[rank].emplace(said.region, !Lacking::has(lacking.mapping, rank));
         });
       }
       return all_announced(operation);
@@ -181,7 +182,7 @@ void Context::lines_came(Operation& operation, Round round) {
         everywhere = *group.board.payload(rank, 1) != std::byte{0} && everywhere;
       }
       group.board.finish();
-      return staging_settled(operation, everywhere);
+      return staging_agreed(operation, everywhere);
     }
     case Round::barrier: group.board.finish(); return step_done(operation, operation.barrier_step);
     case Round::none: return;
@@ -215,16 +216,16 @@ void Context::all_announced(Operation& operation) {
   Group& group = *operation.group;
   if (group.by_address) return take_schedule(operation, Reach::store);
   Reach reach = Reach::store;
-  bool settled = true, away = false;
-  group.settled.resize(operation.announced.size());
+  bool agreed = true, away = false;
+  group.agreed.resize(operation.announced.size());
   for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
-    // Alike on all ranks as well. What is still in use is settled anew.
-    if (group.settled[rank].size() > kMostSettled) group.settled[rank].clear();
-    const auto& known = group.settled[rank];
+    // Alike on all ranks as well. What is still in use is agreed anew.
+    if (group.agreed[rank].size() > kMostAgreed) group.agreed[rank].clear();
+    const auto& known = group.agreed[rank];
     // What is not known yet may be so.
     const auto allows = [&](std::uint64_t what) {
       const auto found = known.find(what);
-      settled = settled && found != known.end();
+      agreed = agreed && found != known.end();
       return found == known.end() || found->second;
     };
     if (operation.announced[rank].kind == LineKind::keep_away) {
@@ -244,7 +245,7 @@ void Context::all_announced(Operation& operation) {
   if (away) reach = Reach::none;
   if (operation.plans->at(reach) == operation.plans->at(Reach::none)) return take_schedule(operation, Reach::none);
   operation.reach = reach;
-  operation.settled = settled;
+  operation.agreed = agreed;
   map_announced(operation);
 }
 
@@ -265,8 +266,8 @@ void Context::map_announced(Operation& operation) {
     return;
   }
   if (listed != mapping_.end()) mapping_.erase(listed);
-  if (operation.settled) return take_schedule(operation, operation.reach);
-  begin_round(operation, Round::settle);
+  if (operation.agreed) return take_schedule(operation, operation.reach);
+  begin_round(operation, Round::agree);
 }
 
 bool Context::reaches_by_address(const Operation& operation, int rank) const {
@@ -309,7 +310,7 @@ void Context::take_schedule(Operation& operation, Reach reach) {
       if (said.address == 0 || elements == 0) return {};
       auto* const address = reinterpret_cast<std::byte*>(said.address);
       if (reaches_by_address(operation, int(rank))) return {address, nullptr};
-      if (reach == Reach::store || (said.region != 0 && group.settled[rank].at(said.region))) {
+      if (reach == Reach::store || (said.region != 0 && group.agreed[rank].at(said.region))) {
         operation.mappings.emplace_back();
         return {
             peer_memory_.at(said.region, said.offset, elements * operation.element_bytes, &operation.mappings.back()),
@@ -333,7 +334,7 @@ void Context::take_schedule(Operation& operation, Reach reach) {
     }
   }
   if (operation.exposed && plan.schedule.staging == 0) {
-    operation.resolved.agreement = group.settlings;
+    operation.resolved.agreement = group.agreements;
     resolve_plan(operation);
   }
   begin_reaching(operation, 0);

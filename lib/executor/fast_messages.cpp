@@ -78,7 +78,7 @@ bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
 // The credit of a message that its receive has taken.
 bool Context::took_now(Flow& flow, const SmallReceive& taken) {
   consumed_small(flow, taken.bytes);
-  if (flow.route->has_work()) push_or_owe(*flow.route);
+  if (flow.route->has_work()) push_or_watch(*flow.route);
   return true;
 }
 

@@ -83,7 +83,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   };
   leave_board();
   ++group.reached[std::size_t(operation.reach)];
-  if (!operation.plan->schedule.lanes.empty()) return send_now(operation);
+  if (!operation.plan->schedule.lanes.empty()) return begin_by_messages(operation);
   while (!operation.published && at < steps.size() && (at = walk(operation, at, &left)) < steps.size() &&
          steps[at].kind == schedule::Kind::barrier && left > 0) {
     operation.round = Round::barrier;
@@ -112,7 +112,7 @@ void Context::put_in_window(Operation& operation) {
 }
 
 // What goes by messages, as its lines have told.
-[[gnu::noinline]] Context::Entered Context::send_now(Operation& operation) {
+[[gnu::noinline]] Context::Entered Context::begin_by_messages(Operation& operation) {
   Group& group = *operation.group;
   if (group.board.is_behind()) note_behind(group);
   put_in_window(operation);

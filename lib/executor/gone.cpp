@@ -14,7 +14,7 @@ namespace anello::executor {
 void Context::lane_broke(Route& way) {
   routes_.take_out(way);
   gone_look_due_ = true;
-  settle(way);
+  uncount_unsent(way);
   const Error* const cause = way.endpoint()->failure();
   // check_gone, when control has had its time to tell.
   if (cause == nullptr || cause->code() == ANELLO_ERR_PEER_LOST) return;

@@ -163,8 +163,8 @@ class Group {
   Fifo<Operation, &Operation::next_on_board> on_board;  // in the order of sequences; only the first uses it
   // By rank: regions that it has announced, and whether all ranks have mapped them; under 0, whether all can read its
   // process. Alike on all ranks.
-  std::vector<std::unordered_map<std::uint64_t, bool>> settled;
-  std::uint64_t settlings = 1;  // rounds of it, and one
+  std::vector<std::unordered_map<std::uint64_t, bool>> agreed;
+  std::uint64_t agreements = 1;  // rounds of it, and one
   std::uint64_t reached[schedule::kReaches] =
       {};  // collectives whose ranks announced buffers, by what they turned out to reach
   memory::Staging staging;

@@ -9,7 +9,7 @@ enum class Round : std::uint8_t {
   none,
   exchange,       // payloads: the call's only step
   announce,       // how each rank enters a call that may go over peers' memory
-  settle,         // what each rank could not map or read of what was announced
+  agree,          // what each rank could not map or read of what was announced
   barrier,        // a step of a schedule
   find_staging,   // where the staging memory lies, as rank 0 has found it
   share_staging,  // whether each rank has mapped it and backed its part
@@ -27,7 +27,7 @@ enum class LineKind : std::uint8_t {
   payload_for_speed,
   staged_for_speed,
   sends_for_speed,
-  settle = std::uint8_t(Round::settle) << 4,
+  agree = std::uint8_t(Round::agree) << 4,
   barrier = std::uint8_t(Round::barrier) << 4,
   find_staging = std::uint8_t(Round::find_staging) << 4,
   share_staging = std::uint8_t(Round::share_staging) << 4,

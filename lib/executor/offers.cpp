@@ -141,7 +141,7 @@ bool Context::take_offer_now(Flow& flow, SmallReceive& wanted) {
   way.pass_offered();
   wanted = taken;
   grant(flow, offer.sequence, 0, Granted::over);
-  push_or_owe(way);
+  push_or_watch(way);
   return true;
 }
 

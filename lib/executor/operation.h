@@ -154,7 +154,7 @@ struct Operation {
   ResolvedPlan resolved;
   PeerWork peer_work;
   schedule::Reach reach = schedule::Reach::none;  // by the announcements
-  bool settled = false;                           // all ranks are known to have it
+  bool agreed = false;                            // all ranks are known to have it
   bool staged_early = false;                      // its first round, before the lines have come
   std::byte* const* staging = nullptr;            // by rank, where the chosen schedule needs it,
   std::size_t staging_from = 0;                   // and the byte of it that is its first

@@ -1,8 +1,8 @@
 #pragma once
 // Calls whose ranks may load and store each other's buffers. On entry each rank says on the board where its own are;
 // from the same lines all ranks find the same Reach, and by that the same schedule. Regions that not all are known to
-// have mapped, and processes whose memory not all are known to be able to read, are settled first: each rank tries, and
-// a second round of lines tells whether all could.
+// have mapped, and processes whose memory not all are known to be able to read, are agreed on first: each rank tries,
+// and a second round of lines tells whether all could.
 #include "executor/line.h"
 #include "memory/arena.h"
 

@@ -12,7 +12,7 @@ struct Operation;
 
 struct ResolvedPlan {
   std::vector<ResolvedStep> steps;  // of the whole plan; none where it moves too much, or a step depends on more
-  // For what is announced as of then (Group::settlings): until then, whoever announces the same is there. 0: never.
+  // For what is announced as of then (Group::agreements): until then, whoever announces the same is there. 0: never.
   std::uint64_t agreement = 0;
   std::size_t staging_from = SIZE_MAX;  // Operation::staging_from of those
 

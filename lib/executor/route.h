@@ -39,7 +39,7 @@ class Route final : public health::PeerLane {
   enum class Sent { not_begun, in_part, offered, complete };
 
   std::uint32_t interest = 0;  // what the context's epoll waits for on the endpoint's descriptor
-  bool owing = false;          // Context::owe has counted it
+  bool is_counted = false;     // as one with something unsent (Context::count_unsent)
   bool heard =
       false;  // epoll has reported it, or the last look left something that epoll does not know of: worth a look
 

@@ -29,7 +29,7 @@ void Context::stage_early(Operation& operation) {
   operation.barrier_step = walk(operation, 0, &all);
 }
 
-void Context::staging_settled(Operation& operation, bool everywhere) {
+void Context::staging_agreed(Operation& operation, bool everywhere) {
   memory::Staging& staging = operation.group->staging;
   staging.state = everywhere ? memory::Staging::State::ready : memory::Staging::State::failed;
   if (!everywhere) {

@@ -71,7 +71,7 @@ TEST_CASE("a rank that enters a call in a way that the call does not have is nam
 }
 
 TEST_CASE("no line is taken for one of another round") {
-  const Error error = error_behind(LineKind::settle);
+  const Error error = error_behind(LineKind::agree);
   INFO(error.text());
   CHECK(error.code() == ANELLO_ERR_TIMEOUT);  // the service threads would compare the calls; here there are none
 }

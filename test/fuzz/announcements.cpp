@@ -267,9 +267,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
       if (input.done() && turns > 4) break;
       const auto kind = static_cast<LineKind>(lines.own().kind);
       const bool is_payload_of_call = kind == LineKind::exchange || is_payload(kind);
-      const std::size_t likely = is_payload_of_call         ? operation->count * sizeof(float)
-                                 : kind == LineKind::settle ? memory::kInlineBytes + 1  // beside its line
-                                                            : sizeof(Announced);
+      const std::size_t likely = is_payload_of_call        ? operation->count * sizeof(float)
+                                 : kind == LineKind::agree ? memory::kInlineBytes + 1  // beside its line
+                                                           : sizeof(Announced);
       lines.write_all(lines.number(), lines.own().digest, kind, likely);
     }
     if (!under_way || !operation->done.load() || operation->error) continue;
