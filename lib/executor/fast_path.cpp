@@ -84,10 +84,10 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   leave_board();
   ++group.reached[std::size_t(operation.reach)];
   if (!operation.plan->schedule.lanes.empty()) return begin_by_messages(operation);
-  while (!operation.published && at < steps.size() && (at = walk(operation, at, &left)) < steps.size() &&
+  while (!operation.published && at < steps.size() && (at = advance(operation, at, &left)) < steps.size() &&
          steps[at].kind == schedule::Kind::barrier && left > 0) {
     operation.round = Round::barrier;
-    publish_line(operation);
+    group.board.publish(LineKind::barrier, nullptr, 0, operation.digest, operation.sequence);
     operation.published = !lines_come(operation);
     if (operation.published) break;
     leave_board();

@@ -37,16 +37,6 @@ Error error_of(const Operation& operation, const ReadFailure& failure) {
 
 }  // namespace
 
-bool run_at_peers(Operation& operation, const ResolvedStep& step) {
-  Group& group = *operation.group;
-  // What is staged is no caller's.
-  if (operation.exposed && !group.board.begin_touching(operation.sequence)) return false;
-  run_step(operation, step);
-  if (operation.exposed) group.board.end_touching();
-  ++group.movement;
-  return true;
-}
-
 Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* finished) {
   PeerWork& work = operation.peer_work;
   Board& board = operation.group->board;

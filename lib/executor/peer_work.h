@@ -15,10 +15,6 @@ enum class Worked { nothing, piece, step };
 // way.
 Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* done);
 
-// One whole step of a resolved plan, which is short. False, and it is not done: some rank has ended the operation with
-// an error.
-bool run_at_peers(Operation& operation, const ResolvedStep& step);
-
 inline constexpr std::int64_t kKeepOutMs = 1000;
 // This rank's call is about to end with an error while others may be at its buffers: keeps them out, waiting for those
 // that are, up to kKeepOutMs. What is to be added to the error's text of one that has not gone by then.

@@ -60,4 +60,20 @@ void resolve_staged_plan(Operation& operation) {
   resolved.staging_from = operation.staging_from;
 }
 
+std::uint32_t run_resolved(Operation& operation, std::uint32_t first) {
+  Group& group = *operation.group;
+  const ResolvedStep* const begin = operation.resolved.steps.data();
+  const ResolvedStep* const end = begin + operation.resolved.steps.size();
+  // What is staged is no caller's.
+  const bool exposed = operation.exposed;
+  const ResolvedStep* step = begin + first;
+  for (; step != end && step->action != Action::barrier; ++step) {
+    if (exposed && !group.board.begin_touching(operation.sequence)) break;
+    run_step(operation, *step);
+    if (exposed) group.board.end_touching();
+    ++group.movement;
+  }
+  return static_cast<std::uint32_t>(step - begin);
+}
+
 }  // namespace anello::executor

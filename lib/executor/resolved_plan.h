@@ -33,5 +33,8 @@ struct ResolvedPlan {
 void resolve_plan(Operation& operation);
 // The same for where the call has its staging memory now.
 void resolve_staged_plan(Operation& operation);
+// Its steps from one on, none of which is long, up to a barrier or the end, or to one that must not be done, since some
+// rank has ended the operation with an error. Which one is next.
+std::uint32_t run_resolved(Operation& operation, std::uint32_t first);
 
 }  // namespace anello::executor

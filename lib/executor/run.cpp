@@ -166,14 +166,11 @@ void begin(Operation& operation, std::uint32_t first) {
 
 std::uint32_t walk(Operation& operation, std::uint32_t first, std::size_t* most) {
   const std::vector<Step>& steps = operation.plan->schedule.steps;
-  const std::vector<ResolvedStep>& resolved = operation.resolved.steps;
-  if (first == 0 && resolved.empty()) take_memory(operation);
+  if (first == 0) take_memory(operation);
   std::uint32_t at = first;
   for (; at < steps.size() && steps[at].kind != Kind::barrier && *most > 0; ++at) {
     const Step& step = steps[at];
-    if (!resolved.empty() && run_at_peers(operation, resolved[at])) {
-      // Done, all of it: none is long.
-    } else if (schedule::touches_peers(step)) {
+    if (schedule::touches_peers(step)) {
       operation.peer_work.next.push_back(at);
       std::uint32_t finished = 0;
       if (work_at_peers(operation, *most, &finished) != Worked::step) break;

@@ -17,6 +17,10 @@ void take_memory(Operation& operation);
 // barrier, to the end, or until about `*most` bytes are done, which counts down. Where it came to; begin() goes on from
 // there.
 std::uint32_t walk(Operation& operation, std::uint32_t first, std::size_t* most);
+// The same by its resolved plan, where it has one.
+inline std::uint32_t advance(Operation& operation, std::uint32_t first, std::size_t* most) {
+  return operation.resolved.empty() ? walk(operation, first, most) : run_resolved(operation, first);
+}
 // A step is done; starts what waited for it, and ends the operation with its last step.
 void step_done(Operation& operation, std::uint32_t step);
 

@@ -26,7 +26,7 @@ void Context::stage_early(Operation& operation) {
   if (comes_back && operation.resolved.staging_from != operation.staging_from) resolve_staged_plan(operation);
   if (!comes_back) operation.resolved.steps.clear();
   std::size_t all = SIZE_MAX;
-  operation.barrier_step = walk(operation, 0, &all);
+  operation.barrier_step = advance(operation, 0, &all);
 }
 
 void Context::staging_agreed(Operation& operation, bool everywhere) {
