@@ -6,6 +6,8 @@
 
 namespace anello {
 
+inline constexpr std::int64_t kMs = 1'000'000;  // nanoseconds
+
 inline std::int64_t now_ns() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

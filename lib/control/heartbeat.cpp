@@ -18,7 +18,6 @@
 namespace anello::control {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
 constexpr int kBeatsInLimit = 10;
 constexpr int kBeatsToSuspect = 3;
 // Of each host: while one is stopped and nobody knows yet, the other one speaks.

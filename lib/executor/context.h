@@ -6,11 +6,11 @@
 #include "executor/early_frame.h"
 #include "executor/generations.h"
 #include "executor/group.h"
-#include "health/peer_fates.h"
 #include "executor/operation_pool.h"
 #include "executor/peer_memory.h"
 #include "executor/routes.h"
 #include "executor/stray_frames.h"
+#include "health/peer_fates.h"
 #include "memory/copy.h"
 #include "progress/completion_bells.h"
 #include "progress/driver.h"
@@ -153,6 +153,8 @@ class Context : private progress::Driven {
   }
   // A whole frame of a step, kept while it arrived: to its operation, which may have been entered meanwhile.
   void arrived_early(Flow& flow, EarlyFrame* frame);
+  // A failure of a communicator that this rank has yet to create.
+  void note_failed_early(std::uint64_t id, const Error& error);
   // Of a communicator that this rank has not created yet: whether the frame may wait for it, and one that has come
   // whole.
   bool keeps_stray(const transport::FrameHeader& header, int source);
@@ -275,7 +277,7 @@ class Context : private progress::Driven {
   // Peers that are gone (gone.cpp)
   void check_gone(bool quiet);
   void check_gone(Group& group, bool quiet);
-  void check_gone(Group& group, int peer, const std::string& how);
+  void end_what_waits_for(Group& group, int peer, const std::string& how);
   bool is_gone(const Group& group, int peer, std::string& how) const;
   int first_lost(const Group& group) const;
   bool waits_in_vain(const Operation& operation, int peer) const;

@@ -83,8 +83,8 @@ bool Context::handle_events() {
           } else {
             fail(*group, event.error, false);
           }
-        } else if (!is_past(event.communicator) && failed_early_.size() < 1024) {
-          failed_early_.emplace(event.communicator, event.error);
+        } else if (!is_past(event.communicator)) {
+          note_failed_early(event.communicator, event.error);
         }
         break;
     }

@@ -13,7 +13,6 @@ namespace anello::executor {
 
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
 // Without news for so long, the service threads compare what the ranks have called.
 constexpr std::int64_t kComparePause = 50 * kMs;
 // A thread that has something to do may wait for so long for each rank that it shares the processor with.

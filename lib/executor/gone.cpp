@@ -68,12 +68,12 @@ void Context::check_gone(Group& group, bool quiet) {
   if (group.told_end && !group.error) fail(group, group.told_end, false);
   for (int peer = 0; peer < group.size() && !group.error; ++peer) {
     std::string how;
-    if (peer != group.rank && is_gone(group, peer, how)) check_gone(group, peer, how);
+    if (peer != group.rank && is_gone(group, peer, how)) end_what_waits_for(group, peer, how);
   }
 }
 
-// Of one that is gone: ends what waits for it.
-void Context::check_gone(Group& group, int peer, const std::string& gone_how) {
+// Of one that is gone.
+void Context::end_what_waits_for(Group& group, int peer, const std::string& gone_how) {
   const Operation* held_up = nullptr;
   // A collective that has come to a halt while the host of one of its ranks is silent: who else is cut off with it
   // nobody can say.

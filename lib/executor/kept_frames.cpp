@@ -24,8 +24,7 @@ bool Context::keeps_stray(const transport::FrameHeader& header, int source) {
   if (failed_early_.contains(id)) return false;
   const auto refuse = [&](const Error& error) {
     log::warn(rank_, error.text());
-    constexpr std::size_t kMost = 1024;
-    if (failed_early_.size() < kMost) failed_early_.emplace(id, error);
+    note_failed_early(id, error);
     return false;
   };
   switch (strays_.admit(header, source, job_->size())) {
@@ -39,6 +38,11 @@ bool Context::keeps_stray(const transport::FrameHeader& header, int source) {
     case StrayFrames::Verdict::beyond_credit: return refuse(sent_too_much(source));
   }
   return false;
+}
+
+void Context::note_failed_early(std::uint64_t id, const Error& error) {
+  constexpr std::size_t kMost = 1024;
+  if (failed_early_.size() < kMost) failed_early_.emplace(id, error);
 }
 
 Error Context::sent_too_much(int source) const {

@@ -1,12 +1,13 @@
 #include "health/peer_fates.h"
 
+#include "base/clock.h"
+
 #include <algorithm>
 #include <utility>
 
 namespace anello::health {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
 // A lane that breaks is mostly the first sign of a death, or of a rank that leaves in the middle of an operation that
 // it has seen fail: control has the better account a moment later, unless the rank that passes it on does not run.
 constexpr std::int64_t kWordFromControl = 500 * kMs;

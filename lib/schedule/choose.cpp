@@ -140,8 +140,8 @@ const std::vector<Rule>& rules() {
       {allreduce,      anywhere, 2 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB},
       {allreduce,      anywhere, 7 * kKiB + 512, 64 * kKiB, "exchange",  64 * kKiB, none, 0, 3},
       {allreduce,      anywhere, 0,        kAny,      "dissemination", 64 * kKiB},
-      // Rounds that stay in a processor's own caches, four times that: larger ones are as slow as what every rank reduces
-      // its block of.
+      // Rounds that stay in a processor's own caches, four times that: larger ones are as slow as an algorithm in which
+      // every rank reduces its block.
       {allreduce,      memory,   416 * kKiB, kAny,    "staged_leaders", 48 * kKiB, none, 224 * kKiB, 3, 5, 0, few},
       {allreduce,      memory,   704 * kKiB, kAny,    "staged_leaders", 24 * kKiB, none, 224 * kKiB, 3, 5, 0, few},
       {allreduce,      memory,   kAny,     kAny,      "staged_leaders", 16 * kKiB, none, 224 * kKiB, 3, 5, 0, few},
