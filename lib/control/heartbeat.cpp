@@ -248,9 +248,12 @@ void Heartbeat::beat(int from, Reader& reader) {
 void Heartbeat::heard(int from) {
   if (limit_ms_ == 0 || host_of_.empty() || agent_.same_host(from)) return;
   Host& host = host_of(from);
-  if (host.heard_ns != 0) host.heard_ns = now_ns();
+  const bool listens = host.heard_ns != 0;
+  if (listens) host.heard_ns = now_ns();
   if (life(from) == Life::stopped) found({from}, Life::heard);
-  if (!std::exchange(host.suspected, false)) return;
+  // It may have been another rank, which has left since, that suspected the host.
+  const bool others_suspect = listens && life(from) == Life::silent;
+  if (!std::exchange(host.suspected, false) && !others_suspect) return;
   std::vector<int> again;
   for (const int rank : remote_here(host)) {
     if (life(rank) == Life::silent) again.push_back(rank);

@@ -29,8 +29,11 @@ void Context::lane_broke(Route& way) {
 bool Context::is_gone(const Group& group, int peer, std::string& how) const {
   const int world = group.ranks[std::size_t(peer)];
   const Flow* const flow = group.flows.find(peer);
-  return fates_.is_gone(world, routes_.find(world), flow != nullptr ? flow->left_ns : 0, first_lost(group) >= 0,
-                        now_ns(), how);
+  health::PeerFates::Signs signs;
+  signs.left_communicator_at = flow != nullptr ? flow->left_ns : 0;
+  signs.another_is_lost = first_lost(group) >= 0;
+  signs.host_is_silent = job_->life(world, control::Job::Look::by_ear) == control::Life::silent;
+  return fates_.is_gone(world, routes_.find(world), signs, now_ns(), how);
 }
 
 int Context::first_lost(const Group& group) const {

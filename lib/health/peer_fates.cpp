@@ -60,8 +60,7 @@ void PeerFates::look_at(Loss& loss, PeerLane* lane, bool was_stopped, std::int64
   if (lane != nullptr && lane->is_open() && !lane->is_socket() && !lane->has_arrivals()) lane->break_off();
 }
 
-bool PeerFates::is_gone(int peer, PeerLane* lane, std::int64_t left_communicator_at, bool another_is_lost,
-                        std::int64_t now, std::string& how) const {
+bool PeerFates::is_gone(int peer, PeerLane* lane, const Signs& signs, std::int64_t now, std::string& how) const {
   const std::int64_t long_ago = now - kWordFromControl;
   const bool is_open = lane != nullptr && lane->is_open();
   if (const Loss* const loss = loss_of(peer)) {
@@ -70,7 +69,8 @@ bool PeerFates::is_gone(int peer, PeerLane* lane, std::int64_t left_communicator
     // A lane that is open still has something to give, or its end is on its way.
     return !is_open || (lane->is_socket() && loss->quiet_since < now - kEndOfLane);
   }
-  if (left_communicator_at != 0 && left_communicator_at < long_ago) {
+  // A peer that hears nothing from here gives this rank up first, and leaves: its word outruns control's.
+  if (signs.left_communicator_at != 0 && signs.left_communicator_at < long_ago && !signs.host_is_silent) {
     how = "destroyed this communicator";
     return true;
   }
@@ -83,7 +83,8 @@ bool PeerFates::is_gone(int peer, PeerLane* lane, std::int64_t left_communicator
   }
   // A rank that ends while another member is lost has seen that, and control's word, which may have gone with it, would
   // be the same.
-  if (lane != nullptr && lane->is_broken() && (lane->broken_since_ns() < long_ago || another_is_lost)) {
+  const bool had_its_time = lane != nullptr && lane->broken_since_ns() < long_ago && !signs.host_is_silent;
+  if (lane != nullptr && lane->is_broken() && (had_its_time || signs.another_is_lost)) {
     how = "closed its connection";
     return true;
   }

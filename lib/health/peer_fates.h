@@ -24,6 +24,13 @@ class PeerFates {
     std::size_t number = 0;  // so many peers were known to be lost before
   };
 
+  // What bears on a peer's fate beside news of it.
+  struct Signs {
+    std::int64_t left_communicator_at = 0;  // 0: it has not left it
+    bool another_is_lost = false;           // of the communicator's members
+    bool host_is_silent = false;            // control will tell of its loss, or hear of it again
+  };
+
   // Of a job of so many ranks.
   explicit PeerFates(int ranks);
 
@@ -72,10 +79,8 @@ class PeerFates {
     const bool was_stopped = begin_look(now);
     for (auto& [peer, loss] : losses_) look_at(loss, lane_of(peer), was_stopped, now);
   }
-  // Whether nothing of the peer is worth waiting for, in a communicator that it left at left_communicator_at (0: it has
-  // not), and of which another member is lost or not. how: what to say of it.
-  bool is_gone(int peer, PeerLane* lane, std::int64_t left_communicator_at, bool another_is_lost, std::int64_t now,
-               std::string& how) const;
+  // Whether nothing of the peer is worth waiting for in a communicator. how: what to say of it.
+  bool is_gone(int peer, PeerLane* lane, const Signs& signs, std::int64_t now, std::string& how) const;
 
  private:
   bool begin_look(std::int64_t now);

@@ -41,8 +41,8 @@ struct Peer {
   void look(std::int64_t now) {
     fates.look(now, [&](int peer) { return peer == 1 ? &lane : nullptr; });
   }
-  bool is_gone(std::int64_t now, std::int64_t left_communicator_at = 0, bool another_is_lost = false) {
-    return fates.is_gone(1, &lane, left_communicator_at, another_is_lost, now, how);
+  bool is_gone(std::int64_t now, const PeerFates::Signs& signs = {}) {
+    return fates.is_gone(1, &lane, signs, now, how);
   }
 };
 
@@ -53,7 +53,7 @@ TEST_CASE("a peer of which nothing is known is waited for") {
   CHECK_FALSE(peer.fates.is_any());
   CHECK(peer.fates.is_here(1));
   CHECK_FALSE(peer.is_gone(kNow));
-  CHECK_FALSE(peer.fates.is_gone(2, nullptr, 0, false, kNow, peer.how));
+  CHECK_FALSE(peer.fates.is_gone(2, nullptr, {}, kNow, peer.how));
 }
 
 TEST_CASE("a lost peer is waited for while its socket may still bring something") {
@@ -119,8 +119,8 @@ TEST_CASE("a peer that leaves is given half a second, and all that it sent befor
 
 TEST_CASE("a peer that has left the communicator is gone for it half a second later") {
   Peer peer;
-  CHECK_FALSE(peer.is_gone(kNow + 400 * kMs, kNow));
-  CHECK(peer.is_gone(kNow + 600 * kMs, kNow));
+  CHECK_FALSE(peer.is_gone(kNow + 400 * kMs, {kNow}));
+  CHECK(peer.is_gone(kNow + 600 * kMs, {kNow}));
   CHECK(peer.how == "destroyed this communicator");
 }
 
@@ -129,9 +129,36 @@ TEST_CASE("a lane that breaks waits for control's account, unless another member
   peer.lane.break_off();
   peer.lane.broken_since = kNow;
   CHECK_FALSE(peer.is_gone(kNow + 400 * kMs));
-  CHECK(peer.is_gone(kNow + 400 * kMs, 0, true));
+  CHECK(peer.is_gone(kNow + 400 * kMs, {0, true}));
   CHECK(peer.is_gone(kNow + 600 * kMs));
   CHECK(peer.how == "closed its connection");
+}
+
+// A rank that hears nothing from here gives this one up first, and leaves.
+TEST_CASE("while its host is silent, control's account of it comes before what the peer said of its end") {
+  Peer peer;
+  SECTION("it has left the communicator") {
+    CHECK_FALSE(peer.is_gone(kNow + 3000 * kMs, {kNow, false, true}));
+    CHECK(peer.is_gone(kNow + 3000 * kMs, {kNow, false, false}));  // it was heard of again
+    CHECK(peer.how == "destroyed this communicator");
+  }
+  SECTION("its lane broke") {
+    peer.lane.break_off();
+    peer.lane.broken_since = kNow;
+    CHECK_FALSE(peer.is_gone(kNow + 3000 * kMs, {0, false, true}));
+    CHECK(peer.is_gone(kNow + 3000 * kMs, {0, true, true}));
+    CHECK(peer.is_gone(kNow + 3000 * kMs));
+  }
+  SECTION("it has left the job, as control itself says") {
+    peer.lane.socket = false;
+    peer.fates.hear_of_leaving(1, kNow);
+    CHECK(peer.is_gone(kNow + 600 * kMs, {0, false, true}));
+  }
+  SECTION("it is lost") {
+    peer.fates.hear_of_loss(1, "its host has said nothing for 2.0 s", false, true, kNow + 3000 * kMs);
+    CHECK(peer.is_gone(kNow + 3001 * kMs, {kNow, false, true}));
+    CHECK(peer.how == "its host has said nothing for 2.0 s");
+  }
 }
 
 TEST_CASE("a peer that could not be reached is here again when its lane comes") {
