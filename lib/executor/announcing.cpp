@@ -139,10 +139,12 @@ void Context::announce(Operation& operation) {
   const bool slow = operation.stays_away, judged = operation.judged_slow;
   const bool lacks = slow || (lacks_regions(operation, own) &&
                               (staging_ == memory::ReadPolicy::Wish::always || !is_read_instead(operation, own)));
-  const bool may_stage = lacks && may_stage_early(operation);
+  // What goes on before the lines have come is done by then.
+  const bool at_once = lacks && is_immediate_;
+  const bool may_stage = at_once && may_stage_early(operation);
   if (may_stage && stages_apart(operation)) {
     operation.entry = judged ? LineKind::staged_for_speed : LineKind::staged;
-  } else if (lacks && may_publish_payload(operation)) {
+  } else if (at_once && may_publish_payload(operation)) {
     take_plain(operation);
     prepare_exchange(group, operation);
     operation.entry = judged ? LineKind::payload_for_speed : LineKind::payload;

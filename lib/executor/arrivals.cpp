@@ -148,7 +148,9 @@ void Route::classify(const FrameHeader& header) {
     }
     arriving_.lane = &*lane;
     arriving_.operation = operation;
-    if (lane->early.empty() && receive_ready(*lane)) {
+    // An engine that takes its time is given whole frames, from where they are kept.
+    const bool at_once = context_.is_immediate();
+    if (lane->early.empty() && receive_ready(*lane) && (at_once || (lane->applied == nullptr && landing(*lane)))) {
       if (fits(*lane, header)) arriving_.mode = Mode::step;
       return;
     }

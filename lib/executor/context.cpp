@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "control/occupancy.h"
 #include "executor/exchange.h"
-#include "executor/peer_work.h"
+#include "executor/pending_steps.h"
 #include "executor/run.h"
 
 #include <algorithm>
@@ -16,12 +16,14 @@
 namespace anello::executor {
 
 Context::Context(std::unique_ptr<control::Job> job, std::vector<AvailableTransport> transports, long spin_us,
-                 memory::ReadPolicy::Wish staging)
+                 memory::ReadPolicy::Wish staging, std::unique_ptr<Engine> engine)
     : job_(std::move(job)),
       rank_(job_->rank()),
       driver_(*job_, *this, spin_us),
       sharing_(control::occupancy_of(job_->members(), rank_).ranks_per_processor()),
       staging_(staging),
+      engine_(std::move(engine)),
+      is_immediate_(engine_->is_immediate()),
       routes_(*this, *job_, driver_.descriptors(), std::move(transports)),
       peer_memory_(*job_),
       fates_(job_->size()) {}
@@ -313,14 +315,18 @@ void Context::finish(Operation& operation, const Error& error) {
     return;
   }
   if (!error) operation.staged.deliver();
-  if (group.on_board.front() == &operation) group.on_board.pop();
+  if (group.on_board.front() == &operation) {
+    group.on_board.pop();
+    if (!group.on_board.empty()) list_board(group);
+  }
+  if (error) withdraw(operation);
   std::string aftermath;
   if (std::exchange(operation.exposed, false) && error) aftermath = keep_peers_out(operation);
   if (operation.state == Operation::State::active && !is_message(operation.kind)) {
     const bool oldest = group.is_oldest(operation);
     group.window.remove(&operation);
     --group.active;
-    for (RunLane& lane : operation.run.lanes) frames_.give_back_all(lane.early);
+    for (RunLane& lane : operation.run.lanes) give_back_frames(lane);
     if (oldest && !error && !group.window.empty()) {
       // The next one may use the credit that was kept for the oldest.
       for (Flow& flow : group.flows) {
@@ -348,6 +354,10 @@ bool Context::work(Operation& operation) {
   constexpr std::size_t kTurnBytes = 1024 * 1024;
   std::uint32_t step = 0;
   const Worked worked = work_at_peers(operation, kTurnBytes, &step);
+  return note_worked(operation, worked, step);
+}
+
+bool Context::note_worked(Operation& operation, Worked worked, std::uint32_t step) {
   if (operation.state != Operation::State::active) return true;  // it has failed
   const PeerWork& left = operation.peer_work;
   const bool over = left.step == PeerWork::kNoStep && left.next.empty();
@@ -356,6 +366,11 @@ bool Context::work(Operation& operation) {
   if (!over && listed == working_.end()) working_.push_back(&operation);
   if (worked == Worked::step) step_done(operation, step);
   return worked != Worked::nothing;
+}
+
+void Context::give_back_frames(RunLane& lane) {
+  frames_.give_back_all(lane.early);
+  if (lane.applied != nullptr) frames_.give_back(std::exchange(lane.applied, nullptr));
 }
 
 // ---- Routes ----

@@ -4,10 +4,12 @@
 #include "base/error.h"
 #include "control/job.h"
 #include "executor/early_frame.h"
+#include "executor/engine.h"
 #include "executor/generations.h"
 #include "executor/group.h"
 #include "executor/operation_pool.h"
 #include "executor/peer_memory.h"
+#include "executor/peer_work.h"
 #include "executor/routes.h"
 #include "executor/stray_frames.h"
 #include "health/peer_fates.h"
@@ -31,7 +33,8 @@ class Context : private progress::Driven {
 
  public:
   Context(std::unique_ptr<control::Job> job, std::vector<AvailableTransport> transports, long spin_us,
-          memory::ReadPolicy::Wish staging = memory::ReadPolicy::Wish::by_time);
+          memory::ReadPolicy::Wish staging = memory::ReadPolicy::Wish::by_time,
+          std::unique_ptr<Engine> engine = make_engine());
   ~Context() override;
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -121,6 +124,19 @@ class Context : private progress::Driven {
   void count_received(std::size_t bytes) { received_bytes_ += bytes; }
   // Goes on with a step at peers' buffers. True: something was done.
   bool work(Operation& operation);
+  // What has come of that, or of a piece that was pending; of a whole step which one.
+  bool note_worked(Operation& operation, Worked worked, std::uint32_t step);
+  Engine& engine() { return *engine_; }
+  bool is_immediate() const { return is_immediate_; }
+  // Runs body, whose want of memory ends the communicator: nobody could go on with what it was in the middle of.
+  template <class Body>
+  void with_memory(Group& group, Body&& body) {
+    try {
+      body();
+    } catch (const std::bad_alloc&) {
+      fail(group, no_memory(kOperationNeeds), true);
+    }
+  }
   // Ranks seem to have made different calls: the service threads compare their records. peer: whose call it is that
   // differs from this rank's, where that is certain.
   void suspect(Group& group, std::uint32_t sequence, int peer = -1);
@@ -190,7 +206,7 @@ class Context : private progress::Driven {
   bool is_busy() override;
   void about_to_sleep() override;
   bool arm() override { return routes_.arm(); }
-  int longest_sleep_ms() const override { return fates_.is_any() ? 20 : 200; }
+  int longest_sleep_ms() const override { return engine_->has_pending() ? 1 : fates_.is_any() ? 20 : 200; }
   int sockets() const override { return routes_.sockets(); }
   bool waits_elsewhere() const override;
   bool is_first_of_two() const override { return on_boards_.front()->board.is_first_of_two(); }
@@ -230,6 +246,7 @@ class Context : private progress::Driven {
   // The board (entering.cpp)
   static constexpr std::uint32_t kNotTold = ~std::uint32_t{0};
   void poll_board(Group& group);
+  void list_board(Group& group);
   static std::size_t line_bytes(const Operation& operation);
   void publish_line(Operation& operation);
   void lines_came(Operation& operation, Round round);
@@ -282,20 +299,12 @@ class Context : private progress::Driven {
   int first_lost(const Group& group) const;
   bool waits_in_vain(const Operation& operation, int peer) const;
   void look_at_early(Group& group);
-  // Runs body, whose want of memory ends the communicator: nobody could go on with what it was in the middle of.
-  template <class Body>
-  void with_memory(Group& group, Body&& body) {
-    try {
-      body();
-    } catch (const std::bad_alloc&) {
-      fail(group, no_memory(kOperationNeeds), true);
-    }
-  }
   static constexpr const char* kOperationNeeds = "what an operation needs";
   std::string describe_now(int world) const;
   std::string waits_for(const Operation& operation) const;
   std::string who_is_absent(const Operation& operation) const;
   void end_all(Group& group, const Error& error);
+  void give_back_frames(RunLane& lane);
 
   // Messages
   OfferedPlace place_of(const Flow& flow, const std::byte* payload, std::size_t bytes);
@@ -329,6 +338,8 @@ class Context : private progress::Driven {
   const int sharing_;                 // so many ranks of this host to a processor
   std::uint64_t received_bytes_ = 0;  // of payload, over routes
   const memory::ReadPolicy::Wish staging_;
+  const std::unique_ptr<Engine> engine_;
+  const bool is_immediate_;  // the engine
 
   std::int64_t next_tick_ns_ = 0;
   unsigned tests_ = 0;  // in vain

@@ -1,6 +1,7 @@
 // Context: moving what can move, and waiting for what cannot.
 #include "base/clock.h"
 #include "executor/context.h"
+#include "executor/pending_steps.h"
 #include "executor/run.h"
 
 #include <algorithm>
@@ -47,6 +48,7 @@ bool Context::move_all() {
       behind_.erase(behind_.begin() + std::ptrdiff_t(i));
     }
   }
+  moved |= take_completed(*this);
   for (std::size_t i = 0; i < working_.size();) {
     Operation* operation = working_[i];
     moved |= work(*operation);

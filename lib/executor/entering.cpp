@@ -6,6 +6,7 @@
 #include "executor/announcing.h"
 #include "executor/context.h"
 #include "executor/exchange.h"
+#include "executor/pending_steps.h"
 #include "executor/run.h"
 #include "memory/process_memory.h"
 
@@ -50,6 +51,12 @@ void each_buffer(const Operation& operation, std::size_t rank, Visit&& visit) {
   if (operation.plans->peers_outputs && said.output.address != 0) visit(said.output);
 }
 
+ResolvedStep take_lines_step() {
+  ResolvedStep step;
+  step.action = Action::take_lines;
+  return step;
+}
+
 }  // namespace
 
 bool Context::is_thread(const Group& group, int peer) const {
@@ -78,7 +85,7 @@ void Context::poll_board(Group& group) {
     if (operation->published) seen = group.board.look(operation->round, operation->digest);
     if (seen != Board::Seen::complete) {
       if (seen == Board::Seen::mismatch) suspect_lines(group, *operation);
-      if (std::find(on_boards_.begin(), on_boards_.end(), &group) == on_boards_.end()) on_boards_.push_back(&group);
+      list_board(group);
       group.polling_board = false;
       return;
     }
@@ -88,6 +95,11 @@ void Context::poll_board(Group& group) {
   }
   group.polling_board = false;
   on_boards_.erase(std::remove(on_boards_.begin(), on_boards_.end(), &group), on_boards_.end());
+}
+
+// Its lines are looked at whenever this rank moves anything.
+void Context::list_board(Group& group) {
+  if (std::find(on_boards_.begin(), on_boards_.end(), &group) == on_boards_.end()) on_boards_.push_back(&group);
 }
 
 // Of its next line, at most.
@@ -144,9 +156,8 @@ void Context::lines_came(Operation& operation, Round round) {
   Group& group = *operation.group;
   switch (round) {
     case Round::exchange:
-      complete_exchange(group, operation);
-      leave_exchange(group);
-      return step_done(operation, 0);
+      if (issue(operation, Ticket::Part::lines, 0, take_lines_step())) lines_taken(operation);
+      return;
     case Round::announce:
       if (const std::uint32_t next = told_by_lines(operation); next != kNotTold) {
         leave_exchange(group);

@@ -3,6 +3,7 @@
 #include "base/kind.h"
 #include "base/log.h"
 #include "executor/context.h"
+#include "executor/pending_steps.h"
 #include "executor/peer_work.h"
 #include "executor/run.h"
 
@@ -305,8 +306,9 @@ void Context::end_all(Group& group, const Error& error) {
     while (Operation* operation = list->pop()) finish(*operation, error);
   }
   while (Operation* operation = group.window.pop()) {
+    withdraw(*operation);
     if (operation->state == Operation::State::active) {
-      for (RunLane& lane : operation->run.lanes) frames_.give_back_all(lane.early);
+      for (RunLane& lane : operation->run.lanes) give_back_frames(lane);
     }
     operation->state = Operation::State::queued;  // out of the window already
     finish(*operation, error);

@@ -29,6 +29,7 @@ namespace anello::executor {
 
 Context::Entered Context::exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
+  if (!is_immediate_) return Entered::not_begun;
   if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
   const Exchange& exchange = operation.exchange;
   Board& board = group.board;
@@ -52,6 +53,7 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
 
 Context::Entered Context::walk_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
+  if (!is_immediate_) return Entered::not_begun;
   if (!group.idle() || group.error || unfinished_ > 0 || job_->news.load(std::memory_order_relaxed))
     return Entered::not_begun;
   operation.round = Round::announce;

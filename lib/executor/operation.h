@@ -43,6 +43,7 @@ struct RunLane {
   bool queued = false;  // in flow->steps
   RunLane* next = nullptr;
   EarlyFrames early;
+  EarlyFrame* applied = nullptr;  // the engine is at it
 
   bool done() const { return next_send == plan->sends.size() && next_receive == plan->receives.size(); }
 };
@@ -59,7 +60,8 @@ struct Run {
   std::size_t served_element_bytes = 0;
   const kernels::Reducer* served_reducer = nullptr;
   std::uint32_t unfinished = 0;
-  bool starting = false;  // the ready stack is being worked off: who pushes need not start it
+  std::uint32_t pending = 0;  // steps that the engine has
+  bool starting = false;      // the ready stack is being worked off: who pushes need not start it
 };
 
 // A result that is formed beside the caller's buffer, and rounded into it at the end.
@@ -89,6 +91,7 @@ struct PeerWork {
   static constexpr std::uint32_t kNoStep = ~std::uint32_t{0};
   std::uint32_t step = kNoStep;     // under way
   std::size_t done = 0;             // elements of it
+  std::size_t pending = 0;          // of it, which the engine has
   std::vector<std::uint32_t> next;  // ready, not begun
   int without = -1;                 // whose process had ended when its memory was to be read
 };

@@ -29,6 +29,8 @@ void OperationPool::renew(Operation& operation) {
   operation.peer_work.step = PeerWork::kNoStep;
   operation.peer_work.next.clear();
   operation.peer_work.without = -1;
+  operation.peer_work.pending = 0;
+  operation.run.pending = 0;
   operation.exposed = false;
   operation.staged_early = false;
   operation.sequence = operation.group->next_sequence;  // what it is told as where it never enters

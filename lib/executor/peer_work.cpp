@@ -4,6 +4,7 @@
 #include "base/kind.h"
 #include "base/text.h"
 #include "executor/context.h"
+#include "executor/pending_steps.h"
 #include "memory/region.h"
 
 #include <algorithm>
@@ -35,10 +36,34 @@ Error error_of(const Operation& operation, const ReadFailure& failure) {
           world};
 }
 
+Worked cannot_read(Operation& operation, const ReadFailure& failure) {
+  Group& group = *operation.group;
+  if (const Error error = error_of(operation, failure)) {
+    group.context.fail(group, error, true);
+  } else {
+    operation.peer_work.without = failure.rank;
+  }
+  return Worked::nothing;
+}
+
+void count_done(Operation& operation, std::size_t elements) {
+  operation.peer_work.done += elements;
+  ++operation.movement;
+  ++operation.group->movement;
+}
+
+Worked worked(Operation& operation, std::uint32_t* finished) {
+  PeerWork& work = operation.peer_work;
+  if (work.done < operation.plan->schedule.steps[work.step].into.count) return Worked::piece;
+  *finished = std::exchange(work.step, PeerWork::kNoStep);
+  return Worked::step;
+}
+
 }  // namespace
 
 Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* finished) {
   PeerWork& work = operation.peer_work;
+  if (work.pending > 0) return Worked::nothing;
   Board& board = operation.group->board;
   if (work.step == PeerWork::kNoStep) {
     if (work.next.empty()) return Worked::nothing;
@@ -56,25 +81,26 @@ Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* fin
          moved += piece * operation.element_bytes) {
       if (exposes && moved > 0 && !board.may_touch(operation.sequence)) break;
       const std::size_t count = std::min(piece, step.into.count - work.done);
-      run_step(operation, resolve(operation, step, work.done, count));
-      work.done += count;
-      ++operation.movement;
-      ++operation.group->movement;
+      if (!issue(operation, Ticket::Part::piece, 0, resolve(operation, step, work.done, count))) {
+        work.pending = count;  // and until it has ended this rank is at the peers' buffers
+        return Worked::piece;
+      }
+      count_done(operation, count);
     }
   } catch (const ReadFailure& failure) {
     board.end_touching();
-    Group& group = *operation.group;
-    if (const Error error = error_of(operation, failure)) {
-      group.context.fail(group, error, true);
-    } else {
-      work.without = failure.rank;
-    }
-    return Worked::nothing;
+    return cannot_read(operation, failure);
   }
   board.end_touching();
-  if (work.done < step.into.count) return Worked::piece;
-  *finished = std::exchange(work.step, PeerWork::kNoStep);
-  return Worked::step;
+  return worked(operation, finished);
+}
+
+Worked piece_done(Operation& operation, const std::optional<ReadFailure>& failure, std::uint32_t* finished) {
+  const std::size_t count = std::exchange(operation.peer_work.pending, 0);
+  operation.group->board.end_touching();
+  if (failure) return cannot_read(operation, *failure);
+  count_done(operation, count);
+  return worked(operation, finished);
 }
 
 std::string keep_peers_out(Operation& operation) {

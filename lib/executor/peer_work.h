@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace anello::executor {
@@ -14,6 +15,9 @@ enum class Worked { nothing, piece, step };
 // nothing to do, or some rank has ended the operation with an error and may not be touched any more: its word is on the
 // way.
 Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* done);
+
+// A piece that the engine had has ended. As work_at_peers; piece: the step goes on.
+Worked piece_done(Operation& operation, const std::optional<ReadFailure>& failure, std::uint32_t* done);
 
 inline constexpr std::int64_t kKeepOutMs = 1000;
 // This rank's call is about to end with an error while others may be at its buffers: keeps them out, waiting for those

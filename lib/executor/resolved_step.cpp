@@ -2,6 +2,7 @@
 
 #include "base/kind.h"
 #include "executor/context.h"
+#include "executor/exchange.h"
 #include "executor/reduce_step.h"
 #include "memory/process_memory.h"
 
@@ -120,6 +121,7 @@ void run_step(Operation& operation, const ResolvedStep& step) {
     case Action::combine: operation.combine(into, from, static_cast<const std::byte*>(step.from[1]), step.count); break;
     case Action::finish: reducer->finish(into, from, step.count, operation.group->size()); break;
     case Action::finish_in_type: reducer->finish_in_type(into, from, step.count, operation.group->size()); break;
+    case Action::take_lines: complete_exchange(*operation.group, operation); break;
     case Action::reduce: step.reduce(*reducer); break;
     case Action::reduce_in_blocks: reduce_in_blocks(operation, step); break;
   }

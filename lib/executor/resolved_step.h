@@ -32,6 +32,7 @@ enum class Action : std::uint8_t {
   combine,            // into[0] = from[0] op from[1]
   finish,             // from an accumulator
   finish_in_type,
+  take_lines,       // of the board, an exchange's result
   reduce,           // of several ranks, with all operands and results side by side
   reduce_in_blocks  // the same where some operand must be read, combined by the caller's function, or finds no place
 };

@@ -4,10 +4,11 @@
 #include "base/text.h"
 #include "executor/context.h"
 #include "executor/peer_work.h"
+#include "executor/pending_steps.h"
 #include "executor/route.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 namespace anello::executor {
 
@@ -21,6 +22,36 @@ const Step& step_at(const Operation& operation, std::uint32_t step) { return ope
 
 bool send_ready(const RunLane& lane) {
   return lane.next_send < lane.plan->sends.size() && lane.operation->run.waits[lane.plan->sends[lane.next_send]] == 0;
+}
+
+// Bytes of its current receive are in their place.
+void count_received(RunLane& lane, std::size_t bytes) {
+  lane.received += bytes;
+  ++lane.operation->movement;
+  ++lane.operation->group->movement;
+}
+
+// What has arrived of its current receive, behind what is in its place.
+ResolvedStep resolve_arrival(const RunLane& lane, const std::byte* data, std::size_t bytes) {
+  Operation& operation = *lane.operation;
+  const Step& step = step_at(operation, lane.plan->receives[lane.next_receive]);
+  const std::size_t done = lane.received / operation.element_bytes;
+  ResolvedStep arrival;
+  arrival.count = bytes / operation.element_bytes;
+  arrival.bytes = bytes;
+  arrival.from[0] = data;
+  arrival.into[0] = operation.at(part_of(step.into, done, arrival.count));
+  if (bytes == 0) return arrival;
+  if (step.into.buffer == Buffer::accumulator) {
+    arrival.action = step.kind == Kind::recv ? Action::widen : Action::accumulate;
+  } else if (step.kind == Kind::recv) {
+    arrival.action = Action::copy;
+  } else {
+    arrival.action = Action::combine;
+    arrival.from[step.reversed ? 1 : 0] = operation.at(part_of(step.from, done, arrival.count));
+    arrival.from[step.reversed ? 0 : 1] = data;
+  }
+  return arrival;
 }
 
 void queue_sends(RunLane& lane) {
@@ -64,8 +95,8 @@ void start_ready(Operation& operation) {
           if (operation.state != Operation::State::active) return;
           break;
         }
-        run_step(operation, resolve(operation, step, 0, step.into.count));
-        step_done(operation, index);
+        if (issue(operation, Ticket::Part::step, index, resolve(operation, step, 0, step.into.count)))
+          step_done(operation, index);
         if (operation.state != Operation::State::active) return;
     }
   }
@@ -195,21 +226,34 @@ void step_done(Operation& operation, std::uint32_t index) {
 }
 
 void resume_early(RunLane& lane) {
-  while (EarlyFrame* frame = lane.early.front()) {
-    if (!receive_ready(lane)) return;
+  while (EarlyFrame* const frame = lane.early.front()) {
+    if (lane.applied != nullptr || !receive_ready(lane)) return;
     if (!fits(lane, frame->header)) return;
     lane.early.pop();
-    apply(lane, frame->payload.data(), frame->header.bytes);
-    Flow& flow = *lane.flow;
-    Context& context = flow.group->context;
-    const std::size_t bytes = frame->header.bytes;
-    context.frames().give_back(frame);
-    flow.no_longer_keeps(false, bytes);
-    context.consumed(flow, bytes);
-    Operation& operation = *lane.operation;
-    frame_done(lane);
-    if (operation.state != Operation::State::active) return;
+    lane.applied = frame;
+    const auto index = std::uint32_t(&lane - lane.operation->run.lanes.data());
+    const ResolvedStep arrival = resolve_arrival(lane, frame->payload.data(), frame->header.bytes);
+    if (!issue(*lane.operation, Ticket::Part::arrival, index, arrival) || !arrival_done(lane)) return;
   }
+}
+
+bool arrival_done(RunLane& lane) {
+  EarlyFrame* const frame = std::exchange(lane.applied, nullptr);
+  const std::size_t bytes = frame->header.bytes;
+  Flow& flow = *lane.flow;
+  Context& context = flow.group->context;
+  Operation& operation = *lane.operation;
+  count_received(lane, bytes);
+  context.frames().give_back(frame);
+  flow.no_longer_keeps(false, bytes);
+  context.consumed(flow, bytes);
+  frame_done(lane);
+  return operation.state == Operation::State::active;
+}
+
+void lines_taken(Operation& operation) {
+  operation.group->context.leave_exchange(*operation.group);
+  step_done(operation, 0);
 }
 
 bool fits(const RunLane& lane, const transport::FrameHeader& header) {
@@ -256,26 +300,9 @@ std::byte* landing(const RunLane& lane) {
 }
 
 void apply(RunLane& lane, const std::byte* data, std::size_t bytes) {
-  Operation& operation = *lane.operation;
-  const Step& step = step_at(operation, lane.plan->receives[lane.next_receive]);
-  const kernels::Reducer* reducer = operation.reducer;
-  const std::size_t count = bytes / operation.element_bytes;
-  const std::size_t done = lane.received / operation.element_bytes;
-  lane.received += bytes;
-  ++operation.movement;
-  ++operation.group->movement;
-  if (step.into.buffer == Buffer::accumulator) {
-    std::byte* into = operation.at(step.into) + done * reducer->accumulator_bytes;
-    (step.kind == Kind::recv ? reducer->widen : reducer->accumulate)(into, data, count);
-    return;
-  }
-  std::byte* into = operation.at(step.into) + done * operation.element_bytes;
-  if (step.kind == Kind::recv) {
-    if (bytes > 0) std::memcpy(into, data, bytes);
-    return;
-  }
-  const std::byte* from = operation.at(step.from) + done * operation.element_bytes;
-  operation.combine(into, step.reversed ? data : from, step.reversed ? from : data, count);
+  const auto index = std::uint32_t(&lane - lane.operation->run.lanes.data());
+  issue(*lane.operation, Ticket::Part::arrival, index, resolve_arrival(lane, data, bytes));
+  count_received(lane, bytes);
 }
 
 void frame_done(RunLane& lane) {
@@ -322,7 +349,7 @@ bool lacks(const RunLane& lane) {
   for (std::size_t i = lane.next_receive; i < lane.plan->receives.size(); ++i) {
     outstanding += message_bytes(*lane.operation, lane.plan->receives[i]);
   }
-  std::size_t here = lane.received;
+  std::size_t here = lane.received + (lane.applied != nullptr ? lane.applied->header.bytes : 0);
   for (const EarlyFrame* frame = lane.early.front(); frame != nullptr; frame = frame->next) here += frame->header.bytes;
   return here < outstanding;
 }

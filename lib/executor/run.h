@@ -31,10 +31,14 @@ bool fits(const RunLane& lane, const transport::FrameHeader& header);
 std::size_t message_bytes(const Operation& operation, std::uint32_t step);
 // Where arriving bytes of the current receive can go as they are; nullptr where they must be combined or widened.
 std::byte* landing(const RunLane& lane);
-// Combines bytes (whole elements) of the current receive with what they belong to.
+// Combines bytes (whole elements) of the current receive with what they belong to, by an engine that does so at once.
 void apply(RunLane& lane, const std::byte* data, std::size_t bytes);
 // Applies frames that were kept, as far as their receives may be written by now.
 void resume_early(RunLane& lane);
+// The frame that the engine had is in its place. Whether its operation is still under way.
+bool arrival_done(RunLane& lane);
+// The lines of an exchange are.
+void lines_taken(Operation& operation);
 // All bytes of a frame of the current receive are in place.
 void frame_done(RunLane& lane);
 

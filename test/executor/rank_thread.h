@@ -20,13 +20,15 @@ using MakeTransport = std::function<std::unique_ptr<transport::Transport>(const 
 
 class RankThread {
  public:
-  RankThread(LocalJobs& jobs, int rank, std::uint32_t bit, const MakeTransport& make, std::uint32_t first_sequence = 0)
+  RankThread(LocalJobs& jobs, int rank, std::uint32_t bit, const MakeTransport& make, std::uint32_t first_sequence = 0,
+             std::unique_ptr<executor::Engine> engine = executor::make_engine())
       : rank_(rank) {
     auto job = jobs.take(rank);
     const int size = job->size();
     std::vector<executor::AvailableTransport> transports;
     transports.push_back({bit, make(job->arena(), rank)});
-    context_ = std::make_unique<executor::Context>(std::move(job), std::move(transports), -1);
+    context_ = std::make_unique<executor::Context>(std::move(job), std::move(transports), -1,
+                                                   memory::ReadPolicy::Wish::by_time, std::move(engine));
     group_ = add_group(1, size, 0, first_sequence);
   }
   ~RankThread() {

@@ -1,0 +1,115 @@
+// What the executor owes to an engine whose steps are pending: it waits for them, and an end of the operation takes
+// them back before anything else is done with their memory.
+#include "executor/rank_thread.h"
+#include "transports/inproc/transport.h"
+
+#include <catch2/catch.hpp>
+
+#include <atomic>
+#include <mutex>
+
+using namespace anello;
+using namespace anello::test;
+
+namespace {
+
+// Keeps all steps until it is let go.
+class HeldEngine final : public executor::Engine {
+ public:
+  explicit HeldEngine(const std::atomic<bool>& let_go) : let_go_(let_go) {}
+
+  bool is_immediate() const override { return false; }
+  bool issue(const executor::Ticket& ticket, const executor::ResolvedStep& step) override {
+    held_.push_back({ticket, step});
+    return false;
+  }
+  std::optional<executor::Completed> take() override {
+    if (!let_go_ || held_.empty()) return {};
+    const auto [ticket, step] = held_.back();
+    held_.pop_back();
+    executor::run_step(*ticket.operation, step);
+    return executor::Completed{ticket, {}};
+  }
+  void withdraw(const executor::Operation& operation) override {
+    std::erase_if(held_, [&](const auto& each) { return each.first.operation == &operation; });
+  }
+  bool has_pending() const override { return !held_.empty(); }
+
+ private:
+  const std::atomic<bool>& let_go_;
+  std::vector<std::pair<executor::Ticket, executor::ResolvedStep>> held_;
+};
+
+const MakeTransport kInproc = [](const memory::Arena& arena, int) { return transport::make_inproc(arena); };
+
+// Two ranks' sum by the algorithm; rank 0's steps are held. then(rank 0, its operation, its data) once some are.
+template <class Then>
+void with_held_steps(const std::string& algorithm, int board, Then&& then) {
+  LocalJobs jobs(2, control::bit::inproc);
+  std::atomic<bool> let_go{false};
+  std::atomic<int> there{0};
+  std::mutex mutex;
+  on_ranks(2, [&](int rank) {
+    RankThread me(jobs, rank, control::bit::inproc, kInproc, 0,
+                  rank == 0 ? std::make_unique<HeldEngine>(let_go) : executor::make_engine());
+    const auto group = me.add_group(2, 2, board, 0);
+    ++there;
+    while (there < 2) std::this_thread::yield();
+    std::vector<float> data(1000, float(rank + 1));
+    executor::Operation* const operation = me.allreduce(data.data(), data.size(), algorithm, 500, group.get());
+    if (rank == 0) {
+      while (!me.context().engine().has_pending()) me.context().test(*operation);
+      const std::lock_guard held(mutex);
+      then(me, *group, *operation, data, let_go);
+    }
+    me.finish(operation);
+    me.context().remove_group(*group);
+  });
+}
+
+struct Way {
+  const char* algorithm;
+  int board;
+};
+const Way kWays[] = {{"ring", -1}, {"tree", -1}, {"exchange", 0}};
+
+}  // namespace
+
+TEST_CASE("an operation is under way until its engine tells that its steps are done") {
+  for (const auto& [algorithm, board] : kWays) {
+    CAPTURE(algorithm);
+    bool early = true, right = false;
+    with_held_steps(algorithm, board,
+                    [&](RankThread& me, auto&, executor::Operation& operation, auto& data, auto& let_go) {
+      early = false;
+      for (int turn = 0; turn < 100; ++turn) early = early || me.context().test(operation);
+      let_go = true;
+      me.context().wait(operation);
+      right = !operation.error && data == std::vector<float>(1000, 3.0f);
+    });
+    CHECK_FALSE(early);
+    CHECK(right);
+  }
+}
+
+TEST_CASE("an abort takes pending steps back: nothing is stored afterwards") {
+  for (const auto& [algorithm, board] : kWays) {
+    CAPTURE(algorithm);
+    bool pending = true, changed = true;
+    anello_result_t ended = ANELLO_OK;
+    with_held_steps(
+        algorithm, board,
+        [&](RankThread& me, executor::Group& group, executor::Operation& operation, auto& data, auto& let_go) {
+      const std::vector<float> before = data;
+      me.context().abort(group, Error(ANELLO_ERR_ABORTED, "the test's own end"));
+      pending = me.context().engine().has_pending();
+      let_go = true;
+      for (int turn = 0; turn < 100; ++turn) me.context().progress_once();
+      changed = data != before;
+      ended = operation.error.code();
+        });
+    CHECK_FALSE(pending);
+    CHECK_FALSE(changed);
+    CHECK(ended == ANELLO_ERR_ABORTED);
+  }
+}
