@@ -476,7 +476,12 @@ class Threads(Ranks):
         copied = torch.ones(200_000)
         torch.set_num_threads(4)
         try:
-            play(small)  # so that the completion thread is there
+            play(small)
+            # So that the completion thread is there: each rank but one has to wait.
+            for late in range(self.size):
+                if self.rank == late:
+                    time.sleep(0.1)
+                dist.all_reduce(torch.ones(10), async_op=True).get_future().wait()
             there = threads()
             play(large)
             self.assertEqual(threads(), there)
