@@ -96,8 +96,8 @@ struct Topology {
 // What staging_bytes is between processes of a host: for all ranks together what the larger caches hold, and more than
 // the smaller ones, so that what comes round again has left those of who loaded it.
 inline std::size_t usual_staging_bytes(int ranks) {
-  constexpr std::size_t kMiB = 1024 * 1024, kTogether = 8 * kMiB;
-  return std::clamp(kTogether / static_cast<std::size_t>(ranks) / kMiB * kMiB, kMiB, 4 * kMiB);
+  constexpr std::size_t kMiB = 1024 * 1024, kTogether = 8 * kMiB, kLeast = kMiB / 2;
+  return std::clamp(kTogether / static_cast<std::size_t>(ranks) / kLeast * kLeast, kLeast, 4 * kMiB);
 }
 
 // The steps that one peer sees, in program order: the k-th send here meets the k-th receive there.
