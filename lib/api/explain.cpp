@@ -7,7 +7,7 @@
 #include "base/kind.h"
 #include "base/text.h"
 #include "communicator/amounts.h"
-#include "executor/frame.h"
+#include "messaging/frame.h"
 
 #include <nlohmann/json.hpp>
 
@@ -34,7 +34,7 @@ json of_message(const anello_call_t& call, Communicator& communicator) {
   json out = {{"peer", call.peer}, {"tag", call.tag}, {"bytes", {{"sent", sent}, {"received", received}}}};
   out["transport"] = call.peer < 0 ? communicator.transports() : communicator.transport_to(call.peer);
   if (call.kind != ANELLO_PROBE) {
-    const std::size_t most_eager = call.peer < 0 ? executor::kMostEagerBytes : communicator.most_eager(call.peer);
+    const std::size_t most_eager = call.peer < 0 ? messaging::kMostEagerBytes : communicator.most_eager(call.peer);
     out["protocol"] = std::max(sent, received) <= most_eager ? "eager" : "announced";
   }
   const executor::TakenMessages taken = communicator.taken_messages();

@@ -58,7 +58,7 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
   }
   const std::size_t bytes = header->bytes;
   if ((bytes > 0 && endpoint_->arrived() < bytes) ||
-      !wanted.takes(static_cast<int>(header->tag), header->flags, bytes) || !flow.take_back(header->argument)) {
+      !wanted.takes(static_cast<int>(header->tag), header->flags, bytes) || !flow.credit.take_back(header->argument)) {
     return Arrived::something_else;
   }
   if (bytes > 0) endpoint_->receive(wanted.into, bytes);
@@ -105,7 +105,7 @@ void Route::classify(const FrameHeader& header) {
   const auto kind = static_cast<FrameKind>(header.kind);
   if (kind == FrameKind::step || kind == FrameKind::eager) {
     // Credit given back rides on what goes the other way.
-    if (!flow.take_back(header.argument)) {
+    if (!flow.credit.take_back(header.argument)) {
       context_.fail(*group,
                     Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " returned credit it never had", peer_),
                     true);
@@ -159,7 +159,7 @@ void Route::classify(const FrameHeader& header) {
 }
 
 void Route::keep_for(Group& group, const FrameHeader& header) {
-  if (!arriving_.flow->keep(header.kind == static_cast<std::uint16_t>(FrameKind::eager), header.bytes)) {
+  if (!arriving_.flow->credit.of(static_cast<FrameKind>(header.kind)).keep(header.bytes)) {
     context_.fail(
         group,
         Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent more ahead than it had credit for", peer_),

@@ -3,7 +3,7 @@
 // has the lock that guards them all, and the threads that move them (progress/driver.h).
 #include "base/error.h"
 #include "control/job.h"
-#include "executor/early_frame.h"
+#include "messaging/early_frame.h"
 #include "executor/engine.h"
 #include "executor/generations.h"
 #include "executor/group.h"
@@ -11,7 +11,7 @@
 #include "executor/peer_memory.h"
 #include "executor/peer_work.h"
 #include "executor/routes.h"
-#include "executor/stray_frames.h"
+#include "messaging/stray_frames.h"
 #include "health/peer_fates.h"
 #include "memory/copy.h"
 #include "progress/completion_bells.h"
@@ -164,8 +164,8 @@ class Context : private progress::Driven {
   // Bytes of a counted frame have been used: they go back to the sender's credit in time.
   void consumed(Flow& flow, std::size_t bytes);
   void consumed_small(Flow& flow, std::size_t bytes) {  // of eager
-    flow.small_owed += bytes + kFrameCost;
-    if (flow.owes_much()) want_to_send(flow);
+    flow.credit.eager.consumed(bytes);
+    if (flow.credit.owes_much()) want_to_send(flow);
   }
   // A whole frame of a step, kept while it arrived: to its operation, which may have been entered meanwhile.
   void arrived_early(Flow& flow, EarlyFrame* frame);
@@ -324,13 +324,13 @@ class Context : private progress::Driven {
   void stop_offering(Flow& flow, std::size_t bytes, std::uint32_t messages) const;
   void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
                std::size_t bytes);
-  void take(Operation& receive, std::deque<Unexpected>& from, std::deque<Unexpected>::iterator found);
+  void take(Operation& receive, const Unexpected& message);
   void grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Granted what,
              std::uint32_t messages = 0);
   bool fits(Operation& receive, int source, int tag, std::uint16_t dtype, std::size_t bytes);
-  Operation* match_posted(Group& group, int source, int tag);
   void keep_unexpected(Group& group, const Unexpected& message);
-  void answer(Operation& probe, std::deque<Unexpected>::iterator found);
+  bool found_by(Operation& probe);
+  void answer(Operation& probe, const Unexpected& message);
 
   std::unique_ptr<control::Job> job_;
   const int rank_;

@@ -58,10 +58,10 @@ bool Route::fill(Flow& flow) {
   if (fill_note(flow) || fill_announcement(flow)) return true;
   flow.turn = !flow.turn;
   if (flow.turn ? fill_step(flow) || fill_message(flow) : fill_message(flow) || fill_step(flow)) return true;
-  if (flow.owes_much()) {
+  if (flow.credit.owes_much()) {
     leaving_.kind = Leaving::Kind::note;
     leaving_.header = header_of(FrameKind::credit, *flow.group);
-    leaving_.header.argument = flow.give_back();
+    leaving_.header.argument = flow.credit.give_back();
     return true;
   }
   return false;
@@ -103,7 +103,7 @@ FrameHeader offer_header(const Group& group, const OfferedPlace& place, int tag,
 // Whether a message goes without being asked for.
 bool Route::goes_at_once(const Flow& flow, std::size_t bytes) const {
   return bytes <= flow.most_eager &&
-         flow.small_credit >= bytes + kFrameCost + (bytes <= kEagerBytes ? 0 : kCreditForSmall);
+         flow.credit.eager.left() >= bytes + kFrameCost + (bytes <= kEagerBytes ? 0 : kCreditForSmall);
 }
 
 // Who only ever sends never looks, and an announcement cannot be taken back: its sender would wait for a receive though
@@ -137,11 +137,11 @@ Route::Sent Route::send_offer(Flow& flow, const SmallMessage& message, const Off
 Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
   if (!is_free_for(flow) || !goes_at_once(flow, message.bytes) || !endpoint_->flush()) return Sent::not_begun;
   FrameHeader header = eager_header(*flow.group, message.bytes, message.tag, message.dtype);
-  header.argument = flow.owes();
+  header.argument = flow.credit.owes();
   const bool all = endpoint_->send(header, message.payload);
   if (!all && !endpoint_->mid_frame()) return Sent::not_begun;
-  flow.give_back();
-  flow.small_credit -= message.bytes + kFrameCost;
+  flow.credit.give_back();
+  flow.credit.eager.spend(message.bytes);
   if (all) return Sent::complete;
   leaving_ = {Leaving::Kind::eager, header, message.payload, &flow, nullptr, nullptr};
   return Sent::in_part;
@@ -159,10 +159,10 @@ bool Route::fill_announcement(Flow& flow) {
     leaving_.kind = Leaving::Kind::announce;
   } else if (goes_at_once(flow, operation->bytes)) {
     header = eager_header(*flow.group, operation->bytes, operation->tag, short_dtype(operation->dtype));
-    header.argument = flow.give_back();
+    header.argument = flow.credit.give_back();
     leaving_.kind = Leaving::Kind::eager;
     leaving_.payload = operation->input;
-    flow.small_credit -= operation->bytes + kFrameCost;
+    flow.credit.eager.spend(operation->bytes);
   } else {
     header = header_of(FrameKind::announce, *flow.group);
     header.argument = operation->bytes;
@@ -192,7 +192,8 @@ bool Route::fill_step(Flow& flow) {
   for (RunLane* lane = flow.steps.front(); lane != nullptr; lane = lane->next) {
     Operation& operation = *lane->operation;
     const std::size_t reserved = flow.group->is_oldest(operation) ? 0 : kCreditForOldest;
-    const std::size_t allowed = flow.credit > reserved ? flow.credit - reserved : 0;
+    const std::size_t free = flow.credit.steps.left();
+    const std::size_t allowed = free > reserved ? free - reserved : 0;
     const std::uint32_t step = lane->plan->sends[lane->next_send];
     const std::size_t whole = message_bytes(operation, step);
     const std::size_t left = whole - lane->sent;
@@ -204,7 +205,7 @@ bool Route::fill_step(Flow& flow) {
       bytes = (allowed - kFrameCost) & ~std::size_t{63};
     }
     bytes -= bytes < left ? bytes % operation.element_bytes : 0;
-    flow.credit -= bytes + kFrameCost;
+    flow.credit.steps.spend(bytes);
     leaving_.kind = Leaving::Kind::step;
     leaving_.lane = lane;
     leaving_.operation = &operation;
@@ -214,7 +215,7 @@ bool Route::fill_step(Flow& flow) {
     leaving_.header.bytes = static_cast<std::uint32_t>(bytes);
     leaving_.header.sequence = operation.sequence;
     leaving_.header.digest = operation.digest;
-    leaving_.header.argument = flow.give_back();
+    leaving_.header.argument = flow.credit.give_back();
     leaving_.payload = operation.at(operation.plan->schedule.steps[step].from) + lane->sent;
     return true;
   }

@@ -149,18 +149,16 @@ void Context::check_deadlines() {
   for (auto& [id, group] : groups_) {
     const auto add = [&](Operation& each) { under_way.push_back(&each); };
     group->window.each(add);
-    group->receives.each(add);
+    group->messages.each_request(add);
     group->matched.each(add);
     for (const Flow& flow : group->flows) {
       flow.announcing.each(add);
       flow.announced.each(add);
       flow.granted.each(add);
     }
-    for (const std::deque<Unexpected>* list : {&group->unexpected, &group->claimed}) {
-      for (const Unexpected& message : *list) {
-        if (message.local != nullptr) add(*message.local);
-      }
-    }
+    group->messages.each_message([&](const Unexpected& message) {
+      if (message.local != nullptr) add(*message.local);
+    });
   }
   for (Operation* each : under_way) {
     if (each->state != Operation::State::done)
@@ -302,9 +300,8 @@ void Context::end_all(Group& group, const Error& error) {
   while (group.on_board.pop() != nullptr) {
   }
   on_boards_.erase(std::remove(on_boards_.begin(), on_boards_.end(), &group), on_boards_.end());
-  for (OperationFifo* list : {&group.receives, &group.probes, &group.matched}) {
-    while (Operation* operation = list->pop()) finish(*operation, error);
-  }
+  while (Operation* operation = group.messages.withdraw_any()) finish(*operation, error);
+  while (Operation* operation = group.matched.pop()) finish(*operation, error);
   while (Operation* operation = group.window.pop()) {
     withdraw(*operation);
     if (operation->state == Operation::State::active) {
@@ -314,13 +311,11 @@ void Context::end_all(Group& group, const Error& error) {
     finish(*operation, error);
   }
   group.active = 0;
-  for (std::deque<Unexpected>* list : {&group.unexpected, &group.claimed}) {
-    for (Unexpected& message : *list) {
-      if (message.eager != nullptr) frames_.give_back(message.eager);
-      if (message.local != nullptr) finish(*message.local, error);
-    }
-    list->clear();
-  }
+  group.messages.each_message([&](const Unexpected& message) {
+    if (message.eager != nullptr) frames_.give_back(message.eager);
+    if (message.local != nullptr) finish(*message.local, error);
+  });
+  group.messages.forget_messages();
 }
 
 void Context::fail(Group& group, const Error& error, bool tell) {

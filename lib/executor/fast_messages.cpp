@@ -41,20 +41,16 @@ bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
   if (source == group.rank || unfinished_ > 0) return false;
   Flow& flow = group.flows.to(source);
   if (!undisturbed(group, flow)) return false;
-  if (!group.receives.empty() || !group.probes.empty()) return false;
+  if (group.messages.is_awaited()) return false;
   driver_.stop_sleeping();
-  if (!group.unexpected.empty()) {
-    const auto found = std::find_if(group.unexpected.begin(), group.unexpected.end(), [&](const Unexpected& message) {
-      return message.source == source && is_tag_for(wanted.tag, message.tag);
-    });
-    if (found != group.unexpected.end()) {
-      if (found->eager == nullptr || !wanted.takes(found->tag, found->dtype, found->bytes)) return false;
-      if (found->bytes > 0) std::memcpy(wanted.into, found->eager->payload.data(), found->bytes);
-      frames_.give_back(found->eager);
-      flow.no_longer_keeps(true, found->bytes);
-      group.unexpected.erase(found);
-      return took_now(flow, wanted);
-    }
+  const Pattern pattern{source, wanted.tag};
+  if (const Unexpected* const found = group.messages.find(pattern)) {
+    if (found->eager == nullptr || !wanted.takes(found->tag, found->dtype, found->bytes)) return false;
+    const Unexpected message = *group.messages.take(pattern);
+    if (message.bytes > 0) std::memcpy(wanted.into, message.eager->payload.data(), message.bytes);
+    frames_.give_back(message.eager);
+    flow.credit.eager.no_longer_keeps(message.bytes);
+    return took_now(flow, wanted);
   }
   Route& way = *flow.route;
   const bool polls_socket = way.endpoint() != nullptr && way.endpoint()->descriptor() >= 0;

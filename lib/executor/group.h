@@ -7,10 +7,11 @@
 #include "memory/read_policy.h"
 #include "executor/operation.h"
 #include "memory/staging.h"
+#include "messaging/credit.h"
+#include "messaging/matching.h"
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -27,12 +28,7 @@ struct Flow {
   Group* group = nullptr;
   int peer = -1;           // rank in the group
   Route* route = nullptr;  // the lane to the peer, shared with other communicators; null for this rank itself
-  std::size_t credit = kCredit;
-  std::size_t small_credit = kSmallCredit;
-  std::size_t owed = 0;  // consumed here and not yet given back
-  std::size_t small_owed = 0;
-  std::size_t kept = 0;  // of the peer's frames that came early, as credit counts them
-  std::size_t small_kept = 0;
+  messaging::Credits credit;
   Fifo<RunLane, &RunLane::next> steps;
   OperationFifo announcing;                   // sends not yet announced, in the order of posting
   OperationFifo announced;                    // sends that wait for their grant
@@ -54,31 +50,6 @@ struct Flow {
 
   // Whether messages of such a size are offered, wherever they lie.
   bool offers(std::size_t bytes) const { return bytes >= least_offered && bytes <= kMostOffered; }
-  bool owes_much() const { return owed > kHeldBack || small_owed >= kSmallOwed; }
-  // All that is owed, as the argument of a header; give_back: it is on its way.
-  std::uint64_t owes() const { return owed | std::uint64_t{small_owed} << 32; }
-  std::uint64_t give_back() {
-    const std::uint64_t argument = owes();
-    owed = small_owed = 0;
-    return argument;
-  }
-  // A frame of step or eager is to wait here for what it belongs to. False: the peer has not had the credit for it.
-  bool keep(bool is_small, std::size_t bytes) {
-    std::size_t& held = is_small ? small_kept : kept;
-    const std::size_t used = held + (is_small ? small_owed : owed), most = is_small ? kSmallCredit : kCredit;
-    if (used > most || bytes + kFrameCost > most - used) return false;
-    held += bytes + kFrameCost;
-    return true;
-  }
-  void no_longer_keeps(bool is_small, std::size_t bytes) { (is_small ? small_kept : kept) -= bytes + kFrameCost; }
-  // False where the peer gives back what it never had.
-  bool take_back(std::uint64_t argument) {
-    const std::size_t back = argument & 0xffffffffu, small_back = argument >> 32;
-    if (back > kCredit - credit || small_back > kSmallCredit - small_credit) return false;
-    credit += back;
-    small_credit += small_back;
-    return true;
-  }
 };
 
 // A communicator's flows: a word for each rank, and the flow once something goes to that rank or comes from it. They
@@ -175,13 +146,9 @@ class Group {
   std::uint64_t movement = 0;                          // of any collective
   std::uint64_t movement_at_look = ~std::uint64_t{0};  // when peers that are gone were last looked for
 
-  OperationFifo receives;  // posted, not matched
-  OperationFifo matched;   // receives whose announced message is granted
-  OperationFifo probes;    // posted, no message for them yet
-  std::deque<Unexpected> unexpected;
-  std::deque<Unexpected> claimed;
+  messaging::Matching<Operation, &Operation::next, Unexpected> messages;
+  OperationFifo matched;  // receives whose announced message is granted
   TakenMessages taken;
-  std::uint32_t next_claim = 1;
   std::uint32_t next_number = 1;
 
   // Comparing of calls while nothing moves.

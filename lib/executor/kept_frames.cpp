@@ -13,8 +13,8 @@ EarlyFrame* Context::keep_for(Group& group, const transport::FrameHeader& header
 }
 
 void Context::consumed(Flow& flow, std::size_t bytes) {
-  flow.owed += bytes + kFrameCost;
-  if (flow.owes_much()) want_to_send(flow);
+  flow.credit.steps.consumed(bytes);
+  if (flow.credit.owes_much()) want_to_send(flow);
 }
 
 // A hole in what a peer has sent would be taken for data later: where a frame cannot be kept, its communicator fails
@@ -78,7 +78,7 @@ void Context::deliver_strays(Group& group) {
 void Context::deliver_stray(Flow& flow, EarlyFrame* frame) {
   const auto kind = static_cast<FrameKind>(frame->header.kind);
   const bool counts = kind == FrameKind::step || kind == FrameKind::eager;
-  if (counts && !flow.keep(kind == FrameKind::eager, frame->header.bytes)) {
+  if (counts && !flow.credit.of(kind).keep(frame->header.bytes)) {
     fail(*flow.group, sent_too_much(frame->source), true);
     frames_.give_back(frame);
   } else if (kind == FrameKind::step) {

@@ -36,7 +36,7 @@ void Context::post_send(Operation& operation) {
     want_to_send(flow);
     return;
   }
-  if (Operation* receive = match_posted(group, group.rank, operation.tag)) {
+  if (Operation* receive = group.messages.match(group.rank, operation.tag)) {
     deliver(*receive, group.rank, operation.tag, short_dtype(operation.dtype), operation.input, operation.bytes);
     finish(operation);
     return;
@@ -60,32 +60,12 @@ void Context::post_send(Operation& operation) {
 void Context::post_receive(Operation& operation) {
   Group& group = *operation.group;
   if (operation.claim != 0) {
-    const auto taken = std::find_if(group.claimed.begin(), group.claimed.end(),
-                                    [&](const Unexpected& message) { return message.claim == operation.claim; });
-    if (taken == group.claimed.end()) {
-      finish(operation, Error(ANELLO_ERR_STATE, "the message of this receive has been received before"));
-    } else {
-      take(operation, group.claimed, taken);
-    }
-    return;
+    const auto claimed = group.messages.take_claimed(operation.claim);
+    if (claimed) return take(operation, *claimed);
+    return finish(operation, Error(ANELLO_ERR_STATE, "the message of this receive has been received before"));
   }
-  const auto found = std::find_if(group.unexpected.begin(), group.unexpected.end(), [&](const Unexpected& message) {
-    return operation.matches(message.source, message.tag);
-  });
-  if (found != group.unexpected.end()) {
-    take(operation, group.unexpected, found);
-  } else {
-    group.receives.push(&operation);
-  }
-}
-
-Operation* Context::match_posted(Group& group, int source, int tag) {
-  for (Operation* receive = group.receives.front(); receive != nullptr; receive = OperationFifo::after(receive)) {
-    if (!receive->matches(source, tag)) continue;
-    group.receives.remove(receive);
-    return receive;
-  }
-  return nullptr;
+  if (const auto message = group.messages.take(operation.pattern())) return take(operation, *message);
+  group.messages.post_receive(&operation);
 }
 
 // Fills in the status; false when the message cannot go into the receive, which has then ended.
@@ -114,10 +94,8 @@ void Context::deliver(Operation& receive, int source, int tag, std::uint16_t dty
   finish(receive);
 }
 
-void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<Unexpected>::iterator found) {
+void Context::take(Operation& receive, const Unexpected& message) {
   Group& group = *receive.group;
-  const Unexpected message = *found;
-  from.erase(found);
   if (message.local != nullptr) {
     deliver(receive, message.source, message.tag, message.dtype, message.local->input, message.bytes);
     finish(*message.local);
@@ -125,7 +103,7 @@ void Context::take(Operation& receive, std::deque<Unexpected>& from, std::deque<
     deliver(receive, message.source, message.tag, message.dtype, message.eager->payload.data(), message.bytes);
     if (message.source != group.rank) {
       Flow& flow = group.flows.to(message.source);
-      flow.no_longer_keeps(true, message.bytes);
+      flow.credit.eager.no_longer_keeps(message.bytes);
       consumed_small(flow, message.bytes);
     }
     frames_.give_back(message.eager);
@@ -183,7 +161,7 @@ bool Context::takes_eager(Flow& flow, const transport::FrameHeader& header, Oper
   Group& group = *flow.group;
   if (!known_type(flow, header)) return true;
   const int tag = static_cast<int>(header.tag);
-  Operation* receive = match_posted(group, flow.peer, tag);
+  Operation* receive = group.messages.match(flow.peer, tag);
   if (receive == nullptr) return false;
   if (!fits(*receive, flow.peer, tag, header.flags, header.bytes)) return true;
   receive->peer = flow.peer;
@@ -197,11 +175,11 @@ void Context::on_eager(Flow& flow, EarlyFrame* frame) {
   Group& group = *flow.group;
   if (!known_type(flow, frame->header)) return frames_.give_back(frame);
   const int tag = static_cast<int>(frame->header.tag);
-  if (Operation* receive = match_posted(group, flow.peer, tag)) {
+  if (Operation* receive = group.messages.match(flow.peer, tag)) {
     const std::size_t bytes = frame->header.bytes;
     deliver(*receive, flow.peer, tag, frame->header.flags, frame->payload.data(), bytes);
     frames_.give_back(frame);
-    flow.no_longer_keeps(true, bytes);
+    flow.credit.eager.no_longer_keeps(bytes);
     consumed_small(flow, bytes);
     return;
   }
@@ -229,7 +207,7 @@ void Context::on_announce(Flow& flow, const transport::FrameHeader& header) {
     message.bytes = place.bytes;
   }
   message.number = header.sequence;
-  if (group.unexpected.size() >= kMaxUnexpected) {
+  if (group.messages.messages() >= kMaxUnexpected) {
     fail(group,
          Error(ANELLO_ERR_RESOURCE,
                text("more than ", kMaxUnexpected, " messages wait on rank ", group.rank,
@@ -238,9 +216,8 @@ void Context::on_announce(Flow& flow, const transport::FrameHeader& header) {
          true);
     return;
   }
-  if (Operation* receive = match_posted(group, flow.peer, message.tag)) {
-    group.unexpected.push_back(message);
-    take(*receive, group.unexpected, std::prev(group.unexpected.end()));
+  if (Operation* receive = group.messages.match(flow.peer, message.tag)) {
+    take(*receive, message);
   } else {
     keep_unexpected(group, message);
   }
@@ -275,7 +252,7 @@ Operation* Context::find_granted(Group& group, std::uint32_t number) {
 void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
   switch (static_cast<FrameKind>(header.kind)) {
     case FrameKind::credit:
-      if (!flow.take_back(header.argument)) {
+      if (!flow.credit.take_back(header.argument)) {
         fail(*flow.group,
              Error(ANELLO_ERR_CORRUPT,
                    job_->describe(flow.group->ranks[std::size_t(flow.peer)]) + " returned credit it never had"),

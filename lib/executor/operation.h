@@ -4,9 +4,10 @@
 #include "base/custom_op.h"
 #include "base/error.h"
 #include "base/label.h"
-#include "executor/early_frame.h"
-#include "executor/frame.h"
-#include "executor/intrusive.h"
+#include "messaging/early_frame.h"
+#include "messaging/frame.h"
+#include "messaging/matching.h"
+#include "base/fifo.h"
 #include "executor/peer_buffers.h"
 #include "executor/plan.h"
 #include "executor/resolved_plan.h"
@@ -26,6 +27,8 @@
 #include <vector>
 
 namespace anello::executor {
+
+using namespace messaging;  // its frames are what the executor moves
 
 class Group;
 struct Flow;
@@ -189,10 +192,8 @@ struct Operation {
   Operation* next = nullptr;          // in the one list it is in: window, message queues, free list
   Operation* next_on_board = nullptr;
 
-  // Of a receive or probe: whether it is for such a message.
-  bool matches(int source, int of_tag) const {
-    return (peer == ANELLO_ANY_SOURCE || peer == source) && is_tag_for(tag, of_tag);
-  }
+  // Of a receive or probe.
+  messaging::Pattern pattern() const { return {peer, tag}; }
 
   // into[i] = left[i] op right[i]
   void combine(std::byte* into, const std::byte* left, const std::byte* right, std::size_t elements) {

@@ -1,55 +1,40 @@
-// Context: probes. They tell of a message that no receive has taken; a matched one takes it out of the others' sight
-// and gives it a number, for the one receive that names it.
+// Context: probes. They tell of a message that no receive has taken (messaging/matching.h).
 #include "base/dtype.h"
 #include "executor/context.h"
-
-#include <algorithm>
 
 namespace anello::executor {
 
 void Context::post_probe(Operation& probe) {
   Group& group = *probe.group;
-  const auto found = std::find_if(group.unexpected.begin(), group.unexpected.end(), [&](const Unexpected& message) {
-    return probe.matches(message.source, message.tag);
-  });
-  if (found == group.unexpected.end()) {
-    group.probes.push(&probe);
-    return;
-  }
-  answer(probe, found);
+  if (!found_by(probe)) return group.messages.post_probe(&probe);
   finish(probe);
 }
 
-void Context::answer(Operation& probe, std::deque<Unexpected>::iterator found) {
+// Whether there is a message for it, of which it then tells.
+bool Context::found_by(Operation& probe) {
   Group& group = *probe.group;
-  const std::size_t element = dtype_bytes(long_dtype(found->dtype));
-  probe.status = {found->source, found->tag, found->bytes / element};
-  probe.dtype = long_dtype(found->dtype);
-  if (!probe.claims) return;
-  found->claim = group.next_claim++;
-  if (found->claim == 0) found->claim = group.next_claim++;  // past the wrap; 0 is none
-  probe.claim = found->claim;
-  group.claimed.push_back(*found);
-  group.unexpected.erase(found);
+  const Unexpected* const found = group.messages.find(probe.pattern());
+  if (found == nullptr) return false;
+  answer(probe, probe.claims ? group.messages.claim(probe.pattern()) : *found);
+  return true;
+}
+
+void Context::answer(Operation& probe, const Unexpected& message) {
+  const std::size_t element = dtype_bytes(long_dtype(message.dtype));
+  probe.status = {message.source, message.tag, message.bytes / element};
+  probe.dtype = long_dtype(message.dtype);
+  probe.claim = message.claim;
 }
 
 void Context::keep_unexpected(Group& group, const Unexpected& message) {
-  group.unexpected.push_back(message);
-  for (Operation* probe = group.probes.front(); probe != nullptr;) {
-    Operation* const next = OperationFifo::after(probe);
-    if (probe->matches(message.source, message.tag)) {
-      group.probes.remove(probe);
-      answer(*probe, std::prev(group.unexpected.end()));
-      finish(*probe);
-      if (probe->claims) return;
-    }
-    probe = next;
-  }
+  group.messages.keep(message, [this](Operation& probe, const Unexpected& found) {
+    answer(probe, found);
+    finish(probe);
+  });
 }
 
 bool Context::probe_now(Operation& probe) {
   const Lock held = lock();
-  Group& group = *probe.group;
   if (probe.peer == ANELLO_RANK_NULL) {
     probe.status = {ANELLO_RANK_NULL, ANELLO_ANY_TAG, 0};
     return true;
@@ -59,13 +44,8 @@ bool Context::probe_now(Operation& probe) {
     move();
     if (fates_.is_any() || routes_.has_broken()) tick({});
   }
-  if (group.error) throw group.error;
-  const auto found = std::find_if(group.unexpected.begin(), group.unexpected.end(), [&](const Unexpected& message) {
-    return probe.matches(message.source, message.tag);
-  });
-  if (found == group.unexpected.end()) return false;
-  answer(probe, found);
-  return true;
+  if (probe.group->error) throw probe.group->error;
+  return found_by(probe);
 }
 
 }  // namespace anello::executor

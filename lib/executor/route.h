@@ -2,7 +2,7 @@
 // The way to one rank: its endpoint once there is one, the flows that have something to send, the frame that is leaving
 // and the frame that is arriving. Shared by all communicators that both ranks are in. Guarded by the context's lock.
 #include "executor/group.h"
-#include "executor/small_message.h"
+#include "messaging/small_message.h"
 #include "health/peer_lane.h"
 #include "transports/transport.h"
 

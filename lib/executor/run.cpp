@@ -245,7 +245,7 @@ bool arrival_done(RunLane& lane) {
   Operation& operation = *lane.operation;
   count_received(lane, bytes);
   context.frames().give_back(frame);
-  flow.no_longer_keeps(false, bytes);
+  flow.credit.steps.no_longer_keeps(bytes);
   context.consumed(flow, bytes);
   frame_done(lane);
   return operation.state == Operation::State::active;

@@ -4,7 +4,7 @@
 #include "communicator/communicator.h"
 #include "communicator/split.h"
 #include "control/ledger.h"
-#include "executor/frame.h"
+#include "messaging/frame.h"
 
 #include <catch2/catch.hpp>
 

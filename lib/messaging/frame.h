@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace anello::executor {
+namespace anello::messaging {
 
 // Tags of Anello's own messages between ranks of a communicator; the caller's are below, and ANELLO_ANY_TAG means
 // those.
@@ -120,4 +120,4 @@ inline constexpr std::size_t kLeastStrayPeers = 32;
 // Operations of a communicator that are under way at once.
 inline constexpr int kWindow = 8;
 
-}  // namespace anello::executor
+}  // namespace anello::messaging

@@ -1,11 +1,11 @@
 #pragma once
 // What the fast path of messages (fast_messages.cpp) hands to the route: no operation, only what is sent or wanted.
-#include "executor/frame.h"
+#include "messaging/frame.h"
 
 #include <cstddef>
 #include <cstdint>
 
-namespace anello::executor {
+namespace anello::messaging {
 
 struct SmallMessage {
   const std::byte* payload = nullptr;
@@ -29,4 +29,4 @@ struct SmallReceive {
   }
 };
 
-}  // namespace anello::executor
+}  // namespace anello::messaging

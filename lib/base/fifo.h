@@ -1,6 +1,6 @@
 #pragma once
 // A first-in first-out list of objects that carry their own link, so that queueing never allocates.
-namespace anello::executor {
+namespace anello {
 
 template <class T, T* T::*Next>
 class Fifo {
@@ -58,4 +58,4 @@ class Fifo {
   T* tail_ = nullptr;
 };
 
-}  // namespace anello::executor
+}  // namespace anello

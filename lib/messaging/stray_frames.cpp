@@ -1,9 +1,9 @@
-#include "executor/stray_frames.h"
+#include "messaging/stray_frames.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace anello::executor {
+namespace anello::messaging {
 namespace {
 
 std::size_t cost_of(const transport::FrameHeader& header) { return header.bytes + kFrameCost; }
@@ -50,4 +50,4 @@ EarlyFrames StrayFrames::take(std::uint64_t communicator) {
   return taken;
 }
 
-}  // namespace anello::executor
+}  // namespace anello::messaging

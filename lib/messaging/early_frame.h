@@ -1,12 +1,12 @@
 #pragma once
 // A frame that came before what it belongs to could take it, kept until then. Paid for from the sender's credit.
-#include "executor/intrusive.h"
+#include "base/fifo.h"
 #include "transports/transport.h"
 
 #include <cstddef>
 #include <vector>
 
-namespace anello::executor {
+namespace anello::messaging {
 
 struct EarlyFrame {
   transport::FrameHeader header;
@@ -35,4 +35,4 @@ class FramePool {
   std::size_t free_bytes_ = 0;
 };
 
-}  // namespace anello::executor
+}  // namespace anello::messaging

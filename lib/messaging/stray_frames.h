@@ -1,15 +1,15 @@
 #pragma once
 // Frames of communicators that this rank has yet to create: a peer that has created one already may send at once. Each
 // peer may send as much ahead as it has credit for. Requires the rank's lock.
-#include "executor/early_frame.h"
-#include "executor/frame.h"
+#include "messaging/early_frame.h"
+#include "messaging/frame.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
 
-namespace anello::executor {
+namespace anello::messaging {
 
 class StrayFrames {
  public:
@@ -58,4 +58,4 @@ class StrayFrames {
   std::map<std::pair<std::uint64_t, int>, Ahead> ahead_;
 };
 
-}  // namespace anello::executor
+}  // namespace anello::messaging

@@ -1,4 +1,4 @@
-#include "executor/stray_frames.h"
+#include "messaging/stray_frames.h"
 
 #include <catch2/catch.hpp>
 
@@ -6,14 +6,14 @@
 
 namespace {
 
-using anello::executor::EarlyFrame;
-using anello::executor::EarlyFrames;
-using anello::executor::FrameKind;
-using anello::executor::FramePool;
-using anello::executor::kCredit;
-using anello::executor::kFrameCost;
-using anello::executor::kMaxUnexpected;
-using anello::executor::StrayFrames;
+using anello::messaging::EarlyFrame;
+using anello::messaging::EarlyFrames;
+using anello::messaging::FrameKind;
+using anello::messaging::FramePool;
+using anello::messaging::kCredit;
+using anello::messaging::kFrameCost;
+using anello::messaging::kMaxUnexpected;
+using anello::messaging::StrayFrames;
 using anello::transport::FrameHeader;
 using Verdict = StrayFrames::Verdict;
 

@@ -1,8 +1,8 @@
-#include "executor/early_frame.h"
+#include "messaging/early_frame.h"
 
 #include <memory>
 
-namespace anello::executor {
+namespace anello::messaging {
 
 FramePool::~FramePool() {
   for (EarlyFrame* frame : free_) delete frame;
@@ -39,4 +39,4 @@ void FramePool::give_back_all(EarlyFrames& frames) {
   while (EarlyFrame* frame = frames.pop()) give_back(frame);
 }
 
-}  // namespace anello::executor
+}  // namespace anello::messaging
