@@ -775,10 +775,10 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
  *   kind, label; rank, ranks
  * and for a message or probe
  *   peer, tag, bytes {sent, received}, transport
- *   protocol: "eager" (sent at once) or "announced" (sent when the receive is posted)
+ *   protocol: "eager" (sent at once) or "rendezvous" (sent when the receive is posted)
  *   taken {mapped, read}: how many of the communicator's messages so far this rank has copied from where they lay.
  *     mapped: in memory of anello_mem_alloc or anello_register; read: in other memory, by system call. Over shm, both
- *     kinds are offered to the receiver instead of either protocol: messages in mapped memory from 8 KiB to 8 MiB, in
+ *     kinds are read by the receiver instead of either protocol: messages in mapped memory from 8 KiB to 8 MiB, in
  *     other memory from 8 KiB to 1 MiB, and where ranks share processors all of 48 KiB to 8 MiB
  * and for a collective
  *   count, dtype, op, element_bytes (of an element as it travels), in_place, root (null if there is none)

@@ -35,7 +35,7 @@ json of_message(const anello_call_t& call, Communicator& communicator) {
   out["transport"] = call.peer < 0 ? communicator.transports() : communicator.transport_to(call.peer);
   if (call.kind != ANELLO_PROBE) {
     const std::size_t most_eager = call.peer < 0 ? messaging::kMostEagerBytes : communicator.most_eager(call.peer);
-    out["protocol"] = std::max(sent, received) <= most_eager ? "eager" : "announced";
+    out["protocol"] = std::max(sent, received) <= most_eager ? "eager" : "rendezvous";
   }
   const executor::TakenMessages taken = communicator.taken_messages();
   out["taken"] = {{"mapped", taken.mapped}, {"read", taken.read}};

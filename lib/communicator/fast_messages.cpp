@@ -55,7 +55,7 @@ Communicator::Passed Communicator::pass(const PlainSend& send, const PlainReceiv
   return receive_fast(*context_, *group_, receive, status) ? Passed::both : Passed::send;
 }
 
-// An operation for a message that has gone in part, or has been offered.
+// An operation for a message that has gone in part, or whose RTS has.
 Operation* Communicator::rest_of(const PlainSend& send, executor::Context::Sent sent) {
   Operation* operation = nullptr;
   try {

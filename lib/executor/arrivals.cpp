@@ -53,8 +53,8 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
   // and who asks epoll alone would not look here.
   heard = true;
   if (header->kind != static_cast<std::uint16_t>(FrameKind::eager) || header->communicator != flow.group->id) {
-    const bool offers = is_offer(*header) && header->communicator == flow.group->id;
-    return offers ? Arrived::offer : Arrived::something_else;
+    const bool may_get = says_place(*header) && header->communicator == flow.group->id;
+    return may_get ? Arrived::rts : Arrived::something_else;
   }
   const std::size_t bytes = header->bytes;
   if ((bytes > 0 && endpoint_->arrived() < bytes) ||
@@ -66,13 +66,13 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
   return Arrived::message;
 }
 
-Route::Arrived Route::take_answer(const Flow& flow) {
+Route::Arrived Route::take_cts(const Flow& flow) {
   if (state_ != State::open || arriving_.mode != Arriving::Mode::none) return Arrived::something_else;
   const FrameHeader* const header = incoming();
   if (header == nullptr) return endpoint_->failure() != nullptr ? Arrived::something_else : Arrived::nothing;
-  const bool is_over = header->kind == static_cast<std::uint16_t>(FrameKind::grant) &&
+  const bool is_over = header->kind == static_cast<std::uint16_t>(FrameKind::cts) &&
                        header->communicator == flow.group->id && header->sequence == flow.group->next_number &&
-                       header->flags == static_cast<std::uint16_t>(Granted::over);
+                       header->flags == static_cast<std::uint16_t>(Answer::done);
   if (!is_over) return Arrived::something_else;
   incoming_ = nullptr;
   return Arrived::message;
@@ -121,11 +121,12 @@ void Route::classify(const FrameHeader& header) {
     return keep_for(*group, header);
   }
   if (kind == FrameKind::message) {
-    Operation* receive = context_.find_granted(*group, static_cast<std::uint32_t>(header.argument));
+    Operation* receive = context_.find_cleared(*group, static_cast<std::uint32_t>(header.argument));
     if (receive == nullptr || receive->peer != peer || header.bytes > receive->bytes - receive->moved) {
-      context_.fail(*group,
-                    Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent a message nobody granted", peer_),
-                    true);
+      context_.fail(
+          *group,
+          Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent a message that nobody cleared", peer_),
+          true);
       return;
     }
     arriving_.mode = Mode::message;

@@ -34,7 +34,7 @@ Board::Board(const memory::Arena& arena, int index, const std::vector<int>& loca
   // What an earlier communicator on the same board left. Others look only once this rank has announced something.
   own().touching.store(0, std::memory_order_relaxed);
   own().stopped.store(0, std::memory_order_relaxed);
-  own().offers_nothing.store(0, std::memory_order_relaxed);
+  own().allows_no_gets.store(0, std::memory_order_relaxed);
   own().failed.store(0, std::memory_order_relaxed);
   about_to_sleep();  // for none of its exchanges
 }
@@ -68,14 +68,14 @@ bool Board::is_touching(int rank, std::uint32_t sequence) const {
 }
 
 // Nobody waits for anybody: a copy of bytes that change meanwhile does no harm where it is known to be one.
-void Board::take_offers_back() {
-  own().offers_nothing.store(1, std::memory_order_relaxed);
+void Board::stop_gets_of_peers() {
+  own().allows_no_gets.store(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-bool Board::still_offers(int rank) const {
+bool Board::allows_gets(int rank) const {
   std::atomic_thread_fence(std::memory_order_acquire);
-  return slots_[std::size_t(rank)]->touch.offers_nothing.load(std::memory_order_relaxed) == 0;
+  return slots_[std::size_t(rank)]->touch.allows_no_gets.load(std::memory_order_relaxed) == 0;
 }
 
 void Board::tell_failed(std::uint64_t id, Failed how) {

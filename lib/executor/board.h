@@ -100,9 +100,9 @@ class Board {
 
   // Messages that are taken from where they lie. Their sender says that they are no longer there, for good, before its
   // caller may write to them.
-  void take_offers_back();
+  void stop_gets_of_peers();
   // For who has just read one: whether what it read was the message.
-  bool still_offers(int rank) const;
+  bool allows_gets(int rank) const;
 
   // The communicator of that id has ended on this rank with an error; with which one on another, or ANELLO_OK.
   struct Failed {

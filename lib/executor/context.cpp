@@ -379,9 +379,9 @@ void Context::set_up(Flow& flow) {
   const int world = flow.group->ranks[std::size_t(flow.peer)];
   if (world == rank_) return;
   flow.route = &routes_.to(world);
-  flow.least_offered = least_offered(*flow.group, flow.peer);
+  flow.least_got = least_got(*flow.group, flow.peer);
   flow.most_eager = most_eager(*flow.group, flow.peer);
-  if (flow.least_offered != SIZE_MAX) flow.reading = std::make_unique<memory::ReadPolicy>();
+  if (flow.least_got != SIZE_MAX) flow.reading = std::make_unique<memory::ReadPolicy>();
 }
 
 void Context::want_to_send(Flow& flow) {

@@ -70,8 +70,8 @@ class Context : private progress::Driven {
   // Any other blocking collective, or one of these that has not begun: enters it.
   Entered enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // The fast path of blocking messages (fast_messages.cpp), under the lock that the caller holds.
-  // in_part: some of it has gone. offered: its place has. go_on_sending takes the operation for the rest.
-  // waits: for the answer to an offer, if it comes at once.
+  // in_part: some of it has gone. requested: its RTS has. go_on_sending takes the operation for the rest.
+  // waits: for the answer to an RTS, if it comes at once.
   using Sent = Route::Sent;
   Sent send_now(Group& group, int dest, const SmallMessage& message, bool waits);
   void go_on_sending(Operation& operation, Sent sent);
@@ -111,7 +111,7 @@ class Context : private progress::Driven {
   // ---- For the executor's other parts; these require the lock ----
   // Opens it. What cannot be opened fails the communicators that have its peer.
   void open_route(Route& route, UniqueFd socket);
-  // Of a new flow: its route, and what is offered over it.
+  // Of a new flow: its route, and which messages the peer may get.
   void set_up(Flow& flow);
   void want_to_send(Flow& flow);
   void finish(Operation& operation, const Error& error = {});
@@ -185,18 +185,18 @@ class Context : private progress::Driven {
   bool known_type(Flow& flow, const transport::FrameHeader& header);
   bool takes_eager(Flow& flow, const transport::FrameHeader& header, Operation*& into);
   void on_eager(Flow& flow, EarlyFrame* frame);
-  void on_announce(Flow& flow, const transport::FrameHeader& header);
-  void on_grant(Flow& flow, const transport::FrameHeader& header);
-  // Offers (offers.cpp)
-  // Where the payload lies if it is to be offered, or nowhere (region 0).
-  OfferedPlace place_to_offer(const Flow& flow, const std::byte* payload, std::size_t bytes) {
-    return flow.offers(bytes) ? place_of(flow, payload, bytes) : OfferedPlace{};
+  void on_rts(Flow& flow, const transport::FrameHeader& header);
+  void on_cts(Flow& flow, const transport::FrameHeader& header);
+  // Rendezvous (rendezvous.cpp)
+  // Where the payload lies, if the peer is to be told.
+  RemotePlace place_to_tell(const Flow& flow, const std::byte* payload, std::size_t bytes) {
+    return flow.may_get(bytes) ? place_of(flow, payload, bytes) : RemotePlace{};
   }
-  void note_going(Flow& flow, std::size_t bytes, bool offered);
+  void note_going(Flow& flow, std::size_t bytes, bool says_place);
   // Up to how many bytes a message to that rank goes without asking.
   std::size_t most_eager(const Group& group, int peer) const;
-  Operation* find_granted(Group& group, std::uint32_t number);
-  // A frame that belongs to a communicator but not to an operation: credit, leave, announce, grant.
+  Operation* find_cleared(Group& group, std::uint32_t number);
+  // A frame that belongs to a communicator but not to an operation: credit, leave, RTS, CTS.
   void on_note(Flow& flow, const transport::FrameHeader& header);
 
  private:
@@ -307,26 +307,26 @@ class Context : private progress::Driven {
   void give_back_frames(RunLane& lane);
 
   // Messages
-  OfferedPlace place_of(const Flow& flow, const std::byte* payload, std::size_t bytes);
-  std::size_t least_offered(const Group& group, int peer) const;
-  Sent offer_now(Flow& flow, const SmallMessage& message, bool waits);
-  bool take_offer_now(Flow& flow, SmallReceive& wanted);
+  RemotePlace place_of(const Flow& flow, const std::byte* payload, std::size_t bytes);
+  std::size_t least_got(const Group& group, int peer) const;
+  Sent request_now(Flow& flow, const SmallMessage& message, bool waits);
+  bool get_now(Flow& flow, SmallReceive& wanted);
   memory::ReadPolicy::Turn turn_of(Flow& flow, std::size_t bytes, bool begins) const;
   bool meets_on_host(const Group& group, int peer) const;
   bool may_be_sent(std::size_t bytes) const;
   bool is_not_wanted(const Flow& flow, std::size_t bytes) const;
-  bool take_offered(Flow& flow, const OfferedPlace& place, std::byte* into);
+  bool get_message(Flow& flow, const RemotePlace& place, std::byte* into);
   struct Refusal {
-    Granted granted;
-    std::uint32_t messages;  // of far: so many are sent without asking
+    Answer answer;
+    std::uint32_t messages;  // of send_far: so many
   };
-  Refusal refusal(Flow& flow, const OfferedPlace& place, memory::ReadPolicy::Turn turn);
-  void stop_offering(Flow& flow, std::size_t bytes, std::uint32_t messages) const;
+  Refusal refusal(Flow& flow, const RemotePlace& place, memory::ReadPolicy::Turn turn);
+  void stop_gets(Flow& flow, std::size_t bytes, std::uint32_t messages) const;
   void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
                std::size_t bytes);
   void take(Operation& receive, const Unexpected& message);
-  void grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Granted what,
-             std::uint32_t messages = 0);
+  void send_cts(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Answer answer,
+                std::uint32_t messages = 0);
   bool fits(Operation& receive, int source, int tag, std::uint16_t dtype, std::size_t bytes);
   void keep_unexpected(Group& group, const Unexpected& message);
   bool found_by(Operation& probe);

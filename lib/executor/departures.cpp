@@ -55,7 +55,7 @@ bool Route::next_frame() {
 bool Route::fill(Flow& flow) {
   leaving_ = {};
   leaving_.flow = &flow;
-  if (fill_note(flow) || fill_announcement(flow)) return true;
+  if (fill_note(flow) || fill_send(flow)) return true;
   flow.turn = !flow.turn;
   if (flow.turn ? fill_step(flow) || fill_message(flow) : fill_message(flow) || fill_step(flow)) return true;
   if (flow.credit.owes_much()) {
@@ -90,8 +90,8 @@ FrameHeader eager_header(const Group& group, std::size_t bytes, int tag, std::ui
 }
 
 // Of one that the receiver may take from where it lies.
-FrameHeader offer_header(const Group& group, const OfferedPlace& place, int tag, std::uint16_t dtype) {
-  FrameHeader header = header_of(place.kind(), group);
+FrameHeader rts_with_place(const Group& group, const RemotePlace& place, int tag, std::uint16_t dtype) {
+  FrameHeader header = header_of(FrameKind::rts, group);
   place.tell(header);
   header.tag = static_cast<std::uint32_t>(tag);
   header.flags = dtype;
@@ -106,8 +106,8 @@ bool Route::goes_at_once(const Flow& flow, std::size_t bytes) const {
          flow.credit.eager.left() >= bytes + kFrameCost + (bytes <= kEagerBytes ? 0 : kCreditForSmall);
 }
 
-// Who only ever sends never looks, and an announcement cannot be taken back: its sender would wait for a receive though
-// the peer has taken all that came before.
+// A rank that only ever sends never looks, and cannot take an RTS back: it would wait for a receive though the peer has
+// taken all that came before.
 void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
   while (state_ == State::open && bytes <= flow.most_eager && !goes_at_once(flow, bytes)) {
     pull();
@@ -127,11 +127,12 @@ void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
   return !flow.group->error && !has_work();
 }
 
-Route::Sent Route::send_offer(Flow& flow, const SmallMessage& message, const OfferedPlace& place) {
+Route::Sent Route::send_rts(Flow& flow, const SmallMessage& message, const RemotePlace& place) {
   if (!is_free_for(flow) || !endpoint_->flush()) return Sent::not_begun;
-  FrameHeader header = offer_header(*flow.group, place, message.tag, message.dtype);
+  FrameHeader header = rts_with_place(*flow.group, place, message.tag, message.dtype);
   header.sequence = flow.group->next_number;
-  return endpoint_->send(header, nullptr) ? Sent::offered : Sent::not_begun;  // an empty frame goes whole or not at all
+  return endpoint_->send(header, nullptr) ? Sent::requested
+                                          : Sent::not_begun;  // an empty frame goes whole or not at all
 }
 
 Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
@@ -148,15 +149,15 @@ Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
 }
 
 // Messages of send keep their order because only the first one that has not been told of may go: small ones as they
-// are while there is credit, all others as an announcement or, where they lie for the receiver to take, as an offer.
-bool Route::fill_announcement(Flow& flow) {
-  Operation* operation = flow.announcing.front();
+// are while there is credit, all others by an RTS, which says where they lie if the receiver may get them there.
+bool Route::fill_send(Flow& flow) {
+  Operation* operation = flow.unsent.front();
   if (operation == nullptr) return false;
   leaving_.operation = operation;
   FrameHeader& header = leaving_.header;
-  if (const OfferedPlace place = context_.place_to_offer(flow, operation->input, operation->bytes); place.region != 0) {
-    header = offer_header(*flow.group, place, operation->tag, short_dtype(operation->dtype));
-    leaving_.kind = Leaving::Kind::announce;
+  if (const RemotePlace place = context_.place_to_tell(flow, operation->input, operation->bytes); place.is_known()) {
+    header = rts_with_place(*flow.group, place, operation->tag, short_dtype(operation->dtype));
+    leaving_.kind = Leaving::Kind::rts;
   } else if (goes_at_once(flow, operation->bytes)) {
     header = eager_header(*flow.group, operation->bytes, operation->tag, short_dtype(operation->dtype));
     header.argument = flow.credit.give_back();
@@ -164,19 +165,19 @@ bool Route::fill_announcement(Flow& flow) {
     leaving_.payload = operation->input;
     flow.credit.eager.spend(operation->bytes);
   } else {
-    header = header_of(FrameKind::announce, *flow.group);
+    header = header_of(FrameKind::rts, *flow.group);
     header.argument = operation->bytes;
     header.tag = static_cast<std::uint32_t>(operation->tag);
     header.flags = short_dtype(operation->dtype);
-    leaving_.kind = Leaving::Kind::announce;
+    leaving_.kind = Leaving::Kind::rts;
   }
   header.sequence = operation->number;
-  if (flow.offers(operation->bytes)) context_.note_going(flow, operation->bytes, is_offer(header));
+  if (flow.may_get(operation->bytes)) context_.note_going(flow, operation->bytes, says_place(header));
   return true;
 }
 
 bool Route::fill_message(Flow& flow) {
-  Operation* operation = flow.granted.front();
+  Operation* operation = flow.cleared.front();
   if (operation == nullptr) return false;
   leaving_.kind = Leaving::Kind::message;
   leaving_.operation = operation;
@@ -247,19 +248,19 @@ void Route::sent() {
       return;
     }
     case Leaving::Kind::eager:
-      flow.announcing.remove(gone.operation);
+      flow.unsent.remove(gone.operation);
       context_.finish(*gone.operation);
       return;
-    case Leaving::Kind::announce:
-      flow.announcing.remove(gone.operation);
-      flow.announced.push(gone.operation);
+    case Leaving::Kind::rts:
+      flow.unsent.remove(gone.operation);
+      flow.requested.push(gone.operation);
       return;
     case Leaving::Kind::message: {
       Operation& operation = *gone.operation;
       operation.moved += gone.header.bytes;
       ++operation.movement;
       if (operation.moved < operation.bytes) return;
-      flow.granted.remove(&operation);
+      flow.cleared.remove(&operation);
       context_.finish(operation);
       return;
     }

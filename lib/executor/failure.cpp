@@ -152,9 +152,9 @@ void Context::check_deadlines() {
     group->messages.each_request(add);
     group->matched.each(add);
     for (const Flow& flow : group->flows) {
-      flow.announcing.each(add);
-      flow.announced.each(add);
-      flow.granted.each(add);
+      flow.unsent.each(add);
+      flow.requested.each(add);
+      flow.cleared.each(add);
     }
     group->messages.each_message([&](const Unexpected& message) {
       if (message.local != nullptr) add(*message.local);
@@ -287,12 +287,12 @@ void Context::look_at_early(Group& group) {
 // ---- The end of operations ----
 
 void Context::end_all(Group& group, const Error& error) {
-  if (group.board) group.board.take_offers_back();
+  if (group.board) group.board.stop_gets_of_peers();
   for (Flow& flow : group.flows) {
     if (flow.route != nullptr) flow.route->forget(group);
     while (flow.steps.pop() != nullptr) {
     }
-    for (OperationFifo* list : {&flow.announcing, &flow.announced, &flow.granted}) {
+    for (OperationFifo* list : {&flow.unsent, &flow.requested, &flow.cleared}) {
       while (Operation* operation = list->pop()) finish(*operation, error);
     }
     frames_.give_back_all(flow.early);

@@ -19,8 +19,8 @@ Context::Sent Context::send_now(Group& group, int dest, const SmallMessage& mess
   Flow& flow = group.flows.to(dest);
   if (!undisturbed(group, flow)) return Sent::not_begun;
   // Behind an earlier one that could not leave yet.
-  if (!flow.announcing.empty()) return Sent::not_begun;
-  if (message.bytes >= flow.least_offered) return offer_now(flow, message, waits);
+  if (!flow.unsent.empty()) return Sent::not_begun;
+  if (message.bytes >= flow.least_got) return request_now(flow, message, waits);
   return flow.route->send_small(flow, message);
 }
 
@@ -31,8 +31,8 @@ void Context::go_on_sending(Operation& operation, Sent sent) {
   operation.state = Operation::State::active;
   operation.bytes = operation.count * operation.element_bytes;
   ++unfinished_;
-  if (sent == Sent::offered) return flow.announced.push(&operation);
-  flow.announcing.push(&operation);
+  if (sent == Sent::requested) return flow.requested.push(&operation);
+  flow.unsent.push(&operation);
   flow.route->go_on_sending(operation);
 }
 
@@ -57,10 +57,10 @@ bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
   int turns = driver_.spins() / (polls_socket ? progress::kSocketTurns : 1);
   for (int turn = 0; turn <= turns; ++turn) {
     const Route::Arrived arrived = way.take_small(flow, wanted);
-    const bool came = arrived == Route::Arrived::message || arrived == Route::Arrived::offer;
+    const bool came = arrived == Route::Arrived::message || arrived == Route::Arrived::rts;
     if (came && turn > 0) driver_.message_patience().rewarded();
     if (arrived == Route::Arrived::message) return took_now(flow, wanted);
-    if (arrived == Route::Arrived::offer) return take_offer_now(flow, wanted);
+    if (arrived == Route::Arrived::rts) return get_now(flow, wanted);
     if (arrived == Route::Arrived::something_else) return false;
     // What this one waits for may be what another thread is about to send.
     if (driver_.is_lock_wanted()) return false;

@@ -88,7 +88,7 @@ void Context::end_what_waits_for(Group& group, int peer, const std::string& gone
   for (const OperationFifo* list : {&group.window, &group.matched}) list->each(look);
   group.messages.each_request(look);
   if (const Flow* flow = group.flows.find(peer)) {
-    for (const OperationFifo* list : {&flow->announcing, &flow->announced, &flow->granted}) list->each(look);
+    for (const OperationFifo* list : {&flow->unsent, &flow->requested, &flow->cleared}) list->each(look);
   }
   // A rank whose own call another loss has ended may be lost itself before this one has heard of that.
   int world = group.ranks[std::size_t(peer)];

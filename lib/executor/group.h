@@ -30,26 +30,26 @@ struct Flow {
   Route* route = nullptr;  // the lane to the peer, shared with other communicators; null for this rank itself
   messaging::Credits credit;
   Fifo<RunLane, &RunLane::next> steps;
-  OperationFifo announcing;                   // sends not yet announced, in the order of posting
-  OperationFifo announced;                    // sends that wait for their grant
-  OperationFifo granted;                      // sends whose bytes may go
-  std::vector<transport::FrameHeader> notes;  // grants and leave, due
+  OperationFifo unsent;                       // sends of which the peer has not heard, in the order of posting
+  OperationFifo requested;                    // sends that wait for the answer to their RTS
+  OperationFifo cleared;                      // sends whose bytes may go
+  std::vector<transport::FrameHeader> notes;  // CTS and leave, due
   std::size_t notes_sent = 0;
   EarlyFrames early;                         // of operations that are not under way here yet, in their order
   std::size_t most_eager = kMostEagerBytes;  // up to so many bytes messages of send go without asking
-  std::size_t least_offered = SIZE_MAX;      // messages of send from so many bytes on are offered, if they can be
-  bool offers_at = true;                     // also those that lie in no region
-  // By size: so many more that could be offered are sent instead, since the peer has asked for that.
+  std::size_t least_got = SIZE_MAX;          // from so many bytes on an RTS says where its message lies
+  bool tells_addresses = true;               // also of those that lie in no region
+  // By size: so many more are sent without that, since the peer has asked for it.
   std::array<std::uint32_t, memory::ReadPolicy::kSizes> sent_instead{};
-  std::unique_ptr<memory::ReadPolicy> reading;  // of what the peer offers; null: it is not of this host
+  std::unique_ptr<memory::ReadPolicy> reading;  // of the peer's messages; null: it is not of this host
   std::int64_t left_ns = 0;  // when the peer was seen to have destroyed the communicator; 0: it has not
-  bool turn = false;         // alternates granted messages and steps
+  bool turn = false;         // alternates cleared messages and steps
   bool listed = false;       // in route's list of flows with something to send
   Flow* next = nullptr;
   Flow* next_made = nullptr;
 
-  // Whether messages of such a size are offered, wherever they lie.
-  bool offers(std::size_t bytes) const { return bytes >= least_offered && bytes <= kMostOffered; }
+  // Whether messages of such a size are for the peer to get.
+  bool may_get(std::size_t bytes) const { return bytes >= least_got && bytes <= kMostGet; }
 };
 
 // A communicator's flows: a word for each rank, and the flow once something goes to that rank or comes from it. They
@@ -93,15 +93,14 @@ class Flows {
   Fifo<Flow, &Flow::next_made> made_;
 };
 
-// A message that arrived, or was announced, before its receive was posted.
+// A message that arrived, or whose RTS did, before its receive was posted.
 struct Unexpected {
   int source = -1;
   int tag = 0;
-  std::uint32_t number = 0;  // the sender's, of an announced one
+  std::uint32_t number = 0;  // the sender's, of an RTS
   std::uint16_t dtype = 0;
   std::size_t bytes = 0;
-  std::uint64_t region = 0;  // of an offered one, where it lies; 0: it is not to be had there
-  std::uint64_t offset = 0;
+  RemotePlace place;  // of an RTS that says it
   EarlyFrame* eager = nullptr;
   Operation* local = nullptr;  // a send of this rank to itself
   std::uint32_t claim = 0;     // a matched probe has taken it, for the receive that names this number
@@ -147,7 +146,7 @@ class Group {
   std::uint64_t movement_at_look = ~std::uint64_t{0};  // when peers that are gone were last looked for
 
   messaging::Matching<Operation, &Operation::next, Unexpected> messages;
-  OperationFifo matched;  // receives whose announced message is granted
+  OperationFifo matched;  // receives whose message comes
   TakenMessages taken;
   std::uint32_t next_number = 1;
 

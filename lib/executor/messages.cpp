@@ -1,6 +1,5 @@
 // Context: send and recv. Small messages travel with their envelope and wait at the receiver, within the sender's
-// credit; large ones are announced and move when their receive is posted. What lies where the receiver can map it is
-// offered (offers.cpp).
+// credit; large ones are requested to be sent, and move when their receive is posted (rendezvous.cpp).
 #include "base/clock.h"
 #include "base/text.h"
 #include "executor/context.h"
@@ -32,7 +31,7 @@ void Context::post_send(Operation& operation) {
     Flow& flow = group.flows.to(operation.peer);
     flow.route->hear_of_credit(flow, operation.bytes);
     if (group.error) return finish(operation, group.error);  // that was among what came
-    flow.announcing.push(&operation);
+    flow.unsent.push(&operation);
     want_to_send(flow);
     return;
   }
@@ -110,36 +109,36 @@ void Context::take(Operation& receive, const Unexpected& message) {
   } else {
     Flow& flow = group.flows.to(message.source);
     const bool fit = fits(receive, message.source, message.tag, message.dtype, message.bytes);
-    if (!fit) return grant(flow, message.number, receive.number, Granted::over);
-    const OfferedPlace place{message.region, message.offset, message.bytes};
+    if (!fit) return send_cts(flow, message.number, receive.number, Answer::done);
+    const RemotePlace& place = message.place;
     const memory::ReadPolicy::Turn turn =
-        place.region != 0 ? turn_of(flow, place.bytes, true) : memory::ReadPolicy::Turn{};
-    const bool reads = place.region != 0 && turn.way == memory::ReadPolicy::Way::read;
-    if (reads && take_offered(flow, place, receive.output)) {
-      grant(flow, message.number, receive.number, Granted::over);
+        place.is_known() ? turn_of(flow, place.bytes, true) : memory::ReadPolicy::Turn{};
+    const bool reads = place.is_known() && turn.way == memory::ReadPolicy::Way::read;
+    if (reads && get_message(flow, place, receive.output)) {
+      send_cts(flow, message.number, receive.number, Answer::done);
       return finish(receive);
     }
     const Refusal refused = refusal(flow, place, turn);
-    grant(flow, message.number, receive.number, refused.granted, refused.messages);
+    send_cts(flow, message.number, receive.number, refused.answer, refused.messages);
     receive.peer = message.source;
     receive.bytes = message.bytes;
     if (message.bytes == 0) {
-      finish(receive);  // announced for want of credit; nothing will come
+      finish(receive);  // requested for want of credit; nothing will come
     } else {
       group.matched.push(&receive);
     }
   }
 }
 
-// Tells the sender what becomes of the message that it announced or offered.
-void Context::grant(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Granted what,
-                    std::uint32_t messages) {
+// Answers the sender's RTS.
+void Context::send_cts(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Answer answer,
+                       std::uint32_t messages) {
   transport::FrameHeader header;
-  header.kind = static_cast<std::uint16_t>(FrameKind::grant);
+  header.kind = static_cast<std::uint16_t>(FrameKind::cts);
   header.communicator = flow.group->id;
   header.sequence = sender_number;
   header.argument = receiver_number;
-  header.flags = static_cast<std::uint16_t>(what);
+  header.flags = static_cast<std::uint16_t>(answer);
   header.tag = messages;
   flow.notes.push_back(header);
   want_to_send(flow);
@@ -192,20 +191,15 @@ void Context::on_eager(Flow& flow, EarlyFrame* frame) {
   keep_unexpected(group, message);
 }
 
-void Context::on_announce(Flow& flow, const transport::FrameHeader& header) {
+void Context::on_rts(Flow& flow, const transport::FrameHeader& header) {
   Group& group = *flow.group;
   if (!known_type(flow, header)) return;
   Unexpected message;
   message.source = flow.peer;
   message.tag = static_cast<int>(header.tag);
   message.dtype = header.flags;
-  message.bytes = header.argument;
-  if (is_offer(header)) {
-    const OfferedPlace place = told_place(header);
-    message.region = place.region;
-    message.offset = place.offset;
-    message.bytes = place.bytes;
-  }
+  message.place = RemotePlace::told(header);
+  message.bytes = message.place.bytes;
   message.number = header.sequence;
   if (group.messages.messages() >= kMaxUnexpected) {
     fail(group,
@@ -223,26 +217,26 @@ void Context::on_announce(Flow& flow, const transport::FrameHeader& header) {
   }
 }
 
-void Context::on_grant(Flow& flow, const transport::FrameHeader& header) {
-  for (Operation* send = flow.announced.front(); send != nullptr; send = OperationFifo::after(send)) {
+void Context::on_cts(Flow& flow, const transport::FrameHeader& header) {
+  for (Operation* send = flow.requested.front(); send != nullptr; send = OperationFifo::after(send)) {
     if (send->number != header.sequence) continue;
-    flow.announced.remove(send);
+    flow.requested.remove(send);
     ++send->movement;
-    const auto granted = static_cast<Granted>(header.flags);
-    if (granted == Granted::far) stop_offering(flow, send->bytes, header.tag);
-    if (granted == Granted::unreadable) flow.offers_at = false;
-    if (granted == Granted::over || send->bytes == 0) {
+    const auto answer = static_cast<Answer>(header.flags);
+    if (answer == Answer::send_far) stop_gets(flow, send->bytes, header.tag);
+    if (answer == Answer::send_closed) flow.tells_addresses = false;
+    if (answer == Answer::done || send->bytes == 0) {
       finish(*send);  // where the receiver did not take it, it has said to its caller why
     } else {
       send->partner = static_cast<std::uint32_t>(header.argument);
-      flow.granted.push(send);
+      flow.cleared.push(send);
       want_to_send(flow);
     }
     return;
   }
 }
 
-Operation* Context::find_granted(Group& group, std::uint32_t number) {
+Operation* Context::find_cleared(Group& group, std::uint32_t number) {
   for (Operation* receive = group.matched.front(); receive != nullptr; receive = OperationFifo::after(receive)) {
     if (receive->number == number) return receive;
   }
@@ -265,10 +259,10 @@ void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
       flow.left_ns = now_ns();
       fates_.note_trouble();
       return;
-    case FrameKind::announce:
-    case FrameKind::offer:
-    case FrameKind::offer_at: on_announce(flow, header); return;
-    case FrameKind::grant: on_grant(flow, header); return;
+    case FrameKind::rts:
+    case FrameKind::rts_region:
+    case FrameKind::rts_process: on_rts(flow, header); return;
+    case FrameKind::cts: on_cts(flow, header); return;
     default: return;
   }
 }

@@ -7,6 +7,7 @@
 #include "messaging/early_frame.h"
 #include "messaging/frame.h"
 #include "messaging/matching.h"
+#include "messaging/rendezvous.h"
 #include "base/fifo.h"
 #include "executor/peer_buffers.h"
 #include "executor/plan.h"

@@ -23,8 +23,8 @@ bool PeerMemory::can_read(int world) {
   return known == Readable::yes;
 }
 
-bool PeerMemory::get(int world, const RemotePlace& place, std::byte* into) {
-  if (place.region == 0)
+bool PeerMemory::get(int world, const messaging::RemotePlace& place, std::byte* into) {
+  if (place.in == messaging::RemotePlace::In::process)
     return can_read(world) && memory::read_process(sample_of(world), place.at, into, place.bytes) == 0;
   std::shared_ptr<memory::RegionMapping> kept;
   const std::byte* const from = regions_.at(place.region, place.at, place.bytes, &kept);

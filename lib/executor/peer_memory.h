@@ -4,6 +4,7 @@
 #include "control/job.h"
 #include "memory/process_memory.h"
 #include "memory/region_cache.h"
+#include "messaging/rendezvous.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,13 +12,6 @@
 #include <vector>
 
 namespace anello::executor {
-
-// Bytes of a peer's memory, as the peer has told of them.
-struct RemotePlace {
-  std::uint64_t region = 0;  // 0: in no region, and `at` is its address
-  std::uint64_t at = 0;      // in the region
-  std::size_t bytes = 0;
-};
 
 class PeerMemory {
  public:
@@ -42,7 +36,7 @@ class PeerMemory {
   const memory::Sample& sample_of(int world) const;
 
   // Copies them. False: they cannot be had here, or not any more.
-  bool get(int world, const RemotePlace& place, std::byte* into);
+  bool get(int world, const messaging::RemotePlace& place, std::byte* into);
 
  private:
   enum class Readable : std::uint8_t { untried, yes, no };

@@ -80,7 +80,7 @@ void Route::forget(Group& group) {
       flow.listed = false;
     }
   }
-  // The answer to what a peer has announced is none of the operations that end here.
+  // The answer to a peer's RTS is none of the operations that end here.
   if (leaving_.kind != Leaving::Kind::note) forget_leaving(group);
   if (arriving_.flow != nullptr && arriving_.flow->group == &group) {
     if (arriving_.frame != nullptr) context_.frames().give_back(arriving_.frame);

@@ -36,7 +36,7 @@ class Route final : public health::PeerLane {
   // What it broke in the middle of; empty: between frames.
   const std::string& broken_in() const { return broken_in_; }
 
-  enum class Sent { not_begun, in_part, offered, complete };
+  enum class Sent { not_begun, in_part, requested, complete };
 
   std::uint32_t interest = 0;  // what the context's epoll waits for on the endpoint's descriptor
   bool is_counted = false;     // as one with something unsent (Context::count_unsent)
@@ -60,19 +60,20 @@ class Route final : public health::PeerLane {
   // The fast path of messages (fast_messages.cpp): sends one at once, if it is the only thing to send. in_part: some
   // of it has gone, and its operation must be given for the rest.
   Sent send_small(Flow& flow, const SmallMessage& message);
-  // The same for one that is offered, under the number that the group gives its next message; complete it is not.
-  Sent send_offer(Flow& flow, const SmallMessage& message, const OfferedPlace& place);
+  // The same for the RTS of one, under the number that the group gives its next message; complete it is not.
+  Sent send_rts(Flow& flow, const SmallMessage& message, const RemotePlace& place);
   // For a message that would go at once but for credit: takes what has come, among which there may be some.
   void hear_of_credit(const Flow& flow, std::size_t bytes);
   void go_on_sending(Operation& operation) { leaving_.operation = &operation; }
   // Takes one if it is what has come next, all of it.
-  // offer: it is one that the communicator's receives have a look at, and stays what comes next until pass_offered.
-  enum class Arrived { nothing, message, offer, something_else };
+  // rts: one that says a place, which the communicator's receives have a look at; it stays what comes next until
+  // pass_rts.
+  enum class Arrived { nothing, message, rts, something_else };
   Arrived take_small(Flow& flow, SmallReceive& wanted);
-  const transport::FrameHeader& offered() const { return *incoming_; }
-  void pass_offered() { incoming_ = nullptr; }
-  // message: the answer to the offer under the number that the group gives its next message, which is over with it.
-  Arrived take_answer(const Flow& flow);
+  const transport::FrameHeader& rts() const { return *incoming_; }
+  void pass_rts() { incoming_ = nullptr; }
+  // message: the answer to the RTS under the number that the group gives its next message, which is done with it.
+  Arrived take_cts(const Flow& flow);
 
   void break_off() override;
 
@@ -87,7 +88,7 @@ class Route final : public health::PeerLane {
 
  private:
   struct Leaving {
-    enum class Kind : std::uint8_t { none, step, eager, announce, message, note };
+    enum class Kind : std::uint8_t { none, step, eager, rts, message, note };
     Kind kind = Kind::none;
     transport::FrameHeader header;
     const std::byte* payload = nullptr;
@@ -110,7 +111,7 @@ class Route final : public health::PeerLane {
   bool next_frame();
   bool fill(Flow& flow);
   bool fill_note(Flow& flow);
-  bool fill_announcement(Flow& flow);
+  bool fill_send(Flow& flow);
   bool fill_message(Flow& flow);
   bool fill_step(Flow& flow);
   void sent();

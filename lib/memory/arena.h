@@ -70,7 +70,7 @@ struct BoardTouch {
   alignas(kLine) std::atomic<std::uint64_t> touching;  // it is at its peers' buffers for this one, now
   alignas(kLine) std::atomic<std::uint64_t> stopped;   // this one has ended here with an error: nobody may begin to
                                                        // touch its buffers
-  std::atomic<std::uint64_t> offers_nothing;           // 1: what it has offered of messages may not be there any more
+  std::atomic<std::uint64_t> allows_no_gets;           // 1: messages whose place it has told may not be there any more
   // How it has ended here with an error: which communicator (the board may have been another's), and the code; 0: it
   // has not.
   std::atomic<std::uint64_t> failed_id;

@@ -20,51 +20,13 @@ enum class FrameKind : std::uint16_t {
   step = 1,  // a piece of a schedule step's message; sequence and digest name the operation
   credit =
       2,  // argument: bytes that the receiver has consumed of this communicator's frames, of eager in the upper half
-  leave = 3,     // the sender has destroyed the communicator; everything it sent came before
-  eager = 4,     // a whole small message of send; tag, argument: credit returned as in step
-  announce = 5,  // a large message of send waits; tag, argument: its bytes, sequence: its number at the sender
-  grant = 6,     // the receive for message `sequence` is posted; argument: the receiver's number for it; flags: Granted
-  message = 7,   // a piece of a granted message; argument: the receiver's number
-  offer = 8,     // as announce, but the receiver may take it from where it lies: told_place
-  offer_at = 9,  // the same of one that lies in no region: digest: its address at the sender; argument: its bytes
-};
-
-// Where an offered message lies. Of one in a region digest is that, and argument has both others.
-struct OfferedPlace {
-  static constexpr int kBytesBits = 24;
-  static constexpr std::uint64_t kProcess =
-      ~std::uint64_t{0};     // as a region: the sender's own memory, offset the address there
-  std::uint64_t region = 0;  // 0: it was not offered
-  std::uint64_t offset = 0;
-  std::size_t bytes = 0;
-
-  bool fits_a_header() const { return bytes >> kBytesBits == 0 && offset >> (64 - kBytesBits) == 0; }
-  FrameKind kind() const { return region == kProcess ? FrameKind::offer_at : FrameKind::offer; }
-  void tell(transport::FrameHeader& header) const {
-    header.digest = region == kProcess ? offset : region;
-    header.argument = region == kProcess ? bytes : offset << kBytesBits | bytes;
-  }
-};
-inline bool is_offer(const transport::FrameHeader& header) {
-  return header.kind == static_cast<std::uint16_t>(FrameKind::offer) ||
-         header.kind == static_cast<std::uint16_t>(FrameKind::offer_at);
-}
-inline OfferedPlace told_place(const transport::FrameHeader& header) {
-  constexpr std::uint64_t kBytes = (std::uint64_t{1} << OfferedPlace::kBytesBits) - 1;
-  if (header.kind == static_cast<std::uint16_t>(FrameKind::offer_at)) {
-    return {OfferedPlace::kProcess, header.digest, static_cast<std::size_t>(header.argument & kBytes)};
-  }
-  return {header.digest, header.argument >> OfferedPlace::kBytesBits,
-          static_cast<std::size_t>(header.argument & kBytes)};
-}
-
-// What becomes of a message that was announced or offered.
-enum class Granted : std::uint16_t {
-  comes = 0,  // it may be sent
-  over = 1,   // nothing shall come: nobody takes it, or it has been taken from where it lay
-  far = 2,    // it may be sent, and so may the next ones be: to read them where they lie takes longer (read_policy.h);
-              // tag: so many
-  unreadable = 3,  // it may be sent, and so may all others that lie in no region
+  leave = 3,        // the sender has destroyed the communicator; everything it sent came before
+  eager = 4,        // a whole small message of send; tag, argument: credit returned as in step
+  rts = 5,          // request to send: tag, flags: the type, argument: its bytes, sequence: its number at the sender
+  cts = 6,          // its answer (rendezvous.h): sequence: the sender's number, argument: the receiver's, flags: Answer
+  message = 7,      // a piece of a message that may be sent; argument: the receiver's number
+  rts_region = 8,   // as rts, of a message that the receiver may get from a region (rendezvous.h)
+  rts_process = 9,  // the same from the sender's process: digest: its address there
 };
 
 // A step's frame tells how long the whole message is, in tag and flags: what the two ends of it must agree on.
@@ -105,13 +67,13 @@ inline constexpr std::size_t kEagerBytes = 4096;
 inline constexpr std::size_t kMostEagerBytes = 64 * 1024;
 // The same in shared memory among ranks that share processors, where it is two hand-overs.
 inline constexpr std::size_t kMostEagerShared = 384 * 1024;
-// Messages that are offered where they can be. Smaller ones are copied twice sooner than the answer comes; larger ones
+// Messages that the receiver gets where it can. Smaller ones are copied twice sooner than the answer comes; larger ones
 // keep two processors busy by the ring, and would hold the receiver's lock for long.
-inline constexpr std::size_t kLeastOffered = 8 * 1024;
+inline constexpr std::size_t kLeastGet = 8 * 1024;
 // The same among ranks that share processors, where the answer is a hand-over, which those that go at once do without.
-inline constexpr std::size_t kLeastOfferedShared = 48 * 1024;
-inline constexpr std::size_t kMostOffered = 8 * 1024 * 1024;
-static_assert(kMostOffered >> OfferedPlace::kBytesBits == 0 && kLeastOffered > kEagerBytes);
+inline constexpr std::size_t kLeastGetShared = 48 * 1024;
+inline constexpr std::size_t kMostGet = 8 * 1024 * 1024;
+static_assert(kLeastGet > kEagerBytes);
 // Announced messages that nobody has posted a receive for, per communicator.
 inline constexpr std::size_t kMaxUnexpected = 65536;
 // Frames for communicators that this rank has not created yet, kept in all: what so many peers may have sent ahead for

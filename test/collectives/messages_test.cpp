@@ -68,12 +68,11 @@ TEST_CASE("an empty message arrives also when the credit is used up") {
         }) == "");
 }
 
-TEST_CASE(
-    "who has announced a message hears that it was taken, also of a receiver that leaves while the lane is full") {
+TEST_CASE("the sender of an RTS hears that it was taken, also of a receiver that leaves while the lane is full") {
   std::atomic<bool> held{false};
   CHECK(run_ranks(3, "inproc",
                   [&held](const Rank& me) {
-    // Of 4 KiB as many as go without asking; then empty ones that are announced, more than a lane takes answers to.
+    // Of 4 KiB as many as go without asking; then empty ones that need an RTS, more than a lane takes answers to.
     constexpr std::size_t kFull = 252, kMessages = 500;
     const auto tag_of = [](std::size_t message) { return message == kMessages - 1 ? 1 : 0; };
     anello_comm_t pair = ANELLO_COMM_NULL;
@@ -134,7 +133,7 @@ TEST_CASE("messages match by source and tag, in order, and by wildcards") {
   CHECK(run_ranks(3, transports.c_str(), [](const Rank& me) {
           if (me.rank != 0) {
             for (int k = 0; k < 50; ++k) {
-              // Small and large in turn: an announced message must not be overtaken by a later one of its tag.
+              // Small and large in turn: a message that needs an RTS must not be overtaken by a later one of its tag.
               std::vector<std::int32_t> data(k % 3 == 0 ? 5000 : 10, 1000 * me.rank + k);
               me.ok(anello_send(data.data(), data.size(), ANELLO_INT32, 0, 7, me.comm), "send");
             }

@@ -44,7 +44,7 @@ void write_beside(fuzz::Input& input, const memory::Arena& arena, int rank) {
   switch (input.below(8)) {
     case 0: slots.touch.touching.store(value); break;
     case 1: slots.touch.stopped.store(value); break;
-    case 2: slots.touch.offers_nothing.store(value); break;
+    case 2: slots.touch.allows_no_gets.store(value); break;
     case 3: slots.touch.failed_id.store(value); break;
     case 4: slots.touch.failed_first_hand.store(value); break;
     case 5: slots.touch.failed.store(value); break;
@@ -130,7 +130,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
           board.end_touching();
         }
         board.is_touching(other, sequence);
-        board.still_offers(other);
+        board.allows_gets(other);
         if (board.failed(other, std::uint64_t(input.below(20))).code > ANELLO_ERR_INTERNAL) std::abort();
       }
     }

@@ -1,9 +1,9 @@
-// Context: messages of send that the receiver can take from where they lie. Their sender offers them, with their place,
-// and the receiver copies them out of memory that it has mapped, or reads them by system call: one copy, where the ring
-// costs two. Who has not mapped that memory yet asks for it, and has the message sent like any announced one, as has
-// who may not read the sender's process, and who finds that this takes longer (read_policy.h). A send that was offered
-// is complete once the receiver has answered; one that ends with an error before that takes the offer back, and a copy
-// made since then counts for nothing.
+// Context: messages of send that the receiver gets from where they lie (messaging/rendezvous.h). Their RTS says the
+// place, and the receiver copies them out of memory that it has mapped, or reads them by system call: one copy, where
+// the ring costs two. A receiver that has not mapped that memory yet asks for it, and has the message sent like any
+// other; so does one that may not read the sender's process, and one that finds that getting takes longer
+// (read_policy.h). A send whose place was told is complete once the receiver has answered; one that ends with an error
+// before that allows no gets any more, and a copy made since then counts for nothing.
 #include "control/transport_kind.h"
 #include "base/processor.h"
 #include "executor/context.h"
@@ -19,25 +19,27 @@ bool Context::meets_on_host(const Group& group, int peer) const {
   return group.board && (control::joining(control::Joins::host) & bit) != 0;
 }
 
-// From how many bytes on this rank offers messages to the peer.
-std::size_t Context::least_offered(const Group& group, int peer) const {
+// From how many bytes on this rank tells the peer where its messages lie.
+std::size_t Context::least_got(const Group& group, int peer) const {
   if (!meets_on_host(group, peer)) return SIZE_MAX;
-  return driver_.spins() > 0 ? kLeastOffered : kLeastOfferedShared;
+  return driver_.spins() > 0 ? kLeastGet : kLeastGetShared;
 }
 
 std::size_t Context::most_eager(const Group& group, int peer) const {
   return meets_on_host(group, peer) && sharing_ > 1 ? kMostEagerShared : kMostEagerBytes;
 }
 
-OfferedPlace Context::place_of(const Flow& flow, const std::byte* payload, std::size_t bytes) {
+RemotePlace Context::place_of(const Flow& flow, const std::byte* payload, std::size_t bytes) {
   if (is_not_wanted(flow, bytes)) return {};
   const memory::RegionSpot spot = peer_memory_.own(payload, bytes);
-  const OfferedPlace place{spot.region, spot.offset, bytes};
-  if (spot.region != 0) return place.fits_a_header() ? place : OfferedPlace{};
+  if (spot.region != 0) {
+    const RemotePlace place = RemotePlace::in_region(spot.region, spot.offset, bytes);
+    return place.fits_a_header() ? place : RemotePlace{};
+  }
   // Larger ones keep two processors busy by the ring.
-  const bool may_be_read = flow.offers_at && staging_ != memory::ReadPolicy::Wish::always;
+  const bool may_be_read = flow.tells_addresses && staging_ != memory::ReadPolicy::Wish::always;
   if (!may_be_read || (driver_.spins() > 0 && !may_be_sent(bytes))) return {};
-  return {OfferedPlace::kProcess, reinterpret_cast<std::uintptr_t>(payload), bytes};
+  return RemotePlace::in_process(reinterpret_cast<std::uintptr_t>(payload), bytes);
 }
 
 bool Context::is_not_wanted(const Flow& flow, std::size_t bytes) const {
@@ -45,16 +47,16 @@ bool Context::is_not_wanted(const Flow& flow, std::size_t bytes) const {
   return staging_ == memory::ReadPolicy::Wish::always || flow.sent_instead[memory::ReadPolicy::index_of(bytes)] > 0;
 }
 
-// One of a size that may be offered goes, with its place or as it is.
-void Context::note_going(Flow& flow, std::size_t bytes, bool offered) {
+// One of a size that the peer may get goes, with its place or as it is.
+void Context::note_going(Flow& flow, std::size_t bytes, bool says_place) {
   std::uint32_t& left = flow.sent_instead[memory::ReadPolicy::index_of(bytes)];
-  if (!offered && left > 0 && may_be_sent(bytes)) --left;
+  if (!says_place && left > 0 && may_be_sent(bytes)) --left;
 }
 
 // Whether one of such a size is sent where that is faster.
 bool Context::may_be_sent(std::size_t bytes) const { return memory::ReadPolicy::concerns_message(bytes, sharing_); }
 
-// What the policy says of the next one that the peer offers; begins: it is here.
+// What the policy says of the next one of the peer's; begins: its RTS is here.
 memory::ReadPolicy::Turn Context::turn_of(Flow& flow, std::size_t bytes, bool begins) const {
   if (flow.reading == nullptr || !may_be_sent(bytes) || staging_ == memory::ReadPolicy::Wish::never) return {};
   if (staging_ == memory::ReadPolicy::Wish::always) return {memory::ReadPolicy::Way::staged, false, false};
@@ -62,38 +64,37 @@ memory::ReadPolicy::Turn Context::turn_of(Flow& flow, std::size_t bytes, bool be
 }
 
 // What to say to a sender whose message is not taken from where it lies.
-Context::Refusal Context::refusal(Flow& flow, const OfferedPlace& place, memory::ReadPolicy::Turn turn) {
-  if (place.region == 0) return {Granted::comes, 0};
+Context::Refusal Context::refusal(Flow& flow, const RemotePlace& place, memory::ReadPolicy::Turn turn) {
+  if (!place.is_known()) return {Answer::send, 0};
   if (turn.way == memory::ReadPolicy::Way::read) {
-    const bool by_call = place.region == OfferedPlace::kProcess;
+    const bool by_call = place.in == RemotePlace::In::process;
     const bool readable = !by_call || peer_memory_.can_read(flow.group->ranks[std::size_t(flow.peer)]);
-    return {readable ? Granted::comes : Granted::unreadable, 0};
+    return {readable ? Answer::send : Answer::send_closed, 0};
   }
-  // Those that are measured are offered, so that this rank could have read them.
-  if (turn.measured) return {Granted::comes, 0};
-  if (staging_ == memory::ReadPolicy::Wish::always) return {Granted::far, memory::ReadPolicy::kMostPause};
+  // Those that are measured say their place, so that this rank could have got them.
+  if (turn.measured) return {Answer::send, 0};
+  if (staging_ == memory::ReadPolicy::Wish::always) return {Answer::send_far, memory::ReadPolicy::kMostPause};
   const std::uint32_t calls = flow.reading->unmeasured(place.bytes);
   flow.reading->skip(place.bytes, calls);
-  return {calls > 0 ? Granted::far : Granted::comes, calls};
+  return {calls > 0 ? Answer::send_far : Answer::send, calls};
 }
 
-void Context::stop_offering(Flow& flow, std::size_t bytes, std::uint32_t messages) const {
+void Context::stop_gets(Flow& flow, std::size_t bytes, std::uint32_t messages) const {
   flow.sent_instead[memory::ReadPolicy::index_of(bytes)] = std::min(messages, memory::ReadPolicy::kMostPause);
 }
 
 // False: it has not been taken, and what `into` holds is nothing.
-bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* into) {
+bool Context::get_message(Flow& flow, const RemotePlace& place, std::byte* into) {
   Group& group = *flow.group;
   const int world = group.ranks[std::size_t(flow.peer)];
   if (!group.board) return false;
-  const bool by_call = place.region == OfferedPlace::kProcess;
+  const bool by_call = place.in == RemotePlace::In::process;
   if (!by_call && peer_memory_.look_up(world, place.region) != memory::RegionCache::State::mapped) return false;
-  if (!group.board.still_offers(flow.peer)) return false;
-  const RemotePlace remote{by_call ? 0 : place.region, place.offset, place.bytes};
-  if (!peer_memory_.get(world, remote, into)) return false;
+  if (!group.board.allows_gets(flow.peer)) return false;
+  if (!peer_memory_.get(world, place, into)) return false;
   count_handled(place.bytes);
   // Else the sender's group has failed, and this one hears of it while it waits for the message.
-  if (!group.board.still_offers(flow.peer)) return false;
+  if (!group.board.allows_gets(flow.peer)) return false;
   ++(by_call ? group.taken.read : group.taken.mapped);
   return true;
 }
@@ -101,20 +102,20 @@ bool Context::take_offered(Flow& flow, const OfferedPlace& place, std::byte* int
 // ---- The fast path (fast_messages.cpp) ----
 
 // Of one that is long enough for it, wherever it lies.
-Context::Sent Context::offer_now(Flow& flow, const SmallMessage& message, bool waits) {
+Context::Sent Context::request_now(Flow& flow, const SmallMessage& message, bool waits) {
   Route& way = *flow.route;
-  const OfferedPlace place = place_to_offer(flow, message.payload, message.bytes);
-  const bool offers = place.region != 0;
-  const Sent sent = offers ? way.send_offer(flow, message, place) : way.send_small(flow, message);
-  if (sent != Sent::not_begun) note_going(flow, message.bytes, offers);
-  if (sent != Sent::offered || !waits || unfinished_ > 0) return sent;
+  const RemotePlace place = place_to_tell(flow, message.payload, message.bytes);
+  const bool says_place = place.is_known();
+  const Sent sent = says_place ? way.send_rts(flow, message, place) : way.send_small(flow, message);
+  if (sent != Sent::not_begun) note_going(flow, message.bytes, says_place);
+  if (sent != Sent::requested || !waits || unfinished_ > 0) return sent;
   driver_.stop_sleeping();
   int turns = driver_.spins();
   // A copy of more, or by system call, takes longer than to hand the processor over.
-  const bool is_short = message.bytes <= kMostEagerBytes && place.region != OfferedPlace::kProcess;
+  const bool is_short = message.bytes <= kMostEagerBytes && place.in != RemotePlace::In::process;
   if (turns == 0 && is_short) turns = driver_.message_patience().turns(flow.group->rank < flow.peer);
   for (int turn = 0; turn < turns; ++turn) {
-    const Route::Arrived arrived = way.take_answer(flow);
+    const Route::Arrived arrived = way.take_cts(flow);
     if (arrived == Route::Arrived::message) {
       driver_.message_patience().rewarded();
       ++flow.group->next_number;
@@ -128,19 +129,19 @@ Context::Sent Context::offer_now(Flow& flow, const SmallMessage& message, bool w
 }
 
 // False: nothing has happened, but that the region may have been asked for.
-bool Context::take_offer_now(Flow& flow, SmallReceive& wanted) {
+bool Context::get_now(Flow& flow, SmallReceive& wanted) {
   Route& way = *flow.route;
-  const transport::FrameHeader offer = way.offered();
-  const OfferedPlace place = told_place(offer);
+  const transport::FrameHeader rts = way.rts();
+  const RemotePlace place = RemotePlace::told(rts);
   SmallReceive taken = wanted;
-  if (!taken.takes(static_cast<int>(offer.tag), offer.flags, place.bytes)) return false;
-  // One that is not to be read is counted where it is granted (messages.cpp).
+  if (!taken.takes(static_cast<int>(rts.tag), rts.flags, place.bytes)) return false;
+  // One that is not to be read is counted where it is answered (messages.cpp).
   if (turn_of(flow, place.bytes, false).way != memory::ReadPolicy::Way::read) return false;
   turn_of(flow, place.bytes, true);
-  if (!take_offered(flow, place, wanted.into)) return false;
-  way.pass_offered();
+  if (!get_message(flow, place, wanted.into)) return false;
+  way.pass_rts();
   wanted = taken;
-  grant(flow, offer.sequence, 0, Granted::over);
+  send_cts(flow, rts.sequence, 0, Answer::done);
   push_or_watch(way);
   return true;
 }

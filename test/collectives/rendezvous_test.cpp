@@ -17,7 +17,7 @@ using namespace anello::test;
 
 namespace {
 
-// Of a size that is offered also where ranks share processors.
+// Of a size that is got also where ranks share processors.
 constexpr std::size_t kOffered = 100'000;
 
 class Memory {
@@ -114,7 +114,7 @@ TEST_CASE(
         }) == "");
 }
 
-TEST_CASE("threads with each other's pointers, and ranks over sockets, offer nothing") {
+TEST_CASE("threads with each other's pointers, and ranks over sockets, get nothing") {
   const auto transports = GENERATE(as<std::string>(), "inproc", "tcp");
   CHECK(run_ranks(2, transports.c_str(), [](const Rank& me) {
           const Memory mapped(kOffered);
@@ -169,7 +169,7 @@ TEST_CASE("messages that lie in no region are read by system call, from some siz
         }) == "");
 }
 
-TEST_CASE("offered messages keep their order among all others, also for receives from anybody") {
+TEST_CASE("messages that are got keep their order among all others, also for receives from anybody") {
   CHECK(run_ranks(3, "shm", [](const Rank& me) {
           constexpr std::size_t kSizes[] = {0, 8, 4096, 9000, 70'000, 300'000, 1'000'000};
           constexpr std::size_t kMost = 1'000'000;
@@ -222,7 +222,7 @@ TEST_CASE("offered messages keep their order among all others, also for receives
         }) == "");
 }
 
-TEST_CASE("an offered message is probed, claimed and received like any other") {
+TEST_CASE("a message that is got is probed, claimed and received like any other") {
   CHECK(run_ranks(2, "shm", [](const Rank& me) {
           const Memory first(kOffered), second(kOffered);
           comes_to_take(me, me.comm, 0, 1, first.data(), kOffered);
@@ -255,7 +255,7 @@ TEST_CASE("an offered message is probed, claimed and received like any other") {
         }) == "");
 }
 
-TEST_CASE("an offered message that does not fit its receive is that receive's error alone") {
+TEST_CASE("a message whose RTS told its place and that does not fit its receive is that receive's error alone") {
   CHECK(run_ranks(2, "shm", [](const Rank& me) {
           const Memory memory(kOffered);
           std::vector<unsigned char> into(kOffered, 9);
@@ -375,7 +375,7 @@ TEST_CASE("a message whose sender gave up is not received, or whole") {
   CHECK(ended > 0);
 }
 
-TEST_CASE("a send that was offered ends at its deadline, and with its receiver") {
+TEST_CASE("a send whose RTS told its place ends at its deadline, and with its receiver") {
   CHECK(run_ranks(2, "shm", [](const Rank& me) {
           const Memory memory(kOffered);
           std::vector<unsigned char> into(kOffered);
