@@ -38,12 +38,13 @@ void Agent::open_room(const JobId& job, const Key& key) {
   job_ = job;
   key_ = key;
   has_room_ = true;
-  service_.door().add(job, rank_,
-                      {{key, false},
-                       [weak = weak_from_this()](Visitor visitor) {
+  Room room;
+  room.expected = {key, false};
+  room.enter = [weak = weak_from_this()](Visitor visitor) {
     if (const auto self = weak.lock()) self->enter(std::move(visitor));
-                       },
-                       static_cast<std::size_t>(size_)});
+  };
+  room.ranks = static_cast<std::size_t>(size_);
+  service_.door().add(job, rank_, std::move(room));
 }
 
 void Agent::enter(Visitor visitor) {

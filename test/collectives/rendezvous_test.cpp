@@ -54,7 +54,8 @@ std::uint64_t taken(const Rank& me, anello_comm_t comm, const char* how = "mappe
   char text[1000];
   std::size_t length = 0;
   me.ok(anello_explain(comm, &call, text, sizeof text, &length), "explain");
-  const std::string name = "\"" + std::string(how) + "\":";
+  std::string name(1, '"');
+  name.append(how).append("\":");
   const char* found = std::strstr(text, "\"taken\":");
   if (found != nullptr) found = std::strstr(found, name.c_str());
   if (found == nullptr) me.report.wrong("explain says nothing of what was taken: ", text);

@@ -35,8 +35,7 @@ void await(const std::atomic<std::uint32_t>& word, std::uint32_t value) {
 
 // Some nanoseconds.
 void dawdle(std::uint32_t turns) {
-  for (volatile std::uint32_t turn = 0; turn < turns; turn = turn + 1) {
-  }
+  for (std::uint32_t turn = 0; turn < turns; ++turn) asm volatile("");
 }
 
 // Another process on every processor, from which on the kernel's barrier reaches this one's threads there
