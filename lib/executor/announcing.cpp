@@ -139,7 +139,8 @@ void Context::announce(Operation& operation) {
   const bool slow = operation.stays_away, judged = operation.judged_slow;
   const bool lacks = slow || (lacks_regions(operation, own) &&
                               (staging_ == memory::ReadPolicy::Wish::always || !is_read_instead(operation, own)));
-  // What goes on before the lines have come is done by then.
+  // A rank that enters so has done its first steps when it says so, or does them as soon as the lines are there. Only
+  // an immediate engine can.
   const bool at_once = lacks && is_immediate_;
   const bool may_stage = at_once && may_stage_early(operation);
   if (may_stage && stages_apart(operation)) {

@@ -131,8 +131,8 @@ Route::Sent Route::send_rts(Flow& flow, const SmallMessage& message, const Remot
   if (!is_free_for(flow) || !endpoint_->flush()) return Sent::not_begun;
   FrameHeader header = rts_with_place(*flow.group, place, message.tag, message.dtype);
   header.sequence = flow.group->next_number;
-  return endpoint_->send(header, nullptr) ? Sent::requested
-                                          : Sent::not_begun;  // an empty frame goes whole or not at all
+  // An empty frame goes whole or not at all.
+  return endpoint_->send(header, nullptr) ? Sent::requested : Sent::not_begun;
 }
 
 Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {

@@ -93,7 +93,7 @@ class Matching {
       Request* const next = Requests::after(probe);
       if (probe->pattern().matches(message.source, message.tag)) {
         probes_.remove(probe);
-        // The message is the last that came, and nothing before it is for this probe.
+        // A probe is only posted where no message is for it yet, so this one is the first that it finds.
         const bool claims = probe->claims;
         answer(*probe, claims ? claim(probe->pattern()) : unexpected_.back());
         if (claims) return;

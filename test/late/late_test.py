@@ -26,4 +26,5 @@ class Late(unittest.TestCase):
         self.assertIn("FAILED", done.stdout)
 
 
-unittest.main()
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
