@@ -201,6 +201,14 @@ void Context::on_rts(Flow& flow, const transport::FrameHeader& header) {
   message.place = RemotePlace::told(header);
   message.bytes = message.place.bytes;
   message.number = header.sequence;
+  if (message.place.is_known() && flow.least_got == SIZE_MAX) {
+    const int world = group.ranks[std::size_t(flow.peer)];
+    fail(group,
+         Error(ANELLO_ERR_CORRUPT,
+               job_->describe(world) + " said where a message of it lies, and shares no memory with this rank", world),
+         true);
+    return;
+  }
   if (group.messages.messages() >= kMaxUnexpected) {
     fail(group,
          Error(ANELLO_ERR_RESOURCE,
