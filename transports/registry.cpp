@@ -12,7 +12,7 @@ std::unique_ptr<Transport> inproc_of(const Resources& resources) {
   return resources.arena ? make_inproc(resources.arena) : nullptr;
 }
 std::unique_ptr<Transport> shm_of(const Resources& resources) {
-  return resources.arena ? make_shm(resources.arena) : nullptr;
+  return resources.arena ? make_shm(resources.arena, resources.request_key) : nullptr;
 }
 std::unique_ptr<Transport> tcp_of(const Resources& resources) {
   return make_tcp(resources.congestion, resources.ranks_per_processor, resources.checksum);

@@ -4,6 +4,7 @@
 #include "transports/transport.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@ struct Resources {
   std::string congestion;         // ANELLO_TCP_CONGESTION
   int ranks_per_processor = 1;    // of this host, rounded up
   std::string checksum = "auto";  // ANELLO_CHECKSUM
+  // Asks a rank of this host for the memory behind a key (remote_memory.h), which answered() brings.
+  std::function<void(int world, std::uint64_t key)> request_key = [](int, std::uint64_t) {};
 };
 
 struct Row {

@@ -1,7 +1,8 @@
 #pragma once
-// What a transport implements: Endpoint, an ordered and reliable lane of frames between two ranks, and Transport, what
-// makes them. Written for the executor, which alone calls them, one thread at a time per context (the holder of its
-// lock). Nothing here blocks, calls up, logs, or throws after open() has returned.
+// What a transport implements: Endpoint, an ordered and reliable lane of frames between two ranks, and Transport, which
+// opens lanes and may have remote memory beside them (remote_memory.h). Written for the executor, which alone calls
+// them, one thread at a time per context (the holder of its lock). Nothing here blocks, calls up, logs, or throws after
+// open() has returned.
 //
 // A frame is a header and at most kMaxFrameBytes of payload. Frames arrive whole or not at all, in the order sent,
 // but sender and receiver move the payload piecewise, as room and bytes come.
@@ -16,6 +17,8 @@
 #include <string_view>
 
 namespace anello::transport {
+
+class RemoteMemory;  // remote_memory.h
 
 inline constexpr std::size_t kMaxFrameBytes = 1024 * 1024;
 // What most lanes are best given of a long message at a time.
@@ -96,6 +99,8 @@ class Transport {
   virtual std::unique_ptr<Endpoint> open(int peer, int local_peer, UniqueFd fd) = 0;
   // Whether open needs a connected socket.
   virtual bool needs_connection() const = 0;
+  // Its way to the memory of the ranks that it joins, as long as the transport. Null: it has none.
+  virtual RemoteMemory* remote_memory() { return nullptr; }
 };
 
 }  // namespace anello::transport

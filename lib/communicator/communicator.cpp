@@ -69,7 +69,8 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   for (const control::Member& member : job->members()) wanted |= member.transport;
   const transport::Resources resources{job->arena(), environment.tcp_congestion,
                                        control::occupancy_of(job->members(), job->rank()).ranks_per_processor(),
-                                       environment.checksum};
+                                       environment.checksum,
+                                       [&job = *job](int world, std::uint64_t key) { job.request_region(world, key); }};
   for (const transport::Row& row : transport::registry()) {
     if ((wanted & row.bit) != 0) transports.push_back({row.bit, row.make(resources)});
   }

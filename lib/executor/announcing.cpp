@@ -19,8 +19,8 @@ using schedule::Reach;
 // Whether this rank knows by itself that others cannot map its buffers, or that no schedule goes to them.
 bool lacks_regions(const Operation& operation, const Announced& own) {
   if (!operation.plans->peers_inputs && !operation.plans->peers_outputs) return true;
-  const auto lacks = [](bool matters, const AnnouncedBuffer& buffer) {
-    return matters && buffer.address != 0 && buffer.region == 0;
+  const auto lacks = [](bool matters, const transport::RemoteAddress& buffer) {
+    return matters && buffer.address != 0 && buffer.key == 0;
   };
   return lacks(operation.plans->peers_inputs, own.input) || lacks(operation.plans->peers_outputs, own.output);
 }
@@ -30,8 +30,8 @@ bool lacks_regions(const Operation& operation, const Announced& own) {
 bool is_read_instead(const Operation& operation, const Announced& own) {
   if (!operation.plans->reads_on_trial || operation.group->unreadable) return false;
   const schedule::Schedule& reading = operation.plans->at(Reach::read)->schedule;
-  const auto can_be = [](bool read, const AnnouncedBuffer& buffer, std::size_t bytes) {
-    return !read || buffer.address == 0 || buffer.region != 0 || memory::can_be_read(buffer.address, bytes);
+  const auto can_be = [](bool read, const transport::RemoteAddress& buffer, std::size_t bytes) {
+    return !read || buffer.address == 0 || buffer.key != 0 || memory::can_be_read(buffer.address, bytes);
   };
   return can_be(reading.peers_inputs, own.input, operation.input_bytes) &&
          can_be(reading.peers_outputs, own.output, operation.output_bytes);
@@ -129,10 +129,9 @@ void Context::announce(Operation& operation) {
   Group& group = *operation.group;
   operation.entry_version = line_version(operation);
   operation.entry_known = true;
-  const auto said = [&](const void* address, std::size_t bytes) -> AnnouncedBuffer {
+  const auto said = [&](const void* address, std::size_t bytes) -> transport::RemoteAddress {
     if (address == nullptr || bytes == 0) return {};
-    const memory::RegionSpot spot = peer_memory_.own(address, bytes);
-    return {reinterpret_cast<std::uintptr_t>(address), spot.region, spot.offset};
+    return transport::address_of(buffers_.find(address, bytes));
   };
   const Announced own{said(operation.own_input(), operation.input_bytes),
                       said(operation.output, operation.output_bytes)};

@@ -5,6 +5,7 @@
 #include "executor/run.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace anello::executor {
@@ -53,8 +54,9 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
   // and who asks epoll alone would not look here.
   heard = true;
   if (header->kind != static_cast<std::uint16_t>(FrameKind::eager) || header->communicator != flow.group->id) {
-    const bool may_get = says_place(*header) && header->communicator == flow.group->id;
-    return may_get ? Arrived::rts : Arrived::something_else;
+    const bool may_get = is_rts(*header) && has_address(*header) && header->communicator == flow.group->id;
+    // Torn by the end of a ring, or not all here: the general path puts it together.
+    return may_get && endpoint_->view().size() >= kAddressBytes ? Arrived::rts : Arrived::something_else;
   }
   const std::size_t bytes = header->bytes;
   if ((bytes > 0 && endpoint_->arrived() < bytes) ||
@@ -64,6 +66,17 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
   if (bytes > 0) endpoint_->receive(wanted.into, bytes);
   incoming_ = nullptr;
   return Arrived::message;
+}
+
+transport::RemoteAddress Route::rts_address() const {
+  transport::RemoteAddress at;
+  std::memcpy(&at, endpoint_->view().data(), kAddressBytes);
+  return at;
+}
+
+void Route::pass_rts() {
+  endpoint_->consume(kAddressBytes);
+  incoming_ = nullptr;
 }
 
 Route::Arrived Route::take_cts(const Flow& flow) {
@@ -133,7 +146,11 @@ void Route::classify(const FrameHeader& header) {
     arriving_.operation = receive;
     return;
   }
-  if (kind != FrameKind::step) return;  // notes have no payload
+  if (kind == FrameKind::rts && has_address(header)) {
+    arriving_.mode = Mode::address;
+    return;
+  }
+  if (kind != FrameKind::step) return;  // other notes have no payload
   Operation* operation = group->find(header.sequence);
   if (group->is_of_another_call(operation, header)) {
     context_.suspect(*group, header.sequence, peer);
@@ -183,6 +200,10 @@ bool Route::consume() {
       case Mode::keep:
         bytes = endpoint_->receive(arriving_.frame->payload.data() + arriving_.frame->filled, left);
         arriving_.frame->filled += bytes;
+        break;
+      case Mode::address:
+        bytes = endpoint_->receive(reinterpret_cast<std::byte*>(&arriving_.address) + arriving_.filled, left);
+        arriving_.filled += bytes;
         break;
       case Mode::message: {
         Operation& receive = *arriving_.operation;
@@ -274,6 +295,9 @@ void Route::arrived(FrameHeader header) {
         done.flow->group->matched.remove(done.operation);
         context_.finish(*done.operation);
       }
+      return;
+    case Mode::address:
+      if (!done.flow->group->error) context_.on_rts(*done.flow, header, done.address);
       return;
     case Mode::discard:
       if (done.flow == nullptr || done.flow->group->error) return;

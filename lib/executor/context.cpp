@@ -25,7 +25,6 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<AvailableTranspo
       engine_(std::move(engine)),
       is_immediate_(engine_->is_immediate()),
       routes_(*this, *job_, driver_.descriptors(), std::move(transports)),
-      peer_memory_(*job_),
       fates_(job_->size()) {}
 
 Context::~Context() {
@@ -69,7 +68,7 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
     last_group_ = group.get();
     group->by_address = group->size() > 1;
     for (int peer = 0; peer < group->size(); ++peer) {
-      if (peer != group->rank && !is_thread(*group, peer)) group->by_address = false;
+      if (peer != group->rank && !shares_addresses(*group, peer)) group->by_address = false;
     }
     with_memory(*group, [&] { deliver_strays(*group); });
     const auto failed = failed_early_.find(id);

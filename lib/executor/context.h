@@ -8,11 +8,11 @@
 #include "executor/generations.h"
 #include "executor/group.h"
 #include "executor/operation_pool.h"
-#include "executor/peer_memory.h"
 #include "executor/peer_work.h"
 #include "executor/routes.h"
 #include "messaging/stray_frames.h"
 #include "health/peer_fates.h"
+#include "memory/buffer.h"
 #include "memory/copy.h"
 #include "progress/completion_bells.h"
 #include "progress/driver.h"
@@ -116,8 +116,23 @@ class Context : private progress::Driven {
   void want_to_send(Flow& flow);
   void finish(Operation& operation, const Error& error = {});
   void begin_round(Operation& operation, Round round);
-  // Whether the peer is a thread of this process that has its pointers.
-  bool is_thread(const Group& group, int peer) const;
+  // The way to the memory of the group's rank; null: there is none.
+  transport::RemoteMemory* memory_of(const Group& group, int peer) const {
+    return routes_.memory_of(group.ranks[std::size_t(peer)]);
+  }
+  transport::RemotePeer remote_peer(const Group& group, int peer) const {
+    const int world = group.ranks[std::size_t(peer)];
+    return {world, job_->members()[std::size_t(world)].local_index};
+  }
+  // Whether the peer is a thread of this process, whose addresses are this one's.
+  bool shares_addresses(const Group& group, int peer) const {
+    const transport::RemoteMemory* const memory = memory_of(group, peer);
+    return memory != nullptr && memory->shares_addresses();
+  }
+  transport::RemoteMemory::State prepare(const Group& group, int peer, std::uint64_t key) const {
+    transport::RemoteMemory* const memory = memory_of(group, peer);
+    return memory != nullptr ? memory->prepare(remote_peer(group, peer), key) : transport::RemoteMemory::State::refused;
+  }
   memory::PieceCopy& copies_to_peers() { return copies_; }
   // Bytes that were copied, reduced or received: others of the host that wait see that this rank works.
   void count_handled(std::size_t bytes);
@@ -185,14 +200,11 @@ class Context : private progress::Driven {
   bool known_type(Flow& flow, const transport::FrameHeader& header);
   bool takes_eager(Flow& flow, const transport::FrameHeader& header, Operation*& into);
   void on_eager(Flow& flow, EarlyFrame* frame);
-  void on_rts(Flow& flow, const transport::FrameHeader& header);
+  void on_rts(Flow& flow, const transport::FrameHeader& header, const transport::RemoteAddress& at);
   void on_cts(Flow& flow, const transport::FrameHeader& header);
   // Rendezvous (rendezvous.cpp)
-  // Where the payload lies, if the peer is to be told.
-  RemotePlace place_to_tell(const Flow& flow, const std::byte* payload, std::size_t bytes) {
-    return flow.may_get(bytes) ? place_of(flow, payload, bytes) : RemotePlace{};
-  }
-  void note_going(Flow& flow, std::size_t bytes, bool says_place);
+  transport::RemoteAddress address_to_tell(const Flow& flow, const std::byte* payload, std::size_t bytes);
+  void note_going(Flow& flow, std::size_t bytes, bool has_address);
   // Up to how many bytes a message to that rank goes without asking.
   std::size_t most_eager(const Group& group, int peer) const;
   Operation* find_cleared(Group& group, std::uint32_t number);
@@ -307,20 +319,24 @@ class Context : private progress::Driven {
   void give_back_frames(RunLane& lane);
 
   // Messages
-  RemotePlace place_of(const Flow& flow, const std::byte* payload, std::size_t bytes);
   std::size_t least_got(const Group& group, int peer) const;
   Sent request_now(Flow& flow, const SmallMessage& message, bool waits);
-  bool get_now(Flow& flow, SmallReceive& wanted);
+  bool get_at_once(Flow& flow, SmallReceive& wanted);
   memory::ReadPolicy::Turn turn_of(Flow& flow, std::size_t bytes, bool begins) const;
   bool meets_on_host(const Group& group, int peer) const;
   bool may_be_sent(std::size_t bytes) const;
   bool is_not_wanted(const Flow& flow, std::size_t bytes) const;
-  bool get_message(Flow& flow, const RemotePlace& place, std::byte* into);
+  bool can_get(const Flow& flow, const transport::RemoteAddress& at) const;
+  bool has_got(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes);
+  bool begin_get(Flow& flow, Operation& receive, const transport::RemoteAddress& at);
+  void got(const transport::Transferred& ended);
+  bool move_transfers();
   struct Refusal {
     Answer answer;
     std::uint32_t messages;  // of send_far: so many
   };
-  Refusal refusal(Flow& flow, const RemotePlace& place, memory::ReadPolicy::Turn turn);
+  Refusal refusal(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes, memory::ReadPolicy::Turn turn);
+  void have_it_sent(Flow& flow, Operation& receive, Answer answer, std::uint32_t messages);
   void stop_gets(Flow& flow, std::size_t bytes, std::uint32_t messages) const;
   void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
                std::size_t bytes);
@@ -352,7 +368,7 @@ class Context : private progress::Driven {
   std::vector<Group*> behind_;       // that have ended an exchange without seeing all lines
   std::vector<Operation*> mapping_;  // entering, until what was announced is mapped
   std::vector<Operation*> working_;  // with steps at peers' buffers
-  PeerMemory peer_memory_;
+  memory::Buffers buffers_;
   memory::PieceCopy copies_;  // into what other ranks load
   Generations generations_;
   std::unordered_map<std::uint64_t, Error> failed_early_;  // failed before they were created here

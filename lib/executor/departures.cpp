@@ -89,10 +89,9 @@ FrameHeader eager_header(const Group& group, std::size_t bytes, int tag, std::ui
   return header;
 }
 
-// Of one that the receiver may take from where it lies.
-FrameHeader rts_with_place(const Group& group, const RemotePlace& place, int tag, std::uint16_t dtype) {
+FrameHeader rts_header(const Group& group, std::size_t bytes, int tag, std::uint16_t dtype) {
   FrameHeader header = header_of(FrameKind::rts, group);
-  place.tell(header);
+  header.argument = bytes;
   header.tag = static_cast<std::uint32_t>(tag);
   header.flags = dtype;
   return header;
@@ -127,12 +126,17 @@ void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
   return !flow.group->error && !has_work();
 }
 
-Route::Sent Route::send_rts(Flow& flow, const SmallMessage& message, const RemotePlace& place) {
+Route::Sent Route::send_rts(Flow& flow, const SmallMessage& message, const transport::RemoteAddress& at) {
   if (!is_free_for(flow) || !endpoint_->flush()) return Sent::not_begun;
-  FrameHeader header = rts_with_place(*flow.group, place, message.tag, message.dtype);
+  FrameHeader header = rts_header(*flow.group, message.bytes, message.tag, message.dtype);
   header.sequence = flow.group->next_number;
-  // An empty frame goes whole or not at all.
-  return endpoint_->send(header, nullptr) ? Sent::requested : Sent::not_begun;
+  header.bytes = kAddressBytes;
+  leaving_address_ = at;
+  const auto* const payload = reinterpret_cast<const std::byte*>(&leaving_address_);
+  if (endpoint_->send(header, payload)) return Sent::requested;
+  if (!endpoint_->mid_frame()) return Sent::not_begun;
+  leaving_ = {Leaving::Kind::rts, header, payload, &flow, nullptr, nullptr};
+  return Sent::in_part;
 }
 
 Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
@@ -149,30 +153,30 @@ Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
 }
 
 // Messages of send keep their order because only the first one that has not been told of may go: small ones as they
-// are while there is credit, all others by an RTS, which says where they lie if the receiver may get them there.
+// are while there is credit, all others by an RTS, which has their address if the receiver may get them from there.
 bool Route::fill_send(Flow& flow) {
   Operation* operation = flow.unsent.front();
   if (operation == nullptr) return false;
   leaving_.operation = operation;
   FrameHeader& header = leaving_.header;
-  if (const RemotePlace place = context_.place_to_tell(flow, operation->input, operation->bytes); place.is_known()) {
-    header = rts_with_place(*flow.group, place, operation->tag, short_dtype(operation->dtype));
-    leaving_.kind = Leaving::Kind::rts;
-  } else if (goes_at_once(flow, operation->bytes)) {
+  const transport::RemoteAddress at = context_.address_to_tell(flow, operation->input, operation->bytes);
+  if (!at && goes_at_once(flow, operation->bytes)) {
     header = eager_header(*flow.group, operation->bytes, operation->tag, short_dtype(operation->dtype));
     header.argument = flow.credit.give_back();
     leaving_.kind = Leaving::Kind::eager;
     leaving_.payload = operation->input;
     flow.credit.eager.spend(operation->bytes);
   } else {
-    header = header_of(FrameKind::rts, *flow.group);
-    header.argument = operation->bytes;
-    header.tag = static_cast<std::uint32_t>(operation->tag);
-    header.flags = short_dtype(operation->dtype);
+    header = rts_header(*flow.group, operation->bytes, operation->tag, short_dtype(operation->dtype));
     leaving_.kind = Leaving::Kind::rts;
+    if (at) {
+      header.bytes = kAddressBytes;
+      leaving_address_ = at;
+      leaving_.payload = reinterpret_cast<const std::byte*>(&leaving_address_);
+    }
   }
   header.sequence = operation->number;
-  if (flow.may_get(operation->bytes)) context_.note_going(flow, operation->bytes, says_place(header));
+  if (flow.may_get(operation->bytes)) context_.note_going(flow, operation->bytes, bool(at));
   return true;
 }
 

@@ -54,6 +54,7 @@ bool Context::move_all() {
     moved |= work(*operation);
     if (i < working_.size() && working_[i] == operation) ++i;
   }
+  moved |= move_transfers();
   return moved;
 }
 
@@ -71,7 +72,8 @@ bool Context::handle_events() {
         break;
       case control::Event::Kind::left: fates_.hear_of_leaving(event.peer, now_ns()); break;
       case control::Event::Kind::region:
-        peer_memory_.answered(event.region, std::move(event.fd));
+        if (transport::RemoteMemory* const memory = routes_.memory_of(event.peer); memory != nullptr)
+          memory->answered(event.region, std::move(event.fd));
         for (Operation* waiting : std::vector<Operation*>(mapping_)) {
           if (waiting->state != Operation::State::entering) continue;
           with_memory(*waiting->group, [&] { map_announced(*waiting); });

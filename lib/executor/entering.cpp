@@ -8,7 +8,6 @@
 #include "executor/exchange.h"
 #include "executor/pending_steps.h"
 #include "executor/run.h"
-#include "memory/process_memory.h"
 
 #include <algorithm>
 #include <array>
@@ -22,8 +21,8 @@ using schedule::Reach;
 // Of one rank's regions, per communicator.
 constexpr std::size_t kMostAgreed = 1024;
 
-// Under this a rank's process is agreed, beside the regions that it announced.
-constexpr std::uint64_t kReading = 0;
+// The key of what lies in no region: under it a rank's process is agreed, beside the regions that it announced.
+constexpr std::uint64_t kAnyMemory = 0;
 
 // A line of the round `agree`: bit i is set where this rank has not mapped what rank i announced, or cannot read its
 // process.
@@ -58,14 +57,6 @@ ResolvedStep take_lines_step() {
 }
 
 }  // namespace
-
-bool Context::is_thread(const Group& group, int peer) const {
-  const std::uint32_t bit = job_->members()[std::size_t(group.ranks[std::size_t(peer)])].transport;
-  for (const control::TransportKind& kind : control::transport_kinds()) {
-    if (kind.bit == bit) return kind.joins == control::Joins::process;
-  }
-  return false;
-}
 
 void Context::begin_round(Operation& operation, Round round) {
   operation.round = round;
@@ -174,9 +165,9 @@ void Context::lines_came(Operation& operation, Round round) {
       group.board.finish();
       ++group.agreements;
       for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
-        group.agreed[rank].emplace(kReading, !Lacking::has(lacking.reading, rank));
-        each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
-          if (said.region != 0) group.agreed[rank].emplace(said.region, !Lacking::has(lacking.mapping, rank));
+        group.agreed[rank].emplace(kAnyMemory, !Lacking::has(lacking.reading, rank));
+        each_buffer(operation, rank, [&](const transport::RemoteAddress& said) {
+          if (said.key != 0) group.agreed[rank].emplace(said.key, !Lacking::has(lacking.mapping, rank));
         });
       }
       return all_announced(operation);
@@ -243,9 +234,9 @@ void Context::all_announced(Operation& operation) {
       away = true;
       continue;
     }
-    each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
-      if (said.region == 0 || !allows(said.region)) {
-        reach = std::min(reach, allows(kReading) ? Reach::read : Reach::none);
+    each_buffer(operation, rank, [&](const transport::RemoteAddress& said) {
+      if (said.key == 0 || !allows(said.key)) {
+        reach = std::min(reach, allows(kAnyMemory) ? Reach::read : Reach::none);
       }
     });
   }
@@ -265,10 +256,9 @@ void Context::map_announced(Operation& operation) {
   bool waits = false;
   for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
     if (reaches_by_address(operation, int(rank))) continue;
-    each_buffer(operation, rank, [&](const AnnouncedBuffer& said) {
-      if (said.region == 0) return;
-      const int world = operation.group->ranks[rank];
-      waits = peer_memory_.look_up(world, said.region) == memory::RegionCache::State::asked || waits;
+    each_buffer(operation, rank, [&](const transport::RemoteAddress& said) {
+      if (said.key == 0) return;
+      waits = prepare(*operation.group, int(rank), said.key) == transport::RemoteMemory::State::asked || waits;
     });
   }
   const auto listed = std::find(mapping_.begin(), mapping_.end(), &operation);
@@ -283,22 +273,22 @@ void Context::map_announced(Operation& operation) {
 
 bool Context::reaches_by_address(const Operation& operation, int rank) const {
   const Group& group = *operation.group;
-  return rank == group.rank || group.by_address || is_thread(group, rank);
+  return rank == group.rank || group.by_address || shares_addresses(group, rank);
 }
 
 bool Context::has_mapped(const Operation& operation, int rank) {
   if (reaches_by_address(operation, rank)) return true;
   bool mapped = true;
-  each_buffer(operation, std::size_t(rank), [&](const AnnouncedBuffer& said) {
-    if (said.region == 0) return;
-    const int world = operation.group->ranks[std::size_t(rank)];
-    mapped = peer_memory_.look_up(world, said.region) == memory::RegionCache::State::mapped && mapped;
+  each_buffer(operation, std::size_t(rank), [&](const transport::RemoteAddress& said) {
+    if (said.key == 0) return;
+    mapped = prepare(*operation.group, rank, said.key) == transport::RemoteMemory::State::ready && mapped;
   });
   return mapped;
 }
 
 bool Context::can_read(const Operation& operation, int rank) {
-  return reaches_by_address(operation, rank) || peer_memory_.can_read(operation.group->ranks[std::size_t(rank)]);
+  return reaches_by_address(operation, rank) ||
+         prepare(*operation.group, rank, kAnyMemory) == transport::RemoteMemory::State::ready;
 }
 
 void Context::take_schedule(Operation& operation, Reach reach) {
@@ -317,17 +307,19 @@ void Context::take_schedule(Operation& operation, Reach reach) {
   operation.buffers.assign(operation.exposed ? std::size_t(group.size()) : 0, {});
   operation.mappings.clear();
   for (std::size_t rank = 0; rank < operation.buffers.size(); ++rank) {
-    const auto place = [&](const AnnouncedBuffer& said, std::size_t elements) -> PeerBuffer {
+    transport::RemoteMemory* const memory = memory_of(group, int(rank));
+    const auto place = [&](const transport::RemoteAddress& said, std::size_t elements) -> PeerBuffer {
       if (said.address == 0 || elements == 0) return {};
       auto* const address = reinterpret_cast<std::byte*>(said.address);
       if (reaches_by_address(operation, int(rank))) return {address, nullptr};
-      if (reach == Reach::store || (said.region != 0 && group.agreed[rank].at(said.region))) {
+      if (reach == Reach::store || (said.key != 0 && group.agreed[rank].at(said.key))) {
         operation.mappings.emplace_back();
-        return {
-            peer_memory_.at(said.region, said.offset, elements * operation.element_bytes, &operation.mappings.back()),
-            nullptr};
+        if (memory == nullptr) return {};
+        return {memory->map(remote_peer(group, int(rank)), said, elements * operation.element_bytes,
+                            &operation.mappings.back()),
+                nullptr};
       }
-      return {address, &peer_memory_.sample_of(group.ranks[rank])};
+      return {address, memory};
     };
     const Announced& said = operation.announced[rank].at;
     const std::size_t inputs = plan.peer_inputs.at(rank), outputs = plan.peer_outputs.at(rank);

@@ -151,6 +151,7 @@ void Context::check_deadlines() {
     group->window.each(add);
     group->messages.each_request(add);
     group->matched.each(add);
+    group->getting.each(add);
     for (const Flow& flow : group->flows) {
       flow.unsent.each(add);
       flow.requested.each(add);
@@ -302,6 +303,10 @@ void Context::end_all(Group& group, const Error& error) {
   on_boards_.erase(std::remove(on_boards_.begin(), on_boards_.end(), &group), on_boards_.end());
   while (Operation* operation = group.messages.withdraw_any()) finish(*operation, error);
   while (Operation* operation = group.matched.pop()) finish(*operation, error);
+  while (Operation* operation = group.getting.pop()) {
+    memory_of(group, operation->peer)->withdraw(reinterpret_cast<std::uintptr_t>(operation));
+    finish(*operation, error);
+  }
   while (Operation* operation = group.window.pop()) {
     withdraw(*operation);
     if (operation->state == Operation::State::active) {

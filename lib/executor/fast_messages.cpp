@@ -60,7 +60,7 @@ bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
     const bool came = arrived == Route::Arrived::message || arrived == Route::Arrived::rts;
     if (came && turn > 0) driver_.message_patience().rewarded();
     if (arrived == Route::Arrived::message) return took_now(flow, wanted);
-    if (arrived == Route::Arrived::rts) return get_now(flow, wanted);
+    if (arrived == Route::Arrived::rts) return get_at_once(flow, wanted);
     if (arrived == Route::Arrived::something_else) return false;
     // What this one waits for may be what another thread is about to send.
     if (driver_.is_lock_wanted()) return false;

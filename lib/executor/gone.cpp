@@ -85,7 +85,7 @@ void Context::end_what_waits_for(Group& group, int peer, const std::string& gone
   const auto look = [&](const Operation& each) {
     if (held_up == nullptr && (waits_in_vain(each, peer) || (silent && !is_message(each.kind)))) held_up = &each;
   };
-  for (const OperationFifo* list : {&group.window, &group.matched}) list->each(look);
+  for (const OperationFifo* list : {&group.window, &group.matched, &group.getting}) list->each(look);
   group.messages.each_request(look);
   if (const Flow* flow = group.flows.find(peer)) {
     for (const OperationFifo* list : {&flow->unsent, &flow->requested, &flow->cleared}) list->each(look);

@@ -100,7 +100,7 @@ struct Unexpected {
   std::uint32_t number = 0;  // the sender's, of an RTS
   std::uint16_t dtype = 0;
   std::size_t bytes = 0;
-  RemotePlace place;  // of an RTS that says it
+  transport::RemoteAddress at;  // of an RTS that has it
   EarlyFrame* eager = nullptr;
   Operation* local = nullptr;  // a send of this rank to itself
   std::uint32_t claim = 0;     // a matched probe has taken it, for the receive that names this number
@@ -147,6 +147,7 @@ class Group {
 
   messaging::Matching<Operation, &Operation::next, Unexpected> messages;
   OperationFifo matched;  // receives whose message comes
+  OperationFifo getting;  // receives that get theirs
   TakenMessages taken;
   std::uint32_t next_number = 1;
 

@@ -4,6 +4,8 @@
 #include "executor/context.h"
 #include "executor/run.h"
 
+#include <cstring>
+
 namespace anello::executor {
 
 EarlyFrame* Context::keep_for(Group& group, const transport::FrameHeader& header, int source) {
@@ -86,7 +88,13 @@ void Context::deliver_stray(Flow& flow, EarlyFrame* frame) {
   } else if (kind == FrameKind::eager) {
     on_eager(flow, frame);
   } else {
-    on_note(flow, frame->header);
+    transport::RemoteAddress at;
+    if (has_address(frame->header)) std::memcpy(&at, frame->payload.data(), kAddressBytes);
+    if (kind == FrameKind::rts) {
+      on_rts(flow, frame->header, at);
+    } else {
+      on_note(flow, frame->header);
+    }
     frames_.give_back(frame);
   }
 }

@@ -110,23 +110,23 @@ void Context::take(Operation& receive, const Unexpected& message) {
     Flow& flow = group.flows.to(message.source);
     const bool fit = fits(receive, message.source, message.tag, message.dtype, message.bytes);
     if (!fit) return send_cts(flow, message.number, receive.number, Answer::done);
-    const RemotePlace& place = message.place;
-    const memory::ReadPolicy::Turn turn =
-        place.is_known() ? turn_of(flow, place.bytes, true) : memory::ReadPolicy::Turn{};
-    const bool reads = place.is_known() && turn.way == memory::ReadPolicy::Way::read;
-    if (reads && get_message(flow, place, receive.output)) {
-      send_cts(flow, message.number, receive.number, Answer::done);
-      return finish(receive);
-    }
-    const Refusal refused = refusal(flow, place, turn);
-    send_cts(flow, message.number, receive.number, refused.answer, refused.messages);
+    const memory::ReadPolicy::Turn turn = message.at ? turn_of(flow, message.bytes, true) : memory::ReadPolicy::Turn{};
     receive.peer = message.source;
+    receive.partner = message.number;
     receive.bytes = message.bytes;
-    if (message.bytes == 0) {
-      finish(receive);  // requested for want of credit; nothing will come
-    } else {
-      group.matched.push(&receive);
-    }
+    if (message.at && turn.way == memory::ReadPolicy::Way::read && begin_get(flow, receive, message.at)) return;
+    const Refusal refused = refusal(flow, message.at, message.bytes, turn);
+    have_it_sent(flow, receive, refused.answer, refused.messages);
+  }
+}
+
+// A receive that has taken a requested message gets it by the lane.
+void Context::have_it_sent(Flow& flow, Operation& receive, Answer answer, std::uint32_t messages) {
+  send_cts(flow, receive.partner, receive.number, answer, messages);
+  if (receive.bytes == 0) {
+    finish(receive);  // requested for want of credit; nothing will come
+  } else {
+    flow.group->matched.push(&receive);
   }
 }
 
@@ -191,21 +191,21 @@ void Context::on_eager(Flow& flow, EarlyFrame* frame) {
   keep_unexpected(group, message);
 }
 
-void Context::on_rts(Flow& flow, const transport::FrameHeader& header) {
+void Context::on_rts(Flow& flow, const transport::FrameHeader& header, const transport::RemoteAddress& at) {
   Group& group = *flow.group;
   if (!known_type(flow, header)) return;
   Unexpected message;
   message.source = flow.peer;
   message.tag = static_cast<int>(header.tag);
   message.dtype = header.flags;
-  message.place = RemotePlace::told(header);
-  message.bytes = message.place.bytes;
+  message.at = at;
+  message.bytes = std::size_t(header.argument);
   message.number = header.sequence;
-  if (message.place.is_known() && flow.least_got == SIZE_MAX) {
+  if (has_address(header) && flow.least_got == SIZE_MAX) {
     const int world = group.ranks[std::size_t(flow.peer)];
     fail(group,
          Error(ANELLO_ERR_CORRUPT,
-               job_->describe(world) + " said where a message of it lies, and shares no memory with this rank", world),
+               job_->describe(world) + " sent the address of a message, and shares no memory with this rank", world),
          true);
     return;
   }
@@ -267,9 +267,7 @@ void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
       flow.left_ns = now_ns();
       fates_.note_trouble();
       return;
-    case FrameKind::rts:
-    case FrameKind::rts_region:
-    case FrameKind::rts_process: on_rts(flow, header); return;
+    case FrameKind::rts: on_rts(flow, header, {}); return;
     case FrameKind::cts: on_cts(flow, header); return;
     default: return;
   }

@@ -154,10 +154,10 @@ struct Operation {
   LineKind entry = LineKind::buffers;   // of this rank's line of the round `announce`
   bool entry_known = false;             // what it was holds for these buffers, while entry_version is this process's
   std::uint64_t entry_version = 0;
-  bool stays_away = false;           // its buffers are rather not read where they lie (read_policy.h)
-  bool judged_slow = false;          // by this rank, which keeps to that
-  std::vector<PeerBuffers> buffers;  // by rank, where the chosen schedule needs them
-  std::vector<std::shared_ptr<memory::RegionMapping>> mappings;  // that those are in
+  bool stays_away = false;                            // its buffers are rather not read where they lie (read_policy.h)
+  bool judged_slow = false;                           // by this rank, which keeps to that
+  std::vector<PeerBuffers> buffers;                   // by rank, where the chosen schedule needs them
+  std::vector<std::shared_ptr<const void>> mappings;  // that those are in
   ResolvedPlan resolved;
   PeerWork peer_work;
   schedule::Reach reach = schedule::Reach::none;  // by the announcements
@@ -183,8 +183,9 @@ struct Operation {
   std::uint32_t partner = 0;  // the other side's
   std::size_t bytes = 0;      // to move in all
   std::size_t moved = 0;
-  bool claims = false;      // a probe: takes the message out
-  std::uint32_t claim = 0;  // the message that a matched probe took out, or that this receive takes
+  transport::RemoteAddress got_from;  // of a receive that gets its message
+  bool claims = false;                // a probe: takes the message out
+  std::uint32_t claim = 0;            // the message that a matched probe took out, or that this receive takes
 
   std::uint64_t movement = 0;  // grows with every piece moved; a wait compares it to see progress
   std::uint64_t seen_movement = 0;

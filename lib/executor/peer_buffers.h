@@ -5,23 +5,16 @@
 // and a second round of lines tells whether all could.
 #include "executor/line.h"
 #include "memory/arena.h"
+#include "transports/remote_memory.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace anello::executor {
 
-// What a rank says of one buffer.
-struct AnnouncedBuffer {
-  std::uint64_t address = 0;  // in its own process; 0: it has none
-  std::uint64_t region = 0;   // 0: in none
-  std::uint64_t offset = 0;   // there
-  bool operator==(const AnnouncedBuffer&) const = default;
-};
-
 struct Announced {
-  AnnouncedBuffer input;
-  AnnouncedBuffer output;
+  transport::RemoteAddress input;
+  transport::RemoteAddress output;
   bool operator==(const Announced&) const = default;
 };
 static_assert(sizeof(Announced) == memory::kInlineBytes, "it travels in the line itself");
@@ -33,10 +26,10 @@ struct Announcement {
   bool operator==(const Announcement&) const = default;
 };
 
-// A peer's buffer: in this process's address space, or in its own, to be read by system call.
+// A peer's buffer: in this process's address space, or in the peer's own, to be got from there.
 struct PeerBuffer {
   std::byte* at = nullptr;
-  const memory::Sample* process = nullptr;  // null: this one's
+  transport::RemoteMemory* remote = nullptr;  // null: `at` is this process's address
 };
 
 struct PeerBuffers {

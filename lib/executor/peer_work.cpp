@@ -26,9 +26,10 @@ constexpr std::size_t kPieceBytes = 256 * 1024;
 Error error_of(const Operation& operation, const ReadFailure& failure) {
   if (failure.error == ESRCH) return {};
   const int world = operation.group->ranks[std::size_t(failure.rank)];
+  const transport::RemoteMemory* const remote = operation.group->context.memory_of(*operation.group, failure.rank);
   return {failure.error == EFAULT ? ANELLO_ERR_ARGUMENT : ANELLO_ERR_SYSTEM,
           text(failure.bytes, " bytes of the buffer of ", operation.group->context.job().describe(world),
-               " cannot be read: ", system_text("process_vm_readv", failure.error),
+               " cannot be read: ", system_text(remote->call(), failure.error),
                failure.error == EFAULT
                    ? "; it was given a buffer that is shorter than the call says, or freed it, or one that others "
                      "cannot read (see ANELLO_STAGING)"
@@ -115,7 +116,7 @@ std::string keep_peers_out(Operation& operation) {
     while (peer != group.rank && group.board.is_touching(peer, operation.sequence) && !job.process_ended(world)) {
       if (limit.passed()) {
         late += text(late.empty() ? "" : ", ", job.describe(world));
-        by_address = by_address || group.context.is_thread(group, peer);
+        by_address = by_address || group.context.shares_addresses(group, peer);
         break;
       }
       sched_yield();

@@ -83,7 +83,7 @@ class PieceReduction {
 
   int rank_of(int i) const { return schedule::operand_of(step_, i); }
   bool is_read(int i) const {
-    return step_.kind == Kind::reduce_ranks && operation_.buffer_of(step_.from, rank_of(i)).process != nullptr;
+    return step_.kind == Kind::reduce_ranks && operation_.buffer_of(step_.from, rank_of(i)).remote != nullptr;
   }
   // Whether all operands can be loaded from where they are, by the kernels.
   bool loads_all() const {
@@ -99,7 +99,8 @@ class PieceReduction {
       return operation_.at_staging(rank, step_.staged + first_ + done);
     if (step_.kind == Kind::reduce_staged) return operation_.at(slice);
     if (!is_read(i)) return operation_.at_peer(slice, rank);
-    read_peer(*operation_.buffer_of(slice, rank).process, rank, operation_.at_peer(slice, rank), landing, bytes(n));
+    get_from(operation_, *operation_.buffer_of(slice, rank).remote, rank, operation_.at_peer(slice, rank), landing,
+             bytes(n));
     return landing;
   }
   // The operands may be anywhere, some of them at destinations: partial results stay in memory of their own until all

@@ -1,22 +1,21 @@
-// Context: messages of send that the receiver gets from where they lie (messaging/rendezvous.h). Their RTS says the
-// place, and the receiver copies them out of memory that it has mapped, or reads them by system call: one copy, where
+// Context: messages of send that the receiver gets from where they lie (messaging/rendezvous.h). Their RTS has the
+// address, and the receiver copies them out of memory that it has mapped, or reads them by system call: one copy, where
 // the ring costs two. A receiver that has not mapped that memory yet asks for it, and has the message sent like any
 // other; so does one that may not read the sender's process, and one that finds that getting takes longer
-// (read_policy.h). A send whose place was told is complete once the receiver has answered; one that ends with an error
-// before that allows no gets any more, and a copy made since then counts for nothing.
-#include "control/transport_kind.h"
+// (read_policy.h). A send whose address was told is complete once the receiver has answered; one that ends with an
+// error before that allows no gets any more, and a copy made since then counts for nothing.
 #include "base/processor.h"
 #include "executor/context.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace anello::executor {
 
+// Whether its lane copies twice what this rank could get with one copy.
 bool Context::meets_on_host(const Group& group, int peer) const {
-  const std::uint32_t bit = job_->members()[std::size_t(group.ranks[std::size_t(peer)])].transport;
-  return group.board && (control::joining(control::Joins::host) & bit) != 0;
+  const transport::RemoteMemory* const memory = memory_of(group, peer);
+  return group.board && memory != nullptr && memory->spares_the_lane();
 }
 
 // From how many bytes on this rank tells the peer where its messages lie.
@@ -29,17 +28,15 @@ std::size_t Context::most_eager(const Group& group, int peer) const {
   return meets_on_host(group, peer) && sharing_ > 1 ? kMostEagerShared : kMostEagerBytes;
 }
 
-RemotePlace Context::place_of(const Flow& flow, const std::byte* payload, std::size_t bytes) {
-  if (is_not_wanted(flow, bytes)) return {};
-  const memory::RegionSpot spot = peer_memory_.own(payload, bytes);
-  if (spot.region != 0) {
-    const RemotePlace place = RemotePlace::in_region(spot.region, spot.offset, bytes);
-    return place.fits_a_header() ? place : RemotePlace{};
-  }
+// Of a message that the receiver may get; empty: it is to be sent.
+transport::RemoteAddress Context::address_to_tell(const Flow& flow, const std::byte* payload, std::size_t bytes) {
+  if (!flow.may_get(bytes) || is_not_wanted(flow, bytes)) return {};
+  const transport::RemoteAddress at = transport::address_of(buffers_.find(payload, bytes));
+  if (at.key != 0) return at;
   // Larger ones keep two processors busy by the ring.
   const bool may_be_read = flow.tells_addresses && staging_ != memory::ReadPolicy::Wish::always;
   if (!may_be_read || (driver_.spins() > 0 && !may_be_sent(bytes))) return {};
-  return RemotePlace::in_process(reinterpret_cast<std::uintptr_t>(payload), bytes);
+  return at;
 }
 
 bool Context::is_not_wanted(const Flow& flow, std::size_t bytes) const {
@@ -47,10 +44,10 @@ bool Context::is_not_wanted(const Flow& flow, std::size_t bytes) const {
   return staging_ == memory::ReadPolicy::Wish::always || flow.sent_instead[memory::ReadPolicy::index_of(bytes)] > 0;
 }
 
-// One of a size that the peer may get goes, with its place or as it is.
-void Context::note_going(Flow& flow, std::size_t bytes, bool says_place) {
+// One of a size that the peer may get goes, with its address or as it is.
+void Context::note_going(Flow& flow, std::size_t bytes, bool has_address) {
   std::uint32_t& left = flow.sent_instead[memory::ReadPolicy::index_of(bytes)];
-  if (!says_place && left > 0 && may_be_sent(bytes)) --left;
+  if (!has_address && left > 0 && may_be_sent(bytes)) --left;
 }
 
 // Whether one of such a size is sent where that is faster.
@@ -63,19 +60,19 @@ memory::ReadPolicy::Turn Context::turn_of(Flow& flow, std::size_t bytes, bool be
   return begins ? flow.reading->next(bytes) : flow.reading->peek(bytes);
 }
 
-// What to say to a sender whose message is not taken from where it lies.
-Context::Refusal Context::refusal(Flow& flow, const RemotePlace& place, memory::ReadPolicy::Turn turn) {
-  if (!place.is_known()) return {Answer::send, 0};
+// What to say to a sender whose message is not got.
+Context::Refusal Context::refusal(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes,
+                                  memory::ReadPolicy::Turn turn) {
+  if (!at) return {Answer::send, 0};
   if (turn.way == memory::ReadPolicy::Way::read) {
-    const bool by_call = place.in == RemotePlace::In::process;
-    const bool readable = !by_call || peer_memory_.can_read(flow.group->ranks[std::size_t(flow.peer)]);
-    return {readable ? Answer::send : Answer::send_closed, 0};
+    const bool closed = at.key == 0 && prepare(*flow.group, flow.peer, 0) == transport::RemoteMemory::State::refused;
+    return {closed ? Answer::send_closed : Answer::send, 0};
   }
-  // Those that are measured say their place, so that this rank could have got them.
+  // Those that are measured have their address, so that this rank could have got them.
   if (turn.measured) return {Answer::send, 0};
   if (staging_ == memory::ReadPolicy::Wish::always) return {Answer::send_far, memory::ReadPolicy::kMostPause};
-  const std::uint32_t calls = flow.reading->unmeasured(place.bytes);
-  flow.reading->skip(place.bytes, calls);
+  const std::uint32_t calls = flow.reading->unmeasured(bytes);
+  flow.reading->skip(bytes, calls);
   return {calls > 0 ? Answer::send_far : Answer::send, calls};
 }
 
@@ -83,20 +80,69 @@ void Context::stop_gets(Flow& flow, std::size_t bytes, std::uint32_t messages) c
   flow.sent_instead[memory::ReadPolicy::index_of(bytes)] = std::min(messages, memory::ReadPolicy::kMostPause);
 }
 
-// False: it has not been taken, and what `into` holds is nothing.
-bool Context::get_message(Flow& flow, const RemotePlace& place, std::byte* into) {
+// Whether the peer's message can be got: its key is ready, and its sender has not ended the operation.
+bool Context::can_get(const Flow& flow, const transport::RemoteAddress& at) const {
+  const Group& group = *flow.group;
+  return group.board && prepare(group, flow.peer, at.key) == transport::RemoteMemory::State::ready &&
+         group.board.allows_gets(flow.peer);
+}
+
+// Whether what was got counts. Else the sender's group has failed, and this one hears of it while it waits for the
+// message.
+bool Context::has_got(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes) {
   Group& group = *flow.group;
-  const int world = group.ranks[std::size_t(flow.peer)];
-  if (!group.board) return false;
-  const bool by_call = place.in == RemotePlace::In::process;
-  if (!by_call && peer_memory_.look_up(world, place.region) != memory::RegionCache::State::mapped) return false;
+  count_handled(bytes);
   if (!group.board.allows_gets(flow.peer)) return false;
-  if (!peer_memory_.get(world, place, into)) return false;
-  count_handled(place.bytes);
-  // Else the sender's group has failed, and this one hears of it while it waits for the message.
-  if (!group.board.allows_gets(flow.peer)) return false;
-  ++(by_call ? group.taken.read : group.taken.mapped);
+  ++(at.key == 0 ? group.taken.read : group.taken.mapped);
   return true;
+}
+
+// Gets the message that the receive has taken: a short one at once, a long one in pieces between which others have
+// their turn. False: it is to be sent.
+bool Context::begin_get(Flow& flow, Operation& receive, const transport::RemoteAddress& at) {
+  if (!can_get(flow, at)) return false;
+  transport::RemoteMemory& memory = *memory_of(*flow.group, flow.peer);
+  const transport::Transfer transfer{remote_peer(*flow.group, flow.peer), at, receive.output, receive.bytes,
+                                     reinterpret_cast<std::uintptr_t>(&receive)};
+  if (receive.bytes <= kMostGetAtOnce) {
+    if (memory.get_now(transfer) != 0 || !has_got(flow, at, receive.bytes)) return false;
+    send_cts(flow, receive.partner, receive.number, Answer::done);
+    finish(receive);
+    return true;
+  }
+  memory.get(transfer);
+  receive.got_from = at;
+  flow.group->getting.push(&receive);
+  return true;
+}
+
+void Context::got(const transport::Transferred& ended) {
+  Operation& receive = *reinterpret_cast<Operation*>(ended.token);
+  Flow& flow = receive.group->flows.to(receive.peer);
+  flow.group->getting.remove(&receive);
+  ++receive.movement;
+  if (ended.error != 0 || !has_got(flow, receive.got_from, receive.bytes))
+    return have_it_sent(flow, receive, Answer::send, 0);
+  send_cts(flow, receive.partner, receive.number, Answer::done);
+  finish(receive);
+}
+
+// What is pending of all remote memories. A piece that this rank's processor moves is moved without the lock: other
+// threads post meanwhile.
+bool Context::move_transfers() {
+  bool moved = false;
+  for (transport::RemoteMemory* const memory : routes_.memories()) {
+    if (!memory->is_pending()) continue;
+    if (memory->begin_work()) {
+      driver_.without_lock([memory] { memory->work(); });
+      moved = true;
+    }
+    while (const std::optional<transport::Transferred> ended = memory->poll()) {
+      got(*ended);
+      moved = true;
+    }
+  }
+  return moved;
 }
 
 // ---- The fast path (fast_messages.cpp) ----
@@ -104,15 +150,14 @@ bool Context::get_message(Flow& flow, const RemotePlace& place, std::byte* into)
 // Of one that is long enough for it, wherever it lies.
 Context::Sent Context::request_now(Flow& flow, const SmallMessage& message, bool waits) {
   Route& way = *flow.route;
-  const RemotePlace place = place_to_tell(flow, message.payload, message.bytes);
-  const bool says_place = place.is_known();
-  const Sent sent = says_place ? way.send_rts(flow, message, place) : way.send_small(flow, message);
-  if (sent != Sent::not_begun) note_going(flow, message.bytes, says_place);
+  const transport::RemoteAddress at = address_to_tell(flow, message.payload, message.bytes);
+  const Sent sent = at ? way.send_rts(flow, message, at) : way.send_small(flow, message);
+  if (sent != Sent::not_begun) note_going(flow, message.bytes, bool(at));
   if (sent != Sent::requested || !waits || unfinished_ > 0) return sent;
   driver_.stop_sleeping();
   int turns = driver_.spins();
   // A copy of more, or by system call, takes longer than to hand the processor over.
-  const bool is_short = message.bytes <= kMostEagerBytes && place.in != RemotePlace::In::process;
+  const bool is_short = message.bytes <= kMostEagerBytes && at.key != 0;
   if (turns == 0 && is_short) turns = driver_.message_patience().turns(flow.group->rank < flow.peer);
   for (int turn = 0; turn < turns; ++turn) {
     const Route::Arrived arrived = way.take_cts(flow);
@@ -128,17 +173,21 @@ Context::Sent Context::request_now(Flow& flow, const SmallMessage& message, bool
   return sent;
 }
 
-// False: nothing has happened, but that the region may have been asked for.
-bool Context::get_now(Flow& flow, SmallReceive& wanted) {
+// False: nothing has happened, but that the key may have been asked for.
+bool Context::get_at_once(Flow& flow, SmallReceive& wanted) {
   Route& way = *flow.route;
   const transport::FrameHeader rts = way.rts();
-  const RemotePlace place = RemotePlace::told(rts);
+  const transport::RemoteAddress at = way.rts_address();
+  const auto bytes = std::size_t(rts.argument);
   SmallReceive taken = wanted;
-  if (!taken.takes(static_cast<int>(rts.tag), rts.flags, place.bytes)) return false;
-  // One that is not to be read is counted where it is answered (messages.cpp).
-  if (turn_of(flow, place.bytes, false).way != memory::ReadPolicy::Way::read) return false;
-  turn_of(flow, place.bytes, true);
-  if (!get_message(flow, place, wanted.into)) return false;
+  if (!at || bytes > kMostGetAtOnce || !taken.takes(static_cast<int>(rts.tag), rts.flags, bytes)) return false;
+  // One that is not to be got is counted where it is answered (messages.cpp).
+  if (turn_of(flow, bytes, false).way != memory::ReadPolicy::Way::read || !can_get(flow, at)) return false;
+  turn_of(flow, bytes, true);
+  transport::RemoteMemory& memory = *memory_of(*flow.group, flow.peer);
+  if (memory.get_now({remote_peer(*flow.group, flow.peer), at, wanted.into, bytes, 0}) != 0 ||
+      !has_got(flow, at, bytes))
+    return false;
   way.pass_rts();
   wanted = taken;
   send_cts(flow, rts.sequence, 0, Answer::done);

@@ -4,7 +4,6 @@
 #include "executor/context.h"
 #include "executor/exchange.h"
 #include "executor/reduce_step.h"
-#include "memory/process_memory.h"
 
 #include <cstring>
 
@@ -88,15 +87,20 @@ ResolvedStep resolve(Operation& operation, const Step& step, std::size_t first, 
     resolved.from[step.reversed ? 1 : 0] = into;
     resolved.from[step.reversed ? 0 : 1] = from;
   } else if (step.from.owner >= 0 && step.from.buffer != Buffer::staging) {
-    resolved.process = operation.buffer_of(step.from, step.from.owner).process;
+    resolved.remote = operation.buffer_of(step.from, step.from.owner).remote;
     resolved.peer = step.from.owner;
-    if (resolved.process != nullptr) resolved.action = Action::read;
+    if (resolved.remote != nullptr) resolved.action = Action::get;
   }
   return resolved;
 }
 
-void read_peer(const memory::Sample& process, int rank, const void* from, std::byte* into, std::size_t bytes) {
-  const int error = memory::read_process(process, reinterpret_cast<std::uintptr_t>(from), into, bytes);
+void get_from(const Operation& operation, transport::RemoteMemory& remote, int rank, const void* from, std::byte* into,
+              std::size_t bytes) {
+  const Group& group = *operation.group;
+  const int error = remote.get_now({.peer = group.context.remote_peer(group, rank),
+                                    .at = {.address = reinterpret_cast<std::uintptr_t>(from)},
+                                    .local = into,
+                                    .bytes = bytes});
   if (error != 0) throw ReadFailure{rank, error, bytes};
 }
 
@@ -115,7 +119,7 @@ void run_step(Operation& operation, const ResolvedStep& step) {
       break;
     case Action::copy_to_staging: copy_to_staging(operation, into, from, step.bytes); break;
     case Action::copy_from_staging: memory::copy_stored_elsewhere(into, from, step.bytes); break;
-    case Action::read: read_peer(*step.process, step.peer, from, into, step.bytes); break;
+    case Action::get: get_from(operation, *step.remote, step.peer, from, into, step.bytes); break;
     case Action::widen: reducer->widen(into, from, step.count); break;
     case Action::accumulate: reducer->accumulate(into, from, step.count); break;
     case Action::combine: operation.combine(into, from, static_cast<const std::byte*>(step.from[1]), step.count); break;

@@ -11,8 +11,8 @@
 namespace anello::kernels {
 struct Reducer;
 }
-namespace anello::memory {
-struct Sample;
+namespace anello::transport {
+class RemoteMemory;
 }
 
 namespace anello::executor {
@@ -26,7 +26,7 @@ enum class Action : std::uint8_t {
   copy_past_caches,   // results that nobody loads before the caches have lost them
   copy_to_staging,    // where peers load them
   copy_from_staging,  // where a peer has stored them
-  read,               // a peer's memory, by system call
+  get,                // a peer's memory, which no address here is of
   widen,              // into an accumulator
   accumulate,         // the same, added to what it holds
   combine,            // into[0] = from[0] op from[1]
@@ -52,11 +52,11 @@ struct ResolvedStep {
   std::size_t bytes = 0;  // of each operand
   std::array<const void*, kAbreast> from{};
   std::array<void*, kAbreast> into{};
-  std::byte* streamed = nullptr;            // reduce: where its result goes past the caches afterwards
-  const memory::Sample* process = nullptr;  // read: whose from[0] is
-  int peer = -1;                            // the same: its rank
-  const schedule::Step* step = nullptr;     // reduce_in_blocks: looks up what finds no place here
-  std::size_t first = 0;                    // the same: the element of the step that is its first
+  std::byte* streamed = nullptr;              // reduce: where its result goes past the caches afterwards
+  transport::RemoteMemory* remote = nullptr;  // get: how from[0] is reached
+  int peer = -1;                              // the same: whose it is
+  const schedule::Step* step = nullptr;       // reduce_in_blocks: looks up what finds no place here
+  std::size_t first = 0;                      // the same: the element of the step that is its first
 
   void reduce(const kernels::Reducer& reducer) const;
   // The same where this call has its staging memory so many bytes further on.
@@ -74,8 +74,9 @@ struct ReadFailure {
 ResolvedStep resolve(Operation& operation, const schedule::Step& step, std::size_t first, std::size_t count);
 // Throws ReadFailure.
 void run_step(Operation& operation, const ResolvedStep& step);
-// Throws ReadFailure.
-void read_peer(const memory::Sample& process, int rank, const void* from, std::byte* into, std::size_t bytes);
+// Gets bytes from that address in the process of a rank. Throws ReadFailure.
+void get_from(const Operation& operation, transport::RemoteMemory& remote, int rank, const void* from, std::byte* into,
+              std::size_t bytes);
 
 // So much of a slice from there on.
 inline schedule::Slice part_of(schedule::Slice slice, std::size_t first, std::size_t count) {

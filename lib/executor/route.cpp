@@ -67,6 +67,7 @@ std::string Route::arriving_for() const {
     case Arriving::Mode::keep:
       return text("operation ", arriving_.frame->header.sequence, ", behind byte ", arriving_.frame->filled,
                   " of a frame that came early");
+    case Arriving::Mode::address: return "the request to send a message";
     case Arriving::Mode::discard:
     case Arriving::Mode::none: return {};
   }

@@ -61,17 +61,18 @@ class Route final : public health::PeerLane {
   // of it has gone, and its operation must be given for the rest.
   Sent send_small(Flow& flow, const SmallMessage& message);
   // The same for the RTS of one, under the number that the group gives its next message; complete it is not.
-  Sent send_rts(Flow& flow, const SmallMessage& message, const RemotePlace& place);
+  Sent send_rts(Flow& flow, const SmallMessage& message, const transport::RemoteAddress& at);
   // For a message that would go at once but for credit: takes what has come, among which there may be some.
   void hear_of_credit(const Flow& flow, std::size_t bytes);
   void go_on_sending(Operation& operation) { leaving_.operation = &operation; }
   // Takes one if it is what has come next, all of it.
-  // rts: one that says a place, which the communicator's receives have a look at; it stays what comes next until
+  // rts: one with an address, which the communicator's receives have a look at; it stays what comes next until
   // pass_rts.
   enum class Arrived { nothing, message, rts, something_else };
   Arrived take_small(Flow& flow, SmallReceive& wanted);
   const transport::FrameHeader& rts() const { return *incoming_; }
-  void pass_rts() { incoming_ = nullptr; }
+  transport::RemoteAddress rts_address() const;
+  void pass_rts();
   // message: the answer to the RTS under the number that the group gives its next message, which is done with it.
   Arrived take_cts(const Flow& flow);
 
@@ -97,12 +98,14 @@ class Route final : public health::PeerLane {
     Operation* operation = nullptr;
   };
   struct Arriving {
-    enum class Mode : std::uint8_t { none, discard, step, keep, message };
+    enum class Mode : std::uint8_t { none, discard, step, keep, message, address };
     Mode mode = Mode::none;
     Flow* flow = nullptr;
     RunLane* lane = nullptr;
     Operation* operation = nullptr;
     EarlyFrame* frame = nullptr;
+    transport::RemoteAddress address;  // as much of it as has come
+    std::size_t filled = 0;
   };
 
   void forget_leaving(const Group& group);
@@ -132,6 +135,7 @@ class Route final : public health::PeerLane {
   std::unique_ptr<transport::Endpoint> endpoint_;
   Fifo<Flow, &Flow::next> flows_;
   Leaving leaving_;
+  transport::RemoteAddress leaving_address_;  // the payload of an RTS that leaves
   Arriving arriving_;
   const transport::FrameHeader* incoming_ = nullptr;  // the endpoint has told of it, and it is not handled
   std::vector<std::byte> torn_;                       // the beginning of an element whose rest is still to come

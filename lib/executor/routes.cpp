@@ -19,7 +19,19 @@ Routes::Routes(Context& context, control::Job& job, progress::Descriptors& descr
       job_(job),
       descriptors_(descriptors),
       transports_(std::move(transports)),
-      routes_(std::size_t(job.size())) {}
+      transport_of_(std::size_t(job.size())),
+      memory_of_(std::size_t(job.size())),
+      routes_(std::size_t(job.size())) {
+  for (const AvailableTransport& each : transports_) {
+    transport::RemoteMemory* const memory = each.transport->remote_memory();
+    if (memory != nullptr) memories_.push_back(memory);
+    for (const control::Member& member : job.members()) {
+      if (member.rank == job.rank() || member.transport != each.bit) continue;
+      transport_of_[std::size_t(member.rank)] = each.transport.get();
+      memory_of_[std::size_t(member.rank)] = memory;
+    }
+  }
+}
 
 Route& Routes::to(int world) {
   std::unique_ptr<Route>& slot = routes_[std::size_t(world)];
@@ -27,13 +39,6 @@ Route& Routes::to(int world) {
     slot = std::make_unique<Route>(context_, world, job_.members()[std::size_t(world)].local_index);
   }
   return *slot;
-}
-
-transport::Transport& Routes::transport_to(int world) const {
-  const std::uint32_t bit = job_.members()[std::size_t(world)].transport;
-  const auto found = std::find_if(transports_.begin(), transports_.end(),
-                                  [&](const AvailableTransport& each) { return each.bit == bit; });
-  return *found->transport;  // ranks agree only on transports that both have
 }
 
 void Routes::begin_opening(Route& route) {

@@ -3,6 +3,7 @@
 #include "control/job.h"
 #include "executor/route.h"
 #include "progress/descriptors.h"
+#include "transports/remote_memory.h"
 #include "transports/transport.h"
 
 #include <cstddef>
@@ -49,12 +50,16 @@ class Routes {
   // Where sockets alone are open: what is still to come of the frame that has the most of it. Else 0.
   std::size_t rest_of_frames() const;
 
+  // The transport of the lane to a rank, and its way to that rank's memory (null: none).
+  transport::Transport& transport_to(int world) const { return *transport_of_[std::size_t(world)]; }
+  transport::RemoteMemory* memory_of(int world) const { return memory_of_[std::size_t(world)]; }
+  const std::vector<transport::RemoteMemory*>& memories() const { return memories_; }
+
   // At the end: hands over what lanes hold, and waits until the peers' systems have it, as long as they take it.
   void drain();
   void close() { routes_.clear(); }
 
  private:
-  transport::Transport& transport_to(int world) const;
   void mark_ready_sockets();
   void watch(Route& route, bool add);
   void wait_until_sent() const;
@@ -63,7 +68,10 @@ class Routes {
   control::Job& job_;
   progress::Descriptors& descriptors_;
   std::vector<AvailableTransport> transports_;
-  std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used
+  std::vector<transport::Transport*> transport_of_;  // by world rank; null: this one's
+  std::vector<transport::RemoteMemory*> memory_of_;  // by world rank
+  std::vector<transport::RemoteMemory*> memories_;   // each once
+  std::vector<std::unique_ptr<Route>> routes_;       // by world rank; null until used
   std::vector<Route*> open_;
   int sockets_ = 0;  // of the open ones
   bool has_broken_ = false;

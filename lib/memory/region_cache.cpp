@@ -7,16 +7,6 @@
 
 namespace anello::memory {
 
-RegionSpot RegionCache::own(const void* address, std::size_t bytes) {
-  const std::uint64_t version = regions_version();
-  for (const Known& known : known_) {
-    if (known.address == address && known.bytes >= bytes && known.version == version) return known.spot;
-  }
-  const RegionSpot spot = find_region(address, bytes);
-  known_[next_known_++ % known_.size()] = {address, bytes, version, spot};
-  return spot;
-}
-
 RegionCache::State RegionCache::find(std::uint64_t region, bool& is_new) {
   if (const auto known = entries_.find(region); known != entries_.end()) {
     known->second.used = ++clock_;

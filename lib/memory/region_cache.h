@@ -4,7 +4,6 @@
 #include "base/unique_fd.h"
 #include "memory/region.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,9 +14,6 @@ namespace anello::memory {
 class RegionCache {
  public:
   enum class State : std::uint8_t { asked, mapped, refused };
-
-  // Where a buffer of this rank's lies, as find_region has it, without its lock for one that was asked about lately.
-  RegionSpot own(const void* address, std::size_t bytes);
 
   // What is known of it. Where that is nothing yet, ask() is to have it sent for (answered), which happens once.
   template <class Ask>
@@ -45,15 +41,6 @@ class RegionCache {
   };
   State find(std::uint64_t region, bool& is_new);
   void make_room();
-
-  struct Known {
-    const void* address = nullptr;
-    std::size_t bytes = 0;
-    std::uint64_t version = 0;
-    RegionSpot spot;
-  };
-  std::array<Known, 4> known_;
-  std::size_t next_known_ = 0;
   std::unordered_map<std::uint64_t, Entry> entries_;
   std::uint64_t clock_ = 0;
 };

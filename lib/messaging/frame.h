@@ -20,13 +20,12 @@ enum class FrameKind : std::uint16_t {
   step = 1,  // a piece of a schedule step's message; sequence and digest name the operation
   credit =
       2,  // argument: bytes that the receiver has consumed of this communicator's frames, of eager in the upper half
-  leave = 3,        // the sender has destroyed the communicator; everything it sent came before
-  eager = 4,        // a whole small message of send; tag, argument: credit returned as in step
-  rts = 5,          // request to send: tag, flags: the type, argument: its bytes, sequence: its number at the sender
-  cts = 6,          // its answer (rendezvous.h): sequence: the sender's number, argument: the receiver's, flags: Answer
-  message = 7,      // a piece of a message that may be sent; argument: the receiver's number
-  rts_region = 8,   // as rts, of a message that the receiver may get from a region (rendezvous.h)
-  rts_process = 9,  // the same from the sender's process: digest: its address there
+  leave = 3,  // the sender has destroyed the communicator; everything it sent came before
+  eager = 4,  // a whole small message of send; tag, argument: credit returned as in step
+  rts = 5,    // request to send (rendezvous.h): tag, flags: the type, argument: its bytes, sequence: its number at the
+              // sender; payload: none, or its RemoteAddress
+  cts = 6,    // its answer: sequence: the sender's number, argument: the receiver's, flags: Answer
+  message = 7,  // a piece of a message that may be sent; argument: the receiver's number
 };
 
 // A step's frame tells how long the whole message is, in tag and flags: what the two ends of it must agree on.
@@ -68,11 +67,13 @@ inline constexpr std::size_t kMostEagerBytes = 64 * 1024;
 // The same in shared memory among ranks that share processors, where it is two hand-overs.
 inline constexpr std::size_t kMostEagerShared = 384 * 1024;
 // Messages that the receiver gets where it can. Smaller ones are copied twice sooner than the answer comes; larger ones
-// keep two processors busy by the ring, and would hold the receiver's lock for long.
+// keep two processors busy by the ring.
 inline constexpr std::size_t kLeastGet = 8 * 1024;
 // The same among ranks that share processors, where the answer is a hand-over, which those that go at once do without.
 inline constexpr std::size_t kLeastGetShared = 48 * 1024;
 inline constexpr std::size_t kMostGet = 8 * 1024 * 1024;
+// Got in one piece, by the thread that has the lock.
+inline constexpr std::size_t kMostGetAtOnce = 256 * 1024;
 static_assert(kLeastGet > kEagerBytes);
 // Announced messages that nobody has posted a receive for, per communicator.
 inline constexpr std::size_t kMaxUnexpected = 65536;

@@ -1,5 +1,7 @@
 #include "messaging/stray_frames.h"
 
+#include "messaging/rendezvous.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -22,7 +24,11 @@ StrayFrames::Verdict StrayFrames::admit(const transport::FrameHeader& header, in
   switch (static_cast<FrameKind>(header.kind)) {
     case FrameKind::step: within = (ahead.steps += cost) <= kCredit; break;
     case FrameKind::eager: within = (ahead.eager += cost) <= kSmallCredit; break;
-    default: within = header.bytes == 0 && ++ahead.notes <= kMaxUnexpected; break;
+    default: {
+      const bool is_note = header.bytes == 0 || (is_rts(header) && has_address(header));
+      within = is_note && ++ahead.notes <= kMaxUnexpected;
+      break;
+    }
   }
   return within ? Verdict::admitted : Verdict::beyond_credit;
 }

@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 namespace anello::progress {
 
@@ -32,6 +33,18 @@ class Driver {
   bool is_lock_wanted() const { return contenders_.load(std::memory_order_relaxed) > 0; }
 
   // ---- Waiting; these require the lock, as does all that follows ----
+  // Runs work while other threads may have the lock, but do not drive.
+  template <class Work>
+  void without_lock(Work&& work) {
+    const bool drove = std::exchange(driving_, true);
+    lock_.unlock();
+    work();
+    contenders_.fetch_add(1, std::memory_order_relaxed);
+    lock_.lock();
+    contenders_.fetch_sub(1, std::memory_order_relaxed);
+    driving_ = drove;
+    if (!drove && waiters_ > 0) notify();
+  }
   // Drives, or waits for the thread that does.
   void wait(Lock& held, Wait& wait);
   bool is_driving() const { return driving_; }

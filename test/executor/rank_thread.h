@@ -82,6 +82,23 @@ class RankThread {
     return operation;
   }
 
+  // A message of bytes to or from a rank, posted.
+  executor::Operation* message(anello_kind_t kind, int peer, std::byte* data, std::size_t bytes,
+                               std::int64_t timeout_ms = 20'000) {
+    executor::Operation* operation = context_->acquire(*group_);
+    operation->kind = kind;
+    operation->dtype = ANELLO_BYTE;
+    operation->peer = peer;
+    operation->tag = 1;
+    operation->input = operation->output = data;
+    operation->count = bytes;
+    operation->element_bytes = 1;
+    operation->timeout_ns = timeout_ms * 1'000'000;
+    control::CallRecord record;
+    context_->post(*operation, record);
+    return operation;
+  }
+
   Error finish(executor::Operation* operation) {
     context_->wait(*operation);
     const Error error = operation->error;

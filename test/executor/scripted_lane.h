@@ -1,6 +1,7 @@
 #pragma once
 // A lane whose other end is a list: the frames that a peer sends, whatever they say. What this end sends is taken and
 // forgotten.
+#include "transports/remote_memory.h"
 #include "transports/transport.h"
 
 #include <algorithm>
@@ -56,15 +57,18 @@ class ScriptedEndpoint final : public transport::Endpoint {
 
 class ScriptedTransport final : public transport::Transport {
  public:
-  explicit ScriptedTransport(std::shared_ptr<Script> script) : script_(std::move(script)) {}
+  explicit ScriptedTransport(std::shared_ptr<Script> script, std::unique_ptr<transport::RemoteMemory> memory = nullptr)
+      : script_(std::move(script)), memory_(std::move(memory)) {}
   std::string_view name() const override { return "scripted"; }
   bool needs_connection() const override { return false; }
+  transport::RemoteMemory* remote_memory() override { return memory_.get(); }
   std::unique_ptr<transport::Endpoint> open(int, int, UniqueFd) override {
     return std::make_unique<ScriptedEndpoint>(script_);
   }
 
  private:
   std::shared_ptr<Script> script_;
+  std::unique_ptr<transport::RemoteMemory> memory_;
 };
 
 }  // namespace anello::test

@@ -10,6 +10,7 @@
 #include "schedule/shape.h"
 #include "memory/process_memory.h"
 #include "memory/region.h"
+#include "transports/shm/remote_memory.h"
 
 #include <array>
 #include <cstdlib>
@@ -53,15 +54,16 @@ struct Lines {
   memory::BoardSlots& slots(int rank) const { return jobs.arena(me).board(0, rank); }
   const memory::BoardLine& own() const { return slots(me).line[place_of(number())]; }
 
-  AnnouncedBuffer buffer() const {
+  transport::RemoteAddress buffer() const {
     const auto address = reinterpret_cast<std::uintptr_t>(theirs.base);
-    AnnouncedBuffer said{address, theirs.spot.region, theirs.spot.offset + std::uint64_t(input.below(2)) * kMostBytes};
+    transport::RemoteAddress said{address, theirs.spot.region,
+                                  theirs.spot.offset + std::uint64_t(input.below(2)) * kMostBytes};
     switch (input.below(10)) {
       case 0: return {};
       case 1:
       case 2:
-      case 3: said.region = 0; break;
-      case 4: said.region = input.take<std::uint64_t>(); break;
+      case 3: said.key = 0; break;
+      case 4: said.key = input.take<std::uint64_t>(); break;
       case 5: said.offset = input.take<std::uint64_t>(); break;
       case 6: said.offset = 2 * kMostBytes - std::uint64_t(input.below(100)); break;
       case 7: said.address = input.take<std::uint64_t>(); break;
@@ -243,8 +245,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
     if (input.below(4) == 0) sample.number = input.take<std::uint64_t>();
   }
   std::vector<std::byte> heap[2];
-  RankThread rank(jobs, me, control::bit::shm, [](const memory::Arena&, int) {
-    return std::make_unique<ScriptedTransport>(std::make_shared<Script>());
+  RankThread rank(jobs, me, control::bit::shm, [&jobs, me](const memory::Arena& arena, int) {
+    return std::make_unique<ScriptedTransport>(
+        std::make_shared<Script>(),
+        std::make_unique<transport::ProcessesMemory>(
+            arena, [&jobs, me](int world, std::uint64_t key) { jobs.request_region(me, world, key); }));
   });
   Context& context = rank.context();
   Group& group = rank.group();

@@ -205,6 +205,15 @@ class LocalJob final : public control::Job {
   std::thread watcher_;
 };
 
+void LocalJobs::request_region(int rank, int peer, std::uint64_t region) {
+  control::Job* job = nullptr;
+  {
+    const std::lock_guard held(state_->mutex);
+    job = state_->jobs[std::size_t(rank)];
+  }
+  if (job != nullptr) job->request_region(peer, region);
+}
+
 void LocalJobs::State::tell(int rank, control::Event event) {
   if (jobs[std::size_t(rank)] != nullptr) jobs[std::size_t(rank)]->add_event(std::move(event));
 }

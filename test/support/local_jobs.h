@@ -22,6 +22,8 @@ class LocalJobs {
 
   std::unique_ptr<control::Job> take(int rank);
   const memory::Arena& arena(int rank) const;
+  // As a rank's job does it: brings it the memory of another one under a key.
+  void request_region(int rank, int peer, std::uint64_t region);
   // Every rank but `peer` hears that it is lost.
   void lose(int peer);
   void leave(int peer);

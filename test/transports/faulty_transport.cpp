@@ -217,17 +217,22 @@ class FaultyEndpoint final : public Endpoint {
 
 class FaultyTransport final : public Transport {
  public:
-  FaultyTransport(std::unique_ptr<Transport> inner, std::function<FaultPlan(int)> plan_of)
-      : inner_(std::move(inner)), plan_of_(std::move(plan_of)) {}
+  FaultyTransport(std::unique_ptr<Transport> inner, std::function<FaultPlan(int)> plan_of, const MemoryFaults& faults)
+      : inner_(std::move(inner)), plan_of_(std::move(plan_of)) {
+    if (transport::RemoteMemory* const memory = inner_->remote_memory())
+      memory_ = std::make_unique<FaultyMemory>(*memory, faults);
+  }
   std::string_view name() const override { return inner_->name(); }
   bool needs_connection() const override { return inner_->needs_connection(); }
   std::unique_ptr<Endpoint> open(int peer, int local_peer, UniqueFd fd) override {
     return make_faulty(inner_->open(peer, local_peer, std::move(fd)), peer, plan_of_(peer));
   }
+  transport::RemoteMemory* remote_memory() override { return memory_.get(); }
 
  private:
   std::unique_ptr<Transport> inner_;
   std::function<FaultPlan(int)> plan_of_;
+  std::unique_ptr<FaultyMemory> memory_;
 };
 
 }  // namespace
@@ -252,8 +257,9 @@ std::unique_ptr<Endpoint> make_faulty(std::unique_ptr<Endpoint> inner, int peer,
   return std::make_unique<FaultyEndpoint>(std::move(inner), peer, plan);
 }
 
-std::unique_ptr<Transport> make_faulty(std::unique_ptr<Transport> inner, std::function<FaultPlan(int)> plan_of) {
-  return std::make_unique<FaultyTransport>(std::move(inner), std::move(plan_of));
+std::unique_ptr<Transport> make_faulty(std::unique_ptr<Transport> inner, std::function<FaultPlan(int)> plan_of,
+                                       const MemoryFaults& faults) {
+  return std::make_unique<FaultyTransport>(std::move(inner), std::move(plan_of), faults);
 }
 
 }  // namespace anello::testing

@@ -2,6 +2,7 @@
 // Wraps a transport, or one end of a lane, and makes it fail as planned: the same plan fails in the same place every
 // time. Faults of a direction count its bytes, headers included, as this end sends or receives them. Wrap one rank's
 // end; the peer's sees what a peer sees (a cut closes the inner lane).
+#include "transports/faulty_memory.h"
 #include "transports/transport.h"
 
 #include <cstdint>
@@ -34,8 +35,10 @@ struct FaultPlan {
 std::unique_ptr<transport::Endpoint> make_faulty(std::unique_ptr<transport::Endpoint> inner, int peer,
                                                  const FaultPlan& plan);
 
-// plan_of(peer) says what happens on the lane to peer (a world rank).
+// plan_of(peer) says what happens on the lane to peer (a world rank), faults what happens to transfers of its remote
+// memory.
 std::unique_ptr<transport::Transport> make_faulty(std::unique_ptr<transport::Transport> inner,
-                                                  std::function<FaultPlan(int peer)> plan_of);
+                                                  std::function<FaultPlan(int peer)> plan_of,
+                                                  const MemoryFaults& faults = {});
 
 }  // namespace anello::testing

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "transports/inproc/endpoint.h"
+#include "transports/inproc/remote_memory.h"
 
 #include <map>
 #include <mutex>
@@ -38,6 +39,7 @@ class InprocTransport final : public Transport {
 
   std::string_view name() const override { return "inproc"; }
   bool needs_connection() const override { return false; }
+  RemoteMemory* remote_memory() override { return &memory_; }
 
   std::unique_ptr<Endpoint> open(int peer, int local_peer, UniqueFd /*fd*/) override {
     if (!arena_ || local_peer < 0 || local_peer >= arena_.ranks() || local_peer == arena_.index()) {
@@ -51,6 +53,7 @@ class InprocTransport final : public Transport {
  private:
   memory::Arena arena_;
   std::shared_ptr<Hub> hub_;
+  ThreadMemory memory_;
 };
 
 }  // namespace

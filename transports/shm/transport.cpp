@@ -21,10 +21,11 @@ namespace {
 
 class ShmTransport final : public Transport {
  public:
-  explicit ShmTransport(const memory::Arena& arena) : arena_(arena) {}
+  ShmTransport(const memory::Arena& arena, KeyRequest request) : arena_(arena), memory_(arena, std::move(request)) {}
 
   std::string_view name() const override { return "shm"; }
   bool needs_connection() const override { return false; }
+  RemoteMemory* remote_memory() override { return &memory_; }
 
   std::unique_ptr<Endpoint> open(int peer, int local_peer, UniqueFd /*fd*/) override {
     const memory::ArenaLayout& layout = arena_.layout();
@@ -53,6 +54,7 @@ class ShmTransport final : public Transport {
   }
 
   memory::Arena arena_;
+  ProcessesMemory memory_;
 };
 
 // Each step that sharing memory takes, on a page of its own.
@@ -85,7 +87,9 @@ std::string try_abstract_socket() {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_shm(const memory::Arena& arena) { return std::make_unique<ShmTransport>(arena); }
+std::unique_ptr<Transport> make_shm(const memory::Arena& arena, KeyRequest request) {
+  return std::make_unique<ShmTransport>(arena, std::move(request));
+}
 
 std::string shm_why_not() {
   std::string reason = try_sealed_memory();

@@ -1,6 +1,7 @@
 #pragma once
 // Lanes between processes of one host: two byte rings in the arena, one each way.
 #include "memory/arena.h"
+#include "transports/shm/remote_memory.h"
 #include "transports/transport.h"
 
 #include <memory>
@@ -9,7 +10,9 @@
 namespace anello::transport {
 
 // arena: what holds its mapping must outlive the endpoints. At most one endpoint per peer and arena is ever opened.
-std::unique_ptr<Transport> make_shm(const memory::Arena& arena);
+// request: asks control for the memory behind a key; without it no region of a peer's is mapped.
+std::unique_ptr<Transport> make_shm(
+    const memory::Arena& arena, KeyRequest request = [](int, std::uint64_t) {});
 std::string shm_why_not();
 
 }  // namespace anello::transport

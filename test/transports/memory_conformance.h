@@ -1,0 +1,38 @@
+#pragma once
+// What every remote memory must do, whatever moves the bytes. A transport that has one joins with one test case:
+//
+//   TEST_CASE("inproc keeps the contract of remote memory") {
+//     keeps_contract_of_memory([] {
+//       MemoryPair pair;
+//       pair.transport = make_inproc(pair.arena->of(0));
+//       return pair;
+//     });
+//   }
+#include "memory/buffer.h"
+#include "transports/remote_memory.h"
+#include "transports/test_arena.h"
+#include "transports/transport.h"
+
+#include <functional>
+#include <memory>
+
+namespace anello::testing {
+
+// Local rank 0's way to the memory of local rank 1, which is this process, too.
+struct MemoryPair {
+  std::shared_ptr<TestArena> arena = std::make_shared<TestArena>(2);
+  std::shared_ptr<transport::Transport> transport;
+  // A buffer of rank 1, for as long as what is returned lives.
+  std::function<std::shared_ptr<std::byte>(std::size_t bytes)> allocate = [](std::size_t bytes) {
+    return std::shared_ptr<std::byte>(new std::byte[bytes], std::default_delete<std::byte[]>());
+  };
+  // Whether this rank may store there.
+  bool puts = true;
+
+  transport::RemoteMemory& memory() const { return *transport->remote_memory(); }
+};
+
+// Calls Catch2's sections: once per TEST_CASE, and nothing after it.
+void keeps_contract_of_memory(const std::function<MemoryPair()>& make);
+
+}  // namespace anello::testing
