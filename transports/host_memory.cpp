@@ -82,8 +82,8 @@ std::optional<Transferred> HostMemory::poll() {
 }
 
 void HostMemory::withdraw(Token token) {
-  const auto its = std::find_if(moving_.begin(), moving_.end(),
-                                [token](const Moving& each) { return each.rest.token == token; });
+  const auto its =
+      std::find_if(moving_.begin(), moving_.end(), [token](const Moving& each) { return each.rest.token == token; });
   if (its == moving_.end()) return;
   if (its == moving_.begin()) {
     while (working_.load(std::memory_order_acquire)) sched_yield();

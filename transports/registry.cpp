@@ -1,9 +1,11 @@
 #include "transports/registry.h"
 
-#include "control/transport_kind.h"
 #include "transports/inproc/transport.h"
 #include "transports/shm/transport.h"
 #include "transports/tcp/transport.h"
+
+#include <algorithm>
+#include <cassert>
 
 namespace anello::transport {
 namespace {
@@ -19,20 +21,47 @@ std::unique_ptr<Transport> tcp_of(const Resources& resources) {
 }
 
 const Row kRows[] = {
-    {"inproc", control::bit::inproc, inproc_why_not, inproc_of},
-    {"shm", control::bit::shm, shm_why_not, shm_of},
-    {"tcp", control::bit::tcp, tcp_why_not, tcp_of},
+    {"inproc", Over::threads, inproc_why_not, nullptr, inproc_reaches, inproc_why_unreached, inproc_of},
+    {"shm", Over::arena, shm_why_not, nullptr, shm_reaches, shm_why_unreached, shm_of},
+    {"tcp", Over::connection, tcp_why_not, nullptr, tcp_reaches, tcp_why_unreached, tcp_of},
 };
 
 }  // namespace
 
+std::uint32_t Row::bit() const { return 1u << (this - kRows); }
+
 std::span<const Row> registry() { return kRows; }
 
 const Row* find_transport(std::string_view name) {
+  const auto found = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& row) { return row.name == name; });
+  return found == std::end(kRows) ? nullptr : found;
+}
+
+std::uint32_t bit_of(std::string_view name) {
+  const Row* const row = find_transport(name);
+  assert(row != nullptr);
+  return row->bit();
+}
+
+std::uint32_t all_transports() { return (1u << std::size(kRows)) - 1; }
+
+std::uint32_t transports_over(Over over) {
+  std::uint32_t bits = 0;
+  for (const Row& row : kRows) bits |= row.over == over ? row.bit() : 0;
+  return bits;
+}
+
+std::uint32_t over_arena(std::uint32_t transports) {
+  return transports & (transports_over(Over::threads) | transports_over(Over::arena));
+}
+
+std::string transport_names(std::uint32_t transports) {
+  std::string names;
   for (const Row& row : kRows) {
-    if (row.name == name) return &row;
+    if ((transports & row.bit()) == 0) continue;
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
   }
-  return nullptr;
+  return names.empty() ? "none" : names;
 }
 
 }  // namespace anello::transport

@@ -1,6 +1,9 @@
 #pragma once
-// The transports built in, best first. A new one is a row in registry.cpp.
+// The transports built in, best first: every pair of ranks takes the first that both may use and that reaches. A new
+// one is a row in registry.cpp. A set of transports is a mask with the bits of their rows; a rank's mask travels, so a
+// row in between renumbers those after it, and asks for a new wire version.
 #include "memory/arena.h"
+#include "transports/reach.h"
 #include "transports/transport.h"
 
 #include <cstdint>
@@ -22,17 +25,38 @@ struct Resources {
   std::function<void(int world, std::uint64_t key)> request_key = [](int, std::uint64_t) {};
 };
 
+inline constexpr std::size_t kMostAddressBytes = 200;
+
 struct Row {
   std::string_view name;
-  std::uint32_t bit;  // control/transport_kinds.def
+  Over over;
   // "" when usable on this machine, else the reason and what to do. Tries it, which takes some 100 us.
   std::string (*why_not)();
+  // What other ranks need to know of this one to reach it, beside its Place: at most kMostAddressBytes, which travel
+  // when ranks meet, before they share an arena. Null: nothing.
+  std::string (*address)();
+  // Whether it joins two ranks; the same both ways round.
+  bool (*reaches)(const Place& a, const Place& b);
+  // Where it does not: why, for people, in a clause that has its name.
+  std::string (*why_unreached)(const Place& a, const Place& b);
   // nullptr where the resources lack what it needs (an arena).
   std::unique_ptr<Transport> (*make)(const Resources& resources);
+
+  std::uint32_t bit() const;
 };
 
 std::span<const Row> registry();
 // By name; nullptr: no such transport.
 const Row* find_transport(std::string_view name);
+// The bit of one that there is.
+std::uint32_t bit_of(std::string_view name);
+// Of all of them.
+std::uint32_t all_transports();
+// Of those whose lanes are made so.
+std::uint32_t transports_over(Over over);
+// Those of `transports` that need an arena.
+std::uint32_t over_arena(std::uint32_t transports);
+// "inproc, shm"; "none".
+std::string transport_names(std::uint32_t transports);
 
 }  // namespace anello::transport

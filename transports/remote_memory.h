@@ -1,8 +1,8 @@
 #pragma once
 // Remote memory, which a transport may have beside its lanes: a rank loads and stores the memory of another one, which
-// need not do anything for it. The owner of a buffer makes a RemoteAddress of it, which travels in a frame or on a board;
-// its peer prepares the key once, and then gets, puts or, where processors can do that, loads and stores by itself.
-// Requires the rank's lock, apart from work().
+// need not do anything for it. The owner of a buffer makes a RemoteAddress of it, which travels in a frame or on a
+// board; its peer prepares the key once, and then gets, puts or, where processors can do that, loads and stores by
+// itself. Requires the rank's lock, apart from work().
 #include "base/error.h"
 #include "base/unique_fd.h"
 #include "memory/buffer.h"
@@ -59,6 +59,8 @@ class RemoteMemory {
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
 
+  // Whether it reaches memory of that space.
+  virtual bool serves(memory::Space::Kind kind) const { return kind == memory::Space::Kind::host; }
   // Whether a peer's address is one of this process, without any key.
   virtual bool shares_addresses() const { return false; }
   // Whether a long message had better be got than sent through the lane.

@@ -11,6 +11,7 @@
 #include "bootstrap/unique_id.h"
 #include "control/host.h"
 #include "control/membership.h"
+#include "transports/registry.h"
 
 #include <algorithm>
 #include <array>
@@ -34,20 +35,32 @@ constexpr int kMaxCreations = 1'000'000;  // over one store
 
 std::uint32_t transports_from(const char* asked) {
   const std::string list = asked != nullptr ? std::string(asked) : Config::get().transport;
-  if (list.empty()) return bit::all;
+  if (list.empty()) return transport::all_transports();
   std::uint32_t transports = 0;
   for (std::string_view rest = list; !rest.empty();) {
     const std::size_t comma = rest.find(',');
     const std::string_view name = rest.substr(0, comma);
-    const TransportKind* const kind = find_transport_kind(name);
-    if (kind == nullptr) {
-      throw Error(ANELLO_ERR_ARGUMENT,
-                  text("the transport \"", name, "\" in \"", list, "\" is none of ", transport_names(bit::all)));
+    const transport::Row* const row = transport::find_transport(name);
+    if (row == nullptr) {
+      throw Error(ANELLO_ERR_ARGUMENT, text("the transport \"", name, "\" in \"", list, "\" is none of ",
+                                            transport::transport_names(transport::all_transports())));
     }
-    transports |= kind->bit;
+    transports |= row->bit();
     rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
   }
   return transports;
+}
+
+// What the transports that this rank may use give out to others.
+std::vector<std::string> addresses_of(std::uint32_t transports) {
+  std::vector<std::string> addresses;
+  for (std::size_t row = 0; row < transport::registry().size(); ++row) {
+    const transport::Row& each = transport::registry()[row];
+    if ((transports & each.bit()) == 0 || each.address == nullptr) continue;
+    addresses.resize(row + 1);
+    addresses[row] = each.address();
+  }
+  return addresses;
 }
 
 // Of another rank than 0 nobody asks for its table.
@@ -130,6 +143,7 @@ std::unique_ptr<Job> join_at(const Meeting& meeting, const Wish& wish) {
   self.reach = host.reach;
   self.process_space = host.process_space;
   self.transports = wish.transports;
+  self.addresses = addresses_of(wish.transports);
   self.unix_address = on_service(hold, [agent] { return agent->open_listener(); });
   auto rendezvous = std::make_shared<Rendezvous>(
       agent, meeting, std::move(self), settings_of(wish.rank, wish.silence_ms), Config::get().interface, wish.deadline);
@@ -153,7 +167,7 @@ std::unique_ptr<Job> join_at(const Meeting& meeting, const Wish& wish) {
   }
   for (const Peer& peer : agent->peers()) {
     if (peer.member.rank != wish.rank) {
-      log::debug(wish.rank, describe(peer.member), " over ", transport_names(peer.member.transport));
+      log::debug(wish.rank, describe(peer.member), " over ", transport::transport_names(peer.member.transport()));
     }
   }
   Shared shared = rendezvous->shared();

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "bootstrap/rendezvous_wire.h"
 #include "control/host.h"
+#include "transports/registry.h"
 
 #include <algorithm>
 #include <cstring>
@@ -299,8 +300,8 @@ void RendezvousRoot::group() {
     p.member.local_index = -1;
     p.member.machine = random_number();
     p.leader = -1;
-    if (over_arena(p.transports) == 0) continue;
-    const bool beyond_process = (p.transports & joining(Joins::host)) != 0;
+    if (transport::over_arena(p.transports) == 0) continue;
+    const bool beyond_process = (p.transports & transport::transports_over(transport::Over::arena)) != 0;
     groups[{p.reach, p.uid, beyond_process ? 0 : p.member.process}].push_back(rank);
   }
   std::set<int> expected;
@@ -353,8 +354,8 @@ void RendezvousRoot::settle_arenas() {
   std::set<int> listen;
   for (int a = 0; a < size_; ++a) {
     for (int b = a + 1; b < size_; ++b) {
-      const std::uint32_t transport = transport_between(peer(a), peer(b));
-      if (transport == 0) {
+      const std::uint32_t transports = transports_between(peer(a), peer(b));
+      if (transports == 0) {
         std::string why = why_no_transport(peer(a), peer(b));
         for (const int rank : {a, b}) {
           if (cannot_.contains(rank)) why += text(" (", describe(peer(rank).member), ": ", cannot_.at(rank), ")");
@@ -362,7 +363,7 @@ void RendezvousRoot::settle_arenas() {
         fail(Error(ANELLO_ERR_RENDEZVOUS, why, b));
         return;
       }
-      if (over_arena(transport) == 0) listen.insert({a, b});
+      if (transport::over_arena(transports) == 0) listen.insert({a, b});
     }
   }
   for (const int rank : listen) tell(rank, Frame{kListen, {}});

@@ -66,13 +66,13 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   schedule::Wish wish = wish_of(job->shared(), job->rank());
   std::vector<executor::AvailableTransport> transports;
   std::uint32_t wanted = 0;
-  for (const control::Member& member : job->members()) wanted |= member.transport;
+  for (const control::Member& member : job->members()) wanted |= member.transport();
   const transport::Resources resources{job->arena(), environment.tcp_congestion,
                                        control::occupancy_of(job->members(), job->rank()).ranks_per_processor(),
                                        environment.checksum,
                                        [&job = *job](int world, std::uint64_t key) { job.request_region(world, key); }};
   for (const transport::Row& row : transport::registry()) {
-    if ((wanted & row.bit) != 0) transports.push_back({row.bit, row.make(resources)});
+    if ((wanted & row.bit()) != 0) transports.push_back({row.bit(), row.make(resources)});
   }
   std::vector<int> ranks(static_cast<std::size_t>(job->size()));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -124,9 +124,9 @@ Communicator::Communicator(std::shared_ptr<executor::Context> context, schedule:
     return host.second > processors_of[host.first].count();
   });
   std::uint32_t transports = 0;
-  for (const int world : ranks) transports |= members[std::size_t(world)].transport;
+  for (const int world : ranks) transports |= members[std::size_t(world)].transport();
   for (const transport::Row& row : transport::registry()) {
-    if ((transports & row.bit) != 0) transports_ += text(transports_.empty() ? "" : ",", row.name);
+    if ((transports & row.bit()) != 0) transports_ += text(transports_.empty() ? "" : ",", row.name);
   }
   if (transports_.empty()) transports_ = "self";
   const auto me = static_cast<int>(std::find(ranks.begin(), ranks.end(), job.rank()) - ranks.begin());
@@ -170,7 +170,7 @@ const control::Member& Communicator::member(int rank) const {
 
 const char* Communicator::transport_to(int peer) const {
   for (const transport::Row& row : transport::registry()) {
-    if (member(peer).transport == row.bit) return row.name.data();  // of a literal
+    if (member(peer).transport() == row.bit()) return row.name.data();  // of a literal
   }
   return "self";
 }

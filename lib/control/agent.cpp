@@ -72,7 +72,7 @@ void Agent::settle(std::vector<Peer> peers, std::shared_ptr<LocalGroup> group, s
   tcp_ = std::move(tcp);
   on_arena = nullptr;
   for (Peer& peer : peers_) {
-    peer.member.transport = peer.member.rank == rank_ ? 0 : transport_between(peers_[std::size_t(rank_)], peer);
+    peer.member.transports = peer.member.rank == rank_ ? 0 : transports_between(peers_[std::size_t(rank_)], peer);
   }
   watch_deaths();
   heartbeat_.start();

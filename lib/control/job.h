@@ -7,7 +7,6 @@
 #include "base/unique_fd.h"
 #include "control/ledger.h"
 #include "control/processors.h"
-#include "control/transport_kind.h"
 #include "memory/arena.h"
 
 #include <atomic>
@@ -43,13 +42,15 @@ struct Shared {
 
 struct Member {
   int rank = -1;
-  std::string host;             // for people
-  std::int64_t pid = 0;         // as its own process sees it
-  std::uint64_t process = 0;    // equal for ranks of one process
-  std::uint64_t machine = 0;    // equal for ranks that share an arena; random for one that shares none
-  int local_index = -1;         // in the arena of its machine; -1: none
-  Processors processors;        // it may run on
-  std::uint32_t transport = 0;  // the one bit chosen for the pair (this rank, it); 0 for itself
+  std::string host;           // for people
+  std::int64_t pid = 0;       // as its own process sees it
+  std::uint64_t process = 0;  // equal for ranks of one process
+  std::uint64_t machine = 0;  // equal for ranks that share an arena; random for one that shares none
+  int local_index = -1;       // in the arena of its machine; -1: none
+  Processors processors;      // it may run on
+  // Those that join this rank and it (transports/registry.h); 0 for itself. The best one has their lane.
+  std::uint32_t transports = 0;
+  std::uint32_t transport() const { return transports & (~transports + 1); }
 };
 
 // Ranks that a communicator waits for, as numbered in it.

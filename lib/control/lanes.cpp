@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "control/agent.h"
+#include "transports/registry.h"
 
 namespace anello::control {
 namespace {
@@ -43,7 +44,7 @@ Task<> Lanes::reach(std::shared_ptr<Agent> agent, int peer) {
     return !agent->leaving() && agent->here(peer) && !lane.done && !lane.incoming;
   };
   std::vector<Address> ways;
-  if (over_arena(other.member.transport) != 0) {
+  if (transport::over_arena(other.member.transport()) != 0) {
     ways.push_back(other.unix_address);
   } else if (other.tcp_address) {
     ways.push_back(other.tcp_address);

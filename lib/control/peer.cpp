@@ -1,6 +1,7 @@
 #include "control/peer.h"
 
 #include "base/text.h"
+#include "transports/registry.h"
 
 #include <algorithm>
 #include <limits>
@@ -48,6 +49,8 @@ void put_peer(Writer& writer, const Peer& peer) {
   writer.put(member.machine).put(member.local_index);
   put_processors(writer, member.processors);
   writer.put(peer.uid).put(peer.reach).put(peer.process_space).put(peer.transports).put(peer.leader);
+  writer.put(static_cast<std::uint8_t>(peer.addresses.size()));
+  for (const std::string& address : peer.addresses) writer.put_text(address);
   put_address(writer, peer.unix_address);
   put_address(writer, peer.tcp_address);
 }
@@ -66,8 +69,13 @@ Peer take_peer(Reader& reader) {
   peer.uid = reader.take<std::uint32_t>();
   peer.reach = reader.take<std::uint64_t>();
   peer.process_space = reader.take<std::uint64_t>();
-  peer.transports = reader.take<std::uint32_t>() & bit::all;
+  peer.transports = reader.take<std::uint32_t>() & transport::all_transports();
   peer.leader = reader.take_in(-1, kMax);
+  peer.addresses.resize(reader.take_in<std::uint8_t>(0, std::uint8_t(transport::registry().size())));
+  for (std::string& address : peer.addresses) {
+    address = reader.take_text();
+    if (address.size() > transport::kMostAddressBytes) throw Reader::corrupt();
+  }
   peer.unix_address = take_address(reader);
   peer.tcp_address = take_address(reader);
   return peer;
@@ -119,32 +127,38 @@ void check_places(const std::vector<Peer>& peers, int rank, const Seats& seats) 
   }
 }
 
-std::uint32_t transport_between(const Peer& a, const Peer& b) {
+namespace {
+
+transport::Place place_of(const Peer& peer, std::size_t row) {
+  const Member& member = peer.member;
+  return {member.process,
+          peer.reach,
+          peer.uid,
+          member.machine,
+          member.local_index >= 0,
+          row < peer.addresses.size() ? peer.addresses[row] : std::string()};
+}
+
+}  // namespace
+
+std::uint32_t transports_between(const Peer& a, const Peer& b) {
   const std::uint32_t both = a.transports & b.transports;
-  const bool arena = a.member.local_index >= 0 && b.member.local_index >= 0 && a.member.machine == b.member.machine;
-  const bool process = a.member.process == b.member.process;
-  for (const TransportKind& kind : transport_kinds()) {
-    if ((both & kind.bit) == 0 || (kind.joins != Joins::network && !arena)) continue;
-    if (kind.joins != Joins::process || process) return kind.bit;
+  std::uint32_t joining = 0;
+  for (std::size_t row = 0; row < transport::registry().size(); ++row) {
+    const transport::Row& each = transport::registry()[row];
+    if ((both & each.bit()) != 0 && each.reaches(place_of(a, row), place_of(b, row))) joining |= each.bit();
   }
-  return 0;
+  return joining;
 }
 
 std::string why_no_transport(const Peer& a, const Peer& b) {
   std::string why =
       text(describe(a.member), " and ", describe(b.member), " have no transport in common: the first may use ",
-           transport_names(a.transports), ", the second ", transport_names(b.transports));
-  for (const TransportKind& kind : transport_kinds()) {
-    if ((a.transports & b.transports & kind.bit) == 0) continue;
-    if (kind.joins == Joins::process && a.member.process != b.member.process) {
-      why += text("; ", kind.name, " is for threads of one process");
-    } else if (kind.joins != Joins::network && a.reach != b.reach) {
-      why += text("; ", kind.name, " is for one host and network namespace");
-    } else if (kind.joins != Joins::network && a.uid != b.uid) {
-      why += text("; ", kind.name, " is for one user, these are users ", a.uid, " and ", b.uid);
-    } else {
-      why += text("; mapping the memory that ", kind.name, " shares did not work between them");
-    }
+           transport::transport_names(a.transports), ", the second ", transport::transport_names(b.transports));
+  for (std::size_t row = 0; row < transport::registry().size(); ++row) {
+    const transport::Row& each = transport::registry()[row];
+    if ((a.transports & b.transports & each.bit()) == 0) continue;
+    why += "; " + each.why_unreached(place_of(a, row), place_of(b, row));
   }
   return why + "; allow tcp (ANELLO_TRANSPORT)";
 }

@@ -15,7 +15,9 @@ struct Peer {
   std::uint32_t uid = 0;
   std::uint64_t reach = 0;          // see Host::reach; once all have met, as the meeting place found it
   std::uint64_t process_space = 0;  // see Host::process_space
-  std::uint32_t transports = 0;     // it may use
+  std::uint32_t transports = 0;     // it may use (transports/registry.h)
+  // What these have given out, by their place in the registry; shorter where the last ones have nothing.
+  std::vector<std::string> addresses;
   Address unix_address;
   Address tcp_address;  // empty unless some pair needs it
   int leader = -1;      // the rank that makes the arena of its host; -1: shares with nobody
@@ -41,8 +43,8 @@ struct Seats {
 };
 void check_places(const std::vector<Peer>& peers, int rank, const Seats& seats);
 
-// The transport of a pair, as one bit; 0: none.
-std::uint32_t transport_between(const Peer& a, const Peer& b);
+// The transports that join a pair, the best of which has its lane; 0: none.
+std::uint32_t transports_between(const Peer& a, const Peer& b);
 // Why there is none, for people.
 std::string why_no_transport(const Peer& a, const Peer& b);
 // Where a can reach b, best first, when they do not need the pair's transport for it.

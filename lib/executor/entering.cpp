@@ -2,7 +2,6 @@
 // memory come to their schedule.
 #include "base/log.h"
 #include "base/text.h"
-#include "control/transport_kind.h"
 #include "executor/announcing.h"
 #include "executor/context.h"
 #include "executor/exchange.h"

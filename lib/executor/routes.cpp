@@ -20,15 +20,20 @@ Routes::Routes(Context& context, control::Job& job, progress::Descriptors& descr
       descriptors_(descriptors),
       transports_(std::move(transports)),
       transport_of_(std::size_t(job.size())),
-      memory_of_(std::size_t(job.size())),
       routes_(std::size_t(job.size())) {
-  for (const AvailableTransport& each : transports_) {
+  for (std::vector<transport::RemoteMemory*>& of : memory_of_) of.resize(std::size_t(job.size()));
+  for (const AvailableTransport& each : transports_) {  // best first
     transport::RemoteMemory* const memory = each.transport->remote_memory();
     if (memory != nullptr) memories_.push_back(memory);
     for (const control::Member& member : job.members()) {
-      if (member.rank == job.rank() || member.transport != each.bit) continue;
-      transport_of_[std::size_t(member.rank)] = each.transport.get();
-      memory_of_[std::size_t(member.rank)] = memory;
+      const auto world = std::size_t(member.rank);
+      if (member.rank == job.rank()) continue;
+      if (member.transport() == each.bit) transport_of_[world] = each.transport.get();
+      if (memory == nullptr || (member.transports & each.bit) == 0) continue;
+      for (std::size_t space = 0; space < memory::Space::kKinds; ++space) {
+        const bool first = memory_of_[space][world] == nullptr;
+        if (first && memory->serves(memory::Space::Kind(space))) memory_of_[space][world] = memory;
+      }
     }
   }
 }

@@ -6,6 +6,7 @@
 #include "transports/remote_memory.h"
 #include "transports/transport.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,7 +17,7 @@ namespace anello::executor {
 class Context;
 
 struct AvailableTransport {
-  std::uint32_t bit;  // control/transport_kind.h
+  std::uint32_t bit;  // transports/registry.h
   std::unique_ptr<transport::Transport> transport;
 };
 
@@ -50,9 +51,12 @@ class Routes {
   // Where sockets alone are open: what is still to come of the frame that has the most of it. Else 0.
   std::size_t rest_of_frames() const;
 
-  // The transport of the lane to a rank, and its way to that rank's memory (null: none).
+  // The transport of the lane to a rank.
   transport::Transport& transport_to(int world) const { return *transport_of_[std::size_t(world)]; }
-  transport::RemoteMemory* memory_of(int world) const { return memory_of_[std::size_t(world)]; }
+  // The way to a rank's memory of a space, which may be another transport's; null: none.
+  transport::RemoteMemory* memory_of(int world, memory::Space::Kind space = memory::Space::Kind::host) const {
+    return memory_of_[std::size_t(space)][std::size_t(world)];
+  }
   const std::vector<transport::RemoteMemory*>& memories() const { return memories_; }
 
   // At the end: hands over what lanes hold, and waits until the peers' systems have it, as long as they take it.
@@ -68,10 +72,11 @@ class Routes {
   control::Job& job_;
   progress::Descriptors& descriptors_;
   std::vector<AvailableTransport> transports_;
-  std::vector<transport::Transport*> transport_of_;  // by world rank; null: this one's
-  std::vector<transport::RemoteMemory*> memory_of_;  // by world rank
-  std::vector<transport::RemoteMemory*> memories_;   // each once
-  std::vector<std::unique_ptr<Route>> routes_;       // by world rank; null until used
+  // By world rank; null: this one's.
+  std::vector<transport::Transport*> transport_of_;
+  std::array<std::vector<transport::RemoteMemory*>, memory::Space::kKinds> memory_of_;  // by space
+  std::vector<transport::RemoteMemory*> memories_;                                      // each once
+  std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used
   std::vector<Route*> open_;
   int sockets_ = 0;  // of the open ones
   bool has_broken_ = false;

@@ -12,6 +12,7 @@ namespace anello::memory {
 // Where a processor finds memory: the host's, or a device's own.
 struct Space {
   enum class Kind : std::uint8_t { host, device };
+  static constexpr std::size_t kKinds = 2;
   Kind kind = Kind::host;
   int device = -1;  // its number, of a device's
   bool operator==(const Space&) const = default;

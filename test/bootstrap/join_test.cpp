@@ -1,6 +1,7 @@
 // Ranks as threads of one process meet, and find each other as they should.
 #include "base/clock.h"
 #include "bootstrap/thread_ranks.h"
+#include "transports/registry.h"
 
 #include <catch2/catch.hpp>
 
@@ -39,7 +40,7 @@ TEST_CASE("threads that hold a unique id meet and share one mapping") {
         CHECK(job.members()[peer].rank == peer);
         CHECK(job.members()[peer].local_index == peer);
         CHECK(job.members()[peer].machine == job.members()[0].machine);
-        CHECK(job.members()[peer].transport == (peer == rank ? 0u : std::uint32_t{bit::inproc}));
+        CHECK(job.members()[peer].transport() == (peer == rank ? 0u : transport::bit_of("inproc")));
       }
     }
   }

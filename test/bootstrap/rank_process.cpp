@@ -48,7 +48,7 @@ void join(std::istringstream& words) {
   try {
     job = bootstrap::join(config);
     std::string line = "joined";
-    for (const Member& member : job->members()) line += text(" ", member.transport);
+    for (const Member& member : job->members()) line += text(" ", member.transport());
     say(line);
   } catch (const Error& error) {
     say(std::string("error ") + result_name(error.code()) + " " + error.text());

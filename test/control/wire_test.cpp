@@ -1,6 +1,7 @@
 // Bodies of frames: what goes in comes out, and what cannot be is refused before anything is allocated for it.
 #include "control/peer.h"
 #include "control/wire.h"
+#include "transports/registry.h"
 
 #include <catch2/catch.hpp>
 
@@ -17,8 +18,9 @@ Peer some_peer() {
   peer.uid = 1000;
   peer.reach = 5;
   peer.process_space = 6;
-  peer.transports = bit::shm | bit::tcp;
+  peer.transports = transport::bit_of("shm") | transport::bit_of("tcp");
   peer.leader = 1;
+  peer.addresses = {"", std::string("\0\x01", 2)};
   peer.unix_address = {"anello-x", "", 0};
   peer.tcp_address = {"", "fe80::1%eth0", 65535};
   return peer;
@@ -39,8 +41,26 @@ TEST_CASE("a peer travels as it is") {
   CHECK(peer.member.processors.quota() == 2);
   CHECK(peer.unix_address == Address{"anello-x", "", 0});
   CHECK(peer.tcp_address == Address{"", "fe80::1%eth0", 65535});
-  CHECK((peer.leader == 1 && peer.transports == (bit::shm | bit::tcp) && peer.uid == 1000 && peer.reach == 5 &&
-         peer.process_space == 6));
+  CHECK(peer.addresses == some_peer().addresses);
+  CHECK((peer.leader == 1 && peer.transports == (transport::bit_of("shm") | transport::bit_of("tcp")) &&
+         peer.uid == 1000 && peer.reach == 5 && peer.process_space == 6));
+}
+
+TEST_CASE("a peer with more or longer addresses than transports give out is refused") {
+  Peer many = some_peer(), longest = some_peer(), longer = some_peer();
+  many.addresses.resize(transport::registry().size() + 1);
+  longest.addresses = {std::string(transport::kMostAddressBytes, 'x')};
+  longer.addresses = {std::string(transport::kMostAddressBytes + 1, 'x')};
+  const auto taken = [](const Peer& peer) {
+    Writer writer;
+    put_peer(writer, peer);
+    const Frame frame = writer.frame(3);
+    Reader reader(frame.body);
+    return take_peer(reader);
+  };
+  CHECK_THROWS_AS(taken(many), Error);
+  CHECK_THROWS_AS(taken(longer), Error);
+  CHECK(taken(longest).addresses == longest.addresses);
 }
 
 TEST_CASE("a body that is cut anywhere is refused, and so is one that is too long") {
@@ -122,19 +142,29 @@ TEST_CASE("an error travels with its code, peer and text; a text beyond the boun
   }
 }
 
+namespace {
+
+std::uint32_t best_between(const Peer& a, const Peer& b) {
+  Member member;
+  member.transports = transports_between(a, b);
+  return member.transport();
+}
+
+}  // namespace
+
 TEST_CASE("the transport of a pair is the best that both may use and that works between them") {
   Peer a = some_peer(), b = some_peer();
-  a.transports = b.transports = bit::inproc | bit::shm | bit::tcp;
-  CHECK(transport_between(a, b) == bit::inproc);
+  a.transports = b.transports = transport::bit_of("inproc") | transport::bit_of("shm") | transport::bit_of("tcp");
+  CHECK(best_between(a, b) == transport::bit_of("inproc"));
   b.member.process = 1;
-  CHECK(transport_between(a, b) == bit::shm);
+  CHECK(best_between(a, b) == transport::bit_of("shm"));
   b.member.machine = 1;
-  CHECK(transport_between(a, b) == bit::tcp);
+  CHECK(best_between(a, b) == transport::bit_of("tcp"));
   b.member.machine = a.member.machine;
   b.member.local_index = -1;
-  CHECK(transport_between(a, b) == bit::tcp);
-  b.transports = bit::shm;
-  CHECK(transport_between(a, b) == 0);
+  CHECK(best_between(a, b) == transport::bit_of("tcp"));
+  b.transports = transport::bit_of("shm");
+  CHECK(best_between(a, b) == 0);
   CHECK(why_no_transport(a, b).find("mapping the memory that shm shares did not work") != std::string::npos);
   b.reach = 6;
   CHECK(why_no_transport(a, b).find("one host") != std::string::npos);

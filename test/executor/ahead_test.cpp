@@ -24,8 +24,8 @@ ScriptedFrame frame_of(FrameKind kind, std::uint64_t communicator, std::size_t b
 // Rank 0 of two, which takes in what rank 1 sends.
 struct Listener {
   Listener()
-      : jobs(2, control::bit::shm),
-        me(jobs, 0, control::bit::shm,
+      : jobs(2, transport::bit_of("shm")),
+        me(jobs, 0, transport::bit_of("shm"),
            [this](const memory::Arena&, int) { return std::make_unique<ScriptedTransport>(script); }),
         waits(me.allreduce(data.data(), data.size(), "ring")) {}
   ~Listener() {

@@ -16,11 +16,11 @@ float value(int rank, std::size_t i) { return float(rank + 1) * float(i % 97 + 1
 
 TEST_CASE("every all-reduce algorithm gives every rank the sum, over shared memory") {
   for (const int size : {2, 3, 4, 5}) {
-    LocalJobs jobs(size, control::bit::shm);
+    LocalJobs jobs(size, transport::bit_of("shm"));
     std::atomic<int> wrong{0};
     std::atomic<int> failed{0};
     on_ranks(size, [&](int rank) {
-      RankThread me(jobs, rank, control::bit::shm, kShm);
+      RankThread me(jobs, rank, transport::bit_of("shm"), kShm);
       for (const char* algorithm : {"ring", "pairwise", "doubling", "tree", "exchange"}) {
         for (const std::size_t count :
              {std::size_t(1), std::size_t(size) - 1, std::size_t(size) + 1, std::size_t(1000), std::size_t(100'003)}) {
@@ -41,10 +41,10 @@ TEST_CASE("every all-reduce algorithm gives every rank the sum, over shared memo
 
 TEST_CASE("many operations of several communicators posted in opposite orders complete") {
   constexpr int kSize = 3, kGroups = 4, kOperations = 16;
-  LocalJobs jobs(kSize, control::bit::shm);
+  LocalJobs jobs(kSize, transport::bit_of("shm"));
   std::atomic<int> wrong{0};
   on_ranks(kSize, [&](int rank) {
-    RankThread me(jobs, rank, control::bit::shm, kShm);
+    RankThread me(jobs, rank, transport::bit_of("shm"), kShm);
     std::vector<std::unique_ptr<executor::Group>> groups;
     for (int g = 0; g < kGroups; ++g) groups.push_back(me.add_group(std::uint64_t(100 + g), kSize, -1, 0xfffffff8u));
     std::vector<std::vector<float>> data;
@@ -70,11 +70,11 @@ TEST_CASE("many operations of several communicators posted in opposite orders co
 
 TEST_CASE("a lost rank ends the operation on every other rank with its name") {
   constexpr int kSize = 4;
-  LocalJobs jobs(kSize, control::bit::shm);
+  LocalJobs jobs(kSize, transport::bit_of("shm"));
   std::atomic<int> right{0};
   std::atomic<int> there{0};
   on_ranks(kSize, [&](int rank) {
-    RankThread me(jobs, rank, control::bit::shm, kShm);
+    RankThread me(jobs, rank, transport::bit_of("shm"), kShm);
     ++there;
     while (there < kSize) std::this_thread::yield();
     if (rank == 2) {
@@ -89,11 +89,11 @@ TEST_CASE("a lost rank ends the operation on every other rank with its name") {
 }
 
 TEST_CASE("a rank that leaves without its part ends the operation of those who wait for it") {
-  LocalJobs jobs(2, control::bit::shm);
+  LocalJobs jobs(2, transport::bit_of("shm"));
   Error error;
   std::atomic<int> there{0};
   on_ranks(2, [&](int rank) {
-    auto me = std::make_unique<RankThread>(jobs, rank, control::bit::shm, kShm);
+    auto me = std::make_unique<RankThread>(jobs, rank, transport::bit_of("shm"), kShm);
     ++there;
     while (there < 2) std::this_thread::yield();
     if (rank == 1) {
@@ -111,11 +111,11 @@ TEST_CASE("a rank that leaves without its part ends the operation of those who w
 }
 
 TEST_CASE("ranks that disagree on the count hear of both calls") {
-  LocalJobs jobs(3, control::bit::shm);
+  LocalJobs jobs(3, transport::bit_of("shm"));
   std::atomic<int> right{0};
   std::atomic<int> there{0};
   on_ranks(3, [&](int rank) {
-    RankThread me(jobs, rank, control::bit::shm, kShm);
+    RankThread me(jobs, rank, transport::bit_of("shm"), kShm);
     ++there;
     while (there < 3) std::this_thread::yield();
     std::vector<float> data(2000, 1.0f);
@@ -129,11 +129,11 @@ TEST_CASE("ranks that disagree on the count hear of both calls") {
 }
 
 TEST_CASE("a wait without progress ends at its deadline and says for whom it waited") {
-  LocalJobs jobs(2, control::bit::shm);
+  LocalJobs jobs(2, transport::bit_of("shm"));
   Error error;
   std::atomic<bool> over{false};
   on_ranks(2, [&](int rank) {
-    RankThread me(jobs, rank, control::bit::shm, kShm);
+    RankThread me(jobs, rank, transport::bit_of("shm"), kShm);
     if (rank == 1) {
       while (!over) std::this_thread::yield();
       return;

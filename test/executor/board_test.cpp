@@ -1,6 +1,6 @@
 // Exchanges over a board, a step of one rank at a time in random order: nothing waits, so that every interleaving can
 // come.
-#include "control/transport_kind.h"
+#include "transports/registry.h"
 #include "executor/board.h"
 #include "support/local_jobs.h"
 #include "support/processors.h"
@@ -83,7 +83,7 @@ struct Rank {
 // alone: the rank and exchange from where on one makes other calls.
 int furthest(const std::vector<Exchange>& exchanges, unsigned seed, bool crowded,
              std::pair<int, std::size_t> alone = {0, SIZE_MAX}) {
-  LocalJobs jobs(kSize, control::bit::shm);
+  LocalJobs jobs(kSize, transport::bit_of("shm"));
   std::vector<Rank> ranks;
   // As close to where the numbers wrap as may be (first_exchange).
   constexpr std::uint32_t kFirst = UINT32_MAX - memory::kBoardLines;
@@ -159,7 +159,7 @@ TEST_CASE("where ranks share processors it is known whether all that are awaited
   }
   const auto move_to = [&](std::size_t processor) { REQUIRE(bind_to(processors[processor])); };
   for (const bool crowded : {true, false}) {
-    LocalJobs jobs(kSize, control::bit::shm);
+    LocalJobs jobs(kSize, transport::bit_of("shm"));
     std::vector<Board> boards;
     for (int rank = 0; rank < kSize; ++rank)
       boards.emplace_back(jobs.arena(rank), 0, std::vector<int>{0, 1, 2}, rank, 1, crowded);
@@ -189,7 +189,7 @@ TEST_CASE("where ranks share processors it is known whether all that are awaited
 }
 
 TEST_CASE("who sleeps for the lines of all ranks is woken by the last of them") {
-  LocalJobs jobs(kSize, control::bit::shm);
+  LocalJobs jobs(kSize, transport::bit_of("shm"));
   std::vector<Board> boards;
   for (int rank = 0; rank < kSize; ++rank)
     boards.emplace_back(jobs.arena(rank), 0, std::vector<int>{0, 1, 2}, rank, 1, true);

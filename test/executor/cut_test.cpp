@@ -27,9 +27,9 @@ struct Carrier {
 };
 
 const Carrier kCarriers[] = {
-    {"inproc", control::bit::inproc, [](const memory::Arena& arena) { return transport::make_inproc(arena); }},
-    {"shm", control::bit::shm, [](const memory::Arena& arena) { return transport::make_shm(arena); }},
-    {"tcp", control::bit::tcp, [](const memory::Arena&) { return transport::make_tcp("auto"); }},
+    {"inproc", transport::bit_of("inproc"), [](const memory::Arena& arena) { return transport::make_inproc(arena); }},
+    {"shm", transport::bit_of("shm"), [](const memory::Arena& arena) { return transport::make_shm(arena); }},
+    {"tcp", transport::bit_of("tcp"), [](const memory::Arena&) { return transport::make_tcp("auto"); }},
 };
 
 // One all-reduce over a ring whose lane between rank 0 and its neighbour `peer` fails as planned, then another call.

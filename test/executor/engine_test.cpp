@@ -45,12 +45,12 @@ const MakeTransport kInproc = [](const memory::Arena& arena, int) { return trans
 // Two ranks' sum by the algorithm; rank 0's steps are held. then(rank 0, its operation, its data) once some are.
 template <class Then>
 void with_held_steps(const std::string& algorithm, int board, Then&& then) {
-  LocalJobs jobs(2, control::bit::inproc);
+  LocalJobs jobs(2, transport::bit_of("inproc"));
   std::atomic<bool> let_go{false};
   std::atomic<int> there{0};
   std::mutex mutex;
   on_ranks(2, [&](int rank) {
-    RankThread me(jobs, rank, control::bit::inproc, kInproc, 0,
+    RankThread me(jobs, rank, transport::bit_of("inproc"), kInproc, 0,
                   rank == 0 ? std::make_unique<HeldEngine>(let_go) : executor::make_engine());
     const auto group = me.add_group(2, 2, board, 0);
     ++there;

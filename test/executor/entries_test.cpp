@@ -10,8 +10,8 @@ namespace {
 
 // Rank 0's all-reduce of two ranks, both of whose buffers could be read, entered behind a line of rank 1's.
 Error error_behind(LineKind kind) {
-  LocalJobs jobs(2, control::bit::shm);
-  RankThread rank(jobs, 0, control::bit::shm,
+  LocalJobs jobs(2, transport::bit_of("shm"));
+  RankThread rank(jobs, 0, transport::bit_of("shm"),
                   [](const memory::Arena& arena, int) { return transport::make_shm(arena); });
   std::vector<float> data(1000, 1);
   schedule::Call call;

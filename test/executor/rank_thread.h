@@ -3,6 +3,7 @@
 #include "executor/context.h"
 #include "support/local_jobs.h"
 #include "schedule/catalog.h"
+#include "transports/registry.h"
 
 #include <catch2/catch.hpp>
 

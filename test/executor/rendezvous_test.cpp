@@ -38,7 +38,8 @@ MakeTransport shm_with(LocalJobs& jobs, const testing::MemoryFaults& faults) {
     auto inner = transport::make_shm(
         arena, [&jobs, rank](int world, std::uint64_t key) { jobs.request_region(rank, world, key); });
     if (rank == 0) return inner;
-    return testing::make_faulty(std::move(inner), [](int) { return testing::FaultPlan(); }, faults);
+    return testing::make_faulty(
+        std::move(inner), [](int) { return testing::FaultPlan(); }, faults);
   };
 }
 
@@ -49,12 +50,12 @@ struct Outcome {
 
 // Rank 0 sends kMessages, one after the other.
 Outcome stream(const testing::MemoryFaults& faults, std::size_t bytes) {
-  LocalJobs jobs(2, control::bit::shm, {}, LocalJobs::Memory::file);
+  LocalJobs jobs(2, transport::bit_of("shm"), {}, LocalJobs::Memory::file);
   std::mutex mutex;
   Outcome outcome;
   std::atomic<int> there{0};
   on_ranks(2, [&](int rank) {
-    RankThread me(jobs, rank, control::bit::shm, shm_with(jobs, faults));
+    RankThread me(jobs, rank, transport::bit_of("shm"), shm_with(jobs, faults));
     ++there;
     while (there < 2) std::this_thread::yield();
     const Region region;
@@ -101,12 +102,12 @@ TEST_CASE("a transfer that never ends keeps to the deadline, and an abort takes 
   CAPTURE(aborts);
   testing::MemoryFaults stalled;
   stalled.stall_from = 0;
-  LocalJobs jobs(2, control::bit::shm, {}, LocalJobs::Memory::file);
+  LocalJobs jobs(2, transport::bit_of("shm"), {}, LocalJobs::Memory::file);
   std::mutex mutex;
   std::string wrong;
   std::atomic<int> there{0}, posted{0};
   on_ranks(2, [&](int rank) {
-    RankThread me(jobs, rank, control::bit::shm, shm_with(jobs, stalled));
+    RankThread me(jobs, rank, transport::bit_of("shm"), shm_with(jobs, stalled));
     ++there;
     while (there < 2) std::this_thread::yield();
     const Region region;

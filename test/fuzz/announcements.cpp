@@ -236,7 +236,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   fuzz::Input input(bytes, count);
   const int me = input.below(kSize);
   using Memory = LocalJobs::Memory;
-  LocalJobs jobs(kSize, control::bit::shm, {}, input.below(4) == 0 ? Memory::anonymous : Memory::file);
+  LocalJobs jobs(kSize, transport::bit_of("shm"), {}, input.below(4) == 0 ? Memory::anonymous : Memory::file);
   for (int rank = 0; rank < kSize; ++rank) {
     if (rank == me || input.below(4) == 0) continue;
     memory::Sample& sample = jobs.arena(me).inbox(rank).sample;
@@ -245,7 +245,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
     if (input.below(4) == 0) sample.number = input.take<std::uint64_t>();
   }
   std::vector<std::byte> heap[2];
-  RankThread rank(jobs, me, control::bit::shm, [&jobs, me](const memory::Arena& arena, int) {
+  RankThread rank(jobs, me, transport::bit_of("shm"), [&jobs, me](const memory::Arena& arena, int) {
     return std::make_unique<ScriptedTransport>(
         std::make_shared<Script>(),
         std::make_unique<transport::ProcessesMemory>(

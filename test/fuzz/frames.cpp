@@ -57,8 +57,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   anello::log::set_sink({}, std::nullopt);
   fuzz::Input input(bytes, count);
   const auto script = std::make_shared<Script>();
-  LocalJobs jobs(2, control::bit::shm);
-  RankThread me(jobs, 0, control::bit::shm,
+  LocalJobs jobs(2, transport::bit_of("shm"));
+  RankThread me(jobs, 0, transport::bit_of("shm"),
                 [&](const memory::Arena&, int) { return std::make_unique<ScriptedTransport>(script); });
   std::vector<float> data(kCount);
   std::vector<std::byte> messages(6 * 4096);

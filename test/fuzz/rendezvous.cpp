@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
         for (const Peer& peer : peers) {
           if (self.local_index >= 0 && peer.member.machine == self.machine && peer.member.local_index >= seats.ranks)
             std::abort();
-          transport_between(peers[0], peer);
+          transports_between(peers[0], peer);
         }
         break;
       }

@@ -1,7 +1,7 @@
 #include "progress/driver.h"
 
 #include "base/bell.h"
-#include "control/transport_kind.h"
+#include "transports/registry.h"
 #include "support/local_jobs.h"
 
 #include <catch2/catch.hpp>
@@ -75,7 +75,7 @@ void await(Condition&& condition) {
 }
 
 struct Rank {
-  anello::test::LocalJobs jobs{1, anello::control::joining(anello::control::Joins::host)};
+  anello::test::LocalJobs jobs{1, anello::transport::bit_of("shm")};
   std::unique_ptr<anello::control::Job> job = jobs.take(0);
   Chores chores;
   Driver driver{*job, chores, 0};

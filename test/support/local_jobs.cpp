@@ -254,7 +254,7 @@ LocalJobs::LocalJobs(int ranks, std::uint32_t transport, control::Shared shared,
     member.machine = 1;
     member.local_index = rank;
     member.processors = control::Processors({3}, 0);
-    member.transport = transport;
+    member.transports = transport;
     state.members.push_back(member);
   }
 }

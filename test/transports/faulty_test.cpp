@@ -1,5 +1,4 @@
 #include "base/clock.h"
-#include "control/transport_kind.h"
 #include "transports/conformance.h"
 #include "transports/connection.h"
 #include "transports/faulty_transport.h"
@@ -62,23 +61,49 @@ anello_result_t code_of(const Endpoint& end) { return end.failure() == nullptr ?
 }  // namespace
 
 TEST_CASE("the registry lists the transports best first, each usable here and buildable") {
-  std::vector<std::string_view> names, known;
-  for (const control::TransportKind& kind : control::transport_kinds()) known.push_back(kind.name);
   TestArena arena(2);
+  std::uint32_t all = 0;
   for (const Row& row : registry()) {
-    names.push_back(row.name);
     CHECK(row.why_not() == "");
     const auto made = row.make({arena.of(0), "auto"});
     REQUIRE(made != nullptr);
     CHECK(made->name() == row.name);
-    CHECK((row.make({memory::Arena(), "auto"}) == nullptr) == !made->needs_connection());
-    CHECK(find_transport(row.name)->bit == row.bit);
-    REQUIRE(control::find_transport_kind(row.name) != nullptr);
-    CHECK(control::find_transport_kind(row.name)->bit == row.bit);
-    CHECK(made->needs_connection() == (control::over_arena(row.bit) == 0));
+    CHECK((row.make({memory::Arena(), "auto"}) == nullptr) == (over_arena(row.bit()) != 0));
+    CHECK(find_transport(row.name) == &row);
+    CHECK(bit_of(row.name) == row.bit());
+    CHECK(made->needs_connection() == (row.over == Over::connection));
+    CHECK(row.bit() > all);
+    all |= row.bit();
   }
-  CHECK(names == known);
+  CHECK(all == all_transports());
+  CHECK(transport_names(all) == "inproc, shm, tcp");
+  CHECK(transport_names(0) == "none");
   CHECK(find_transport("carrier-pigeon") == nullptr);
+}
+
+TEST_CASE("a transport reaches a rank where it can, the same both ways round, and says why where not") {
+  const Place here{.process = 1, .network = 2, .user = 3, .arena = 4, .has_arena = true, .address = {}};
+  Place thread = here, process = here, other_user = here, other_host = here, unmapped = here;
+  process.process = other_user.process = other_host.process = 7;
+  other_user.user = other_host.network = 8;
+  other_user.has_arena = other_host.has_arena = unmapped.has_arena = false;
+  const auto reached = [&](const Place& there) {
+    std::string names;
+    for (const Row& row : registry()) {
+      CHECK(row.reaches(here, there) == row.reaches(there, here));
+      if (row.reaches(here, there)) {
+        names += std::string(row.name) + " ";
+      } else {
+        CHECK(row.why_unreached(here, there).find(row.name) != std::string::npos);
+      }
+    }
+    return names;
+  };
+  CHECK(reached(thread) == "inproc shm tcp ");
+  CHECK(reached(process) == "shm tcp ");
+  CHECK(reached(other_user) == "tcp ");
+  CHECK(reached(other_host) == "tcp ");
+  CHECK(reached(unmapped) == "tcp ");
 }
 
 TEST_CASE("a delayed lane that moves little at a time still keeps the contract's soak") {

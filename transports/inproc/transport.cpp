@@ -62,4 +62,11 @@ std::unique_ptr<Transport> make_inproc(const memory::Arena& arena) { return std:
 
 std::string inproc_why_not() { return {}; }
 
+bool inproc_reaches(const Place& a, const Place& b) { return share_an_arena(a, b) && a.process == b.process; }
+
+std::string inproc_why_unreached(const Place& a, const Place& b) {
+  return a.process != b.process ? "inproc is for threads of one process"
+                                : "mapping the memory that inproc shares did not work between them";
+}
+
 }  // namespace anello::transport

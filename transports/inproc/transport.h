@@ -1,6 +1,7 @@
 #pragma once
 // Lanes between ranks that are threads of one process: the reference, the simplest that keeps the contract.
 #include "memory/arena.h"
+#include "transports/reach.h"
 #include "transports/transport.h"
 
 #include <memory>
@@ -13,5 +14,7 @@ namespace anello::transport {
 // outlive them.
 std::unique_ptr<Transport> make_inproc(const memory::Arena& arena);
 std::string inproc_why_not();
+bool inproc_reaches(const Place& a, const Place& b);
+std::string inproc_why_unreached(const Place& a, const Place& b);
 
 }  // namespace anello::transport

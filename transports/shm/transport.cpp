@@ -102,4 +102,12 @@ std::string shm_why_not() {
   return text(reason, "; a sandbox or container policy forbids it: allow it there, or use tcp");
 }
 
+bool shm_reaches(const Place& a, const Place& b) { return share_an_arena(a, b); }
+
+std::string shm_why_unreached(const Place& a, const Place& b) {
+  if (a.network != b.network) return "shm is for one host and network namespace";
+  if (a.user != b.user) return text("shm is for one user, these are users ", a.user, " and ", b.user);
+  return "mapping the memory that shm shares did not work between them";
+}
+
 }  // namespace anello::transport

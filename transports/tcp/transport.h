@@ -1,5 +1,6 @@
 #pragma once
 // Lanes over the connected sockets that Control hands out.
+#include "transports/reach.h"
 #include "transports/transport.h"
 
 #include <memory>
@@ -13,5 +14,7 @@ namespace anello::transport {
 // "auto", "off", "headers" or "all".
 std::unique_ptr<Transport> make_tcp(std::string congestion, int ranks_per_processor = 1, std::string checksum = "auto");
 std::string tcp_why_not();
+bool tcp_reaches(const Place& a, const Place& b);
+std::string tcp_why_unreached(const Place& a, const Place& b);
 
 }  // namespace anello::transport
