@@ -119,7 +119,7 @@ class Communicator {
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   bool enter(const anello_call_t& call, int record_kind, executor::Operation** under_way);
   bool enter_last(executor::Operation** under_way);
-  executor::Operation* rest_of(const PlainSend& send, executor::Context::Sent sent);
+  executor::Operation* rest_of(const PlainSend& send, executor::Messages::Sent sent);
   void give_back(executor::Operation* operation);
   bool is_like_last(const anello_call_t& call, InPlace place, int record_kind) const;
   bool asks_like_last(const anello_call_t& call) const;

@@ -18,7 +18,7 @@ inline executor::SmallMessage message_of(const PlainSend& send) {
                                                 const PlainReceive& receive, anello_status_t* status) {
   executor::SmallReceive wanted{static_cast<std::byte*>(receive.buffer), receive.count * dtype_bytes(receive.dtype),
                                 receive.tag, short_dtype(receive.dtype)};
-  if (!context.receive_now(group, receive.source, wanted)) return false;
+  if (!context.messages().receive_now(group, receive.source, wanted)) return false;
   if (status != nullptr) *status = {receive.source, wanted.tag, wanted.bytes / dtype_bytes(receive.dtype)};
   return true;
 }
@@ -26,12 +26,12 @@ inline executor::SmallMessage message_of(const PlainSend& send) {
 }  // namespace
 
 executor::Context::Entered Communicator::pass(const PlainSend& send, bool waits, Operation** operation) {
-  using executor::Context;
+  using executor::Context, executor::Messages;
   const auto held = context_->lock_if_free();
   if (!held) return Context::Entered::not_begun;
-  const Context::Sent sent = context_->send_now(*group_, send.dest, message_of(send), waits);
-  if (sent == Context::Sent::complete) return Context::Entered::complete;
-  if (sent == Context::Sent::not_begun) return Context::Entered::not_begun;
+  const Messages::Sent sent = context_->messages().send_now(*group_, send.dest, message_of(send), waits);
+  if (sent == Messages::Sent::complete) return Context::Entered::complete;
+  if (sent == Messages::Sent::not_begun) return Context::Entered::not_begun;
   *operation = rest_of(send, sent);
   return Context::Entered::under_way;
 }
@@ -43,12 +43,12 @@ bool Communicator::pass(const PlainReceive& receive, anello_status_t* status) {
 
 Communicator::Passed Communicator::pass(const PlainSend& send, const PlainReceive& receive, anello_status_t* status,
                                         Operation** sending) {
-  using executor::Context;
+  using executor::Context, executor::Messages;
   const auto held = context_->lock_if_free();
   if (!held) return Passed::neither;
-  const Context::Sent sent = context_->send_now(*group_, send.dest, message_of(send), false);
-  if (sent == Context::Sent::not_begun) return Passed::neither;
-  if (sent != Context::Sent::complete) {
+  const Messages::Sent sent = context_->messages().send_now(*group_, send.dest, message_of(send), false);
+  if (sent == Messages::Sent::not_begun) return Passed::neither;
+  if (sent != Messages::Sent::complete) {
     *sending = rest_of(send, sent);
     return Passed::send_under_way;
   }
@@ -56,7 +56,7 @@ Communicator::Passed Communicator::pass(const PlainSend& send, const PlainReceiv
 }
 
 // An operation for a message that has gone in part, or whose RTS has.
-Operation* Communicator::rest_of(const PlainSend& send, executor::Context::Sent sent) {
+Operation* Communicator::rest_of(const PlainSend& send, executor::Messages::Sent sent) {
   Operation* operation = nullptr;
   try {
     anello_call_t call = ANELLO_CALL_INITIALIZER;
@@ -71,10 +71,10 @@ Operation* Communicator::rest_of(const PlainSend& send, executor::Context::Sent 
     prepare(*operation, call, record);
   } catch (...) {
     if (operation != nullptr) context_->operations().give_back(operation);
-    context_->fail(*group_, context_->no_memory("the rest of a message"), true);
+    context_->fail(*group_, executor::no_memory(context_->job(), "the rest of a message"), true);
     throw;
   }
-  context_->go_on_sending(*operation, sent);
+  context_->messages().go_on_sending(*operation, sent);
   return operation;
 }
 

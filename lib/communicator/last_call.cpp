@@ -57,7 +57,8 @@ void Communicator::prepare_last(const anello_call_t& call, InPlace place, int re
   } catch (...) {
     // Half entered, for want of memory: nobody can go on with it, and the others wait.
     last_.operation = nullptr;
-    context_->fail(*group_, context_->no_memory(text("what ", kind_name(operation->kind), " needs")), true);
+    context_->fail(*group_, executor::no_memory(context_->job(), text("what ", kind_name(operation->kind), " needs")),
+                   true);
     if (operation->done.load(std::memory_order_relaxed)) context_->operations().give_back(operation);
     throw;
   }

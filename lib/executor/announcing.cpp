@@ -1,11 +1,13 @@
-// Context: what a rank's first line of a call over peers' memory says, and what all of them tell. A rank says where its
-// buffers are; one that knows by itself that the others cannot reach them goes on at once in the way that is left, and
-// says that.
+// Agreement: what a rank's first line of a call over peers' memory says, and what all of them tell. A rank says where
+// its buffers are; one that knows by itself that the others cannot reach them goes on at once in the way that is left,
+// and says that.
 #include "executor/announcing.h"
 
-#include "executor/context.h"
+#include "executor/agreement.h"
 #include "executor/exchange.h"
 #include "executor/run.h"
+#include "executor/steps.h"
+#include "memory/buffer.h"
 #include "memory/process_memory.h"
 
 #include <cstring>
@@ -97,16 +99,16 @@ Entries entries_of(const Operation& operation) {
 }
 
 // Whether this rank would rather have the call staged than read where it lies. Where any rank would, it is.
-void Context::take_turn(Operation& operation) {
+void Agreement::take_turn(Operation& operation) const {
   Group& group = *operation.group;
   const std::size_t bytes = operation.count * operation.element_bytes;
   const bool from_one = operation.kind == ANELLO_BROADCAST;
   memory::ReadPolicy::Turn turn{};
   if (operation.plans->may_be_staged && !group.by_address &&
       memory::ReadPolicy::concerns(bytes, group.size(), from_one)) {
-    if (staging_ == memory::ReadPolicy::Wish::by_time)
+    if (parts_.staging == memory::ReadPolicy::Wish::by_time)
       turn = group.reading[std::size_t(operation.kind)].next(bytes, operation.plans->reads_peers);
-    else if (staging_ == memory::ReadPolicy::Wish::always)
+    else if (parts_.staging == memory::ReadPolicy::Wish::always)
       turn.way = memory::ReadPolicy::Way::staged;
   }
   const bool away = turn.way == memory::ReadPolicy::Way::staged;
@@ -118,29 +120,29 @@ void Context::take_turn(Operation& operation) {
 }
 
 // The plan of a call whose ranks reach nobody's buffers.
-void Context::take_plain(Operation& operation) {
+void Agreement::take_plain(Operation& operation) {
   const std::shared_ptr<const Plan>& plain = operation.plans->at(Reach::none);
   if (operation.plan != plain) operation.plan = plain;
   operation.reach = Reach::none;
   if (operation.resolved.agreement != 0) operation.resolved.forget();
 }
 
-void Context::announce(Operation& operation) {
+void Agreement::announce(Operation& operation) {
   Group& group = *operation.group;
   operation.entry_version = line_version(operation);
   operation.entry_known = true;
   const auto said = [&](const void* address, std::size_t bytes) -> transport::RemoteAddress {
     if (address == nullptr || bytes == 0) return {};
-    return transport::address_of(buffers_.find(address, bytes));
+    return transport::address_of(parts_.buffers.find(address, bytes));
   };
   const Announced own{said(operation.own_input(), operation.input_bytes),
                       said(operation.output, operation.output_bytes)};
   const bool slow = operation.stays_away, judged = operation.judged_slow;
   const bool lacks = slow || (lacks_regions(operation, own) &&
-                              (staging_ == memory::ReadPolicy::Wish::always || !is_read_instead(operation, own)));
+                              (parts_.staging == memory::ReadPolicy::Wish::always || !is_read_instead(operation, own)));
   // A rank that enters so has done its first steps when it says so, or does them as soon as the lines are there. Only
   // an immediate engine can.
-  const bool at_once = lacks && is_immediate_;
+  const bool at_once = lacks && parts_.steps.is_immediate();
   const bool may_stage = at_once && may_stage_early(operation);
   if (may_stage && stages_apart(operation)) {
     operation.entry = judged ? LineKind::staged_for_speed : LineKind::staged;
@@ -163,7 +165,7 @@ void Context::announce(Operation& operation) {
 }
 
 // As the last call with these buffers did, if that is known to hold still.
-bool Context::enters_again(Operation& operation) {
+bool Agreement::enters_again(Operation& operation) {
   if (!operation.entry_known || operation.entry_version != line_version(operation)) return false;
   if (is_staged(operation.entry) && !stages_apart(operation)) return false;
   operation.announces_as_before = true;
@@ -171,7 +173,7 @@ bool Context::enters_again(Operation& operation) {
   return true;
 }
 
-void Context::publish_entry(Operation& operation) {
+void Agreement::publish_entry(Operation& operation) {
   Group& group = *operation.group;
   const LineKind entry = operation.entry;
   const auto publish = [&](const void* payload, std::size_t bytes, int needs = Board::kAll) {
@@ -190,7 +192,7 @@ void Context::publish_entry(Operation& operation) {
 }
 
 // Where the lines alone tell how a call goes on: the step of its plan that is next. kNotTold: it takes more than that.
-std::uint32_t Context::told_by_lines(Operation& operation) {
+std::uint32_t Agreement::told_by_lines(Operation& operation) {
   Group& group = *operation.group;
   // Its own line is enough for one that sends: those of others may be missing.
   const Entries entries = is_sends(operation.entry) ? Entries{.sends = 1} : entries_of(operation);
@@ -221,7 +223,7 @@ std::uint32_t Context::told_by_lines(Operation& operation) {
 }
 
 // The same where this rank has entered as before: so have the others, nearly always.
-std::uint32_t Context::told_again(Operation& operation) {
+std::uint32_t Agreement::told_again(Operation& operation) {
   const Group& group = *operation.group;
   const Board& board = group.board;
   const LineKind entry = operation.entry;

@@ -1,7 +1,16 @@
 // Route: what arrives. Whose frame it is, where its payload goes, and what it means that all of it is here.
 #include "executor/route.h"
 
-#include "executor/context.h"
+#include "base/clock.h"
+#include "executor/activity.h"
+#include "executor/groups.h"
+#include "executor/kept_frames.h"
+#include "executor/messages.h"
+#include "executor/outcomes.h"
+#include "executor/routes.h"
+#include "executor/steps.h"
+#include "executor/supervision.h"
+#include "health/peer_fates.h"
 #include "executor/run.h"
 
 #include <algorithm>
@@ -94,7 +103,7 @@ Route::Arrived Route::take_cts(const Flow& flow) {
 // Of a call that this rank has not come to.
 bool Route::is_early(const FrameHeader& header) const {
   if (header.kind != static_cast<std::uint16_t>(FrameKind::step)) return false;
-  Group* const group = context_.find_group(header.communicator);
+  Group* const group = parts_.groups.find(header.communicator);
   return group != nullptr && group->find(header.sequence) == nullptr;
 }
 
@@ -104,10 +113,10 @@ void Route::classify(const FrameHeader& header) {
   arriving_ = {};
   arriving_.mode = Mode::discard;
   torn_.clear();
-  Group* group = context_.find_group(header.communicator);
+  Group* group = parts_.groups.find(header.communicator);
   if (group == nullptr) {
-    if (context_.is_past(header.communicator) || !context_.keeps_stray(header, peer_)) return;
-    arriving_.frame = context_.frames().take(header, peer_);  // may throw, and the frame is then let pass
+    if (parts_.groups.is_past(header.communicator) || !parts_.kept.keeps_stray(header, peer_)) return;
+    arriving_.frame = parts_.frames.take(header, peer_);  // may throw, and the frame is then let pass
     arriving_.mode = Mode::keep;
     return;
   }
@@ -119,26 +128,24 @@ void Route::classify(const FrameHeader& header) {
   if (kind == FrameKind::step || kind == FrameKind::eager) {
     // Credit given back rides on what goes the other way.
     if (!flow.credit.take_back(header.argument)) {
-      context_.fail(*group,
-                    Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " returned credit it never had", peer_),
-                    true);
+      parts_.outcomes.fail(
+          *group, Error(ANELLO_ERR_CORRUPT, parts_.job.describe(peer_) + " returned credit it never had", peer_), true);
       return;
     }
     if (header.argument > 0) list(flow);
   }
   if (kind == FrameKind::eager) {
-    if (context_.takes_eager(flow, header, arriving_.operation)) {
+    if (parts_.messages.takes_eager(flow, header, arriving_.operation)) {
       if (arriving_.operation != nullptr) arriving_.mode = Mode::message;
       return;
     }
     return keep_for(*group, header);
   }
   if (kind == FrameKind::message) {
-    Operation* receive = context_.find_cleared(*group, static_cast<std::uint32_t>(header.argument));
+    Operation* receive = parts_.messages.find_cleared(*group, static_cast<std::uint32_t>(header.argument));
     if (receive == nullptr || receive->peer != peer || header.bytes > receive->bytes - receive->moved) {
-      context_.fail(
-          *group,
-          Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent a message that nobody cleared", peer_),
+      parts_.outcomes.fail(
+          *group, Error(ANELLO_ERR_CORRUPT, parts_.job.describe(peer_) + " sent a message that nobody cleared", peer_),
           true);
       return;
     }
@@ -153,7 +160,7 @@ void Route::classify(const FrameHeader& header) {
   if (kind != FrameKind::step) return;  // other notes have no payload
   Operation* operation = group->find(header.sequence);
   if (group->is_of_another_call(operation, header)) {
-    context_.suspect(*group, header.sequence, peer);
+    parts_.supervision.suspect(*group, header.sequence, peer);
     return;
   }
   if (operation != nullptr && operation->state == Operation::State::active) {
@@ -161,13 +168,13 @@ void Route::classify(const FrameHeader& header) {
     const auto lane = std::find_if(run.lanes.begin(), run.lanes.end(),
                                    [peer](const RunLane& candidate) { return candidate.plan->peer == peer; });
     if (lane == run.lanes.end() || lane->next_receive == lane->plan->receives.size()) {
-      context_.suspect(*group, header.sequence);
+      parts_.supervision.suspect(*group, header.sequence);
       return;
     }
     arriving_.lane = &*lane;
     arriving_.operation = operation;
     // An engine that takes its time is given whole frames, from where they are kept.
-    const bool at_once = context_.is_immediate();
+    const bool at_once = parts_.steps.is_immediate();
     if (lane->early.empty() && receive_ready(*lane) && (at_once || (lane->applied == nullptr && landing(*lane)))) {
       if (fits(*lane, header)) arriving_.mode = Mode::step;
       return;
@@ -178,13 +185,12 @@ void Route::classify(const FrameHeader& header) {
 
 void Route::keep_for(Group& group, const FrameHeader& header) {
   if (!arriving_.flow->credit.of(static_cast<FrameKind>(header.kind)).keep(header.bytes)) {
-    context_.fail(
-        group,
-        Error(ANELLO_ERR_CORRUPT, context_.job().describe(peer_) + " sent more ahead than it had credit for", peer_),
+    parts_.outcomes.fail(
+        group, Error(ANELLO_ERR_CORRUPT, parts_.job.describe(peer_) + " sent more ahead than it had credit for", peer_),
         true);
     return;
   }
-  EarlyFrame* const frame = context_.keep_for(group, header, peer_);
+  EarlyFrame* const frame = parts_.kept.keep_for(group, header, peer_);
   if (frame == nullptr) return;  // it is let pass
   arriving_.mode = Arriving::Mode::keep;
   arriving_.frame = frame;
@@ -235,7 +241,7 @@ bool Route::consume() {
       }
     }
     if (bytes == 0) return moved;
-    context_.count_received(bytes);
+    parts_.activity.received_bytes += bytes;
     came_ += bytes;
     moved = true;
   }
@@ -273,38 +279,59 @@ std::size_t Route::combine(RunLane& lane, std::size_t left) {
 void Route::arrived(FrameHeader header) {
   using Mode = Arriving::Mode;
   const Arriving done = std::exchange(arriving_, Arriving{});
-  context_.count_handled(header.bytes);
+  parts_.activity.count_handled(parts_.job.arena(), header.bytes);
   const auto kind = static_cast<FrameKind>(header.kind);
   switch (done.mode) {
     case Mode::step:
-      context_.consumed(*done.flow, header.bytes);
+      parts_.kept.consumed(*done.flow, header.bytes);
       frame_done(*done.lane);
       return;
     case Mode::keep:
       if (done.flow == nullptr) {
-        context_.stray(done.frame);
+        parts_.kept.stray(done.frame);
       } else if (kind == FrameKind::eager) {
-        context_.on_eager(*done.flow, done.frame);
+        parts_.messages.on_eager(*done.flow, done.frame);
       } else {
-        context_.arrived_early(*done.flow, done.frame);
+        parts_.kept.arrived_early(*done.flow, done.frame);
       }
       return;
     case Mode::message:
-      if (kind == FrameKind::eager) context_.consumed_small(*done.flow, header.bytes);
+      if (kind == FrameKind::eager) parts_.kept.consumed_small(*done.flow, header.bytes);
       if (done.operation->moved == done.operation->bytes) {
         done.flow->group->matched.remove(done.operation);
-        context_.finish(*done.operation);
+        parts_.outcomes.finish(*done.operation);
       }
       return;
     case Mode::address:
-      if (!done.flow->group->error) context_.on_rts(*done.flow, header, done.address);
+      if (!done.flow->group->error) parts_.messages.on_rts(*done.flow, header, done.address);
       return;
     case Mode::discard:
       if (done.flow == nullptr || done.flow->group->error) return;
-      if (kind == FrameKind::eager) context_.consumed_small(*done.flow, header.bytes);
-      context_.on_note(*done.flow, header);
+      if (kind == FrameKind::eager) parts_.kept.consumed_small(*done.flow, header.bytes);
+      on_note(*done.flow, header);
       return;
     case Mode::none: return;
+  }
+}
+
+void Route::on_note(Flow& flow, const FrameHeader& header) {
+  switch (static_cast<FrameKind>(header.kind)) {
+    case FrameKind::credit:
+      if (!flow.credit.take_back(header.argument)) {
+        parts_.outcomes.fail(
+            *flow.group, Error(ANELLO_ERR_CORRUPT, parts_.job.describe(peer_) + " returned credit it never had", peer_),
+            true);
+        return;
+      }
+      parts_.routes.want_to_send(flow);
+      return;
+    case FrameKind::leave:
+      flow.left_ns = now_ns();
+      parts_.fates.note_trouble();
+      return;
+    case FrameKind::rts: parts_.messages.on_rts(flow, header, {}); return;
+    case FrameKind::cts: parts_.messages.on_cts(flow, header); return;
+    default: return;
   }
 }
 

@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "control/occupancy.h"
 #include "executor/exchange.h"
-#include "executor/pending_steps.h"
 #include "executor/run.h"
 
 #include <algorithm>
@@ -21,11 +20,15 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<AvailableTranspo
       rank_(job_->rank()),
       driver_(*job_, *this, spin_us),
       sharing_(control::occupancy_of(job_->members(), rank_).ranks_per_processor()),
-      staging_(staging),
-      engine_(std::move(engine)),
-      is_immediate_(engine_->is_immediate()),
-      routes_(*this, *job_, driver_.descriptors(), std::move(transports)),
-      fates_(job_->size()) {}
+      fates_(job_->size()),
+      parts_{*job_,   sharing_, staging, driver_, fates_,    frames_,    buffers_,     activity_,
+             groups_, routes_,  kept_,   steps_,  messages_, agreement_, supervision_, *this},
+      routes_(parts_, std::move(transports)),
+      kept_(parts_),
+      steps_(parts_, std::move(engine)),
+      messages_(parts_),
+      agreement_(parts_),
+      supervision_(parts_) {}
 
 Context::~Context() {
   driver_.close();
@@ -34,7 +37,6 @@ Context::~Context() {
     routes_.drain();  // what was sent still arrives
   }
   routes_.close();  // before the job: endpoints look at the arena
-  groups_.clear();
 }
 
 // ---- Groups ----
@@ -51,31 +53,24 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
                   text("rank ", ranks.front(), " gave a new communicator the number of one that there is (", id, ")"),
                   ranks.front());
     }
-    group = std::make_unique<Group>(*this, id, ranks, static_cast<int>(me), std::move(board), first_sequence);
+    group = std::make_unique<Group>(parts_, id, ranks, static_cast<int>(me), std::move(board), first_sequence);
     // The first call that has to wait allocates nothing, either.
-    on_boards_.reserve(groups_.size() + 1);
-    working_.reserve(groups_.size() + 1);
-    behind_.reserve(groups_.size() + 1);
+    agreement_.reserve(groups_.size() + 1);
+    steps_.reserve(groups_.size() + 1);
     // First of all: what ends it from here on is told to the others.
     job_->add_communicator(id, std::move(ranks), &group->ledger);
     try {
-      groups_[id] = group.get();
+      groups_.add(*group);
     } catch (const std::bad_alloc&) {
       job_->remove_communicator(id);
       throw;
     }
-    generations_.made(id);
-    last_group_ = group.get();
     group->by_address = group->size() > 1;
     for (int peer = 0; peer < group->size(); ++peer) {
-      if (peer != group->rank && !shares_addresses(*group, peer)) group->by_address = false;
+      if (peer != group->rank && !routes_.shares_addresses(*group, peer)) group->by_address = false;
     }
-    with_memory(*group, [&] { deliver_strays(*group); });
-    const auto failed = failed_early_.find(id);
-    if (failed != failed_early_.end()) {
-      if (!group->error) group->error = failed->second;
-      failed_early_.erase(failed);
-    }
+    with_memory(*group, [&] { kept_.deliver_strays(*group); });
+    if (const std::optional<Error> failed = kept_.take_failure(id); failed && !group->error) group->error = *failed;
   }
   return group;
 }
@@ -89,15 +84,15 @@ void Context::hear_verdict(Group& group) {
     const kernels::DefaultFloats floats;
     move();
   }
-  if (group.board) look_behind(group);
-  look_at_early(group);
+  if (group.board) supervision_.look_behind(group);
+  supervision_.look_at_early(group);
   while (group.suspected && !group.error && !limit.passed()) {
     held.unlock();
     const timespec nap{0, 1'000'000};
     nanosleep(&nap, nullptr);
     held.lock();
     if (job_->news.load(std::memory_order_acquire)) handle_events();
-    if (group.board) look_behind(group);
+    if (group.board) supervision_.look_behind(group);
   }
 }
 
@@ -131,29 +126,20 @@ Error Context::remove_group(Group& group) {
     flow.route->forget_notes(group);
   }
   if (!group.error) group.error = ended;
-  if (last_group_ == &group) last_group_ = nullptr;
-  behind_.erase(std::remove(behind_.begin(), behind_.end(), &group), behind_.end());
-  groups_.erase(group.id);
+  agreement_.forget_behind(group);
+  groups_.remove(group);
   return first;
 }
 
 std::uint32_t Context::begin_making() {
   const Lock held = lock();
-  return generations_.begin();
+  return groups_.generations().begin();
 }
 
 void Context::end_making(std::uint32_t brought) {
   const Lock held = lock();
-  generations_.end(brought);
-  forget_past();
-}
-
-Group* Context::find_group(std::uint64_t id) {
-  if (last_group_ != nullptr && last_group_->id == id) return last_group_;
-  const auto found = groups_.find(id);
-  if (found == groups_.end()) return nullptr;
-  last_group_ = found->second;
-  return last_group_;
+  groups_.generations().end(brought);
+  kept_.forget_past();
 }
 
 // ---- Operations ----
@@ -183,7 +169,7 @@ void Context::queue(Operation& operation) {
 // What was begun, as far as it goes without waiting.
 void Context::push_routes(const Operation& operation) {
   const auto push = [this](const Flow& flow) {
-    if (flow.route != nullptr && flow.route->has_work()) push_or_watch(*flow.route);
+    if (flow.route != nullptr && flow.route->has_work()) routes_.push_or_watch(*flow.route);
   };
   const Flows& flows = operation.group->flows;
   if (!operation.done.load(std::memory_order_relaxed)) {
@@ -208,7 +194,7 @@ void Context::hear_news() {
 Context::Entered Context::enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   const kernels::DefaultFloats floats;
   hear_news();
-  ++unfinished_;
+  ++activity_.unfinished;
   if (operation.group->error) {
     finish(operation, operation.group->error);
     return ended_well(operation);
@@ -224,8 +210,8 @@ void Context::post(Operation& operation, control::CallRecord& record) {
   const kernels::DefaultFloats floats;
   Group& group = *operation.group;
   hear_news();
-  gone_look_due_ = true;
-  ++unfinished_;
+  supervision_.look_again();
+  ++activity_.unfinished;
   if (group.error) {
     finish(operation, group.error);
     return;
@@ -241,7 +227,7 @@ void Context::post(Operation& operation, control::CallRecord& record) {
     }
   }
   with_memory(group, [&] {
-    message ? post_message(operation) : queue(operation);
+    message ? messages_.post(operation) : queue(operation);
     push_routes(operation);
   });
   // If nothing had it yet that could end it.
@@ -270,11 +256,36 @@ void Context::progress_once() {
   if (driver_.is_driving()) return;  // somebody else does
   const kernels::DefaultFloats floats;
   move();
-  if (now_ns() >= next_tick_ns_) {
-    check_deadlines();
-    tick({});
-  }
+  supervision_.tick_all();
   if (is_busy()) driver_.watch_in_background();
+}
+
+bool Context::probe_now(Operation& probe) {
+  const Lock held = lock();
+  if (probe.peer == ANELLO_RANK_NULL) {
+    probe.status = {ANELLO_RANK_NULL, ANELLO_ANY_TAG, 0};
+    return true;
+  }
+  if (!driver_.is_driving()) {
+    const kernels::DefaultFloats floats;
+    move();
+    if (fates_.is_any() || routes_.has_broken()) supervision_.tick({});
+  }
+  if (probe.group->error) throw probe.group->error;
+  return messages_.found_by(probe);
+}
+
+std::vector<int> Context::lost_ranks(const Group& group) {
+  const Lock held = lock();
+  const kernels::DefaultFloats floats;
+  // Nobody may have waited since the group failed.
+  if (job_->news.load(std::memory_order_acquire)) handle_events();
+  return supervision_.lost_ranks(group);
+}
+
+std::vector<int> Context::suspected_ranks(const Group& group) {
+  const Lock held = lock();
+  return supervision_.suspected_ranks(group);
 }
 
 void Context::activate(Group& group) {
@@ -295,110 +306,9 @@ void Context::start(Operation& operation) {
     operation.state = Operation::State::entering;
     operation.run.lanes.clear();  // of an earlier call: nothing can be received yet
     group.on_board.push(&operation);
-    if (!operation.published) choose_way(operation);  // else the fast path has
-    begin_round(operation, Round::announce);
+    if (!operation.published) agreement_.choose_way(operation);  // else the fast path has
+    agreement_.begin_round(operation, Round::announce);
   });
-}
-
-Error Context::no_memory(const std::string& what) const {
-  return Error(ANELLO_ERR_RESOURCE, text("no memory for ", what, " on ", job_->describe(rank_)), rank_);
-}
-
-void Context::finish(Operation& operation, const Error& error) {
-  Group& group = *operation.group;
-  if (operation.function_threw && !error) {
-    operation.function_threw = false;
-    const std::string what =
-        text("operation '", operation.custom->name, "' of the caller's own threw an exception on ");
-    fail(group, Error(ANELLO_ERR_STATE, what + job_->describe(rank_), rank_), true);
-    return;
-  }
-  if (!error) operation.staged.deliver();
-  if (group.on_board.front() == &operation) {
-    group.on_board.pop();
-    if (!group.on_board.empty()) list_board(group);
-  }
-  if (error) withdraw(operation);
-  std::string aftermath;
-  if (std::exchange(operation.exposed, false) && error) aftermath = keep_peers_out(operation);
-  if (operation.state == Operation::State::active && !is_message(operation.kind)) {
-    const bool oldest = group.is_oldest(operation);
-    group.window.remove(&operation);
-    --group.active;
-    for (RunLane& lane : operation.run.lanes) give_back_frames(lane);
-    if (oldest && !error && !group.window.empty()) {
-      // The next one may use the credit that was kept for the oldest.
-      for (Flow& flow : group.flows) {
-        if (!flow.steps.empty()) want_to_send(flow);
-      }
-    }
-  }
-  operation.state = Operation::State::done;
-  operation.error = aftermath.empty() ? error : Error(error.code(), error.text() + aftermath, error.peer());
-  operation.run.ready.clear();
-  if (operation.announces()) {
-    for (std::vector<Operation*>* list : {&working_, &mapping_}) {
-      list->erase(std::remove(list->begin(), list->end(), &operation), list->end());
-    }
-  }
-  --unfinished_;
-  operation.done.store(true, std::memory_order_release);
-  bells_.ring_all();
-  driver_.note_completion();
-  if (!error && !group.window.empty() && !group.error) activate(group);
-}
-
-bool Context::work(Operation& operation) {
-  // So much in one go, before others get their turn.
-  constexpr std::size_t kTurnBytes = 1024 * 1024;
-  std::uint32_t step = 0;
-  const Worked worked = work_at_peers(operation, kTurnBytes, &step);
-  return note_worked(operation, worked, step);
-}
-
-bool Context::note_worked(Operation& operation, Worked worked, std::uint32_t step) {
-  if (operation.state != Operation::State::active) return true;  // it has failed
-  const PeerWork& left = operation.peer_work;
-  const bool over = left.step == PeerWork::kNoStep && left.next.empty();
-  const auto listed = std::find(working_.begin(), working_.end(), &operation);
-  if (over && listed != working_.end()) working_.erase(listed);
-  if (!over && listed == working_.end()) working_.push_back(&operation);
-  if (worked == Worked::step) step_done(operation, step);
-  return worked != Worked::nothing;
-}
-
-void Context::give_back_frames(RunLane& lane) {
-  frames_.give_back_all(lane.early);
-  if (lane.applied != nullptr) frames_.give_back(std::exchange(lane.applied, nullptr));
-}
-
-// ---- Routes ----
-
-void Context::set_up(Flow& flow) {
-  const int world = flow.group->ranks[std::size_t(flow.peer)];
-  if (world == rank_) return;
-  flow.route = &routes_.to(world);
-  flow.least_got = least_got(*flow.group, flow.peer);
-  flow.most_eager = most_eager(*flow.group, flow.peer);
-  if (flow.least_got != SIZE_MAX) flow.reading = std::make_unique<memory::ReadPolicy>();
-}
-
-void Context::want_to_send(Flow& flow) {
-  if (flow.route == nullptr) return;
-  Route& way = *flow.route;
-  if (fates_.takes_nothing(way.peer())) return;
-  way.list(flow);
-  if (way.state() == Route::State::closed) routes_.begin_opening(way);
-}
-
-void Context::open_route(Route& way, UniqueFd socket) {
-  try {
-    routes_.open(way, std::move(socket));
-  } catch (const Error& error) {
-    fail_all_with(way.peer(), error, true);
-  } catch (const std::bad_alloc&) {
-    fail_all_with(way.peer(), no_memory(kOperationNeeds), true);
-  }
 }
 
 }  // namespace anello::executor

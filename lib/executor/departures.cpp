@@ -1,7 +1,9 @@
 // Route: what leaves. Which flow is next, which frame of it, and what it means that one has gone.
 #include "executor/route.h"
 
-#include "executor/context.h"
+#include "executor/messages.h"
+#include "executor/outcomes.h"
+#include "executor/routes.h"
 #include "executor/run.h"
 #include "kernels/default_floats.h"
 
@@ -37,7 +39,7 @@ bool Route::push() {
     if (state_ != State::open) return true;
   }
   if (endpoint_->failure() != nullptr && incoming() == nullptr) break_off();
-  if (is_counted && !has_work() && endpoint_->flush()) context_.uncount_unsent(*this);
+  if (is_counted && !has_work() && endpoint_->flush()) parts_.routes.uncount_unsent(*this);
   return moved;
 }
 
@@ -159,7 +161,7 @@ bool Route::fill_send(Flow& flow) {
   if (operation == nullptr) return false;
   leaving_.operation = operation;
   FrameHeader& header = leaving_.header;
-  const transport::RemoteAddress at = context_.address_to_tell(flow, operation->input, operation->bytes);
+  const transport::RemoteAddress at = parts_.messages.address_to_tell(flow, operation->input, operation->bytes);
   if (!at && goes_at_once(flow, operation->bytes)) {
     header = eager_header(*flow.group, operation->bytes, operation->tag, short_dtype(operation->dtype));
     header.argument = flow.credit.give_back();
@@ -176,7 +178,7 @@ bool Route::fill_send(Flow& flow) {
     }
   }
   header.sequence = operation->number;
-  if (flow.may_get(operation->bytes)) context_.note_going(flow, operation->bytes, bool(at));
+  if (flow.may_get(operation->bytes)) parts_.messages.note_going(flow, operation->bytes, bool(at));
   return true;
 }
 
@@ -253,7 +255,7 @@ void Route::sent() {
     }
     case Leaving::Kind::eager:
       flow.unsent.remove(gone.operation);
-      context_.finish(*gone.operation);
+      parts_.outcomes.finish(*gone.operation);
       return;
     case Leaving::Kind::rts:
       flow.unsent.remove(gone.operation);
@@ -265,7 +267,7 @@ void Route::sent() {
       ++operation.movement;
       if (operation.moved < operation.bytes) return;
       flow.cleared.remove(&operation);
-      context_.finish(operation);
+      parts_.outcomes.finish(operation);
       return;
     }
     case Leaving::Kind::note:

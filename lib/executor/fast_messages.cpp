@@ -1,7 +1,12 @@
-// Context: blocking sends and receives of small messages from start to end under one hold of the lock, without an
+// Messages: blocking sends and receives of small messages from start to end under one hold of the lock, without an
 // operation. They keep the order of the general path (messages.cpp), to which goes whatever is not as simple as this.
 #include "base/processor.h"
-#include "executor/context.h"
+#include "executor/activity.h"
+#include "executor/kept_frames.h"
+#include "executor/messages.h"
+#include "executor/routes.h"
+#include "health/peer_fates.h"
+#include "progress/driver.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,12 +14,12 @@
 namespace anello::executor {
 
 // Whether nothing has happened to the peer, or to the communicator, that only the general path looks at.
-bool Context::undisturbed(const Group& group, const Flow& flow) const {
-  return !group.error && flow.left_ns == 0 && fates_.is_here(group.ranks[std::size_t(flow.peer)]) &&
-         !job_->news.load(std::memory_order_relaxed);
+bool Messages::undisturbed(const Group& group, const Flow& flow) const {
+  return !group.error && flow.left_ns == 0 && parts_.fates.is_here(group.ranks[std::size_t(flow.peer)]) &&
+         !job_.news.load(std::memory_order_relaxed);
 }
 
-Context::Sent Context::send_now(Group& group, int dest, const SmallMessage& message, bool waits) {
+Messages::Sent Messages::send_now(Group& group, int dest, const SmallMessage& message, bool waits) {
   if (dest == group.rank) return Sent::not_begun;
   Flow& flow = group.flows.to(dest);
   if (!undisturbed(group, flow)) return Sent::not_begun;
@@ -24,21 +29,21 @@ Context::Sent Context::send_now(Group& group, int dest, const SmallMessage& mess
   return flow.route->send_small(flow, message);
 }
 
-void Context::go_on_sending(Operation& operation, Sent sent) {
+void Messages::go_on_sending(Operation& operation, Sent sent) {
   Group& group = *operation.group;
   Flow& flow = group.flows.to(operation.peer);
   operation.number = group.next_number++;
   operation.state = Operation::State::active;
   operation.bytes = operation.count * operation.element_bytes;
-  ++unfinished_;
+  ++activity_.unfinished;
   if (sent == Sent::requested) return flow.requested.push(&operation);
   flow.unsent.push(&operation);
   flow.route->go_on_sending(operation);
 }
 
-bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
+bool Messages::receive_now(Group& group, int source, SmallReceive& wanted) {
   // What is under way needs its turns; receives and probes that were posted earlier come first.
-  if (source == group.rank || unfinished_ > 0) return false;
+  if (source == group.rank || activity_.unfinished > 0) return false;
   Flow& flow = group.flows.to(source);
   if (!undisturbed(group, flow)) return false;
   if (group.messages.is_awaited()) return false;
@@ -72,9 +77,9 @@ bool Context::receive_now(Group& group, int source, SmallReceive& wanted) {
 }
 
 // The credit of a message that its receive has taken.
-bool Context::took_now(Flow& flow, const SmallReceive& taken) {
-  consumed_small(flow, taken.bytes);
-  if (flow.route->has_work()) push_or_watch(*flow.route);
+bool Messages::took_now(Flow& flow, const SmallReceive& taken) {
+  parts_.kept.consumed_small(flow, taken.bytes);
+  if (flow.route->has_work()) routes_.push_or_watch(*flow.route);
   return true;
 }
 

@@ -14,7 +14,7 @@ namespace anello::executor {
   while (true) {
     const Board::Seen seen = board.look(round, digest);
     if (seen == Board::Seen::complete && turn > driver_.spins()) driver_.board_patience().rewarded();
-    if (seen != Board::Seen::waiting || unfinished_ > 0) return seen;
+    if (seen != Board::Seen::waiting || activity_.unfinished > 0) return seen;
     if (turn == turns && turn == driver_.spins() && board.awaits_elsewhere())
       turns += driver_.board_patience().turns(board.is_first_of_two());
     if (turn++ == turns) break;
@@ -29,7 +29,7 @@ namespace anello::executor {
 
 Context::Entered Context::exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
-  if (!is_immediate_) return Entered::not_begun;
+  if (!steps_.is_immediate()) return Entered::not_begun;
   if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
   const Exchange& exchange = operation.exchange;
   Board& board = group.board;
@@ -41,37 +41,39 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
   group.ledger.note(record);  // while the line is on its way
   if (lines_seen(board, Round::exchange, operation.digest) == Board::Seen::complete) {
     take_lines(group, operation);
-    leave_exchange(group);
+    agreement_.leave_exchange(group);
     ++group.movement;
     return Entered::complete;
   }
   operation.published = true;
-  ++unfinished_;
+  ++activity_.unfinished;
   queue(operation);
   return Entered::under_way;
 }
 
 Context::Entered Context::walk_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
-  if (!is_immediate_) return Entered::not_begun;
-  if (!group.idle() || group.error || unfinished_ > 0 || job_->news.load(std::memory_order_relaxed))
+  if (!steps_.is_immediate()) return Entered::not_begun;
+  if (!group.idle() || group.error || activity_.unfinished > 0 || job_->news.load(std::memory_order_relaxed))
     return Entered::not_begun;
   operation.round = Round::announce;
-  if (group.board.is_behind() && !room_comes(group.board, line_bytes(operation))) return Entered::not_begun;
+  if (group.board.is_behind() && !room_comes(group.board, agreement_.line_bytes(operation))) return Entered::not_begun;
   const kernels::DefaultFloats floats;
   // What could fail comes before others may be at this rank's buffers. What is resolved has been through it.
   if (operation.resolved.agreement != 0 && operation.resolved.empty()) take_memory(operation);
   number(operation, record, digest);
-  choose_way(operation);
-  const bool again = enters_again(operation);
-  if (!again) publish_line(operation);
+  agreement_.choose_way(operation);
+  const bool again = agreement_.enters_again(operation);
+  if (!again) agreement_.publish_line(operation);
   group.ledger.note(record);
-  std::uint32_t at = !lines_come(operation) ? kNotTold : again ? told_again(operation) : told_by_lines(operation);
+  std::uint32_t at = !lines_come(operation) ? Agreement::kNotTold
+                     : again                ? agreement_.told_again(operation)
+                                            : agreement_.told_by_lines(operation);
   // A process's memory that is read by system call may turn out not to be there, which ends an operation that all know
   // of.
-  if (at == kNotTold || operation.reach == schedule::Reach::read) {
+  if (at == Agreement::kNotTold || operation.reach == schedule::Reach::read) {
     operation.published = true;
-    ++unfinished_;
+    ++activity_.unfinished;
     queue(operation);
     return entered(operation);
   }
@@ -108,7 +110,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
 }
 
 void Context::put_in_window(Operation& operation) {
-  ++unfinished_;
+  ++activity_.unfinished;
   operation.group->window.push(&operation);
   ++operation.group->active;
 }
@@ -116,7 +118,7 @@ void Context::put_in_window(Operation& operation) {
 // What goes by messages, as its lines have told.
 [[gnu::noinline]] Context::Entered Context::begin_by_messages(Operation& operation) {
   Group& group = *operation.group;
-  if (group.board.is_behind()) note_behind(group);
+  if (group.board.is_behind()) agreement_.note_behind(group);
   put_in_window(operation);
   begin(operation);
   push_routes(operation);
@@ -142,7 +144,7 @@ bool Context::lines_come(const Operation& operation) {
 Context::Entered Context::entered(Operation& operation) {
   for (int turn = 0; turn <= driver_.spins() && operation.round != Round::none && !driver_.has_spun(); ++turn) {
     pause_processor();
-    poll_board(*operation.group);
+    agreement_.poll(*operation.group);
   }
   return ended_well(operation);
 }

@@ -5,7 +5,7 @@
 //
 // This is a logical clock (Lamport, 1978). To the making of a communicator each rank brings the newest generation that
 // it knows; the new one's is above all of these; the first communicator's is 0. So whatever a rank has yet to make is
-// newer than what it brought. Requires the context's lock.
+// newer than what it brought. Requires the rank's lock.
 #include <cstdint>
 #include <optional>
 #include <set>

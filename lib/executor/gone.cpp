@@ -1,51 +1,56 @@
-// Context: peers that are gone. That a rank is lost, or has left, is no error of a communicator. What it had given
+// Supervision: peers that are gone. That a rank is lost, or has left, is no error of a communicator. What it had given
 // stays given: all that has come is taken in, and calls whose data is there complete, also those that are made later.
 // The first operation that cannot end without the rank fails its communicator, at once.
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/text.h"
-#include "executor/context.h"
+#include "executor/agreement.h"
+#include "executor/groups.h"
+#include "executor/outcomes.h"
+#include "executor/routes.h"
 #include "executor/run.h"
+#include "executor/supervision.h"
+#include "health/peer_fates.h"
 
 #include <algorithm>
 
 namespace anello::executor {
 
-void Context::lane_broke(Route& way) {
+void Supervision::lane_broke(Route& way) {
   routes_.take_out(way);
   gone_look_due_ = true;
-  uncount_unsent(way);
+  routes_.uncount_unsent(way);
   const Error* const cause = way.endpoint()->failure();
   // check_gone, when control has had its time to tell.
   if (cause == nullptr || cause->code() == ANELLO_ERR_PEER_LOST) return;
-  fail_all_with(way.peer(),
-                Error(cause->code(),
-                      text(job_->describe(way.peer()), ": ", cause->text(), way.broken_in().empty() ? "" : "; it was ",
-                           way.broken_in()),
-                      way.peer()),
-                true);
+  outcomes_.fail_all_with(way.peer(),
+                          Error(cause->code(),
+                                text(job_.describe(way.peer()), ": ", cause->text(),
+                                     way.broken_in().empty() ? "" : "; it was ", way.broken_in()),
+                                way.peer()),
+                          true);
 }
 
-bool Context::is_gone(const Group& group, int peer, std::string& how) const {
+bool Supervision::is_gone(const Group& group, int peer, std::string& how) const {
   const int world = group.ranks[std::size_t(peer)];
   const Flow* const flow = group.flows.find(peer);
   health::PeerFates::Signs signs;
   signs.left_communicator_at = flow != nullptr ? flow->left_ns : 0;
   signs.another_is_lost = first_lost(group) >= 0;
-  signs.host_is_silent = job_->life(world, control::Job::Look::by_ear) == control::Life::silent;
+  signs.host_is_silent = job_.life(world, control::Job::Look::by_ear) == control::Life::silent;
   return fates_.is_gone(world, routes_.find(world), signs, now_ns(), how);
 }
 
-int Context::first_lost(const Group& group) const {
+int Supervision::first_lost(const Group& group) const {
   return fates_.first_lost([&](int world) { return group.rank_of_world(world) >= 0; });
 }
 
 // Of an operation that is under way.
-bool Context::waits_in_vain(const Operation& operation, int peer) const {
+bool Supervision::waits_in_vain(const Operation& operation, int peer) const {
   const Group& group = *operation.group;
   if (needs(operation, peer)) return true;
   // For memory to map, and behind that for lines of all.
-  if (std::find(mapping_.begin(), mapping_.end(), &operation) != mapping_.end()) return true;
+  if (parts_.agreement.is_mapping(operation)) return true;
   if (!is_message(operation.kind) || operation.peer != ANELLO_ANY_SOURCE) return false;
   std::string how;
   for (int each = 0; each < group.size(); ++each) {
@@ -56,19 +61,25 @@ bool Context::waits_in_vain(const Operation& operation, int peer) const {
 
 // Operations that wait for a rank that will send no more end now, not at their deadline. quiet: all that had come has
 // just been taken in.
-void Context::check_gone(bool quiet) {
+void Supervision::check_gone(bool quiet) {
   if (!fates_.is_any() && !routes_.has_broken()) return;
   routes_.open_asked();
   fates_.look(now_ns(), [this](int world) { return routes_.find(world); });
-  for (const auto& [id, group] : groups_) check_gone(*group, quiet);
+  parts_.groups.each([&](Group& group) { check_gone(group, quiet); });
 }
 
-void Context::check_gone(Group& group, bool quiet) {
+void Supervision::look_after_move(bool moved) {
+  if (!fates_.is_any() || (!moved && !gone_look_due_)) return;
+  gone_look_due_ = moved;
+  if (!moved) check_gone(true);
+}
+
+void Supervision::check_gone(Group& group, bool quiet) {
   // Else only what still stands at a second look: between the two everything that had come, and every answer to what
   // was sent, has been taken in.
   const bool moved = std::exchange(group.movement_at_look, group.movement) != group.movement && !quiet;
   if (moved) return;
-  if (group.told_end && !group.error) fail(group, group.told_end, false);
+  if (group.told_end && !group.error) outcomes_.fail(group, group.told_end, false);
   for (int peer = 0; peer < group.size() && !group.error; ++peer) {
     std::string how;
     if (peer != group.rank && is_gone(group, peer, how)) end_what_waits_for(group, peer, how);
@@ -76,7 +87,7 @@ void Context::check_gone(Group& group, bool quiet) {
 }
 
 // Of one that is gone.
-void Context::end_what_waits_for(Group& group, int peer, const std::string& gone_how) {
+void Supervision::end_what_waits_for(Group& group, int peer, const std::string& gone_how) {
   const Operation* held_up = nullptr;
   // A collective that has come to a halt while the host of one of its ranks is silent: who else is cut off with it
   // nobody can say.
@@ -101,10 +112,11 @@ void Context::end_what_waits_for(Group& group, int peer, const std::string& gone
     how = fates_.loss_of(first)->how;
   }
   const auto fail_by = [&](anello_result_t code, const Operation& operation, const std::string& why) {
-    fail(group, Error(code, text(call_text(operation), " on rank ", group.rank, " cannot complete: ", why), world),
-         true);
+    outcomes_.fail(group,
+                   Error(code, text(call_text(operation), " on rank ", group.rank, " cannot complete: ", why), world),
+                   true);
   };
-  const std::string name = job_->describe(world);
+  const std::string name = job_.describe(world);
   const Operation* front = group.window.front();
   const bool lost = fates_.loss_of(world) != nullptr;
   const std::string another_call =
@@ -119,11 +131,7 @@ void Context::end_what_waits_for(Group& group, int peer, const std::string& gone
   }
 }
 
-std::vector<int> Context::lost_ranks(Group& group) {
-  const Lock held = lock();
-  const kernels::DefaultFloats floats;
-  // Nobody may have waited since the group failed.
-  if (job_->news.load(std::memory_order_acquire)) handle_events();
+std::vector<int> Supervision::lost_ranks(const Group& group) const {
   // Another rank's account of the failure may come before control's word of the loss that caused it.
   const int told = group.error && group.error.code() == ANELLO_ERR_PEER_LOST ? group.error.peer() : -1;
   std::vector<int> lost;
@@ -136,13 +144,12 @@ std::vector<int> Context::lost_ranks(Group& group) {
   return lost;
 }
 
-std::vector<int> Context::suspected_ranks(Group& group) {
-  const Lock held = lock();
+std::vector<int> Supervision::suspected_ranks(const Group& group) const {
   std::vector<int> suspected;
   for (int peer = 0; peer < group.size(); ++peer) {
     const int world = group.ranks[std::size_t(peer)];
     const bool here = peer != group.rank && fates_.is_here(world);
-    if (here && job_->life(world, control::Job::Look::by_ear) != control::Life::heard) suspected.push_back(peer);
+    if (here && job_.life(world, control::Job::Look::by_ear) != control::Life::heard) suspected.push_back(peer);
   }
   return suspected;
 }

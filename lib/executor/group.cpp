@@ -1,12 +1,12 @@
 #include "executor/group.h"
 
-#include "executor/context.h"
+#include "executor/routes.h"
 
 namespace anello::executor {
 
-Group::Group(Context& context_, std::uint64_t id_, std::vector<int> ranks_, int rank_, Board board_,
+Group::Group(Parts& parts_, std::uint64_t id_, std::vector<int> ranks_, int rank_, Board board_,
              std::uint32_t first_sequence)
-    : context(context_),
+    : parts(parts_),
       id(id_),
       ranks(std::move(ranks_)),
       rank(rank_),
@@ -26,7 +26,7 @@ Flow& Flows::make(int peer) {
   auto made = std::make_unique<Flow>();
   made->group = &group_;
   made->peer = peer;
-  group_.context.set_up(*made);
+  group_.parts.routes.set_up(*made);
   by_rank_[std::size_t(peer)] = made.get();
   made_.push(made.get());
   return *made.release();

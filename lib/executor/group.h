@@ -1,11 +1,12 @@
 #pragma once
 // The ranks of one communicator as the executor sees them: a flow to each that it has to do with, the operations under
-// way, their order, the board where they share one, and the first error, which stays. Guarded by the context's lock.
+// way, their order, the board where they share one, and the first error, which stays. Guarded by the rank's lock.
 #include "base/error.h"
 #include "control/call_records.h"
 #include "executor/board.h"
 #include "memory/read_policy.h"
 #include "executor/operation.h"
+#include "executor/parts.h"
 #include "memory/staging.h"
 #include "messaging/credit.h"
 #include "messaging/matching.h"
@@ -20,7 +21,6 @@
 
 namespace anello::executor {
 
-class Context;
 class Route;
 
 // One communicator and one peer: what waits to be sent, what has come early, and the credit either way.
@@ -114,10 +114,9 @@ struct TakenMessages {
 
 class Group {
  public:
-  Group(Context& context, std::uint64_t id, std::vector<int> ranks, int rank, Board board,
-        std::uint32_t first_sequence);
+  Group(Parts& parts, std::uint64_t id, std::vector<int> ranks, int rank, Board board, std::uint32_t first_sequence);
 
-  Context& context;
+  Parts& parts;
   const std::uint64_t id;
   const std::vector<int> ranks;  // world rank of each
   const int rank;

@@ -1,21 +1,44 @@
-// Context: send and recv. Small messages travel with their envelope and wait at the receiver, within the sender's
+// Messages: send and recv. Small messages travel with their envelope and wait at the receiver, within the sender's
 // credit; large ones are requested to be sent, and move when their receive is posted (rendezvous.cpp).
 #include "base/clock.h"
 #include "base/text.h"
-#include "executor/context.h"
+#include "executor/activity.h"
+#include "executor/kept_frames.h"
+#include "executor/messages.h"
+#include "executor/outcomes.h"
+#include "executor/routes.h"
+#include "progress/driver.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace anello::executor {
 
-void Context::post_message(Operation& operation) {
+Messages::Messages(Parts& parts)
+    : parts_(parts),
+      job_(parts.job),
+      driver_(parts.driver),
+      frames_(parts.frames),
+      buffers_(parts.buffers),
+      activity_(parts.activity),
+      routes_(parts.routes),
+      outcomes_(parts.outcomes),
+      sharing_(parts.sharing),
+      staging_(parts.staging) {}
+
+void Messages::set_up(Flow& flow) const {
+  flow.least_got = least_got(*flow.group, flow.peer);
+  flow.most_eager = most_eager(*flow.group, flow.peer);
+  if (flow.least_got != SIZE_MAX) flow.reading = std::make_unique<memory::ReadPolicy>();
+}
+
+void Messages::post(Operation& operation) {
   operation.number = operation.group->next_number++;
   operation.state = Operation::State::active;
   operation.bytes = operation.count * operation.element_bytes;
   if (operation.peer == ANELLO_RANK_NULL) {
     operation.status = {ANELLO_RANK_NULL, ANELLO_ANY_TAG, 0};
-    finish(operation);
+    outcomes_.finish(operation);
   } else if (operation.kind == ANELLO_SEND) {
     post_send(operation);
   } else if (operation.kind == ANELLO_RECV) {
@@ -25,19 +48,19 @@ void Context::post_message(Operation& operation) {
   }
 }
 
-void Context::post_send(Operation& operation) {
+void Messages::post_send(Operation& operation) {
   Group& group = *operation.group;
   if (operation.peer != group.rank) {
     Flow& flow = group.flows.to(operation.peer);
     flow.route->hear_of_credit(flow, operation.bytes);
-    if (group.error) return finish(operation, group.error);  // that was among what came
+    if (group.error) return outcomes_.finish(operation, group.error);  // that was among what came
     flow.unsent.push(&operation);
-    want_to_send(flow);
+    routes_.want_to_send(flow);
     return;
   }
   if (Operation* receive = group.messages.match(group.rank, operation.tag)) {
     deliver(*receive, group.rank, operation.tag, short_dtype(operation.dtype), operation.input, operation.bytes);
-    finish(operation);
+    outcomes_.finish(operation);
     return;
   }
   Unexpected waiting;
@@ -49,26 +72,26 @@ void Context::post_send(Operation& operation) {
   if (operation.bytes <= kEagerBytes) {
     // As promised for small messages: the sender need not wait for its own receive.
     waiting.local = nullptr;
-    waiting.eager = frames_.take({.bytes = static_cast<std::uint32_t>(operation.bytes)}, rank_);
+    waiting.eager = frames_.take({.bytes = static_cast<std::uint32_t>(operation.bytes)}, job_.rank());
     if (operation.bytes > 0) std::memcpy(waiting.eager->payload.data(), operation.input, operation.bytes);
-    finish(operation);
+    outcomes_.finish(operation);
   }
   keep_unexpected(group, waiting);
 }
 
-void Context::post_receive(Operation& operation) {
+void Messages::post_receive(Operation& operation) {
   Group& group = *operation.group;
   if (operation.claim != 0) {
     const auto claimed = group.messages.take_claimed(operation.claim);
     if (claimed) return take(operation, *claimed);
-    return finish(operation, Error(ANELLO_ERR_STATE, "the message of this receive has been received before"));
+    return outcomes_.finish(operation, Error(ANELLO_ERR_STATE, "the message of this receive has been received before"));
   }
   if (const auto message = group.messages.take(operation.pattern())) return take(operation, *message);
   group.messages.post_receive(&operation);
 }
 
 // Fills in the status; false when the message cannot go into the receive, which has then ended.
-bool Context::fits(Operation& receive, int source, int tag, std::uint16_t dtype, std::size_t bytes) {
+bool Messages::fits(Operation& receive, int source, int tag, std::uint16_t dtype, std::size_t bytes) {
   const auto both = [&] {
     return text("rank ", source, " sent ", bytes / dtype_bytes(receive.dtype), " elements of ",
                 dtype_name(long_dtype(dtype)), " with tag ", tag, ", rank ", receive.group->rank, " receives at most ",
@@ -76,34 +99,34 @@ bool Context::fits(Operation& receive, int source, int tag, std::uint16_t dtype,
   };
   receive.status = {source, tag, bytes / receive.element_bytes};
   if (dtype != short_dtype(receive.dtype)) {
-    finish(receive, Error(ANELLO_ERR_MISMATCH, both(), receive.group->ranks[std::size_t(source)]));
+    outcomes_.finish(receive, Error(ANELLO_ERR_MISMATCH, both(), receive.group->ranks[std::size_t(source)]));
     return false;
   }
   if (bytes > receive.bytes) {
-    finish(receive, Error(ANELLO_ERR_TRUNCATE, both(), receive.group->ranks[std::size_t(source)]));
+    outcomes_.finish(receive, Error(ANELLO_ERR_TRUNCATE, both(), receive.group->ranks[std::size_t(source)]));
     return false;
   }
   return true;
 }
 
-void Context::deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
-                      std::size_t bytes) {
+void Messages::deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
+                       std::size_t bytes) {
   if (!fits(receive, source, tag, dtype, bytes)) return;
   if (bytes > 0) std::memcpy(receive.output, payload, bytes);
-  finish(receive);
+  outcomes_.finish(receive);
 }
 
-void Context::take(Operation& receive, const Unexpected& message) {
+void Messages::take(Operation& receive, const Unexpected& message) {
   Group& group = *receive.group;
   if (message.local != nullptr) {
     deliver(receive, message.source, message.tag, message.dtype, message.local->input, message.bytes);
-    finish(*message.local);
+    outcomes_.finish(*message.local);
   } else if (message.eager != nullptr) {
     deliver(receive, message.source, message.tag, message.dtype, message.eager->payload.data(), message.bytes);
     if (message.source != group.rank) {
       Flow& flow = group.flows.to(message.source);
       flow.credit.eager.no_longer_keeps(message.bytes);
-      consumed_small(flow, message.bytes);
+      parts_.kept.consumed_small(flow, message.bytes);
     }
     frames_.give_back(message.eager);
   } else {
@@ -121,18 +144,18 @@ void Context::take(Operation& receive, const Unexpected& message) {
 }
 
 // A receive that has taken a requested message gets it by the lane.
-void Context::have_it_sent(Flow& flow, Operation& receive, Answer answer, std::uint32_t messages) {
+void Messages::have_it_sent(Flow& flow, Operation& receive, Answer answer, std::uint32_t messages) {
   send_cts(flow, receive.partner, receive.number, answer, messages);
   if (receive.bytes == 0) {
-    finish(receive);  // requested for want of credit; nothing will come
+    outcomes_.finish(receive);  // requested for want of credit; nothing will come
   } else {
     flow.group->matched.push(&receive);
   }
 }
 
 // Answers the sender's RTS.
-void Context::send_cts(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Answer answer,
-                       std::uint32_t messages) {
+void Messages::send_cts(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Answer answer,
+                        std::uint32_t messages) {
   transport::FrameHeader header;
   header.kind = static_cast<std::uint16_t>(FrameKind::cts);
   header.communicator = flow.group->id;
@@ -141,22 +164,22 @@ void Context::send_cts(Flow& flow, std::uint32_t sender_number, std::uint32_t re
   header.flags = static_cast<std::uint16_t>(answer);
   header.tag = messages;
   flow.notes.push_back(header);
-  want_to_send(flow);
+  routes_.want_to_send(flow);
 }
 
-bool Context::known_type(Flow& flow, const transport::FrameHeader& header) {
+bool Messages::known_type(Flow& flow, const transport::FrameHeader& header) {
   if (dtype_bytes(long_dtype(header.flags)) != 0) return true;
   const int world = flow.group->ranks[std::size_t(flow.peer)];
-  fail(*flow.group,
-       Error(ANELLO_ERR_CORRUPT, text(job_->describe(world), " sent a message of no data type (", header.flags, ")"),
-             world),
-       true);
+  outcomes_.fail(*flow.group,
+                 Error(ANELLO_ERR_CORRUPT,
+                       text(job_.describe(world), " sent a message of no data type (", header.flags, ")"), world),
+                 true);
   return false;
 }
 
 // Whether what begins to arrive goes straight into a receive that is posted for it, or, where there is none such in the
 // end because it does not fit, nowhere. False: nobody has posted any.
-bool Context::takes_eager(Flow& flow, const transport::FrameHeader& header, Operation*& into) {
+bool Messages::takes_eager(Flow& flow, const transport::FrameHeader& header, Operation*& into) {
   Group& group = *flow.group;
   if (!known_type(flow, header)) return true;
   const int tag = static_cast<int>(header.tag);
@@ -170,7 +193,7 @@ bool Context::takes_eager(Flow& flow, const transport::FrameHeader& header, Oper
   return true;
 }
 
-void Context::on_eager(Flow& flow, EarlyFrame* frame) {
+void Messages::on_eager(Flow& flow, EarlyFrame* frame) {
   Group& group = *flow.group;
   if (!known_type(flow, frame->header)) return frames_.give_back(frame);
   const int tag = static_cast<int>(frame->header.tag);
@@ -179,7 +202,7 @@ void Context::on_eager(Flow& flow, EarlyFrame* frame) {
     deliver(*receive, flow.peer, tag, frame->header.flags, frame->payload.data(), bytes);
     frames_.give_back(frame);
     flow.credit.eager.no_longer_keeps(bytes);
-    consumed_small(flow, bytes);
+    parts_.kept.consumed_small(flow, bytes);
     return;
   }
   Unexpected message;
@@ -191,7 +214,7 @@ void Context::on_eager(Flow& flow, EarlyFrame* frame) {
   keep_unexpected(group, message);
 }
 
-void Context::on_rts(Flow& flow, const transport::FrameHeader& header, const transport::RemoteAddress& at) {
+void Messages::on_rts(Flow& flow, const transport::FrameHeader& header, const transport::RemoteAddress& at) {
   Group& group = *flow.group;
   if (!known_type(flow, header)) return;
   Unexpected message;
@@ -203,19 +226,20 @@ void Context::on_rts(Flow& flow, const transport::FrameHeader& header, const tra
   message.number = header.sequence;
   if (has_address(header) && flow.least_got == SIZE_MAX) {
     const int world = group.ranks[std::size_t(flow.peer)];
-    fail(group,
-         Error(ANELLO_ERR_CORRUPT,
-               job_->describe(world) + " sent the address of a message, and shares no memory with this rank", world),
-         true);
+    outcomes_.fail(
+        group,
+        Error(ANELLO_ERR_CORRUPT,
+              job_.describe(world) + " sent the address of a message, and shares no memory with this rank", world),
+        true);
     return;
   }
   if (group.messages.messages() >= kMaxUnexpected) {
-    fail(group,
-         Error(ANELLO_ERR_RESOURCE,
-               text("more than ", kMaxUnexpected, " messages wait on rank ", group.rank,
-                    " for a receive, the last one from ", job_->describe(group.ranks[std::size_t(flow.peer)]),
-                    " with tag ", message.tag, ": post receives earlier")),
-         true);
+    outcomes_.fail(group,
+                   Error(ANELLO_ERR_RESOURCE,
+                         text("more than ", kMaxUnexpected, " messages wait on rank ", group.rank,
+                              " for a receive, the last one from ", job_.describe(group.ranks[std::size_t(flow.peer)]),
+                              " with tag ", message.tag, ": post receives earlier")),
+                   true);
     return;
   }
   if (Operation* receive = group.messages.match(flow.peer, message.tag)) {
@@ -225,7 +249,7 @@ void Context::on_rts(Flow& flow, const transport::FrameHeader& header, const tra
   }
 }
 
-void Context::on_cts(Flow& flow, const transport::FrameHeader& header) {
+void Messages::on_cts(Flow& flow, const transport::FrameHeader& header) {
   for (Operation* send = flow.requested.front(); send != nullptr; send = OperationFifo::after(send)) {
     if (send->number != header.sequence) continue;
     flow.requested.remove(send);
@@ -234,43 +258,40 @@ void Context::on_cts(Flow& flow, const transport::FrameHeader& header) {
     if (answer == Answer::send_far) stop_gets(flow, send->bytes, header.tag);
     if (answer == Answer::send_closed) flow.tells_addresses = false;
     if (answer == Answer::done || send->bytes == 0) {
-      finish(*send);  // where the receiver did not take it, it has said to its caller why
+      outcomes_.finish(*send);  // where the receiver did not take it, it has said to its caller why
     } else {
       send->partner = static_cast<std::uint32_t>(header.argument);
       flow.cleared.push(send);
-      want_to_send(flow);
+      routes_.want_to_send(flow);
     }
     return;
   }
 }
 
-Operation* Context::find_cleared(Group& group, std::uint32_t number) {
+Operation* Messages::find_cleared(Group& group, std::uint32_t number) {
   for (Operation* receive = group.matched.front(); receive != nullptr; receive = OperationFifo::after(receive)) {
     if (receive->number == number) return receive;
   }
   return nullptr;
 }
 
-void Context::on_note(Flow& flow, const transport::FrameHeader& header) {
-  switch (static_cast<FrameKind>(header.kind)) {
-    case FrameKind::credit:
-      if (!flow.credit.take_back(header.argument)) {
-        fail(*flow.group,
-             Error(ANELLO_ERR_CORRUPT,
-                   job_->describe(flow.group->ranks[std::size_t(flow.peer)]) + " returned credit it never had"),
-             true);
-        return;
-      }
-      want_to_send(flow);
-      return;
-    case FrameKind::leave:
-      flow.left_ns = now_ns();
-      fates_.note_trouble();
-      return;
-    case FrameKind::rts: on_rts(flow, header, {}); return;
-    case FrameKind::cts: on_cts(flow, header); return;
-    default: return;
+void Messages::end_all(Group& group, const Error& error) {
+  for (Flow& flow : group.flows) {
+    for (OperationFifo* list : {&flow.unsent, &flow.requested, &flow.cleared}) {
+      while (Operation* operation = list->pop()) outcomes_.finish(*operation, error);
+    }
   }
+  while (Operation* operation = group.messages.withdraw_any()) outcomes_.finish(*operation, error);
+  while (Operation* operation = group.matched.pop()) outcomes_.finish(*operation, error);
+  while (Operation* operation = group.getting.pop()) {
+    routes_.memory_of(group, operation->peer)->withdraw(reinterpret_cast<std::uintptr_t>(operation));
+    outcomes_.finish(*operation, error);
+  }
+  group.messages.each_message([&](const Unexpected& message) {
+    if (message.eager != nullptr) frames_.give_back(message.eager);
+    if (message.local != nullptr) outcomes_.finish(*message.local, error);
+  });
+  group.messages.forget_messages();
 }
 
 }  // namespace anello::executor

@@ -1,6 +1,6 @@
 #pragma once
 // One call under way: what was asked, how far it is, how it ended. Pooled by the context and reused with the memory it
-// has, so that a call like an earlier one allocates nothing. Guarded by the context's lock, but for `done`.
+// has, so that a call like an earlier one allocates nothing. Guarded by the rank's lock, but for `done`.
 #include "base/custom_op.h"
 #include "base/error.h"
 #include "base/label.h"

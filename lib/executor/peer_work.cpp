@@ -3,8 +3,9 @@
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/text.h"
-#include "executor/context.h"
-#include "executor/pending_steps.h"
+#include "executor/outcomes.h"
+#include "executor/routes.h"
+#include "executor/steps.h"
 #include "memory/region.h"
 
 #include <algorithm>
@@ -26,9 +27,9 @@ constexpr std::size_t kPieceBytes = 256 * 1024;
 Error error_of(const Operation& operation, const ReadFailure& failure) {
   if (failure.error == ESRCH) return {};
   const int world = operation.group->ranks[std::size_t(failure.rank)];
-  const transport::RemoteMemory* const remote = operation.group->context.memory_of(*operation.group, failure.rank);
+  const transport::RemoteMemory* const remote = operation.group->parts.routes.memory_of(*operation.group, failure.rank);
   return {failure.error == EFAULT ? ANELLO_ERR_ARGUMENT : ANELLO_ERR_SYSTEM,
-          text(failure.bytes, " bytes of the buffer of ", operation.group->context.job().describe(world),
+          text(failure.bytes, " bytes of the buffer of ", operation.group->parts.job.describe(world),
                " cannot be read: ", system_text(remote->call(), failure.error),
                failure.error == EFAULT
                    ? "; it was given a buffer that is shorter than the call says, or freed it, or one that others "
@@ -40,7 +41,7 @@ Error error_of(const Operation& operation, const ReadFailure& failure) {
 Worked cannot_read(Operation& operation, const ReadFailure& failure) {
   Group& group = *operation.group;
   if (const Error error = error_of(operation, failure)) {
-    group.context.fail(group, error, true);
+    group.parts.outcomes.fail(group, error, true);
   } else {
     operation.peer_work.without = failure.rank;
   }
@@ -82,7 +83,8 @@ Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* fin
          moved += piece * operation.element_bytes) {
       if (exposes && moved > 0 && !board.may_touch(operation.sequence)) break;
       const std::size_t count = std::min(piece, step.into.count - work.done);
-      if (!issue(operation, Ticket::Part::piece, 0, resolve(operation, step, work.done, count))) {
+      if (!operation.group->parts.steps.issue(operation, Ticket::Part::piece, 0,
+                                              resolve(operation, step, work.done, count))) {
         work.pending = count;  // and until it has ended this rank is at the peers' buffers
         return Worked::piece;
       }
@@ -106,7 +108,7 @@ Worked piece_done(Operation& operation, const std::optional<ReadFailure>& failur
 
 std::string keep_peers_out(Operation& operation) {
   Group& group = *operation.group;
-  const control::Job& job = group.context.job();
+  const control::Job& job = group.parts.job;
   group.board.stop(operation.sequence);
   const Deadline limit = Deadline::in_ms(kKeepOutMs);
   std::string late;
@@ -116,7 +118,7 @@ std::string keep_peers_out(Operation& operation) {
     while (peer != group.rank && group.board.is_touching(peer, operation.sequence) && !job.process_ended(world)) {
       if (limit.passed()) {
         late += text(late.empty() ? "" : ", ", job.describe(world));
-        by_address = by_address || group.context.shares_addresses(group, peer);
+        by_address = by_address || group.parts.routes.shares_addresses(group, peer);
         break;
       }
       sched_yield();

@@ -1,6 +1,6 @@
 #pragma once
 // Steps that load and store peers' buffers: reductions, and copies from a peer. Done a piece at a time, so that whoever
-// must get out of a call is heard in between. Requires the context's lock.
+// must get out of a call is heard in between. Requires the rank's lock.
 #include "executor/operation.h"
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 #include "executor/reduce_step.h"
 
-#include "executor/context.h"
+#include "executor/group.h"
+#include "executor/steps.h"
 
 #include <algorithm>
 #include <array>
@@ -158,7 +159,7 @@ ResolvedStep resolve_reduce(Operation& operation, const Step& step, std::size_t 
   if (step.shown == schedule::kNotShown) return piece.resolve();
   // What comes back lies in the caches that want it next.
   const bool streams =
-      !operation.plan->schedule.staging_comes_back && operation.group->context.copies_to_peers().streams();
+      !operation.plan->schedule.staging_comes_back && operation.group->parts.steps.copies_to_peers().streams();
   if (!streams) piece.show();
   ResolvedStep resolved = piece.resolve();
   if (streams) resolved.streamed = operation.at(part_of(twin_of(step), first, count));

@@ -1,11 +1,16 @@
-// Context: messages of send that the receiver gets from where they lie (messaging/rendezvous.h). Their RTS has the
+// Messages: messages of send that the receiver gets from where they lie (messaging/rendezvous.h). Their RTS has the
 // address, and the receiver copies them out of memory that it has mapped, or reads them by system call: one copy, where
 // the ring costs two. A receiver that has not mapped that memory yet asks for it, and has the message sent like any
 // other; so does one that may not read the sender's process, and one that finds that getting takes longer
 // (read_policy.h). A send whose address was told is complete once the receiver has answered; one that ends with an
 // error before that allows no gets any more, and a copy made since then counts for nothing.
 #include "base/processor.h"
-#include "executor/context.h"
+#include "executor/activity.h"
+#include "executor/messages.h"
+#include "executor/outcomes.h"
+#include "executor/routes.h"
+#include "memory/buffer.h"
+#include "progress/driver.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,23 +18,23 @@
 namespace anello::executor {
 
 // Whether its lane copies twice what this rank could get with one copy.
-bool Context::meets_on_host(const Group& group, int peer) const {
-  const transport::RemoteMemory* const memory = memory_of(group, peer);
+bool Messages::meets_on_host(const Group& group, int peer) const {
+  const transport::RemoteMemory* const memory = routes_.memory_of(group, peer);
   return group.board && memory != nullptr && memory->spares_the_lane();
 }
 
 // From how many bytes on this rank tells the peer where its messages lie.
-std::size_t Context::least_got(const Group& group, int peer) const {
+std::size_t Messages::least_got(const Group& group, int peer) const {
   if (!meets_on_host(group, peer)) return SIZE_MAX;
   return driver_.spins() > 0 ? kLeastGet : kLeastGetShared;
 }
 
-std::size_t Context::most_eager(const Group& group, int peer) const {
+std::size_t Messages::most_eager(const Group& group, int peer) const {
   return meets_on_host(group, peer) && sharing_ > 1 ? kMostEagerShared : kMostEagerBytes;
 }
 
 // Of a message that the receiver may get; empty: it is to be sent.
-transport::RemoteAddress Context::address_to_tell(const Flow& flow, const std::byte* payload, std::size_t bytes) {
+transport::RemoteAddress Messages::address_to_tell(const Flow& flow, const std::byte* payload, std::size_t bytes) {
   if (!flow.may_get(bytes) || is_not_wanted(flow, bytes)) return {};
   const transport::RemoteAddress at = transport::address_of(buffers_.find(payload, bytes));
   if (at.key != 0) return at;
@@ -39,33 +44,34 @@ transport::RemoteAddress Context::address_to_tell(const Flow& flow, const std::b
   return at;
 }
 
-bool Context::is_not_wanted(const Flow& flow, std::size_t bytes) const {
+bool Messages::is_not_wanted(const Flow& flow, std::size_t bytes) const {
   if (!may_be_sent(bytes)) return false;
   return staging_ == memory::ReadPolicy::Wish::always || flow.sent_instead[memory::ReadPolicy::index_of(bytes)] > 0;
 }
 
 // One of a size that the peer may get goes, with its address or as it is.
-void Context::note_going(Flow& flow, std::size_t bytes, bool has_address) {
+void Messages::note_going(Flow& flow, std::size_t bytes, bool has_address) const {
   std::uint32_t& left = flow.sent_instead[memory::ReadPolicy::index_of(bytes)];
   if (!has_address && left > 0 && may_be_sent(bytes)) --left;
 }
 
 // Whether one of such a size is sent where that is faster.
-bool Context::may_be_sent(std::size_t bytes) const { return memory::ReadPolicy::concerns_message(bytes, sharing_); }
+bool Messages::may_be_sent(std::size_t bytes) const { return memory::ReadPolicy::concerns_message(bytes, sharing_); }
 
 // What the policy says of the next one of the peer's; begins: its RTS is here.
-memory::ReadPolicy::Turn Context::turn_of(Flow& flow, std::size_t bytes, bool begins) const {
+memory::ReadPolicy::Turn Messages::turn_of(Flow& flow, std::size_t bytes, bool begins) const {
   if (flow.reading == nullptr || !may_be_sent(bytes) || staging_ == memory::ReadPolicy::Wish::never) return {};
   if (staging_ == memory::ReadPolicy::Wish::always) return {memory::ReadPolicy::Way::staged, false, false};
   return begins ? flow.reading->next(bytes) : flow.reading->peek(bytes);
 }
 
 // What to say to a sender whose message is not got.
-Context::Refusal Context::refusal(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes,
-                                  memory::ReadPolicy::Turn turn) {
+Messages::Refusal Messages::refusal(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes,
+                                    memory::ReadPolicy::Turn turn) const {
   if (!at) return {Answer::send, 0};
   if (turn.way == memory::ReadPolicy::Way::read) {
-    const bool closed = at.key == 0 && prepare(*flow.group, flow.peer, 0) == transport::RemoteMemory::State::refused;
+    const bool closed =
+        at.key == 0 && routes_.prepare(*flow.group, flow.peer, 0) == transport::RemoteMemory::State::refused;
     return {closed ? Answer::send_closed : Answer::send, 0};
   }
   // Those that are measured have their address, so that this rank could have got them.
@@ -76,22 +82,22 @@ Context::Refusal Context::refusal(Flow& flow, const transport::RemoteAddress& at
   return {calls > 0 ? Answer::send_far : Answer::send, calls};
 }
 
-void Context::stop_gets(Flow& flow, std::size_t bytes, std::uint32_t messages) const {
+void Messages::stop_gets(Flow& flow, std::size_t bytes, std::uint32_t messages) {
   flow.sent_instead[memory::ReadPolicy::index_of(bytes)] = std::min(messages, memory::ReadPolicy::kMostPause);
 }
 
 // Whether the peer's message can be got: its key is ready, and its sender has not ended the operation.
-bool Context::can_get(const Flow& flow, const transport::RemoteAddress& at) const {
+bool Messages::can_get(const Flow& flow, const transport::RemoteAddress& at) const {
   const Group& group = *flow.group;
-  return group.board && prepare(group, flow.peer, at.key) == transport::RemoteMemory::State::ready &&
+  return group.board && routes_.prepare(group, flow.peer, at.key) == transport::RemoteMemory::State::ready &&
          group.board.allows_gets(flow.peer);
 }
 
 // Whether what was got counts. Else the sender's group has failed, and this one hears of it while it waits for the
 // message.
-bool Context::has_got(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes) {
+bool Messages::has_got(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes) const {
   Group& group = *flow.group;
-  count_handled(bytes);
+  activity_.count_handled(job_.arena(), bytes);
   if (!group.board.allows_gets(flow.peer)) return false;
   ++(at.key == 0 ? group.taken.read : group.taken.mapped);
   return true;
@@ -99,15 +105,15 @@ bool Context::has_got(Flow& flow, const transport::RemoteAddress& at, std::size_
 
 // Gets the message that the receive has taken: a short one at once, a long one in pieces between which others have
 // their turn. False: it is to be sent.
-bool Context::begin_get(Flow& flow, Operation& receive, const transport::RemoteAddress& at) {
+bool Messages::begin_get(Flow& flow, Operation& receive, const transport::RemoteAddress& at) {
   if (!can_get(flow, at)) return false;
-  transport::RemoteMemory& memory = *memory_of(*flow.group, flow.peer);
-  const transport::Transfer transfer{remote_peer(*flow.group, flow.peer), at, receive.output, receive.bytes,
+  transport::RemoteMemory& memory = *routes_.memory_of(*flow.group, flow.peer);
+  const transport::Transfer transfer{routes_.remote_peer(*flow.group, flow.peer), at, receive.output, receive.bytes,
                                      reinterpret_cast<std::uintptr_t>(&receive)};
   if (receive.bytes <= kMostGetAtOnce) {
     if (memory.get_now(transfer) != 0 || !has_got(flow, at, receive.bytes)) return false;
     send_cts(flow, receive.partner, receive.number, Answer::done);
-    finish(receive);
+    outcomes_.finish(receive);
     return true;
   }
   memory.get(transfer);
@@ -116,7 +122,7 @@ bool Context::begin_get(Flow& flow, Operation& receive, const transport::RemoteA
   return true;
 }
 
-void Context::got(const transport::Transferred& ended) {
+void Messages::got(const transport::Transferred& ended) {
   Operation& receive = *reinterpret_cast<Operation*>(ended.token);
   Flow& flow = receive.group->flows.to(receive.peer);
   flow.group->getting.remove(&receive);
@@ -124,12 +130,12 @@ void Context::got(const transport::Transferred& ended) {
   if (ended.error != 0 || !has_got(flow, receive.got_from, receive.bytes))
     return have_it_sent(flow, receive, Answer::send, 0);
   send_cts(flow, receive.partner, receive.number, Answer::done);
-  finish(receive);
+  outcomes_.finish(receive);
 }
 
 // What is pending of all remote memories. A piece that this rank's processor moves is moved without the lock: other
 // threads post meanwhile.
-bool Context::move_transfers() {
+bool Messages::move_transfers() {
   bool moved = false;
   for (transport::RemoteMemory* const memory : routes_.memories()) {
     if (!memory->is_pending()) continue;
@@ -148,12 +154,12 @@ bool Context::move_transfers() {
 // ---- The fast path (fast_messages.cpp) ----
 
 // Of one that is long enough for it, wherever it lies.
-Context::Sent Context::request_now(Flow& flow, const SmallMessage& message, bool waits) {
+Messages::Sent Messages::request_now(Flow& flow, const SmallMessage& message, bool waits) {
   Route& way = *flow.route;
   const transport::RemoteAddress at = address_to_tell(flow, message.payload, message.bytes);
   const Sent sent = at ? way.send_rts(flow, message, at) : way.send_small(flow, message);
   if (sent != Sent::not_begun) note_going(flow, message.bytes, bool(at));
-  if (sent != Sent::requested || !waits || unfinished_ > 0) return sent;
+  if (sent != Sent::requested || !waits || activity_.unfinished > 0) return sent;
   driver_.stop_sleeping();
   int turns = driver_.spins();
   // A copy of more, or by system call, takes longer than to hand the processor over.
@@ -174,7 +180,7 @@ Context::Sent Context::request_now(Flow& flow, const SmallMessage& message, bool
 }
 
 // False: nothing has happened, but that the key may have been asked for.
-bool Context::get_at_once(Flow& flow, SmallReceive& wanted) {
+bool Messages::get_at_once(Flow& flow, SmallReceive& wanted) {
   Route& way = *flow.route;
   const transport::FrameHeader rts = way.rts();
   const transport::RemoteAddress at = way.rts_address();
@@ -184,14 +190,14 @@ bool Context::get_at_once(Flow& flow, SmallReceive& wanted) {
   // One that is not to be got is counted where it is answered (messages.cpp).
   if (turn_of(flow, bytes, false).way != memory::ReadPolicy::Way::read || !can_get(flow, at)) return false;
   turn_of(flow, bytes, true);
-  transport::RemoteMemory& memory = *memory_of(*flow.group, flow.peer);
-  if (memory.get_now({remote_peer(*flow.group, flow.peer), at, wanted.into, bytes, 0}) != 0 ||
+  transport::RemoteMemory& memory = *routes_.memory_of(*flow.group, flow.peer);
+  if (memory.get_now({routes_.remote_peer(*flow.group, flow.peer), at, wanted.into, bytes, 0}) != 0 ||
       !has_got(flow, at, bytes))
     return false;
   way.pass_rts();
   wanted = taken;
   send_cts(flow, rts.sequence, 0, Answer::done);
-  push_or_watch(way);
+  routes_.push_or_watch(way);
   return true;
 }
 

@@ -1,9 +1,11 @@
 #include "executor/resolved_step.h"
 
 #include "base/kind.h"
-#include "executor/context.h"
+#include "executor/activity.h"
 #include "executor/exchange.h"
 #include "executor/reduce_step.h"
+#include "executor/routes.h"
+#include "executor/steps.h"
 
 #include <cstring>
 
@@ -60,7 +62,7 @@ void copy_to_staging(Operation& operation, std::byte* into, const std::byte* fro
   if (operation.plan->schedule.staging_comes_back) {
     std::memcpy(into, from, bytes);
   } else {
-    operation.group->context.copies_to_peers().copy(into, from, bytes);
+    operation.group->parts.steps.copies_to_peers().copy(into, from, bytes);
   }
 }
 
@@ -97,7 +99,7 @@ ResolvedStep resolve(Operation& operation, const Step& step, std::size_t first, 
 void get_from(const Operation& operation, transport::RemoteMemory& remote, int rank, const void* from, std::byte* into,
               std::size_t bytes) {
   const Group& group = *operation.group;
-  const int error = remote.get_now({.peer = group.context.remote_peer(group, rank),
+  const int error = remote.get_now({.peer = group.parts.routes.remote_peer(group, rank),
                                     .at = {.address = reinterpret_cast<std::uintptr_t>(from)},
                                     .local = into,
                                     .bytes = bytes});
@@ -129,8 +131,8 @@ void run_step(Operation& operation, const ResolvedStep& step) {
     case Action::reduce: step.reduce(*reducer); break;
     case Action::reduce_in_blocks: reduce_in_blocks(operation, step); break;
   }
-  if (step.streamed != nullptr) operation.group->context.copies_to_peers().copy(step.streamed, into, step.bytes);
-  operation.group->context.count_handled(step.bytes);
+  if (step.streamed != nullptr) operation.group->parts.steps.copies_to_peers().copy(step.streamed, into, step.bytes);
+  operation.group->parts.activity.count_handled(operation.group->parts.job.arena(), step.bytes);
 }
 
 }  // namespace anello::executor

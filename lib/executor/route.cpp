@@ -3,7 +3,8 @@
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/text.h"
-#include "executor/context.h"
+#include "executor/supervision.h"
+#include "messaging/early_frame.h"
 
 namespace anello::executor {
 
@@ -11,7 +12,7 @@ using transport::FrameHeader;
 
 // A frame may be half here.
 Route::~Route() {
-  if (arriving_.frame != nullptr) context_.frames().give_back(arriving_.frame);
+  if (arriving_.frame != nullptr) parts_.frames.give_back(arriving_.frame);
 }
 
 void Route::open(std::unique_ptr<transport::Endpoint> endpoint) {
@@ -51,9 +52,9 @@ void Route::break_off() {
   leaving_ = {};
   if (const Error* const cause = endpoint_->failure(); cause != nullptr && cause->code() == ANELLO_ERR_CORRUPT)
     broken_in_ = arriving_for();
-  if (arriving_.frame != nullptr) context_.frames().give_back(arriving_.frame);
+  if (arriving_.frame != nullptr) parts_.frames.give_back(arriving_.frame);
   arriving_ = {};
-  context_.lane_broke(*this);
+  parts_.supervision.lane_broke(*this);
 }
 
 // Of the frame that is arriving: whose it is, and where in that it belongs.
@@ -84,7 +85,7 @@ void Route::forget(Group& group) {
   // The answer to a peer's RTS is none of the operations that end here.
   if (leaving_.kind != Leaving::Kind::note) forget_leaving(group);
   if (arriving_.flow != nullptr && arriving_.flow->group == &group) {
-    if (arriving_.frame != nullptr) context_.frames().give_back(arriving_.frame);
+    if (arriving_.frame != nullptr) parts_.frames.give_back(arriving_.frame);
     arriving_ = {};
     arriving_.mode = Arriving::Mode::discard;
   }

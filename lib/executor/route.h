@@ -1,7 +1,8 @@
 #pragma once
 // The way to one rank: its endpoint once there is one, the flows that have something to send, the frame that is leaving
-// and the frame that is arriving. Shared by all communicators that both ranks are in. Guarded by the context's lock.
+// and the frame that is arriving. Shared by all communicators that both ranks are in. Guarded by the rank's lock.
 #include "executor/group.h"
+#include "executor/parts.h"
 #include "messaging/small_message.h"
 #include "health/peer_lane.h"
 #include "transports/transport.h"
@@ -12,13 +13,11 @@
 
 namespace anello::executor {
 
-class Context;
-
 class Route final : public health::PeerLane {
  public:
   enum class State { closed, requested, open, broken };
 
-  Route(Context& context, int peer, int local_peer) : context_(context), peer_(peer), local_peer_(local_peer) {}
+  Route(Parts& parts, int peer, int local_peer) : parts_(parts), peer_(peer), local_peer_(local_peer) {}
 
   ~Route() override;
   Route(const Route&) = delete;
@@ -38,8 +37,8 @@ class Route final : public health::PeerLane {
 
   enum class Sent { not_begun, in_part, requested, complete };
 
-  std::uint32_t interest = 0;  // what the context's epoll waits for on the endpoint's descriptor
-  bool is_counted = false;     // as one with something unsent (Context::count_unsent)
+  std::uint32_t interest = 0;  // what the rank's epoll waits for on the endpoint's descriptor
+  bool is_counted = false;     // as one with something unsent (Routes::count_unsent)
   bool heard =
       false;  // epoll has reported it, or the last look left something that epoll does not know of: worth a look
 
@@ -75,6 +74,9 @@ class Route final : public health::PeerLane {
   void pass_rts();
   // message: the answer to the RTS under the number that the group gives its next message, which is done with it.
   Arrived take_cts(const Flow& flow);
+
+  // A frame that belongs to a communicator but not to an operation: credit, leave, RTS, CTS.
+  void on_note(Flow& flow, const transport::FrameHeader& header);
 
   void break_off() override;
 
@@ -128,7 +130,7 @@ class Route final : public health::PeerLane {
   void arrived(transport::FrameHeader header);
   std::string arriving_for() const;
 
-  Context& context_;
+  Parts& parts_;
   const int peer_;
   const int local_peer_;
   State state_ = State::closed;

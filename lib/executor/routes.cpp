@@ -3,31 +3,37 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/uncancelled.h"
-#include "executor/context.h"
+#include "executor/activity.h"
+#include "executor/messages.h"
+#include "executor/outcomes.h"
+#include "health/peer_fates.h"
+#include "kernels/default_floats.h"
+#include "progress/driver.h"
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <numeric>
+#include <utility>
 
 #include <sched.h>
 
 namespace anello::executor {
 
-Routes::Routes(Context& context, control::Job& job, progress::Descriptors& descriptors,
-               std::vector<AvailableTransport> transports)
-    : context_(context),
-      job_(job),
-      descriptors_(descriptors),
+Routes::Routes(Parts& parts, std::vector<AvailableTransport> transports)
+    : parts_(parts),
+      job_(parts.job),
+      descriptors_(parts.driver.descriptors()),
       transports_(std::move(transports)),
-      transport_of_(std::size_t(job.size())),
-      routes_(std::size_t(job.size())) {
-  for (std::vector<transport::RemoteMemory*>& of : memory_of_) of.resize(std::size_t(job.size()));
+      transport_of_(std::size_t(job_.size())),
+      routes_(std::size_t(job_.size())) {
+  for (std::vector<transport::RemoteMemory*>& of : memory_of_) of.resize(std::size_t(job_.size()));
   for (const AvailableTransport& each : transports_) {  // best first
     transport::RemoteMemory* const memory = each.transport->remote_memory();
     if (memory != nullptr) memories_.push_back(memory);
-    for (const control::Member& member : job.members()) {
+    for (const control::Member& member : job_.members()) {
       const auto world = std::size_t(member.rank);
-      if (member.rank == job.rank()) continue;
+      if (member.rank == job_.rank()) continue;
       if (member.transport() == each.bit) transport_of_[world] = each.transport.get();
       if (memory == nullptr || (member.transports & each.bit) == 0) continue;
       for (std::size_t space = 0; space < memory::Space::kKinds; ++space) {
@@ -41,9 +47,24 @@ Routes::Routes(Context& context, control::Job& job, progress::Descriptors& descr
 Route& Routes::to(int world) {
   std::unique_ptr<Route>& slot = routes_[std::size_t(world)];
   if (slot == nullptr) {
-    slot = std::make_unique<Route>(context_, world, job_.members()[std::size_t(world)].local_index);
+    slot = std::make_unique<Route>(parts_, world, job_.members()[std::size_t(world)].local_index);
   }
   return *slot;
+}
+
+void Routes::set_up(Flow& flow) {
+  const int world = flow.group->ranks[std::size_t(flow.peer)];
+  if (world == job_.rank()) return;
+  flow.route = &to(world);
+  parts_.messages.set_up(flow);
+}
+
+void Routes::want_to_send(Flow& flow) {
+  if (flow.route == nullptr) return;
+  Route& route = *flow.route;
+  if (parts_.fates.takes_nothing(route.peer())) return;
+  route.list(flow);
+  if (route.state() == Route::State::closed) begin_opening(route);
 }
 
 void Routes::begin_opening(Route& route) {
@@ -51,11 +72,21 @@ void Routes::begin_opening(Route& route) {
     route.request();
     job_.request_lane(route.peer());
   } else {
-    context_.open_route(route, UniqueFd());
+    open(route, UniqueFd());
   }
 }
 
 void Routes::open(Route& route, UniqueFd socket) {
+  try {
+    make_lane(route, std::move(socket));
+  } catch (const Error& error) {
+    parts_.outcomes.fail_all_with(route.peer(), error, true);
+  } catch (const std::bad_alloc&) {
+    parts_.outcomes.fail_all_with(route.peer(), no_memory(job_, kOperationNeeds), true);
+  }
+}
+
+void Routes::make_lane(Route& route, UniqueFd socket) {
   if (route.state() == Route::State::open || route.state() == Route::State::broken) return;
   const Uncancelled whole;
   transport::Transport& transport = transport_to(route.peer());
@@ -80,7 +111,7 @@ void Routes::open_asked() {
         if (member.local_index != local || member.machine != self.machine || member.rank == self.rank) continue;
         Route& route = to(member.rank);
         if (route.state() == Route::State::closed && !transport_to(member.rank).needs_connection())
-          context_.open_route(route, UniqueFd());
+          open(route, UniqueFd());
       }
     }
   }
@@ -94,6 +125,30 @@ void Routes::take_out(Route& route) {
     --sockets_;
     descriptors_.remove(descriptor);
   }
+}
+
+// An answer, credit, or the rest of a frame may have found its lane full, and the operation that it is of is done. Its
+// peer may wait for it while this rank is about something else, so the lane counts as an operation under way until it
+// has left.
+void Routes::count_unsent() {
+  Activity& activity = parts_.activity;
+  for (std::size_t i = 0; activity.unfinished == 0 && i < open_.size(); ++i) {
+    Route& route = *open_[i];
+    if (route.is_counted || route.drained()) continue;
+    route.is_counted = true;
+    ++activity.unfinished;
+  }
+}
+
+void Routes::uncount_unsent(Route& route) {
+  if (std::exchange(route.is_counted, false)) --parts_.activity.unfinished;
+}
+
+void Routes::push_or_watch(Route& route) {
+  route.push();
+  if (parts_.activity.unfinished > 0 || !route.has_work()) return;
+  const kernels::DefaultFloats floats;
+  parts_.driver.watch_soon();
 }
 
 void Routes::mark_ready_sockets() {

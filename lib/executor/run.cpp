@@ -2,9 +2,13 @@
 
 #include "base/kind.h"
 #include "base/text.h"
-#include "executor/context.h"
+#include "executor/agreement.h"
+#include "executor/kept_frames.h"
+#include "executor/outcomes.h"
+#include "executor/routes.h"
+#include "executor/steps.h"
+#include "executor/supervision.h"
 #include "executor/peer_work.h"
-#include "executor/pending_steps.h"
 #include "executor/route.h"
 
 #include <algorithm>
@@ -58,7 +62,7 @@ void queue_sends(RunLane& lane) {
   if (lane.queued || !send_ready(lane)) return;
   lane.queued = true;
   lane.flow->steps.push(&lane);
-  lane.operation->group->context.want_to_send(*lane.flow);
+  lane.operation->group->parts.routes.want_to_send(*lane.flow);
 }
 
 // Starts everything on the ready stack. Local steps are done at once and push what follows them.
@@ -80,22 +84,23 @@ void start_ready(Operation& operation) {
       }
       case Kind::exchange:
         if (!operation.announces()) operation.group->on_board.push(&operation);  // else it is there
-        operation.group->context.begin_round(operation, Round::exchange);
+        operation.group->parts.agreement.begin_round(operation, Round::exchange);
         if (operation.state != Operation::State::active) return;
         break;
       case Kind::barrier:
         operation.barrier_step = index;
-        operation.group->context.begin_round(operation, Round::barrier);
+        operation.group->parts.agreement.begin_round(operation, Round::barrier);
         if (operation.state != Operation::State::active) return;
         break;
       default:
         if (schedule::touches_peers(step)) {
           operation.peer_work.next.push_back(index);
-          operation.group->context.work(operation);
+          operation.group->parts.steps.work(operation);
           if (operation.state != Operation::State::active) return;
           break;
         }
-        if (issue(operation, Ticket::Part::step, index, resolve(operation, step, 0, step.into.count)))
+        if (operation.group->parts.steps.issue(operation, Ticket::Part::step, index,
+                                               resolve(operation, step, 0, step.into.count)))
           step_done(operation, index);
         if (operation.state != Operation::State::active) return;
     }
@@ -149,8 +154,8 @@ void open_lanes(Operation& operation) {
           lane.early.push(frame);
         } else {
           // Of another call than this one: the verdict ends both, and none of it may be taken for data until then.
-          group.context.suspect(group, operation.sequence, lane.plan->peer);
-          group.context.frames().give_back(frame);
+          group.parts.supervision.suspect(group, operation.sequence, lane.plan->peer);
+          group.parts.frames.give_back(frame);
         }
       }
       frame = next;
@@ -181,7 +186,7 @@ void begin(Operation& operation, std::uint32_t first) {
   run.ready.clear();
   run.starting = false;
   if (run.unfinished == 0) {
-    operation.group->context.finish(operation);
+    operation.group->parts.outcomes.finish(operation);
     return;
   }
   for (std::uint32_t step = 0; step < first; ++step) let_follow(operation, step, [](std::uint32_t) {});
@@ -192,7 +197,7 @@ void begin(Operation& operation, std::uint32_t first) {
   }
   start_ready(operation);
   if (amid != PeerWork::kNoStep && operation.state == Operation::State::active)
-    operation.group->context.work(operation);
+    operation.group->parts.steps.work(operation);
 }
 
 std::uint32_t walk(Operation& operation, std::uint32_t first, std::size_t* most) {
@@ -219,7 +224,7 @@ void step_done(Operation& operation, std::uint32_t index) {
   ++operation.group->movement;
   let_follow(operation, index, [&](std::uint32_t follower) { run.ready.push_back(follower); });
   if (--run.unfinished == 0) {
-    operation.group->context.finish(operation);
+    operation.group->parts.outcomes.finish(operation);
     return;
   }
   if (!run.starting) start_ready(operation);
@@ -233,7 +238,9 @@ void resume_early(RunLane& lane) {
     lane.applied = frame;
     const auto index = std::uint32_t(&lane - lane.operation->run.lanes.data());
     const ResolvedStep arrival = resolve_arrival(lane, frame->payload.data(), frame->header.bytes);
-    if (!issue(*lane.operation, Ticket::Part::arrival, index, arrival) || !arrival_done(lane)) return;
+    if (!lane.flow->group->parts.steps.issue(*lane.operation, Ticket::Part::arrival, index, arrival) ||
+        !arrival_done(lane))
+      return;
   }
 }
 
@@ -241,18 +248,18 @@ bool arrival_done(RunLane& lane) {
   EarlyFrame* const frame = std::exchange(lane.applied, nullptr);
   const std::size_t bytes = frame->header.bytes;
   Flow& flow = *lane.flow;
-  Context& context = flow.group->context;
+  Parts& parts = flow.group->parts;
   Operation& operation = *lane.operation;
   count_received(lane, bytes);
-  context.frames().give_back(frame);
+  parts.frames.give_back(frame);
   flow.credit.steps.no_longer_keeps(bytes);
-  context.consumed(flow, bytes);
+  parts.kept.consumed(flow, bytes);
   frame_done(lane);
   return operation.state == Operation::State::active;
 }
 
 void lines_taken(Operation& operation) {
-  operation.group->context.leave_exchange(*operation.group);
+  operation.group->parts.agreement.leave_exchange(*operation.group);
   step_done(operation, 0);
 }
 
@@ -265,7 +272,7 @@ bool fits(const RunLane& lane, const transport::FrameHeader& header) {
   Group& group = *operation.group;
   const int world = group.ranks[std::size_t(lane.plan->peer)];
   if (!same && kind_is_varying(operation.kind)) {
-    group.context.fail(
+    group.parts.outcomes.fail(
         group,
         Error(ANELLO_ERR_MISMATCH,
               text("ranks disagree on operation ", operation.sequence, ", ", kind_name(operation.kind), ": rank ",
@@ -275,10 +282,10 @@ bool fits(const RunLane& lane, const transport::FrameHeader& header) {
         true);
     return false;
   }
-  group.context.fail(
+  group.parts.outcomes.fail(
       group,
-      Error(ANELLO_ERR_CORRUPT,
-            group.context.job().describe(world) + " sent a frame of another size than the schedule has", world),
+      Error(ANELLO_ERR_CORRUPT, group.parts.job.describe(world) + " sent a frame of another size than the schedule has",
+            world),
       true);
   return false;
 }
@@ -301,7 +308,8 @@ std::byte* landing(const RunLane& lane) {
 
 void apply(RunLane& lane, const std::byte* data, std::size_t bytes) {
   const auto index = std::uint32_t(&lane - lane.operation->run.lanes.data());
-  issue(*lane.operation, Ticket::Part::arrival, index, resolve_arrival(lane, data, bytes));
+  lane.flow->group->parts.steps.issue(*lane.operation, Ticket::Part::arrival, index,
+                                      resolve_arrival(lane, data, bytes));
   count_received(lane, bytes);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // Steps of one operation's schedule: what becomes ready is started, what is local is done, what arrives is applied.
-// Requires the context's lock, as does everything in the executor.
+// Requires the rank's lock, as does everything in the executor.
 #include "executor/group.h"
 
 #include <cstddef>

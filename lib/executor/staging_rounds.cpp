@@ -1,13 +1,14 @@
-// Context: how a communicator comes to its staging memory. The operation that wants it first has the board meanwhile.
+// Agreement: how a communicator comes to its staging memory. The operation that wants it first has the board meanwhile.
 #include "base/log.h"
-#include "executor/context.h"
+#include "control/job.h"
+#include "executor/agreement.h"
 #include "executor/run.h"
 
 namespace anello::executor {
 
-void Context::set_up_staging(Operation& operation) { begin_round(operation, Round::find_staging); }
+void Agreement::set_up_staging(Operation& operation) { begin_round(operation, Round::find_staging); }
 
-void Context::take_staging(Operation& operation) {
+void Agreement::take_staging(Operation& operation) {
   const std::size_t staged = operation.plan->schedule.staging * operation.element_bytes;
   if (staged == 0) return;
   memory::Staging& staging = operation.group->staging;
@@ -17,7 +18,7 @@ void Context::take_staging(Operation& operation) {
 
 // Up to its first barrier, of which the lines tell. Others may not have done with the last call yet, but with all
 // before it.
-void Context::stage_early(Operation& operation) {
+void Agreement::stage_early(Operation& operation) {
   operation.staged_early = true;
   take_plain(operation);
   take_staging(operation);
@@ -29,11 +30,11 @@ void Context::stage_early(Operation& operation) {
   operation.barrier_step = advance(operation, 0, &all);
 }
 
-void Context::staging_agreed(Operation& operation, bool everywhere) {
+void Agreement::staging_agreed(Operation& operation, bool everywhere) {
   memory::Staging& staging = operation.group->staging;
   staging.state = everywhere ? memory::Staging::State::ready : memory::Staging::State::failed;
   if (!everywhere) {
-    log::info(rank_, "not all ranks have staging memory: their calls send messages instead");
+    log::info(job_.rank(), "not all ranks have staging memory: their calls send messages instead");
     staging.give_up(operation.group->rank);
   }
   take_schedule(operation, operation.reach);

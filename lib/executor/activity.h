@@ -1,0 +1,24 @@
+#pragma once
+// What is under way on a rank, and how much it has moved: those that wait, here and on the host's other ranks, go by it.
+// Requires the rank's lock.
+#include "memory/arena.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace anello::executor {
+
+struct Activity {
+  std::size_t unfinished = 0;        // operations posted and not done, and lanes with something unsent
+  std::uint64_t received_bytes = 0;  // of payload, over routes
+
+  // Bytes that were copied, reduced or received: the host's other ranks see that this one works.
+  void count_handled(const memory::Arena& arena, std::size_t bytes) const {
+    if (!arena) return;
+    std::atomic<std::uint64_t>& handled = arena.inbox(arena.index()).handled;
+    handled.store(handled.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+};
+
+}  // namespace anello::executor

@@ -1,0 +1,189 @@
+// Supervision: deadlines, and what to say of an operation that has passed its own.
+#include "base/clock.h"
+#include "base/kind.h"
+#include "base/text.h"
+#include "executor/groups.h"
+#include "executor/outcomes.h"
+#include "executor/peer_work.h"
+#include "executor/routes.h"
+#include "executor/run.h"
+#include "executor/supervision.h"
+#include "health/peer_fates.h"
+
+#include <algorithm>
+
+namespace anello::executor {
+
+namespace {
+
+// For the others to say where they are, once a deadline has passed.
+constexpr std::int64_t kTimeToAnswer = 50 * kMs;
+// For the account of an end that a board tells of. Its rank may be kept for so long by a peer at its buffers, and its
+// service thread with it.
+constexpr std::int64_t kAccountOfEnd = 500 * kMs + kKeepOutMs * kMs;
+
+// In one sentence.
+constexpr std::size_t kMostNamed = 8;
+
+}  // namespace
+
+Supervision::Supervision(Parts& parts)
+    : parts_(parts),
+      job_(parts.job),
+      routes_(parts.routes),
+      fates_(parts.fates),
+      outcomes_(parts.outcomes),
+      sharing_(parts.sharing) {}
+
+// Its name, and whether it runs.
+std::string Supervision::describe_now(int world) const {
+  const control::Life life = job_.life(world, control::Job::Look::closely);
+  return job_.describe(world) + (life == control::Life::stopped  ? ", which is stopped by a signal or a debugger,"
+                                  : life == control::Life::silent ? ", whose host is silent,"
+                                                                  : "");
+}
+
+// Whom it waits for: "data from rank 2 (host a, pid 7)".
+std::string Supervision::waits_for(const Operation& operation) const {
+  const Group& group = *operation.group;
+  std::string list;
+  const auto add = [&](const char* what, int peer) {
+    if (!list.empty()) list += ", ";
+    list += text(what, describe_now(group.ranks[std::size_t(peer)]));
+  };
+  if (operation.kind == ANELLO_SEND) {
+    add("the receive of ", operation.peer);
+  } else if (is_message(operation.kind)) {
+    if (operation.peer == ANELLO_ANY_SOURCE) return "a message from any rank";
+    add("a message from ", operation.peer);
+  } else if (operation.state == Operation::State::queued) {
+    return "earlier operations of this communicator";
+  } else if (operation.is_on_board()) {
+    for (int peer = 0; peer < group.size(); ++peer) {
+      if (group.board.awaits(peer)) add("", peer);
+    }
+  } else {
+    for (const RunLane& lane : operation.run.lanes) {
+      const auto& receives = lane.plan->receives;
+      if (lane.next_receive < receives.size() && operation.run.waits[receives[lane.next_receive]] == 0) {
+        add("data from ", lane.plan->peer);
+      } else if (lane.queued) {
+        add("room to send to ", lane.plan->peer);
+      }
+    }
+  }
+  return list.empty() ? "another rank" : list;
+}
+
+// Behind a chain of ranks that wait for each other. Who has not come may itself wait for one that does not run.
+std::string Supervision::who_is_absent(const Operation& operation) const {
+  const Group& group = *operation.group;
+  const auto list = [&](const std::vector<int>& ranks, const char* what) {
+    std::string names;
+    std::size_t named = 0;
+    for (const int peer : ranks) {
+      if (peer == group.rank) continue;
+      if (++named <= kMostNamed)
+        names += text(names.empty() ? "; " : ", ", describe_now(group.ranks[std::size_t(peer)]));
+    }
+    if (named > kMostNamed) names += text(" and ", named - kMostNamed, " more");
+    return names.empty() ? names : names + what;
+  };
+  const control::Absent absent = job_.absent(group.id, operation.sequence);
+  return list(absent.not_come, " not having come to this operation") + list(absent.silent, " not answering");
+}
+
+// Looks at the clock for all of it; called by those who have nothing better to do, and now and then by all who drive.
+void Supervision::tick(Watched watched) {
+  const std::int64_t now = now_ns();
+  for (Operation* const each : watched) {
+    if (each != nullptr && !each->done.load(std::memory_order_relaxed)) check_deadline(*each);
+  }
+  if (now < next_tick_ns_) return;
+  next_tick_ns_ = now + 20 * kMs;
+  check_gone(false);
+  parts_.groups.each([&](Group& group) {
+    look_for_end(group, now);
+    compare_if_still(group, now);
+  });
+}
+
+// Of all that is under way, for a rank that never waits.
+void Supervision::tick_all() {
+  if (now_ns() < next_tick_ns_) return;
+  std::vector<Operation*> under_way;
+  parts_.groups.each([&](Group& group) {
+    const auto add = [&](Operation& each) { under_way.push_back(&each); };
+    group.window.each(add);
+    group.messages.each_request(add);
+    group.matched.each(add);
+    group.getting.each(add);
+    for (const Flow& flow : group.flows) {
+      flow.unsent.each(add);
+      flow.requested.each(add);
+      flow.cleared.each(add);
+    }
+    group.messages.each_message([&](const Unexpected& message) {
+      if (message.local != nullptr) add(*message.local);
+    });
+  });
+  for (Operation* each : under_way) {
+    if (each->state != Operation::State::done)
+      check_deadline(*each);  // else one of its communicator before it failed all
+  }
+  tick({});
+}
+
+// What control tells of an end is the better account, but it comes through one rank, which may be stopped.
+void Supervision::look_for_end(Group& group, std::int64_t now) {
+  if (!group.board || group.error) return;
+  Board::Failed end;
+  int world = -1;
+  for (int peer = 0; peer < group.size() && !end.first_hand; ++peer) {
+    const Board::Failed its = peer == group.rank ? Board::Failed{} : group.board.failed(peer, group.id);
+    if (its.code == ANELLO_OK || (end.code != ANELLO_OK && !its.first_hand)) continue;
+    end = its;
+    world = group.ranks[std::size_t(peer)];
+  }
+  if (end.code == ANELLO_OK) return;
+  if (group.end_seen_ns == 0) group.end_seen_ns = now;
+  if (now - group.end_seen_ns < kAccountOfEnd) return;
+  const auto passes_on = fates_.first_here();
+  // Whom another error is about the board does not say.
+  const bool about_itself = end.first_hand && end.code == ANELLO_ERR_ABORTED;
+  outcomes_.fail(group,
+       Error(end.code,
+             text(job_.describe(world), " has ended this communicator with ", result_name(end.code),
+                  "; why has not come, since ", job_.describe(passes_on == job_.rank() ? world : passes_on),
+                  ", which would tell, does not run"),
+             about_itself ? world : -1),
+       false);
+}
+
+void Supervision::check_deadline(Operation& watched) {
+  const bool message = is_message(watched.kind);
+  const std::uint64_t movement = message ? watched.movement : watched.group->movement;
+  const std::int64_t now = now_ns();
+  if (watched.last_progress_ns == 0 || watched.seen_movement != movement) {
+    watched.seen_movement = movement;
+    watched.last_progress_ns = now;
+    watched.asked_ns = 0;
+    return;
+  }
+  if (now - watched.last_progress_ns < watched.timeout_ns) return;
+  Group& group = *watched.group;
+  if (!message && watched.asked_ns == 0) {
+    // The rank that this one waits for may itself be waiting: who has not come is worth knowing before all give up.
+    watched.asked_ns = now;
+    job_.compare_calls(group.id, watched.sequence);
+  }
+  if (!message && now - watched.asked_ns < kTimeToAnswer) return;
+  outcomes_.fail(group,
+       Error(ANELLO_ERR_TIMEOUT, text(call_text(watched), " on rank ", group.rank, " made no progress for ",
+                                      (now - watched.last_progress_ns) / kMs, " ms: it waits for ", waits_for(watched),
+                                      message ? "" : who_is_absent(watched),
+                                      ". Raise ANELLO_TIMEOUT_MS if a rank may be busy for so long")),
+       true);
+}
+
+}  // namespace anello::executor

@@ -1,0 +1,109 @@
+// Context: how operations and communicators end.
+#include "base/kind.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "executor/context.h"
+#include "executor/peer_work.h"
+#include "executor/run.h"
+
+#include <algorithm>
+
+namespace anello::executor {
+
+void Context::finish(Operation& operation, const Error& error) {
+  Group& group = *operation.group;
+  if (operation.function_threw && !error) {
+    operation.function_threw = false;
+    const std::string what =
+        text("operation '", operation.custom->name, "' of the caller's own threw an exception on ");
+    fail(group, Error(ANELLO_ERR_STATE, what + job_->describe(rank_), rank_), true);
+    return;
+  }
+  if (!error) operation.staged.deliver();
+  if (group.on_board.front() == &operation) {
+    group.on_board.pop();
+    if (!group.on_board.empty()) agreement_.list(group);
+  }
+  if (error) steps_.withdraw(operation);
+  std::string aftermath;
+  if (std::exchange(operation.exposed, false) && error) aftermath = keep_peers_out(operation);
+  if (operation.state == Operation::State::active && !is_message(operation.kind)) {
+    const bool oldest = group.is_oldest(operation);
+    group.window.remove(&operation);
+    --group.active;
+    for (RunLane& lane : operation.run.lanes) kept_.give_back(lane);
+    if (oldest && !error && !group.window.empty()) {
+      // The next one may use the credit that was kept for the oldest.
+      for (Flow& flow : group.flows) {
+        if (!flow.steps.empty()) routes_.want_to_send(flow);
+      }
+    }
+  }
+  operation.state = Operation::State::done;
+  operation.error = aftermath.empty() ? error : Error(error.code(), error.text() + aftermath, error.peer());
+  operation.run.ready.clear();
+  if (operation.announces()) {
+    steps_.forget(operation);
+    agreement_.forget(operation);
+  }
+  --activity_.unfinished;
+  operation.done.store(true, std::memory_order_release);
+  bells_.ring_all();
+  driver_.note_completion();
+  if (!error && !group.window.empty() && !group.error) activate(group);
+}
+
+Error no_memory(const control::Job& job, const std::string& what) {
+  return Error(ANELLO_ERR_RESOURCE, text("no memory for ", what, " on ", job.describe(job.rank())), job.rank());
+}
+
+void Context::fail_for_memory(Group& group) { fail(group, no_memory(*job_, kOperationNeeds), true); }
+
+void Context::end_all(Group& group, const Error& error) {
+  if (group.board) group.board.stop_gets_of_peers();
+  for (Flow& flow : group.flows) {
+    if (flow.route != nullptr) flow.route->forget(group);
+    while (flow.steps.pop() != nullptr) {
+    }
+    frames_.give_back_all(flow.early);
+  }
+  agreement_.forget_lines(group);
+  messages_.end_all(group, error);
+  while (Operation* operation = group.window.pop()) {
+    steps_.withdraw(*operation);
+    if (operation->state == Operation::State::active) {
+      for (RunLane& lane : operation->run.lanes) kept_.give_back(lane);
+    }
+    operation->state = Operation::State::queued;  // out of the window already
+    finish(*operation, error);
+  }
+  group.active = 0;
+}
+
+void Context::fail(Group& group, const Error& error, bool tell) {
+  if (group.error) return;
+  group.error = error;
+  // First: the others wait only so long for the account of it after they see the word on the board, and to end what is
+  // under way may take this rank a second, where a peer is stopped at its buffers.
+  if (tell) job_->fail_communicator(group.id, error);
+  if (group.board) group.board.tell_failed(group.id, {error.code(), tell});
+  log::info(rank_, "communicator failed: ", result_name(error.code()), ": ", error.text());
+  end_all(group, error);
+}
+
+void Context::fail_all_with(int world, const Error& error, bool tell) {
+  groups_.each([&](Group& group) {
+    if (group.rank_of_world(world) >= 0) fail(group, error, tell);
+  });
+}
+
+void Context::abort(Group& group, const Error& cause) {
+  {
+    const Lock held = lock();
+    fail(group, cause, true);
+  }
+  job_->finish_telling();
+  driver_.notify();
+}
+
+}  // namespace anello::executor

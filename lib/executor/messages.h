@@ -1,0 +1,108 @@
+#pragma once
+// send, recv and probe: matching, the rendezvous of long messages (messaging/rendezvous.h), and gets that are pending.
+// Requires the rank's lock.
+#include "executor/group.h"
+#include "executor/parts.h"
+#include "executor/route.h"
+#include "messaging/rendezvous.h"
+#include "messaging/small_message.h"
+#include "transports/remote_memory.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace anello::executor {
+
+class Messages {
+ public:
+  explicit Messages(Parts& parts);
+
+  // Which messages a new flow's peer may get, and which go at once.
+  void set_up(Flow& flow) const;
+  // Up to how many bytes a message to that rank goes without asking.
+  std::size_t most_eager(const Group& group, int peer) const;
+
+  void post(Operation& operation);
+  // Whether there is a message for the probe, of which it then tells.
+  bool found_by(Operation& probe);
+
+  // ---- The fast path of blocking messages (fast_messages.cpp): without an operation ----
+  // in_part: some of it has gone. requested: its RTS has. go_on_sending takes the operation for the rest.
+  // waits: for the answer to an RTS, if it comes at once.
+  using Sent = Route::Sent;
+  Sent send_now(Group& group, int dest, const SmallMessage& message, bool waits);
+  void go_on_sending(Operation& operation, Sent sent);
+  // True: it was there, or came at once, is in its buffer, and wanted says what it was. Else nothing has happened.
+  bool receive_now(Group& group, int source, SmallReceive& wanted);
+
+  // ---- What routes ask ----
+  // Of a message that the receiver may get; empty: it is to be sent.
+  transport::RemoteAddress address_to_tell(const Flow& flow, const std::byte* payload, std::size_t bytes);
+  // One of a size that the peer may get goes, with its address or as it is.
+  void note_going(Flow& flow, std::size_t bytes, bool has_address) const;
+  // Whether what begins to arrive goes straight into a receive that is posted for it, or, where there is none such in
+  // the end because it does not fit, nowhere. False: nobody has posted any.
+  bool takes_eager(Flow& flow, const transport::FrameHeader& header, Operation*& into);
+  void on_eager(Flow& flow, EarlyFrame* frame);
+  void on_rts(Flow& flow, const transport::FrameHeader& header, const transport::RemoteAddress& at);
+  void on_cts(Flow& flow, const transport::FrameHeader& header);
+  // The receive to which the sender was cleared under that number; null: none.
+  static Operation* find_cleared(Group& group, std::uint32_t number);
+
+  // Moves gets that are pending, a piece at a time. True: something moved.
+  bool move_transfers();
+  // Ends all of the group's with an error.
+  void end_all(Group& group, const Error& error);
+
+ private:
+  void post_send(Operation& operation);
+  void post_receive(Operation& operation);
+  void post_probe(Operation& probe);
+  bool known_type(Flow& flow, const transport::FrameHeader& header);
+  bool fits(Operation& receive, int source, int tag, std::uint16_t dtype, std::size_t bytes);
+  void deliver(Operation& receive, int source, int tag, std::uint16_t dtype, const std::byte* payload,
+               std::size_t bytes);
+  void take(Operation& receive, const Unexpected& message);
+  void keep_unexpected(Group& group, const Unexpected& message);
+  static void answer(Operation& probe, const Unexpected& message);
+  void send_cts(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Answer answer,
+                std::uint32_t messages = 0);
+  void have_it_sent(Flow& flow, Operation& receive, Answer answer, std::uint32_t messages);
+
+  // Rendezvous (rendezvous.cpp)
+  std::size_t least_got(const Group& group, int peer) const;
+  bool meets_on_host(const Group& group, int peer) const;
+  bool may_be_sent(std::size_t bytes) const;
+  bool is_not_wanted(const Flow& flow, std::size_t bytes) const;
+  memory::ReadPolicy::Turn turn_of(Flow& flow, std::size_t bytes, bool begins) const;
+  struct Refusal {
+    Answer answer;
+    std::uint32_t messages;  // of send_far: how many
+  };
+  Refusal refusal(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes,
+                  memory::ReadPolicy::Turn turn) const;
+  static void stop_gets(Flow& flow, std::size_t bytes, std::uint32_t messages);
+  bool can_get(const Flow& flow, const transport::RemoteAddress& at) const;
+  bool has_got(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes) const;
+  bool begin_get(Flow& flow, Operation& receive, const transport::RemoteAddress& at);
+  void got(const transport::Transferred& ended);
+
+  // The fast path
+  bool undisturbed(const Group& group, const Flow& flow) const;
+  Sent request_now(Flow& flow, const SmallMessage& message, bool waits);
+  bool get_at_once(Flow& flow, SmallReceive& wanted);
+  bool took_now(Flow& flow, const SmallReceive& taken);
+
+  Parts& parts_;
+  control::Job& job_;
+  progress::Driver& driver_;
+  FramePool& frames_;
+  memory::Buffers& buffers_;
+  Activity& activity_;
+  Routes& routes_;
+  Outcomes& outcomes_;
+  const int sharing_;
+  const memory::ReadPolicy::Wish staging_;
+};
+
+}  // namespace anello::executor

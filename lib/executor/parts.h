@@ -1,0 +1,54 @@
+#pragma once
+// The parts of one rank's executor, each of which owns its data. A part is made with this, and keeps of it what it needs.
+#include "memory/read_policy.h"
+
+namespace anello::control {
+class Job;
+}
+namespace anello::health {
+class PeerFates;
+}
+namespace anello::memory {
+class Buffers;
+}
+namespace anello::messaging {
+class FramePool;
+}
+namespace anello::progress {
+class Driver;
+}
+
+namespace anello::executor {
+
+struct Activity;
+class Agreement;
+class Groups;
+class KeptFrames;
+class Messages;
+class Outcomes;
+class Routes;
+class Steps;
+class Supervision;
+
+struct Parts {
+  control::Job& job;
+  const int sharing;  // how many ranks of this host there are to a processor
+  const memory::ReadPolicy::Wish staging;
+  // From below.
+  progress::Driver& driver;
+  health::PeerFates& fates;
+  messaging::FramePool& frames;
+  memory::Buffers& buffers;
+  // The executor's own.
+  Activity& activity;
+  Groups& groups;
+  Routes& routes;            // lanes, and the frames that leave and arrive over them
+  KeptFrames& kept;          // frames that came early, and credit
+  Steps& steps;              // the engine, and steps at peers' buffers
+  Messages& messages;        // send, recv and probe
+  Agreement& agreement;      // what operations do on their communicator's board
+  Supervision& supervision;  // deadlines, lost ranks, calls that differ
+  Outcomes& outcomes;
+};
+
+}  // namespace anello::executor

@@ -1,0 +1,93 @@
+#include "executor/steps.h"
+
+#include "executor/activity.h"
+#include "executor/exchange.h"
+#include "executor/outcomes.h"
+#include "executor/run.h"
+
+#include <algorithm>
+
+namespace anello::executor {
+
+Steps::Steps(Parts& parts, std::unique_ptr<Engine> engine)
+    : parts_(parts), engine_(std::move(engine)), is_immediate_(engine_->is_immediate()) {}
+
+bool Steps::issue(Operation& operation, Ticket::Part part, std::uint32_t index, const ResolvedStep& step) {
+  if (engine_->issue({&operation, part, index}, step)) return true;
+  ++operation.run.pending;
+  return false;
+}
+
+void Steps::go_on(const Completed& completed) {
+  Operation& operation = *completed.ticket.operation;
+  const std::uint32_t index = completed.ticket.index;
+  switch (completed.ticket.part) {
+    case Ticket::Part::step: return step_done(operation, index);
+    case Ticket::Part::piece: {
+      std::uint32_t step = 0;
+      const Worked worked = piece_done(operation, completed.failure, &step);
+      note_worked(operation, worked, step);
+      return;
+    }
+    case Ticket::Part::arrival: {
+      RunLane& lane = operation.run.lanes[index];
+      if (arrival_done(lane)) resume_early(lane);
+      return;
+    }
+    case Ticket::Part::lines: return lines_taken(operation);
+  }
+}
+
+bool Steps::take_completed() {
+  bool any = false;
+  while (const std::optional<Completed> completed = engine_->take()) {
+    any = true;
+    Group& group = *completed->ticket.operation->group;
+    --completed->ticket.operation->run.pending;
+    parts_.outcomes.with_memory(group, [&] { go_on(*completed); });
+  }
+  return any;
+}
+
+bool Steps::work(Operation& operation) {
+  // So much in one go, before others get their turn.
+  constexpr std::size_t kTurnBytes = 1024 * 1024;
+  std::uint32_t step = 0;
+  const Worked worked = work_at_peers(operation, kTurnBytes, &step);
+  return note_worked(operation, worked, step);
+}
+
+// What has come of that, or of a piece that was pending; of a whole step which one.
+bool Steps::note_worked(Operation& operation, Worked worked, std::uint32_t step) {
+  if (operation.state != Operation::State::active) return true;  // it has failed
+  const PeerWork& left = operation.peer_work;
+  const bool over = left.step == PeerWork::kNoStep && left.next.empty();
+  const auto listed = std::find(working_.begin(), working_.end(), &operation);
+  if (over && listed != working_.end()) working_.erase(listed);
+  if (!over && listed == working_.end()) working_.push_back(&operation);
+  if (worked == Worked::step) step_done(operation, step);
+  return worked != Worked::nothing;
+}
+
+bool Steps::move() {
+  bool moved = take_completed();
+  for (std::size_t i = 0; i < working_.size();) {
+    Operation* const operation = working_[i];
+    moved |= work(*operation);
+    if (i < working_.size() && working_[i] == operation) ++i;
+  }
+  return moved;
+}
+
+void Steps::withdraw(Operation& operation) {
+  if (operation.run.pending == 0) return;
+  engine_->withdraw(operation);
+  operation.run.pending = 0;
+  if (operation.peer_work.pending == 0) return;
+  operation.peer_work.pending = 0;
+  if (operation.exposed) operation.group->board.end_touching();
+}
+
+void Steps::forget(Operation& operation) { std::erase(working_, &operation); }
+
+}  // namespace anello::executor

@@ -1,0 +1,52 @@
+#pragma once
+// The rank's engine, the steps that are pending there, and the operations that have steps at peers' buffers. Requires
+// the rank's lock.
+#include "executor/engine.h"
+#include "executor/parts.h"
+#include "executor/peer_work.h"
+#include "memory/copy.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace anello::executor {
+
+class Steps {
+ public:
+  Steps(Parts& parts, std::unique_ptr<Engine> engine);
+
+  // Whether no step is ever pending. Only then are the fast paths taken.
+  bool is_immediate() const { return is_immediate_; }
+  bool has_pending() const { return engine_->has_pending(); }
+  Engine& engine() { return *engine_; }
+  memory::PieceCopy& copies_to_peers() { return copies_; }
+
+  // Gives a step to the engine. True: it is done. Throws ReadFailure.
+  bool issue(Operation& operation, Ticket::Part part, std::uint32_t index, const ResolvedStep& step);
+  // Goes on with an operation's steps at peers' buffers. True: something was done.
+  bool work(Operation& operation);
+  // What has ended since, and what is ready at peers' buffers. True: something moved.
+  bool move();
+  // Before the operation ends with an error: its pending steps store nothing any more.
+  void withdraw(Operation& operation);
+  // It has ended.
+  void forget(Operation& operation);
+
+  bool has_work() const { return !working_.empty(); }
+  // For so many communicators, so that the first call that has to wait allocates nothing.
+  void reserve(std::size_t groups) { working_.reserve(groups); }
+
+ private:
+  bool take_completed();
+  void go_on(const Completed& completed);
+  bool note_worked(Operation& operation, Worked worked, std::uint32_t step);
+
+  Parts& parts_;
+  const std::unique_ptr<Engine> engine_;
+  const bool is_immediate_;
+  memory::PieceCopy copies_;         // into what other ranks load
+  std::vector<Operation*> working_;  // with steps at peers' buffers
+};
+
+}  // namespace anello::executor
