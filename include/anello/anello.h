@@ -46,8 +46,7 @@
 #define ANELLO_API
 #endif
 
-/* In C++ a value that is no enumerator may be passed only if the enum's underlying type is fixed. The library then
- * refuses it. */
+/* With a fixed underlying type, C++ code may pass a value that is not an enumerator. The library then refuses it. */
 #ifdef __cplusplus
 #define ANELLO_ENUM(name) enum name : int
 extern "C" {
@@ -60,7 +59,7 @@ extern "C" {
 typedef ANELLO_ENUM(anello_result) {
   ANELLO_OK = 0,
   ANELLO_ERR_ARGUMENT = 1,    /* a null or overlapping buffer, a rank out of range, a bad handle or size */
-  ANELLO_ERR_TYPE = 2,        /* an unknown data type or operation, or a pair of them that makes no sense */
+  ANELLO_ERR_TYPE = 2,        /* an unknown data type or operation, or two that do not go together */
   ANELLO_ERR_STATE = 3,       /* a handle used after destroy, or a call at the wrong moment */
   ANELLO_ERR_PEER_LOST = 4,   /* the call needs a rank that has ended or is unreachable; what it sent still counts */
   ANELLO_ERR_MISMATCH = 5,    /* ranks disagree on the call; the text names both calls if their ranks still know them */
@@ -115,15 +114,15 @@ typedef struct anello_float64_int { double value; int32_t index; } anello_float6
 typedef struct anello_int32_int { int32_t value; int32_t index; } anello_int32_int_t;
 typedef struct anello_int64_int { int64_t value; int32_t index; } anello_int64_int_t;
 
-/* A combination that makes no sense (BOR of floats, MIN of complex numbers, any operation on bytes) is ANELLO_ERR_TYPE.
- * Integers wrap. MIN and MAX of floats propagate NaN, and treat -0 as less than +0. AVG is the sum divided by the
- * number of ranks, truncated towards zero for integers; it does not take bool. For bool, SUM, MAX and BOR mean LOR;
- * PROD, MIN and BAND mean LAND; BXOR means LXOR. B* (bits) and L* (0 or 1) take integers and bool. MINLOC and MAXLOC
- * take pairs and give the least or greatest value in the order of MIN and MAX: NaN wins, and among equal values the
- * lowest index wins.
+/* A type and an operation that do not go together (BOR of floats, MIN of complex numbers, any operation on bytes) are
+ * ANELLO_ERR_TYPE. Integers wrap. MIN and MAX of floats propagate NaN, and treat -0 as less than +0. AVG is the sum
+ * divided by the number of ranks, truncated towards zero for integers; it does not take bool. For bool, SUM, MAX and
+ * BOR mean LOR; PROD, MIN and BAND mean LAND; BXOR means LXOR. B* (bits) and L* (0 or 1) take integers and bool. MINLOC
+ * and MAXLOC take pairs and give the least or greatest value in the order of MIN and MAX: NaN wins, and among equal
+ * values the lowest index wins.
  * A complex product is (ac - bd) + (ad + bc)i, without the corrections for infinities of C's annex G.
- * Rounding to 8 bits goes to nearest even. An overflow shows: E4M3 becomes NaN (for values above 464), never 448, and
- * E5M2 becomes infinity.
+ * Rounding to 8 bits goes to nearest even. An overflow never saturates: E4M3 becomes NaN (for values above 464, never
+ * 448), and E5M2 becomes infinity.
  * With one rank, the result is the unchanged input. */
 typedef ANELLO_ENUM(anello_op) {
   ANELLO_SUM = 0,
@@ -141,23 +140,23 @@ typedef ANELLO_ENUM(anello_op) {
   ANELLO_MAXLOC = 12
 } anello_op_t;
 
-/* Element types of the caller's own, as anello_dtype_t, of 1 to ANELLO_ELEMENT_MAX bytes. Elements move unchanged. Only
- * an operation of the caller's own can reduce them. */
+/* The caller's own element types, as anello_dtype_t, of 1 to ANELLO_ELEMENT_MAX bytes. The library moves such elements
+ * unchanged. Only the caller's own operations can reduce them. */
 #define ANELLO_ELEMENT_MAX 16384
 #define ANELLO_ELEMENT(bytes) ((anello_dtype_t)(0x10000 + (bytes)))
 
 /* The bytes of one element; 0 for an unknown type. */
 ANELLO_API size_t anello_dtype_size(anello_dtype_t dtype);
-/* For instance "float32" and "sum". The name is "element" for ANELLO_ELEMENT, "custom" for an operation of the caller's
- * own, and "unknown" for anything not listed above. The strings are static. */
+/* For instance "float32" and "sum". The name is "element" for ANELLO_ELEMENT, "custom" for the caller's own operations,
+ * and "unknown" for anything not listed above. The strings are static. */
 ANELLO_API const char *anello_dtype_name(anello_dtype_t dtype);
 ANELLO_API const char *anello_op_name(anello_op_t op);
 
 /* Computes into[i] = left[i] op right[i] for i < count. left combines lower ranks than right. into may be left or
  * right. The function must be as associative as the caller needs, and must give the same result for the same operands
- * on every rank. Whichever thread drives the rank calls it, perhaps the library's own, under the rank's lock: it must
- * not call Anello (ANELLO_ERR_STATE) and should not wait. An exception that it throws ends the communicator with
- * ANELLO_ERR_STATE. */
+ * on every rank. The thread that drives the rank calls it and holds the rank's lock; this may be the library's own
+ * thread. The function must not call Anello (ANELLO_ERR_STATE) and should not wait. An exception that it throws ends
+ * the communicator with ANELLO_ERR_STATE. */
 typedef void (*anello_op_function_t)(void *context, void *into, const void *left, const void *right, size_t count,
                                      anello_dtype_t dtype);
 
@@ -175,12 +174,12 @@ typedef struct anello_op_config {
 
 /* Makes an operation for all communicators of this process. Use *op like the enumerators above. */
 ANELLO_API anello_result_t anello_op_create(const anello_op_config_t *config, anello_op_t *op);
-/* Makes a sum that first multiplies each rank's input by *scalar. The call reads the scalar, which may differ from rank
- * to rank. The sum takes integers, floats and complex numbers. dtype is the scalar's type: the type of the calls or,
- * for floats and complex numbers, also ANELLO_FLOAT32 or ANELLO_FLOAT64. 16- and 8-bit floats are multiplied and added
- * in float32 and rounded once. */
+/* Makes a sum that first multiplies each rank's input by *scalar. This call reads the scalar, which may differ from
+ * rank to rank. The sum takes integers, floats and complex numbers. dtype is the scalar's type: the type of the calls
+ * or, for floats and complex numbers, also ANELLO_FLOAT32 or ANELLO_FLOAT64. 16- and 8-bit floats are multiplied and
+ * added in float32 and rounded once. */
 ANELLO_API anello_result_t anello_op_create_premul_sum(const void *scalar, anello_dtype_t dtype, anello_op_t *op);
-/* Operations in flight keep op. A persistent request needs op whenever it is started. */
+/* Operations in flight can still use op. A persistent request needs op whenever it is started. */
 ANELLO_API anello_result_t anello_op_free(anello_op_t op);
 
 /* ---- Kinds of calls --------------------------------------------------------------------------------------- */
@@ -219,15 +218,15 @@ typedef struct anello_window_handle *anello_window_t;
 #define ANELLO_MESSAGE_NULL ((anello_message_t)0)
 #define ANELLO_WINDOW_NULL ((anello_window_t)0)
 
-/* As sendbuf: recvbuf holds the input. (scatter and scatterv take it as the root's recvbuf.) It is the address of a
- * private object, so no buffer can equal it. */
+/* Pass this as sendbuf if recvbuf holds the input. (scatter and scatterv take it as the root's recvbuf.) It is the
+ * address of a private object, so no buffer can equal it. */
 ANELLO_API extern const char anello_in_place_marker;
 #define ANELLO_IN_PLACE ((const void *)&anello_in_place_marker)
 
 #define ANELLO_ANY_SOURCE (-1)
 #define ANELLO_ANY_TAG (-1)
-/* As dest or source: no rank. A send to it or a receive from it completes at once and moves nothing. The status of the
- * receive then has it as source, ANELLO_ANY_TAG as tag, and a count of 0. */
+/* As dest or source, this means no rank. A send to it or a receive from it completes at once and moves nothing. The
+ * status of the receive then has it as source, ANELLO_ANY_TAG as tag, and a count of 0. */
 #define ANELLO_RANK_NULL (-2)
 /* As color of anello_comm_split: this rank joins no new communicator. */
 #define ANELLO_UNDEFINED (-32766)
@@ -239,8 +238,8 @@ typedef struct anello_unique_id {
   unsigned char bytes[128];
 } anello_unique_id_t;
 
-/* Makes an id. This process then listens for the ranks that come with the id until they have met. Hand the 128 bytes to
- * every rank by any private means. One id serves one anello_comm_create per rank. */
+/* Makes an id. This process then listens for the ranks that use the id until they have met. Send the 128 bytes to every
+ * rank by any private means. One id serves one anello_comm_create per rank. */
 ANELLO_API anello_result_t anello_unique_id_create(anello_unique_id_t *id);
 
 /* The caller's key-value store, used only inside anello_comm_create. The job's secret travels through it, so the job is
@@ -306,7 +305,7 @@ ANELLO_API anello_result_t anello_comm_isplit(anello_comm_t comm, int color, int
 ANELLO_API anello_result_t anello_comm_create_group(anello_comm_t comm, int count, const int *ranks, int tag,
                                                     anello_comm_t *result);
 
-/* Local: needs no other rank. ANELLO_COMM_NULL is ANELLO_OK. Operations still in flight end with ANELLO_ERR_STATE;
+/* Local: it needs no other rank. ANELLO_COMM_NULL is ANELLO_OK. Operations still in flight end with ANELLO_ERR_STATE;
  * their requests stay valid until waited for. What this rank has sent still arrives. Peers that wait for more from this
  * rank get ANELLO_ERR_PEER_LOST. If the communicator had failed before, destroy returns its first error, and the handle
  * is gone all the same. In this way a rank whose last call returned too early to see a mismatch learns of it. */
@@ -345,7 +344,7 @@ typedef struct anello_error {
   anello_kind_t kind;   /* its kind, if call is not NULL */
   int64_t sequence;     /* for a collective: its number in comm's order; -1 for messages and refused calls */
   const char *label;    /* its label, or "" */
-  const int *suspected; /* ranks of comm, not lost, that are now stopped or on a silent host, ascending; NULL: none */
+  const int *suspected; /* ranks of comm that are not lost but now stopped or on a silent host, ascending; NULL: none */
   size_t suspected_count;
 } anello_error_t;
 
@@ -360,8 +359,8 @@ ANELLO_API anello_result_t anello_error_info(anello_comm_t comm, anello_error_t 
 /* ---- Collectives ------------------------------------------------------------------------------------------ */
 
 /* In place, one buffer holds both the input and the output of a rank. The rank says so by a marker, as in MPI, or by
- * address, as in NCCL. Each rank chooses for itself, and in all forms of a call: blocking, nonblocking, persistent, in
- * a group. Any other overlap is ANELLO_ERR_ARGUMENT.
+ * address, as in NCCL. Each rank chooses for itself. All forms of a call allow it: blocking, nonblocking, persistent,
+ * in a group. Any other overlap is ANELLO_ERR_ARGUMENT.
  *
  *                                  marker (MPI)                       by address (NCCL)
  *   allreduce, scan, exscan        sendbuf ANELLO_IN_PLACE            sendbuf == recvbuf
@@ -436,8 +435,8 @@ ANELLO_API anello_result_t anello_barrier(anello_comm_t comm);
 /* ---- Collectives whose parts differ in count --------------------------------------------------------------- */
 
 /* Counts and displacements are arrays of size entries, in elements. A displacement says where in the buffer a rank's
- * part begins. The arrays are read only during the call, by the nonblocking forms too. Parts that are written must not
- * overlap; an empty part may lie anywhere. Arrays that must be equal on all ranks (the counts of allgatherv and
+ * part begins. All forms, also the nonblocking ones, read the arrays only during the call. Parts that are written must
+ * not overlap; an empty part may lie anywhere. Arrays that must be equal on all ranks (the counts of allgatherv and
  * reduce_scatter) are compared like the rest of a call. Where only two ranks know a count and they disagree, both
  * ranks' communicator fails with ANELLO_ERR_MISMATCH, and the text names both counts. */
 
@@ -485,10 +484,11 @@ typedef struct anello_status {
 } anello_status_t;
 
 /* Messages between two ranks with matching tags (0..2^30-1) arrive in order. send may return before the receiver has
- * posted. A message of up to 4 KiB does not wait for that, unless such messages that this rank has sent the receiver on
- * this communicator, and that no receive has taken, fill more than 384 KiB, with 64 bytes added for each.
- * recv: source may be ANELLO_ANY_SOURCE, and tag may be ANELLO_ANY_TAG. count is the room in buffer; a longer message
- * is ANELLO_ERR_TRUNCATE, for this receive only. status may be NULL. A rank may send to itself. */
+ * posted a receive. A message of up to 4 KiB does not wait for it, unless the small messages that this rank has sent to
+ * the receiver on this communicator, and that no receive has taken yet, fill more than 384 KiB, counting 64 extra bytes
+ * for each.
+ * recv: source may be ANELLO_ANY_SOURCE, and tag may be ANELLO_ANY_TAG. count is the capacity of buffer; a longer
+ * message is ANELLO_ERR_TRUNCATE, for this receive only. status may be NULL. A rank may send to itself. */
 ANELLO_API anello_result_t anello_send(const void *buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
                                        anello_comm_t comm);
 ANELLO_API anello_result_t anello_recv(void *buffer, size_t count, anello_dtype_t dtype, int source, int tag,
@@ -565,7 +565,8 @@ ANELLO_API anello_result_t anello_isend(const void *buffer, size_t count, anello
                                         anello_comm_t comm, anello_request_t *request);
 ANELLO_API anello_result_t anello_irecv(void *buffer, size_t count, anello_dtype_t dtype, int source, int tag,
                                         anello_comm_t comm, anello_request_t *request);
-/* One request for both. It completes when both the receive and the send have, with the receive's status. */
+/* One request stands for both. It completes when both the receive and the send have completed, with the receive's
+ * status. */
 ANELLO_API anello_result_t anello_isendrecv(const void *sendbuf, size_t sendcount, int dest, int sendtag, void *recvbuf,
                                             size_t recvcount, int source, int recvtag, anello_dtype_t dtype,
                                             anello_comm_t comm, anello_request_t *request);
@@ -612,10 +613,10 @@ ANELLO_API anello_result_t anello_progress(anello_comm_t comm);
 
 /* ---- Persistent ------------------------------------------------------------------------------------------- */
 
-/* Each checks its arguments and keeps them, arrays of counts too, in an inactive *request. Nothing else happens, here
- * or on other ranks. start posts the call like the nonblocking form of its name; only then the call takes its place in
+/* Each checks its arguments and keeps them, including arrays of counts, in an inactive *request. Nothing else happens,
+ * here or on other ranks. start posts the call as the nonblocking form does; only then does the call take its place in
  * the order of collectives. wait and test complete it and leave the request inactive, ready to be started again. wait
- * and test treat an inactive request like a null one, but it stays. The request belongs to the caller until
+ * and test treat an inactive request like a null one, but do not change it. The request belongs to the caller until
  * anello_request_free, even after its communicator was destroyed.
  * For an active request, start and request_free are ANELLO_ERR_STATE. Only one thread at a time may call them on a
  * request. start_all starts requests in order and stops at the first that fails. */
@@ -670,16 +671,16 @@ ANELLO_API anello_result_t anello_request_free(anello_request_t *request);
 
 /* ---- Memory ----------------------------------------------------------------------------------------------- */
 
-/* Allocates zeroed memory on a page boundary that ranks of this host can map. They map it when they first meet it as
- * the buffer of a collective. From then on each rank loads what it needs from where it lies and stores results where
- * they belong, without a copy in between. In calls other than an all-reduce they do so only as long as that is not slow
- * (docs/environment.md: ANELLO_STAGING). Otherwise it is ordinary memory; any part of it, at any offset, is a buffer
- * like the whole.
- * All pages are there at once. If the machine or the process's cgroup has too little memory left, the result is
+/* Allocates zeroed memory on a page boundary that ranks of this host can map. They map it when it is first used as the
+ * buffer of a collective. From then on each rank loads data directly from the other ranks' buffers and stores results
+ * directly into them, without a copy in between. In calls other than an all-reduce they do so only while that is not
+ * slow (docs/environment.md: ANELLO_STAGING). Otherwise it is ordinary memory; any part of it, at any offset, may be a
+ * buffer.
+ * All pages are allocated at once. If the machine or the process's cgroup has too little memory left, the result is
  * ANELLO_ERR_RESOURCE, and no process is killed later. The memory is independent of communicators, and any thread may
  * allocate it. A forked child may use the memory, and shares it with its parent.
- * mem_free: NULL is ANELLO_OK. Do not free memory that a call in flight uses. Memory that was not freed ends with the
- * process. */
+ * mem_free: NULL is ANELLO_OK. Do not free memory that a call in flight uses. Memory that was not freed disappears with
+ * the process. */
 ANELLO_API anello_result_t anello_mem_alloc(size_t bytes, void **pointer);
 ANELLO_API anello_result_t anello_mem_free(void *pointer);
 
@@ -692,9 +693,9 @@ typedef struct anello_mem_options {
 } anello_mem_options_t;
 #define ANELLO_MEM_OPTIONS_INITIALIZER {sizeof(anello_mem_options_t), 0, -1}
 
-/* The same with wishes. A NUMA node that does not exist is ANELLO_ERR_ARGUMENT; a node with too little memory left is
- * ANELLO_ERR_RESOURCE. Huge pages come only if the kernel's transparent_hugepage/shmem_enabled is advise, within_size
- * or always. */
+/* As anello_mem_alloc, with wishes. A NUMA node that does not exist is ANELLO_ERR_ARGUMENT; a node with too little
+ * memory left is ANELLO_ERR_RESOURCE. Huge pages come only if the kernel's transparent_hugepage/shmem_enabled is
+ * advise, within_size or always. */
 ANELLO_API anello_result_t anello_mem_alloc_with(size_t bytes, const anello_mem_options_t *options, void **pointer);
 
 /* Turns the caller's own memory into memory like that of anello_mem_alloc: exchanges its pages for pages that ranks of
@@ -713,13 +714,13 @@ ANELLO_API anello_result_t anello_deregister(void *address);
 
 /* ---- Windows ---------------------------------------------------------------------------------------------- */
 
-/* Collective: gives each rank bytes of zeroed memory at *base, aligned to a page. Each rank chooses its own bytes, 0
- * too. Ranks of the same host reach the memory through pointers of their own. If one rank has no memory, all get
- * ANELLO_ERR_RESOURCE. Otherwise it is ordinary memory for any buffer. A rank that writes into another's part must
- * order that against the other rank's reads, by messages or collectives. */
+/* Collective: gives each rank bytes of zeroed memory at *base, aligned to a page. Each rank chooses its own bytes,
+ * which may be 0. Ranks of the same host reach the memory through pointers of their own. If one rank has no memory, all
+ * get ANELLO_ERR_RESOURCE. Otherwise it is ordinary memory for any buffer. A rank that writes into another rank's part
+ * must synchronise that with the other rank's reads, by messages or collectives. */
 ANELLO_API anello_result_t anello_window_create(size_t bytes, anello_comm_t comm, void **base, anello_window_t *window);
-/* Collective: the same for memory that each rank already has and keeps until the window is freed. Other ranks reach it
- * if it is memory of their own process or lies in a window of anello_window_create. */
+/* Collective: makes a window of memory that each rank already has and keeps until the window is freed. Other ranks
+ * reach it if it is memory of their own process or lies in a window of anello_window_create. */
 ANELLO_API anello_result_t anello_window_register(void *base, size_t bytes, anello_comm_t comm,
                                                   anello_window_t *window);
 /* Where rank's part lies in this process, and its size (bytes may be NULL). *pointer is NULL if the part is not mapped
@@ -733,7 +734,7 @@ ANELLO_API anello_result_t anello_window_free(anello_window_t *window);
 
 /* ---- The one call under all of the above ------------------------------------------------------------------ */
 
-/* Fields that a kind does not need are ignored. New fields are added at the end; size tells how many the caller
+/* Fields that a kind does not need are ignored. New fields are added at the end; size says how many the caller
  * knows. */
 typedef struct anello_call {
   size_t size;          /* sizeof(anello_call_t) */
@@ -750,7 +751,8 @@ typedef struct anello_call {
   const size_t *sdispls;     /* scatterv, alltoallv */
   const size_t *recvcounts;  /* allgatherv, gatherv, reduce_scatter, alltoallv */
   const size_t *rdispls;     /* allgatherv, gatherv, alltoallv */
-  const char *algorithm;     /* of a collective; NULL: ANELLO_ALGORITHM or the library's choice. Equal on all ranks */
+  const char *algorithm;     /* for a collective; NULL: ANELLO_ALGORITHM or the library's choice. Must be equal on all
+                                ranks */
   const char *label;         /* NULL, or the caller's name for the call, in texts, hooks and logs; may differ between
                                 ranks */
 } anello_call_t;
@@ -776,10 +778,11 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
  * and for a message or probe
  *   peer, tag, bytes {sent, received}, transport
  *   protocol: "eager" (sent at once) or "rendezvous" (sent when the receive is posted)
- *   taken {mapped, read}: how many of the communicator's messages so far this rank has copied from where they lay.
- *     mapped: in memory of anello_mem_alloc or anello_register; read: in other memory, by system call. Over shm, both
- *     kinds are read by the receiver instead of either protocol: messages in mapped memory from 8 KiB to 8 MiB, in
- *     other memory from 8 KiB to 1 MiB, and where ranks share processors all of 48 KiB to 8 MiB
+ *   taken {mapped, read}: how many of the communicator's messages so far this rank has copied directly from the
+ *     sender's buffer.
+ *     mapped: in memory of anello_mem_alloc or anello_register; read: in other memory, by system call. Over shm, the
+ *     receiver reads both kinds directly and uses neither protocol: messages in mapped memory from 8 KiB to 8 MiB, in
+ *     other memory from 8 KiB to 1 MiB, and where ranks share processors all messages of 48 KiB to 8 MiB
  * and for a collective
  *   count, dtype, op, element_bytes (of an element as it travels), in_place, root (null if there is none)
  *   algorithm; why: a sentence
@@ -789,14 +792,16 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
  *   board: all ranks exchange their payloads over a page in shared memory, in one step and without messages
  *   chunk_bytes; chunks: of each rank's block, or of the whole vector if it is not cut into blocks
  *   steps, messages (sent)
- *   bytes {sent, received, reduced, copied}: of this rank. Over the board, sent is written once, and all ranks read it
+ *   bytes {sent, received, reduced, copied}: of this rank. Over the board, the rank writes the sent bytes once, and all
+ *     ranks read them
  *   peers: [{rank, transport, sent, received, messages}] for ranks that messages go to or come from
  *   expected_seconds: a rough guess for comparing; null if only other ranks know their counts, and for
  *     very large plans
- *   cached: the plan exists already, because a similar call was made
- *   by_reach {none, read, store}: the algorithm taken if ranks turn out to reach each other's buffers not at all, by
- *     reading each other's processes, or by loading and storing. All fields above describe "none"
- *   reached {none, read, store}: of the communicator's calls so far whose ranks checked this, how many were of each */
+ *   cached: the plan already exists, because a similar call was made
+ *   by_reach {none, read, store}: the algorithm used if it turns out that ranks cannot reach each other's buffers, can
+ *     read them by system call, or can load and store them. All fields above describe "none"
+ *   reached {none, read, store}: how many of the communicator's calls so far had each kind of reach, if their ranks
+ *     checked it */
 ANELLO_API anello_result_t anello_explain(anello_comm_t comm, const anello_call_t *call, char *json, size_t capacity,
                                           size_t *length);
 
@@ -827,7 +832,7 @@ typedef struct anello_hook_info {
   int tag;                /* for a completed receive or probe: of the message that came */
   int blocking;           /* 0: completed by wait or test */
   const char *algorithm;  /* "ring"; NULL for messages */
-  const char *transport;  /* to the peer, or all that comm uses: "shm" or "shm,tcp"; "self" for a rank alone */
+  const char *transport;  /* to the peer, or all that comm uses: "shm" or "shm,tcp"; "self" for a single rank */
   const char *label;      /* "" if there is none */
   int64_t posted_ns;      /* CLOCK_MONOTONIC */
   int64_t completed_ns;   /* 0 in phase ANELLO_POSTED */
@@ -850,9 +855,9 @@ typedef struct anello_hooks {
 
 #define ANELLO_HOOKS_INITIALIZER {sizeof(anello_hooks_t), NULL, NULL, NULL, NULL}
 
-/* Reports every collective, message and waiting probe of this process from now on, started persistent requests too.
- * sendrecv and mrecv are reported as the calls they consist of. Calls refused for their arguments and calls that create
- * communicators are not reported. hooks is copied; NULL: none. May be called at any time, from any thread.
+/* Reports every collective, message and waiting probe of this process from now on, including started persistent
+ * requests. sendrecv and mrecv are reported as the calls they consist of. Calls refused for their arguments and calls
+ * that create communicators are not reported. hooks is copied; NULL: none. May be called at any time, from any thread.
  * A call that was reported to earlier hooks is reported to the same hooks when it completes, not to new ones: each
  * `before` has its `after`, unless its request is never completed. */
 ANELLO_API anello_result_t anello_set_hooks(const anello_hooks_t *hooks);
@@ -868,7 +873,7 @@ typedef ANELLO_ENUM(anello_log_level) {
 } anello_log_level_t;
 
 /* Gets one log line, without its line end: "[anello 3] rank 1 (host a, pid 7) over shm". text is valid only during the
- * call. Any thread may call it, the library's own too, one line at a time. It must not call Anello. */
+ * call. Any thread may call it, even the library's own, but only one thread at a time. It must not call Anello. */
 typedef void (*anello_log_t)(void *context, anello_log_level_t level, const char *text);
 
 /* Sends the log to callback instead of standard error and ANELLO_LOG_FILE: lines of this level and more severe ones.

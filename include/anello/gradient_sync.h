@@ -24,11 +24,11 @@
  *           the other functions, and it must make sure that no ready or unused runs meanwhile.
  * Errors    A refused argument (ANELLO_ERR_ARGUMENT, .._TYPE) changes nothing. Any other failure of broadcast, join,
  *           summary, or a call that belongs to a step is final: later calls return the same code, and other ranks learn
- *           of it, at the latest in their next step, which cannot complete. The text names the parameter or bucket and
- *           the rank; anello_last_error(ANELLO_COMM_NULL) returns it on the same thread.
+ *           of it, at the latest in their next step, which cannot complete. The error text names the parameter or
+ *           bucket and the rank; anello_last_error(ANELLO_COMM_NULL) returns it on the same thread.
  * Memory    Gradients lie in host memory. Device memory is not supported yet, and pointers are not checked for it.
- *           The buckets, which ranks of the same host map, take as much memory again as the gradients: none of it with
- *           views, half of it with a wire type. Error feedback takes 4 bytes per element, and each parameter about 200
+ *           The buckets, which ranks of the same host map, take as much memory as the gradients; they take none with
+ *           views and half with a wire type. Error feedback takes 4 bytes per element, and each parameter about 200
  *           bytes.
  * Order     Every object has a communicator of its own, so its collectives and those of the program do not mix.
  */
@@ -73,14 +73,14 @@ typedef struct anello_gradient_sync_config {
   double postscale;            /* factor for results. PyTorch's DDP: SUM, 1 / size, 1. Horovod: SUM, 1 / f, f / size */
   anello_dtype_t wire;         /* type in which float32 gradients travel: FLOAT32, FLOAT16 or BFLOAT16; 16-bit ones are
                                   added in float32 and rounded once */
-  int error_feedback;          /* 1: what rounding to the wire type took from a gradient is added in the next step; if a
-                                  step is skipped for its overflow, its share is lost */
+  int error_feedback;          /* 1: the rounding error of the wire type is added to the gradient in the next step; if a
+                                  step is skipped for its overflow, its error is lost */
   int uneven;                  /* 1: ranks may have different numbers of steps (anello_gradient_sync_join) */
   int average_over_active;     /* for ANELLO_AVG and uneven. 1: divide by the ranks that still had data; 0: by all */
   int check_overflow;          /* 1: look for infinities and NaN (anello_gradient_sync_overflow) */
   double loss_scale;           /* > 0: dynamic loss scaling, which begins with this value, for instance 65536, and
                                   checks for overflow. 0: none */
-  int loss_scale_interval;     /* the scale doubles after so many steps without overflow */
+  int loss_scale_interval;     /* the scale doubles after this number of steps without overflow */
   int64_t timeout_ms;          /* deadline of waits, from the last progress; 0: the communicator's */
 } anello_gradient_sync_config_t;
 
@@ -90,9 +90,10 @@ typedef struct anello_gradient_sync_config {
 
 /* Collective over comm, which it duplicates (anello_comm_dup), so the object may outlive comm. config NULL: the
  * initializer's values. If ranks differ in the number of parameters, in the name, type or count of one, or in config,
- * all get ANELLO_ERR_MISMATCH, and the text names the first parameter that differs and what two ranks say of it. If the
- * arguments of one rank are refused, or it has no memory, all get that rank's code. parameters[i].data is where the
- * gradient lies and where the result goes. It is ignored with views, and may be NULL if every ready gives the place. */
+ * all get ANELLO_ERR_MISMATCH, and the text names the first parameter that differs and gives it as two ranks have it.
+ * If the arguments of one rank are refused, or it has no memory, all get that rank's code. parameters[i].data is where
+ * the gradient lies and where the result goes. It is ignored with views, and may be NULL if every call of ready passes
+ * the address. */
 ANELLO_API anello_result_t anello_gradient_sync_create(anello_comm_t comm, const anello_tensor_t *parameters,
                                                        size_t count, const anello_gradient_sync_config_t *config,
                                                        anello_gradient_sync_t *sync);
@@ -122,14 +123,14 @@ ANELLO_API anello_result_t anello_gradient_sync_unused(anello_gradient_sync_t sy
 ANELLO_API anello_result_t anello_gradient_sync_flush(anello_gradient_sync_t sync);
 /* Flushes, and returns when the results of all ranks are where the gradients were. In a local step it does not wait. */
 ANELLO_API anello_result_t anello_gradient_sync_wait(anello_gradient_sync_t sync);
-/* The same without blocking: *done says whether the results are there. It flushes only once all parameters have become
- * ready. In the first step of a static graph nothing tells when that is, so the caller must have called flush. */
+/* Like wait, but does not block: *done says whether the results are there. It flushes only once all parameters have
+ * become ready. In the first step of a static graph the library cannot know when that is, so the caller must have
+ * called flush. */
 ANELLO_API anello_result_t anello_gradient_sync_test(anello_gradient_sync_t sync, int *done);
 
 /* After wait: where the result is, and whether any rank had a gradient (always 1 without find_unused or static_graph).
- * If no rank had one, the gradient is what it was before; in a view, zero. If others had one and this rank has never
- * said where its own would be, *data is the synchronizer's memory, valid until the next begin. Either pointer may be
- * NULL. */
+ * If no rank had one, the gradient is unchanged, or zero in a view. If others had one and this rank has never passed an
+ * address for its own, *data is the synchronizer's memory, valid until the next begin. Either pointer may be NULL. */
 ANELLO_API anello_result_t anello_gradient_sync_result(anello_gradient_sync_t sync, size_t i, const void **data,
                                                        int *used);
 /* Where parameter i's gradient lives; zero at first. The contents stay, but the address may change in the second step's
@@ -138,8 +139,9 @@ ANELLO_API anello_result_t anello_gradient_sync_view(anello_gradient_sync_t sync
 
 /* After wait: *found is 1 if a result was infinite or NaN, the same on all ranks. Skip the optimizer's step then. */
 ANELLO_API anello_result_t anello_gradient_sync_overflow(anello_gradient_sync_t sync, int *found);
-/* What to multiply the loss by in the next step; wait divides the gradients by it. An overflow halves it (skip that
- * step's update). loss_scale_interval steps without overflow double it, up to 2^24. It is 1 without loss scaling. */
+/* *scale is the factor for the loss in the next step; wait divides the gradients by it. An overflow halves it (skip
+ * that step's update). loss_scale_interval steps without overflow double it, up to 2^24. It is 1 without loss
+ * scaling. */
 ANELLO_API anello_result_t anello_gradient_sync_loss_scale(anello_gradient_sync_t sync, double *scale);
 
 /* This rank has no more data: it adds zeros to the other ranks' steps until all ranks have joined. *last_rank (may be
@@ -157,14 +159,14 @@ typedef struct anello_bucket {
   anello_dtype_t dtype;
   const size_t *parameters; /* in the order of their places in the bucket */
   size_t parameter_count;
-  int64_t ready_ns;         /* in the last step, from its begin: its last gradient was there .. */
+  int64_t ready_ns;         /* in the last step, counted from its begin: its last gradient became ready .. */
   int64_t start_ns;         /* .. its all-reduce began, once those before it had begun .. */
-  int64_t end_ns;           /* .. and was seen to have ended: in wait, or at the next ready */
+  int64_t end_ns;           /* .. and the rank noticed its end, in wait or at the next ready */
 } anello_bucket_t;
 
 #define ANELLO_BUCKET_INITIALIZER {sizeof(anello_bucket_t), 0, NULL, 0, ANELLO_FLOAT32, NULL, 0, 0, 0, 0}
 
-/* For the plan as it is now; the second step's begin may make another. */
+/* Describes the current plan; the second step's begin may make another. */
 ANELLO_API anello_result_t anello_gradient_sync_bucket_count(anello_gradient_sync_t sync, size_t *count);
 /* Pointers in *bucket are valid until the next begin. */
 ANELLO_API anello_result_t anello_gradient_sync_bucket(anello_gradient_sync_t sync, size_t index,
@@ -173,7 +175,7 @@ ANELLO_API anello_result_t anello_gradient_sync_bucket(anello_gradient_sync_t sy
 /* Replaces a bucket's all-reduce, and the division that is part of ANELLO_AVG. start is called when the bucket is full,
  * in the order of buckets, with no lock held, on a thread that is inside a call on the object, usually the ready that
  * filled the bucket. It posts on comm whatever it needs and returns a request, or ANELLO_REQUEST_NULL if it has waited
- * itself. Every rank must post the same. finish (may be NULL) is called in wait once the request is complete;
+ * itself. Every rank must post the same calls. finish (may be NULL) is called in wait once the request is complete;
  * bucket->data must then hold the result, the same on all ranks. If either returns anything but ANELLO_OK, the step
  * fails with that code. */
 typedef struct anello_bucket_hook {
@@ -201,20 +203,21 @@ typedef struct anello_gradient_sync_statistics {
   int64_t computing_ns;      /* from begin to the last ready */
   int64_t communicating_ns;  /* while any bucket was in flight */
   int64_t waiting_ns;        /* in wait, and in the last ready after its copy, until the last bucket had ended:
-                                communication that nothing hid */
+                                communication that was not hidden */
   int64_t copying_ns;        /* in ready and wait: copying gradients into buckets and back */
-  uint64_t copied_bytes;     /* bytes of gradients, in their own type, that it moved: each twice a step; none with
+  uint64_t copied_bytes;     /* bytes of gradients, in their own type, that it moved: each one twice per step; none with
                                 views, unless the wire type differs */
 } anello_gradient_sync_statistics_t;
 
 #define ANELLO_GRADIENT_SYNC_STATISTICS_INITIALIZER \
   {sizeof(anello_gradient_sync_statistics_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* Local. At any time except inside a step. */
+/* Local. Call it at any time except inside a step. */
 ANELLO_API anello_result_t anello_gradient_sync_query(anello_gradient_sync_t sync,
                                                       anello_gradient_sync_statistics_t *statistics);
-/* Collective, between steps or after join: one line on what was sent, how much of it was hidden, and which rank the
- * others waited for. Writes at most capacity bytes, including the 0 at the end, and cuts the text there. */
+/* Collective, between steps or after join: writes one line that says what was sent, how much of it was hidden, and
+ * which rank the others waited for. Writes at most capacity bytes, including the 0 at the end, and cuts the text
+ * there. */
 ANELLO_API anello_result_t anello_gradient_sync_summary(anello_gradient_sync_t sync, char *text, size_t capacity);
 
 #ifdef __cplusplus

@@ -34,8 +34,8 @@ typedef struct anello_sampler {
   int rank;           /* 0..world_size-1 */
   int world_size;
   int shuffle;        /* 0: in order. Else a different permutation in each epoch */
-  int drop_last;      /* if ranks would get different counts. 0: the first samples of the epoch come again at its end.
-                         Else its last samples are left out */
+  int drop_last;      /* for when ranks would get different counts. 0: the first samples of the epoch are repeated at
+                         its end. Else its last samples are left out */
   uint64_t seed;      /* equal on all ranks */
 } anello_sampler_t;
 
