@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The texts under "When it says" in docs/pytorch.md are those of the code: quoted_test.py REPOSITORY
+"""The texts under "Error messages" in docs/pytorch.md are those of the code: quoted_test.py REPOSITORY
 
 A text is quoted with ".." for what differs from case to case. Each piece between must stand in one string of the sources.
 """
@@ -25,7 +25,7 @@ def sources():
 
 
 def quoted():
-    page = (REPOSITORY / "docs" / "pytorch.md").read_text().split("## When it says", 1)[1].split("\n## ", 1)[0]
+    page = (REPOSITORY / "docs" / "pytorch.md").read_text().split("## Error messages", 1)[1].split("\n## ", 1)[0]
     return [re.findall(r"`([^`]+)`", line.split("|")[1]) for line in page.split("\n") if line.startswith("| `")]
 
 
