@@ -1,5 +1,5 @@
 #pragma once
-// What an operation makes of two operands, or of two vectors of them. In an unnamed namespace, as reduce_loops.h
+// Applies an operation to two operands, or to two vectors of operands. It is in an unnamed namespace, as reduce_loops.h
 // explains.
 #include "kernels/elements.h"
 #include "base/float16.h"
@@ -10,11 +10,11 @@
 namespace anello::kernels {
 namespace {
 
-// In which sums of T are formed; to select or to locate, no wider type is needed.
+// The type in which sums of T are formed. Operations that select or locate need no wider type.
 template <class T, class Accumulator, anello_op_t op>
 using SumOf = std::conditional_t<op == ANELLO_MIN || op == ANELLO_MAX, T, Accumulator>;
 
-// Any non-zero byte is true; what comes out is 0 or 1.
+// Any non-zero byte is true; results are 0 or 1.
 template <anello_op_t op>
 ANELLO_INLINE Bool combine_bools(Bool left, Bool right) {
   const std::uint8_t l = left.bits, r = right.bits;
@@ -54,7 +54,7 @@ ANELLO_INLINE Integer combine_integers(Integer left, Integer right) {
   }
 }
 
-// Of floats, but for which NaN comes out: for those who round the result, where NaNs become one.
+// For floats. The NaN of the result is unspecified: callers round the result, which maps all NaNs to one.
 template <anello_op_t op, class A>
 ANELLO_INLINE A combine_loosely(A left, A right) {
   static_assert(op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD, "a new operation says here what it does");
@@ -92,7 +92,7 @@ ANELLO_INLINE A divided(A sum, int ranks) {
   }
 }
 
-// Between a type and its accumulator; from and to the type itself nothing happens.
+// Converts between a type and its accumulator. If they are the same type, nothing happens.
 template <class A, class T>
 ANELLO_INLINE A widened(T value) {
   if constexpr (std::is_same_v<A, T>) {
@@ -112,8 +112,8 @@ ANELLO_INLINE T narrowed(A value) {
   }
 }
 
-// Sums and products of bfloat16 two by two: each half of a 32-bit word becomes a float32 by a mask or a shift, and goes
-// back so; taken one by one, GCC 12 spends most of the time on unpacking and packing.
+// Computes sums and products of bfloat16 in pairs: a mask or a shift turns each half of a 32-bit word into a float32
+// and back. For single elements, GCC 12 spends most of the time on unpacking and packing.
 template <anello_op_t op>
 ANELLO_INLINE std::uint32_t combine_pair(std::uint32_t left, std::uint32_t right) {
   BFloat16 low, high;

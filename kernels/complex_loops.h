@@ -1,6 +1,6 @@
 #pragma once
-// Complex numbers: what acts on each part alone is done by the kernel of the parts on twice as many; the product is
-// not. In an unnamed namespace, as reduce_loops.h explains.
+// Complex numbers. Operations that act on each part alone use the kernel of the parts on twice as many elements; the
+// product does not. The loops are in an unnamed namespace, as reduce_loops.h explains.
 #include "kernels/elements.h"
 #include "kernels/reduce.h"
 
@@ -38,9 +38,9 @@ struct Partwise {
   }
 };
 
-// left[i] * right[i], or * right[0] where every one is multiplied by the same.
-// The products go through memory, block by block: with both in one loop GCC 12 fuses a multiplication with the addition
-// that follows, -ffp-contract=off or not, and AVX-512 would round once where others round twice.
+// left[i] * right[i], or left[i] * right[0] if all elements have the same factor.
+// The products go through memory, block by block. If both were in one loop, GCC 12 would fuse a multiplication with the
+// addition that follows, even with -ffp-contract=off, and AVX-512 would round once where others round twice.
 template <class Real, bool same_right>
 void multiply_complex(void* into, const void* left, const void* right, std::size_t count) {
   constexpr std::size_t kBlock = 64;
@@ -67,7 +67,7 @@ void multiply_complex(void* into, const void* left, const void* right, std::size
   }
 }
 
-// Beside what acts on each part alone.
+// For operations that act on each part alone.
 template <class Complex, class Real, class Parts>
 struct ComplexSum : Partwise<Complex, Parts> {
   static constexpr Reducer reducer() {
@@ -77,7 +77,7 @@ struct ComplexSum : Partwise<Complex, Parts> {
   }
 };
 
-// Beside the movement of parts, which Parts has anyway.
+// Adds to Parts, which already moves the parts.
 template <class Complex, class Real, class Parts>
 struct ComplexProduct : Partwise<Complex, Parts> {
   static void accumulate(void* accumulator, const void* from, std::size_t count) {

@@ -7,11 +7,11 @@
 
 namespace anello::kernels {
 
-// While it lives, the calling thread computes with round-to-nearest, denormals and masked exceptions; what was set
-// before is set again at the end. Inline in whoever uses it: see reduce_loops.h.
+// While it lives, the calling thread computes with round-to-nearest, denormals and masked exceptions; the destructor
+// restores the previous settings. It is inlined into its users: see reduce_loops.h.
 class DefaultFloats {
  public:
-  // Writing the register costs as much as a small reduction, so it is written only where it differs.
+  // Writing the register costs as much as a small reduction, so it is written only if its value differs.
   [[gnu::always_inline]] DefaultFloats() : saved_(read()) {
     if (differs()) write(kDefault);
   }
@@ -25,7 +25,7 @@ class DefaultFloats {
 #if defined(__SSE__)
   static constexpr unsigned kDefault =
       0x1f80;  // all exceptions masked, to nearest, no flush-to-zero, no denormals-are-zero
-  static constexpr unsigned kFlags = 0x003f;  // exceptions that were seen: not a setting
+  static constexpr unsigned kFlags = 0x003f;  // exceptions that have occurred: not a setting
   [[gnu::always_inline]] static unsigned read() { return __builtin_ia32_stmxcsr(); }
   [[gnu::always_inline]] static void write(unsigned setting) { __builtin_ia32_ldmxcsr(setting); }
 #elif defined(__aarch64__)
@@ -33,7 +33,7 @@ class DefaultFloats {
   [[gnu::always_inline]] static unsigned read() { return __builtin_aarch64_get_fpcr(); }
   [[gnu::always_inline]] static void write(unsigned setting) { __builtin_aarch64_set_fpcr(setting); }
 #else
-  // The standard knows the rounding mode; flush-to-zero is beyond its reach.
+  // The C++ standard covers the rounding mode but not flush-to-zero.
   static constexpr unsigned kDefault = FE_TONEAREST, kFlags = 0;
   static unsigned read() { return static_cast<unsigned>(std::fegetround()); }
   static void write(unsigned setting) { std::fesetround(static_cast<int>(setting)); }

@@ -1,6 +1,6 @@
 #pragma once
-// How the loops see elements: at any address, and by their bit patterns. In an unnamed namespace, as reduce_loops.h
-// explains.
+// How the loops access elements: at any address, and by their bit patterns. This is in an unnamed namespace, as
+// reduce_loops.h explains.
 #include "base/dtype.h"
 #include "base/inline.h"
 
@@ -11,7 +11,7 @@
 namespace anello::kernels {
 namespace {
 
-// What is copied for a class: GCC vectorises that of an integer only.
+// The type that is copied in place of a class: GCC vectorises only copies of integers.
 template <std::size_t bytes>
 struct BitsOf;
 template <>
@@ -41,7 +41,7 @@ struct Held<T> {
   using type = typename BitsOf<sizeof(T)>::type;
 };
 
-// An element at any address, that may alias anything.
+// An element at any address. It may alias anything.
 template <class T>
 class [[gnu::packed, gnu::may_alias]] Anywhere {
  public:
@@ -98,7 +98,7 @@ struct Format<BFloat16> {
 
 template <>
 struct Format<Float8E4M3> {
-  static constexpr std::uint8_t infinity = 0x7eu, nan = 0x7fu;  // it has none: beyond the greatest number is NaN
+  static constexpr std::uint8_t infinity = 0x7eu, nan = 0x7fu;  // it has no infinity: NaN follows the greatest number
 };
 template <>
 struct Format<Float8E5M2> {

@@ -15,26 +15,27 @@ ANELLO_INLINE float to_float(Float8E4M3 small) {
   return __builtin_bit_cast(float, (magnitude == 0x7fu ? 0x7ff00000u : number) | sign);  // the payload stays
 }
 
-// It is the upper half of a float16.
+// A float8_e5m2 is the upper half of a float16.
 ANELLO_INLINE float to_float(Float8E5M2 small) {
   return to_float(Float16{static_cast<std::uint16_t>(small.bits << 8)});
 }
 
-// In the lowest 8 bits the pattern, without its sign, of the number nearest to a magnitude (bits of a float32), to even
-// between two; above them anything. What is greater than greatest (also bits) becomes that.
+// Returns, in the lowest 8 bits, the pattern without sign of the number nearest to a magnitude (bits of a float32);
+// ties go to even. The upper bits are unspecified. A magnitude above greatest (also bits) becomes greatest.
 template <int mantissa_bits, int bias, std::int32_t greatest, class Floats, class Words>
 ANELLO_INLINE Words nearest8(Words magnitude) {
   constexpr int kDropped = 23 - mantissa_bits;
-  constexpr std::int32_t kLeast = (127 + 1 - bias) << 23;  // the least normal number; below it the spacing stays
-  // The least one's exponent field, to be subtracted from the result's lowest 8 bits.
+  constexpr std::int32_t kLeast = (127 + 1 - bias) << 23;  // the least normal number; below it the spacing is constant
+  // The exponent field of the least normal number, which is subtracted from the result's lowest 8 bits.
   constexpr std::int32_t kOffset = -(kLeast >> kDropped) & 0xff;
   static_assert(kOffset % 2 == 0, "the addition below would round to odd");
   const Words most = Words{} + greatest, least = Words{} + kLeast;
   const Words bounded = magnitude > most ? most : magnitude;
   const Words exponent = bounded & 0x7f800000;
   const Words power = exponent > least ? exponent : least;
-  // The last mantissa bit of this power of two weighs what the result's does, so the addition rounds there. It leaves
-  // the units, with the implicit one, on top of the offset; the one adds itself to the exponent, as does a carry.
+  // The last mantissa bit of this power of two has the weight of the result's last bit, so the addition rounds there.
+  // It leaves the units, with the implicit one, above the offset; the implicit one increments the exponent, as a carry
+  // does.
   const Words magic = power + ((kDropped << 23) + kOffset);
   const Floats rounded = __builtin_bit_cast(Floats, bounded) + __builtin_bit_cast(Floats, magic);
   return __builtin_bit_cast(Words, rounded) + (power >> kDropped);
@@ -42,14 +43,14 @@ ANELLO_INLINE Words nearest8(Words magnitude) {
 
 inline constexpr std::int32_t kNan8E4M3 = 0x7f, kNan8E5M2 = 0x7e;
 
-// Past the end, where the next number would be 480, and from NaN: NaN.
+// Above the range, where the next number would be 480, and for NaN, the result is NaN.
 template <class Floats, class Words>
 ANELLO_INLINE Words magnitude_e4m3(Floats value) {
   constexpr auto kNext = __builtin_bit_cast(std::int32_t, 480.0f);
   return nearest8<3, 7, kNext, Floats, Words>(__builtin_bit_cast(Words, value) & 0x7fffffff);
 }
 
-// Past the end, where the next number would be 65536: infinity.
+// Above the range, where the next number would be 65536, the result is infinity.
 template <class Floats, class Words>
 ANELLO_INLINE Words magnitude_e5m2(Floats value) {
   constexpr auto kNext = __builtin_bit_cast(std::int32_t, 65536.0f);
@@ -58,7 +59,7 @@ ANELLO_INLINE Words magnitude_e5m2(Floats value) {
   return magnitude > infinity ? nan : nearest8<2, 15, kNext, Floats, Words>(magnitude);
 }
 
-// A NaN has none.
+// A NaN has no sign.
 ANELLO_INLINE std::uint8_t with_sign_of(float value, std::int32_t magnitude, std::int32_t nan) {
   const std::int32_t sign = (__builtin_bit_cast(std::int32_t, value) >> 24) & 0x80;
   return static_cast<std::uint8_t>((magnitude & 0xff) == nan ? nan : magnitude | sign);

@@ -1,6 +1,6 @@
 #pragma once
-// The 8-bit floats at AVX2. Alone they go through float32, as does the sum of two E4M3, 32 at a time; other sums and
-// products of two go through float16.
+// The 8-bit floats for AVX2. Conversions go through float32, 32 elements at a time, as does the sum of two E4M3; other
+// sums and products of two go through float16.
 #include "kernels/pack_avx2.h"
 
 namespace anello::kernels {
@@ -10,7 +10,7 @@ using Words = std::int32_t __attribute__((vector_size(32)));
 
 __m128i packed(__m256i words) {
   const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
-  return _mm_packs_epi16(halves, halves);  // signed: keeps a number of 7 bits, and of any other the sign
+  return _mm_packs_epi16(halves, halves);  // signed: keeps numbers of 7 bits, and the sign of any other
 }
 
 void store_bytes(void* into, __m256 signs, Words magnitudes, std::int32_t nan) {
@@ -24,7 +24,7 @@ __m128i eight_bytes(const void* from) { return _mm_loadl_epi64(static_cast<const
 
 __m256i bytes_of(int byte) { return _mm256_set1_epi8(static_cast<char>(byte)); }
 
-// 32 words, in the order that unpacking and packing within halves of a vector makes.
+// 32 words, in the order that results from unpacking and packing within halves of a vector.
 struct Unpacked {
   __m256i low, high;
 };
@@ -35,10 +35,10 @@ Unpacked upper_bytes(__m256i bytes) {
   return {_mm256_unpacklo_epi8(zero, bytes), _mm256_unpackhi_epi8(zero, bytes)};
 }
 
-// Of float16, float32 and back. What comes back is rounded twice in all, to float16 and then to 8 bits, which is as
-// good as once for a sum or product of two: where a sum has more bits than a float16, the smaller operand is too small
-// to bring the larger one near a tie, and a product has twice its factors' bits, 8 at most. Where the spacing stays,
-// near zero, ties are no products of such factors. (The test of all pairs says so, too.)
+// Converts float16 to float32 and back. The result is rounded twice, to float16 and then to 8 bits. For a sum or
+// product of two this equals rounding once: if a sum has more bits than a float16, the smaller operand is too small to
+// bring the larger one near a tie, and a product has twice its factors' bits, at most 8. Near zero, where the spacing
+// is constant, no product of such factors is a tie. (The test of all pairs confirms this.)
 template <anello_op_t op>
 Unpacked combined_halves(Unpacked left, Unpacked right, float factor) {
   const auto eight = [&](__m128i l, __m128i r) {
@@ -53,13 +53,13 @@ Unpacked combined_halves(Unpacked left, Unpacked right, float factor) {
   return {sixteen(left.low, right.low), sixteen(left.high, right.high)};
 }
 
-// The upper byte of each word, 1 more where the lower one is beyond the middle, or there and the upper one odd.
+// The upper byte of each word, plus 1 if the lower byte is above the middle, or at the middle with an odd upper byte.
 __m256i rounded_bytes(Unpacked words) {
   const __m128i even_first = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
   const __m256i order = _mm256_broadcastsi128_si256(even_first);
   const __m256i low = _mm256_shuffle_epi8(words.low, order), high = _mm256_shuffle_epi8(words.high, order);
   const __m256i lower = _mm256_unpacklo_epi64(low, high), upper = _mm256_unpackhi_epi64(low, high);
-  // 0x7e, or 0x7f where odd: with it a lower byte that goes up saturates.
+  // 0x7e, or 0x7f if the upper byte is odd: a lower byte that rounds up saturates with it.
   const __m256i beyond = _mm256_and_si256(_mm256_or_si256(upper, bytes_of(0x7e)), bytes_of(0x7f));
   const __m256i up = _mm256_cmpeq_epi8(_mm256_adds_epu8(lower, beyond), bytes_of(0xff));
   return _mm256_sub_epi8(upper, up);
@@ -78,7 +78,7 @@ struct Pack<Float8E5M2> : Float32Pack {
   struct Pairs : LinePairs<Float8E5M2, Pairs> {
     template <anello_op_t op>
     static __m256i combined(__m256i left, __m256i right) {
-      // The lower half of a NaN is zero: what such operands make has nothing there, so that rounding leaves it a NaN.
+      // The lower half of a NaN is zero: results of such operands have no bits there, so rounding leaves a NaN.
       const __m256i bytes = rounded_bytes(combined_halves<op>(upper_bytes(left), upper_bytes(right), 1));
       const __m256i magnitudes = _mm256_and_si256(bytes, bytes_of(0x7f));
       const __m256i nan = _mm256_cmpgt_epi8(magnitudes, bytes_of(Format<Float8E5M2>::infinity));
@@ -89,8 +89,8 @@ struct Pack<Float8E5M2> : Float32Pack {
 
 template <>
 struct Pack<Float8E4M3> : Float32Pack {
-  // As a float16 its exponent, smaller by 8, makes 2^-8 of the number. NaN has all bits set, so that 1 more carries
-  // into the exponent's highest, which is what makes a float16 of it NaN.
+  // As a float16, its exponent is smaller by 8, which gives 2^-8 of the number. NaN has all bits set, so adding 1
+  // carries into the exponent's highest bit, which makes the float16 NaN.
   static __m256 load(const void* from) {
     const __m128i words = _mm_slli_epi16(_mm_cvtepi8_epi16(eight_bytes(from)), 7);
     const __m128i half = _mm_and_si128(words, _mm_set1_epi16(static_cast<short>(0xbf80)));
@@ -118,9 +118,10 @@ struct Pack<Float8E4M3> : Float32Pack {
     }
 
    private:
-    // Each byte as the upper one of a word, but for the sign lower by bits. By 1 it is a float16, 2^-8 of the number.
-    // By 4 it is the upper half of a float32, 2^-120 of the number, and so are sums: the denormals of both have one
-    // spacing. (They slow down products, not sums.) A NaN counts as 480.
+    // Moves each byte to the upper byte of a word and shifts all but the sign down by bits. Shifted by 1, it is a
+    // float16, 2^-8 of the number. Shifted by 4, it is the upper half of a float32, 2^-120 of the number, and sums
+    // scale in the same way: the denormals of both types have one spacing. (They slow down products, not sums.) A NaN
+    // counts as 480.
     template <int bits>
     static Unpacked spread(__m256i bytes) {
       const Unpacked words = upper_bytes(bytes);
@@ -128,8 +129,8 @@ struct Pack<Float8E4M3> : Float32Pack {
       return {_mm256_andnot_si256(copied_sign, _mm256_srai_epi16(words.low, bits)),
               _mm256_andnot_si256(copied_sign, _mm256_srai_epi16(words.high, bits))};
     }
-    // Of a sum its E4M3 and 8 of the 20 bits that are too many. They tell how to round: where there are others as well,
-    // the smaller operand is too small to bring the larger one near a tie. (All pairs are tested.)
+    // A sum's E4M3 and 8 of the 20 excess bits. These 8 bits decide the rounding: if other bits are set as well, the
+    // smaller operand is too small to bring the larger one near a tie. (All pairs are tested.)
     static __m256i magnitudes(Alternate sums) {
       return interleaved(_mm256_srli_epi32(_mm256_castps_si256(sums.even), 12),
                          _mm256_slli_epi32(_mm256_castps_si256(sums.odd), 4));
@@ -140,7 +141,7 @@ struct Pack<Float8E4M3> : Float32Pack {
     static __m256i finished(Unpacked magnitudes, Unpacked signed_words, __m256i left, __m256i right) {
       const __m256i nan = bytes_of(kNan8E4M3);
       const __m256i numbers = _mm256_min_epu8(_mm256_or_si256(rounded_bytes(magnitudes), nans(left, right)), nan);
-      // Saturated, a negative word becomes the sign alone.
+      // Saturation turns a negative word into the sign alone.
       const __m256i signs = _mm256_and_si256(_mm256_packs_epi16(signed_words.low, signed_words.high), bytes_of(0x80));
       return _mm256_or_si256(numbers, _mm256_andnot_si256(_mm256_cmpeq_epi8(numbers, nan), signs));
     }

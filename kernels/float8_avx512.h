@@ -1,5 +1,5 @@
 #pragma once
-// The 8-bit floats at AVX-512, twice as many at a time as in float8_avx2.h, which has the explanations.
+// The 8-bit floats for AVX-512, twice as many at a time as in float8_avx2.h, which has the explanations.
 #include "kernels/pack_avx512.h"
 
 namespace anello::kernels {
@@ -17,7 +17,7 @@ void store_bytes(void* into, __m512 signs, Words magnitudes, std::int32_t nan) {
 
 __m512i bytes_of(int byte) { return _mm512_set1_epi8(static_cast<char>(byte)); }
 
-// 64 words, in the order that unpacking and packing within quarters of a vector makes.
+// 64 words, in the order that results from unpacking and packing within quarters of a vector.
 struct Unpacked {
   __m512i low, high;
 };
@@ -43,12 +43,12 @@ Unpacked combined_halves(Unpacked left, Unpacked right, float factor) {
   return {thirty_two(left.low, right.low), thirty_two(left.high, right.high)};
 }
 
-// The upper byte of each word, 1 more where the lower one is beyond the middle, or there and the upper one odd.
+// The upper byte of each word, plus 1 if the lower byte is above the middle, or at the middle with an odd upper byte.
 __m512i rounded_bytes(Unpacked words) {
   const __m512i order = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
   const __m512i low = _mm512_shuffle_epi8(words.low, order), high = _mm512_shuffle_epi8(words.high, order);
   const __m512i lower = _mm512_unpacklo_epi64(low, high), upper = _mm512_unpackhi_epi64(low, high);
-  // 0x7e, or 0x7f where odd: with it a lower byte that goes up saturates.
+  // 0x7e, or 0x7f if the upper byte is odd: a lower byte that rounds up saturates with it.
   const __m512i beyond = _mm512_or_si512(_mm512_and_si512(upper, bytes_of(1)), bytes_of(0x7e));
   const __mmask64 up = _mm512_cmpeq_epi8_mask(_mm512_adds_epu8(lower, beyond), bytes_of(0xff));
   return _mm512_mask_add_epi8(upper, up, upper, bytes_of(1));
@@ -68,7 +68,7 @@ struct Pack<Float8E5M2> : Float32Pack {
   struct Pairs : LinePairs<Float8E5M2, Pairs> {
     template <anello_op_t op>
     static __m512i combined(__m512i left, __m512i right) {
-      // The lower half of a NaN is zero: what such operands make has nothing there, so that rounding leaves it a NaN.
+      // The lower half of a NaN is zero: results of such operands have no bits there, so rounding leaves a NaN.
       const __m512i bytes = rounded_bytes(combined_halves<op>(upper_bytes(left), upper_bytes(right), 1));
       const __m512i magnitudes = _mm512_and_si512(bytes, bytes_of(0x7f));
       const __mmask64 nan = _mm512_cmpgt_epi8_mask(magnitudes, bytes_of(Format<Float8E5M2>::infinity));

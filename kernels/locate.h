@@ -1,12 +1,13 @@
 #pragma once
-// The lesser or greater of two pairs of value and index, of equal values that with the lower index. A pair becomes one
-// number whose order is the pair's, NaN at the winning end. In an unnamed namespace, as reduce_loops.h explains.
+// Selects the lesser or greater of two pairs of value and index; among equal values, the lower index wins. A pair
+// becomes one number with the same order, and NaN is at the winning end. This is in an unnamed namespace, as
+// reduce_loops.h explains.
 #include "kernels/select.h"
 
 namespace anello::kernels {
 namespace {
 
-// Of a value's bits in the upper bits of a word, the word that is ordered as the value is, and back: its own inverse.
+// Turns a value's bits, in the upper bits of a word, into a word with the order of the value. It is its own inverse.
 template <class Value>
 ANELLO_INLINE std::int64_t ordered(std::int64_t word) {
   constexpr std::uint64_t kMagnitude = (~std::uint64_t{0} >> 1) & (~std::uint64_t{0} << (64 - 8 * sizeof(Value)));
@@ -19,7 +20,7 @@ ANELLO_INLINE std::int64_t ordered(std::int64_t word) {
 
 template <anello_op_t op, class Value>
 ANELLO_INLINE std::int64_t key_of(std::int64_t word) {
-  // Where only NaNs are, whatever their payload.
+  // Only NaNs are in this range, whatever their payload.
   constexpr std::uint64_t kFields = ~std::uint64_t{0} << (64 - 8 * sizeof(Value));
   constexpr auto kWinner =
       static_cast<std::int64_t>(op == ANELLO_MINLOC ? std::uint64_t{1} << 63 : (~std::uint64_t{0} >> 1) & kFields);
@@ -46,7 +47,7 @@ ANELLO_INLINE std::int64_t word_of(std::int64_t key) {
   }
 }
 
-// A pair by its bits: GCC vectorises a class of one integer, not the pair itself.
+// A pair as bits: GCC vectorises a class of one integer, but not the pair itself.
 template <class Value, std::size_t bytes>
 struct Located;
 template <class Value>
@@ -58,7 +59,7 @@ struct Located<Value, 16> {
   std::uint64_t value, index;
 };
 
-// Value above, index below, both turned so that one comparison of signed words decides.
+// The value is above and the index below, both transformed so that one comparison of signed words decides.
 template <anello_op_t op, class Value>
 ANELLO_INLINE Located<Value, 8> locate(Located<Value, 8> left, Located<Value, 8> right) {
   constexpr bool kLeast = op == ANELLO_MINLOC;
@@ -78,7 +79,7 @@ ANELLO_INLINE Located<Value, 16> locate(Located<Value, 16> left, Located<Value, 
   const auto l_key = key_of<op, Value>(static_cast<std::int64_t>(left.value));
   const auto r_key = key_of<op, Value>(static_cast<std::int64_t>(right.value));
   const auto l_index = static_cast<std::int32_t>(left.index), r_index = static_cast<std::int32_t>(right.index);
-  // No branch: in random data it could not be foretold.
+  // There is no branch: in random data it would be mispredicted.
   const bool wins = op == ANELLO_MINLOC ? l_key < r_key : l_key > r_key;
   const bool takes_left = wins | ((l_key == r_key) & (l_index < r_index));
   const std::int64_t chosen = takes_left ? l_key : r_key;

@@ -1,5 +1,5 @@
 #pragma once
-// What the Packs (reduce_loops.h) of AVX2 have in common.
+// The common parts of the Packs (reduce_loops.h) of AVX2.
 #include "kernels/reduce_loops.h"
 
 #include <immintrin.h>
@@ -16,7 +16,7 @@ struct Float32Pack {
   static void store_floats(void* into, __m256 values) { _mm256_storeu_ps(static_cast<float*>(into), values); }
 };
 
-// 16 words as the upper halves of float32, the even ones and the odd ones apart, which spares unpacking and packing.
+// 16 words as the upper halves of float32, with even and odd words separate, which avoids unpacking and packing.
 struct Alternate {
   __m256 even, odd;
 };
@@ -28,11 +28,11 @@ template <anello_op_t op>
 Alternate combined_floats(Alternate left, Alternate right) {
   return {combine_loosely<op>(left.even, right.even), combine_loosely<op>(left.odd, right.odd)};
 }
-// Of even's words of 32 bits the lower halves, of odd's the upper ones.
+// The lower halves of even's 32-bit words and the upper halves of odd's.
 __m256i interleaved(__m256i even, __m256i odd) { return _mm256_blend_epi16(even, odd, 0xaa); }
 __m256i upper_halves(__m256i even, __m256i odd) { return interleaved(_mm256_srli_epi32(even, 16), odd); }
 
-// 64 bytes of each operand, which Vectors::combined takes by 32.
+// 64 bytes of each operand, which Vectors::combined takes 32 at a time.
 template <class T, class Vectors>
 struct LinePairs {
   static constexpr std::size_t kLanes = 64 / sizeof(T);

@@ -1,5 +1,5 @@
 #pragma once
-// What the Packs (reduce_loops.h) of AVX-512 have in common.
+// The common parts of the Packs (reduce_loops.h) of AVX-512.
 #include "kernels/reduce_loops.h"
 
 #include <immintrin.h>
@@ -16,7 +16,7 @@ struct Float32Pack {
   static void store_floats(void* into, __m512 values) { _mm512_storeu_ps(into, values); }
 };
 
-// 32 words as the upper halves of float32, the even ones and the odd ones apart, which spares unpacking and packing.
+// 32 words as the upper halves of float32, with even and odd words separate, which avoids unpacking and packing.
 struct Alternate {
   __m512 even, odd;
 };
@@ -28,7 +28,7 @@ template <anello_op_t op>
 Alternate combined_floats(Alternate left, Alternate right) {
   return {combine_loosely<op>(left.even, right.even), combine_loosely<op>(left.odd, right.odd)};
 }
-// Of even's words of 32 bits the lower halves, of odd's the upper ones.
+// The lower halves of even's 32-bit words and the upper halves of odd's.
 __m512i interleaved(__m512i even, __m512i odd) { return _mm512_mask_blend_epi16(0xaaaaaaaa, even, odd); }
 __m512i upper_halves(__m512i even, __m512i odd) { return interleaved(_mm512_srli_epi32(even, 16), odd); }
 

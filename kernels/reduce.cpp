@@ -19,7 +19,7 @@ const ReducerTable& table_of(Level level) {
 }
 
 #ifdef ANELLO_X86_LEVELS
-// Not all compilers know it by name. Whether the system keeps its registers, AVX2 tells.
+// Not all compilers know F16C by name. AVX2 shows whether the system saves its registers.
 bool has_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
@@ -52,7 +52,7 @@ const char* level_name(Level level) {
 }
 
 const std::vector<Level>& usable_levels() {
-  // Leaked on purpose: read by threads that outlive static destructors.
+  // Leaked on purpose: threads that outlive static destructors read it.
   static const auto* const levels = new std::vector<Level>(find_usable_levels());
   return *levels;
 }

@@ -31,7 +31,7 @@ struct Pack<BFloat16> : Float32Pack {
     static __m256i combined(__m256i left, __m256i right) {
       const Alternate floats = combined_floats<op>(floats_above(left), floats_above(right));
       const __m256i words = upper_halves(rounded(floats.even), rounded(floats.odd));
-      // A NaN of bfloat16 operands has no bits that rounding could carry.
+      // A NaN from bfloat16 operands has no bits that rounding could carry.
       const __m256i magnitudes = _mm256_and_si256(words, _mm256_set1_epi16(0x7fff));
       const __m256i nan = _mm256_cmpgt_epi16(magnitudes, _mm256_set1_epi16(Format<BFloat16>::infinity));
       return _mm256_blendv_epi8(words, _mm256_set1_epi16(Format<BFloat16>::nan), nan);
@@ -39,7 +39,7 @@ struct Pack<BFloat16> : Float32Pack {
   };
 
  private:
-  // In the upper half the nearest, to even between two; not of a NaN with bits in the lower half.
+  // The upper half is the nearest number, ties to even. Not for a NaN with bits in the lower half.
   static __m256i rounded(__m256 values) {
     const __m256i bits = _mm256_castps_si256(values);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));

@@ -32,7 +32,7 @@ struct Pack<BFloat16> : Float32Pack {
     static __m512i combined(__m512i left, __m512i right) {
       const Alternate floats = combined_floats<op>(floats_above(left), floats_above(right));
       const __m512i words = upper_halves(rounded(floats.even), rounded(floats.odd));
-      // A NaN of bfloat16 operands has no bits that rounding could carry.
+      // A NaN from bfloat16 operands has no bits that rounding could carry.
       const __m512i magnitudes = _mm512_and_si512(words, _mm512_set1_epi16(0x7fff));
       const __mmask32 nan = _mm512_cmpgt_epi16_mask(magnitudes, _mm512_set1_epi16(Format<BFloat16>::infinity));
       return _mm512_mask_blend_epi16(nan, words, _mm512_set1_epi16(Format<BFloat16>::nan));
@@ -40,7 +40,7 @@ struct Pack<BFloat16> : Float32Pack {
   };
 
  private:
-  // In the upper half the nearest, to even between two; not of a NaN with bits in the lower half.
+  // The upper half is the nearest number, ties to even. Not for a NaN with bits in the lower half.
   static __m512i rounded(__m512 values) {
     const __m512i bits = _mm512_castps_si512(values);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));

@@ -22,7 +22,7 @@ std::size_t slot(anello_dtype_t dtype, anello_op_t op, cuda::Form form, int gran
 
 CudaReducer::~CudaReducer() {
   for (void* const library : libraries_) {
-    if (library != nullptr) driver_.unload_library(library);  // a driver that is shutting down refuses, and may
+    if (library != nullptr) driver_.unload_library(library);  // a driver that is shutting down may refuse this
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// Reductions over device memory, with the bits of kernels/reduce.h: as if the host's functions had folded the sources
-// in the order given. Needs no CUDA header; the driver is a table of functions (kernels/cuda/driver.h), which tests
-// fill with their own.
+// Reductions over device memory. They give the bits of kernels/reduce.h, as if the host's functions had reduced the
+// sources in the given order. They need no CUDA header; the driver is a table of functions (kernels/cuda/driver.h),
+// which tests fill with their own.
 #include "base/error.h"
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/image.h"
@@ -22,35 +22,38 @@ enum class Form;
 struct CudaReduction {
   anello_dtype_t dtype = ANELLO_FLOAT32;
   anello_op_t op = ANELLO_SUM;
-  // 1 to 8 of each, device memory with the alignment of the type (of a complex number's or pair's part). Ranges are
-  // equal or disjoint: a destination may be a source of equal width. One source is copied, whatever the operation, but
-  // for AVG, which divides it.
+  // There are 1 to 8 of each, in device memory with the alignment of the type (or of a complex number's or pair's
+  // part). Ranges are equal or disjoint: a destination may be a source of equal width. A single source is copied,
+  // whatever the operation, except that AVG divides it.
   cuda::Operands<const void*> sources;
   cuda::Operands<void*> destinations;
   std::size_t count = 0;
   int ranks = 1;  // AVG divides by it
-  // A premultiplied sum's part of one rank: destination = *factor * source, of SUM and one source, of the types that
-  // Reducer::scale knows, rounded once. In host memory, of the accumulator's type, read before the call returns.
+  // One rank's part of a premultiplied sum: destination = *factor * source, rounded once, for SUM with one source and
+  // the types that Reducer::scale supports. The factor is in host memory, has the accumulator's type, and is read
+  // before the call returns.
   const void* factor = nullptr;
-  // Of types whose accumulator is wider (float32 of 16- and 8-bit floats), with SUM, PROD and AVG: the first source
-  // holds sums in that type, and the destinations take them so, neither divided nor rounded, as Reducer::widen,
-  // accumulate and scale make them. Of other types the accumulator is the type: sums_out then means undivided.
+  // For types with a wider accumulator (float32 for 16- and 8-bit floats), with SUM, PROD and AVG: the first source
+  // holds sums in the accumulator's type, or the destinations take such sums, neither divided nor rounded, as
+  // Reducer::widen, accumulate and scale make them. For other types the accumulator is the type itself, and sums_out
+  // only means undivided.
   bool sums_in = false;
   bool sums_out = false;
   void* stream = nullptr;  // CUstream of the current context
-  int ctas = 0;            // blocks at most, which then stay until all is done; 0: as many as the work has
+  int ctas = 0;            // the most blocks, which are then persistent; 0: as many as the work needs
 };
 
 class CudaReducer {
  public:
-  // Both must outlive it, and it every kernel that it launched. Loads nothing yet.
+  // Both arguments must outlive the object, and the object must outlive every kernel that it launched. Loads nothing
+  // yet.
   CudaReducer(const cuda::Driver& driver, const cuda::ImageTable& images) : driver_(driver), images_(images) {}
   ~CudaReducer();
   CudaReducer(const CudaReducer&) = delete;
   CudaReducer& operator=(const CudaReducer&) = delete;
 
-  // Returns once the kernel is in the stream. Any thread, with a context current. What it needs is loaded at the first
-  // call of its kind, which may wait for the device: prepare() does that ahead.
+  // Returns once the kernel is in the stream. Any thread with a current context may call it. The first call of a kind
+  // loads its kernels, which may wait for the device; prepare() does this in advance.
   Error reduce(const CudaReduction& reduction);
   // All kernels that a data type and operation may need.
   Error prepare(anello_dtype_t dtype, anello_op_t op);
@@ -60,7 +63,7 @@ class CudaReducer {
   Error library(int image, void*& library);
   Error multiprocessors(int& count);
 
-  // Two for each type, operation and granule, and those that copy.
+  // There are two for each type, operation and granule, and those that copy.
   static constexpr std::size_t kKernels = (2 * kDtypes * kOps + 1) * std::size(cuda::kGranules);
   const cuda::Driver& driver_;
   const cuda::ImageTable& images_;

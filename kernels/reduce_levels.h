@@ -1,6 +1,6 @@
 #pragma once
-// The instruction-set levels for which the reductions are built, and each by name: for tests and measurements. All
-// others ask reducer(dtype, op), which takes the best level that this processor has.
+// The instruction-set levels for which the reductions are built, by name, for tests and measurements. All other code
+// calls reducer(dtype, op), which takes the best level of this processor.
 #include "kernels/reduce.h"
 
 #include <vector>
@@ -25,12 +25,12 @@ struct ReducerTable {
 };
 
 const char* level_name(Level level);
-// Built in and usable on this processor, slowest first; plain is always there.
+// The levels that are built in and usable on this processor, slowest first; plain is always among them.
 const std::vector<Level>& usable_levels();
 // Requires: level is usable, makes_sense(dtype, op).
 const Reducer& reducer(Level level, anello_dtype_t dtype, anello_op_t op);
 
-// One per file reduce_<level>.cpp.
+// One for each file reduce_<level>.cpp.
 extern const ReducerTable kPlainReducers;
 extern const ReducerTable kAvx2Reducers;
 extern const ReducerTable kAvx512Reducers;

@@ -1,11 +1,11 @@
 #pragma once
 // The loops of every reduction, compiled once per instruction-set level by reduce_<level>.cpp. The compiler vectorises
-// them; what it cannot (GCC 12: conversions of 16- and 8-bit floats) a level brings as Pack<T>: kLanes elements of T at
-// a time as one vector of float32, and the whole reduce where it knows a shorter one (Pack<T>::Pairs, with lanes of its
-// own).
+// them, except conversions of 16- and 8-bit floats (GCC 12). For those, a level has a Pack<T>: it handles kLanes
+// elements of T at a time as one vector of float32, and the whole reduce if it has a faster one (Pack<T>::Pairs, with
+// its own number of lanes).
 //
-// Everything here is in an unnamed namespace and calls nothing inline from outside but the forced-inline conversions:
-// the linker keeps one copy of an ordinary inline function, and that could be the one for another processor.
+// Everything here is in an unnamed namespace, and the only outside inline functions that it calls are the forced-inline
+// conversions: the linker keeps one copy of an ordinary inline function, and that copy could be for another processor.
 #include "kernels/combine.h"
 #include "kernels/complex_loops.h"
 #include "kernels/reduce_levels.h"
@@ -17,29 +17,29 @@
 namespace anello::kernels {
 namespace {
 
-// For the types that need none.
+// For the types that need no Pack.
 template <class T>
 struct NoPack {
   static constexpr std::size_t kLanes = 0;
 };
 
-// A Pack's reduce that computes much calls it once for 64 bytes of an operand: its instructions leave too little room
-// in the processor's window for the misses of the next lines. From farther ahead, lines are gone again when they are
-// needed.
+// A Pack's reduce that computes much calls it once per 64 bytes of an operand, because its instructions leave too
+// little room in the processor's window for the misses of the next lines. A prefetch from farther ahead would be
+// evicted before its use.
 [[gnu::always_inline]] inline void prefetch(const void* operand) {
   __builtin_prefetch(static_cast<const char*>(operand) + 384);
 }
 
-// Of each operand of reduce_all at a time: few lines, since as many operands as there are ranks compete for room.
+// The part of each operand that reduce_all handles at a time: few lines, because one operand per rank competes for
+// space.
 constexpr std::size_t kTileBytes = 256;
-// Far enough ahead to be there in time, also where the next page begins, at which the processor's own prefetching
-// stops.
+// Far enough ahead to arrive in time, also across a page boundary, where the processor's own prefetching stops.
 constexpr std::size_t kTilesAhead = 4;
 [[gnu::always_inline]] inline void prefetch_tile(const void* tile) {
   for (std::size_t line = 0; line < kTileBytes; line += 64) __builtin_prefetch(static_cast<const char*>(tile) + line);
 }
 
-// Of a vector register; 0: there are too few of them to hold a tile.
+// The size of a vector register; 0: there are too few registers to hold a tile.
 #if defined(__AVX512F__)
 constexpr std::size_t kRegisterBytes = 64;
 #elif defined(__AVX2__)
@@ -52,7 +52,7 @@ struct Register {
   typedef T Type[[ gnu::vector_size(kRegisterBytes == 0 ? 16 : kRegisterBytes), gnu::aligned(1), gnu::may_alias ]];
 };
 
-// wide(pack, i) for whole packs, from i on; up to which element that was.
+// Calls wide(pack, i) for whole packs, from i on. Returns the first element that is left.
 template <class Pack, class Wide>
 [[gnu::always_inline]] inline std::size_t walk_packs(std::size_t i, std::size_t count, Wide wide) {
   if constexpr (Pack::kLanes != 0) {
@@ -61,7 +61,7 @@ template <class Pack, class Wide>
   return i;
 }
 
-// By the Packs in their order, each as often as it fits, then element(i) for the rest. All give the same bits.
+// Uses the Packs in their order, each as often as it fits, then element(i) for the rest. All give the same bits.
 template <class... Packs, class Wide, class Element>
 [[gnu::always_inline]] inline void walk(std::size_t count, Wide wide, Element element) {
   std::size_t i = 0;
@@ -71,7 +71,7 @@ template <class... Packs, class Wide, class Element>
   for (; i < count; ++i) element(i);
 }
 
-// What brings the reduce of two operands.
+// The Pack that has the reduce of two operands.
 template <class Pack>
 struct PairsOf {
   using type = NoPack<void>;
@@ -107,20 +107,20 @@ struct Kernels {
     reduce_to(static_cast<Elements<T>>(into), static_cast<Elements<T>>(twin), left, right, count);
   }
 
-  // Tile by tile, so that all operands stream at once.
+  // Works tile by tile, so that all operands stream at once.
   static void reduce_all(void* const* into, int destinations, const void* const* from, int sources, std::size_t count) {
     constexpr std::size_t kTile = kTileBytes / sizeof(T);
     const Environment environment;
     const Abreast all{into, destinations, from, sources};
     std::size_t done = 0;
-    // What lies beyond the end is another's, who may be about to store there.
+    // Memory past the end belongs to another thread, which may be about to store there.
     for (; count - done >= kTile * (kTilesAhead + 1); done += kTile) {
       for (int s = 0; s < sources; ++s)
         prefetch_tile(static_cast<ConstElements<T>>(from[s]) + done + kTilesAhead * kTile);
-      all.fold_tile(done);
+      all.reduce_tile(done);
     }
-    for (; count - done >= kTile; done += kTile) all.fold_tile(done);
-    if (done < count) all.fold(done, count - done);
+    for (; count - done >= kTile; done += kTile) all.reduce_tile(done);
+    if (done < count) all.reduce_elements(done, count - done);
   }
 
   static void widen(void* accumulator, const void* from, std::size_t count) {
@@ -196,10 +196,10 @@ struct Kernels {
   }
 
  private:
-  // In the place of a second destination where there is none.
+  // Stands for a second destination if there is none.
   struct Nowhere {};
 
-  // A partial result of which only the last must have the one NaN: until then any does, as it stays one.
+  // For partial results. Only the last must have the canonical NaN; until then any NaN will do, because it stays NaN.
   static constexpr bool kLoose =
       std::is_floating_point_v<A> && (op == ANELLO_SUM || op == ANELLO_AVG || op == ANELLO_PROD);
   template <class V>
@@ -210,7 +210,7 @@ struct Kernels {
       return combine<op>(left, right);
     }
   }
-  // Rounding to a narrower type sees to NaNs, as dividing does.
+  // Rounding to a narrower type makes NaNs canonical, as dividing does.
   template <class V>
   [[gnu::always_inline]] static V whole(V result, int ranks) {
     if constexpr (kLoose && !kDivides && !kAccumulates) {
@@ -220,24 +220,25 @@ struct Kernels {
     }
   }
 
-  // What reduce_all works on.
+  // The operands of reduce_all.
   struct Abreast {
     void* const* into;
     int destinations;
     const void* const* from;
     int sources;
 
-    [[gnu::always_inline]] void fold_tile(std::size_t done) const {
-      constexpr std::size_t kTile = kTileBytes / sizeof(T);  // a constant: the compiler keeps to the widest registers
+    [[gnu::always_inline]] void reduce_tile(std::size_t done) const {
+      constexpr std::size_t kTile = kTileBytes / sizeof(T);  // a constant, so that the compiler uses the widest
+                                                             // registers
       if constexpr (Pack::kLanes != 0) {
-        fold_packs(done, kTile);
+        reduce_packs(done, kTile);
       } else if constexpr (kRegisterBytes != 0 && kLoose && !kAccumulates) {
-        fold_in_registers(done * sizeof(T));
+        reduce_in_registers(done * sizeof(T));
       } else {
-        fold(done, kTile);
+        reduce_elements(done, kTile);
       }
     }
-    [[gnu::always_inline]] void fold(std::size_t done, std::size_t n) const {
+    [[gnu::always_inline]] void reduce_elements(std::size_t done, std::size_t n) const {
       alignas(64) Anywhere<A> tile[kTileBytes / sizeof(T)];
       const auto first = source(0, done), second = source(1, done);
 #pragma GCC ivdep
@@ -269,7 +270,7 @@ struct Kernels {
         __builtin_memcpy(destination(d, done), destination(0, done), n * sizeof(T));
     }
     // Wider partial results stay in registers.
-    [[gnu::always_inline]] void fold_packs(std::size_t done, std::size_t n) const {
+    [[gnu::always_inline]] void reduce_packs(std::size_t done, std::size_t n) const {
       walk_packs<Pack>(0, n, [&](auto pack, std::size_t k) {
         auto sum = combine_loosely<op>(pack.load(source(0, done) + k), pack.load(source(1, done) + k));
         for (int s = 2; s < sources; ++s) sum = combine_loosely<op>(sum, pack.load(source(s, done) + k));
@@ -277,8 +278,8 @@ struct Kernels {
       });
       copy_first(done, n);
     }
-    // The compiler alone would take partial results through memory.
-    [[gnu::always_inline]] void fold_in_registers(std::size_t at) const {
+    // Without this, the compiler would pass partial results through memory.
+    [[gnu::always_inline]] void reduce_in_registers(std::size_t at) const {
       using V = typename Register<T>::Type;
       constexpr std::size_t kRegisters = kTileBytes / sizeof(V);
       const auto vectors = [&](int s) { return reinterpret_cast<const V*>(static_cast<const char*>(from[s]) + at); };

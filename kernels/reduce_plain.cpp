@@ -1,4 +1,4 @@
-// What every processor of the architecture can run.
+// The level that every processor of the architecture can run.
 #include "kernels/reduce_loops.h"
 
 namespace anello::kernels {

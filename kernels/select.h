@@ -1,5 +1,5 @@
 #pragma once
-// The lesser or greater of two operands. In an unnamed namespace, as reduce_loops.h explains.
+// Selects the lesser or greater of two operands. This is in an unnamed namespace, as reduce_loops.h explains.
 #include "kernels/elements.h"
 
 namespace anello::kernels {
@@ -14,8 +14,8 @@ ANELLO_INLINE Integer extreme(Integer left, Integer right) {
   }
 }
 
-// MIN and MAX of floats by their bits: flipping the magnitude of negative numbers makes integer order of float order,
-// with -0 just below +0.
+// Computes MIN and MAX of floats on their bits: flipping the magnitude of negative numbers turns float order into
+// integer order, with -0 just below +0.
 template <anello_op_t op, class T>
 ANELLO_INLINE T select(T left, T right) {
   if constexpr (kFloating<T>) {

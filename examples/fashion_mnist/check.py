@@ -5,8 +5,8 @@
   - the first epoch's loss is the same within 1e-3
   - all ranks hold the same bits after every epoch
   - --timeline draws a step, and what is sent after the backward pass counts as hidden in none of the two ways to send
-  - with ANELLO_INVARIANT=1, 4 ranks end with the bits of one process that folds 4 micro-batches in rank order, and the same
-    ones whether gradients travel in buckets (--sync buckets, two of them) or at once (--sync flat)
+  - with ANELLO_INVARIANT=1, 4 ranks end with the bits of one process that reduces 4 micro-batches in rank order,
+    whether gradients travel in buckets (--sync buckets, two of them) or at once (--sync flat)
 
 Each is printed with its figure. Exit code 0: all hold; 1: one does not; 77: skipped, the data set is not installed.
 """

@@ -69,8 +69,8 @@ double Trainer::compute_gradient(std::size_t b) {
     loss += network_.gradient(images_, labels_, m == 0 ? &gradient_ : &micro_gradient_, [&](std::size_t i) {
       auto sum = gradient_.segment(blocks[i].begin, blocks[i].count);
       if (m > 0) sum += micro_gradient_.segment(blocks[i].begin, blocks[i].count);
-      // As ANELLO_AVG does it: the sum in order, then one division. Under ANELLO_INVARIANT=1 a rank that folds its
-      // micro-batches so has the bits of as many ranks with one each.
+      // As in ANELLO_AVG, the sum is formed in order and then divided once. Under ANELLO_INVARIANT=1, a rank that
+      // reduces its micro-batches in this way gets the same bits as that many ranks with one micro-batch each.
       if (last && m > 0) sum = sum.array() / static_cast<float>(micro_batches);
       if (last) gradients_->ready(i);
     });

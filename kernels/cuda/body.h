@@ -1,6 +1,6 @@
 #pragma once
-// What each thread of a reduction does: destination_j[i] = source_0[i] op .. op source_k[i], in that order. Compiled by
-// nvcc for the device, and by the host's compiler for tests, which call it once per thread.
+// The work of each thread of a reduction: destination_j[i] = source_0[i] op .. op source_k[i], in that order. nvcc
+// compiles it for the device, and the host's compiler for tests, which call it once per thread.
 //
 // Bytes in flight decide the rate. A warp takes a hunk of kUnroll x 32 neighbouring units, loads all of two sources
 // before it combines them, and stores. A unit is the smallest number of bytes that is a whole number of granules and of
@@ -30,14 +30,14 @@ struct alignas(bytes) [[gnu::may_alias]] Granule {
   typename WordOf<bytes>::type words[bytes < 4 ? 1 : bytes / 4];
 };
 
-// So many bytes, loaded and stored by granules.
+// This many bytes, loaded and stored by granules.
 template <int bytes, int granule>
 struct [[gnu::may_alias]] Unit {
   static_assert(bytes % granule == 0);
   Granule<granule> granules[bytes / granule];
 };
 
-// As many T as it holds.
+// The elements of type T in a unit.
 template <class T, class U>
 struct Content {
   T items[sizeof(U) / sizeof(T)];
@@ -59,7 +59,7 @@ ANELLO_INLINE void store(unsigned char* into, const U& unit) {
   *reinterpret_cast<U*>(into) = unit;
 }
 
-// The running result of a unit: sums where they are wider than elements, else packed as in memory, to spare registers.
+// The running result of a unit: sums if they are wider than elements, otherwise packed as in memory, to save registers.
 template <class W, class U>
 class Running {
   using Element = typename W::Element;
@@ -74,7 +74,7 @@ class Running {
       held_ = __builtin_bit_cast(Held, unit);
     }
   }
-  // Sums as they lie in memory, of the same number of elements.
+  // Sums in the layout of memory, for the same number of elements.
   using Sums = Content<Sum, Unit<kCount* static_cast<int>(sizeof(Sum)), alignof(Sum)>>;
   ANELLO_INLINE void start_with(const Sums& sums) { held_ = __builtin_bit_cast(Held, sums); }
   ANELLO_INLINE Sums sums() const { return __builtin_bit_cast(Sums, held_); }
@@ -182,7 +182,7 @@ class Body {
     for (std::uint64_t unit = hunks * kUnroll * kWarp + thread; unit < units; unit += threads) {
       reduce<Whole, 1>(arguments, first + unit * sizeof(Whole));
     }
-    // The head, and what the last unit leaves: less than a unit each.
+    // The head and the rest after the last unit. Each is less than a unit.
     const std::uint64_t rest = arguments.count - units * kPerUnit;
 #pragma unroll 1
     for (std::uint64_t i = thread; i < rest; i += threads) {
@@ -192,11 +192,11 @@ class Body {
   }
 
  private:
-  // So many units, each kWarp units behind the one before, of which the first is at this offset in bytes.
+  // This many units, each kWarp units after the one before. The first is at this offset in bytes.
   template <class U, int unroll>
   ANELLO_INLINE static void reduce(const Arguments& arguments, std::uint64_t offset) {
     constexpr std::uint64_t kStride = kWarp * sizeof(U);
-    constexpr int kWidth = sizeof(typename W::Sum) / kElementBytes;  // so many times as far apart lie sums
+    constexpr int kWidth = sizeof(typename W::Sum) / kElementBytes;  // sums lie this many times as far apart
     constexpr int kWideBytes = kWidth * static_cast<int>(sizeof(U));
     using Wide = Unit<kWideBytes, (kWideBytes < 16 ? kWideBytes : 16)>;
     const bool alone = arguments.source_count == 1;
@@ -221,7 +221,7 @@ class Body {
 #pragma unroll
       for (int k = 0; k < unroll; ++k) unit[k] = load<U>(arguments.sources[1] + offset + k * kStride);
     }
-    // To widen is such a use, so pairs are widened behind both sources' loads.
+    // Widening is such a use, so pairs are widened after the loads of both sources.
     if constexpr (W::kPairs) {
 #pragma unroll
       for (int k = 0; k < unroll; ++k) sums[k].start(first[k]);

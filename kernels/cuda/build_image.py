@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compiles one image of kernels with nvcc and wraps it into an object file that a C++ compiler can link.
 
-Leaves three files: the object, which holds the fat binary under a symbol; ptxas' report, which the test of registers
-reads; and what the source included, for ninja."""
+It writes three files: the object, which holds the fat binary under a symbol; ptxas' report, which the test of registers
+reads; and the list of files that the source included, for ninja."""
 
 import argparse
 import pathlib
@@ -11,10 +11,10 @@ import subprocess
 import sys
 import time
 
-# Machine code for each generation, and the last one's PTX for what comes after. Code for sm_100 needs nothing that compute_90
-# does not know, so that one pass of the front end serves both.
+# Machine code for each generation, and the last one's PTX for later ones. Code for sm_100 needs nothing that compute_90
+# does not know, so one pass of the front end serves both.
 TARGETS = ["arch=compute_80,code=sm_80", "arch=compute_90,code=[sm_90,sm_100]", "arch=compute_100,code=compute_100"]
-# Every operation rounds, denormals stay, and division is IEEE's: what the host's kernels compute.
+# Every operation rounds, denormals stay, and division follows IEEE 754, as in the host's kernels.
 ARITHMETIC = ["-fmad=false", "-ftz=false", "-prec-div=true"]
 
 
@@ -35,7 +35,7 @@ def main():
     parser.add_argument("--host-compiler", required=True, help="with its arguments; it assembles the object")
     parser.add_argument("--include", action="append", default=[])
     parser.add_argument("--list", required=True, type=pathlib.Path, help="the kernels, as list_kernels wrote them")
-    parser.add_argument("--symbol", required=True, help="what the image is called in the object")
+    parser.add_argument("--symbol", required=True, help="the image's name in the object")
     parser.add_argument("--source", required=True)
     parser.add_argument("--object", required=True, type=pathlib.Path)
     parser.add_argument("--report", required=True, type=pathlib.Path)

@@ -1,7 +1,7 @@
 #pragma once
-// The conversions of small floats that a device has instructions for, where the text for hosts takes ten integer ones:
-// 8-bit kernels would be bound by arithmetic, not by memory. The bits are the same; only a widened NaN's payload may
-// differ, which no rounding keeps. Everything else is as in base/float16.h and float8.h. In an unnamed namespace, as
+// The conversions of small floats for which a device has instructions. The host's code takes ten integer instructions,
+// which would make 8-bit kernels slower than memory. The bits are the same; only a widened NaN's payload may differ,
+// which no rounding keeps. Everything else is as in base/float16.h and float8.h. This is in an unnamed namespace, as
 // reduce_loops.h explains.
 #include "base/float16.h"
 #include "kernels/float8.h"
@@ -59,7 +59,7 @@ ANELLO_INLINE float device_widened(Float8E4M3 small) {
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(static_cast<std::uint16_t>(small.bits)));
   return device_widened(Float16{static_cast<std::uint16_t>(halves)});
 }
-// The instruction saturates; what overflows is set here.
+// The instruction saturates; an overflow is set here.
 template <>
 ANELLO_INLINE Float8E4M3 device_rounded<Float8E4M3>(float value) {
   std::uint16_t pair;
@@ -71,8 +71,8 @@ template <>
 ANELLO_INLINE Float8E5M2 device_rounded<Float8E5M2>(float value) {
   std::uint16_t pair;
   asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
-  // In bits infinity follows the greatest number, at which the instruction stays, and its NaN follows the quiet one.
-  // From 61440 on, the middle between that number and 65536, the even one of the two is infinity.
+  // As bits, infinity follows the greatest number, at which the instruction saturates, and its NaN follows the quiet
+  // one. From 61440 on, halfway between that number and 65536, rounding to even gives infinity.
   const int beyond = fabsf(value) >= 61440.0f ? 1 : 0, not_a_number = value == value ? 0 : 1;
   return {static_cast<std::uint8_t>(pair + beyond - not_a_number)};
 }

@@ -22,7 +22,7 @@ std::string own_folder() {
 }  // namespace
 
 const ImageTable& load_images(const std::string& path) {
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays: kernels outlive whoever asked
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays open: kernels outlive their caller
   if (library == nullptr) throw Error(ANELLO_ERR_SYSTEM, text("no CUDA kernels: ", dlerror()));
   const auto* const table = static_cast<const ImageTable*>(dlsym(library, "anello_cuda_images"));
   if (table == nullptr) throw Error(ANELLO_ERR_SYSTEM, text("no CUDA kernels: ", path, " holds none"));

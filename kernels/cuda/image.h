@@ -1,6 +1,6 @@
 #pragma once
-// The compiled kernels: machine code and PTX, in a library of their own (libanello_cuda.so) that is opened when the
-// first kernel is wanted. libanello.so stays small and needs no toolkit to be built.
+// The compiled kernels: machine code and PTX, in a separate library (libanello_cuda.so) that is opened at the first use
+// of a kernel. So libanello.so is small and builds without a toolkit.
 #include "base/error.h"
 #include "kernels/cuda/runs_as.h"
 
@@ -9,14 +9,14 @@
 
 namespace anello::kernels::cuda {
 
-inline constexpr unsigned kImageVersion = 1;  // another one, when what a launch hands over changes
+inline constexpr unsigned kImageVersion = 1;  // increased when the arguments of a launch change
 
 struct Image {
   const unsigned char* start;
   const unsigned char* end;
 };
 
-// What the library exports, as anello_cuda_images.
+// The library exports this as anello_cuda_images.
 struct ImageTable {
   unsigned version;
   unsigned anello;  // ANELLO_VERSION_CODE
@@ -24,10 +24,10 @@ struct ImageTable {
   Image images[kImages];
 };
 
-// Beside the library or program that holds this code, else where the loader looks; opened once. Throws Error that says
-// where it was looked for.
+// Opens the library once: beside the library or program that holds this code, otherwise where the loader looks. Throws
+// an Error that says where it looked.
 const ImageTable& images();
-// Of one file.
+// Opens one file.
 const ImageTable& load_images(const std::string& path);
 
 }  // namespace anello::kernels::cuda

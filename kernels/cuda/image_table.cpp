@@ -1,4 +1,4 @@
-// All that libanello_cuda.so holds.
+// The whole contents of libanello_cuda.so.
 #include "kernels/cuda/image.h"
 
 #include <anello/version.h>

@@ -104,9 +104,9 @@ void choose_granule(std::size_t element, std::size_t alignment_bytes, Launch& la
 // The most that a grid can have.
 constexpr std::uint64_t kMostBlocks = (std::uint64_t{1} << 31) - 1;
 
-// Unbounded, every block does its threads' loads once and makes room for the next: what is read and written at a time
-// then lies close together, where blocks that stay drift apart, and memory gives 5 % more (docs/gpu-results.md). A
-// reduction too small to fill the device is spread in smaller blocks.
+// Without a bound, every block does its threads' loads once and ends. The memory that is read and written at one time
+// then lies close together, and its rate is 5 % higher than with persistent blocks, which drift apart
+// (docs/gpu-results.md). A reduction that is too small to fill the device uses smaller blocks.
 void choose_grid(const CudaReduction& reduction, std::size_t element, int multiprocessors, Launch& launch) {
   const int each = loads(full_loads(launch.dtype, launch.op, launch.form), launch.granule);
   const std::uint64_t bytes = launch.arguments.count * element;
@@ -150,7 +150,7 @@ Error plan(const CudaReduction& reduction, int multiprocessors, Launch& launch) 
   if (reduction.factor != nullptr) {
     op = ANELLO_PROD;
   } else if (wide && alone && op == ANELLO_PROD) {
-    op = ANELLO_SUM;  // converts only: of one source a product would look for a factor
+    op = ANELLO_SUM;  // only converts: with one source, a product would use a factor
   }
   const bool copies = alone && op != ANELLO_AVG && reduction.factor == nullptr && !wide;
   launch.form = copies ? Form::copy : wide ? Form::wide : Form::elements;

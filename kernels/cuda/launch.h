@@ -1,6 +1,6 @@
 #pragma once
-// From a reduction to a launch: which kernel, in which granules, how many threads. Pure, so that tests see each
-// decision.
+// Turns a reduction into a launch: the kernel, the granules, the number of threads. It has no side effects, so tests
+// see each decision.
 #include "kernels/cuda/runs_as.h"
 #include "kernels/reduce_cuda.h"
 
@@ -21,7 +21,7 @@ struct Launch {
 // "anello_float32_sum_16", "anello_float16_sum_wide_16", "anello_copy_4".
 std::string kernel_name(anello_dtype_t dtype, anello_op_t op, Form form, int granule);
 
-// ANELLO_OK, or what is wrong with the call: nothing was launched.
+// ANELLO_OK, or what is wrong with the call; then nothing was launched.
 Error plan(const CudaReduction& reduction, int multiprocessors, Launch& launch);
 
 }  // namespace anello::kernels::cuda

@@ -1,5 +1,5 @@
-// Writes the kernels of one image, a line each, for the sources that expand them: the device's, and the tests' for the
-// host. Runs while Anello is built.
+// Writes the kernels of one image, one per line, for the sources that expand them: the device's source, and the tests'
+// source for the host. The build of Anello runs it.
 #include "kernels/cuda/runs_as.h"
 
 #include <cstdio>

@@ -1,11 +1,12 @@
 #pragma once
-// How many loads of a source a thread has under way, by which the kernel is unrolled and the grid is sized.
+// The number of loads of a source that a thread has in flight. It decides the unrolling of the kernel and the size of
+// the grid.
 #include "kernels/cuda/runs_as.h"
 
 namespace anello::kernels::cuda {
 
-// Of 16 bytes. At 4, two blocks of 512 threads have 128 KiB of two sources under way. Where the arithmetic needs the
-// registers, fewer; the test of ptxas' report says where.
+// Loads of 16 bytes. With 4, two blocks of 512 threads have 128 KiB of two sources in flight. If the arithmetic needs
+// the registers, there are fewer; the test of ptxas' report shows where.
 constexpr int full_loads(anello_dtype_t dtype, anello_op_t op, Form form) {
   const std::size_t bytes = element_bytes(dtype);
   const bool floats = class_of(dtype) == kFloat;
@@ -15,11 +16,11 @@ constexpr int full_loads(anello_dtype_t dtype, anello_op_t op, Form form) {
   const bool compares =
       op == ANELLO_MIN || op == ANELLO_MAX || op == ANELLO_LAND || op == ANELLO_LOR || op == ANELLO_LXOR;
   if (floats ? (divides || compares) && bytes == 1 : divides && bytes == 8) return 1;
-  if (divides && bytes == 1 && !floats) return 4;  // what a division waits for, others hide
+  if (divides && bytes == 1 && !floats) return 4;  // other threads hide the latency of a division
   return divides || has_wide(dtype, op) || (compares && bytes <= 2) ? 2 : 4;
 }
 
-// Of a granule each.
+// Loads of one granule.
 constexpr int loads(int full, int granule) {
   switch (granule) {
     case 16: return full;

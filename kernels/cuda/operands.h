@@ -1,6 +1,6 @@
 #pragma once
-// The sources or destinations of a launch: a list that needs no memory of its own. It counts what it cannot hold, so
-// that too many are refused, not lost.
+// The sources or destinations of a launch: a list that allocates nothing. It also counts operands that it cannot hold,
+// so that a call with too many is refused.
 #include "kernels/cuda/arguments.h"
 
 #include <cstddef>

@@ -1,12 +1,12 @@
 #pragma once
-// Small floats two by two: a device converts, rounds and compares a pair by one instruction, where arithmetic on single
-// ones bounds the rate of devices with fast memory. The bits are those of single ones. In an unnamed namespace, as
-// reduce_loops.h explains.
+// Small floats in pairs: a device converts, rounds and compares a pair in one instruction. Arithmetic on single numbers
+// would limit the rate of devices with fast memory. The results have the same bits as with single numbers. This is in
+// an unnamed namespace, as reduce_loops.h explains.
 #include "kernels/cuda/convert.h"
 #include "kernels/select.h"
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-#define ANELLO_DEVICE_PAIRS 1  // minima of two 16-bit integers, too
+#define ANELLO_DEVICE_PAIRS 1  // also has minima of two 16-bit integers
 #endif
 
 namespace anello::kernels::cuda {
@@ -16,7 +16,7 @@ namespace {
 template <class T>
 using PairOf = std::conditional_t<sizeof(T) == 1, std::uint16_t, std::uint32_t>;
 
-// Hosts take pairs, too, so that tests see them; devices without the instructions take single ones.
+// Hosts also use pairs, so that tests cover them; devices without the instructions use single numbers.
 #if defined(ANELLO_DEVICE_PAIRS) || !defined(__CUDA_ARCH__)
 template <class T>
 constexpr bool has_pairs = kFloating<T> && sizeof(T) <= 2;
@@ -51,7 +51,7 @@ ANELLO_INLINE PairOf<T> rounded_pair(WidePair wide) {
   return joined(device_rounded<T>(wide.low), device_rounded<T>(wide.high));
 }
 #ifdef ANELLO_DEVICE_PAIRS
-// As signed integers, NaN of the instructions (0x7fff) is greater than the canonical one, and all numbers are less.
+// As signed integers, the instructions' NaN (0x7fff) is greater than the canonical NaN, and all numbers are less.
 template <class T>
 ANELLO_INLINE std::uint32_t canonical_halves(std::uint32_t pair) {
   constexpr std::uint32_t kNans = Format<T>::nan * 0x00010001u;
@@ -90,7 +90,7 @@ ANELLO_INLINE WidePair widened_pair<Float8E5M2>(std::uint16_t pair) {
   return widened_pair<Float16>(halves_of_e5m2(pair));
 }
 
-// The instructions saturate, so what overflows is set apart; where it begins, device_rounded says.
+// The instructions saturate, so overflows are set separately; device_rounded says where they begin.
 template <>
 ANELLO_INLINE std::uint16_t rounded_pair<Float8E4M3>(WidePair wide) {
   const auto fitting = [](float value) {
@@ -112,7 +112,7 @@ ANELLO_INLINE std::uint16_t rounded_pair<Float8E5M2>(WidePair wide) {
   return static_cast<std::uint16_t>(bits);
 }
 
-// Of 16-bit floats. Like select, the instructions take -0 for less than +0, and return NaN where an operand is NaN.
+// For 16-bit floats. Like select, the instructions treat -0 as less than +0, and return NaN if an operand is NaN.
 template <class T, anello_op_t op>
 ANELLO_INLINE std::uint32_t selected_halves(std::uint32_t left, std::uint32_t right) {
   std::uint32_t selected;

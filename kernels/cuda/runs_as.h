@@ -1,21 +1,21 @@
 #pragma once
-// Which kernels there are, and which of them does the work of a data type and operation. Several pairs mean the same
-// arithmetic and share one: signed sums wrap as unsigned ones do, bits are bits, bools are logical bytes, and complex
-// numbers are added part by part.
+// Which kernels exist, and which of them serves a data type and operation. Several pairs of type and operation need the
+// same arithmetic and share a kernel: signed sums wrap as unsigned sums do, bit operations ignore the type, bools are
+// logical bytes, and complex numbers are added part by part.
 #include "base/dtype.h"
 
 namespace anello::kernels::cuda {
 
 enum class Form {
-  elements,  // of elements all operands
-  wide,      // sums come in or go out, in a wider type
-  copy,      // of whatever type, without an operation
+  elements,  // all operands are elements
+  wide,      // the first source or the destinations hold sums, in a wider type
+  copy,      // any type, without an operation
 };
 
 struct RunsAs {
   anello_dtype_t dtype;
   anello_op_t op;
-  std::size_t parts;  // elements of that type in one of the caller's
+  std::size_t parts;  // the number of elements of that type in one element of the caller's type
 };
 
 constexpr std::size_t element_bytes(anello_dtype_t dtype) {
@@ -75,27 +75,27 @@ constexpr RunsAs runs_as(anello_dtype_t dtype, anello_op_t op) {
       return {dtype == ANELLO_COMPLEX64 ? ANELLO_FLOAT32 : ANELLO_FLOAT64, op, 2};
     case kInteger:
       if (op == ANELLO_BAND || op == ANELLO_BOR || op == ANELLO_BXOR) return {ANELLO_UINT8, op, element_bytes(dtype)};
-      if (op == ANELLO_MIN || op == ANELLO_MAX || op == ANELLO_AVG) break;  // these know signs
+      if (op == ANELLO_MIN || op == ANELLO_MAX || op == ANELLO_AVG) break;  // these depend on the sign
       return {unsigned_of(dtype), op, 1};
     default: break;
   }
   return {dtype, op, 1};
 }
 
-// Whether a kernel of its own exists.
+// Whether this pair has its own kernel.
 constexpr bool is_kernel(anello_dtype_t dtype, anello_op_t op) {
   if (!makes_sense(dtype, op)) return false;
   const RunsAs as = runs_as(dtype, op);
   return as.dtype == dtype && as.op == op;
 }
 
-// Whether sums of it are wider than it: then there is a wide kernel, too, for sums as operands.
+// Whether its sums are wider than the type. Then there is also a wide kernel, for sums as operands.
 constexpr bool has_wide(anello_dtype_t dtype, anello_op_t op) {
   return accumulator_bytes(dtype) != element_bytes(dtype) &&
          (op == ANELLO_SUM || op == ANELLO_PROD || op == ANELLO_AVG);
 }
 
-// Kernels are compiled in parts, side by side, and loaded by them.
+// Kernels are compiled in parts, in parallel, and loaded by part.
 inline constexpr int kImages = 5;
 constexpr int image_of(anello_dtype_t dtype) {
   const std::size_t bytes = element_bytes(dtype);
@@ -103,8 +103,8 @@ constexpr int image_of(anello_dtype_t dtype) {
   return class_of(dtype) == kFloat && bytes <= 2 ? 1 + static_cast<int>(3 - bytes) : 4;
 }
 
-// The bytes of one load. A kernel is built for the type's alignment and what is wider, but for 2 beside 1: so near,
-// bytes will do.
+// The bytes of one load. A kernel is built for the type's alignment and for wider loads. If the alignment is 1 it is
+// not built for 2, because single bytes are nearly as fast.
 inline constexpr int kGranules[] = {16, 8, 4, 2, 1};
 constexpr bool has_granule(std::size_t alignment_bytes, int granule) {
   const int least = static_cast<int>(alignment_bytes);

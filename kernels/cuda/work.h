@@ -1,5 +1,5 @@
 #pragma once
-// What a kernel makes of its operands: load as Element, combine as Sum, store as Element. In an unnamed namespace, as
+// The arithmetic of a kernel: load as Element, combine as Sum, store as Element. It is in an unnamed namespace, as
 // reduce_loops.h explains.
 #include "kernels/combine.h"
 #include "kernels/cuda/convert.h"
@@ -30,7 +30,7 @@ struct ElementOf<T> {
   using type = Located<decltype(T::value), sizeof(T)>;
 };
 
-// Neither product is fused with the addition (nvcc -fmad=false), so that this is what the host's loops compute.
+// Neither product is fused with the addition (nvcc -fmad=false), so the result equals that of the host's loops.
 template <class Complex>
 ANELLO_INLINE Complex product(Complex left, Complex right) {
   const auto a = left.parts[0], b = left.parts[1], c = right.parts[0], d = right.parts[1];
@@ -46,8 +46,8 @@ struct Work {
   static constexpr bool kWidens = !std::is_same_v<Sum, Element>;
   static constexpr bool kWideOperands = false;
   static constexpr bool kComplexes = class_of(dtype) == kComplex;
-  static constexpr bool kScales = op == ANELLO_PROD;  // of one source, too: by Arguments::factor
-  // Whether two neighbours are taken at once.
+  static constexpr bool kScales = op == ANELLO_PROD;  // also for one source: by Arguments::factor
+  // Whether two neighbours are processed at once.
   static constexpr bool kPairs = has_pairs<Element>;
   static constexpr int kLoads = full_loads(dtype, op, Form::elements);
 
@@ -76,7 +76,8 @@ struct Work {
   }
 };
 
-// Of types whose sums are wider than they: where sums come in or go out, so that every bit of them is seen.
+// For types whose sums are wider, when the first source or the destinations hold sums, so that every bit of the sums
+// counts.
 template <anello_dtype_t dtype, anello_op_t op>
 struct WideWork : Work<dtype, op> {
   using Element = typename Work<dtype, op>::Element;
@@ -87,7 +88,7 @@ struct WideWork : Work<dtype, op> {
   ANELLO_INLINE static float combine(float left, float right) { return kernels::combine<op>(left, right); }
 };
 
-// Of one source only.
+// With one source only.
 struct Copy {
   static constexpr anello_op_t kOp = ANELLO_SUM;
   using Element = std::uint8_t;

@@ -93,7 +93,7 @@ struct Reductions {
     for (std::size_t i = 0; i < elements; ++i) made[i] = input<bytes>(me.rank, i);
     return made;
   }
-  Element folded(int ranks, std::size_t i) const {
+  Element reduced(int ranks, std::size_t i) const {
     Element value = input<bytes>(0, i);
     for (int rank = 1; rank < ranks; ++rank) value = combine(value, input<bytes>(rank, i));
     return value;
@@ -101,7 +101,7 @@ struct Reductions {
   void same(const char* call, const std::vector<Element>& got, int ranks, std::size_t from,
             std::size_t elements) const {
     for (std::size_t i = 0; i < elements; ++i) {
-      if (got[i] == folded(ranks, from + i)) continue;
+      if (got[i] == reduced(ranks, from + i)) continue;
       me.report.wrong("rank ", me.rank, " of ", me.size, ", ", call, " of ", count, " x ", bytes, " bytes: element ",
                       i);
       return;

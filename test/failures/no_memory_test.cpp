@@ -34,8 +34,8 @@ namespace {
 
 constexpr std::size_t kCount = 1'000'000;
 
-// Rank 2 folds what comes from rank 3, for which it needs room. `before` calls that need none may be under way when
-// that is tried.
+// Rank 2 reduces the data from rank 3, for which it needs memory. `before` calls that need none may be in flight at
+// that time.
 const Role scanty("scanty", [](Rank& me) {
   const anello_comm_t comm = me.create();
   anello_comm_t other = ANELLO_COMM_NULL;

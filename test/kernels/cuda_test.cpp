@@ -67,10 +67,10 @@ void require_done(CudaReducer& reducer, const CudaReduction& reduction) {
   REQUIRE(fake_driver().wait_for_stream(reduction.stream) == 0);
 }
 
-// Sources and destinations at offsets given in elements, each against the host's fold.
-void check_fold(CudaReducer& reducer, anello_dtype_t dtype, anello_op_t op, std::size_t count,
-                const std::vector<std::size_t>& source_offsets, const std::vector<std::size_t>& destination_offsets,
-                bool in_place, std::mt19937_64& random) {
+// Sources and destinations at offsets given in elements, each against the reduction on the host.
+void check_reduction(CudaReducer& reducer, anello_dtype_t dtype, anello_op_t op, std::size_t count,
+                     const std::vector<std::size_t>& source_offsets,
+                     const std::vector<std::size_t>& destination_offsets, bool in_place, std::mt19937_64& random) {
   const std::size_t element = dtype_bytes(dtype), bytes = count * element;
   CudaReduction reduction{dtype, op, {}, {}, count, static_cast<int>(source_offsets.size()) + 1};
   std::vector<std::unique_ptr<Buffer>> sources, destinations;
@@ -88,7 +88,7 @@ void check_fold(CudaReducer& reducer, anello_dtype_t dtype, anello_op_t op, std:
     reduction.destinations.push_back(destinations.back()->data());
   }
   if (in_place) reduction.destinations[0] = sources.back()->data();
-  const Bytes expected = gpu::folded(dtype, op, host, count, reduction.ranks);
+  const Bytes expected = gpu::reduced(dtype, op, host, count, reduction.ranks);
   require_done(reducer, reduction);
   for (std::size_t d = 0; d < destinations.size(); ++d) {
     Buffer& into = d == 0 && in_place ? *sources.back() : *destinations[d];
@@ -120,11 +120,11 @@ TEST_CASE("every type and operation gives the host's bits on a device, whatever 
       INFO(sources << " sources");
       for (const std::size_t count : {1, 15, 16, 17, 4097}) {
         INFO("count " << count);
-        check_fold(reducer, dtype, op, count, std::vector<std::size_t>(sources, 0), {0}, false, random);
+        check_reduction(reducer, dtype, op, count, std::vector<std::size_t>(sources, 0), {0}, false, random);
       }
     }
-    check_fold(reducer, dtype, op, 20011, {0, 0}, {0}, false, random);
-    check_fold(reducer, dtype, op, 777, {0, 0, 0}, {0, 0}, true, random);
+    check_reduction(reducer, dtype, op, 20011, {0, 0}, {0}, false, random);
+    check_reduction(reducer, dtype, op, 777, {0, 0, 0}, {0, 0}, true, random);
   });
 }
 
@@ -135,12 +135,12 @@ TEST_CASE("every type and operation gives the host's bits at any offset, equal o
   for_each_pair([&](anello_dtype_t dtype, anello_op_t op) {
     for (std::size_t offset = 0; offset < 16; ++offset) {
       INFO("offset " << offset);
-      check_fold(reducer, dtype, op, 300 + random() % 300, {offset, offset}, {offset}, offset % 2 == 1, random);
-      check_fold(reducer, dtype, op, 300 + random() % 300, {offset, random() % 16}, {random() % 16}, offset % 2 == 1,
-                 random);
+      check_reduction(reducer, dtype, op, 300 + random() % 300, {offset, offset}, {offset}, offset % 2 == 1, random);
+      check_reduction(reducer, dtype, op, 300 + random() % 300, {offset, random() % 16}, {random() % 16},
+                      offset % 2 == 1, random);
     }
     for (std::size_t count = 0; count < 16; ++count) {  // ends before the first aligned address, or just behind it
-      check_fold(reducer, dtype, op, count, {3, 3}, {3}, false, random);
+      check_reduction(reducer, dtype, op, count, {3, 3}, {3}, false, random);
     }
   });
 }

@@ -132,7 +132,7 @@ TEST_CASE("reduce_twice stores what reduce stores to both, also where both are o
   });
 }
 
-TEST_CASE("reduce_all folds its sources in order and stores to all destinations, which may be sources") {
+TEST_CASE("reduce_all reduces its sources in order and stores to all destinations, which may be sources") {
   for_each_case([](const Reducer& plain, const Reducer& level, anello_dtype_t dtype, std::size_t count,
                    std::size_t misalignment, std::mt19937_64& random) {
     REQUIRE((level.reduce_all == nullptr) == (plain.reduce_all == nullptr));

@@ -39,7 +39,7 @@ Patterns unpacked(const Type& type, const std::vector<unsigned char>& data) {
   return patterns;
 }
 
-Patterns folded(const Type& type, const Reducer& chosen, const Sources& sources) {
+Patterns reduced(const Type& type, const Reducer& chosen, const Sources& sources) {
   std::vector<float> accumulator(kCount);
   chosen.widen(accumulator.data(), packed(type, sources[0]).data(), kCount);
   for (std::size_t p = 1; p < sources.size(); ++p) {
@@ -70,8 +70,8 @@ TEST_CASE("a sum of 16- or 8-bit floats over P sources is the exact sum rounded 
     for (const std::size_t ranks : {1, 2, 3, 5, 8, 17, 64}) {
       const Sources sources = exact_sources(type, ranks, random);
       for (const Level level : usable_levels()) {
-        const auto sum = folded(type, reducer(level, type.dtype, ANELLO_SUM), sources);
-        const auto average = folded(type, reducer(level, type.dtype, ANELLO_AVG), sources);
+        const auto sum = reduced(type, reducer(level, type.dtype, ANELLO_SUM), sources);
+        const auto average = reduced(type, reducer(level, type.dtype, ANELLO_AVG), sources);
         for (std::size_t i = 0; i < kCount; ++i) {
           long double exact = 0;
           for (const auto& source : sources) exact += testing::decode(type.format, source[i]);
@@ -86,7 +86,7 @@ TEST_CASE("a sum of 16- or 8-bit floats over P sources is the exact sum rounded 
   }
 }
 
-TEST_CASE("folding rounded partial sums would not pass for rounding once") {
+TEST_CASE("reducing rounded partial sums would not pass for rounding once") {
   // The oracle above has to tell the two apart, else it shows nothing.
   std::mt19937_64 random(13);
   for (const Type& type : kTypes) {
@@ -96,28 +96,28 @@ TEST_CASE("folding rounded partial sums would not pass for rounding once") {
     for (std::size_t p = 1; p < sources.size(); ++p) {
       chosen.reduce(partial.data(), partial.data(), packed(type, sources[p]).data(), kCount);
     }
-    const Patterns hops = unpacked(type, partial), once = folded(type, chosen, sources);
+    const Patterns hops = unpacked(type, partial), once = reduced(type, chosen, sources);
     std::size_t differences = 0;
     for (std::size_t i = 0; i < kCount; ++i) differences += hops[i] != once[i] ? 1 : 0;
     CHECK(differences > kCount / 10);
   }
 }
 
-TEST_CASE("products and sums of any 16- and 8-bit floats equal the fold in float32, rounded at the end") {
+TEST_CASE("products and sums of any 16- and 8-bit floats equal the reduction in float32, rounded at the end") {
   std::mt19937_64 random(17);
   for (const Type& type : kTypes) {
     for (const anello_op_t op : {ANELLO_SUM, ANELLO_PROD}) {
       Sources sources(5);
       for (Patterns& source : sources) source = unpacked(type, testing::operands(type.dtype, kCount, random));
-      const Patterns got = folded(type, reducer(type.dtype, op), sources);
+      const Patterns got = reduced(type, reducer(type.dtype, op), sources);
       for (std::size_t i = 0; i < kCount; ++i) {
-        auto fold = static_cast<float>(testing::decode(type.format, sources[0][i]));
+        auto exact = static_cast<float>(testing::decode(type.format, sources[0][i]));
         for (std::size_t p = 1; p < sources.size(); ++p) {
           const auto next = static_cast<float>(testing::decode(type.format, sources[p][i]));
-          fold = op == ANELLO_SUM ? fold + next : fold * next;
+          exact = op == ANELLO_SUM ? exact + next : exact * next;
         }
         INFO(dtype_name(type.dtype) << " " << op_name(op) << ", element " << i);
-        if (got[i] != testing::encode(type.format, fold)) FAIL(got[i] << " instead of " << fold);
+        if (got[i] != testing::encode(type.format, exact)) FAIL(got[i] << " instead of " << exact);
       }
     }
   }

@@ -10,8 +10,8 @@ inline constexpr std::size_t kPeriod = 1021;
 
 using Bytes = std::vector<unsigned char>;
 
-// kPeriod elements of the step's type, of `source` (a rank of the communicator, or a message's number). Where the
-// step reduces, such that no order of folding rounds: what comes out has one value.
+// kPeriod elements of the step's type, of `source` (a rank of the communicator, or a message's number). If the step
+// reduces, the elements are chosen so that no order of reduction rounds, and the result has one value.
 Bytes period(const Step& step, int round, int source);
 
 // Elements first, first + 1, .. of those, at `at`.

@@ -54,12 +54,12 @@ class Shaper {
       case ANELLO_ALLREDUCE:
       case ANELLO_SCAN:
         both(n_, n_);
-        folds(0, n_, 0, step_.kind == ANELLO_SCAN ? rank_ : size_ - 1);
+        reduces(0, n_, 0, step_.kind == ANELLO_SCAN ? rank_ : size_ - 1);
         break;
       case ANELLO_EXSCAN:
         both(n_, n_);
         if (rank_ > 0)
-          folds(0, n_, 0, rank_ - 1);
+          reduces(0, n_, 0, rank_ - 1);
         else
           shape_.has_output = shape_.in_place;  // as it is
         break;
@@ -73,11 +73,11 @@ class Shaper {
       case ANELLO_REDUCE:
         both(n_, root ? n_ : 0);
         shape_.has_output = root;
-        if (root) folds(0, n_, 0, size_ - 1);
+        if (root) reduces(0, n_, 0, size_ - 1);
         break;
       case ANELLO_REDUCE_SCATTER_BLOCK:
         both(n_ * ranks_, shape_.in_place ? n_ * ranks_ : n_);
-        folds(shape_.own_part ? self_ * n_ : 0, n_, self_ * n_, size_ - 1);
+        reduces(shape_.own_part ? self_ * n_ : 0, n_, self_ * n_, size_ - 1);
         shape_.rest_unspecified = shape_.in_place && !shape_.own_part;
         break;
       case ANELLO_ALLGATHER: gather(true); break;
@@ -109,7 +109,7 @@ class Shaper {
     shape_.output = output;
     shape_.given.push_back({0, input, 0, rank_, false});
   }
-  void folds(std::size_t at, std::size_t count, std::size_t first, int last) {
+  void reduces(std::size_t at, std::size_t count, std::size_t first, int last) {
     shape_.results.push_back({at, count, first, last, true});
   }
   std::uint64_t seed(std::uint64_t buffer) const { return mix(step_.seed, 1000 + self_ * 2 + buffer); }
@@ -151,7 +151,7 @@ class Shaper {
     const std::size_t all = std::accumulate(step_.counts.begin(), step_.counts.end(), std::size_t(0));
     shape_.recvcounts = step_.counts;
     both(all, shape_.in_place ? all : step_.counts[self_]);
-    folds(shape_.own_part ? first : 0, step_.counts[self_], first, size_ - 1);
+    reduces(shape_.own_part ? first : 0, step_.counts[self_], first, size_ - 1);
     shape_.rest_unspecified = shape_.in_place && !shape_.own_part;
   }
   void alltoall_varying() {
@@ -196,21 +196,21 @@ Shape shape(const Step& step, int rank, int size) { return Shaper(step, rank, si
 
 void lay_result(unsigned char* at, const Step& step, int round, const Piece& piece, int size) {
   const std::size_t element = anello_dtype_size(step.dtype);
-  if (!piece.fold) return lay(at, period(step, round, piece.source), element, piece.first, piece.count);
+  if (!piece.reduce) return lay(at, period(step, round, piece.source), element, piece.first, piece.count);
   std::vector<Bytes> all;
   for (int rank = 0; rank <= piece.source; ++rank) all.push_back(period(step, round, rank));
   test::Operands operands;
   for (const Bytes& each : all) operands.push_back(each.data());
-  Bytes folded(kPeriod * element);
+  Bytes reduced(kPeriod * element);
   if (step.own_op == OwnOp::none) {
-    test::fold(step.dtype, step.op, operands, kPeriod, size, folded.data());
+    test::reduce(step.dtype, step.op, operands, kPeriod, size, reduced.data());
   } else {
-    folded = all[0];
+    reduced = all[0];
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
-      combine(step.own_op, element, folded.data(), folded.data(), all[rank].data(), kPeriod);
+      combine(step.own_op, element, reduced.data(), reduced.data(), all[rank].data(), kPeriod);
     }
   }
-  lay(at, folded, element, piece.first, piece.count);
+  lay(at, reduced, element, piece.first, piece.count);
 }
 
 }  // namespace anello::model

@@ -9,8 +9,8 @@ struct Piece {
   std::size_t at = 0;
   std::size_t count = 0;
   std::size_t first = 0;  // the number of its first element among those of its source
-  int source = 0;         // a rank; where `fold`: of ranks 0 to source
-  bool fold = false;
+  int source = 0;         // a rank; if `reduce` is set: ranks 0 to source
+  bool reduce = false;
 };
 
 struct Shape {

@@ -111,11 +111,11 @@ Judge::Judge(anello_dtype_t dtype, anello_op_t op, const std::vector<std::vector
   const bool rounds =
       (type_class == Class::floating || type_class == Class::complex) && op != ANELLO_MIN && op != ANELLO_MAX;
   exact_ = rank_order || !rounds;
-  test::Operands folded;
-  for (int rank = 0; rank <= last; ++rank) folded.push_back(operands[std::size_t(rank)].data());
+  test::Operands inputs;
+  for (int rank = 0; rank <= last; ++rank) inputs.push_back(operands[std::size_t(rank)].data());
   const std::size_t count = operands[0].size() / element_;
   expected_.resize(operands[0].size());
-  test::fold(dtype, op, folded, count, size, expected_.data());
+  test::reduce(dtype, op, inputs, count, size, expected_.data());
 }
 
 std::string Judge::look(const unsigned char* got, std::size_t first, std::size_t count) const {

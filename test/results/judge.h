@@ -1,7 +1,7 @@
 #pragma once
-// Whether an element of a reduction is what it may be. Where the order of folding is fixed (an invariant result), or
-// cannot matter, that is one pattern of bits, the oracle's. Elsewhere it is what rounding in any order can give, around
-// the exact result.
+// Judges whether an element of a reduction is allowed. If the order of reduction is fixed (an invariant result) or
+// cannot matter, only the oracle's bits are allowed. Otherwise any result is allowed that rounding in some order can
+// give.
 #include "support/oracle.h"
 
 #include <atomic>

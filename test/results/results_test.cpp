@@ -160,8 +160,9 @@ TEST_CASE("the judge holds most elements to bits or an interval, and notices one
       Reduction reduction(dtype, op, 2000, 3, false);
       // The result of rank order must pass, for it is one of those that are right.
       Bytes result(reduction.bytes);
-      test::fold(dtype, op, {reduction.operands[0].data(), reduction.operands[1].data(), reduction.operands[2].data()},
-                 2000, 3, result.data());
+      test::reduce(dtype, op,
+                   {reduction.operands[0].data(), reduction.operands[1].data(), reduction.operands[2].data()}, 2000, 3,
+                   result.data());
       CHECK(reduction.whole->look(result.data(), 0, 2000) == "");
       const Judge::Seen& seen = reduction.whole->seen();
       INFO(anello_dtype_name(dtype) << " " << anello_op_name(op) << ": " << seen.bits << " " << seen.interval << " "

@@ -271,7 +271,7 @@ TEST_CASE("what an algorithm touches of its peers must be said, alike on all ran
   CHECK(contains(simulate(call, meeting(3), all).problem, "of a kind that its algorithm does not name"));
 }
 
-TEST_CASE("a reduction over peers' memory of what was folded, or not finished, is found") {
+TEST_CASE("a reduction over peers' memory of data that was already reduced, or not finished, is found") {
   Call call = reaching(Collective::allreduce, 2, Reach::read);
   call.finish = true;
   const auto twice = [](Builder& steps, int) {

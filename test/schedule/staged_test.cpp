@@ -112,7 +112,7 @@ TEST_CASE(
           }
 }
 
-TEST_CASE("of a vector that a processor's ranks have folded half goes to the other processor, whatever their number") {
+TEST_CASE("half of a vector that a processor's ranks have reduced goes to the other processor, whatever their number") {
   for (const int size : {4, 8}) {
     Call call = a_call(Collective::allreduce, 1280);
     std::vector<int> processors_of;

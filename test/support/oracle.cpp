@@ -188,12 +188,12 @@ void fold_as(anello_dtype_t dtype, anello_op_t op, const Operands& operands, std
   }
 }
 
-using Fold = void (*)(anello_dtype_t, anello_op_t, const Operands&, std::size_t, int, unsigned char*);
+using Reduce = void (*)(anello_dtype_t, anello_op_t, const Operands&, std::size_t, int, unsigned char*);
 
 struct Row {
   anello_dtype_t dtype;
   Class type_class;
-  Fold fold;
+  Reduce reduce;
 };
 const Row kRows[] = {
     {ANELLO_FLOAT32, Class::floating, fold_as<Float<float>>},
@@ -254,13 +254,13 @@ std::vector<anello_op_t> ops_of(anello_dtype_t dtype) {
   return ops;
 }
 
-void fold(anello_dtype_t dtype, anello_op_t op, const Operands& operands, std::size_t count, int ranks,
-          unsigned char* into) {
+void reduce(anello_dtype_t dtype, anello_op_t op, const Operands& operands, std::size_t count, int ranks,
+            unsigned char* into) {
   if (operands.size() == 1 && ranks == 1) {
     if (count > 0) std::memcpy(into, operands[0], count * anello_dtype_size(dtype));
     return;
   }
-  kRows[dtype].fold(dtype, op, operands, count, ranks, into);
+  kRows[dtype].reduce(dtype, op, operands, count, ranks, into);
 }
 
 }  // namespace anello::test

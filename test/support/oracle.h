@@ -19,9 +19,9 @@ std::vector<anello_op_t> ops_of(anello_dtype_t dtype);
 
 using Operands = std::vector<const unsigned char*>;
 
-// into[i] = op over ranks of operands[rank][i], as one owner folds ranks 0, 1, ..; AVG divides by `ranks`. With one
+// into[i] = op over ranks of operands[rank][i], as one owner reduces ranks 0, 1, ..; AVG divides by `ranks`. With one
 // operand and one rank the input is the result as it is.
-void fold(anello_dtype_t dtype, anello_op_t op, const Operands& operands, std::size_t count, int ranks,
-          unsigned char* into);
+void reduce(anello_dtype_t dtype, anello_op_t op, const Operands& operands, std::size_t count, int ranks,
+            unsigned char* into);
 
 }  // namespace anello::test

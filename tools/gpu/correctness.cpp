@@ -89,7 +89,7 @@ class Bench {
     const void* const factor = accumulates_ ? static_cast<const void*>(&three_halves) : host_[1].data() + kGuard;
     if (one.scales) reduction.factor = factor;
     const Bytes expected = one.scales ? scaled(dtype_, sources[0], one.count, factor)
-                                      : folded(dtype_, one.op, sources, one.count, reduction.ranks);
+                                      : reduced(dtype_, one.op, sources, one.count, reduction.ranks);
 
     const std::size_t begin = at - kGuard, bytes = expected.size() + 2 * kGuard;
     Bytes first(bytes), again(bytes), around(bytes, kPoison);

@@ -9,8 +9,8 @@ namespace gpu {
 
 using Bytes = std::vector<unsigned char>;
 
-inline Bytes folded(anello_dtype_t dtype, anello_op_t op, const std::vector<const unsigned char*>& sources,
-                    std::size_t count, int ranks) {
+inline Bytes reduced(anello_dtype_t dtype, anello_op_t op, const std::vector<const unsigned char*>& sources,
+                     std::size_t count, int ranks) {
   const std::size_t bytes = count * anello::dtype_bytes(dtype);
   Bytes result(sources[0], sources[0] + bytes);
   if (sources.size() == 1 && op != ANELLO_AVG) return result;
