@@ -57,8 +57,8 @@ std::uint64_t available_memory_of_node(int node) {
     std::getline(file, unit);
   }
   if (free == kUnbounded) return kUnbounded;
-  // As much as the kernel counts for the machine: half of what files have there can be had, and what it keeps for
-  // itself, on each node its share, cannot.
+  // As much as the kernel counts for the machine: half of the memory of files is available, and the memory that the
+  // kernel reserves, a share on each node, is not.
   const std::uint64_t least = number_in("/proc/sys/vm/min_free_kbytes");
   const double share = std::min(1.0, double(total) / double(of_machine("MemTotal:")));
   const std::uint64_t kept = least == kUnbounded ? 0 : std::uint64_t(share * 2 * 1024 * double(least));

@@ -3,10 +3,10 @@
 
 namespace anello {
 
-// Bytes that this process could still touch without somebody being killed for it: of the machine, and of its cgroup
-// (v2) and those above. As far as the kernel says; what it does not say is no bound.
+// Bytes that this process can still touch before the kernel kills a process: the minimum over the machine, the
+// process's cgroup (v2) and the cgroups above it. A limit that the kernel does not report is ignored.
 std::uint64_t available_memory();
-// Of one NUMA node's memory.
+// The same for one NUMA node's memory.
 std::uint64_t available_memory_of_node(int node);
 
 }  // namespace anello

@@ -8,7 +8,7 @@
 
 namespace anello {
 
-// A counter that cannot take it is full, and wakes whoever reads it all the same.
+// If the counter is full, the write fails, but the reader wakes anyway.
 inline void ring(int eventfd) {
   const Uncancelled whole;
   const std::uint64_t one = 1;

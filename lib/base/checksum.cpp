@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kPolynomial = 0x82f63b78;  // bits reversed
 
-// Eight bytes at a time: table[k] is a byte's remainder with k bytes of zeros behind it.
+// Processes eight bytes at a time: table[k] is the remainder of a byte followed by k zero bytes.
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 constexpr Tables kTables = [] {
   Tables tables{};
@@ -38,8 +38,8 @@ std::uint64_t load(const std::byte* at) {
 
 #if defined(__x86_64__)
 
-// The remainder of a stretch followed by `kStretch` bytes of zeros, byte by byte of the remainder: an instruction takes
-// three cycles and one begins in each, so three stretches side by side take as long as one.
+// The remainder of a stretch followed by `kStretch` zero bytes, computed for each byte of the remainder. An instruction
+// takes three cycles, and one can begin in each cycle, so three parallel stretches take as long as one.
 template <std::size_t kStretch>
 struct Shift {
   std::uint32_t by_byte[4][256];

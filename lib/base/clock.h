@@ -1,5 +1,5 @@
 #pragma once
-// Monotonic time. Nothing in Anello decides by the wall clock.
+// Monotonic time. Anello never uses the wall clock for a decision.
 #include <cstdint>
 
 #include <time.h>
@@ -14,7 +14,7 @@ inline std::int64_t now_ns() {
   return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
-// What the calling thread has had of a processor: time in which others had it does not count. A system call.
+// The processor time of the calling thread. Time in which other threads ran does not count. It makes a system call.
 inline std::int64_t worked_ns() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

@@ -36,7 +36,7 @@ void parse(const char* name, const char* value, bool& into, std::vector<std::str
   into = word == "1";
 }
 
-// Edits (insert, drop, replace) that turn one name into the other.
+// The number of edits (insert, drop, replace) that turn one name into the other.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -90,7 +90,7 @@ Config Config::read(const std::function<const char*(const char* name)>& lookup) 
 }
 
 const Config& Config::get() {
-  // Leaked on purpose: read by threads that outlive static destructors.
+  // Leaked on purpose: threads that outlive static destructors read it.
   static const Config* const config = new Config(read([](const char* name) { return secure_getenv(name); }));
   return *config;
 }
@@ -108,7 +108,7 @@ std::vector<std::string> unknown_variables(const char* const* environ) {
   std::vector<std::string> warnings;
   for (; environ != nullptr && *environ != nullptr; ++environ) {
     const std::string_view entry = *environ;
-    // What begins with ANELLO_TEST_ is for the tests, which hand their environment on.
+    // Names that begin with ANELLO_TEST_ are for the tests, which pass their environment on.
     if (!entry.starts_with("ANELLO_") || entry.starts_with("ANELLO_TEST_")) continue;
     const std::string_view name = entry.substr(0, entry.find('='));
     const Variable* nearest = nullptr;

@@ -1,7 +1,7 @@
 #pragma once
 // The ANELLO_* variables (environment.def), read once per process, with secure_getenv. A value that does not parse is
-// an error of the first anello_comm_create, naming the variable; an unknown ANELLO_* name is warned about there with
-// the nearest valid one.
+// an error of the first anello_comm_create, naming the variable; for an unknown ANELLO_* name, that call logs a warning
+// with the nearest valid name.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -20,7 +20,7 @@ struct Config {
   std::vector<std::string> problems;  // values that did not parse: the first create returns the first of them
 
   static const Config& get();
-  // For tests: the same from any lookup (nullptr: not set).
+  // For tests: reads the variables from any lookup function (nullptr: not set).
   static Config read(const std::function<const char*(const char* name)>& lookup);
 };
 

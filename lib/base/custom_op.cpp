@@ -17,7 +17,7 @@ struct Table {
   std::shared_mutex mutex;
   int next = kFirstCustomOp;
   std::unordered_map<int, std::shared_ptr<const CustomOp>> ops;
-  // By fingerprint, also of operations that were freed: a mismatch may be told after that.
+  // Names by fingerprint, also of freed operations: a mismatch may be reported after that.
   std::unordered_map<std::int32_t, std::string> names;
 };
 

@@ -1,9 +1,9 @@
 #pragma once
-// Operations made by the caller: a function of his own, or a sum whose inputs each rank scales by a factor of its own.
-// A call names one by its number; numbers are never used again.
+// Operations that the caller makes: its own function, or a sum whose inputs each rank scales by its own factor. A call
+// names an operation by its number; numbers are never reused.
 //
-// A function runs under the rank's lock. One that does not commute gets the schedules of ANELLO_INVARIANT, which fold
-// from rank 0 on. Elements may have any size; frames end at whole ones.
+// A function runs under the rank's lock. An operation that does not commute uses the schedules of ANELLO_INVARIANT,
+// which reduce from rank 0 on. Elements may have any size; frames contain whole elements.
 #include <anello/anello.h>
 
 #include <array>
@@ -20,24 +20,24 @@ struct CustomOp {
   void* context = nullptr;
   bool commutes = true;
   std::size_t element_bytes = 0;                 // 0: any
-  anello_dtype_t scalar_dtype = ANELLO_FLOAT64;  // of a premultiplied sum
+  anello_dtype_t scalar_dtype = ANELLO_FLOAT64;  // for a premultiplied sum
   std::array<std::byte, 16> scalar{};
 
-  // What ranks must have in common, as a number beyond all of enumerators and of custom operations.
+  // The properties that must be equal on all ranks, as a number above all enumerators and numbers of custom operations.
   std::int32_t fingerprint() const;
 };
 
 inline constexpr int kFirstCustomOp = 0x10000;
 constexpr bool is_custom_op(int op) { return op >= kFirstCustomOp; }
 
-// Throws when numbers have run out.
+// Throws if there are no numbers left.
 anello_op_t add_custom_op(CustomOp op);
-// Null when there is none of this number (any more). Who holds it may use it after its removal.
+// Null if no operation has this number (any more). A holder may use the operation after its removal.
 std::shared_ptr<const CustomOp> find_custom_op(anello_op_t op);
-// False when there was none.
+// False if there was no such operation.
 bool remove_custom_op(anello_op_t op);
 
-// For people: the name of an enumerator, of a custom operation, or of one with this fingerprint.
+// For people: the name of an enumerator, of a custom operation, or of the operation with this fingerprint.
 std::string op_text(int op);
 
 }  // namespace anello

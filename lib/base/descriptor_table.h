@@ -1,11 +1,11 @@
 #pragma once
-// The kernel's table of a process's descriptors doubles when it is full, and where threads share it the one that needs
-// the place waits until all processors have been seen to have done with the old one: 7 to 12 ms each time. So: before
-// there is a second thread.
+// The kernel doubles a process's descriptor table when it is full. If threads share the table, the thread that needs
+// the space waits until no processor uses the old table: 7 to 12 ms each time. So this grows the table before there is
+// a second thread.
 
 namespace anello {
 
-// As far as the process's limit allows. Done once, for the largest number so far; costs no descriptor.
+// Grows it as far as the process's limit allows. It happens once for the largest number so far and uses no descriptor.
 void make_room_for_descriptors(int count);
 
 }  // namespace anello

@@ -20,7 +20,7 @@ struct Float8E4M3 {
 struct Float8E5M2 {
   std::uint8_t bits;
 };
-// Not C++'s bool, which may hold nothing but 0 and 1.
+// Not C++'s bool, which may only hold 0 and 1.
 struct Bool {
   std::uint8_t bits;
 };
@@ -58,17 +58,17 @@ constexpr unsigned classes_for(anello_op_t op) {
   return 0;
 }
 
-// False also where either is unknown.
+// Also false if either is unknown.
 constexpr bool makes_sense(anello_dtype_t dtype, anello_op_t op) { return (class_of(dtype) & classes_for(op)) != 0; }
 // For people: "integers and bool".
 std::string what_op_takes(anello_op_t op);
 
-// Elements of the caller's own: ANELLO_ELEMENT.
+// The caller's own elements: ANELLO_ELEMENT.
 constexpr bool is_element(int dtype) {
   return dtype > ANELLO_ELEMENT(0) && dtype <= ANELLO_ELEMENT(ANELLO_ELEMENT_MAX);
 }
 
-// 0 when unknown.
+// 0 if unknown.
 constexpr std::size_t dtype_bytes(anello_dtype_t dtype) {
   if (is_element(dtype)) return static_cast<std::size_t>(dtype - ANELLO_ELEMENT(0));
   switch (dtype) {
@@ -82,9 +82,9 @@ constexpr std::size_t dtype_bytes(anello_dtype_t dtype) {
 }
 constexpr bool is_dtype(int dtype) { return dtype_bytes(static_cast<anello_dtype_t>(dtype)) != 0; }
 bool is_op(int op);
-const char* dtype_name(anello_dtype_t dtype);  // "unknown" when unknown
+const char* dtype_name(anello_dtype_t dtype);  // "unknown" if unknown
 const char* op_name(anello_op_t op);
-// In 16 bits, as frames tell it, and back.
+// Converts a type to the 16 bits that frames carry, and back.
 inline constexpr int kShortElement = 0x8000;
 constexpr std::uint16_t short_dtype(anello_dtype_t dtype) {
   return static_cast<std::uint16_t>(is_element(dtype) ? kShortElement | (dtype - ANELLO_ELEMENT(0)) : dtype);

@@ -16,7 +16,7 @@ class Fifo {
     }
     tail_ = item;
   }
-  // Into a list that is in order: behind all that do not come after it, mostly at the end.
+  // Inserts into a sorted list, after all elements that do not come after it; mostly at the end.
   template <class Before>
   void insert(T* item, Before&& before) {
     if (tail_ == nullptr || !before(*item, *tail_)) return push(item);
@@ -34,7 +34,7 @@ class Fifo {
     }
     return item;
   }
-  // True if it was there.
+  // True if it was in the list.
   bool remove(T* item) {
     T* before = nullptr;
     for (T* at = head_; at != nullptr; before = at, at = at->*Next) {

@@ -31,9 +31,9 @@ ANELLO_INLINE void round_to(Float16& half, float value) {
   const std::uint32_t all = __builtin_bit_cast(std::uint32_t, value);
   const std::uint32_t magnitude = all & 0x7fffffffu;
   const std::uint32_t sign = (all >> 16) & 0x8000u;
-  // A carry out of the mantissa is right: it makes the next power of two, and infinity from 65520 on.
+  // A carry out of the mantissa is correct: it gives the next power of two, and infinity from 65520 on.
   const std::uint32_t normal = (magnitude - kRebias + 0x0fffu + ((magnitude >> 13) & 1u)) >> 13;
-  // Below 2^-14: the last mantissa bit of 0.5 weighs 2^-24, so this addition rounds where the half's mantissa ends.
+  // Below 2^-14: the last mantissa bit of 0.5 is 2^-24, so this addition rounds at the end of the half's mantissa.
   const float shifted = __builtin_bit_cast(float, magnitude) + 0.5f;
   const std::uint32_t denormal = __builtin_bit_cast(std::uint32_t, shifted) - 0x3f000000u;
   const std::uint32_t finite = magnitude < 0x38800000u ? denormal : normal;

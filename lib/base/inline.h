@@ -1,7 +1,7 @@
 #pragma once
-// The functions on single elements are compiled for hosts and, by nvcc, for GPUs as well: one text, and so one
-// arithmetic. Forced inline: on hosts a shared out-of-line copy could be the one that was compiled for more than this
-// processor has.
+// The functions on single elements are compiled for hosts and, by nvcc, also for GPUs: the source is the same, and so
+// is the arithmetic. They are forced inline because the linker could keep an out-of-line copy that uses instructions
+// that this processor lacks.
 
 #ifdef __CUDACC__
 #define ANELLO_INLINE __host__ __device__ __forceinline__

@@ -1,6 +1,6 @@
 #pragma once
-// A caller's name for a call, as much of it as is kept. It goes into texts in quotes, so it has neither control
-// characters nor quotes and backslashes.
+// A caller's name for a call, truncated to the length that is kept. Texts put it in quotes, so it has no control
+// characters, quotes or backslashes.
 #include <cstddef>
 #include <string>
 
@@ -12,14 +12,14 @@ class Label {
 
   Label() = default;
   explicit Label(const char* text) { set(text); }
-  // nullptr: none. What is too long is cut between two characters of UTF-8.
+  // nullptr: none. A text that is too long is cut between two characters of UTF-8.
   void set(const char* text) {
     text_[0] = '\0';
     if (text != nullptr) copy(text);
   }
   const char* c_str() const { return text_; }
   bool empty() const { return text_[0] == '\0'; }
-  // With a space before it and in quotes, as texts have it behind a call; "" for none.
+  // The label in quotes with a space before it, as texts have it after a call; "" for none.
   std::string quoted() const;
 
  private:

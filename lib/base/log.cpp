@@ -36,7 +36,7 @@ spdlog::logger& logger() {
       try {
         sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(config.log_file);
       } catch (const spdlog::spdlog_ex&) {
-        sink = nullptr;  // an unwritable file: standard error has to do
+        sink = nullptr;  // the file cannot be written: use standard error
       }
     }
     if (!sink) sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
@@ -59,10 +59,10 @@ Caller& caller() {
 }
 constexpr int kNoSink = -1;
 constexpr int kNothing = 100;
-std::atomic<int> sink_least{kNoSink};  // the Level from which on lines go to the sink
+std::atomic<int> sink_least{kNoSink};  // the Level from which lines go to the sink
 thread_local bool inside_sink = false;
 
-// False: there is none any more.
+// False: there is no sink any more.
 bool to_sink(Level level, const std::string& line) {
   Caller& to = caller();
   const std::lock_guard held(to.mutex);
@@ -71,7 +71,7 @@ bool to_sink(Level level, const std::string& line) {
   try {
     to.sink(level, line.c_str());
   } catch (...) {
-    // Not the library's to report: this was its way to report.
+    // The library cannot report this, because the log itself failed.
   }
   inside_sink = false;
   return true;

@@ -13,11 +13,11 @@ enum class Level { trace, debug, info, warn, error };
 
 bool enabled(Level level);
 
-// In place of the log's own place, until the next call: lines of at least this severity (none: no line) go to sink, one
-// at a time. Empty: back to its own. When it returns, an earlier sink is not running.
+// Until the next call, lines of at least this severity (none: no line) go to sink, one at a time, instead of the log's
+// own target. An empty sink restores that target. When it returns, an earlier sink is not running.
 using Sink = std::function<void(Level level, const char* line)>;
 void set_sink(Sink sink, std::optional<Level> least);
-// As ANELLO_LOG says; nothing for "off".
+// The level of ANELLO_LOG; nothing for "off".
 std::optional<Level> configured();
 // rank -1: a process that has no rank yet.
 void write(Level level, int rank, const std::string& message);

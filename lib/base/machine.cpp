@@ -16,7 +16,7 @@ namespace anello {
 namespace {
 
 #if defined(__x86_64__)
-// Of the processor itself: /proc/cpuinfo takes milliseconds where there are many.
+// Asks the processor itself: /proc/cpuinfo takes milliseconds if there are many processors.
 std::string model() {
   unsigned words[12] = {};
   for (unsigned part = 0; part < 3; ++part) {

@@ -1,9 +1,9 @@
 #pragma once
-// Hints to the processor that C++ has no words for. None changes what a program does.
+// Hints to the processor that C++ cannot express. None of them changes a program's results.
 
 namespace anello {
 
-// Between two looks at a line that another processor is about to write.
+// For a pause between two polls of a line that another processor is about to write.
 inline void pause_processor() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -12,17 +12,17 @@ inline void pause_processor() {
 #endif
 }
 
-// This processor stores to that line soon: whoever else has it gives it up now, while there is other work here.
+// This processor will soon store to that line: other processors give it up now, while this one has other work.
 inline void claim_line(const void* line) {
 #if defined(__x86_64__)
-  // Not __builtin_prefetch, which for a processor that may lack the instruction asks for a line to read.
+  // This is not __builtin_prefetch, which requests a line for reading if the target processor may lack the instruction.
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
 #else
   __builtin_prefetch(line, 1);
 #endif
 }
 
-// This processor loads that line soon.
+// This processor will soon load that line.
 inline void ask_for_line(const void* line) { __builtin_prefetch(line); }
 
 }  // namespace anello

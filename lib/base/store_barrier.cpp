@@ -33,7 +33,7 @@ void own_store_barrier() { fence_and_order(MEMBARRIER_CMD_PRIVATE_EXPEDITED); }
 
 void store_barrier_for_sure() {
   store_barrier();
-  fence_and_order(MEMBARRIER_CMD_GLOBAL);  // not offered where processors run without ticks
+  fence_and_order(MEMBARRIER_CMD_GLOBAL);  // not available if processors run without ticks
 }
 
 }  // namespace anello

@@ -1,10 +1,10 @@
 #pragma once
-// Files in which the kernel answers: small, there or not.
+// Small files through which the kernel reports state. They may be missing.
 #include <string>
 
 namespace anello {
 
-// Without its end of line; empty when the file cannot be read.
+// The line without its end; empty if the file cannot be read.
 std::string first_line(const std::string& path);
 
 }  // namespace anello

@@ -1,5 +1,5 @@
 #pragma once
-// text("rank ", 3, " left"): one string out of anything that a stream prints.
+// text("rank ", 3, " left"): one string from values that a stream can print.
 #include <sstream>
 #include <string>
 

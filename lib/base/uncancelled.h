@@ -1,10 +1,10 @@
 #pragma once
-// Where a thread must not be cancelled (pthread_cancel): Anello's functions are noexcept, and unwinding one half way
-// would leave a rank's lock held. A cancellation that comes meanwhile takes effect at the caller's own next
+// A scope in which the thread must not be cancelled (pthread_cancel): Anello's functions are noexcept, and unwinding
+// one half-way would leave a rank's lock held. A cancellation that arrives meanwhile takes effect at the caller's next
 // cancellation point.
 //
-// Two atomic operations: too dear for the fast path of a small call, which has it around its system calls alone.
-// Nothing else there is a cancellation point.
+// It costs two atomic operations. This is too expensive for the fast path of a small call, which uses it only around
+// its system calls, because nothing else there is a cancellation point.
 #include <pthread.h>
 
 namespace anello {

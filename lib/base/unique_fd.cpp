@@ -10,9 +10,9 @@
 namespace anello {
 namespace {
 
-// A bit per descriptor number. Only relaxed atomics: the fork handler may run while other threads are anywhere.
-// Descriptors above the table are left to close-on-exec, which covers every child but one that forks without exec
-// in a process with more than 65,536 open files.
+// One bit per descriptor number. It uses only relaxed atomics, because the fork handler may run while other threads are
+// in any state. For descriptors above the table there is only close-on-exec, which covers every child except one that
+// forks without exec from a process with more than 65,536 open files.
 constexpr int kMaxFd = 65536;
 std::atomic<std::uint64_t> open_descriptors[kMaxFd / 64];
 std::atomic<bool> forked{false};
@@ -48,7 +48,7 @@ bool in_forked_child() { return forked.load(std::memory_order_relaxed); }
 void UniqueFd::reset() {
   const int fd = std::exchange(fd_, -1);
   if (fd < 0) return;
-  // In a forked child the handler has closed it, and the number may be somebody else's by now.
+  // In a forked child the handler has closed it, and the number may belong to another file by now.
   if (in_forked_child()) return;
   forget_descriptor(fd);
   ::close(fd);

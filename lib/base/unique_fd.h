@@ -1,7 +1,7 @@
 #pragma once
-// One owner of one file descriptor. Every descriptor of Anello lives in one of these from the moment it exists, and
-// is entered in the table that the fork handler closes in a child: else a data-loader worker would keep a dead
-// rank's connections open and nobody would see that it is dead.
+// One owner of one file descriptor. A UniqueFd owns every descriptor of Anello from its creation and enters it in the
+// table that the fork handler closes in a child. Otherwise a data-loader worker would keep a dead rank's connections
+// open, and no peer would notice the death.
 #include <utility>
 
 namespace anello {
@@ -31,7 +31,7 @@ class UniqueFd {
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
   void reset();
-  // Gives the descriptor away; the fork handler no longer knows it.
+  // Releases the descriptor to the caller; the fork handler no longer knows it.
   int release() {
     if (fd_ >= 0) forget_descriptor(fd_);
     return std::exchange(fd_, -1);

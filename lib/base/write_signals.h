@@ -1,7 +1,6 @@
 #pragma once
-// While it lives, a write of this thread that the kernel answers with a signal, since the file would be longer than
-// ulimit -f allows or nobody reads the pipe any more, fails and does nothing else: what the library has to say ends no
-// process.
+// While it lives, a write of this thread only fails if the kernel would otherwise send a signal, because the file would
+// exceed ulimit -f or nobody reads the pipe any more. So the library's output never ends a process.
 #include <csignal>
 #include <ctime>
 
@@ -16,7 +15,7 @@ class WriteSignalsHeld {
     sigset_t pending;
     ::sigpending(&pending);
     for (const int signal : {SIGXFSZ, SIGPIPE}) {
-      if (::sigismember(&pending, signal) == 1) ::sigdelset(&held_, signal);  // somebody else's: it is held already
+      if (::sigismember(&pending, signal) == 1) ::sigdelset(&held_, signal);  // it was already blocked by other code
     }
     ::pthread_sigmask(SIG_BLOCK, &held_, &before_);
   }
