@@ -36,7 +36,7 @@ void AccessMap::read(std::size_t begin, std::size_t end, std::uint32_t step) {
   cut(end);
   std::size_t covered = begin;
   for (auto at = intervals_.lower_bound(begin); covered < end; ++at) {
-    if (at == intervals_.end() || at->first > covered) {  // nobody was here yet
+    if (at == intervals_.end() || at->first > covered) {  // no step has accessed it yet
       const std::size_t gap_end = at == intervals_.end() || at->first > end ? end : at->first;
       at = intervals_.emplace_hint(at, covered, Interval{gap_end, kNobody, {}});
     }

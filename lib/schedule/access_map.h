@@ -1,6 +1,7 @@
 #pragma once
-// Who wrote each element of one buffer last, and who has read it since: from this a step's dependencies follow.
-// Kept as intervals, so that thousands of steps over millions of elements cost a logarithm each.
+// Records which step wrote each element of a buffer last and which steps have read it since. A step's dependencies
+// follow from this. The record is kept as intervals, so thousands of steps over millions of elements cost a logarithm
+// each.
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -12,8 +13,8 @@ class AccessMap {
  public:
   // Appends the steps that must be done before [begin, end) is read: its last writers.
   void before_read(std::size_t begin, std::size_t end, std::vector<std::uint32_t>& steps);
-  // Appends the steps that must be done before it is written: its readers since, or where there is none, the last
-  // writer (readers themselves came after the writer).
+  // Appends the steps that must be done before it is written: its readers since the last write, or the last writer if
+  // there is no reader (a reader itself comes after the writer).
   void before_write(std::size_t begin, std::size_t end, std::vector<std::uint32_t>& steps);
 
   void read(std::size_t begin, std::size_t end, std::uint32_t step);

@@ -1,35 +1,36 @@
 #pragma once
-// The algorithms, each in the file of its name. All have the signature of Algorithm::make: this rank's schedule, chunk
-// in elements and at least 1. What a call must be like for one to do it stands in catalog.cpp.
+// The algorithms, each in the file of its name. All have the signature of Algorithm::make and return this rank's
+// schedule; chunk is in elements and at least 1. catalog.cpp says which calls each algorithm can do.
 #include "schedule/schedule.h"
 
 #include <cstddef>
 
 namespace anello::schedule {
 
-// alone.cpp: one rank, nothing to talk about.
+// alone.cpp: one rank; no communication.
 Schedule alone(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// exchange.cpp: everybody's payload on the board, one step.
+// exchange.cpp: all ranks' payloads on the board, in one step.
 Schedule exchange(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// ring.cpp: full links both ways, 2(P-1)/P of the bytes, P-1 hops a part.
+// ring.cpp: full links both ways, 2(P-1)/P of the bytes, P-1 hops per part.
 Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule ring_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule ring_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// halving.cpp: halves change places between ranks 1, 2, 4, .. apart: the ring's bytes, fewest hops.
+// halving.cpp: ranks 1, 2, 4, .. apart exchange halves: the ring's bytes, fewest hops.
 Schedule halving_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule halving_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule doubling_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // hierarchical.cpp: inside each host, then in a ring of hosts for each local rank: 2(H-1)/H of the bytes leave a host.
-// An all-reduce also with the ranks of a processor in place of a host's.
+// An all-reduce can also use the ranks of a processor instead of those of a host.
 Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule hierarchical_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule hierarchical_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// pairwise.cpp: every owner gets all inputs of its block: the ring's bytes, one hop a part, no partial sum travels.
+// pairwise.cpp: every owner gets all inputs of its block: the ring's bytes, one hop per part, and no partial sums are
+// sent.
 Schedule pairwise_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule pairwise_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule pairwise_reduce_scatterv(const Call& call, const Topology& topology, int rank, std::size_t chunk);
@@ -39,11 +40,11 @@ Schedule pairwise_reduce(const Call& call, const Topology& topology, int rank, s
 // pairwise_scan.cpp: scan and exscan by owners of blocks.
 Schedule pairwise_scan(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// alltoall.cpp: parts change places between ranks 1, 2, 3, .. apart.
+// alltoall.cpp: ranks 1, 2, 3, .. apart exchange parts.
 Schedule pairwise_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// peers_memory.cpp: every rank loads what it needs from where it lies in the peers' buffers; with stores the results of
-// a reduction go to where they belong.
+// peers_memory.cpp: every rank loads its operands from the peers' buffers; if stores are possible, it also stores the
+// results of a reduction into them.
 Schedule direct_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule attach_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule direct_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
@@ -58,7 +59,7 @@ Schedule staged_allgather(const Call& call, const Topology& topology, int rank, 
 Schedule staged_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule staged_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// staged_leaders.cpp: where ranks share processors, one sum of each processor's ranks goes to the others.
+// staged_leaders.cpp: if ranks share processors, the ranks of each processor send one sum to the others.
 Schedule staged_leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // chain.cpp: from rank to rank, chunk by chunk: each link carries the vector once.
@@ -70,25 +71,26 @@ Schedule chain_exscan(const Call& call, const Topology& topology, int rank, std:
 Schedule direct_gather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule direct_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// varying.cpp: the parts of the forms whose counts differ, between each two ranks that have one.
+// varying.cpp: the forms whose counts differ: each pair of ranks exchanges its parts.
 Schedule direct_varying(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // doubling.cpp: whole vectors between ranks 1, 2, 4, .. apart: fewest hops.
 Schedule doubling_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// doubling_scan.cpp: sums of 1, 2, 4, .. ranks go up as many ranks.
+// doubling_scan.cpp: sums of 1, 2, 4, .. ranks move up by that many ranks.
 Schedule doubling_scan(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule doubling_exscan(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// leaders.cpp: a host's vectors to one of its ranks, those by doubling: one rank of each host uses the network. On one
-// host the same with ranks that share processors, also for allgather, reduce_scatter and alltoall: fewest messages.
+// leaders.cpp: each host's vectors go to one of its ranks, and these ranks continue by doubling: one rank of each host
+// uses the network. On one host, this works with ranks that share processors, also for allgather, reduce_scatter and
+// alltoall: fewest messages.
 Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule leaders_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule leaders_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule leaders_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule leaders_barrier(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// tree.cpp: binomial tree. The broadcast's buffer is the output on every rank, the root's too.
+// tree.cpp: binomial tree. The broadcast's buffer is the output on every rank, including the root.
 Schedule tree_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule tree_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule tree_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
@@ -97,7 +99,7 @@ Schedule tree_reduce(const Call& call, const Topology& topology, int rank, std::
 Schedule tree_gather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule tree_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
-// dissemination.cpp: tokens to ranks 1, 2, 4, .. away; also for calls of zero elements, which synchronise all the same.
+// dissemination.cpp: tokens to ranks 1, 2, 4, .. away; also for calls of zero elements, which still synchronise.
 Schedule dissemination(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 }  // namespace anello::schedule

@@ -4,14 +4,15 @@
 namespace anello::schedule {
 namespace {
 
-// Parts set aside at a time where the input lies where the result goes.
+// The number of parts that are set aside at a time if the result replaces the input.
 constexpr std::size_t kSlots = 4;
 
 }  // namespace
 
-// Step d: parts change places with the ranks d above and d below, so that at any moment each rank is sent to by few.
-// In place a part is set aside before what takes its place may arrive: else two ranks would each wait for the other to
-// take its part first.
+// In step d, a rank exchanges parts with the ranks d above and d below it, so that few ranks send to one rank at a
+// time.
+// In place, a part is set aside before its replacement may arrive: otherwise two ranks would each wait for the other to
+// receive its part first.
 Schedule pairwise_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const int size = topology.size;
   const Split split(call.count * static_cast<std::size_t>(size), size, chunk);

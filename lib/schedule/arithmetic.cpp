@@ -34,7 +34,7 @@ std::vector<Symbol> Arithmetic::combined(const Step& step, const std::vector<Sym
   return result;
 }
 
-// Nothing is rounded on the way.
+// No partial result is rounded.
 std::vector<Symbol> Arithmetic::reduced(const Step& step, const std::vector<Symbol>& all, std::string& problem) const {
   const std::size_t count = step.into.count;
   std::vector<Symbol> result(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));

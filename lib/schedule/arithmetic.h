@@ -1,5 +1,5 @@
 #pragma once
-// What the steps of a call make of symbols, and what they must not do to them.
+// The effect of a call's steps on symbols, and the rules that they must not break.
 #include "schedule/schedule.h"
 #include "schedule/symbol.h"
 
@@ -12,8 +12,9 @@ class Arithmetic {
  public:
   Arithmetic(const Call& call, int size) : call_(call), size_(size) {}
 
-  // What goes into `into`. other: what arrived (recv_reduce) or is in `into` already (reduce). Of a reduction, from has
-  // all ranks' elements, one rank's after the other's. problem: what is wrong with it, if something is.
+  // Returns the value for `into`. other is the element that arrived (recv_reduce) or that is already in `into`
+  // (reduce). For a reduction, from has all ranks' elements, one rank after the other. problem gets the rule that the
+  // step breaks, if it breaks one.
   std::vector<Symbol> result(const Step& step, std::vector<Symbol> from, const std::vector<Symbol>& other,
                              std::string& problem) const;
 

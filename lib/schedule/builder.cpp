@@ -117,7 +117,7 @@ std::string Builder::problem(const Slice& slice, bool is_into, Kind kind) const 
   if (kind != Kind::reduce_ranks && (kind != Kind::copy || slice.owner == kEach))
     return "a peer's slice in a step that takes none";
   if (call_.reach < (is_into ? Reach::store : Reach::read)) return "a peer's buffer out of reach";
-  // Which of two places it is, no other rank knows.
+  // No other rank knows which of the two places it is.
   const bool is_scattered =
       call_.collective == Collective::reduce_scatter || call_.collective == Collective::reduce_scatterv;
   if (is_scattered && slice.buffer == Buffer::output) return "a peer's part of a scattered result";
@@ -130,19 +130,19 @@ std::string Builder::problem(const Slice& slice, bool is_into, Kind kind) const 
   return "";
 }
 
-// visit(map, begin, end) for each place whose order with other steps counts.
+// Calls visit(map, begin, end) for each place whose order with other steps matters.
 template <class Visit>
 void Builder::for_each_place(const Slice& slice, Visit&& visit) {
   if (slice.count == 0) return;
   const Slice mine = slice.owner == kEach ? resolve({slice.buffer, slice.offset, slice.count}) : slice;
-  // Nobody writes the input: its readers need no record.
+  // No step writes the input, so its readers need no record.
   if (mine.owner == kOwn && mine.buffer != Buffer::input)
     visit(accesses_[static_cast<int>(mine.buffer)], mine.offset, end(mine));
   if (slice.owner == kOwn) return;
-  // What peers do in their staging is known by barriers alone; what this rank has loaded there must be out before it
-  // stores.
+  // Only barriers order this rank's steps with those of peers in their staging; this rank's loads there must be done
+  // before it stores.
   if (slice.buffer == Buffer::staging) return visit(peers_staging_[slice.owner], slice.offset, end(slice));
-  // A peer may be in place: what is written to its output may be its input.
+  // A peer may be in place, so a write to its output may overwrite its input.
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || (slice.owner != kEach && slice.owner != r)) continue;
     const std::size_t begin = slice.offset + (slice.buffer == Buffer::input ? input_offset(call_, r) : 0);
@@ -173,7 +173,7 @@ void Builder::depend(const Step& step) {
   for (const std::uint32_t earlier : earlier_) edges_.emplace_back(earlier, index);
 }
 
-// What came before the last barrier is done by then, and what comes after this one finds everything done.
+// All steps before the last barrier are done by then, and all steps after this barrier find everything done.
 void Builder::depend_on_everything() {
   const auto index = static_cast<std::uint32_t>(schedule_.steps.size());
   for (std::uint32_t s = met_ == UINT32_MAX ? 0 : met_; s < index; ++s) edges_.emplace_back(s, index);

@@ -1,6 +1,6 @@
 #pragma once
-// One call as its ranks make it: all alike, or, in place on some ranks or with varying parts, each its own. And where
-// the slices of one rank's steps lie in the buffers of all.
+// One call as its ranks make it: equal on all ranks or, if it is in place on some ranks or has varying parts, different
+// on each. Also finds the places of the slices of one rank's steps in the buffers of all ranks.
 #include "schedule/schedule.h"
 #include "schedule/shape.h"
 
@@ -14,10 +14,10 @@ class Calls {
   Calls(std::vector<Call> calls, int size) : calls_(std::move(calls)), size_(size) {}
 
   const Call& of(int rank) const { return calls_[calls_.size() == 1 ? 0 : static_cast<std::size_t>(rank)]; }
-  const Call& shared() const { return calls_.front(); }  // for what all have alike
+  const Call& shared() const { return calls_.front(); }  // for the properties that are equal on all ranks
   int size() const { return size_; }
 
-  // visit(owner, slice as it lies in that rank's buffers) for every rank whose buffer a slice of `rank`'s step is of.
+  // Calls visit(owner, slice in that rank's buffers) for every rank whose buffer a slice of `rank`'s step belongs to.
   template <class Visit>
   void for_each_owner(int rank, const Slice& slice, Visit&& visit) const {
     Slice there = slice;

@@ -16,17 +16,17 @@ bool moves_data(const Call& call, const Topology& topology) { return topology.si
 bool always(const Call&, const Topology&) { return true; }
 bool has_data(const Call& call, const Topology& topology) { return topology.size == 1 || call.count > 0; }
 
-// Also without data: the call synchronises all the same.
+// Also without data: the call still synchronises.
 bool several_ranks(const Call&, const Topology& topology) { return topology.size > 1; }
 bool tokens_only(const Call& call, const Topology& topology) { return topology.size > 1 && call.count == 0; }
 
-// Partial results travel. Between two ranks there are none: each sum is formed and rounded once, unless it is divided
+// Partial results are sent. Between two ranks there are none: each sum is formed and rounded once, unless it is divided
 // (and rounded again) afterwards.
 bool partials_travel(const Call& call, const Topology& topology) {
   return moves_data(call, topology) && !call.invariant && (!call.accumulate || (topology.size == 2 && !call.finish));
 }
 
-// Ranks pair off in every round.
+// Ranks form pairs in every round.
 bool pairs_off(const Call& call, const Topology& topology) {
   return moves_data(call, topology) && std::has_single_bit(static_cast<unsigned>(topology.size));
 }
@@ -55,7 +55,7 @@ bool partials_travel_between_processors(const Call& call, const Topology& topolo
   return partials_travel(call, topology) && takes_turns_bound(topology);
 }
 
-// What travels are results: formed in rank order, rounded where somebody else gets them as well.
+// Ranks send only results: these are formed in rank order, and rounded if another rank also gets them.
 bool results_travel(const Call& call, const Topology& topology) {
   return moves_data(call, topology) && (!call.accumulate || topology.size == 2);
 }
@@ -73,7 +73,7 @@ bool stores_to_peers(const Call& call, const Topology& topology) {
   return reads_peers(call, topology) && call.reach >= Reach::store;
 }
 
-// Every rank's part of either half of the staging memory is an element at least.
+// Every rank's part of either half of the staging memory has at least one element.
 bool stages(const Call& call, const Topology& topology) {
   const std::size_t parts = 2 * static_cast<std::size_t>(topology.size);
   return moves_data(call, topology) && topology.board && call.element_bytes <= topology.staging_bytes / parts;
@@ -83,7 +83,8 @@ bool stages_between_leaders(const Call& call, const Topology& topology) {
   return stages(call, topology) && partials_travel_between_processors(call, topology);
 }
 
-// Four steps a round, whatever the number of ranks; rounds that a cache no longer holds take half as long again.
+// There are four steps per round, whatever the number of ranks; rounds that do not fit into a cache take half as long
+// again.
 constexpr std::size_t kMostCacheRounds = 16 * 1024;
 
 }  // namespace
@@ -97,7 +98,7 @@ const std::vector<Algorithm>& catalog() {
       {"attach", allreduce, reads_peers, attach_allreduce,
        "each block's owner reduces all inputs in place; all read the results from the owners", true},
       {"staged", allreduce, stages, staged_allreduce,
-       "what other owners reduce is copied to staging memory, and so are results"},
+       "operands of other owners are copied to staging memory, and so are results"},
       {"staged_leaders", allreduce, stages_between_leaders, staged_leaders_allreduce,
        "staged within those that share processors; one rank of each reduces a block of their sums", false,
        kMostCacheRounds},
@@ -105,12 +106,12 @@ const std::vector<Algorithm>& catalog() {
       {"hierarchical", allreduce, partials_travel_between_leaders, hierarchical_allreduce,
        "reduces inside each host, then a ring across hosts for each local rank, then inside each host again", true},
       {"pairwise", allreduce, moves_data, pairwise_allreduce,
-       "each block's owner gets all inputs, hands out the result", true},
+       "each block's owner gets all inputs, distributes the result", true},
       {"doubling", allreduce, partials_travel, doubling_allreduce, "whole vectors between ranks 1, 2, 4, .. apart"},
       {"halving", allreduce, partials_travel_in_pairs, halving_allreduce,
-       "halves of partial sums change places between ranks 1, 2, .., P/2 apart, results the same way back"},
+       "ranks 1, 2, .., P/2 apart exchange halves of partial sums, and results in reverse order"},
       {"leaders", allreduce, partials_travel_between_leaders, leaders_allreduce,
-       "one rank of each host, or of those that share processors, reduces their vectors; those go on by doubling"},
+       "one rank of each host, or of those that share processors, reduces their vectors; they go on by doubling"},
       {"tree", allreduce, partials_travel, tree_allreduce, "up a binomial tree to rank 0, and down again"},
       {"dissemination", allreduce, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", allreduce, one_rank, alone, "one rank: a copy"},
@@ -124,30 +125,29 @@ const std::vector<Algorithm>& catalog() {
       {"alone", broadcast, one_rank, alone, "one rank: nothing"},
 
       {"exchange", allgather, on_board, exchange, "every rank reads all payloads on the board"},
-      {"direct", allgather, reads_peers, direct_allgather, "every rank reads all inputs where they lie"},
+      {"direct", allgather, reads_peers, direct_allgather, "every rank reads all inputs in place"},
       {"staged", allgather, stages, staged_allgather, "every rank copies to staging memory and from all others'"},
       {"hierarchical", allgather, moves_between_hosts, hierarchical_allgather,
-       "a ring across hosts for each local rank; what it brings goes on inside each host"},
+       "a ring across hosts for each local rank; each host distributes its blocks inside"},
       {"leaders", allgather, moves_between_processors, leaders_allgather,
-       "one of the ranks that share processors collects their parts, gets the others' and hands all out"},
+       "one of the ranks that share processors collects their parts, gets the others' and distributes all"},
       {"ring", allgather, moves_data, ring_allgather, "blocks go around a ring"},
-      {"doubling", allgather, pairs_off, doubling_allgather, "all that ranks 1, 2, 4, .. apart have changes places"},
+      {"doubling", allgather, pairs_off, doubling_allgather, "ranks 1, 2, 4, .. apart exchange all their blocks"},
       {"pairwise", allgather, moves_data, pairwise_allgather, "each rank sends its block to every other"},
       {"dissemination", allgather, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", allgather, one_rank, alone, "one rank: a copy"},
 
       {"exchange", reduce_scatter, on_board, exchange, "every rank reduces its part of all payloads on the board"},
       {"direct", reduce_scatter, reads_peers, direct_reduce_scatter,
-       "every rank reduces its part of all inputs where they lie"},
+       "every rank reduces its part of all inputs in place"},
       {"staged", reduce_scatter, stages, staged_reduce_scatter,
        "every rank reduces its part of what all have copied to staging memory"},
       {"ring", reduce_scatter, partials_travel, ring_reduce_scatter, "partial sums go around a ring to their owners"},
       {"halving", reduce_scatter, partials_travel_in_pairs, halving_reduce_scatter,
-       "halves of partial sums change places between ranks P/2, .., 2, 1 apart"},
+       "ranks P/2, .., 2, 1 apart exchange halves of partial sums"},
       {"leaders", reduce_scatter, partials_travel_between_processors, leaders_reduce_scatter,
-       "one of the ranks that share processors reduces their vectors, then its part of the others' sums, and hands "
-       "that "
-       "out"},
+       "one of the ranks that share processors reduces their vectors, then its part of the others' sums, and "
+       "distributes the result"},
       {"pairwise", reduce_scatter, moves_data, pairwise_reduce_scatter, "each block's owner gets all inputs of it"},
       {"dissemination", reduce_scatter, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", reduce_scatter, one_rank, alone, "one rank: a copy"},
@@ -162,10 +162,10 @@ const std::vector<Algorithm>& catalog() {
       {"direct", reduce, stores_to_peers, direct_reduce,
        "each block's owner reduces all inputs in place and stores the result at the root", true},
       {"staged", reduce, stages, staged_reduce,
-       "what other owners reduce is copied to staging memory, from where the root takes the results"},
+       "operands of other owners are copied to staging memory, from which the root takes the results"},
       {"chain", reduce, partials_travel, chain_reduce, "partial sums go from rank to rank to the root, chunk by chunk"},
       {"pairwise", reduce, moves_data, pairwise_reduce,
-       "each block's owner gets all inputs, hands the result to the root", true},
+       "each block's owner gets all inputs, sends the result to the root", true},
       {"tree", reduce, partials_travel, tree_reduce, "up a binomial tree to the root"},
       {"dissemination", reduce, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", reduce, one_rank, alone, "one rank: a copy"},
@@ -183,27 +183,28 @@ const std::vector<Algorithm>& catalog() {
       {"alone", scatter, one_rank, alone, "one rank: a copy"},
 
       {"exchange", alltoall, on_board, exchange, "every rank reads its part of all payloads on the board"},
-      {"direct", alltoall, reads_peers, direct_alltoall, "every rank reads its parts where they lie"},
+      {"direct", alltoall, reads_peers, direct_alltoall, "every rank reads its parts in place"},
       {"staged", alltoall, stages, staged_alltoall,
        "every rank copies to staging memory and takes its parts from all others'"},
       {"leaders", alltoall, moves_between_processors, leaders_alltoall,
-       "one of the ranks that share processors collects their vectors, gets the others' parts for them and hands all "
-       "out"},
-      {"pairwise", alltoall, moves_data, pairwise_alltoall, "parts change places between ranks 1, 2, 3, .. apart"},
+       "one of the ranks that share processors collects their vectors, gets the others' parts for them and "
+       "distributes all"},
+      {"pairwise", alltoall, moves_data, pairwise_alltoall, "ranks 1, 2, 3, .. apart exchange parts"},
       {"dissemination", alltoall, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", alltoall, one_rank, alone, "one rank: a copy"},
 
       {"exchange", scan, on_board, exchange, "every rank reduces the payloads up to its own on the board"},
       {"chain", scan, results_travel, chain_scan, "results go from rank to rank, chunk by chunk"},
-      {"doubling", scan, partials_travel, doubling_scan, "sums of 1, 2, 4, .. ranks go up as many ranks"},
-      {"pairwise", scan, moves_data, pairwise_scan, "each block's owner gets all inputs, hands out all results", true},
+      {"doubling", scan, partials_travel, doubling_scan, "sums of 1, 2, 4, .. ranks move up by that many ranks"},
+      {"pairwise", scan, moves_data, pairwise_scan, "each block's owner gets all inputs, distributes all results",
+       true},
       {"dissemination", scan, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", scan, one_rank, alone, "one rank: a copy"},
 
       {"exchange", exscan, on_board, exchange, "every rank reduces the payloads below its own on the board"},
       {"chain", exscan, results_travel, chain_exscan, "results go from rank to rank, chunk by chunk"},
-      {"doubling", exscan, partials_travel, doubling_exscan, "sums of 1, 2, 4, .. ranks go up as many ranks"},
-      {"pairwise", exscan, moves_data, pairwise_scan, "each block's owner gets all inputs, hands out all results",
+      {"doubling", exscan, partials_travel, doubling_exscan, "sums of 1, 2, 4, .. ranks move up by that many ranks"},
+      {"pairwise", exscan, moves_data, pairwise_scan, "each block's owner gets all inputs, distributes all results",
        true},
       {"dissemination", exscan, tokens_only, dissemination, "no data: only the synchronisation"},
       {"alone", exscan, one_rank, alone, "one rank: nothing"},

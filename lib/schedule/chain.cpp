@@ -3,16 +3,16 @@
 
 namespace anello::schedule {
 
-// Four ranks, root 1; every chunk goes this way, while the next ones follow:
+// With four ranks and root 1, every chunk takes this path, and the next chunks follow:
 //
 //   rank 2: a     rank 3: a+b     rank 0: a+b+c     rank 1: a+b+c+d
 //
-// Each rank sends the vector once and receives it once: less than a scatter of the sums and a gathering of them at the
-// root, through whose one link all but a part of them would come a second time.
+// Each rank sends the vector once and receives it once. A scatter of the sums and a gather at the root would send more:
+// all but one part of the sums would cross the root's link a second time.
 
 namespace {
 
-// Chunks on their way at one rank. Nobody waits for a rank behind, so any number would do.
+// The number of chunks in flight at one rank. No rank waits for a later one, so any number works.
 constexpr std::size_t kSlots = 4;
 
 }  // namespace
@@ -38,7 +38,7 @@ Schedule chain_reduce(const Call& call, const Topology& topology, int rank, std:
   return std::move(steps).build();
 }
 
-// What travels is a result already, formed in rank order: nothing else would come out with one owner (invariant).
+// The ranks send finished results, formed in rank order, so the bits equal those of a single owner (invariant).
 Schedule chain_scan(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const bool last = rank + 1 == topology.size;
   const Split split(call.count, 1, chunk);
@@ -66,7 +66,7 @@ Schedule chain_exscan(const Call& call, const Topology& topology, int rank, std:
       steps.send(1, input(part));
       continue;
     }
-    // The copy comes first: in place what arrives takes the place of the input.
+    // The copy comes first: in place, the arriving data replaces the input.
     const Slice sum{Buffer::scratch, c % kSlots * split.longest(), part.count};
     if (!last) steps.copy(sum, input(part));
     steps.recv(rank - 1, output(part));

@@ -3,7 +3,7 @@
 
 namespace anello::schedule {
 
-// A message for each rank, in one piece: the executor cuts it as it moves.
+// One message for each rank, in one piece: the executor cuts it while sending.
 
 Schedule direct_gather(const Call& call, const Topology& topology, int rank, std::size_t) {
   Builder steps("direct", call, topology, rank);

@@ -3,15 +3,17 @@
 
 namespace anello::schedule {
 
-// Round k: a token to the rank 2^k above, one from the rank 2^k below; a rank sends its token of round k only once it
-// has those of all rounds before. Nobody looks at tokens, the slices carry the order alone:
+// In round k, a rank sends a token to the rank 2^k above and gets one from the rank 2^k below. It sends its token of
+// round k only once it has those of all earlier rounds. The contents of tokens do not matter; only the slices carry the
+// order:
 //
 //   scratch   0 1 2 3 4 5 ..
 //   round 0   s s r r             s: sent, r: received
 //   round 1     s s r r           what is sent was written by the round before,
 //   round 2       s s r r         what is received overwrites half of what that round received, so it comes later.
 //
-// No round overwrites what it sends: around the ring everybody would wait for the next one to take it first.
+// No round overwrites the tokens that it sends: otherwise every rank of the ring would wait for the next one to receive
+// them first.
 Schedule dissemination(const Call& call, const Topology& topology, int rank, std::size_t) {
   Builder steps("dissemination", call, topology, rank);
   std::size_t round = 0;

@@ -9,8 +9,8 @@
 namespace anello::schedule {
 namespace {
 
-// The power of two that takes part in the rounds, and who it is: of the first 2 * spare members the odd ones stand for
-// themselves and the even member below them.
+// The power of two that takes part in the rounds, and its members: among the first 2 * spare members, each odd one
+// represents itself and the even member below it.
 struct Rounds {
   explicit Rounds(int size)
       : seats(static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))), spare(size - seats) {}
@@ -40,7 +40,7 @@ void double_up(Builder& steps, const Call& call, const Split& split, const std::
     return;
   }
 
-  // A round may not overwrite what it sends: the partner does likewise, and both would wait for the other to take it
+  // A round may not overwrite the data that it sends: otherwise both partners would wait for the other to receive it
   // first. So values alternate between output and scratch.
   if (paired) {
     each_chunk([&](Part part) { steps.recv_reduce(of(own - 1), output(part), in(value, part), Order::reversed); });

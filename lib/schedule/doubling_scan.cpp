@@ -4,9 +4,9 @@
 namespace anello::schedule {
 namespace {
 
-// Round k: what a rank has of the 2^k ranks up to itself goes to the rank 2^k above. Ranks below `first` take no part,
-// start is the others' own vector. A round does not overwrite what it sends, or the ranks would go one after the other:
-// values alternate between the halves of the scratch buffer, and the last one is the output.
+// In round k, a rank sends its sum of the 2^k ranks up to itself to the rank 2^k above. Ranks below `first` take no
+// part; start is the own vector of the others. A round does not overwrite the data that it sends, because this would
+// serialise the ranks: values alternate between the halves of the scratch buffer, and the last one is the output.
 void rounds(Builder& steps, const Split& split, std::size_t count, int first, int size, int rank, Buffer start) {
   const int self = rank - first;
   const auto half = [&](std::size_t round, Part part) {
@@ -44,7 +44,7 @@ Schedule doubling_scan(const Call& call, const Topology& topology, int rank, std
   return std::move(steps).build();
 }
 
-// The vectors move one rank up; of those, ranks 1, 2, .. form the results.
+// The vectors move up by one rank; ranks 1, 2, .. form the results from these.
 Schedule doubling_exscan(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const bool last = rank + 1 == topology.size;
   const Split split(call.count, 1, chunk);

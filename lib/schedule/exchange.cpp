@@ -3,8 +3,8 @@
 
 namespace anello::schedule {
 
-// Who needs nobody's payload (a broadcast's root, a reduction's other ranks) leaves at once; the board sees to it that
-// it does not get too far ahead.
+// A rank that needs no payload (a broadcast's root, the other ranks of a reduction to a root) leaves at once; the board
+// keeps it from running too far ahead.
 Schedule exchange(const Call& call, const Topology& topology, int rank, std::size_t) {
   Builder steps("exchange", call, topology, rank);
   steps.exchange(output({0, result_count(call, topology.size, rank)}),

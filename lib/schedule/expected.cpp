@@ -5,7 +5,7 @@
 namespace anello::schedule {
 namespace {
 
-// Whose part element i of the output is in; -1: nobody's.
+// The rank whose part contains element i of the output; -1: none.
 int sender_of(const Calls& calls, int rank, std::size_t i) {
   const Varying& parts = *calls.of(rank).varying;
   for (std::size_t p = 0; p < parts.receives.size(); ++p)
@@ -28,7 +28,7 @@ class Results {
   void wrong(const Parts&... parts) {
     if (problem_.empty()) problem_ = text(parts...);
   }
-  // What lies between parts is the caller's.
+  // The elements between parts belong to the caller.
   void check_gap(int rank, std::size_t i, const Symbol& found) {
     const bool inside = input_in_output(calls_.of(rank), rank) && i >= input_offset(calls_.of(rank), rank) &&
                         i - input_offset(calls_.of(rank), rank) < input_count(calls_.of(rank), calls_.size(), rank);
@@ -56,7 +56,7 @@ class Results {
       for (std::size_t i = 0; i < outputs_(0).size(); ++i)
         if (outputs_(0)[i].hash != leaf(0, i).hash) return wrong("rank 0's buffer was touched");
   }
-  // The other parts of the input are the caller's, as they were.
+  // The other parts of the input belong to the caller and must be unchanged.
   void check_rest(int rank) {
     const std::size_t begin = result_offset(calls_.of(rank), rank);
     const std::size_t end = begin + result_count(calls_.of(rank), calls_.size(), rank);

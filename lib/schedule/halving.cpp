@@ -7,7 +7,7 @@
 namespace anello::schedule {
 namespace {
 
-// Of the blocks of a group of 2 * distance ranks, the half that belongs to `rank`'s half of the group.
+// The half of the blocks of a group of 2 * distance ranks that belongs to `rank`'s half of the group.
 Part half_of(int rank, int distance, std::size_t count) {
   const auto ranks = static_cast<std::size_t>(distance);
   const std::size_t first = static_cast<std::size_t>(rank) / ranks * ranks;
@@ -16,13 +16,13 @@ Part half_of(int rank, int distance, std::size_t count) {
 
 Part piece(Part whole, Part of) { return {whole.offset + of.offset, of.count}; }
 
-// The same where the whole may be an element shorter than what was cut.
+// As above, but the whole may be one element shorter than the vector that was cut.
 Part within(Part whole, Part of) {
   const std::size_t begin = std::min(of.offset, whole.count);
   return {whole.offset + begin, std::min(of.count, whole.count - begin)};
 }
 
-// Blocks of an all-reduce that follow each other, and where their second half begins.
+// Adjacent blocks of an all-reduce, and the beginning of their second half.
 struct Range {
   Part whole;
   std::size_t middle;
@@ -33,8 +33,8 @@ struct Range {
   }
 };
 
-// With whom, and what of the blocks that both still have goes and stays. Of what a rank keeps, it passes on one half in
-// the next round, and so does its partner.
+// The partner, and the blocks to send and to keep, out of those that both still have. In the next round, a rank and its
+// partner each send one half of the blocks that they kept.
 struct Round {
   int partner;
   Range going;
@@ -64,7 +64,7 @@ std::vector<Round> rounds_of(const Split& blocks, int size, int rank) {
 
 }  // namespace
 
-// Four ranks; a number in brackets counts the ranks whose input is in a block.
+// With four ranks; a number in brackets counts the ranks whose input is in a block.
 //
 //               rank 0               rank 1               rank 2               rank 3
 //   2 apart     sends 2 3 to 2       sends 2 3 to 3       sends 0 1 to 0       sends 0 1 to 1
@@ -76,7 +76,7 @@ std::vector<Round> rounds_of(const Split& blocks, int size, int rank) {
 Schedule halving_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("halving", call, topology, rank);
   const auto own = static_cast<std::size_t>(rank) * call.count;
-  // What is kept lies in scratch as in the first half kept, but for the result.
+  // The kept blocks have the same layout in scratch as in the first half that was kept, except for the result.
   const int farthest = topology.size / 2;
   const std::size_t kept_from = half_of(rank, farthest, call.count).offset;
   const auto partial = [&](Part part) { return Slice{Buffer::scratch, part.offset - kept_from, part.count}; };
@@ -101,7 +101,7 @@ Schedule halving_reduce_scatter(const Call& call, const Topology& topology, int 
   return std::move(steps).build();
 }
 
-// The same backwards: what a rank has of a group's blocks changes places with what its partner has.
+// The rounds in reverse: a rank and its partner exchange their blocks of a group.
 Schedule doubling_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("doubling", call, topology, rank);
   const Part own{static_cast<std::size_t>(rank) * call.count, call.count};
@@ -116,7 +116,7 @@ Schedule doubling_allgather(const Call& call, const Topology& topology, int rank
       steps.send(partner, distance == 1 ? input(part) : output(piece(going, part)));
       steps.recv(partner, output(piece(coming, part)));
     }
-    // Only here, so that it fills the time in which data is on its way.
+    // This step comes here so that it fills the time while data is in flight.
     if (distance == 1) steps.copy(output(own), input({0, call.count}));
   }
   return std::move(steps).build();
@@ -132,13 +132,13 @@ Schedule doubling_allgather(const Call& call, const Topology& topology, int rank
 //   2 apart     sends 0 to 2         sends 2 to 3         sends 1 to 0         sends 3 to 1
 //   1 apart     sends 0 1 to 1       sends 2 3 to 0       sends 0 1 to 3       sends 2 3 to 2
 //
-// The long messages are between neighbours, who are likelier to be near each other. First goes what its receiver passes
-// on next, and on the way back what its sender has had for longest: so that the links have work while the last chunks
-// of a round arrive. Requires: the number of ranks is a power of two.
+// The long messages are between neighbours, which are more likely to be near each other. A rank first sends the blocks
+// that their receiver forwards next and, on the way back, those that it has had for longest, so that the links have
+// work while the last chunks of a round arrive. Requires: the number of ranks is a power of two.
 Schedule halving_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("halving", call, topology, rank);
   const std::vector<Round> rounds = rounds_of(Split(call.count, topology.size, 1), topology.size, rank);
-  // Both ends alike. What fits into a chunk goes whole.
+  // Both ends cut in the same way. A part that fits into a chunk is sent whole.
   const auto each_chunk = [&](const Range& one, const Range& other, bool upper_first, auto&& add) {
     if (std::max(one.whole.count, other.whole.count) <= chunk) return add(one.whole, other.whole);
     for (const bool upper : {upper_first, !upper_first}) {

@@ -5,17 +5,17 @@
 
 namespace anello::schedule {
 
-// The vector is cut into columns, as many as the largest host has ranks. On every host each column has an owner; owners
-// of one column form a ring across the hosts, so that all ranks' connections are busy and each byte of a sum leaves its
-// host once on the way to the sum and once with the result. A column is cut into a block for each host. On host h:
+// The vector is cut into as many columns as the largest host has ranks. On every host each column has an owner. The
+// owners of one column form a ring across the hosts, so all ranks' connections are busy, and each byte leaves its host
+// once as a partial sum and once as a result. A column is cut into a block for each host. On host h:
 //
 //   stage s < hosts     the owner gets block h - s of its column from all ranks of the host and reduces it
 //   then                step s - 1 of the ring: sends block h - s + 1, reduces block h - s, later gets it finished
-//   stage s >= hosts    what the last step has brought goes to all ranks of the host
+//   stage s >= hosts    the block that the last step has brought goes to all ranks of the host
 //
-// Stages of one chunk follow each other as waves.h has it: while one chunk crosses the network, a later one is reduced
-// in memory and an earlier one is handed out. Every rank says its steps in the order of (wave, stage), which is why no
-// two of them can wait for each other.
+// Stages of one chunk follow each other as described in waves.h: while one chunk crosses the network, a later one is
+// reduced in memory and an earlier one is distributed. Every rank adds its steps in the order of (wave, stage), so no
+// two ranks can wait for each other.
 namespace {
 
 class Columns {
@@ -24,7 +24,7 @@ class Columns {
       : hosts_(hosts), columns_(hosts.most()), split_(call.count, columns_ * hosts.count(), chunk) {}
 
   int count() const { return columns_; }
-  // A host with fewer ranks than columns gives its ranks several, as even as can be.
+  // A host with fewer ranks than columns gives its ranks several columns, as evenly as possible.
   int owner(int column, int host) const {
     const std::vector<int>& ranks = hosts_.ranks(host);
     return ranks[static_cast<std::size_t>(column) * ranks.size() / static_cast<std::size_t>(columns_)];
@@ -69,7 +69,7 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
       const Part coming = columns.chunk(column, host - i - 1, c);
       const int next = columns.owner(column, wrap(host + 1, hosts.count()));
       const int prev = columns.owner(column, wrap(host - 1, hosts.count()));
-      // What a rank alone on its host has not reduced is still where the caller put it.
+      // A rank that is alone on its host reduces nothing here: its data is still where the caller put it.
       const auto sum = [&](Part part) { return locals.others() > 0 ? output(part) : input(part); };
       steps.send(next, i == 0 ? sum(going) : output(going));
       if (i + 1 >= hosts.count()) return steps.recv(prev, output(coming));
@@ -87,14 +87,14 @@ Schedule hierarchical_allreduce(const Call& call, const Topology& topology, int 
   in_waves(2 * hosts.count(), columns.chunks(), [&](int stage, std::size_t c) {
     if (stage < hosts.count()) reduce_in_host(host - stage, c);
     if (stage > 0 && stage < 2 * hosts.count() - 1) ring_step(stage - 1, c);
-    // The step before this stage's brought it: by now it is there, and the next step is on its way.
+    // The step before this stage's step brought it: it has arrived by now, and the next step is in flight.
     if (stage >= hosts.count()) hand_out(host - stage + 1, c);
   });
   return std::move(steps).build();
 }
 
-// Ranks with one index on their hosts form a ring; where a host has fewer, one of its ranks is in several. Each rank
-// hands its own part, and all that the ring brings, to the others of its host.
+// Ranks with the same index on their hosts form a ring; if a host has fewer ranks, one of its ranks is in several
+// rings. Each rank sends its own part, and everything that the ring brings, to the other ranks of its host.
 Schedule hierarchical_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const Hosts hosts(topology);
   const int host = hosts.of(rank);
@@ -106,7 +106,7 @@ Schedule hierarchical_allgather(const Call& call, const Topology& topology, int 
     const std::vector<int>& ranks = hosts.ranks(wrap(of_host, hosts.count()));
     return ranks[static_cast<std::size_t>(index) % ranks.size()];
   };
-  // The rank of that host whose part goes round ring `index`; a host with fewer ranks has none for the last rings.
+  // The rank of that host whose part goes around ring `index`; a host with fewer ranks has none for the last rings.
   const auto part_of = [&](int index, int of_host, std::size_t c) {
     const std::vector<int>& ranks = hosts.ranks(wrap(of_host, hosts.count()));
     if (static_cast<std::size_t>(index) >= ranks.size()) return Part{};
@@ -136,8 +136,8 @@ Schedule hierarchical_allgather(const Call& call, const Topology& topology, int 
   return std::move(steps).build();
 }
 
-// The root gives each column's first owner its column, chunk by chunk; it goes from host to host, along a chain of its
-// owners, and in each host from the owner to all.
+// The root sends each column to its first owner, chunk by chunk. The column goes from host to host along a chain of its
+// owners, and in each host from the owner to all ranks.
 Schedule hierarchical_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const Hosts hosts(topology);
   const int host = hosts.of(rank);
@@ -152,7 +152,7 @@ Schedule hierarchical_broadcast(const Call& call, const Topology& topology, int 
       for (int block = 0; block < hosts.count(); ++block) {
         const Slice slice = output(columns.chunk(column, block, c));
         const int owner = columns.owner(column, host);
-        // On its own host the root has it all: the owner gets it there, and so do the others.
+        // On its own host the root has the whole vector: the owner gets the column from it, and so do the others.
         const int source = host == first ? call.root : columns.owner(column, wrap(host - 1, hosts.count()));
         if (rank == owner && rank != call.root) steps.recv(source, slice);
         if (rank == call.root && rank != owner) steps.send(owner, slice);

@@ -12,7 +12,8 @@ namespace {
 std::vector<int> hosts_of(const Topology& topology) {
   std::vector<int> host_of = topology.host_of;
   host_of.resize(static_cast<std::size_t>(topology.size), 0);
-  // Known to none: as one where they meet in memory, each by itself where they do not.
+  // If no hosts are known, all ranks count as one host if they meet in memory, and otherwise each rank counts as its
+  // own host.
   if (topology.host_of.empty() && topology.network) std::iota(host_of.begin(), host_of.end(), 0);
   return host_of;
 }

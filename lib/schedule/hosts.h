@@ -1,5 +1,5 @@
 #pragma once
-// Which ranks are together on a host, as a topology has it.
+// Which ranks share a host, according to a topology.
 #include "schedule/schedule.h"
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Hosts {
   int of(int rank) const { return host_of_[static_cast<std::size_t>(rank)]; }
   // Ascending.
   const std::vector<int>& ranks(int host) const { return ranks_[static_cast<std::size_t>(host)]; }
-  // Of the host that has the most.
+  // The number of ranks of the host that has the most.
   int most() const;
 
  private:
@@ -25,14 +25,14 @@ class Hosts {
   std::vector<std::vector<int>> ranks_;
 };
 
-// A rank among those of its host.
+// A rank's index among the ranks of its host.
 class Locals {
  public:
   Locals(const Hosts& hosts, int rank);
 
-  // Beside it.
+  // The other ranks of its host.
   int others() const { return static_cast<int>(ranks_.size()) - 1; }
-  // The rank d places on, around the host: where all begin with d = 1, they talk to different ones.
+  // The rank d places further around the host: if all ranks begin with d = 1, they talk to different ranks.
   int at(int d) const;
 
  private:
@@ -40,12 +40,12 @@ class Locals {
   int self_;
 };
 
-// Several hosts, one of them at least with several ranks.
+// Several hosts, at least one of them with several ranks.
 bool is_nested(const Topology& topology);
-// Or, in place of that, more ranks than processors, bound to some of them each. Ranks that share no memory count as
-// hosts of one.
+// Or, instead of that, more ranks than processors, with each rank bound to some of them. Ranks that share no memory
+// count as hosts with one rank.
 bool takes_turns_bound(const Topology& topology);
-// Ranks of a host, or on one host those that share processors. Requires one of the two above.
+// The ranks of a host or, on one host, those that share processors. Requires one of the two above.
 Hosts together(const Topology& topology);
 
 }  // namespace anello::schedule

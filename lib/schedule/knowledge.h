@@ -1,5 +1,5 @@
 #pragma once
-// What stands for data in calls that have none: which ranks have entered the call, a bit each.
+// The substitute for data in calls that have none: which ranks have entered the call, one bit each.
 #include <cstddef>
 #include <cstdint>
 #include <vector>

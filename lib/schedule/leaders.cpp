@@ -7,8 +7,7 @@
 namespace anello::schedule {
 
 // The lowest rank of each host, or of those that share processors, is their leader.
-// A leader reduces its ranks' vectors in the order of rank. Leaders alone use the network, or have processors of their
-// own.
+// A leader reduces its ranks' vectors in rank order. Only leaders use the network, or communicate between processors.
 Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const Hosts hosts = together(topology);
   const std::vector<int>& locals = hosts.ranks(hosts.of(rank));
@@ -38,12 +37,12 @@ Schedule leaders_allreduce(const Call& call, const Topology& topology, int rank,
 
 namespace {
 
-// Where ranks' parts lie in a scratch that has those of each group side by side, the groups in their order.
+// The places of ranks' parts in a scratch buffer. The parts of each group are adjacent, and the groups are in order.
 class SideBySide {
  public:
   SideBySide(const Hosts& groups, std::size_t part) : groups_(groups), part_(part) {}
 
-  // Of a group's ranks, `ranks` of them from the one with this index on.
+  // The parts of `ranks` ranks of a group, from the one with this index on.
   Slice at(int group, std::size_t index, std::size_t ranks) const {
     std::size_t before = index;
     for (int earlier = 0; earlier < group; ++earlier) before += groups_.ranks(earlier).size();
@@ -58,8 +57,8 @@ class SideBySide {
 
 }  // namespace
 
-// A leader collects its ranks' parts, side by side so that they are one message to each other leader, and hands all
-// out.
+// A leader collects its ranks' parts in one place, so that they are one message to each other leader, and distributes
+// all parts.
 Schedule leaders_allgather(const Call& call, const Topology& topology, int rank, std::size_t) {
   const Hosts groups(topology.processors_of);
   const int group = groups.of(rank);
@@ -89,9 +88,9 @@ Schedule leaders_allgather(const Call& call, const Topology& topology, int rank,
   return std::move(steps).build();
 }
 
-// A leader reduces its ranks' vectors and gives each other leader that sum's parts for its ranks, as one message; it
-// hands each rank its part of what it reduces of these. Scratch: the sum, the parts of each group's ranks side by side;
-// behind it as it came.
+// A leader reduces its ranks' vectors and sends each other leader the parts of this sum for that leader's ranks, as one
+// message. It reduces the sums that it receives and sends each rank its part. The scratch buffer holds the sum, with
+// the parts of each group's ranks adjacent, and after it the received data.
 Schedule leaders_reduce_scatter(const Call& call, const Topology& topology, int rank, std::size_t) {
   const Hosts groups(topology.processors_of);
   const int group = groups.of(rank);
@@ -126,8 +125,8 @@ Schedule leaders_reduce_scatter(const Call& call, const Topology& topology, int 
   return std::move(steps).build();
 }
 
-// A leader has its ranks' vectors and what they get, both whole. What it gives another leader is one message: for each
-// of its own ranks, a part for each of that one's.
+// A leader holds its ranks' vectors and their results, both whole. It sends each other leader one message, which has,
+// for each of its own ranks, a part for each of the other leader's ranks.
 Schedule leaders_alltoall(const Call& call, const Topology& topology, int rank, std::size_t) {
   const Hosts groups(topology.processors_of);
   const int group = groups.of(rank);
@@ -140,7 +139,7 @@ Schedule leaders_alltoall(const Call& call, const Topology& topology, int rank, 
     steps.recv(locals[0], output(all));
     return std::move(steps).build();
   }
-  // One region of scratch behind the other, in parts.
+  // The regions of scratch, one after the other, in parts.
   std::size_t used = 0;
   const auto take = [&](std::size_t parts) { return used += parts, used - parts; };
   const auto parts = [&](std::size_t from, std::size_t count) {
@@ -177,13 +176,13 @@ Schedule leaders_alltoall(const Call& call, const Topology& topology, int rank, 
   return std::move(steps).build();
 }
 
-// Tokens go to the leader, on among leaders by rounds of dissemination (dissemination.cpp), and back. Nobody looks at
-// tokens, the slices of scratch carry the order alone:
+// Tokens go to the leader, then among leaders by rounds of dissemination (dissemination.cpp), and back. The contents of
+// tokens do not matter; only the slices of scratch carry the order:
 //
-//   0               what a leader's ranks bring, one after another
-//   1, 2, ..        round k brings k + 1 tokens, to 1 + k and on; what is sent on is all before 1 + k
+//   0               the tokens of a leader's ranks, one after another
+//   1, 2, ..        round k brings k + 1 tokens, to 1 + k and on; the leader sends all before 1 + k
 //
-// so that whatever leaves a leader waits for all of its ranks, and for all rounds before.
+// so everything that a leader sends waits for all of its ranks and for all earlier rounds.
 Schedule leaders_barrier(const Call& call, const Topology& topology, int rank, std::size_t) {
   const Hosts hosts = together(topology);
   const int host = hosts.of(rank);

@@ -6,12 +6,13 @@
 namespace anello::schedule {
 namespace {
 
-// Chunks being reduced at once: one accumulator each, so that a slow rank holds up one chunk and not the next ones.
+// The number of chunks that are reduced at once. Each has an accumulator, so a slow rank holds up one chunk and not the
+// next ones.
 constexpr std::size_t kSlots = 4;
-// How many chunks later a finished chunk is handed out: sends of inputs that others need go first.
+// A finished chunk is sent to the others this many chunks later: sends of inputs that others need go first.
 constexpr std::size_t kLookahead = 2;
 
-// The owner's side of one chunk: all ranks' inputs of it become result.
+// The owner's side of one chunk: combines all ranks' inputs into result.
 class Reduction {
  public:
   Reduction(Builder& steps, const Call& call, int size, int rank, std::size_t longest)
@@ -25,7 +26,8 @@ class Reduction {
  private:
   Slice slot(Buffer buffer, std::size_t c, std::size_t count) const { return {buffer, c % kSlots * longest_, count}; }
 
-  // own, rank - 1, rank - 2, ..: at any moment the owners wait for different ranks. Returns where the sum is.
+  // The order is own, rank - 1, rank - 2, ..: at any moment the owners wait for different ranks. Returns the place of
+  // the sum.
   Slice staggered(std::size_t c, Slice result, Slice own) {
     const Slice sum = call_.accumulate ? slot(Buffer::accumulator, c, result.count) : result;
     if (call_.accumulate) steps_.copy(sum, own);
@@ -34,9 +36,9 @@ class Reduction {
     return sum;
   }
 
-  // 0, 1, 2, .. whoever owns it.
+  // The order is 0, 1, 2, .. for every owner.
   Slice in_rank_order(std::size_t c, Slice result, Slice own) {
-    // In place the result's memory holds this rank's own input until its turn has come.
+    // In place, the result's memory holds this rank's own input until it is reduced.
     const bool aside = !call_.accumulate && rank_ > 0 && steps_.resolve(own) == steps_.resolve(result);
     Slice sum = call_.accumulate ? slot(Buffer::accumulator, c, result.count)
                 : aside          ? slot(Buffer::scratch, c, result.count)
@@ -73,8 +75,8 @@ Schedule reduce_blocks(const Call& call, const Topology& topology, int rank, std
   Builder steps("pairwise", call, topology, rank);
   Reduction reduction(steps, call, size, rank, longest);
   const std::size_t first = chunk_of(rank, 0).offset;
-  // In place a result takes the place of this rank's block, which nobody else gets, or of the first block's like part,
-  // which has been sent by then; where blocks differ in length, of anything.
+  // In place, a result replaces this rank's block, which no other rank gets, or the corresponding part of the first
+  // block, which has been sent by then; if blocks differ in length, it may replace any part.
   const bool over_others = call.in_place && !call.own_part;
   const Buffer results = over_others && call.varying != nullptr ? Buffer::scratch : Buffer::output;
 

@@ -4,12 +4,12 @@
 namespace anello::schedule {
 namespace {
 
-// Chunks being reduced at once, and how many chunks later results are handed out; as in pairwise.cpp.
+// The number of chunks that are reduced at once, and how many chunks later results are sent; as in pairwise.cpp.
 constexpr std::size_t kSlots = 4;
 constexpr std::size_t kLookahead = 2;
 
-// Each block's owner gets all inputs of it, reduces them in rank order and hands out what it has after each rank: every
-// result is rounded once, and a rank's links carry about the vector each way.
+// Each block's owner gets all inputs of it, reduces them in rank order and sends the partial result after each rank.
+// Every result is rounded once, and a rank's links carry about one vector each way.
 class PairwiseScan {
  public:
   PairwiseScan(const Call& call, const Topology& topology, int rank, std::size_t chunk)
@@ -31,14 +31,14 @@ class PairwiseScan {
   }
 
  private:
-  // The sum of all ranks up to this one, of this rank's block.
+  // The sum over all ranks up to this one, for this rank's block.
   Slice sum(int rank, std::size_t c) const {
     const std::size_t slot = c % kSlots * static_cast<std::size_t>(size_) + static_cast<std::size_t>(rank);
     return {Buffer::scratch, slot * split_.longest(), split_.chunk(rank_, c).count};
   }
-  // Who gets it. The first rank gets nothing: a scan's result is its own input.
+  // The rank that gets it. The first rank gets nothing: a scan's result there is its own input.
   int taker(int rank) const { return rank + exclusive_; }
-  // Whether it is in anybody's result.
+  // Whether it is in any rank's result.
   bool is_wanted(int rank) const { return taker(rank) < size_; }
 
   void collect(std::size_t c) {

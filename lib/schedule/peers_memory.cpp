@@ -1,6 +1,6 @@
-// Schedules over peers' memory: every rank loads what it needs from where it lies, and no message is sent. All ranks
-// have entered the call before any step runs, so inputs are there; each leaves behind a barrier, when nobody touches
-// its buffers any more.
+// Schedules over peers' memory: every rank loads its operands directly from the peers' buffers, and no messages are
+// sent. All ranks have entered the call before any step runs, so inputs are ready. Each rank leaves after a barrier,
+// when no peer accesses its buffers any more.
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
 
@@ -9,19 +9,19 @@
 namespace anello::schedule {
 namespace {
 
-// Blocks begin at cache lines where the buffers do: no line is written by two ranks, and vector loads stay aligned.
+// Blocks begin at cache lines if the buffers do: no two ranks write one line, and vector loads stay aligned.
 constexpr std::size_t kAlignBytes = 64;
 
 Part own_block(const Call& call, int size, int rank) {
   return aligned_block(call.count, size, std::max<std::size_t>(kAlignBytes / call.element_bytes, 1), rank);
 }
 
-// P parts of call.count elements.
+// P parts of call.count elements each.
 Part part_of(const Call& call, int rank) { return {static_cast<std::size_t>(rank) * call.count, call.count}; }
 
-// A part of every vector, whose results take the place of inputs where ranks are in place: those set a chunk aside,
-// barrier when all have loaded what they need of it, and put it in its place. A rank that need not set aside loads all
-// at once, and has as many barriers.
+// A part of every vector. Its results replace inputs on ranks that are in place. Such a rank sets a chunk aside, waits
+// at a barrier until all ranks have loaded their share of it, and copies it into place. Other ranks load everything at
+// once, and have equally many barriers.
 template <class Load, class Place>
 void in_rounds(Builder& steps, std::size_t count, std::size_t chunk, bool aside, Load&& load, Place&& place) {
   const Split split(count, 1, chunk);
@@ -35,8 +35,8 @@ void in_rounds(Builder& steps, std::size_t count, std::size_t chunk, bool aside,
 
 }  // namespace
 
-// 2 P of the vector's bytes move, the fewest: each element is loaded from P inputs and stored into P outputs while it
-// is in a register.
+// This moves 2 P times the vector's bytes, the fewest possible: each element is loaded from P inputs and stored into P
+// outputs while it is in a register.
 Schedule direct_allreduce(const Call& call, const Topology& topology, int rank, std::size_t) {
   Builder steps("direct", call, topology, rank);
   steps.touches_peers(true, true);
@@ -52,7 +52,7 @@ Schedule attach_allreduce(const Call& call, const Topology& topology, int rank, 
   const Part own = own_block(call, topology.size, rank);
   steps.reduce_ranks(output(own), input_of(kEach, own));
   steps.barrier();
-  // From the next rank on: else all would load the same block at once.
+  // It begins at the next rank: otherwise all would load the same block at once.
   for (int d = 1; d < topology.size; ++d) {
     const int owner = wrap(rank + d, topology.size);
     const Part block = own_block(call, topology.size, owner);
@@ -75,8 +75,8 @@ Schedule direct_reduce_scatter(const Call& call, const Topology& topology, int r
   Builder steps("direct", call, topology, rank);
   steps.touches_peers(true, false);
   const std::size_t first = part_of(call, rank).offset;
-  // In place the result takes the place of this rank's block, which it alone reduces, or of block 0 of the inputs,
-  // which rank 0 reduces, perhaps later.
+  // In place, the result replaces this rank's block, which only this rank reduces, or block 0 of the inputs, which rank
+  // 0 reduces, perhaps later.
   const bool aside = call.in_place && !call.own_part && rank != 0;
   in_rounds(
       steps, call.count, chunk, aside,
@@ -106,7 +106,7 @@ Schedule direct_broadcast(const Call& call, const Topology& topology, int rank, 
   Builder steps("direct", call, topology, rank);
   steps.touches_peers(false, true);
   const Part all{0, call.count};
-  steps.copy(output(all), output_of(call.root, all));  // the root's: onto itself
+  steps.copy(output(all), output_of(call.root, all));  // the root's part would be copied to itself
   steps.barrier();
   return std::move(steps).build();
 }
@@ -115,7 +115,7 @@ Schedule direct_alltoall(const Call& call, const Topology& topology, int rank, s
   const int size = topology.size;
   Builder steps("direct", call, topology, rank);
   steps.touches_peers(true, false);
-  // In place the parts that arrive take the place of those that others still need.
+  // In place, arriving parts replace parts that other ranks still need.
   const auto there = [&](int d, Part part) {
     return output({part_of(call, wrap(rank + d, size)).offset + part.offset, part.count});
   };

@@ -13,7 +13,7 @@ namespace {
 
 struct Item {
   double at_s;
-  std::size_t order;  // ties go to whoever became ready first
+  std::size_t order;  // ties go to the step that became ready first
   int rank;
   std::uint32_t step;
   bool operator>(const Item& other) const { return std::tie(at_s, order) > std::tie(other.at_s, other.order); }
@@ -103,7 +103,7 @@ class Machine {
     state.receive_listed = true;
     list(std::max({at(rank).ready_s[step], state.arrivals_s.front(), state.receive_free_s}), rank, step);
   }
-  // All leave the board together, when the last has come.
+  // All leave the board together, when the last rank has arrived.
   void post(int rank, std::uint32_t step) {
     posts_.push_back({at(rank).ready_s[step], 0, rank, step});
     posted_s_ = std::max(posted_s_, at(rank).ready_s[step]);
@@ -111,12 +111,12 @@ class Machine {
     const double met_s = posted_s_ + cost_.latency_s + cost_.message_s;
     posted_s_ = 0;
     const double byte_s = size_ * std::max(cost_.reduce_byte_s, cost_.copy_byte_s);
-    for (const Item& item : std::exchange(posts_, {})) {  // what follows the first may be the next of these
+    for (const Item& item : std::exchange(posts_, {})) {  // a step that follows the first one may be the next of these
       const Step& what = schedule(item.rank).steps[item.step];
       done(item, item.at_s, met_s + (what.kind == Kind::barrier ? 0 : bytes(what.into) * byte_s));
     }
   }
-  // The first line of a peer's memory takes as long as a message; then all that is loaded and stored counts.
+  // The first line of a peer's memory takes as long as a message; then all loaded and stored bytes count.
   double peers_memory_s(const Step& what) const {
     const int loads = what.from.owner == kEach || what.kind == Kind::reduce_staged ? operands_of(what, size_) : 1;
     const int stores = what.into.owner == kEach ? size_ : what.shown == kNotShown ? 1 : 2;
@@ -154,7 +154,7 @@ class Machine {
     Link& in = links_[static_cast<std::size_t>(hosts_.of(what.peer))];
     double begin_s = std::max({item.at_s, from.port.out_free_s, to.port.in_free_s});
     if (!together) begin_s = std::max({begin_s, out.out_free_s, in.in_free_s});
-    // Ports are given out in order of time: come back when they are free.
+    // Ports are assigned in order of time: try again when they are free.
     if (begin_s > item.at_s) return list(begin_s, item.rank, item.step);
     const double bytes_s = bytes(what.from) * passage.byte_s;
     const double end_s = begin_s + passage.message_s + bytes_s;
@@ -187,7 +187,7 @@ class Machine {
   const Cost& cost_;
   std::vector<Rank> ranks_;
   const Hosts hosts_;
-  std::vector<Link> links_;  // of each host to the others
+  std::vector<Link> links_;  // from each host to the others
   std::priority_queue<Item, std::vector<Item>, std::greater<>> items_;
   std::vector<Item> posts_;
   double posted_s_ = 0;

@@ -1,25 +1,26 @@
 #pragma once
-// How long schedules would take on a simple machine: every rank sends one message at a time, receives one at a time and
-// computes one thing at a time. Where ranks are on hosts (Topology::host_of), each host has one link to the others,
-// which carries one message at a time each way. Good for comparing algorithms and for drawing, not for promising.
+// Estimates the time of schedules on a simple machine: every rank sends one message, receives one message and executes
+// one computation at a time. If ranks are on hosts (Topology::host_of), each host has one link to the others, which
+// carries one message at a time each way. The estimate is good for comparing algorithms and for drawing, but is no
+// promise.
 #include "schedule/schedule.h"
 
 #include <vector>
 
 namespace anello::schedule {
 
-// Of messages.
+// For messages.
 struct Passage {
   double latency_s = 0;  // from the end of a send to its arrival
-  double message_s = 0;  // that a message occupies both ports, however short
-  double byte_s = 0;     // that each byte does
+  double message_s = 0;  // the time for which a message occupies both ports, however short it is
+  double byte_s = 0;     // the additional time per byte
 };
 
 struct Cost : Passage {
-  Passage inside;  // the same between ranks of one of several hosts
+  Passage inside;  // the same values between ranks of one of several hosts
   double reduce_byte_s = 0;
   double copy_byte_s = 0;
-  double memory_byte_s = 0;  // that a byte is loaded from or stored into memory where peers' buffers are in reach
+  double memory_byte_s = 0;  // the time to load or store a byte if peers' buffers are reachable
 };
 
 // Rough figures of shared memory, and of a network of 25 Gbit/s.

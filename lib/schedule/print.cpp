@@ -37,7 +37,7 @@ std::vector<std::string> waits_for(const Schedule& schedule) {
   return result;
 }
 
-// One line of a grid: cells of a width, no blanks at the end.
+// One line of a grid: cells of equal width, no blanks at the end.
 std::string grid_line(const std::string& head, const std::vector<std::string>& cells, std::size_t width) {
   std::string line(head.size() < 6 ? 6 - head.size() : 0, ' ');
   line += head;
@@ -142,7 +142,7 @@ std::string grid(const Call& call, const Topology& topology, const std::vector<S
   Cost a_slot_each;
   a_slot_each.message_s = 1;
   const Prediction prediction = predict(call, topology, schedules, a_slot_each);
-  // What is done between two slots stands in the slot before, where the data came.
+  // Steps between two slots are shown in the earlier slot, in which the data arrived.
   const auto slot_of = [&](std::size_t r, std::size_t s) {
     const Span& span = prediction.spans[r][s];
     const bool sends = schedules[r].steps[s].kind == Kind::send;

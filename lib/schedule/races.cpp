@@ -8,10 +8,10 @@
 namespace anello::schedule {
 namespace {
 
-// Between which of its rank's barriers, counted from 1, a step runs.
+// The barriers of its rank between which a step runs, counted from 1.
 struct Between {
   std::size_t after = 0;          // 0: the entry, which is like a barrier
-  std::size_t before = SIZE_MAX;  // none holds it: the rank's peers may have left
+  std::size_t before = SIZE_MAX;  // no barrier follows: the rank's peers may have left
 };
 
 struct Access {
@@ -100,8 +100,7 @@ class Races {
   }
 
   void check(int owner, const Access& access) {
-    // Staging that takes turns is nobody's to take back. Where it comes back, its owner's next call stores there at
-    // once.
+    // An owner cannot take back staging that rotates. If it comes back, its owner's next call stores there at once.
     const bool stays = access.slice.buffer == Buffer::staging && !schedule(owner).staging_comes_back;
     if (access.when.before == SIZE_MAX && !stays)
       problem_ = text(where(access.rank, access.step), " touches a buffer that rank ", owner,
@@ -124,7 +123,7 @@ class Races {
   const Calls& calls_;
   const std::vector<Schedule>& schedules_;
   std::vector<std::vector<Between>> between_;  // by rank and step
-  std::vector<std::size_t> barriers_;          // by rank: how many
+  std::vector<std::size_t> barriers_;          // by rank: the number
   std::vector<std::vector<Access>> accesses_;  // by the buffer's owner
   std::string problem_;
 };

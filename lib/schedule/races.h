@@ -1,8 +1,8 @@
 #pragma once
-// What goes wrong between ranks that touch each other's buffers, whatever the order of events: an access that no
-// barrier keeps apart from another rank's to the same elements, one of them a write, or from the end of the owner's
-// call, after which the buffer is the caller's. Messages order nothing here: a rank that reads a peer's buffer hears of
-// none.
+// Finds races between ranks that access each other's buffers, for every order of events: two accesses to the same
+// elements, at least one of them a write, that no barrier separates; or an access that no barrier separates from the
+// end of the owner's call, after which the buffer belongs to the caller. Messages order nothing here: a rank that reads
+// a peer's buffer sees no messages.
 #include "schedule/calls.h"
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace anello::schedule {
 
-// "" where there is none. Also where barriers do not pair up: their number differs, or two may change places.
+// "" if there is no race. Also reports barriers that do not match: their number differs, or two may be reordered.
 // Requires: slices within their buffers.
 std::string find_race(const Calls& calls, const std::vector<Schedule>& schedules);
 

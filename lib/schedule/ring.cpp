@@ -4,7 +4,8 @@
 
 namespace anello::schedule {
 
-// Three ranks, blocks 0 1 2; a number in brackets counts the ranks whose input is in it. Every rank sends to the next.
+// With three ranks and blocks 0 1 2; a number in brackets counts the ranks whose input is in the block. Every rank
+// sends to the next.
 //
 //            rank 0            rank 1            rank 2
 //   step 0   sends 0, adds 2   sends 1, adds 0   sends 2, adds 1      scatter-reduce
@@ -13,7 +14,7 @@ namespace anello::schedule {
 //   step 2   sends 1, gets 0   sends 2, gets 1   sends 0, gets 2      allgather
 //   step 3   sends 0, gets 2   sends 1, gets 0   sends 2, gets 1
 //
-// A block goes in chunks. A chunk that was reduced is ready to go on while the next one of its block still arrives.
+// A block is sent in chunks. A reduced chunk can be sent on while the next chunk of its block is still arriving.
 
 Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   const int size = topology.size;
@@ -30,7 +31,7 @@ Schedule ring_allreduce(const Call& call, const Topology& topology, int rank, st
       steps.recv(prev, output(coming));
       return;
     }
-    // Reversed: block b is reduced b, b+1, ..
+    // Reversed: block b is reduced in the order b, b+1, ..
     steps.recv_reduce(prev, output(coming), input(coming), Order::reversed);
     if (call.finish && i + 2 == size) steps.finish(output(coming), output(coming));
   });
@@ -44,8 +45,9 @@ Schedule ring_reduce_scatter(const Call& call, const Topology& topology, int ran
   const Split split(call.count * static_cast<std::size_t>(size), size, chunk);
   Builder steps("ring", call, topology, rank);
 
-  // Partial results of step i lie in half i % 2 of the scratch buffer. With one half a rank could take the next chunk
-  // only once the last one had left, which in turn waits for the next rank to take it, and so on around the ring.
+  // Partial results of step i lie in half i % 2 of the scratch buffer. With one half, a rank could receive the next
+  // chunk only after it had sent the last one, which in turn waits for the next rank to receive it, and so on around
+  // the ring.
   const auto partial = [&](int i, Part part) {
     const std::size_t in_block = part.offset % call.count;
     return Slice{Buffer::scratch, static_cast<std::size_t>(i % 2) * call.count + in_block, part.count};
@@ -75,7 +77,7 @@ Schedule ring_allgather(const Call& call, const Topology& topology, int rank, st
     steps.send(next, i == 0 ? input(own) : output(going));
     steps.recv(prev, output(split.chunk(rank - i - 1, c)));
   });
-  // Last, so that it fills the time in which data is on its way.
+  // This step is last so that it fills the time while data is in flight.
   steps.copy(output(split.block(rank)), input({0, call.count}));
   return std::move(steps).build();
 }

@@ -1,6 +1,6 @@
 #pragma once
-// One rank's part of one collective call, as a value: made by an algorithm through a Builder, executed by the
-// executor, simulated by simulate.h, printed by print.h, cached by the communicator.
+// One rank's part of one collective call, as a value. An algorithm makes it through a Builder; the executor executes
+// it, simulate.h simulates it, print.h prints it, and the communicator caches it.
 #include "schedule/step.h"
 
 #include <algorithm>
@@ -37,8 +37,9 @@ inline constexpr Collective kCollectives[] = {
     Collective::alltoall,  Collective::scan,      Collective::exscan,          Collective::allgatherv,
     Collective::gatherv,   Collective::scatterv,  Collective::reduce_scatterv, Collective::alltoallv};
 
-// One rank's view of parts that differ in count: by rank, how many elements it gets from here and gives, and where in
-// this rank's input and output they are. Of reduce_scatterv: sends are all ranks' counts, receives this rank's alone.
+// One rank's view of parts that differ in count: by rank, the number of elements that it gets from here and sends here,
+// and their places in this rank's input and output. For reduce_scatterv, sends are all ranks' counts, and receives is
+// only this rank's count.
 struct Varying {
   std::vector<std::size_t> sends;
   std::vector<std::size_t> send_at;
@@ -46,8 +47,8 @@ struct Varying {
   std::vector<std::size_t> receive_at;
 };
 
-// What all ranks can do with all ranks' buffers of a call, once each has announced its own. Who has announced has
-// entered the call: where it is not `none`, no step runs before all have.
+// What all ranks can do with all ranks' buffers of a call, once each has announced its own. A rank that has announced
+// has entered the call: unless this is `none`, no step runs before all have announced.
 enum class Reach : std::uint8_t {
   none,
   read,   // load: a peer's slice may be `from` of copy and reduce_ranks
@@ -55,10 +56,10 @@ enum class Reach : std::uint8_t {
 };
 inline constexpr int kReaches = 3;
 
-// What all ranks know to be equal about a call.
+// The properties of a call that all ranks know to be equal.
 struct Call {
   Collective collective = Collective::barrier;
-  std::size_t count = 0;  // as in anello.h: the whole vector, or one rank's part where a vector has one for each
+  std::size_t count = 0;  // as in anello.h: the whole vector, or one rank's part if a vector has one for each
   std::size_t element_bytes = 1;
   int root = 0;
   bool in_place = false;  // input lies in output: same offsets (allreduce), at rank * count (allgather), and for
@@ -66,24 +67,24 @@ struct Call {
                           // Of reduce, gather and scatter it concerns the root alone (shape.h). This rank's own: no
                           // algorithm may send other messages for it
   bool own_part =
-      false;  // of a reduce_scatter in place: the result replaces this rank's part of the inputs, not the first
+      false;  // for a reduce_scatter in place: the result replaces this rank's part of the inputs, not the first part
   bool finish = false;      // the result must pass through a finish step (AVG)
-  bool accumulate = false;  // partial results must not travel and are formed in an accumulator (16-bit sums)
+  bool accumulate = false;  // partial results must not be sent and are formed in an accumulator (16-bit sums)
   bool invariant = false;   // one owner reduces ranks 0..P-1 in this order
-  // Of the forms with varying parts, whose count is that of all parts if all ranks know it, else 0. This rank's own,
-  // compared by address: choose() does not look.
+  // For the forms with varying parts, whose count is that of all parts if all ranks know it, else 0. It is this rank's
+  // own, and compared by address: choose() ignores it.
   std::shared_ptr<const Varying> varying;
   Reach reach = Reach::none;
-  std::string_view algorithm;  // that the call itself asks for, as the catalog spells it; "": none
+  std::string_view algorithm;  // the algorithm that the call itself requests, as the catalog spells it; "": none
   bool operator==(const Call&) const = default;
 };
 
-// What all ranks know to be equal about where they are.
+// The properties of the ranks' placement that all ranks know to be equal.
 struct Topology {
   int size = 1;
   bool board = false;             // all ranks share a board (threads or shared memory)
   std::size_t board_bytes = 0;    // largest payload of one rank on it
-  std::size_t staging_bytes = 0;  // of each rank, where all load what any has stored there; 0: there is none
+  std::size_t staging_bytes = 0;  // staging memory of each rank, from which all ranks load; 0: there is none
   bool network = false;           // some pair of ranks meets over a network transport
   bool oversubscribed = false;    // more ranks than processors on some host
   std::vector<int> host_of;  // by rank: which ranks meet in memory, hosts numbered by their lowest rank; empty where
@@ -93,14 +94,14 @@ struct Topology {
   bool operator==(const Topology&) const = default;
 };
 
-// What staging_bytes is between processes of a host: for all ranks together what the larger caches hold, and more than
-// the smaller ones, so that what comes round again has left those of who loaded it.
+// The value of staging_bytes between processes of a host. For all ranks together it fits into the larger caches and
+// exceeds the smaller ones, so that memory that is used again has left the caches of the ranks that loaded it.
 inline std::size_t usual_staging_bytes(int ranks) {
   constexpr std::size_t kMiB = 1024 * 1024, kTogether = 8 * kMiB, kLeast = kMiB / 2;
   return std::clamp(kTogether / static_cast<std::size_t>(ranks) / kLeast * kLeast, kLeast, 4 * kMiB);
 }
 
-// The steps that one peer sees, in program order: the k-th send here meets the k-th receive there.
+// The steps that one peer sees, in program order: the k-th send here matches the k-th receive there.
 struct Lane {
   int peer = -1;
   std::vector<std::uint32_t> sends;
@@ -110,20 +111,20 @@ struct Lane {
 struct Schedule {
   std::string algorithm;
   std::vector<Step> steps;                    // program order
-  std::vector<std::uint32_t> waits;           // per step: how many earlier steps must be done before it
+  std::vector<std::uint32_t> waits;           // per step: the number of earlier steps that must be done before it
   std::vector<std::uint32_t> followers;       // of step s: followers[follower_begin[s] .. follower_begin[s + 1])
   std::vector<std::uint32_t> follower_begin;  // steps.size() + 1 entries
   std::vector<Lane> lanes;                    // by rising peer
-  // What the algorithm touches of peers on any rank: alike on all, also on those that touch nothing.
+  // The peers' buffers that the algorithm accesses on any rank: equal on all ranks, also on those that access none.
   bool peers_inputs = false;
   bool peers_outputs = false;
   std::size_t scratch = 0;  // elements of each private buffer
   std::size_t accumulator = 0;
-  std::size_t staging = 0;          // alike on all ranks
-  bool staging_comes_back = false;  // each rank's is its own again when its call is over; alike on all ranks
+  std::size_t staging = 0;          // equal on all ranks
+  bool staging_comes_back = false;  // each rank's staging is its own again when its call is over; equal on all ranks
 };
 
-// Which of its lanes leads to peer; lanes.size(): none.
+// The index of the lane to peer; lanes.size(): none.
 inline std::size_t lane_to(const Schedule& schedule, int peer) {
   const auto& lanes = schedule.lanes;
   const auto at = std::lower_bound(lanes.begin(), lanes.end(), peer, [](const Lane& l, int p) { return l.peer < p; });

@@ -44,7 +44,8 @@ class Simulation {
   }
 
  private:
-  // Tokens stand for calls without data: who knows of whom is checked instead of elements.
+  // Tokens stand for the data of calls that have none: the simulator checks which rank knows of which, instead of
+  // elements.
   bool tokens() const {
     return call_.collective == Collective::barrier || (call_.count == 0 && !is_between_pairs(call_.collective));
   }
@@ -120,7 +121,7 @@ class Simulation {
       }
   }
 
-  // Whatever this made possible goes to events_.
+  // Adds all events that this made possible to events_.
   void ready(int rank, std::uint32_t step) {
     const Step& what = schedule(rank).steps[step];
     if (what.kind == Kind::exchange) {
@@ -190,7 +191,7 @@ class Simulation {
     }
   }
 
-  // Of all ranks one after the other where the slice is each one's.
+  // For a slice of each rank, all ranks' elements, one rank after the other.
   std::vector<Symbol> read(int rank, std::uint32_t step, const Slice& slice) {
     std::vector<Symbol> elements;
     calls_.for_each_owner(rank, slice, [&](int owner, const Slice& there) {
@@ -202,7 +203,7 @@ class Simulation {
       if (!element.written) wrong(where(rank, step), " reads what was never written");
     return elements;
   }
-  // In the order of ranks, this one's where its input is.
+  // In rank order; this rank's elements come from its input.
   std::vector<Symbol> read_staged(int rank, std::uint32_t step, const Step& what) {
     std::vector<Symbol> all;
     for (int i = 0; i < operands_of(what, size_); ++i) {
@@ -220,7 +221,7 @@ class Simulation {
       if (owner != rank) outcome_.traffic[static_cast<std::size_t>(rank)].sent += there.count;
     });
   }
-  // The step's result, of what it reads and, with recv_reduce, what arrived.
+  // The step's result, from the elements that it reads and, for recv_reduce, those that arrived.
   void compute(int rank, std::uint32_t step, const Step& what, const std::vector<Symbol>& arrived = {}) {
     const std::vector<Symbol> from =
         what.kind == Kind::reduce_staged ? read_staged(rank, step, what) : read(rank, step, what.from);
@@ -266,7 +267,7 @@ class Simulation {
     at(rank).payload = read(rank, step, what.from);
     wait_for_all({What::gather, rank, step});
   }
-  // Once all ranks have come, what each does then can happen.
+  // Once all ranks have arrived, the next steps of each can happen.
   void wait_for_all(const Event& then) {
     waiting_.push_back(then);
     if (waiting_.size() < schedules_.size()) return;
@@ -326,7 +327,7 @@ class Simulation {
   }
 
   const Calls calls_;
-  const Call& call_;  // for what all have alike
+  const Call& call_;  // for the properties that are equal on all ranks
   int size_;
   const std::vector<Schedule>& schedules_;
   const Interleaving& interleaving_;

@@ -1,11 +1,12 @@
 #pragma once
-// Executes the schedules of all ranks on symbols instead of numbers, in a random order that honours exactly what the
-// executor honours: a step runs when the steps it waits for are done; the messages of a lane keep program order; nobody
-// leaves a barrier before all have come. What may happen late happens late in some interleaving, so a dependency that
-// is missing shows as a wrong result. What ranks do to each other's buffers is checked for all interleavings: races.h.
+// Executes the schedules of all ranks on symbols instead of numbers, in a random order that obeys exactly the
+// executor's rules: a step runs when the steps that it waits for are done; the messages of a lane keep program order;
+// no rank leaves a barrier before all have arrived. An event that may happen late does happen late in some
+// interleaving, so a missing dependency shows as a wrong result. races.h checks accesses to other ranks' buffers for
+// all interleavings.
 //
 // Each element is a hash of the expression that it stands for (a leaf per rank and element, an operation that does not
-// commute) and the ranks that are in it, so "the right sum" and "the same bits everywhere" are both checked.
+// commute) together with the ranks in it, so the simulator checks both "the right sum" and "the same bits everywhere".
 #include "schedule/catalog.h"
 
 #include <cstddef>
@@ -17,10 +18,10 @@ namespace anello::schedule {
 
 struct Interleaving {
   std::uint64_t seed = 1;
-  // Of 256 messages about so many may leave before the peer's receive is ready, into a buffer; the others wait for it.
-  // 0 is the strictest for deadlocks, 256 allows every order that the dependencies allow.
+  // About this many of 256 messages may be sent into a buffer before the peer's receive is ready; the others wait for
+  // it. 0 is the strictest for deadlocks; 256 allows every order that the dependencies allow.
   unsigned eager = 128;
-  // Held back while anything else can happen: what should have waited for it is found out.
+  // This step is delayed while anything else can happen, which reveals steps that should have waited for it.
   int starved_rank = -1;
   std::uint32_t starved_step = 0;
 };
@@ -32,17 +33,17 @@ struct Traffic {
 };
 
 struct Outcome {
-  std::string problem;  // empty: all went as it should
+  std::string problem;  // empty: everything was correct
   std::vector<Traffic> traffic;
-  // Of all results: equal for all interleavings, since operands combine in an order fixed by rank.
+  // The digest of all results: equal for all interleavings, because operands combine in an order that ranks fix.
   std::uint64_t digest = 0;
 };
 
-// Elements of the call's type; schedules[r] is rank r's.
+// Elements have the call's type; schedules[r] is rank r's.
 Outcome simulate(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules,
                  const Interleaving& interleaving = {});
 
-// The same of each rank's own call: those with varying parts, or in place on some ranks only.
+// Simulates each rank's own call: for calls with varying parts, or in place on some ranks only.
 Outcome simulate(const std::vector<Call>& calls, const Topology& topology, const std::vector<Schedule>& schedules,
                  const Interleaving& interleaving = {});
 

@@ -1,10 +1,10 @@
 #pragma once
-// How a vector is cut: into blocks, one a rank, and each block into chunks. Every rank computes the same cuts.
+// Cuts a vector into blocks, one per rank, and each block into chunks. Every rank computes the same cuts.
 #include <cstddef>
 
 namespace anello::schedule {
 
-// A range of a vector, in elements, before it is known which buffer it lies in.
+// A range of a vector, in elements, without a buffer.
 struct Part {
   std::size_t offset = 0;
   std::size_t count = 0;
@@ -20,7 +20,7 @@ Part aligned_block(std::size_t count, int blocks, std::size_t unit, int index);
 
 class Split {
  public:
-  // Requires: blocks >= 1, chunk >= 1. Blocks differ by at most one element, the longer ones come first.
+  // Requires: blocks >= 1, chunk >= 1. Blocks differ by at most one element, and the longer ones come first.
   Split(std::size_t count, int blocks, std::size_t chunk);
 
   // Block index modulo the number of blocks.

@@ -1,6 +1,6 @@
-// Schedules over staging memory, for buffers that peers cannot reach: what others need of mine I copy to where they
-// load it, round by round: a barrier a round, and one more in all where what they reduce goes back to all of them (to
-// one: a round).
+// Schedules over staging memory, for buffers that peers cannot reach: a rank copies the data that others need to
+// staging memory, from which they load it, round by round. There is one barrier per round, plus one in total if results
+// go back to all ranks, or one per round if they go to one rank.
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
 
@@ -12,16 +12,15 @@ namespace {
 
 constexpr std::size_t kAlignBytes = 64;
 
-// How a rank's staging memory is cut: into slots that rounds take in turn. Each for `parts` parts of the round that
-// others load. Turns matter: what a peer has loaded lately lies in its caches, and storing to it anew must wait for
-// each line.
+// The layout of a rank's staging memory: slots that the rounds use in turn, each with `parts` parts that others load.
+// Rotation matters: memory that a peer has loaded recently is in its caches, and a new store to it waits for each line.
 class Slots {
  public:
   // wish: elements of a round. most: slots.
   Slots(const Call& call, const Topology& topology, std::size_t parts, std::size_t wish, std::size_t most = SIZE_MAX)
       : line_(std::max<std::size_t>(kAlignBytes / call.element_bytes, 1)) {
     const std::size_t elements = topology.staging_bytes / call.element_bytes;
-    // Two slots at least: one barrier a round keeps them apart.
+    // There are at least two slots, which one barrier per round separates.
     round_ = std::max<std::size_t>(std::min({elements / 2 / parts, wish, call.count}), 1);
     if (lines(round_) * parts * 2 <= elements)
       round_ = lines(round_);
@@ -30,19 +29,19 @@ class Slots {
     slot_ = round_ * parts;
     slots_ = std::min({elements / slot_, (call.count + round_ - 1) / round_, most});
   }
-  // In all.
+  // In total.
   std::size_t elements() const { return slots_ * slot_; }
   std::size_t line() const { return line_; }
   std::size_t lines(std::size_t count) const { return (count + line_ - 1) / line_ * line_; }
   std::size_t round() const { return round_; }
-  // Of a round's slot the place of a part: elements from there on.
+  // The place of a part in a round's slot: elements from there on.
   std::size_t at(std::size_t turn, std::size_t part = 0) const { return turn % slots_ * slot_ + part * round_; }
 
  private:
   std::size_t line_, round_, slot_, slots_;
 };
 
-// The rounds of a vector of count elements, one after the other: visit(turn, part).
+// Calls visit(turn, part) for the rounds of a vector of count elements, one after the other.
 template <class Visit>
 void each_round(std::size_t count, const Slots& slots, Visit&& visit) {
   std::size_t turn = 0;
@@ -52,8 +51,8 @@ void each_round(std::size_t count, const Slots& slots, Visit&& visit) {
 
 Part shifted(Part part, std::size_t by) { return {part.offset + by, part.count}; }
 
-// A round of a vector that every rank reduces its block of. Its slot has two parts: what others are to reduce, and a
-// result.
+// A round of a vector of which every rank reduces its block. Its slot has two parts: the operands that others reduce,
+// and a result.
 struct Blocks {
   Blocks(Part round, const Slots& slots, std::size_t turn, int size)
       : whole(round), slots_(slots), turn_(turn), size_(size) {}
@@ -68,7 +67,7 @@ struct Blocks {
   const int size_;
 };
 
-// All blocks of the round but the own one go to where their owners reduce them with their own.
+// Copies all blocks of the round except the own one to the staging memory from which their owners reduce them.
 void stage_round(Builder& steps, const Blocks& blocks, int rank) {
   const Part own = blocks.of(rank);
   const Part below{blocks.whole.offset, own.offset - blocks.whole.offset};
@@ -76,13 +75,13 @@ void stage_round(Builder& steps, const Blocks& blocks, int rank) {
   for (const Part& part : {below, above}) steps.copy(staging(blocks.staged(part)), input(part));
 }
 
-// Into `into`, and where others load it from `shown` on.
+// Stores the result to `into`, and to staging from `shown` on, from which others load it.
 void reduce_round(Builder& steps, const Blocks& blocks, int rank, Slice into, std::size_t shown = kNotShown) {
   const Part own = blocks.of(rank);
   steps.reduce_staged(into, input(own), blocks.staged(own).offset, shown);
 }
 
-// All other owners' results, from the next rank on: else all would load the same block at once.
+// Loads all other owners' results, beginning with the next rank: otherwise all would load the same block at once.
 void take_results(Builder& steps, const Blocks& blocks, int rank, int size) {
   for (int d = 1; d < size; ++d) {
     const int owner = wrap(rank + d, size);
@@ -94,14 +93,14 @@ void take_results(Builder& steps, const Blocks& blocks, int rank, int size) {
 
 namespace {
 
-// Between two ranks a result goes back to where what was reduced came from: the processor that reduces has those lines,
-// and the one that stores to them in the next call had them last.
+// Between two ranks, a result overwrites the operand in staging memory: the processor that reduces has those lines, and
+// the processor that stores to them in the next call had them last.
 Schedule there_and_back(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("staged", call, topology, rank);
   const int peer = 1 - rank;
   const Slots slots(call, topology, 1, chunk);
   const std::size_t rounds = (call.count + slots.round() - 1) / slots.round();
-  // What the other one reduces of a round. One is taken out while the next is there.
+  // The part of a round that the other rank reduces. One is in use while the next is ready.
   const std::size_t slot = std::min(slots.lines(aligned_block(slots.round(), 2, slots.line(), 0).count), slots.round());
   steps.stages(std::min<std::size_t>(rounds, 2) * slot, true);
   const auto block = [&](std::size_t turn, int owner) {
@@ -138,7 +137,7 @@ Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, 
   std::vector<Blocks> rounds;
   each_round(call.count, slots,
              [&](std::size_t turn, Part round) { rounds.emplace_back(round, slots, turn, topology.size); });
-  // Where the results of a round are told of, the next one has been staged: one barrier for both.
+  // When a round's results are announced, the next round has already been staged: one barrier serves both.
   for (std::size_t k = 0; k < rounds.size(); ++k) {
     if (k == 0) {
       stage_round(steps, rounds[k], rank);
@@ -154,9 +153,9 @@ Schedule staged_allreduce(const Call& call, const Topology& topology, int rank, 
 
 namespace {
 
-// All others stage, the root reductions: one barrier a round, and the others stage the next one meanwhile. In all as
-// many bytes as where every rank reduces its block, but the root's alone are more where ranks are more than two and
-// have processors of their own.
+// All other ranks stage and the root reduces: one barrier per round, and the others stage the next round meanwhile. The
+// total number of bytes is the same as if every rank reduced its block, but the root moves more if there are more than
+// two ranks and each has its own processor.
 Schedule reduce_at_root(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("staged", call, topology, rank);
   const Slots slots(call, topology, 1, chunk);
@@ -209,9 +208,9 @@ Schedule staged_reduce_scatter(const Call& call, const Topology& topology, int r
 
 namespace {
 
-// Between two ranks, each of which gives the other `given(part)` and takes `taken(part)`: by turns through either
-// rank's memory, so that each stores where it has loaded last. Those lines are in its caches already, and the other
-// one's wait for nothing. After an even number of rounds each rank has its own memory back.
+// Between two ranks, each of which sends `given(part)` and receives `taken(part)`: rounds use either rank's memory in
+// turn, so each rank stores where it has loaded last. Those lines are already in its caches, and stores do not wait.
+// After an even number of rounds each rank has its own memory back.
 template <class Given, class Taken, class Keep>
 Schedule to_and_fro(const Call& call, const Topology& topology, int rank, std::size_t chunk, Given&& given,
                     Taken&& taken, Keep&& keep) {

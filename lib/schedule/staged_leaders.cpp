@@ -1,6 +1,6 @@
-// Over staging memory where several ranks share a processor: what they reduce among themselves stays in its caches, and
-// only one vector of each processor's goes to the others. Where every rank reduces its block of all inputs, most of
-// them do.
+// Schedules over staging memory if several ranks share a processor: their own reduction stays in the processor's
+// caches, and only one vector of each processor goes to the others. If every rank reduced its block of all inputs, most
+// vectors would cross processors.
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
 #include "schedule/hosts.h"
@@ -15,10 +15,10 @@ namespace {
 
 using Ranks = std::shared_ptr<const std::vector<int>>;
 
-// How a rank's staging memory is cut, in elements: places for a round's operand, which are used in turn, and of leaders
-// for their ranks' sums, which lie where their own operands would, and for results. Two leaders put a result to where
-// the other's sum lies, which its lines have come from, and which takes a round longer to be free. All of it is small,
-// and the same in every call: it stays in the caches.
+// The layout of a rank's staging memory, in elements. It has places for a round's operand, which are used in turn. A
+// leader has its ranks' sum in place of its own operand, and places for results. With two leaders, each stores its
+// result over the other's sum, because its lines came from there; that place takes one round longer to be free. All of
+// it is small and equal in every call, so it stays in the caches.
 class Places {
  public:
   Places(const Call& call, const Topology& topology, int leaders, std::size_t chunk)
@@ -34,7 +34,7 @@ class Places {
   std::size_t round() const { return round_; }
   Part operand(std::size_t turn, Part whole) const { return {turn % 2 * round_, whole.count}; }
   Part sum(std::size_t turn, Part whole) const { return {turn % (comes_back() ? 3 : 2) * round_, whole.count}; }
-  // Of a sum that part which a leader reduces, and its result.
+  // The part of a sum that a leader reduces, and its result.
   Part sum(std::size_t turn, Part whole, int leader) const {
     const Part part = block(whole, leader);
     return {sum(turn, whole).offset + part.offset - whole.offset, part.count};
@@ -43,9 +43,9 @@ class Places {
     if (comes_back()) return sum(turn, whole, leader);
     return {2 * round_ + turn % 2 * result_, block(whole, leader).count};
   }
-  // In whose memory that result lies.
+  // The rank whose memory holds that result.
   int keeper(int leader) const { return comes_back() ? 1 - leader : leader; }
-  // Of a round that part which a leader reduces.
+  // The part of a round that a leader reduces.
   Part block(Part whole, int leader) const {
     const Part part = aligned_block(whole.count, leaders_, line_, leader);
     return {whole.offset + part.offset, part.count};
@@ -57,9 +57,9 @@ class Places {
   std::size_t round_, result_;
 };
 
-// One rank's part: of each round its ranks' operands, then their sum, then the leader's block of all sums, then all
-// blocks, a barrier after each; four rounds are under way at a time, so that there is a barrier a round, and a
-// processor is handed over as seldom.
+// One rank's part. Each round has four stages, each followed by a barrier: the ranks' operands, their sum, the leader's
+// block of all sums, and all blocks. Four rounds are in flight at a time, so there is only one barrier per round, and
+// few hand-overs of a processor.
 class Rounds {
  public:
   Rounds(const Call& call, const Topology& topology, int rank, std::size_t chunk)
@@ -119,7 +119,7 @@ class Rounds {
     steps_.finish(output(block), output(block));
     steps_.copy(result, output(block));
   }
-  // From the own leader's on: else all would load the same block at once.
+  // It begins with the own leader's block: otherwise all would load the same block at once.
   void take_results(std::size_t turn) {
     for (int d = 0; d < groups_.count(); ++d) {
       const int group = wrap(group_ + d, groups_.count());
@@ -137,7 +137,7 @@ class Rounds {
   const int rank_;
   const Hosts groups_;
   const int group_;
-  const Ranks locals_;   // of this rank's processor
+  const Ranks locals_;   // the leader of this rank's processor
   const Ranks leaders_;  // by processor
   const Places places_;
   Builder steps_;

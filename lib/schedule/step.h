@@ -10,7 +10,7 @@
 namespace anello::schedule {
 
 enum class Buffer : std::uint8_t {
-  input,        // the caller's sendbuf; the builder rewrites it to output where the call is in place
+  input,        // the caller's sendbuf; the builder rewrites it to output if the call is in place
   output,       // the caller's recvbuf
   scratch,      // elements of the call's type, Schedule::scratch of them, private to one run
   accumulator,  // elements of the type's accumulator (float32 for 16-bit floats), Schedule::accumulator of them
@@ -19,15 +19,16 @@ enum class Buffer : std::uint8_t {
 };
 inline constexpr int kBuffers = 5;
 
-// Whose buffer a slice is of, where it is no peer's, named by its rank.
+// The owner of a slice's buffer, unless it is a peer, which is named by its rank.
 inline constexpr int kOwn = -1;
-inline constexpr int kEach = -2;  // every rank's: as `from` all of them, as `into` the same result in all of them
+inline constexpr int kEach = -2;  // every rank: as `from`, all of their slices; as `into`, the same result in all of
+                                  // them
 
 struct Slice {
   Buffer buffer = Buffer::output;
   std::size_t offset = 0;
   std::size_t count = 0;
-  int owner = kOwn;  // another only for input and output, in calls whose Reach allows it, and for staging
+  int owner = kOwn;  // another rank only for input and output, in calls whose Reach allows it, and for staging
   bool operator==(const Slice&) const = default;
 };
 
@@ -41,13 +42,13 @@ enum class Kind : std::uint8_t {
   exchange,       // into = all ranks' from, reduced in rank order and finished (reductions), or gathered in rank order
   reduce_ranks,   // into = every rank's from, reduced in rank order and finished; into may be every rank's
   reduce_staged,  // into = this rank's from and, of every other rank, its staging at `staged`: reduced in rank order,
-                  // finished; also to the staging of `shown_in` at `shown`. Of `among` alone it is a partial result,
-                  // and not finished
-  barrier,        // what comes before it on any rank is done before anything that comes behind it on any rank begins
+                  // finished; also to the staging of `shown_in` at `shown`. With `among` it is a partial result of
+                  // these ranks and not finished
+  barrier,        // all steps before it on any rank are done before any step after it on any rank begins
 };
 // Types: an accumulator slice as `into` takes elements of the call's type and widens them (recv, copy), or adds them
-// to what it holds (recv_reduce, reduce, never reversed, with from == into for recv_reduce). What leaves an
-// accumulator goes through finish; it is never sent.
+// to what it holds (recv_reduce, reduce, never reversed, with from == into for recv_reduce). Values leave an
+// accumulator only through finish; an accumulator is never sent.
 
 inline constexpr std::size_t kNotShown = SIZE_MAX;
 
@@ -58,18 +59,18 @@ struct Step {
   Slice into;                     // unused: send, barrier
   Slice from;                     // unused: recv, barrier
   std::size_t staged = 0;         // reduce_staged
-  std::size_t shown = kNotShown;  // reduce_staged: where staging takes the result, too;
+  std::size_t shown = kNotShown;  // reduce_staged: the place in staging that also gets the result,
   int shown_in = kOwn;            // this rank's, or that of a peer
   std::shared_ptr<const std::vector<int>> among =
-      nullptr;  // reduce_staged: of these ranks, rising, this one with them; null: of all
+      nullptr;  // reduce_staged: the ranks to reduce, ascending, including this one; null: all
 };
 
-// Where a reduction's result is stored beside `into`; no elements: nowhere.
+// The additional place of a reduction's result, besides `into`; no elements: none.
 inline Slice twin_of(const Step& step) {
   return step.shown == kNotShown ? Slice{} : Slice{Buffer::staging, step.shown, step.into.count, step.shown_in};
 }
 
-// How many ranks a reduction is of, and which they are, i from 0 on.
+// The number of ranks in a reduction, and the i-th of them, from 0 on.
 inline int operands_of(const Step& step, int size) { return step.among ? static_cast<int>(step.among->size()) : size; }
 inline int operand_of(const Step& step, int i) { return step.among ? (*step.among)[static_cast<std::size_t>(i)] : i; }
 

@@ -22,7 +22,7 @@ constexpr double kBoxHeight = 24;
 constexpr double kLine = 30;  // from one box of a cell to the next
 constexpr double kBandPadding = 17;
 constexpr double kGap = 10;     // between bands
-constexpr double kLeast = 720;  // width: the key fits
+constexpr double kLeast = 720;  // wide enough for the key
 
 class Drawing {
  public:
@@ -60,7 +60,7 @@ class Drawing {
 
   const Step& step(std::size_t r, std::size_t s) const { return schedules_[r].steps[s]; }
 
-  // Which rank's which slice each receive gets.
+  // The rank and the slice that each receive gets.
   void match() {
     arriving_.resize(schedules_.size());
     for (std::size_t r = 0; r < schedules_.size(); ++r)
@@ -99,8 +99,8 @@ class Drawing {
     return band_top(r) + (band_ - used) / 2 + kBoxHeight / 2 + kLine * static_cast<double>(spot.line);
   }
 
-  // Where in the whole vector a step works, or nullopt: only private buffers tell. What travels says it best: an
-  // accumulator or the output of a reduce_scatter begins at 0 on every rank.
+  // The place in the whole vector that a step works on, or nullopt if it only touches private buffers. A message shows
+  // it best: an accumulator or the output of a reduce_scatter begins at 0 on every rank.
   std::optional<Slice> position(std::size_t r, std::size_t s) const {
     const Step& what = step(r, s);
     if (what.kind == Kind::barrier) return std::nullopt;
@@ -121,7 +121,7 @@ class Drawing {
     if (slice.buffer == Buffer::input ? gathers : scatters) slice.offset += r * call_.count;
     return slice;
   }
-  // One hue a place: a block keeps its colour on its way from rank to rank.
+  // Each place has a hue: a block keeps its colour on its way from rank to rank.
   std::string colour(std::size_t r, std::size_t s, int lightness, int saturation = 58) const {
     const auto placed = position(r, s);
     if (!placed) return text("hsl(220,8%,", lightness, "%)");
@@ -199,7 +199,7 @@ class Drawing {
     const double x2 = box_left(to) - 7;
     const double y2 = box_middle(peer, to);
     const std::string stroke = colour(peer, receive, 48);
-    // Long ways (around the ring, over a tree) step back behind the short ones.
+    // Long arrows (around the ring, over a tree) are drawn behind the short ones.
     const bool far = std::max(r, peer) - std::min(r, peer) > 1;
     const double bend = (x2 - x1) * 0.5;
     out_ << "<g stroke='" << stroke << "' fill='" << stroke << "' opacity='" << (far ? 0.55 : 0.95) << "'>"
@@ -209,7 +209,7 @@ class Drawing {
          << "<path d='M" << x2 + 6 << ' ' << y2 << " l-8 -4 l0 8 z' stroke='none'/></g>\n";
   }
 
-  // The steps that all ranks are in together.
+  // The steps in which all ranks take part.
   static bool joins(const Step& what) { return what.kind == Kind::exchange || what.kind == Kind::barrier; }
   std::vector<std::size_t> joint_steps(std::size_t r) const {
     std::vector<std::size_t> result;
@@ -217,7 +217,7 @@ class Drawing {
       if (joins(step(r, s))) result.push_back(s);
     return result;
   }
-  // What they have in place of arrows: one board that all ranks write to and read.
+  // These steps have no arrows but one board, which all ranks write to and read.
   void board() {
     const std::size_t last = schedules_.size() - 1;
     const std::vector<std::size_t> of_first = joint_steps(0);

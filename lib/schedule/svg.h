@@ -1,5 +1,5 @@
 #pragma once
-// Schedules as a drawing: ranks as bands, time to the right in slots of one message each, an arrow a message.
+// Draws schedules: ranks are bands, time goes to the right in slots of one message each, and an arrow is a message.
 #include "schedule/schedule.h"
 
 #include <string>

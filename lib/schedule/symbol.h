@@ -1,5 +1,5 @@
 #pragma once
-// What the simulator computes with: an element that remembers which expression it is.
+// The simulator's number: an element that remembers its expression.
 #include <cstddef>
 #include <cstdint>
 

@@ -12,7 +12,7 @@ void add_exchange(Totals& totals, const Call& call, int size, int rank, const St
   const std::size_t into = step.into.count;
   if (into == 0) return;
   if (!reduces(call.collective)) {
-    // Of a result with a part for each rank all but the own one; all that a root gives.
+    // For a result with a part for each rank, all parts except the own one; for a root, everything that it sends.
     const bool from_root = call.collective == Collective::scatter || call.collective == Collective::broadcast;
     totals.received += from_root ? (rank == call.root ? 0 : into) : into - into / static_cast<std::size_t>(size);
     return;
@@ -23,7 +23,7 @@ void add_exchange(Totals& totals, const Call& call, int size, int rank, const St
   totals.reduced += into * static_cast<std::size_t>(reduces);
 }
 
-// Of how many other ranks' buffers a slice is.
+// The number of other ranks whose buffers a slice is in.
 std::size_t peers(const Slice& slice, int size, int rank) {
   if (slice.owner == kEach) return static_cast<std::size_t>(size - 1);
   return slice.owner == kOwn || slice.owner == rank ? 0 : 1;

@@ -1,5 +1,5 @@
 #pragma once
-// What one rank's schedule comes to, in elements of the call's type.
+// The totals of one rank's schedule, in elements of the call's type.
 #include "schedule/schedule.h"
 
 #include <cstddef>
@@ -15,10 +15,10 @@ struct PeerTotals {
 };
 
 struct Totals {
-  std::size_t sent = 0;      // in messages, written once onto the board for all to read, or stored into peers' buffers
+  std::size_t sent = 0;      // in messages, written once to the board for all to read, or stored into peers' buffers
   std::size_t received = 0;  // in messages, or read from others' lines of the board or from their buffers
-  std::size_t reduced = 0;   // combined with what is there already
-  std::size_t copied = 0;    // within this rank, where divided at the end too
+  std::size_t reduced = 0;   // combined with existing elements
+  std::size_t copied = 0;    // within this rank, including a division at the end
   std::size_t messages = 0;  // sent
   std::vector<PeerTotals> peers;  // by rising peer; those that messages go to or come from
 };

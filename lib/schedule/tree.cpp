@@ -10,11 +10,12 @@ namespace {
 
 void pass_down(Builder& steps, const Place& at, Slice slice) {
   if (at.parent >= 0) steps.recv(at.parent, slice);
-  // The largest subtree first: it has the longest way to go.
+  // The largest subtree comes first: it has the longest path.
   for (auto child = at.children.rbegin(); child != at.children.rend(); ++child) steps.send(*child, slice);
 }
 
-// Own and all children's sums, in into if there are any; it goes on to the parent. Returns where it is.
+// Adds the own vector and all children's sums, in into if there are children, and sends the sum to the parent. Returns
+// the place of the sum.
 Slice pull_up(Builder& steps, const Place& at, Slice into, Slice own) {
   Slice sum = own;
   for (const int child : at.children) {
@@ -25,10 +26,10 @@ Slice pull_up(Builder& steps, const Place& at, Slice into, Slice own) {
   return sum;
 }
 
-// Chunks of a reduction that may be under way at a rank that is not the root.
+// The number of chunks of a reduction that may be in flight at a rank other than the root.
 constexpr std::size_t kSlots = 4;
 
-// From the root around the ring of ranks, each followed by those that it shares processors with.
+// From the root around the ring of ranks; each rank is followed by those that share its processors.
 std::vector<int> order_by_processors(int root, const Topology& topology) {
   const int size = topology.size;
   const auto processors = [&](int position) {
@@ -56,7 +57,7 @@ Place place_by_processors(int rank, int root, const Topology& topology) {
 Schedule tree_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk) {
   Builder steps("tree", call, topology, rank);
   const Place at = place_by_processors(rank, call.root, topology);
-  // Without data a token travels: also then nobody returns before the root has called.
+  // Without data, a token is sent: even then no rank returns before the root has called.
   if (call.count == 0) pass_down(steps, at, Slice{Buffer::scratch, 0, 1});
   const Split split(call.count, 1, chunk);
   for (std::size_t c = 0; c < split.chunks(); ++c) pass_down(steps, at, output(split.chunk(0, c)));

@@ -1,6 +1,5 @@
 #pragma once
-// The binomial tree under a root. Positions count from the root around the ring of ranks, or through an order of one's
-// own.
+// The binomial tree under a root. Positions count from the root around the ring of ranks, or follow a given order.
 #include "schedule/schedule.h"
 #include "schedule/split.h"
 
@@ -8,12 +7,12 @@
 
 namespace anello::schedule {
 
-// A rank's place. Child k's subtree has up to 2^k ranks, the ones that follow child k.
+// A rank's place. Child k's subtree has up to 2^k ranks, which follow child k.
 struct Place {
   int parent = -1;
   std::vector<int> children;
   int position = 0;
-  int ranks = 1;  // of its subtree: those at position, position + 1, ..
+  int ranks = 1;  // the ranks of its subtree: those at position, position + 1, ..
 };
 
 // at(position): the rank there.
@@ -36,8 +35,8 @@ inline Place place(int rank, int root, int size) {
   return place_at(wrap(rank - root, size), size, [&](int position) { return wrap(root + position, size); });
 }
 
-// The same where ranks that share processors follow each other: what a processor's ranks need comes to one of them,
-// which hands it on, and the inner ranks of a level have processors of their own.
+// A tree in which ranks that share processors follow each other: data for a processor's ranks comes to one of them,
+// which forwards it, and the inner ranks of a level are on different processors.
 Place place_by_processors(int rank, int root, const Topology& topology);
 
 }  // namespace anello::schedule

@@ -7,7 +7,7 @@
 namespace anello::schedule {
 
 // Gather and scatter over the binomial tree: a subtree's parts travel together. Its ranks follow each other, but may
-// run past the last rank to rank 0: at the root these are two places, so there both sides cut.
+// wrap around from the last rank to rank 0. At the root these are two places, so there both sides cut the message.
 
 namespace {
 
@@ -70,7 +70,7 @@ Schedule tree_scatter(const Call& call, const Topology& topology, int rank, std:
     return std::move(steps).build();
   }
   if (!tree.is_root()) tree.pieces(rank, [&](Part here, Part) { steps.recv(tree.at().parent, scratch(here)); });
-  // The largest subtree first: it has the longest way to go.
+  // The largest subtree comes first: it has the longest path.
   for (auto child = tree.at().children.rbegin(); child != tree.at().children.rend(); ++child)
     tree.pieces(*child,
                 [&](Part here, Part in_root) { steps.send(*child, tree.is_root() ? input(in_root) : scratch(here)); });

@@ -25,7 +25,7 @@ std::vector<std::string_view> words(std::string_view line) {
   return found;
 }
 
-// One line's fields in turn, with what is wrong.
+// Reads one line's fields in turn and reports errors.
 class Fields {
  public:
   explicit Fields(std::vector<std::string_view> words) : words_(std::move(words)) {}

@@ -6,9 +6,9 @@
 //   # collective  where   reach  ranks  from   up-to   algorithm  chunk
 //   allreduce     memory  none   2      8193   65536   pairwise   auto     # 0.81 of doubling's time
 //
-// from and up-to are bytes of one rank's payload, both included; up-to and the upper end of ranks (2, 3-5, 9-any) may
-// be "any"; a chunk is of bytes, or "auto": as the library's own table has it. The first rule that holds and fits is
-// taken, before those of the library.
+// from and up-to are bytes of one rank's payload, both inclusive; up-to and the upper end of ranks (2, 3-5, 9-any) may
+// be "any"; a chunk is in bytes, or "auto" for the value of the library's own table. The first rule that applies and
+// fits is used, before the rules of the library.
 #include "schedule/choose.h"
 
 #include <string>
@@ -20,14 +20,14 @@ namespace anello::schedule {
 inline constexpr std::size_t kMostTuningBytes = 32 * 1024;
 
 struct Tuning {
-  std::string machine;  // machine_name() of where it was measured
+  std::string machine;  // machine_name() of the machine on which it was measured
   std::vector<Rule> rules;
   std::string from;  // for people: the file that it was read from
 };
 
-// Throws Error(ANELLO_ERR_ARGUMENT) that says which line of `from` is wrong, and how it should be.
+// Throws Error(ANELLO_ERR_ARGUMENT) that says which line of `from` is wrong, and how to write it.
 Tuning parse_tuning(std::string_view text, std::string from);
-// What parse_tuning reads as the same rules.
+// Text that parse_tuning reads as the same rules.
 std::string print(const Tuning& tuning);
 // One rule's line, without its end.
 std::string print(const Rule& rule);

@@ -6,10 +6,10 @@
 namespace anello::schedule {
 namespace {
 
-// Parts set aside at a time where the input lies where the result goes; see alltoall.cpp.
+// The number of parts that are set aside at a time if the result replaces the input; see alltoall.cpp.
 constexpr std::size_t kSlots = 4;
 
-// Whether this rank has something to do with that one's part: a call with a root is between it and each other rank.
+// Whether this rank has a part with that rank: a call with a root is between the root and each other rank.
 bool meets(const Call& call, int sender, int receiver) {
   switch (call.collective) {
     case Collective::gatherv: return receiver == call.root;
@@ -18,12 +18,12 @@ bool meets(const Call& call, int sender, int receiver) {
   }
 }
 
-// An empty part may be said to lie anywhere.
+// An empty part may have any displacement.
 Part part(std::size_t at, std::size_t count) { return {count > 0 ? at : 0, count}; }
 
 }  // namespace
 
-// One message from each rank to each that it has a part for, in one piece: the executor cuts it as it moves.
+// One message from each rank to each rank for which it has a part, in one piece: the executor cuts it while sending.
 Schedule direct_varying(const Call& call, const Topology& topology, int rank, std::size_t) {
   const Varying& parts = *call.varying;
   const int size = topology.size;

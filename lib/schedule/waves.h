@@ -1,15 +1,16 @@
 #pragma once
-// In which order the chunks of a schedule's steps follow each other.
+// The order of the chunks of a schedule's steps.
 #include <cstddef>
 
 namespace anello::schedule {
 
-// Chunks by which a step runs ahead of the next one: enough for the neighbour's answer, little enough for a cache.
+// The number of chunks by which a step runs ahead of the next one: enough for the neighbour's answer, few enough for a
+// cache.
 inline constexpr std::size_t kLead = 4;
 
 // Calls step(i, chunk) for all i below `steps`. Steps of one chunk follow each other kLead chunks apart, not after all
-// chunks of the step before: what was reduced leaves, and what was sent is overwritten, while it is still in the cache,
-// and both directions are busy throughout.
+// chunks of the previous step. So reduced data is sent, and sent data is overwritten, while it is still in the cache,
+// and both directions are always busy.
 template <class Step>
 void in_waves(int steps, std::size_t chunks, Step&& step) {
   if (steps == 0) return;

@@ -73,7 +73,7 @@ class Inspection {
     return what;
   }
 
-  // The k-th send meets the k-th receive: both must be there and of one size.
+  // The k-th send matches the k-th receive: both must exist and have the same size.
   std::string problem(int r, const Lane& mine) const {
     if (mine.peer < 0 || mine.peer >= calls_.size() || mine.peer == r)
       return text("rank ", r, " has a lane to ", mine.peer);

@@ -1,6 +1,6 @@
 #pragma once
-// What can be said of all ranks' schedules before any step runs: slices lie within buffers that their steps may touch,
-// sends and receives pair up in count and size.
+// Checks of all ranks' schedules before any step runs: slices lie within buffers that their steps may access, and sends
+// and receives match in number and size.
 #include "schedule/calls.h"
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace anello::schedule {
 
-// "" where they are, else the first thing that is not.
+// "" if the schedules are well-formed, else the first error.
 std::string why_malformed(const Calls& calls, const std::vector<Schedule>& schedules);
 
 }  // namespace anello::schedule
