@@ -102,8 +102,9 @@ bool is_unix_socket(int socket) {
 
 UniqueFd new_socket(int family) {
   UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  // A connection that bbr has begun stays paced by a timer whatever it is given later, so none begins with it; what is
-  // accepted begins as the listener. The transport gives data connections that leave the host the system's.
+  // A connection that starts with bbr stays paced by a timer, whatever algorithm it gets later, so no connection starts
+  // with bbr; accepted connections inherit the listener's algorithm. The transport sets the system's algorithm on data
+  // connections that leave the host.
   constexpr char kUnpaced[] = "reno";
   if (socket && family != AF_UNIX)
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, kUnpaced, sizeof kUnpaced - 1);
@@ -224,7 +225,7 @@ std::string resolve(const std::string& host, std::int64_t timeout_ms) {
     return answer;
   };
   if (const Answer answer = look_up(host, AI_NUMERICHOST); answer.error == 0) return answer.ip;
-  // The resolver has time limits of its own, and long ones: a thread that it holds up is left to it.
+  // The resolver has its own long time limits, so a blocked resolver thread is abandoned.
   auto promise = std::make_shared<std::promise<Answer>>();
   std::future<Answer> future = promise->get_future();
   sigset_t all, before;
@@ -247,7 +248,7 @@ std::string resolve(const std::string& host, std::int64_t timeout_ms) {
 
 namespace {
 
-// So many that a lossy link does not lose them all.
+// Enough attempts that a lossy link does not lose them all.
 constexpr int kProbes = 5;
 
 void keep_alive(int socket, int idle_s, int interval_s) {
@@ -268,7 +269,7 @@ void set_connection_options(int socket) {
 }
 
 void limit_idleness(int socket, std::int64_t ms) {
-  constexpr std::int64_t kMost = 32'767;  // the kernel's
+  constexpr std::int64_t kMost = 32'767;  // the kernel's default
   if (is_unix_socket(socket) || ms == 0) return;
   keep_alive(socket, static_cast<int>(std::clamp<std::int64_t>(ms / 1000, 1, kMost)),
              static_cast<int>(std::clamp<std::int64_t>(ms / 2000, 1, kMost)));
@@ -277,10 +278,10 @@ void limit_idleness(int socket, std::int64_t ms) {
 void limit_silence(int socket, std::int64_t ms) {
   if (is_unix_socket(socket)) return;
   limit_idleness(socket, ms);
-  // What little is sent is sent again at a steady pace, not ever later, where data fills the link.
+  // Small messages are retransmitted at a steady pace, without growing delays, when data fills the link.
   const int yes = 1;
   ::setsockopt(socket, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &yes, sizeof yes);
-  // The heartbeat comes first. Without it the kernel alone finds out that a host is gone.
+  // The heartbeat detects it first. Without a heartbeat, only the kernel finds out that a host is gone.
   const auto unanswered_ms = static_cast<unsigned int>(ms == 0 ? 15'000 : std::max<std::int64_t>(4 * ms, 1'000));
   ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Where a process can be reached: an abstract Unix name (this host, this network namespace, nothing on disk) or an
-// IP address and port. Listening and connecting, nonblocking.
+// The address of a process: an abstract Unix name (this host, this network namespace, nothing on disk) or an IP address
+// and port. Nonblocking functions to listen and connect.
 #include "base/unique_fd.h"
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace anello::control {
 
 struct Address {
   std::string unix_name;  // without the leading zero byte; empty: ip and port
-  std::string ip;         // numeric, IPv6 with its scope where it has one; both empty: no address
+  std::string ip;         // numeric, IPv6 with its scope if it has one; both empty: no address
   std::uint16_t port = 0;
 
   explicit operator bool() const { return !unix_name.empty() || !ip.empty(); }
@@ -20,15 +20,16 @@ struct Address {
   bool operator==(const Address&) const = default;
 };
 
-// Throws Error: ANELLO_ERR_ADDRESS. in_use: set instead of throwing where somebody else has the address.
-// Port 0: the kernel's choice, told by local_address.
+// Throws Error: ANELLO_ERR_ADDRESS. in_use: set instead of throwing if another socket has the address.
+// Port 0: the kernel chooses, and local_address returns its choice.
 UniqueFd listen_at(const Address& address, bool& in_use);
-// Starts to connect: nonblocking, finished when writable and connect_result is 0. Error numbers by errno, empty then.
+// Starts a nonblocking connect, which is complete when the socket is writable and connect_result is 0. On failure it
+// returns an empty descriptor and sets errno.
 UniqueFd start_connect(const Address& address);
 int connect_result(int socket);
 
 Address local_address(int socket);
-Address peer_address(int socket);  // empty: of a Unix socket without a name, or of none that is connected
+Address peer_address(int socket);  // empty: a Unix socket without a name, or a socket that is not connected
 bool is_loopback(const std::string& ip);
 // Whether one of this host's interfaces has the address.
 bool is_local(const std::string& ip);
@@ -37,17 +38,18 @@ std::string source_towards(const std::string& ip);
 // ANELLO_INTERFACE: an interface's name, or an address itself. Throws Error.
 std::string address_of_interface(const std::string& name);
 
-// Name service with a time limit: numeric addresses of host, in order of preference. Blocks; caller's thread.
+// Name service with a time limit: returns the numeric addresses of host, in order of preference. Blocks the caller's
+// thread.
 // Throws Error: ANELLO_ERR_ADDRESS, naming host.
 std::string resolve(const std::string& host, std::int64_t timeout_ms);
 
-// These do nothing to Unix sockets.
-void set_connection_options(int socket);  // no delay; a host that vanished is found out while nothing is sent
-// Of a lane: the same by a limit of silence, after some times that. The heartbeat judges (heartbeat.h); this is for two
-// hosts that do not hear each other while both are heard elsewhere.
+// These do nothing for Unix sockets.
+void set_connection_options(int socket);  // no delay; detects a vanished host even while nothing is sent
+// For a lane: detects it after several times the silence limit. The heartbeat decides (heartbeat.h); this covers two
+// hosts that do not hear each other while others hear both.
 void limit_idleness(int socket, std::int64_t ms);
-// Also while something is: for control links only, because the kernel takes a receiver that does not read for a dead
-// one then, and a rank that computes does not read its lanes.
+// Detects it also while data is being sent. Only for control links, because the kernel then treats a receiver that does
+// not read as dead, and a computing rank does not read its lanes.
 void limit_silence(int socket, std::int64_t ms);
 
 }  // namespace anello::control

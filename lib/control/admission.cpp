@@ -33,7 +33,7 @@ Digest verdict_proof(const Key& key, const Greeting& greeting, const Claim& clai
               {bytes_of("anello listener"), raw(greeting), raw(claim), raw(verdict).first(offsetof(Verdict, proof))});
 }
 
-// Both ends' random numbers are in them: no two connections have the same.
+// The keys contain both ends' random numbers, so no two connections have equal keys.
 LinkKeys keys_of(const Key& key, const Greeting& greeting, const Claim& claim, bool dials) {
   std::array<std::byte, sizeof greeting.nonce + sizeof claim.nonce> nonces;
   std::copy(claim.nonce.begin(), claim.nonce.end(),
@@ -107,10 +107,10 @@ Task<Claim> admit(std::shared_ptr<Stream> stream, std::function<const Expected*(
   if (found == nullptr) {
     verdict.status = Status::unknown;
     co_await stream->write(raw(verdict));
-    // Not a stranger: most often a rank that is early or late.
+    // This is not a stranger: most often it is a rank that is early or late.
     throw Unknown(ANELLO_ERR_RENDEZVOUS, "no such job here");
   }
-  const Expected expected = *found;  // the original may be gone after the next wait
+  const Expected expected = *found;  // a copy, because the original may be gone after the next wait
   if ((expected.same_user && !same_user(*stream)) || !equal(claim.proof, claim_proof(expected.key, greeting, claim))) {
     verdict.status = Status::refused;
     co_await stream->write(raw(verdict));

@@ -1,13 +1,13 @@
 #pragma once
-// What every connection does before any other byte is believed. Three messages of fixed size:
+// The handshake of every connection. Nothing else is trusted before it. It has three messages of fixed size:
 //
 //   listener -> dialler   Greeting   version, features, nonce
 //   dialler  -> listener  Claim      version, features, job, purpose, from, to, nonce, proof over all of it
 //   listener -> dialler   Verdict    status, version, features, proof over all three
 //
-// A proof is an HMAC under a key derived from the job's secret, with a label for the role, so that neither side's can
-// be sent back to it. The dialler proves first: who only listens learns nothing. These three keep their layout in all
-// versions to come, so that two versions can tell each other so.
+// A proof is an HMAC under a key derived from the job's secret, with a label for the role, so that a side's proof
+// cannot be sent back to it. The dialler proves first: a stranger that connects learns nothing. These three messages
+// keep their layout in all later versions, so that different versions can recognise each other.
 #include "control/secret.h"
 #include "control/stream.h"
 
@@ -59,28 +59,28 @@ struct Verdict {
 };
 static_assert(sizeof(Verdict) == 48 && std::is_trivially_copyable_v<Verdict>);
 
-// What a dialler claims to be, and the key that proves it.
+// The claims of a dialler, and the key that proves them.
 struct Credentials {
   JobId job{};
   Key key;
-  bool same_user = false;  // no secret behind the key: the uid at the other end of the Unix socket stands in
+  bool same_user = false;  // the key has no secret; the uid at the other end of the Unix socket replaces it
   Purpose purpose = Purpose::rendezvous;
   int from = -1;
   int to = -1;
   std::uint32_t version = kWireVersion;
 };
 
-// The dialler's part. Throws Error: ANELLO_ERR_AUTH and ANELLO_ERR_VERSION are final, Unknown and others are worth
-// another try.
+// The dialler's part. Throws Error: ANELLO_ERR_AUTH and ANELLO_ERR_VERSION are final; after Unknown and others the
+// caller may try again.
 struct Unknown : Error {
   using Error::Error;
-  bool process_answered = true;  // false: nobody listens there any more
+  bool process_answered = true;  // false: no process listens there any more
 };
 Task<> claim(std::shared_ptr<Stream> stream, Credentials credentials);
 
-// The listener's part. find: the key for a claim, or nullptr when it knows no such job here. Returns the claim that
-// was proved; its version may differ from ours, in which case the dialler has been told and the connection is of no
-// further use. Throws Error for everything else.
+// The listener's part. find returns the key for a claim, or nullptr if there is no such job here. Returns the proved
+// claim; its version may differ from ours, in which case the dialler has been told and the connection has no further
+// use. Throws Error for everything else.
 struct Expected {
   Key key;
   bool same_user = false;

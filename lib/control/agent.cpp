@@ -11,9 +11,9 @@
 namespace anello::control {
 
 constexpr std::int64_t kGoodbyeMs = 1'500;
-// For what a rank that is gone has said and sent; of a host that has vanished nothing comes.
+// The time to wait for the last messages of a rank that is gone; nothing comes from a host that has vanished.
 constexpr std::int64_t kLastWordsMs = 1'000;
-// For a parent that runs to pass on what such a rank has said.
+// The time for a running parent to forward the messages of such a rank.
 constexpr std::int64_t kWordOfParentMs = 250;
 
 Agent::Agent(Service& service, int rank, int size, std::int64_t timeout_ms)
@@ -67,7 +67,8 @@ void Agent::settle(std::vector<Peer> peers, std::shared_ptr<LocalGroup> group, s
   if (group) seats = {group->nonce(), this_host().process, group->layout().ranks, group->here};
   check_places(peers, rank_, seats);
   peers_ = std::move(peers);
-  // The others may have failed to map what this rank has mapped: then it is alone in it, and it is of no use.
+  // The others may have failed to map the arena that this rank has mapped: then this rank is alone in it, and the arena
+  // is useless.
   if (peer(rank_).member.local_index >= 0) group_ = std::move(group);
   tcp_ = std::move(tcp);
   on_arena = nullptr;
@@ -90,8 +91,8 @@ void Agent::watch_deaths() {
   });
 }
 
-// Seen at once, while what the rank had told of its last call, a mismatch perhaps, may still be with the parent, which
-// has its link.
+// This rank sees the end at once, while the rank's last message, perhaps about a mismatch, may still be with the
+// parent, which has its link.
 void Agent::process_ended(int rank) {
   if (said_it_left(rank)) return peer_gone(rank, "its process has ended");
   const Deadline word = Deadline::in_ms(kWordOfParentMs);
@@ -156,7 +157,7 @@ void Agent::peer_gone(int rank, const std::string& how) {
       rank, [this, rank] { return lanes_.is_coming(rank); }, [this, rank, how] { take_leave(rank, how); });
 }
 
-// Who left said so in the arena before its process ended or its connections closed.
+// A rank that leaves says so in the arena before its process ends or its connections close.
 bool Agent::said_it_left(int rank) const {
   if (peers_.empty() || !group_) return false;
   const Member& member = peer(rank).member;
@@ -255,7 +256,7 @@ void Agent::not_there(int rank, const Unknown& over) {
   }
 }
 
-// What is awaited before another rank's word about the end of one is taken.
+// The time to wait before this rank accepts another rank's report of an end.
 std::function<bool()> Agent::more_but_for(int from, int rank) {
   return [this, from, rank] { return (from != rank && tree_.has_more_from(rank, false)) || lanes_.is_coming(rank); };
 }
@@ -288,14 +289,14 @@ void Agent::receive(int from, const Frame& frame) {
       break;
     }
     case kFailed:
-      // First: this process may end as soon as its caller knows.
+      // This comes first: this process may end as soon as its caller knows.
       tree_.send(frame, from);
       calls_.failed(reader);
       break;
     case kPassOn: {
       const auto number = reader.take<std::uint64_t>();
       reader.end();
-      // To itself only: a parent would take it for a word about what this rank has said.
+      // The rank reports this only to itself: a parent would take it as a confirmation of this rank's messages.
       if (Link* const link = tree_.link_to(from)) link->send(Writer().put(number).frame(kPassedOn));
       break;
     }
@@ -310,9 +311,9 @@ void Agent::receive(int from, const Frame& frame) {
   }
 }
 
-// A goodbye counts when the parent has passed it on and closed the link. A parent that says goodbye itself meanwhile
-// may not have read this one: the next parent is told again. Else those who have no other sight of this rank would take
-// its end for a death.
+// A goodbye counts when the parent has forwarded it and closed the link. A parent that says goodbye itself meanwhile
+// may not have read this one, so the next parent gets it again. Otherwise ranks that cannot observe this rank in
+// another way would take its end for a death.
 Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
   const Deadline limit = Deadline::in_ms(kGoodbyeMs);
   while (!self->detour_.settled() && !limit.passed()) co_await sleep_ms(self->service_.io(), 1);

@@ -1,6 +1,6 @@
 #pragma once
-// The service thread's side of one rank: who is still here, and the parts that work for it. Everything in it happens on
-// the service thread; coroutines that work for an agent hold it by shared pointer.
+// The service thread's side of one rank: the ranks that are still here, and the components that work for it. Everything
+// in it runs on the service thread; coroutines that work for an agent hold it by shared pointer.
 #include "control/call_comparison.h"
 #include "control/control_tree.h"
 #include "control/deaths.h"
@@ -21,18 +21,18 @@
 
 namespace anello::control {
 
-// Frames on control links. Their numbers are the wire's.
+// Frames on control links. Their numbers are part of the protocol.
 enum ControlKind : std::uint16_t {
   kGoodbye = 32,  // rank: it left, orderly
   kLost = 33,     // rank, error: it is dead or unreachable
   kAsk = 34,      // compare calls
   kAnswer = 35,
   kFailed = 36,    // a communicator has failed
-  kPassOn = 37,    // number: say so once all before this is passed on
+  kPassOn = 37,    // number: confirm once everything before this has been forwarded
   kPassedOn = 38,  // number
-  kBeat = 39,      // 1: answer, 0: it is one
+  kBeat = 39,      // 1: answer this; 0: the answer
   kLife = 40,      // Life, count, ranks: whether they run
-  kSilent = 41,    // count, ranks, why: lost, for nothing is heard of them
+  kSilent = 41,    // count, ranks, why: lost, because they are silent
 };
 
 class Agent : public std::enable_shared_from_this<Agent> {
@@ -55,12 +55,12 @@ class Agent : public std::enable_shared_from_this<Agent> {
   const Heartbeat& heartbeat() const { return heartbeat_; }
 
   // -- Creation ------------------------------------------------------------------------------------------------
-  // Where ranks of this host reach this one. Throws Error.
+  // The address at which ranks of this host reach this one. Throws Error.
   Address open_listener();
-  // From now on connections of the job that are meant for this rank are let in.
+  // From now on, connections of the job to this rank are admitted.
   void open_room(const JobId& job, const Key& key);
-  std::function<void(Visitor)> on_arena;  // who gathers the host's ranks
-  // Everybody is known: peers by rank, the arena if this rank is in one, the TCP listener if any rank needs it.
+  std::function<void(Visitor)> on_arena;  // the rank that gathers the host's ranks
+  // All ranks are known: peers by rank, the arena if this rank is in one, the TCP listener if any rank needs it.
   void settle(std::vector<Peer> peers, std::shared_ptr<LocalGroup> group, std::shared_ptr<Listener> tcp);
   Call call_to(int peer, Purpose purpose, std::vector<Address> addresses, Deadline deadline);
 
@@ -71,27 +71,28 @@ class Agent : public std::enable_shared_from_this<Agent> {
   Standing standing(int rank) const { return standing_[static_cast<std::size_t>(rank)]; }
   bool here(int rank) const { return standing(rank) == Standing::here; }
   int lowest_here() const;
-  std::string who(int rank) const;  // for people; also before everybody is known
-  bool watched(int rank) const;     // its end is seen without a connection to it
-  // One kernel: whether it is there does not depend on a network.
+  std::string who(int rank) const;  // for people; also before all ranks are known
+  bool watched(int rank) const;     // this rank sees its end without a connection to it
+  // Both are on one kernel, so its existence does not depend on a network.
   bool same_host(int rank) const;
   std::vector<int> here_of_process(std::uint64_t process) const;
-  // It is not there any more: it left if it said so in the arena, else it is lost. how: "its process has ended".
+  // The rank has ended: it left if it said so in the arena, otherwise it is lost. how: "its process has ended".
   void peer_gone(int rank, const std::string& how);
-  // Once all that it has said and sent is taken in: there is more. Its end comes last, as it did there.
+  // The end is reported after all messages of the rank, which may still be arriving, because it also came last there.
   void hear_out(int rank, std::function<bool()> more, std::function<void()> then);
   void peer_left(int rank, int told_by);
   void peer_lost(int rank, Error error, int told_by);
-  // Lost for their silence. What they sent before, if anything, is not waited for; they are told, should they hear it.
+  // These ranks are lost because they are silent. This rank does not wait for their earlier messages, and tells them in
+  // case they can hear it.
   void fell_silent(const std::vector<int>& ranks, const std::string& how, int told_by);
   static Frame lost_by_silence(const std::vector<int>& ranks, const std::string& how);
-  // Nobody knows it at its own door.
+  // The listener of that rank's host does not know the rank.
   void not_there(int rank, const Unknown& over);
-  // A frame that came from a neighbour in the tree. Throws Error when it cannot be.
+  // Handles a frame from a neighbour in the tree. Throws Error if the frame is impossible.
   void receive(int from, const Frame& frame);
 
   bool leaving() const { return leaving_; }
-  // The link to a rank has closed: true when that is its answer to this rank's goodbye.
+  // The link to a rank has closed. Returns true if this is its answer to this rank's goodbye.
   bool goodbye_heard(int by);
   // Says goodbye on all links, closes everything, then calls done.
   static Task<> leave(std::shared_ptr<Agent> self, std::function<void()> done);
@@ -128,7 +129,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   Detour detour_;
   Heartbeat heartbeat_;
   bool leaving_ = false;
-  int goodbye_to_ = -1;  // the parent that has been told and has not answered
+  int goodbye_to_ = -1;  // the parent that got the goodbye and has not answered
 };
 
 }  // namespace anello::control

@@ -3,7 +3,7 @@
 namespace anello::control {
 namespace {
 
-// Of a rank of the job, or none.
+// The number of a rank of the job, or none.
 Error take_error_in(Reader& reader, int size) {
   Error error = take_error(reader);
   if (error.peer() >= size) throw Reader::corrupt();

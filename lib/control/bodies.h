@@ -1,6 +1,6 @@
 #pragma once
-// What the bodies of control frames between ranks say, with every number bounded. All throw Error (ANELLO_ERR_CORRUPT).
-// size: of the job. Pure.
+// Parses the bodies of control frames between ranks and bounds every number. All functions throw Error
+// (ANELLO_ERR_CORRUPT) and have no side effects. size is that of the job.
 #include "control/call_records.h"
 #include "control/job.h"
 #include "control/wire.h"
@@ -10,7 +10,7 @@
 
 namespace anello::control {
 
-// Ranks in a frame; a larger communicator's news go to all.
+// The most ranks in a frame; news of a larger communicator goes to all ranks.
 inline constexpr std::size_t kMaxListed = 8192;
 
 struct LostBody {
@@ -45,7 +45,7 @@ struct SilentBody {
 };
 
 int take_rank(Reader& reader, int size);
-bool take_beat(Reader& reader);  // whether it wants an answer
+bool take_beat(Reader& reader);  // whether the sender wants an answer
 LostBody take_lost(Reader& reader, int size);
 AskBody take_ask(Reader& reader, int size);
 AnswerBody take_answer(Reader& reader, int size);

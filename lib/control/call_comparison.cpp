@@ -12,9 +12,10 @@ namespace {
 
 constexpr std::size_t kMaxRemoved = 64;
 constexpr std::size_t kMaxQuestions = 64;
-// After the first sign of disagreement, for the others' answers: so that the text names all ranks that can answer.
+// The time to wait for the others' answers after the first sign of disagreement, so that the text names all ranks that
+// can answer.
 constexpr std::int64_t kMoreAnswersMs = 20;
-// For so long another rank's question stands for this one's; after that its asker may not run any more.
+// For this time, another rank's question replaces this rank's own; after that, the asking rank may no longer run.
 constexpr std::int64_t kHeardMs = 500;
 
 }  // namespace
@@ -54,7 +55,7 @@ Absent CallComparison::absent(std::uint64_t id, std::uint32_t sequence) {
 void CallComparison::note_absent(const Key& key, const Question& question) {
   Absent absent;
   for (int rank = 0; rank < static_cast<int>(question.ranks.size()); ++rank) {
-    // A rank that answered before may have come meanwhile, or stopped.
+    // A rank that has already answered may have arrived or stopped meanwhile.
     if (!question.answered.contains(rank)) {
       absent.silent.push_back(rank);
     } else if (const auto& newest = question.answers.at(rank).newest; !newest || before(*newest, key.second)) {
@@ -164,7 +165,7 @@ void CallComparison::conclude(const Key& key) {
   if (!verdict) return;
   const int peer = verdict->peer() < 0 ? -1 : question.ranks[static_cast<std::size_t>(verdict->peer())];
   const Error error(verdict->code(), verdict->text(), peer);
-  // First: this process may end as soon as its caller knows.
+  // This comes first: this process may end as soon as its caller knows.
   tell_all(key.first, question.ranks, error);
   deliver(key.first, error);
 }

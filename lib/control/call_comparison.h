@@ -1,7 +1,7 @@
 #pragma once
-// Finds out whether the ranks of a communicator made the same calls: asks all of them over the control tree, judges
-// what they answer, and tells everybody what came out. add, remove, ranks_of and absent may be called from any thread;
-// the rest happens on the service thread.
+// Finds out whether the ranks of a communicator made the same calls: asks all of them over the control tree, compares
+// their answers, and sends the result to all. Any thread may call add, remove, ranks_of and absent; the rest runs on
+// the service thread.
 #include "control/bodies.h"
 #include "control/job.h"
 #include "control/service.h"
@@ -30,16 +30,16 @@ class CallComparison {
   Absent absent(std::uint64_t id, std::uint32_t sequence);
 
   void compare(std::uint64_t id, std::uint32_t sequence, int differs);
-  // Not if another rank asks that already. Among P ranks that all wait it would else be P x P messages.
+  // Does not ask if another rank already does: with P waiting ranks this would be P x P messages.
   void look(std::uint64_t id, std::uint32_t sequence);
   // Event::failed for all of them but this rank.
   void tell_all(std::uint64_t id, const std::vector<int>& ranks, const Error& error);
-  // Frames that came in. Throw Error when they cannot be.
+  // Handle received frames. They throw Error if a frame is impossible.
   struct Answer {
     int asker;
     Frame frame;
   };
-  std::optional<Answer> asked(Reader& reader);  // nothing: not of this communicator, or not yet
+  std::optional<Answer> asked(Reader& reader);  // nothing: not in this communicator, or not yet
   void answered(AnswerBody answer);
   void failed(Reader& reader);
 
@@ -57,7 +57,7 @@ class CallComparison {
   struct Question {
     std::vector<int> ranks;
     std::map<int, CallHistory> answers;  // by rank in the communicator
-    std::set<int> answered;              // since the question was last asked
+    std::set<int> answered;              // since the last question
     std::optional<Differing> known;
     bool concluding = false;
   };
@@ -76,7 +76,7 @@ class CallComparison {
   std::deque<Removed> removed_;  // the newest kMaxRemoved
   std::map<Key, Question> questions_;
   std::deque<Key> asked_;  // oldest first
-  // By communicator, the last question of another rank.
+  // The last question of another rank, by communicator.
   struct Heard {
     std::uint32_t sequence = 0;
     std::int64_t at_ns = 0;

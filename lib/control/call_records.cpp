@@ -20,14 +20,14 @@ std::string rank_list(const std::vector<int>& ranks) {
   return list;
 }
 
-// Ranks that said the same, in the order of their lowest rank.
+// Groups of ranks with equal answers, in the order of their lowest rank.
 struct Party {
   std::uint64_t digest = 0;
   std::string call;
   std::vector<int> ranks;
 };
 
-// Whether the rank has been at that operation and has made so many since that it no longer keeps the call.
+// Whether the rank has passed that operation and has made so many calls since then that it no longer keeps the call.
 bool has_forgotten(const CallHistory& history, std::uint32_t sequence) {
   return history.newest && !before(*history.newest, sequence) && find(history, sequence) == nullptr;
 }
@@ -47,7 +47,7 @@ std::vector<Party> parties_at(const std::map<int, CallHistory>& histories, std::
   return parties;
 }
 
-// The rank to name: of the smallest party, when there is one.
+// The rank to name: one of the smallest group, if there is one.
 int odd_one(const std::vector<Party>& parties) {
   const auto smallest = std::min_element(
       parties.begin(), parties.end(), [](const Party& a, const Party& b) { return a.ranks.size() < b.ranks.size(); });
@@ -60,7 +60,7 @@ int odd_one(const std::vector<Party>& parties) {
 
 CallHistory history_of(const Ledger& ledger, std::uint32_t sequence) {
   CallHistory history;
-  // First: a call that is noted meanwhile is not taken for one that is forgotten.
+  // This comes first, so that a call that is noted meanwhile does not look like a forgotten one.
   if (const auto newest = ledger.newest()) history.newest = newest->sequence;
   for (std::uint32_t back = Ledger::kCompared; back-- > 0;) {
     if (const auto record = ledger.find(sequence - back)) history.records.push_back(*record);
@@ -111,7 +111,7 @@ CallHistory take_history(Reader& reader) {
 
 namespace {
 
-// known: the calls of `sequence`, which do not differ; empty where nobody knows his.
+// known: the calls of `sequence`, which do not differ; empty if no rank knows its own.
 Error forgotten(const std::map<int, CallHistory>& histories, std::uint32_t sequence, const std::vector<Party>& known) {
   std::vector<int> ranks;
   std::optional<std::uint32_t> newest;
@@ -124,7 +124,7 @@ Error forgotten(const std::map<int, CallHistory>& histories, std::uint32_t seque
   if (!known.empty()) said += text(rank_list(known.front().ranks), " called ", known.front().call, ", ");
   said += text(rank_list(ranks), ranks.size() == 1 ? ", by now in operation " : ", by now in operations up to ",
                *newest, ranks.size() == 1 ? ", no longer knows its call" : ", no longer know theirs");
-  // Those who have forgotten may disagree among themselves.
+  // The ranks that have forgotten their calls may disagree among themselves.
   const bool odd = ranks.size() == 1 && !known.empty() && known.front().ranks.size() > 1;
   return Error(ANELLO_ERR_MISMATCH, said, odd ? ranks.front() : -1);
 }

@@ -10,7 +10,7 @@
 namespace anello::control {
 namespace {
 
-constexpr std::int64_t kReturnMs = 10'000;  // for ranks to come to the next parent, however overloaded
+constexpr std::int64_t kReturnMs = 10'000;  // the time for ranks to reach the next parent, however overloaded
 constexpr std::size_t kMaxUnsent = 256;
 constexpr std::int64_t kLookAgainMs = 200;
 constexpr std::size_t kMaxRecent = 64;
@@ -23,7 +23,7 @@ std::shared_ptr<Link> ControlTree::link_up(int parent, std::shared_ptr<Stream> s
   auto link = std::make_shared<Link>(agent_.service(), std::move(stream));
   links_[parent] = link;
   parentless_ = false;
-  // It may not have seen yet why this rank comes to it.
+  // The new parent may not have seen yet why this rank links to it.
   tell_who_is_gone(*link);
   for (const Frame& frame : unsent_) link->send(frame);
   unsent_.clear();
@@ -58,7 +58,7 @@ Task<> ControlTree::read(std::shared_ptr<Agent> agent, int from, std::shared_ptr
   link->close();
   auto& links = agent->tree().links_;
   const auto known = links.find(from);
-  // Otherwise it has come back over a newer link, or is known to be gone.
+  // Otherwise the rank has come back over a newer link, or is known to be gone.
   if (known == links.end() || known->second != link) co_return;
   links.erase(known);
   if (agent->goodbye_heard(from) || agent->leaving()) co_return;
@@ -87,22 +87,23 @@ Task<> ControlTree::keep_parent(std::shared_ptr<Agent> agent, int parent) {
       if (agent->leaving()) co_return;
       if (agent->here(parent)) tree.link_up(parent, std::move(stream));
     } catch (const Unknown& over) {
-      // It died, or left, before this rank had come to it.
+      // It died or left before this rank linked to it.
       if (!agent->leaving()) agent->not_there(parent, over);
     } catch (const Error& error) {
       why = error.text();
     }
     if (!why.empty() && !agent->leaving()) agent->peer_gone(parent, "no control connection: " + why);
   }
-  // This rank is the lowest now: the others come to it.
+  // This rank is the lowest now: the others link to it.
   tree.parentless_ = false;
   for (const Frame& frame : tree.unsent_) tree.send(frame);
   tree.unsent_.clear();
   tree.look_for_orphans();
 }
 
-// Ranks of other hosts that died, or left, before they came to this one: no link to them will close. Asked at their own
-// doors they are found out at once; a host that is silent altogether, when the time to come is over.
+// Some ranks of other hosts may have died or left before they linked to this one, so no link to them will close. A
+// connection to their own address shows this at once; for a completely silent host, it shows at the end of the time
+// limit.
 void ControlTree::look_for_orphans() {
   for (int rank = agent_.rank() + 1; rank < agent_.size(); ++rank) {
     if (!agent_.here(rank) || agent_.watched(rank) || links_.contains(rank)) continue;
@@ -128,14 +129,15 @@ Task<> ControlTree::look_for(std::weak_ptr<Agent> weak, Call probe, int rank) {
     while (missing() && !probe.deadline.passed()) {
       Call once = probe;
       std::shared_ptr<Stream> stream = co_await dial(io, std::move(once));
-      // It lives, and will come, unless it dies before: look again. The connection is of no further use.
+      // It is alive and will link to this rank unless it dies first: check again later. The connection has no further
+      // use.
       stream->close();
       co_await sleep_ms(io, kLookAgainMs);
     }
   } catch (const Unknown& over) {
     unknown = over;
   } catch (const Error&) {
-    // Silence until the deadline.
+    // There was no answer until the deadline.
   }
   agent = weak.lock();
   if (!missing()) co_return;
@@ -151,7 +153,7 @@ void ControlTree::adopt(int from, std::shared_ptr<Stream> stream) {
   auto link = std::make_shared<Link>(agent_.service(), std::move(stream));
   if (const auto old = links_.find(from); old != links_.end()) old->second->close();
   links_[from] = link;
-  // It may have missed what was told while it had no link.
+  // It may have missed messages while it had no link.
   tell_who_is_gone(*link);
   repeat_recent(*link, false);
   agent_.service().spawn("control link", serve(agent_.shared_from_this(), from, std::move(link)));
@@ -208,7 +210,7 @@ void ControlTree::send_to(int rank, const Frame& frame) {
   if (const auto link = links_.find(rank); link != links_.end()) {
     link->second->send(frame);
   } else if (agent_.lowest_here() != agent_.rank()) {
-    // Not one of those below: the parent knows the way.
+    // It is not one of those below, so the parent forwards it.
     if (const auto up = links_.find(agent_.lowest_here()); up != links_.end()) {
       up->second->send(frame);
     } else if (parentless_ && unsent_.size() < kMaxUnsent) {
@@ -237,7 +239,7 @@ Task<> ControlTree::close_soon(std::shared_ptr<Link> link) {
 }
 
 bool ControlTree::needed() const {
-  if (agent_.peers().empty()) return false;  // creation failed: there is nobody to tell
+  if (agent_.peers().empty()) return false;  // creation failed: there is no rank to tell
   for (int rank = 0; rank < agent_.size(); ++rank) {
     if (rank != agent_.rank() && agent_.here(rank) && !agent_.watched(rank)) return true;
   }
@@ -245,7 +247,7 @@ bool ControlTree::needed() const {
 }
 
 bool ControlTree::settled() const {
-  if (agent_.peers().empty()) return true;  // creation failed: there is nobody to tell
+  if (agent_.peers().empty()) return true;  // creation failed: there is no rank to tell
   const int parent = agent_.lowest_here();
   for (int rank = 0; rank < agent_.size(); ++rank) {
     if (rank == agent_.rank() || !agent_.here(rank) || agent_.watched(rank)) continue;
@@ -261,7 +263,7 @@ Task<> ControlTree::finished(std::int64_t ms) {
     co_await Link::flushed(link, deadline.left_ms());
     link->finish();
   }
-  if (agent_.peers().empty()) co_return;  // creation failed: there is nobody to tell
+  if (agent_.peers().empty()) co_return;  // creation failed: there is no rank to tell
   for (const auto& [rank, link] : links) {
     while (!agent_.watched(rank) && link->open() && !deadline.passed()) co_await sleep_ms(agent_.service().io(), 1);
   }

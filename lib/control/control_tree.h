@@ -1,7 +1,7 @@
 #pragma once
-// The control links of a job: every rank keeps one to the lowest rank that is still here, which passes on what it
-// hears. When that one leaves or dies, all go to the next. A link that closes without a goodbye is how ranks of other
-// hosts see a death. Service thread only.
+// The control links of a job: every rank keeps one to the lowest rank that is still here, which forwards the messages
+// that it receives. When that rank leaves or dies, all link to the next one. Ranks of other hosts see a death as a link
+// that closes without a goodbye. Service thread only.
 #include "base/clock.h"
 #include "control/dial.h"
 #include "control/link.h"
@@ -18,26 +18,26 @@ class ControlTree {
  public:
   explicit ControlTree(Agent& agent) : agent_(agent) {}
 
-  // Links to the lowest rank, and keeps doing so. Throws Error if the first link does not come about.
+  // Links to the lowest rank, and links again whenever it changes. Throws Error if the first link fails.
   static Task<> climb(std::shared_ptr<Agent> agent, Deadline deadline);
-  // A rank for which this one is the lowest.
+  // Adds the link of a rank for which this one is the lowest.
   void adopt(int from, std::shared_ptr<Stream> stream);
 
-  // To all neighbours but one; kept for later while there is no way up.
+  // Sends to all neighbours except one; keeps the frame while there is no parent.
   void send(const Frame& frame, int except = -1);
   void send_to(int rank, const Frame& frame);
-  Link* link_to(int rank);  // nullptr: it is no neighbour, or not now
+  Link* link_to(int rank);  // nullptr: it is not a neighbour now
   void forget(int rank);    // it is gone
-  // Whether what the rank has said may not all have been read. ended: its process has, so that nothing more comes.
+  // Whether some messages of the rank may still be unread. ended: its process has ended, so no more will come.
   bool has_more_from(int rank, bool ended);
-  void let_go(int rank);  // the same, once it was sent what is queued for it, if that goes at all
-  // There are ranks that see the end of this one by nothing but its goodbye.
+  void let_go(int rank);  // closes after sending the queued frames, if they can be sent
+  // Some ranks learn of this rank's end only by its goodbye.
   bool needed() const;
-  // A goodbye said now reaches all who could only learn of it by a link.
+  // A goodbye sent now reaches all ranks that could only learn of it by a link.
   bool settled() const;
 
-  // All that was sent is with those who need it: they have read to the end of their links and closed them. A link that
-  // is closed earlier, with something in it unread, takes along what the peer has not read yet.
+  // All sent frames have arrived: their receivers have read to the end of their links and closed them. If a link is
+  // closed earlier with unread data in it, the frames that the peer has not read yet are lost.
   Task<> finished(std::int64_t ms);
   void close();
 
@@ -61,8 +61,8 @@ class ControlTree {
     Frame frame;
     bool own;
   };
-  // What a rank between two parents may have missed; and, of this rank's own, what a parent that died may not have
-  // passed on.
+  // Messages that a rank between two parents may have missed and, of this rank's own messages, those that a dead parent
+  // may not have forwarded.
   std::deque<Recent> recent_;
 };
 

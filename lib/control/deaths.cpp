@@ -15,7 +15,7 @@ std::shared_ptr<DeathWatch> DeathWatch::of(Service& service, const std::shared_p
   watch->group_ = group;
   for (const Death& death : group->deaths()) {
     if (!death.descriptor || death.process == this_host().process) continue;
-    // A copy, because the group may be let go on another thread than the one that waits here.
+    // A copy, because another thread than the one that waits here may release the group.
     UniqueFd copy(::fcntl(death.descriptor.get(), F_DUPFD_CLOEXEC, 0));
     if (!copy) throw Error(ANELLO_ERR_RESOURCE, system_text("fcntl(F_DUPFD_CLOEXEC)", errno));
     auto descriptor = std::make_shared<Stream>(service.io(), std::move(copy));
@@ -42,7 +42,7 @@ Task<> DeathWatch::wait(std::weak_ptr<DeathWatch> weak, std::shared_ptr<Stream> 
   if (!watch) co_return;
   watch->ended_.insert(process);
   std::erase_if(watch->listeners_, [](const Listener& listener) { return listener.owner.expired(); });
-  const std::vector<Listener> listeners = watch->listeners_;  // told may add or end others
+  const std::vector<Listener> listeners = watch->listeners_;  // told may add or end other watches
   for (const Listener& listener : listeners) {
     if (const auto alive = listener.owner.lock()) listener.told(process);
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Sees the processes of this host that share the arena end, through their process descriptors: no timer, no polling.
-// One watch for all ranks of this process that are in the arena. Service thread only.
+// Detects the end of the processes of this host that share the arena, through their process descriptors, without timers
+// or polling. All ranks of this process in the arena share one watch. Service thread only.
 #include "control/local_group.h"
 #include "control/stream.h"
 
@@ -14,11 +14,11 @@ namespace anello::control {
 
 class DeathWatch {
  public:
-  // The group's watch, started with the first that asks. Ends with the last copy of the pointer.
+  // The group's watch. The first call starts it, and it ends with the last copy of the pointer.
   static std::shared_ptr<DeathWatch> of(Service& service, const std::shared_ptr<LocalGroup>& group);
   ~DeathWatch();
 
-  // told(process) for each process that ends, also those that have ended already. Kept while owner lives.
+  // Calls told(process) for each process that ends, also for those that have already ended. Kept while owner lives.
   void tell(const std::shared_ptr<void>& owner, std::function<void(std::uint64_t process)> told);
   bool watches(std::uint64_t process) const { return watched_.contains(process); }
 

@@ -87,7 +87,8 @@ UniqueFd peer_death_descriptor(int unix_socket) {
   int fd = -1;
   socklen_t length = sizeof fd;
   if (::getsockopt(unix_socket, SOL_SOCKET, kSoPeerPidfd, &fd, &length) == 0) return UniqueFd(fd);
-  // An older kernel. The process holds its end open while it waits for us, so the number cannot be somebody else's.
+  // For an older kernel. The process keeps its end open while it waits for us, so its number cannot belong to another
+  // process.
   const PeerProcess peer = peer_process(unix_socket);
   if (!peer.known || peer.pid <= 0) return {};
   return open_pidfd(peer.pid);

@@ -1,5 +1,6 @@
 #pragma once
-// Descriptors over Unix sockets (SCM_RIGHTS), and who is at the other end. One call, one system call; nonblocking.
+// Passes descriptors over Unix sockets (SCM_RIGHTS) and identifies the peer. Each call makes one system call and does
+// not block.
 #include "base/unique_fd.h"
 
 #include <cstddef>
@@ -26,12 +27,13 @@ struct PeerProcess {
   bool known = false;
 };
 PeerProcess peer_process(int unix_socket);
-// Memory is lent to the same user's processes alone, whatever they have proved. Throws Error.
+// Memory is shared only with the same user's processes, whatever they have proved. Throws Error.
 void require_same_user(int unix_socket);
 
-// Becomes readable when the process at the other end of the Unix socket ends. Empty where the kernel has none.
+// A descriptor that becomes readable when the process at the other end of the Unix socket ends. Empty if the kernel
+// does not support it.
 UniqueFd peer_death_descriptor(int unix_socket);
-// The same for this process.
+// The descriptor for this process.
 UniqueFd own_death_descriptor();
 
 }  // namespace anello::control

@@ -14,7 +14,7 @@ void DescriptorWatch::watch(int descriptor, std::function<void()> readable) {
   {
     const std::lock_guard lock(mutex_);
     if (descriptor != number_) {
-      // A copy, because the caller may close his at any time after unwatch.
+      // A copy, because the caller may close its descriptor at any time after unwatch.
       fresh = std::make_shared<UniqueFd>(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
       if (!*fresh) {
         log::warn(-1, "operations go on only while somebody waits: ", system_text("fcntl(F_DUPFD_CLOEXEC)", errno));
@@ -54,7 +54,7 @@ void DescriptorWatch::call() {
     if (!readable) return;
     calling_ = true;
   }
-  // However it ends: somebody may wait in unwatch() for that.
+  // In every case: a thread may be waiting for this in unwatch().
   struct Called {
     DescriptorWatch& watch;
     ~Called() {
@@ -71,7 +71,7 @@ void DescriptorWatch::call() {
 void DescriptorWatch::unwatch() {
   std::unique_lock lock(mutex_);
   readable_ = nullptr;
-  number_ = -1;  // the caller may close his now, and its number be used again
+  number_ = -1;  // the caller may close its descriptor now, and the number may be reused
   called_.wait(lock, [this] { return !calling_; });
   service_.post([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->close();

@@ -1,6 +1,6 @@
 #pragma once
-// Job::watch and unwatch: a callback on the service thread, once, when a descriptor has something to read. watch and
-// unwatch may be called from any thread, watch also from the callback.
+// Implements Job::watch and unwatch: a callback on the service thread, once, when a descriptor is readable. Any thread
+// may call watch and unwatch; the callback may also call watch.
 #include "base/error.h"
 #include "base/unique_fd.h"
 #include "control/stream.h"
@@ -30,10 +30,10 @@ class DescriptorWatch : public std::enable_shared_from_this<DescriptorWatch> {
   std::mutex mutex_;
   std::condition_variable called_;
   std::function<void()> readable_;
-  int number_ = -1;  // of the caller's descriptor, which stream_ has a copy of
+  int number_ = -1;  // of the caller's descriptor, of which stream_ has a copy
   bool calling_ = false;
 
-  std::shared_ptr<Stream> stream_;  // service thread only, as the next
+  std::shared_ptr<Stream> stream_;  // service thread only, like the next
   bool waiting_ = false;
 };
 

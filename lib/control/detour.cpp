@@ -11,13 +11,14 @@
 namespace anello::control {
 namespace {
 
-// For the word of a parent that runs, on a machine with more to do than it can.
+// The time for a running parent to answer on an overloaded machine.
 constexpr std::int64_t kWordMs = 250;
-// A thread that has something to do may wait for so long for each rank that it shares the processor with.
+// A ready thread may wait this long for each rank with which it shares the processor.
 constexpr std::int64_t kTimeSliceMs = 4;
-// Between a rank and the next, before they tell of an end.
+// The delay between one rank and the next before they report an end.
 constexpr std::int64_t kStepMs = 2;
-// Where this rank's own timers are so late, a parent that runs may be as late: it has the same time again, so often.
+// If this rank's own timers are this late, a running parent may be equally late: it gets the same time again, up to
+// this many times.
 constexpr std::int64_t kLateMs = 20;
 constexpr int kMostRepeats = 8;
 constexpr std::int64_t kTellMs = 3'000;
@@ -32,7 +33,7 @@ std::int64_t Detour::patience_ms() const {
   if (members.empty()) return kWordMs;
   const int sharing = std::max(occupancy_of(members, agent_.rank()).ranks_per_processor(),
                                occupancy_of(members, agent_.lowest_here()).ranks_per_processor());
-  // Its own thread has to wait, and this one's.
+  // Both its thread and this rank's thread may have to wait for a processor.
   return kWordMs + (sharing > 1 ? 2 * sharing * kTimeSliceMs : 0);
 }
 

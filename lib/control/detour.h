@@ -1,8 +1,9 @@
 #pragma once
-// What a rank says to a communicator past a lowest rank that does not pass it on. That one, asked behind each frame,
-// confirms that it has passed on all before; one that does not (it is stopped, or its host away) is gone round: the
-// rank says the same to each of the communicator's ranks itself, on a connection for that one frame and its answer: of
-// an end the lowest first, and those whom it has told need not say the same. Service thread only.
+// Delivers a rank's messages to a communicator if the lowest rank does not forward them. After each frame, the rank
+// asks the lowest rank to confirm that it has forwarded everything before. If there is no confirmation (that rank is
+// stopped, or its host unreachable), the rank sends the frame to each of the communicator's ranks itself, on a
+// connection for that one frame and its answer. For an end, the lowest rank comes first, and ranks that have been told
+// need not send it again. Service thread only.
 #include "control/dial.h"
 #include "control/wire.h"
 
@@ -23,13 +24,13 @@ class Detour {
 
   // To these ranks, or to more.
   void send(const Frame& frame, const std::vector<int>& ranks);
-  // Past any other rank from the start.
+  // Sends directly from the start, without any other rank.
   void tell_directly(const Frame& frame, const std::vector<int>& ranks);
-  // Behind all that this rank has said so far.
+  // Asks for confirmation of everything that this rank has sent so far.
   void ask_for_word(Link& parent);
   void word_from_parent(Reader& reader);
-  // All whom this rank told of a communicator's end have heard it, or the parent has their word. Else it may not go
-  // yet.
+  // Whether all ranks that this rank told of a communicator's end have received it, or the parent has confirmed it.
+  // Otherwise this rank may not leave yet.
   bool settled() const;
   void adopt(int from, std::shared_ptr<Stream> stream);
 
@@ -50,13 +51,13 @@ class Detour {
   std::int64_t patience_ms() const;
 
   Agent& agent_;
-  std::uint64_t said_ = 0;      // frames, ever
-  std::uint64_t passed_ = 0;    // of them, by the word of a parent
-  std::uint64_t last_end_ = 0;  // the last of them that was of an end
-  std::uint64_t told_ = 0;      // up to this one by this rank itself
-  // When another rank came with a communicator's end: it tells everybody, and this one need not do the same.
+  std::uint64_t said_ = 0;      // all frames so far
+  std::uint64_t passed_ = 0;    // the frames that a parent has confirmed
+  std::uint64_t last_end_ = 0;  // the last frame about an end
+  std::uint64_t told_ = 0;      // this rank itself has delivered the frames up to this one
+  // The time when another rank reported a communicator's end: it tells all ranks, and this rank need not do so.
   std::map<std::uint64_t, std::int64_t> heard_;
-  std::int64_t silent_since_ns_ = 0;  // the parent has owed its word since; 0: it owes none
+  std::int64_t silent_since_ns_ = 0;  // the parent has owed a confirmation since then; 0: it owes none
 };
 
 }  // namespace anello::control

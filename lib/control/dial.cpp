@@ -8,9 +8,9 @@
 namespace anello::control {
 namespace {
 
-// How one attempt ended when it did not succeed.
+// The result of a failed attempt.
 struct Attempt {
-  bool gone = false;  // nobody listens, or the job is not known there
+  bool gone = false;  // no process listens, or the job is not known there
   bool answered = false;
   std::string why;
 };
@@ -62,7 +62,7 @@ Task<std::shared_ptr<Stream>> try_once(asio::io_context& io, Address address, Cr
 
 Task<std::shared_ptr<Stream>> dial(asio::io_context& io, Call call) {
   std::int64_t pause_ms = 1;
-  std::int64_t limit_ms = 2'000;  // an overloaded machine gets more the next time
+  std::int64_t limit_ms = 2'000;  // an overloaded machine gets more time in the next attempt
   std::string reasons;
   for (;;) {
     reasons.clear();

@@ -1,6 +1,6 @@
 #pragma once
-// Reaching a rank or a meeting place: connect, prove, and try again until a deadline, because the other side may not
-// have come yet, or its machine be overloaded.
+// Connects to a rank or a meeting place and proves the secret. It tries again until a deadline, because the other side
+// may not have started yet, or its machine may be overloaded.
 #include "base/clock.h"
 #include "control/address.h"
 #include "control/admission.h"
@@ -17,8 +17,8 @@ struct Call {
   Deadline deadline = Deadline::in_ms(0);
   // Stops trying, with ANELLO_ERR_ABORTED, once false. Empty: always wanted.
   std::function<bool()> wanted;
-  // The place was there before anybody was told of it: nobody listening, or a process that does not know the job,
-  // means that it is over. Then Unknown is thrown at once.
+  // The place existed before any rank learned of it, so if no process listens there, or the process does not know the
+  // job, it is gone. Then Unknown is thrown at once.
   bool must_exist = false;
 };
 

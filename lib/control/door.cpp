@@ -14,16 +14,16 @@
 namespace anello::control {
 namespace {
 
-// An overloaded machine needs time for three small messages; a crowd of strangers is given less.
+// An overloaded machine needs time for three small messages; a crowd of strangers gets less.
 constexpr std::int64_t kHandshakeMs = 10'000;
 constexpr std::int64_t kCrowdedHandshakeMs = 2'000;
 constexpr std::size_t kCrowd = kMaxStrangers / 4;
-// A guest of the own user is let be for so long before another one takes its place: while ranks come that no room
-// expects yet, they wait in the listener's queue and do not put each other out.
+// A guest of the own user keeps its place for this time before another one takes it. While ranks arrive that no room
+// expects yet, they wait in the listener's queue and do not displace each other.
 constexpr std::int64_t kUndisturbedMs = 200;
-// Accepted in a row before everybody else has a turn.
+// The number of connections to accept before other work gets a turn.
 constexpr int kBurst = 16;
-// After a failure, and twice as long after each further one.
+// The delay after a failure; it doubles with each further failure.
 constexpr std::int64_t kFirstPauseMs = 1, kLastPauseMs = 256;
 
 bool hung_up(int socket) {
@@ -70,7 +70,7 @@ void Door::remove(const JobId& job, int to) {
   const auto room = rooms_.find({job, to});
   if (room == rooms_.end()) return;
   expected_ -= room->second.ranks;
-  const Room kept = std::move(room->second);  // its end may end more, which comes back here
+  const Room kept = std::move(room->second);  // closing it may close others, which comes back here
   rooms_.erase(room);
 }
 
@@ -91,7 +91,7 @@ Task<> Door::accept(std::shared_ptr<Door> door, std::shared_ptr<Stream> listenin
       Source source = Source::of(socket.get());
       co_await make_place(door, source.own);
       if (!listening->open()) co_return;
-      // One of a flood, mostly: let go before it costs more.
+      // It is mostly part of a flood: drop it before it costs more.
       if (!hung_up(socket.get())) failure = door->seat(std::move(socket), std::move(source));
     } else if (errno == EAGAIN) {
       co_await listening->readable();
@@ -108,7 +108,8 @@ Task<> Door::accept(std::shared_ptr<Door> door, std::shared_ptr<Stream> listenin
       if (++in_a_row % kBurst == 0) co_await asio::post(io, asio::use_awaitable);
       continue;
     }
-    // Mostly about one connection, or over soon. But what a filter of system calls forbids fails for ever.
+    // Mostly this concerns one connection or is temporary. But if a system call filter forbids the call, it always
+    // fails.
     if (pause_ms == kLastPauseMs / 2) log::warn(-1, "no connection can be accepted: ", failure);
     co_await sleep_ms(io, pause_ms);
     pause_ms = std::min(pause_ms * 2, kLastPauseMs);
@@ -126,7 +127,7 @@ std::string Door::seat(UniqueFd socket, Source source) {
   }
 }
 
-// Those who have not proved themselves give theirs back first; who was not let in tries again.
+// Connections that have not proved themselves are closed first; a rank that was not admitted tries again.
 void Door::make_descriptor_free() {
   const std::string why = "no descriptor is left";
   if (!guests_.turn_out(false, why)) guests_.turn_out(true, why);
@@ -171,8 +172,8 @@ Task<> Door::receive(std::shared_ptr<Door> door, std::shared_ptr<Guest> guest) {
     } catch (const Unknown&) {
       co_return;
     } catch (const Error& error) {
-      // Closed here and not turned out: its time was over. Who hangs up on his own has not been turned away: a rank,
-      // say, whose program ended while it was connecting.
+      // A guest that was closed here but not turned out had used up its time. A peer that hangs up by itself has not
+      // been turned away: for example a rank whose program ended while it was connecting.
       const bool too_slow = !stream->open();
       if (too_slow && (!guest->why.empty() || door->guests_.known(guest->source))) co_return;
       if (too_slow || error.code() != ANELLO_ERR_PEER_LOST) {

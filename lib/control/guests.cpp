@@ -12,7 +12,7 @@
 namespace anello::control {
 namespace {
 
-constexpr std::size_t kMaxProved = 4096;  // beyond that a late rank may be taken for a stranger
+constexpr std::size_t kMaxProved = 4096;  // above this, a late rank may count as a stranger
 
 }  // namespace
 

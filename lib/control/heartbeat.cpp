@@ -20,13 +20,13 @@ namespace {
 
 constexpr int kBeatsInLimit = 10;
 constexpr int kBeatsToSuspect = 3;
-// Of each host: while one is stopped and nobody knows yet, the other one speaks.
+// Ranks per host that send beats: while one is stopped and this is not known yet, the other one speaks.
 constexpr int kSpeakers = 2;
 constexpr std::size_t kMostNamed = 4;
-// Of one beat, on a link that is full or lossy, before its host is lost.
+// The number of retransmissions of one beat, on a full or lossy link, before its host counts as lost.
 constexpr int kRetransmissions = 4;
 
-// What the kernel knows of a rank's control connection. False: there is none, or not over a network.
+// The kernel's information on a rank's control connection. False: there is none, or it is not over a network.
 bool look_at_connection(Agent& agent, int rank, tcp_info& info) {
   const Link* const link = agent.tree().link_to(rank);
   socklen_t size = sizeof info;
@@ -89,7 +89,7 @@ Task<> Heartbeat::run(std::weak_ptr<Agent> weak) {
 
 std::int64_t Heartbeat::turn() {
   const std::int64_t now = now_ns();
-  // Stopped, or starved: what the others said meanwhile lies unread.
+  // This thread was stopped or starved: the others' messages lie unread.
   if (const std::int64_t late = now - next_turn_ns_; late > beat_ns_ / 2) {
     for (Host& host : hosts_) {
       if (host.heard_ns != 0) host.heard_ns += late;
@@ -131,7 +131,7 @@ void Heartbeat::watch_parent(int parent, std::int64_t now, bool beat) {
     return;
   }
   if (host.heard_ns == 0) host.heard_ns = now;
-  // TCP sends a lost frame again as soon as a later one is acknowledged, but else after 200, 400, 800 ms.
+  // TCP retransmits a lost frame as soon as a later one is acknowledged, and otherwise after 200, 400, 800 ms.
   if (beat || now - host.heard_ns >= overdue_ns()) ask(parent);
   look_at_silence(host, now, {parent});
 }
@@ -144,7 +144,7 @@ void Heartbeat::watch_hosts(std::int64_t now, bool beat) {
       host.heard_ns = 0;
       continue;
     }
-    // Those that speak may be stopped, while others could.
+    // The ranks that speak may be stopped, while others could speak.
     if (beat && now - host.heard_ns > suspect_ns_ / 2) {
       for (const int rank : ranks) ask(rank);
     }
@@ -167,9 +167,9 @@ void Heartbeat::look_at_silence(Host& host, std::int64_t now, const std::vector<
   if (silent_ns < limit_ms_ * kMs + std::min(kRetransmissions * slowness_ns, 2 * limit_ms_ * kMs)) return;
   const bool answers = kernel_answers(of);
   const bool is_parent = of.front() == agent_.lowest_here();
-  // Others of its host have said so, and as long as that answers its connections there is a process.
+  // Other ranks of its host have reported this, and while the host answers on its connections, the process exists.
   if (is_parent && answers && life(of.front()) == Life::stopped) return;
-  // Where the host itself does not answer, none of its ranks can be reached. Where it does, the next one may be well.
+  // If the host itself does not answer, none of its ranks is reachable. If it does, the next rank may be alive.
   const std::vector<int> lost = is_parent && answers ? of : remote_here(host);
   host.heard_ns = 0;
   give_up(lost, silent_ns / kMs, answers);
@@ -181,7 +181,7 @@ void Heartbeat::give_up(const std::vector<int>& ranks, std::int64_t silent_ms, b
       answers ? "; the host still acknowledges what it is sent, so its ranks are stopped or frozen, or get no processor"
               : "; usually a cable or switch is down, a firewall drops packets, or the host is frozen or off",
       " (ANELLO_SILENCE_MS sets the limit)");
-  // The others of this host listen to it by this rank.
+  // The other ranks of this host rely on this rank to listen to it.
   if (agent_.lowest_here() != agent_.rank()) {
     std::vector<int> mates;
     for (const int rank : host_of(agent_.rank()).ranks) {
@@ -192,8 +192,8 @@ void Heartbeat::give_up(const std::vector<int>& ranks, std::int64_t silent_ms, b
   agent_.fell_silent(ranks, how, -1);
 }
 
-// After which the kernel sends again what was lost, but for its least of 200 ms: next to nothing on a link that is
-// well, a second where beats wait behind data.
+// The kernel's retransmission timeout without its minimum of 200 ms: nearly zero on a healthy link, a second if beats
+// wait behind data.
 std::int64_t Heartbeat::retransmission_ns(const std::vector<int>& ranks) const {
   std::int64_t slowest_us = 0;
   for (const int rank : ranks) {
@@ -204,7 +204,7 @@ std::int64_t Heartbeat::retransmission_ns(const std::vector<int>& ranks) const {
   return slowest_us * 1000;
 }
 
-// Within the last half of the limit: beats were sent throughout.
+// Within the last half of the limit: beats were sent the whole time.
 bool Heartbeat::kernel_answers(const std::vector<int>& ranks) const {
   return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
     struct tcp_info info {};
@@ -232,14 +232,14 @@ std::vector<int> Heartbeat::remote_here(const Host& host) const {
 
 void Heartbeat::ask(int rank) {
   Link* const link = agent_.tree().link_to(rank);
-  // What waits to be sent is a sign of life as well, when it arrives.
+  // A frame that waits to be sent is also a sign of life when it arrives.
   if (link != nullptr && link->idle()) link->send(Writer().put<std::uint8_t>(1).frame(kBeat));
 }
 
 void Heartbeat::beat(int from, Reader& reader) {
   const bool wants_answer = take_beat(reader);
   if (limit_ms_ == 0 || host_of_.empty() || agent_.same_host(from)) return;
-  // From its first beat on more are expected, by the rank that all of them go to.
+  // After its first beat, the rank that receives all beats expects more.
   if (Host& host = host_of(from); host.heard_ns == 0 && agent_.lowest_here() == agent_.rank()) host.heard_ns = now_ns();
   Link* const link = agent_.tree().link_to(from);
   if (wants_answer && link != nullptr && link->idle()) link->send(Writer().put<std::uint8_t>(0).frame(kBeat));
@@ -251,7 +251,7 @@ void Heartbeat::heard(int from) {
   const bool listens = host.heard_ns != 0;
   if (listens) host.heard_ns = now_ns();
   if (life(from) == Life::stopped) found({from}, Life::heard);
-  // It may have been another rank, which has left since, that suspected the host.
+  // The rank that suspected the host may have been another one, which has left since.
   const bool others_suspect = listens && life(from) == Life::silent;
   if (!std::exchange(host.suspected, false) && !others_suspect) return;
   std::vector<int> again;
@@ -279,7 +279,7 @@ void Heartbeat::found(const std::vector<int>& ranks, Life life) {
     agent_.tree().send(frame);
     return;
   }
-  // Who would pass it on does not run.
+  // The rank that would forward it does not run.
   std::vector<int> others;
   for (int rank = 0; rank < agent_.size(); ++rank) {
     if (rank != agent_.rank() && agent_.here(rank) && this->life(rank) != Life::stopped) others.push_back(rank);

@@ -1,9 +1,9 @@
 #pragma once
-// Finds ranks that say nothing though their connections stay open: a link that is down, a host that is frozen, a
-// process that is stopped. Two ranks of each host ask the lowest rank at a steady pace, over the control links; it
-// answers, and each side measures how long the other host has been silent. Silence counts only while this service
-// thread ran on time itself: who was stopped accuses nobody. Within a host processes are looked at (process_watch.h),
-// and no silence is a death. Service thread only, but for life().
+// Finds ranks that are silent although their connections stay open: a link is down, a host is frozen, or a process is
+// stopped. Two ranks of each host send beats to the lowest rank at a steady pace, over the control links. It answers,
+// and each side measures how long the other host has been silent. Silence counts only while this service thread itself
+// ran on time: a rank that was stopped accuses no other. Within a host, ranks check each other's processes
+// (process_watch.h), and silence never counts as death. Service thread only, except life().
 #include "control/job.h"
 #include "control/process_watch.h"
 #include "control/service.h"
@@ -23,23 +23,23 @@ class Heartbeat {
  public:
   Heartbeat(Agent& agent, int size);
 
-  // Before start. 0: nobody is listened for.
+  // Call it before start. 0: no rank is monitored.
   void set_limit(std::int64_t ms) { limit_ms_ = ms; }
   std::int64_t limit_ms() const { return limit_ms_; }
-  // Once everybody is known.
+  // Call it once all ranks are known.
   void start();
-  // A frame has come on the control link of that rank.
+  // A frame has arrived on the control link of that rank.
   void heard(int from);
-  // It was a beat, which may want an answer.
+  // The frame was a beat, which may want an answer.
   void beat(int from, Reader& reader);
-  // What is said of ranks by one who sees them, or listens for them.
+  // Reports on ranks by a rank that observes or monitors them.
   void told(Reader& reader);
-  // By this rank itself: all are to know.
+  // This rank itself has observed it and tells all ranks.
   void found(const std::vector<int>& ranks, Life life);
 
-  // As known by now. Any thread.
+  // The state that is known now. Any thread.
   Life life(int rank) const { return lives_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed); }
-  // The same, after a look at its process where it is of this host. Any thread, once everybody is known.
+  // The state after checking its process if it is on this host. Any thread, once all ranks are known.
   Life look_at(int rank) const;
 
  private:
@@ -55,7 +55,7 @@ class Heartbeat {
   void look_at_silence(Host& host, std::int64_t now, const std::vector<int>& of);
   void give_up(const std::vector<int>& ranks, std::int64_t silent_ms, bool answers);
   void ask(int rank);
-  // After so long without an answer the lowest rank is asked at a quicker pace.
+  // After this time without an answer, beats to the lowest rank become more frequent.
   std::int64_t overdue_ns() const { return beat_ns_ + beat_ns_ / 4; }
   bool speaks() const;
   bool kernel_answers(const std::vector<int>& ranks) const;

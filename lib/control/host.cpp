@@ -30,7 +30,7 @@ Host look_around() {
     host.reach = number_from("anello host", text(identity, " ", network.st_dev, " ", network.st_ino));
   }
   host.pid = ::getpid();
-  // Where /proc is another namespace's, numbers there are others.
+  // If /proc belongs to another namespace, it has other numbers.
   char self[32] = "";
   struct stat processes {};
   if (host.reach != 0 && ::readlink("/proc/self", self, sizeof self - 1) > 0 && self == std::to_string(host.pid) &&

@@ -63,7 +63,7 @@ Task<> Lanes::reach(std::shared_ptr<Agent> agent, int peer) {
       if (error.code() == ANELLO_ERR_AUTH || error.code() == ANELLO_ERR_VERSION) break;
     }
     if (deadline.passed()) break;
-    // The peer's own connection is on its way, or this one broke.
+    // The peer's own connection is being made, or this one broke.
     co_await sleep_ms(agent->service().io(), 5);
   }
   Lane& lane = agent->lanes().lanes_[peer];
@@ -79,7 +79,7 @@ Task<> Lanes::reach(std::shared_ptr<Agent> agent, int peer) {
   agent->mailbox().put(std::move(event));
 }
 
-// True: the lane is there (this one or the peer's), or is about to be.
+// True: the lane exists (this one or the peer's), or is about to.
 Task<bool> Lanes::offer(std::shared_ptr<Agent> agent, int peer, std::shared_ptr<Stream> stream) {
   const TimeLimit limit(stream, kAnswerMs);
   std::byte answer{};
@@ -106,7 +106,7 @@ Task<> Lanes::receive(std::shared_ptr<Agent> agent, int from, std::shared_ptr<St
       co_await stream->write({&kComing, 1});
       co_return;
     }
-    // The same peer again: its earlier connection broke on its side.
+    // The same peer connects again: its earlier connection broke on its side.
     if (lane.incoming) lane.incoming->close();
     lane.incoming = stream;
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Data lanes on request: a connected, authenticated socket to a peer, exactly one for a pair, whoever asked. When both
-// ask at once, the connection that the lower rank made counts. Service thread only.
+// Data lanes on request: a connected, authenticated socket to a peer, exactly one per pair, whichever rank asked. If
+// both ask at once, they use the connection that the lower rank made. Service thread only.
 #include "control/stream.h"
 
 #include <map>
@@ -24,9 +24,9 @@ class Lanes {
  private:
   struct Lane {
     bool wanted = false;               // this rank asked
-    bool dialling = false;             // a coroutine works on it
+    bool dialling = false;             // a coroutine is working on it
     bool done = false;                 // handed over
-    std::shared_ptr<Stream> incoming;  // from the peer, accepted, not yet confirmed
+    std::shared_ptr<Stream> incoming;  // accepted from the peer, not yet confirmed
   };
   static Task<> reach(std::shared_ptr<Agent> agent, int peer);
   static Task<bool> offer(std::shared_ptr<Agent> agent, int peer, std::shared_ptr<Stream> stream);

@@ -57,7 +57,8 @@ std::string CallRecord::describe() const {
   } else {
     call += "(";
     const bool rooted = kind_has_root(kind);
-    // Between pairs no count is common to all; else it is that of all parts, and root a digest of each one's.
+    // For calls between pairs, no count is common to all ranks; otherwise count is that of all parts, and root is a
+    // digest of the counts.
     const bool pairs = kind_is_varying(kind) && (rooted || kind == ANELLO_ALLTOALLV);
     if (!pairs)
       call = text(call, "count ", count, kind_is_varying(kind) ? text(" in parts #", std::uint32_t(root)) : "", ", ");
@@ -109,7 +110,7 @@ std::optional<CallRecord> Ledger::find(std::uint32_t sequence) const {
   const std::uint64_t noted = noted_.load(std::memory_order_acquire);
   for (std::uint64_t i = 0; i < kKept && i < noted; ++i) {
     const auto record = read(noted - 1 - i);
-    if (!record) break;  // nor are there older ones any more
+    if (!record) break;  // older ones are also gone
     if (record->sequence == sequence) return record;
   }
   return std::nullopt;

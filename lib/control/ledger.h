@@ -1,7 +1,7 @@
 #pragma once
 // A communicator's last calls as this rank made them, for the service threads to compare when ranks disagree.
-// Written by whoever posts, one at a time; read by the service thread at any time, without a lock: what the writer may
-// have come round to meanwhile is not believed. What is asked for again costs its sequence and digest alone.
+// The posting thread writes it, one at a time; the service thread reads it at any time, without a lock, and discards
+// records that the writer may have overwritten meanwhile. A repeated call only costs its sequence and digest.
 #include "base/label.h"
 #include "memory/arena.h"
 
@@ -17,7 +17,7 @@
 
 namespace anello::control {
 
-// Kinds beyond anello_kind_t: calls that are made of collectives.
+// Kinds beyond anello_kind_t: calls that consist of collectives.
 inline constexpr std::int32_t kDupCall = 100;
 inline constexpr std::int32_t kSplitCall = 101;
 inline constexpr std::int32_t kWindowCreateCall = 102;
@@ -28,21 +28,21 @@ struct CallFields {
   std::int32_t dtype = 0;
   std::int32_t op = 0;
   std::int32_t root = 0;
-  std::int16_t refused = 0;    // not 0: the call was refused on its rank, with this anello_result_t
+  std::int16_t refused = 0;    // if not 0, the call was refused on its rank with this anello_result_t
   std::uint16_t labelled = 0;  // has a label
-  std::uint32_t padding = 0;   // the words have no hole
+  std::uint32_t padding = 0;   // the words have no padding
   std::uint64_t count = 0;
-  std::uint64_t algorithm = 0;  // named_algorithm of what the call itself asked for; 0: nothing
+  std::uint64_t algorithm = 0;  // named_algorithm of the algorithm that the call itself requested; 0: none
 };
 
-// As much of an algorithm's name as a number holds.
+// The first letters of an algorithm's name, as many as a number holds.
 std::uint64_t named_algorithm(std::string_view name);
 
 struct CallRecord : CallFields {
   std::uint32_t sequence = 0;
-  std::uint64_t digest = 0;     // what must be equal, chained over all earlier calls
-  std::uint64_t described = 0;  // where the ledger has the fields from when it noted them; 0: they are others now
-  // This rank's own, in no digest.
+  std::uint64_t digest = 0;     // of the fields that must be equal, chained over all earlier calls
+  std::uint64_t described = 0;  // the place of the noted fields in the ledger; 0: they have changed
+  // This rank's own field, which is in no digest.
   const Label& label() const { return label_; }
   void set_label(const Label& label) {
     label_ = label;
@@ -56,19 +56,20 @@ struct CallRecord : CallFields {
   Label label_;
 };
 
-// Of what all ranks must agree upon in this call alone: kind, dtype, op, root, count, algorithm, refusal.
+// The digest of the fields of this call that must be equal on all ranks: kind, dtype, op, root, count, algorithm,
+// refusal.
 std::uint64_t digest_of(const CallRecord& record);
 
 class Ledger {
  public:
-  // Of ranks that disagree so many calls are compared, up to the one in which they found it.
+  // The number of calls that disagreeing ranks compare, up to the call in which they noticed it.
   static constexpr std::uint32_t kCompared = 64;
-  // Who found it may be half of the lines behind the others (Board::lead()).
+  // The rank that noticed it may be half of the board's lines behind the others (Board::lead()).
   static constexpr std::uint32_t kKept = kCompared + memory::kBoardLines / 2;
 
   void note(CallRecord& record) {
     const std::uint64_t number = noted_.load(std::memory_order_relaxed);
-    // Who reads what is overwritten now will see this number.
+    // A reader of the record that is being overwritten will see this number.
     std::atomic_thread_fence(std::memory_order_release);
     if (record.described != described_) describe(record);
     Slot& slot = slots_[number % kSlots];
@@ -87,19 +88,19 @@ class Ledger {
   static_assert(sizeof(Words) == sizeof(CallFields));
   using LabelWords = std::array<std::uint64_t, sizeof(Label) / sizeof(std::uint64_t)>;
   static_assert(sizeof(LabelWords) == sizeof(Label));
-  // The one that is being written is none of those that are kept.
+  // The record that is being written is not one of the kept records.
   static constexpr std::uint32_t kSlots = std::bit_ceil(kKept + 1);
   struct Slot {
     std::atomic<std::uint32_t> sequence{0};
     std::atomic<std::uint64_t> digest{0};
     std::atomic<std::uint64_t> described{0};
   };
-  // As many as could differ.
+  // As many as may differ.
   struct Description {
     std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Words>> words{};
-    std::array<std::atomic<std::uint64_t>, std::tuple_size_v<LabelWords>> label{};  // of a labelled one
+    std::array<std::atomic<std::uint64_t>, std::tuple_size_v<LabelWords>> label{};  // of a labelled call
   };
-  // Nothing: the writer has come round.
+  // Nothing: the writer has overwritten it.
   std::optional<CallRecord> read(std::uint64_t number) const;
   void describe(CallRecord& record);
 

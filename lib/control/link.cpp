@@ -64,7 +64,7 @@ void Link::send(const Frame& frame) {
   queued_.append(reinterpret_cast<const char*>(&head), sizeof head).append(frame.body);
   queued_.append(reinterpret_cast<const char*>(code.data()), kCodeBytes);
   if (draining_) return;
-  // At once, as far as it goes: this process may end before the service thread comes to anything else.
+  // Sends as much as possible at once: this process may end before the service thread does anything else.
   const ssize_t sent = ::send(stream_->descriptor(), queued_.data(), queued_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent > 0) queued_.erase(0, static_cast<std::size_t>(sent));
   if (queued_.empty()) return;
@@ -72,7 +72,7 @@ void Link::send(const Frame& frame) {
   service_.spawn("link", drain(shared_from_this()));
 }
 
-// Coroutines take what they work on as a parameter: they start later, when `this` could be gone.
+// Coroutines take their object as a parameter: they start later, when `this` may be gone.
 Task<> Link::drain(std::shared_ptr<Link> self) {
   try {
     while (!self->queued_.empty()) {
@@ -81,7 +81,8 @@ Task<> Link::drain(std::shared_ptr<Link> self) {
       co_await self->stream_->write(std::as_bytes(std::span(batch)));
     }
   } catch (const Error&) {
-    // The peer has closed its end. Its last words, a goodbye perhaps, may lie here unread: they come before the end.
+    // The peer has closed its end. Its last frames, perhaps a goodbye, may lie here unread: read them before reporting
+    // the end.
     self->give_up();
   }
   self->draining_ = false;

@@ -1,10 +1,10 @@
 #pragma once
-// Frames over a stream: reading one at a time, sending without waiting. What is sent is queued within a bound; a
-// peer that does not read has its link ended.
+// Frames over a stream: reads one at a time and sends without waiting. Sent frames are queued up to a bound; the link
+// of a peer that does not read is ended.
 //
-// Each frame carries a code (HMAC-SHA256, 128 bits) under the connection's own key over its number, its head and its
-// body: what is changed, repeated, left out or put in on the way ends the link. The head has a checksum besides, so
-// that a wrong length is not waited for.
+// Each frame carries a code (HMAC-SHA256, 128 bits) under the connection's own key over its number, head and body: a
+// frame that is changed, repeated, omitted or inserted in transit ends the link. The head also has a checksum, so that
+// the receiver does not wait for a wrong length.
 #include "control/stream.h"
 #include "control/wire.h"
 
@@ -18,12 +18,12 @@ class Link : public std::enable_shared_from_this<Link> {
 
   Task<Frame> receive();  // throws Error
   void send(const Frame& frame);
-  // Until everything queued has gone to the kernel, the link has failed, or ms have passed.
+  // Waits until the kernel has taken all queued frames, the link has failed, or ms have passed.
   static Task<> flushed(std::shared_ptr<Link> self, std::int64_t ms);
   void close() { stream_->close(); }
-  // Nothing more goes out, and the peer sees the end; what it sends can still be read.
+  // Sends nothing more, and the peer sees the end; its frames can still be read.
   void finish();
-  // Nothing more goes either way, but what has come can still be read.
+  // Neither side sends any more, but received frames can still be read.
   void give_up();
   bool open() const { return stream_->open(); }
   bool idle() const { return !draining_; }  // nothing is queued

@@ -52,11 +52,11 @@ std::shared_ptr<LocalGroup> LocalGroup::make(int ranks, std::vector<UniqueFd> wa
     throw Error(ANELLO_ERR_RESOURCE,
                 text("shared memory of ", bytes, " bytes is not allowed: ", system_text("ftruncate", errno)));
   }
-  // It may grow (extent.h), which takes nothing from anybody; shrinking would make SIGBUS of others' next access.
+  // It may grow (extent.h), which harms no rank; if it shrank, the next access of the others would cause a SIGBUS.
   if (::fcntl(group->memory_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
     throw system_error("fcntl(F_ADD_SEALS)", errno);
   }
-  // The fixed part and the first communicator's board now; other boards and the rings when they are first used.
+  // Allocates the fixed part and the first communicator's board now; other boards and the rings at their first use.
   const std::size_t fixed = group->layout_.boards() + group->layout_.board_stride();
   if (::fallocate(group->memory_.get(), 0, 0, static_cast<off_t>(fixed)) != 0) {
     throw Error(ANELLO_ERR_RESOURCE, text("the ", fixed, " bytes that ", ranks,
@@ -125,7 +125,7 @@ void LocalGroup::enlist(const std::shared_ptr<LocalGroup>& self) {
 }
 
 LocalGroup::~LocalGroup() {
-  // In a forked child the mapping was never there (MADV_DONTFORK), and its address may hold something else by now.
+  // A forked child never had the mapping (MADV_DONTFORK), and something else may be at its address by now.
   if (in_forked_child()) return;
   {
     Mappings& all = mappings();

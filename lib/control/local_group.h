@@ -1,7 +1,7 @@
 #pragma once
-// The arena of one host as one process has it: the mapping, the memfd behind it, and what its ranks wake each other
-// with. One per process however many of its ranks are in it, so that all of them use one mapping. Made on the service
-// thread; may be let go on any.
+// One process's view of a host's arena: the mapping, the memfd behind it, and the descriptors with which its ranks wake
+// each other. There is one per process, so that all of its ranks use one mapping. The service thread makes it; any
+// thread may release it.
 #include "base/unique_fd.h"
 #include "memory/arena.h"
 
@@ -16,12 +16,12 @@ namespace anello::control {
 class Service;
 class DeathWatch;
 
-// Of a ring. Both processors stay busy with 1 MiB between two ranks; many ranks share the same cache.
+// The size of a ring. 1 MiB between two ranks keeps both processors busy; many ranks share one cache.
 constexpr std::size_t ring_bytes_for(int ranks) {
   return ranks <= 4 ? 1024 * 1024 : ranks <= 16 ? 512 * 1024 : 256 * 1024;
 }
 
-// Of a process with ranks in the arena: becomes readable when it ends.
+// For a process with ranks in the arena: becomes readable when the process ends.
 struct Death {
   std::uint64_t process = 0;
   UniqueFd descriptor;
@@ -29,13 +29,13 @@ struct Death {
 
 class LocalGroup {
  public:
-  // Makes the memory: sealed, its fixed part backed with pages. wake: eventfds by local index, empty where a rank is
-  // missing. Throws Error: ANELLO_ERR_RESOURCE where memory is lacking, ANELLO_ERR_SYSTEM where memfds are not allowed.
+  // Makes the memory: sealed, its fixed part backed with pages. wake: eventfds by local index, empty for a missing
+  // rank. Throws Error: ANELLO_ERR_RESOURCE if there is too little memory, ANELLO_ERR_SYSTEM if memfds are not allowed.
   static std::shared_ptr<LocalGroup> make(int ranks, std::vector<UniqueFd> wake, std::vector<Death> deaths);
-  // Maps what another process made. Throws Error.
+  // Maps the memory that another process made. Throws Error.
   static std::shared_ptr<LocalGroup> map(std::uint64_t nonce, int ranks, std::size_t ring_bytes, UniqueFd memory,
                                          std::vector<UniqueFd> wake, std::vector<Death> deaths);
-  // What another rank of this process has mapped already; empty: none has.
+  // The mapping that another rank of this process has already made; empty: none has.
   static std::shared_ptr<LocalGroup> find(std::uint64_t nonce);
   ~LocalGroup();
   LocalGroup(const LocalGroup&) = delete;

@@ -1,5 +1,5 @@
 #pragma once
-// News for one rank: written by the service thread, taken by whoever drives the rank's context. Any thread.
+// News for one rank: the service thread writes it, and the thread that drives the rank's context takes it. Any thread.
 #include "base/unique_fd.h"
 #include "control/job.h"
 
@@ -13,10 +13,10 @@ class Mailbox {
  public:
   Mailbox();  // throws Error
   int wake_descriptor() const { return wake_.get(); }
-  // The flag to set with news; nullptr once its owner goes.
+  // The flag to set when there is news; nullptr once its owner is gone.
   void announce_to(std::atomic<bool>* flag);
   void put(Event event);
-  // All or none of them are taken at a time.
+  // take removes all of them at once.
   void put(std::vector<Event> events);
   std::vector<Event> take();
 

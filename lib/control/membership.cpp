@@ -14,12 +14,12 @@
 namespace anello::control {
 namespace {
 
-// Beyond the goodbye's own limit, for a service thread that gets no processor.
+// Added to the goodbye's own limit, for a service thread that gets no processor.
 constexpr auto kLeaveLimit = std::chrono::milliseconds(3'500);
-// For a service thread to come to what it shall tell, where it gets no processor.
+// The time for a service thread to send its news if it gets no processor.
 constexpr auto kTellLimit = std::chrono::milliseconds(500);
 
-// News that the service thread has been given to pass on.
+// News that the service thread must forward.
 class Telling {
  public:
   void begin() {
@@ -58,13 +58,14 @@ class Membership final : public Job {
   ~Membership() override {
     agent_->mailbox().announce_to(nullptr);
     if (in_forked_child()) {
-      // Sockets and mapping are the parent's; the service thread is not here. Nothing of it may be touched.
+      // Sockets and mapping belong to the parent, and there is no service thread here. The child must not touch any of
+      // this.
       new std::shared_ptr<Agent>(std::move(agent_));
       new std::shared_ptr<DescriptorWatch>(std::move(watch_));
       return;
     }
     watch_->unwatch();
-    // First, so that whoever sees this process end or its links close knows that it left.
+    // This comes first, so that ranks that see this process end or its links close know that it left.
     if (arena_) arena_.inbox(arena_.index()).state.store(memory::RankState::left, std::memory_order_release);
     const auto left = std::make_shared<std::promise<void>>();
     std::future<void> done = left->get_future();
@@ -112,7 +113,7 @@ class Membership final : public Job {
   }
   Absent absent(std::uint64_t id, std::uint32_t sequence) override { return agent_->calls().absent(id, sequence); }
   void fail_communicator(std::uint64_t id, const Error& cause) override {
-    // With the ranks as they are now: the communicator may be removed before the service thread comes to it.
+    // Takes the ranks as they are now: the communicator may be removed before the service thread runs this.
     if (auto ranks = agent_->calls().ranks_of(id)) {
       telling_->begin();
       post([agent = agent_, id, ranks = std::move(*ranks), cause, telling = telling_] {
@@ -137,7 +138,7 @@ class Membership final : public Job {
     if (!in_forked_child()) hold_->post(std::move(work));
   }
 
-  ServiceHold hold_;  // let go last
+  ServiceHold hold_;  // released last
   std::shared_ptr<Agent> agent_;
   Shared shared_;
   std::vector<Member> members_;
@@ -160,14 +161,14 @@ class LoneMembership final : public Job {
   const memory::Arena& arena() const override { return arena_; }
   int wake_descriptor() const override { return mailbox_.wake_descriptor(); }
   std::vector<Event> take_events() override { return mailbox_.take(); }
-  // There is nobody to reach, to ask or to tell.
+  // There is no other rank to reach, ask or tell.
   void request_lane(int) override {}
   void request_region(int, std::uint64_t) override {}
   void add_communicator(std::uint64_t, std::vector<int>, const Ledger*) override {}
   void remove_communicator(std::uint64_t) override {}
   void compare_calls(std::uint64_t, std::uint32_t, int) override {}
   void fail_communicator(std::uint64_t, const Error&) override {}
-  // Whatever a lone rank does is complete at once; its descriptor has nothing to say.
+  // All operations of a single rank complete at once; its descriptor never becomes readable.
   void watch(int, std::function<void()>) override {}
   void unwatch() override {}
 

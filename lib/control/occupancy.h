@@ -1,5 +1,5 @@
 #pragma once
-// How many ranks share how many processors on a rank's host: by that a rank waits, and takes room in a cache.
+// How many ranks share how many processors on a rank's host. This decides how a rank waits and how much cache it uses.
 #include "control/job.h"
 
 #include <vector>
@@ -16,8 +16,8 @@ struct Occupancy {
 // Of the host that `rank` is on.
 Occupancy occupancy_of(const std::vector<Member>& members, int rank);
 
-// Whether on some host of these ranks more ranks than processors are: the same for whoever asks. Ranks that share
-// memory may call their host by different names.
+// Whether some host of these ranks has more ranks than processors. All ranks get the same answer. Ranks that share
+// memory may have different names for their host.
 bool share_processors(const std::vector<Member>& members, const std::vector<int>& ranks);
 
 }  // namespace anello::control

@@ -1,5 +1,5 @@
 #pragma once
-// What a rank tells the others about itself when they meet, and what became of it.
+// The information that a rank gives the others when they meet, and its later state.
 #include "control/address.h"
 #include "control/job.h"
 #include "control/wire.h"
@@ -20,7 +20,7 @@ struct Peer {
   std::vector<std::string> addresses;
   Address unix_address;
   Address tcp_address;  // empty unless some pair needs it
-  int leader = -1;      // the rank that makes the arena of its host; -1: shares with nobody
+  int leader = -1;      // the rank that makes the arena of its host; -1: it shares memory with no rank
 };
 
 // "rank 2 (host alpha, pid 4711)"
@@ -33,8 +33,8 @@ Address take_address(Reader& reader);
 void put_shared(Writer& writer, const Shared& shared);
 Shared take_shared(Reader& reader);
 
-// Whether all that peers say of where they are can be so, for the rank that has this arena and seat (seat -1: none), in
-// which the local ranks `here` are threads of this process. Throws Error (ANELLO_ERR_CORRUPT). Pure.
+// Checks that the peers' claims about their places are possible, for the rank that has this arena and seat (seat -1:
+// none); the local ranks `here` are threads of this process. Throws Error (ANELLO_ERR_CORRUPT). No side effects.
 struct Seats {
   std::uint64_t machine = 0;
   std::uint64_t process = 0;
@@ -47,7 +47,7 @@ void check_places(const std::vector<Peer>& peers, int rank, const Seats& seats);
 std::uint32_t transports_between(const Peer& a, const Peer& b);
 // Why there is none, for people.
 std::string why_no_transport(const Peer& a, const Peer& b);
-// Where a can reach b, best first, when they do not need the pair's transport for it.
+// The addresses at which a can reach b without the pair's transport, best first.
 std::vector<Address> ways_to(const Peer& a, const Peer& b);
 
 }  // namespace anello::control

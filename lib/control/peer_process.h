@@ -4,8 +4,8 @@
 
 namespace anello::control {
 
-// Once the connection has closed: whether that is because the process has ended, which takes a moment longer than its
-// files.
+// Call it once the connection has closed. Returns whether the process has ended, which takes a moment longer than
+// closing its files.
 class PeerProcess {
  public:
   explicit PeerProcess(const Stream& stream);
@@ -13,7 +13,7 @@ class PeerProcess {
 
  private:
   bool is_here_ = false;  // on this host, and visible
-  UniqueFd process_;      // empty: it has ended before
+  UniqueFd process_;      // empty: it had already ended
 };
 
 }  // namespace anello::control

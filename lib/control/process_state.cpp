@@ -9,7 +9,7 @@
 
 namespace anello::control {
 
-// Of its first thread alone: for all of them together the kernel would add up what each has done.
+// Reads only the first thread: for the whole process, the kernel would sum the statistics of all threads.
 ProcessState::ProcessState(std::int64_t pid)
     : status_(::open(text("/proc/", pid, "/task/", pid, "/stat").c_str(), O_RDONLY | O_CLOEXEC)) {}
 

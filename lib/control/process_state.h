@@ -1,17 +1,16 @@
 #pragma once
-// What the kernel says of another process of this process namespace.
+// The kernel's information on another process of this process namespace.
 #include "base/unique_fd.h"
 
 #include <cstdint>
 
 namespace anello::control {
 
-// Reads again and again at little cost. Of a process that has ended it says nothing, also when its number is used
-// again.
+// Repeated reads are cheap. It reports nothing for a process that has ended, even if its number is reused.
 class ProcessState {
  public:
   explicit ProcessState(std::int64_t pid);
-  // By a signal or a debugger. False where it cannot be told.
+  // Whether a signal or a debugger has stopped it. False if this is unknown.
   bool stopped() const;
 
  private:

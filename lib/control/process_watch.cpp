@@ -8,7 +8,7 @@
 namespace anello::control {
 namespace {
 
-// Of ranks that go on together one may be seen a moment before it does.
+// When ranks continue together, one of them may be checked a moment before it continues.
 constexpr int kLooks = 2;
 
 }  // namespace
@@ -23,7 +23,7 @@ void ProcessWatch::start() {
   }
   const auto own = std::find_if(round_.begin(), round_.end(),
                                 [&](int rank) { return agent_.peer(rank).member.process == self.member.process; });
-  // One rank of a process looks for all.
+  // One rank of a process checks for all of them.
   if (*own != agent_.rank()) return round_.clear();
   std::rotate(round_.begin(), own, round_.end());
   round_.erase(round_.begin());

@@ -1,7 +1,7 @@
 #pragma once
-// Ranks of this host that are stopped, by a signal or a debugger. Each process looks at the next one of its process
-// namespace, and past those that are stopped at the one after: all are looked at as long as one runs, and nobody looks
-// at all. Service thread only.
+// Finds ranks of this host that a signal or a debugger has stopped. Each process checks the next one of its process
+// namespace and, if that one is stopped, the one after it. So all processes are checked as long as one runs, and no
+// process checks all others. Service thread only.
 #include "control/process_state.h"
 
 #include <cstdint>
@@ -15,18 +15,18 @@ class Agent;
 class ProcessWatch {
  public:
   explicit ProcessWatch(Agent& agent) : agent_(agent) {}
-  // Once everybody is known.
+  // Call it once all ranks are known.
   void start();
   void look();
 
  private:
   struct Seen {
     ProcessState state;
-    int stopped = 0;  // at so many looks in a row
+    int stopped = 0;  // in this many checks in a row
   };
   Agent& agent_;
   std::vector<int> round_;    // the lowest rank of each process, from the one after this
-  std::map<int, Seen> seen_;  // by that rank
+  std::map<int, Seen> seen_;  // indexed by that rank
 };
 
 }  // namespace anello::control

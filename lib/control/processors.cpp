@@ -25,7 +25,7 @@ void lower(int& limit, int other) {
   if (other > 0) limit = limit == 0 ? other : std::min(limit, other);
 }
 
-// The tightest quota of the process's cgroup and those above it, as far as they can be seen here.
+// The smallest quota of the process's cgroup and the cgroups above it, as far as they are visible here.
 int quota_processors() {
   std::ifstream file("/proc/self/cgroup");
   int limit = 0;
@@ -61,7 +61,7 @@ int quota_processors() {
 
 Processors::Words affinity_mask() {
   Processors::Words words;
-  // Sets of fixed size fail on machines with more processors than they hold.
+  // A set of fixed size fails on machines with more processors than it holds.
   for (int bits = 1024; bits <= int(Processors::kMaxWords) * 64; bits *= 4) {
     cpu_set_t* const set = CPU_ALLOC(bits);
     if (set == nullptr) break;
@@ -96,7 +96,7 @@ void Processors::join(const Processors& other) {
   }
   allowed_.resize(std::max(allowed_.size(), other.allowed_.size()));
   for (std::size_t i = 0; i < other.allowed_.size(); ++i) allowed_[i] |= other.allowed_[i];
-  // Whether two quotas are one and the same cannot be seen: the larger stands for both.
+  // It is not visible whether two quotas are the same one, so the larger one counts for both.
   quota_ = quota_ == 0 || other.quota_ == 0 ? 0 : std::max(quota_, other.quota_);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// On what a rank may run, as it tells the others: two ranks bound to a processor each do not crowd each other, two on
-// the same one do, and each of them sees but one.
+// The processors on which a rank may run, as it reports them to the others. Two ranks that are bound to different
+// processors do not compete; two on the same processor do, and each of them sees only one.
 #include <cstdint>
 #include <vector>
 
@@ -8,7 +8,7 @@ namespace anello::control {
 
 class Processors {
  public:
-  // One bit a processor, numbered as the kernel does.
+  // One bit per processor, with the kernel's numbers.
   using Words = std::vector<std::uint64_t>;
   static constexpr std::size_t kMaxWords = 1024;
 
@@ -19,9 +19,9 @@ class Processors {
 
   const Words& allowed() const { return allowed_; }
   int quota() const { return quota_; }  // processors' worth of time, rounded up; 0: no limit
-  // That all of those who may use these, or some of them, have between them: at least 1.
+  // The processors that all ranks with these sets share: at least 1.
   int count() const;
-  // Those of another rank of the host as well. Of none (as made without arguments): the other's.
+  // Adds those of another rank of the host. For an empty set (made without arguments), returns the other's.
   void join(const Processors& other);
 
  private:

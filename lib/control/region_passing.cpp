@@ -15,7 +15,7 @@ namespace anello::control {
 namespace {
 
 constexpr std::int64_t kAnswerMs = 10'000;
-constexpr std::int64_t kPassOnMs = 2'000;  // a rank that runs has passed it on by then
+constexpr std::int64_t kPassOnMs = 2'000;  // a running rank has forwarded it by then
 constexpr std::int64_t kLookMs = 200;
 constexpr std::size_t kMostQuestions = 65'536;
 
@@ -47,7 +47,7 @@ void RegionPassing::ask(int asker, int owner, std::uint64_t region) {
   Question question;
   question.owner = owner;
   question.askers = {asker};
-  // Under one region only the questions for one owner can be told apart; its identity is random.
+  // Questions about one region concern one owner; the region's identity is random.
   if (lost || known != questions_.end() || questions_.size() >= kMostQuestions) {
     return deliver(region, question, nullptr, lost ? "it is gone" : "too many ask");
   }
@@ -58,8 +58,8 @@ void RegionPassing::ask(int asker, int owner, std::uint64_t region) {
 }
 
 void RegionPassing::send_on(std::uint64_t region, Question& question) {
-  // Others' questions have come by this rank: from here on they go straight there, or two ranks could send them to and
-  // fro.
+  // Other ranks' questions arrived here; this rank sends them directly to the owner, because otherwise two ranks could
+  // forward them back and forth.
   const bool own = question.askers.size() == 1 && question.askers[0] == agent_.rank();
   question.via = own ? way_to(question.owner, question.tries) : question.owner;
   question.next_ns =
@@ -119,7 +119,7 @@ Task<> RegionPassing::drain(std::shared_ptr<Agent> agent, int to) {
       require_same_user(stream->descriptor());
       if (agent->leaving()) co_return;
       Line& line = self.lines_[to];
-      // Both may have called each other.
+      // Both ranks may have connected to each other.
       if (!line.stream) line.stream = stream;
       agent->service().spawn("region", read(agent, to, stream));
     }
@@ -141,7 +141,7 @@ Task<> RegionPassing::drain(std::shared_ptr<Agent> agent, int to) {
   self.line_ended(to, stream, why);
 }
 
-// What was asked over it goes another way, as long as there is time.
+// Questions that were sent over it take another path, as long as there is time.
 void RegionPassing::line_ended(int to, const std::shared_ptr<Stream>& stream, const std::string& why) {
   if (agent_.leaving()) return;
   const auto line = lines_.find(to);
@@ -201,7 +201,7 @@ void RegionPassing::receive(int from, const Message& message, UniqueFd memory) {
   if (message.kind == Kind::wanted) return ask(from, message.owner, message.region);
   if (message.kind != Kind::here && message.kind != Kind::gone) throw Reader::corrupt();
   const auto question = questions_.find(message.region);
-  // Of one that went another way meanwhile, or was never asked.
+  // The answer to a question that took another path meanwhile, or was never asked.
   if (question == questions_.end() || question->second.owner != message.owner) return;
   if (message.kind == Kind::gone && question->second.via != from) return;
   answer(message.region, memory ? std::make_shared<const UniqueFd>(std::move(memory)) : nullptr,

@@ -1,8 +1,8 @@
 #pragma once
 // Descriptors of memory that ranks of this host have made for each other (memory/region.h). Every rank keeps one
-// connection, made when first needed, to the lowest rank of the host, which passes questions on to whom they are about
-// and answers to all who have asked: as many connections as ranks, however many ask for each other's memory. A question
-// that the lowest rank leaves unanswered goes by the next one. Service thread only.
+// connection, made when first needed, to the lowest rank of the host. That rank forwards questions to the owner and
+// answers to all ranks that asked, so there are only as many connections as ranks. If the lowest rank does not answer,
+// the question goes through the next one. Service thread only.
 #include "control/stream.h"
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class RegionPassing {
 
  private:
   enum class Kind : std::uint32_t { wanted = 1, here = 2, gone = 3 };
-  // What goes over a connection; behind `here` a byte with the descriptor.
+  // The messages on a connection; after `here` comes a byte with the descriptor.
   struct Message {
     Kind kind;
     std::int32_t owner;
@@ -40,20 +40,20 @@ class RegionPassing {
     std::deque<std::pair<Message, Memory>> queued;
     bool draining = false;
   };
-  // Under way, of this rank and of others that go by this one.
+  // Questions in flight, from this rank and from others that use it as their path.
   struct Question {
     int owner = -1;
     int via = -1;
     int tries = 0;
     std::vector<int> askers;
-    std::int64_t next_ns = 0;  // when it goes by another rank
+    std::int64_t next_ns = 0;  // when it takes another path
     std::int64_t until_ns = 0;
   };
 
   void ask(int asker, int owner, std::uint64_t region);
   void send_on(std::uint64_t region, Question& question);
-  // The tries-th rank, counted from the lowest, that passes this rank's questions on; the owner itself where this rank
-  // does so.
+  // The tries-th rank, counted from the lowest, which forwards this rank's questions; if that is this rank, the owner
+  // itself.
   int way_to(int owner, int tries) const;
   void answer(std::uint64_t region, const Memory& memory, const std::string& why);
   void deliver(std::uint64_t region, const Question& question, const Memory& memory, const std::string& why);

@@ -19,11 +19,11 @@ namespace {
 constexpr std::size_t kKeyBytes = 32;
 
 void initialize() {
-  // OpenSSL's heap for secrets lies in pages that core dumps leave out. A rank has three keys or four; those that it
-  // has no room for are in ordinary memory.
+  // OpenSSL's heap for secrets lies in pages that core dumps leave out. A rank has three or four keys; keys that do not
+  // fit are in ordinary memory.
   constexpr std::size_t kHeapBytes = 128 * 1024;
   static const bool initialized = [] {
-    // A process may exit while its service thread is in here: what OpenSSL has stays until the process has gone.
+    // A process may exit while its service thread is in here: OpenSSL's state stays until the process is gone.
     if (OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr) != 1) return false;
     CRYPTO_secure_malloc_init(kHeapBytes, kKeyBytes);
     return true;

@@ -1,5 +1,5 @@
 #pragma once
-// Keys and what is computed with them: HMAC-SHA256 and random bytes, from OpenSSL's libcrypto and the kernel.
+// Keys, HMAC-SHA256 and random bytes, from OpenSSL's libcrypto and the kernel.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace anello::control {
 using Bytes = std::span<const std::byte>;
 inline Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
-// 256 bits that copies share, in memory that no core dump contains, wiped with the last of them.
+// A key of 256 bits that copies share, in memory that no core dump contains. It is wiped with the last copy.
 class Key {
  public:
   Key() = default;  // all zero
@@ -24,7 +24,7 @@ class Key {
   std::shared_ptr<const std::byte> bytes_;
 };
 
-// Wipes what stood for a moment where core dumps reach, however that ends.
+// Wipes temporary secrets in memory that core dumps contain, on every path.
 class Wiped {
  public:
   explicit Wiped(std::span<std::byte> bytes) : bytes_(bytes) {}
@@ -38,9 +38,9 @@ class Wiped {
 
 using Digest = std::array<std::byte, 32>;
 
-// Of all parts, one after the other.
+// The HMAC of all parts, one after the other.
 Digest hmac(const Key& key, std::initializer_list<Bytes> parts);
-// A key for one purpose: what is known of it tells nothing about the key that it came from.
+// A key for one purpose. It reveals nothing about the key from which it is derived.
 Key derive(const Key& key, std::string_view label, Bytes context);
 // A key from text of any length.
 Key key_from(std::string_view label, Bytes material);

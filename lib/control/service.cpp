@@ -24,7 +24,7 @@ struct Running {
   std::thread thread;
 };
 
-// Leaked on purpose: holds may be let go by static destructors.
+// Leaked on purpose: static destructors may release holds.
 Running& running() {
   static Running* const instance = new Running;
   return *instance;
@@ -35,7 +35,7 @@ Running& running() {
 Service::Service() : work_(asio::make_work_guard(io_)), door_(std::make_shared<Door>(*this)) {}
 
 Service::~Service() {
-  // Its thread is gone: this one runs what is left.
+  // Its thread is gone: this thread runs the remaining work.
   end_coroutines();
   door_.reset();
 }
@@ -86,7 +86,8 @@ void Service::run() {
       io_.run();
       return;
     } catch (const std::exception& error) {
-      // A handler has thrown (out of memory, say): what it served will miss its deadline; the others go on.
+      // A handler has thrown (for example out of memory): its operation will miss its deadline, and the others
+      // continue.
       log::warn(-1, "service thread: ", error.what());
     }
   }
@@ -133,7 +134,8 @@ ServiceHold::~ServiceHold() { let_go(); }
 void ServiceHold::let_go() {
   if (!service_) return;
   if (in_forked_child()) {
-    // The thread is not here, and destroying its io_context would touch descriptors that are the parent's.
+    // This process does not have the thread, and destroying its io_context would touch descriptors that belong to the
+    // parent.
     new std::shared_ptr<Service>(std::move(service_));
     return;
   }

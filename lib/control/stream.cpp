@@ -11,7 +11,7 @@ namespace anello::control {
 namespace {
 
 Error closed() { return {ANELLO_ERR_PEER_LOST, "the connection was closed"}; }
-// Of a system call: that the other side has closed, too, is seen where it did so while something was on its way.
+// The error of a system call. It also means that the other side has closed while data was in flight.
 Error failure_of(const char* call, int cause) {
   return cause == EPIPE || cause == ECONNRESET ? Error(ANELLO_ERR_PEER_LOST, system_text(call, cause))
                                                : system_error(call, cause);
@@ -83,7 +83,7 @@ Task<> Stream::write_descriptors(std::byte mark, std::span<const int> descriptor
   for (;;) {
     if (!socket_) throw closed();
     if (send_with_descriptors(socket_.get(), {&mark, 1}, descriptors) == 1) co_return;
-    // ETOOMANYREFS: too many descriptors of this user are under way; they get fewer as they are received.
+    // ETOOMANYREFS: too many descriptors of this user are in flight; the number falls as they are received.
     if (errno == ETOOMANYREFS) {
       co_await sleep_ms(io_, 5);
     } else if (errno == EAGAIN) {

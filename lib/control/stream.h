@@ -1,6 +1,6 @@
 #pragma once
-// A connected socket as coroutines use it: reads and writes of exactly so many bytes, with descriptors on Unix
-// sockets. Lives and works on the service thread. close() ends whatever waits in it with an Error.
+// A connected socket for coroutines: it reads and writes exact numbers of bytes, with descriptors on Unix sockets. It
+// lives on the service thread. close() ends every wait in it with an Error.
 #include "base/error.h"
 #include "base/unique_fd.h"
 #include "control/secret.h"
@@ -13,7 +13,7 @@
 
 namespace anello::control {
 
-// What frames over one connection are authenticated with, a key for each direction (link.h).
+// The keys that authenticate frames over one connection, one for each direction (link.h).
 struct LinkKeys {
   Key sends;
   Key takes;
@@ -39,10 +39,10 @@ class Stream {
   int descriptor() const { return socket_.get(); }
   asio::io_context& io() { return io_; }
   void close();
-  // Gives the socket away. Requires: nobody waits in it.
+  // Releases the socket to the caller. Requires: no coroutine waits in it.
   UniqueFd release();
 
-  LinkKeys keys;  // from admission; zero, and no secret, before
+  LinkKeys keys;  // from admission; before that, zero and no secret
 
  private:
   Task<> wait(asio::posix::stream_descriptor::wait_type what);

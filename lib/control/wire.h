@@ -56,7 +56,7 @@ class Writer {
   std::string body_;
 };
 
-// Throws Error (ANELLO_ERR_CORRUPT) for a body that is too short or says what cannot be.
+// Throws Error (ANELLO_ERR_CORRUPT) for a body that is too short or has an impossible value.
 class Reader {
  public:
   explicit Reader(std::string_view body) : rest_(body) {}
