@@ -1,4 +1,4 @@
-// What the library says of itself: names, version, transports.
+// Information about the library: names, version, transports.
 #include "commit.h"
 #include "api/last_error.h"
 #include "base/dtype.h"
@@ -35,7 +35,7 @@ anello_result_t anello_transport_query(int index, anello_transport_info_t* info)
     }
     const transport::Row& row = rows[static_cast<std::size_t>(index)];
     const std::string why = row.why_not();
-    info->name = row.name.data();  // of a literal
+    info->name = row.name.data();  // a literal's data
     std::strncpy(info->why_not, why.c_str(), sizeof info->why_not - 1);
     info->why_not[sizeof info->why_not - 1] = '\0';
     return ANELLO_OK;

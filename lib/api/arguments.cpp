@@ -45,7 +45,7 @@ Error argument(const anello_call_t& call, const std::string& what) { return {ANE
 
 Error type(const anello_call_t& call, const std::string& what) { return {ANELLO_ERR_TYPE, named(call) + what}; }
 
-// Of calls that have one.
+// For calls that have one.
 Error check_buffer(const anello_call_t& call) {
   const void* const buffer = call.kind == ANELLO_SEND ? call.sendbuf : call.recvbuf;
   if (buffer == nullptr) return argument(call, "buffer is NULL");
@@ -66,7 +66,7 @@ Error check_buffers(const anello_call_t& call, int rank, int size) {
     return argument(call, scatter ? "sendbuf is ANELLO_IN_PLACE; scatter takes it as the root's recvbuf"
                                   : "recvbuf is ANELLO_IN_PLACE; it goes in place of sendbuf");
   }
-  // In place there is one buffer: scatter's input, and all others' output.
+  // In place there is one buffer: scatter's input, and the output of all other calls.
   if ((receive > 0 || (is_in_place && !scatter)) && call.recvbuf == nullptr) return argument(call, "recvbuf is NULL");
   if (send > 0 && call.sendbuf == nullptr) return argument(call, "sendbuf is NULL");
   if (!is_in_place && overlap(call.sendbuf, send, call.recvbuf, receive)) {
@@ -75,7 +75,7 @@ Error check_buffers(const anello_call_t& call, int rank, int size) {
   return {};
 }
 
-// Of the caller's own operation.
+// For the caller's own operations.
 Error check_custom(const anello_call_t& call) {
   const auto custom = find_custom_op(call.op);
   if (custom == nullptr) {

@@ -9,7 +9,7 @@ using namespace anello::api;
 namespace anello::api {
 namespace {
 
-// Found at a fixed offset from the thread's pointer: every blocking call looks at it.
+// It lies at a fixed offset from the thread pointer, because every blocking call reads it.
 [[gnu::tls_model("initial-exec")]] thread_local CallGroup* current_group = nullptr;
 
 }  // namespace

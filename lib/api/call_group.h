@@ -1,6 +1,6 @@
 #pragma once
-// What this thread has called since anello_group_begin: calls that would wait are posted, and waited for together at
-// the end.
+// The calls of this thread since anello_group_begin: calls that would wait are posted, and the end waits for all of
+// them together.
 #include <anello/anello.h>
 
 #include <vector>
@@ -9,7 +9,7 @@ namespace anello::api {
 
 class CallGroup {
  public:
-  // This thread's open one; nullptr outside.
+  // This thread's open group; nullptr outside a group.
   static CallGroup* current();
 
   // A request that the end waits for. status: the caller's, or NULL.
@@ -22,7 +22,7 @@ class CallGroup {
   std::vector<anello_status_t*> statuses_;
 };
 
-// Throws inside a group: a call of this name waits for something that its end would bring.
+// Throws inside a group: a call of this name would wait for something that only the group's end can bring.
 void refuse_in_group(const char* name);
 
 }  // namespace anello::api

@@ -1,5 +1,5 @@
 #pragma once
-// The call struct from the arguments of a C function.
+// Makes the call struct from the arguments of a C function.
 #include "communicator/plain_call.h"
 
 #include <anello/anello.h>
@@ -42,7 +42,7 @@ inline anello_call_t call_of(const PlainReceive& receive) {
                  receive.tag);
 }
 
-// The same with what lies where, where it differs by rank.
+// As above, with counts and displacements that differ by rank.
 inline anello_call_t with_parts(anello_call_t call, const std::size_t* sendcounts, const std::size_t* sdispls,
                                 const std::size_t* recvcounts, const std::size_t* rdispls) {
   call.sendcounts = sendcounts;
@@ -52,7 +52,8 @@ inline anello_call_t with_parts(anello_call_t call, const std::size_t* sendcount
   return call;
 }
 
-// A caller's struct, perhaps of an older header, as one of this header. False: NULL, or of no size that was ever one.
+// Converts a caller's struct, perhaps from an older header, to this header's struct. False: it is NULL, or its size was
+// never valid.
 inline bool complete_call(const anello_call_t* call, anello_call_t* whole) {
   *whole = ANELLO_CALL_INITIALIZER;
   if (call == nullptr || call->size < offsetof(anello_call_t, timeout_ms) || call->size > sizeof *whole ||

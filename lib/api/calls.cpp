@@ -41,7 +41,7 @@ anello_result_t dispatch(anello_comm_t comm, const anello_call_t& call, anello_r
 
 using Entered = executor::Context::Entered;
 
-// The rest of run_fast(), apart, so that its beginning has a small frame.
+// The rest of run_fast(), in a separate function so that its beginning has a small frame.
 [[gnu::noinline]] anello_result_t wait_for(anello_comm_t comm, Communicator& communicator,
                                            executor::Operation* operation, anello_status_t* status) {
   const Uncancelled whole;
@@ -55,7 +55,7 @@ template <class Plain>
   return dispatch(comm, call_of(call), nullptr, true, status);
 }
 
-// A blocking call by a fast path of its communicator, enter(communicator, &operation), unless that does not take it.
+// Runs a blocking call by a fast path of its communicator, enter(communicator, &operation), if that accepts it.
 template <class Plain, class Enter>
 [[gnu::always_inline]] inline anello_result_t run_fast(anello_comm_t comm, const Plain& call, anello_status_t* status,
                                                        Enter&& enter) noexcept {
@@ -68,7 +68,7 @@ template <class Plain, class Enter>
   return on_fast_path(comm, try_fast, [&] { return at_length(comm, call, status); });
 }
 
-// Most calls of a loop are the last one again: nothing of those is checked or prepared anew.
+// Most calls of a loop repeat the last call: these are not checked or prepared again.
 anello_result_t collective(anello_comm_t comm, const PlainCall& call) noexcept {
   return run_fast(comm, call, nullptr, [&](Communicator& communicator, executor::Operation** operation) {
     return communicator.repeat(call, operation);

@@ -1,4 +1,4 @@
-// Communicators made of others.
+// Communicators that are made from others.
 #include "api/call_group.h"
 #include "api/making.h"
 #include "base/text.h"
@@ -24,7 +24,7 @@ class OfSplit : public Making {
   anello_comm_t* result_;
 };
 
-// What a function of this file is asked for: a seat in a new communicator, and how.
+// The request to a function of this file: a seat in a new communicator, and the way to make it.
 struct Asked {
   const char* name;
   Communicator::Seat seat;

@@ -1,4 +1,4 @@
-// wait and test, over one request and over many.
+// wait and test, for one request and for many.
 #include "api/making.h"
 #include "api/requests.h"
 #include "base/kind.h"
@@ -61,7 +61,8 @@ anello_result_t guarded(Body&& body) noexcept {
   });
 }
 
-// Consumes those that are done now: their number, -1 when all are null, and the first failure among them.
+// Consumes the requests that are done now. Returns their number, or -1 if all are null, and the first failure among
+// them.
 anello_result_t collect(std::size_t count, anello_request_t* array, int* done, int* indices,
                         anello_status_t* statuses) {
   int found = 0;

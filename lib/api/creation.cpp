@@ -1,4 +1,4 @@
-// Creation, life and questions of communicators.
+// Creation, destruction and properties of communicators.
 #include "api/call_group.h"
 #include "api/making.h"
 #include "base/text.h"
@@ -48,7 +48,7 @@ anello_config_t complete(const anello_config_t* config) {
   return whole;
 }
 
-// What a config points to, kept for a thread that reads it later.
+// Copies of the data that a config points to, for a thread that reads it later.
 class KeptConfig {
  public:
   explicit KeptConfig(const anello_config_t& config) : config_(config) {

@@ -1,4 +1,4 @@
-// What went wrong, as text and in fields.
+// Errors as text and as fields.
 #include "api/tables.h"
 #include "base/kind.h"
 #include "base/text.h"
@@ -13,7 +13,7 @@ using namespace anello::api;
 
 namespace {
 
-// What anello_error_t points to.
+// The data that anello_error_t points to.
 struct Kept {
   LastError what;
   std::string host;

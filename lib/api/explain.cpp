@@ -1,4 +1,4 @@
-// What a call would do, as JSON.
+// Describes as JSON what a call would do.
 #include "api/arguments.h"
 #include "api/call_of.h"
 #include "api/tables.h"
@@ -21,7 +21,7 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-// Buffers that the caller left out, where no memory is, and too far apart to overlap.
+// Stand-ins for buffers that the caller omitted: addresses without memory, too far apart to overlap.
 void stand_in(anello_call_t& call) {
   if (call.sendbuf == nullptr) call.sendbuf = reinterpret_cast<const void*>(std::uintptr_t{1} << 63);
   if (call.recvbuf == nullptr) call.recvbuf = reinterpret_cast<void*>(std::uintptr_t{4096});
@@ -110,7 +110,7 @@ std::string explained(const anello_call_t& call, Communicator& communicator) {
               {"rank", communicator.rank()},
               {"ranks", communicator.size()}};
   out.update(is_message(call.kind) ? of_message(call, communicator) : of_collective(call, communicator));
-  // A label may be no UTF-8.
+  // A label may not be valid UTF-8.
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

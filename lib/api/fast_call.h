@@ -1,6 +1,6 @@
 #pragma once
-// The fast path into a blocking call: no argument is checked but what try_fast() looks at itself, and no call struct is
-// made.
+// The fast path into a blocking call: it checks only the arguments that try_fast() itself reads, and makes no call
+// struct.
 #include "api/call_group.h"
 #include "api/tables.h"
 
@@ -10,8 +10,8 @@ namespace anello::api {
 
 inline constexpr int kNotTaken = -1;  // no anello_result_t
 
-// What try_fast(communicator) returns; of at_length() where that is kNotTaken, or where something about this thread or
-// process has to be looked at first.
+// The result of try_fast(communicator), or of at_length() if that is kNotTaken or if the state of this thread or
+// process must be checked first.
 template <class Try, class AtLength>
 [[gnu::always_inline]] inline anello_result_t on_fast_path(anello_comm_t comm, Try&& try_fast,
                                                            AtLength&& at_length) noexcept {

@@ -1,4 +1,4 @@
-// The C face of lib/gradient_sync: handles and arguments.
+// The C interface of lib/gradient_sync: handles and arguments.
 #include "api/call_group.h"
 #include "api/tables.h"
 #include "base/dtype.h"
@@ -95,7 +95,7 @@ GradientSync::Setup read_setup(const anello_tensor_t* parameters, std::size_t co
   for (std::size_t i = 0; i < count; ++i) {
     const anello_tensor_t& one = parameters[i];
     check_tensor(one, i);
-    // With room for what is added to each, so that no sum of sizes wraps.
+    // Leaves room for the padding of each, so that no sum of sizes wraps.
     if (__builtin_add_overflow(bytes, one.count * anello_dtype_size(one.dtype) + 4096, &bytes) ||
         bytes > SIZE_MAX / 4) {
       refuse(text("the gradients up to that of parameter ", i, " have more bytes than there are addresses"));

@@ -1,6 +1,6 @@
 #pragma once
-// Objects behind handles that are numbers in disguise: index and generation. A handle that was given back is recognised
-// by its generation and never dereferenced; whoever is inside a call keeps the object alive until it comes out.
+// Maps handles to objects. A handle is a number: index and generation. A released handle is recognised by its
+// generation and never dereferenced; a thread inside a call keeps the object alive until the call ends.
 #include "base/this_thread.h"
 #include "base/store_barrier.h"
 
@@ -15,9 +15,9 @@
 
 namespace anello::api {
 
-// How calls that are inside an object are counted. of_owner: without locked instructions on the thread that used it
-// first, for which who removes it pays with a barrier over all processors: for what is used often and removed hardly
-// ever.
+// How calls inside an object are counted. of_owner: without locked instructions on the thread that used it first. A
+// thread that removes the object pays for this with a barrier over all processors, so it suits objects that are used
+// often and rarely removed.
 enum class Counting { of_owner, of_all };
 
 template <class Object, Counting counting>
@@ -25,8 +25,8 @@ class HandleTable {
   struct Slot {
     std::atomic<std::uint32_t> generation{1};  // odd: in use
     std::atomic<std::uint32_t> users{0};
-    // The thread that first used the slot, for ever, counts without locked instructions: who removes an object makes
-    // that count visible (store_barrier.h) before looking.
+    // The thread that first used the slot always counts without locked instructions: a thread that removes an object
+    // makes that count visible (store_barrier.h) before it reads it.
     std::atomic<const void*> owner{nullptr};
     std::atomic<std::uint32_t> owner_users{0};
     Object object{};
@@ -41,7 +41,7 @@ class HandleTable {
   }
 
  public:
-  // Keeps the object while it lives. False: the handle is none, or was given back.
+  // Keeps the object while it lives. False: the handle is invalid or was released.
   class Use {
    public:
     Use(HandleTable& table, std::uintptr_t handle) : slot_(table.slot(handle)) {
@@ -93,14 +93,14 @@ class HandleTable {
     }
     Slot& slot = chunks_[index / kSlots].load(std::memory_order_relaxed)[index % kSlots];
     slot.object = std::move(object);
-    // Even while free, odd while in use: a stale handle never equals a fresh one for two billion reuses.
+    // Even while free, odd while in use: a stale handle equals no fresh one for two billion reuses.
     const std::uint32_t generation = (slot.generation.load(std::memory_order_relaxed) + 1) | 1;
     slot.generation.store(generation, std::memory_order_seq_cst);
     return std::uintptr_t{generation} << 24 | (index + 1);
   }
 
-  // Takes the object out once nobody uses it any more; empty for a handle that was given back already. between: called
-  // with the object when the handle is dead but calls may still be inside, to get them out.
+  // Removes the object once no call uses it any more; empty for a handle that was already released. between is called
+  // with the object when the handle is invalid but calls may still be inside, to end them.
   template <class Between>
   std::optional<Object> remove(std::uintptr_t handle, Between&& between) {
     Slot* const at = slot(handle);
@@ -133,7 +133,7 @@ class HandleTable {
   std::mutex mutex_;
   std::vector<std::uint32_t> free_;
   std::uint32_t count_ = 0;
-  std::atomic<Slot*> chunks_[kChunks]{};  // never freed: a stale handle may point into them for ever
+  std::atomic<Slot*> chunks_[kChunks]{};  // never freed: a stale handle may always point into them
 };
 
 }  // namespace anello::api

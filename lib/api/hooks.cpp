@@ -42,7 +42,7 @@ Current& current() {
 }
 
 std::atomic<std::uint64_t> calls_reported{0};
-// The communicator of the call that this thread is telling a hook of.
+// The communicator of the call that this thread is reporting to a hook.
 thread_local const Communicator* inside = nullptr;
 
 }  // namespace
@@ -152,7 +152,7 @@ anello_result_t anello_set_hooks(const anello_hooks_t* hooks) {
     }
     auto made = hooks == nullptr ? nullptr : std::make_shared<HookSet>(whole);
     const bool any = made != nullptr;
-    std::shared_ptr<HookSet> earlier;  // let go, and perhaps released, outside the lock
+    std::shared_ptr<HookSet> earlier;  // the last reference may go, and released be called, outside the lock
     {
       const std::lock_guard held(current().mutex);
       earlier = std::exchange(current().hooks, std::move(made));

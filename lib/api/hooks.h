@@ -1,7 +1,7 @@
 #pragma once
-// The hooks of a tracing tool, and the calls that they are told of. Where none are set, a call costs one load more.
-// Hooks run outside all locks, on the thread that makes the call: `before` with the sequence number that comes next,
-// `after` just before the result is returned. A call keeps the hooks that heard its beginning.
+// The hooks of a tracing tool, and the calls that are reported to them. If none are set, a call costs one extra load.
+// Hooks run outside all locks, on the thread that makes the call: `before` gets the next sequence number, and `after`
+// runs just before the result is returned. A call keeps the hooks that got its beginning.
 #include "api/last_error.h"
 #include "base/error.h"
 #include "base/label.h"
@@ -20,13 +20,13 @@ namespace anello::api {
 
 class HookSet;
 
-// A call that `before` was told of.
+// A call that was reported to `before`.
 class ReportedCall {
  public:
-  // Tells `before`. Throws Error inside a hook for a call on the same communicator.
+  // Calls `before`. Throws Error inside a hook for a call on the same communicator.
   ReportedCall(std::shared_ptr<HookSet> hooks, anello_comm_t comm, std::shared_ptr<Communicator> communicator,
                const anello_call_t& call, bool blocking);
-  // Tells `after`.
+  // Calls `after`.
   void completed(const Error& error, const anello_status_t& status);
 
  private:
@@ -40,12 +40,12 @@ class ReportedCall {
 
 extern std::atomic<bool> hooks_are_set;
 
-// Null: nobody wants to hear of the call.
+// Null: no hook gets the call.
 std::unique_ptr<ReportedCall> report(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator,
                                      const anello_call_t& call, bool blocking);
 
-// Makes the call, which body does and of which it returns the Error, with `before` and `after` around it. status: where
-// body puts it.
+// Runs body, which makes the call and returns its Error, with `before` and `after` around it. status: where body stores
+// the status.
 template <class Body>
 Error with_hooks(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const anello_call_t& call,
                  const anello_status_t& status, Body&& body) {

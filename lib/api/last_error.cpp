@@ -22,7 +22,7 @@ Error caught() noexcept {
   } catch (const Error& error) {
     return error;
   } catch (const std::bad_alloc&) {
-    return {ANELLO_ERR_RESOURCE, "out of memory"};  // short enough to need none
+    return {ANELLO_ERR_RESOURCE, "out of memory"};  // short enough to need no allocation
   } catch (const std::exception& error) {
     return {ANELLO_ERR_INTERNAL, error.what()};
   } catch (...) {
@@ -34,7 +34,7 @@ anello_result_t failed(anello_comm_t comm, const Error& error, const FailedCall&
   try {
     last.what = {error, call};
   } catch (...) {
-    last.what = {Error(error.code(), "", error.peer()), call};  // out of memory for the text: the code has to do
+    last.what = {Error(error.code(), "", error.peer()), call};  // out of memory for the text: only the code remains
   }
   last.comm = comm;
   last.any = true;

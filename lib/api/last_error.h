@@ -11,7 +11,7 @@
 
 namespace anello::api {
 
-// What is being thrown, in a catch clause.
+// The current exception, in a catch clause.
 Error caught() noexcept;
 // The call that failed.
 struct FailedCall {
@@ -24,14 +24,14 @@ struct LastError {
   FailedCall call;
 };
 
-// Remembers it for anello_last_error(comm) on this thread; returns the code.
+// Stores it for anello_last_error(comm) on this thread; returns the code.
 anello_result_t failed(anello_comm_t comm, const Error& error, const FailedCall& call = {}) noexcept;
-// The remembered one; nullptr when the last failure was not on comm.
+// The stored error; nullptr if the last failure was not on comm.
 const LastError* remembered(anello_comm_t comm) noexcept;
 // Keeps text until the thread's next call.
 const char* keep_text(const std::string& text) noexcept;
 
-// Runs body, which returns an anello_result_t; what it throws becomes a code and a text.
+// Runs body, which returns an anello_result_t; turns its exceptions into a code and a text.
 template <class Body>
 anello_result_t guard(anello_comm_t comm, Body&& body) noexcept {
   const Uncancelled whole;

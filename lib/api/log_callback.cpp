@@ -1,4 +1,4 @@
-// The log in the caller's hands.
+// Sends the log to the caller's callback.
 #include "api/last_error.h"
 #include "base/log.h"
 #include "base/text.h"

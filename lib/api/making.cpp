@@ -7,7 +7,7 @@
 namespace anello::api {
 namespace {
 
-// Between the thread that makes it and those that wait; each keeps it alive.
+// Shared by the thread that makes it and those that wait; each keeps it alive.
 struct Progress {
   std::mutex mutex;
   std::condition_variable changed;
@@ -27,7 +27,7 @@ class InBackground : public Making {
   }
   void wait() override {
     std::unique_lock held(progress_->mutex);
-    progress_->changed.wait(held, [this] { return progress_->done; });  // creation has a deadline of its own
+    progress_->changed.wait(held, [this] { return progress_->done; });  // creation has its own deadline
   }
   void finish() override {
     if (progress_->error) throw progress_->error;
@@ -61,7 +61,7 @@ std::shared_ptr<Making> make_in_background(std::function<std::shared_ptr<Communi
     progress->error = error;
     progress->done = true;
     progress->changed.notify_all();
-  }).detach();  // whoever never waits for it does not have to
+  }).detach();  // a caller need not wait for it
   return std::make_shared<InBackground>(std::move(progress), result);
 }
 

@@ -1,4 +1,4 @@
-// Memory that ranks of a host share.
+// Memory that the ranks of a host share.
 #include "api/tables.h"
 #include "base/text.h"
 #include "memory/region.h"

@@ -1,4 +1,4 @@
-// Probes, and messages that they took out. The handle of such a message keeps its communicator's memory, not its
+// Probes, and the messages that they claimed. The handle of such a message keeps its communicator's memory, not its
 // membership.
 #include "api/arguments.h"
 #include "api/call_group.h"
@@ -23,11 +23,11 @@ struct Claimed {
 
 HandleTable<Claimed, Counting::of_all>& messages() {
   static HandleTable<Claimed, Counting::of_all>* const table =
-      new HandleTable<Claimed, Counting::of_all>;  // leaked: used up to the last static destructor
+      new HandleTable<Claimed, Counting::of_all>;  // leaked: in use until the last static destructor
   return *table;
 }
 
-// Throws what is wrong with the call.
+// Throws the error of an invalid call.
 void require_valid(const anello_call_t& call, const Communicator& communicator) {
   if (const Error refused = check(call, communicator)) throw refused;
 }
@@ -63,7 +63,7 @@ anello_result_t probe(const char* name, int source, int tag, anello_comm_t comm,
   });
 }
 
-// The receive of *message, posted; on failure *message stays what it was.
+// Posts the receive of *message; on failure *message is unchanged.
 anello_result_t receive(const char* name, void* buffer, std::size_t count, anello_dtype_t dtype,
                         anello_message_t* message, anello_request_t* request) {
   return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {

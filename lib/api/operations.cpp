@@ -1,4 +1,4 @@
-// Operations of the caller's own: made, and given back.
+// Creates and frees the caller's own operations.
 #include "api/tables.h"
 #include "base/custom_op.h"
 #include "base/dtype.h"

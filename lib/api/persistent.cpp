@@ -1,4 +1,4 @@
-// Requests that do the same call again and again: made once, started and completed any number of times.
+// Requests that repeat a call: they are made once, and started and completed any number of times.
 #include "api/arguments.h"
 #include "api/call_of.h"
 #include "api/sendrecv.h"
@@ -15,7 +15,7 @@ using namespace anello::api;
 
 namespace {
 
-// The caller's arrays are his again after init; those that this rank has no use for may point anywhere.
+// The arrays belong to the caller again after init; arrays that this rank does not use may point anywhere.
 void keep_parts(Persistent& persistent, int rank, int size) {
   anello_call_t& call = persistent.call;
   const bool root = rank == call.peer;
@@ -61,7 +61,7 @@ anello_result_t init(anello_comm_t comm, const anello_call_t& call, anello_reque
   });
 }
 
-// For a persistent request; throws when it is none.
+// For a persistent request; throws if it is not persistent.
 template <class Body>
 anello_result_t with_persistent(const char* name, anello_request_t request, Body&& body) {
   return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {

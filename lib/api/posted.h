@@ -1,5 +1,5 @@
 #pragma once
-// What is under way for a request.
+// The operations in flight for a request.
 #include "api/hooks.h"
 #include "executor/operation.h"
 
@@ -9,7 +9,7 @@
 
 namespace anello::api {
 
-// An operation, and the hooks that hear of its end.
+// An operation, and the hooks that get its end.
 struct Posted {
   Posted() = default;
   explicit Posted(executor::Operation* begun, std::unique_ptr<ReportedCall> to_tell = nullptr)
@@ -26,18 +26,18 @@ struct Posted {
   std::atomic<executor::Operation*> operation{nullptr};  // null: none, or complete
 };
 
-// Done when both are.
+// Done when both are done.
 struct Work {
-  Posted send;  // none but in a sendrecv
-  Posted call;  // in a sendrecv its receive; assigned last, so that whoever finds it finds the send as well
+  Posted send;  // only in a sendrecv
+  Posted call;  // in a sendrecv its receive; assigned last, so that a thread that sees it also sees the send
 
-  // The first that is not done, or else any; null where there is none.
+  // The first operation that is not done, otherwise any; null if there is none.
   executor::Operation* awaited() const {
     executor::Operation* const first = call.operation.load(std::memory_order_acquire);
     executor::Operation* const second = send.operation.load(std::memory_order_acquire);
     return first == nullptr || second == nullptr || !first->done.load(std::memory_order_acquire) ? first : second;
   }
-  // Of several threads that complete the same request, one gets it.
+  // If several threads complete the same request, one of them gets it.
   Work take() {
     Work taken;
     taken.call = std::move(call);

@@ -59,7 +59,7 @@ bool wait_for_one(std::size_t count, const anello_request_t* array) {
   while (true) {
     const Waited waited = wait_once(count, array);
     if (waited != Waited::for_an_operation) return waited != Waited::nothing;
-    // One operation of a pair may have ended, and what is waited for next is the other.
+    // One operation of a pair may have ended, and the other one is next to wait for.
     if (std::any_of(array, array + count, [](anello_request_t each) { return !is_idle(each) && test_one(each); }))
       return true;
   }

@@ -28,7 +28,7 @@ Work post_both(anello_comm_t comm, const std::shared_ptr<Communicator>& communic
   try {
     work.send = post_call(comm, communicator, both.send);
   } catch (...) {
-    // A send is refused where the communicator has failed, and the receive with it: it ends at once.
+    // A send is refused if the communicator has failed. Then the receive also ends at once.
     executor::Operation& receive = *work.call.operation;
     communicator->context().wait(receive);
     if (work.call.reported) work.call.reported->completed(receive.error, receive.status);
@@ -51,23 +51,23 @@ anello_result_t run_both_with_hooks(anello_comm_t comm, const std::shared_ptr<Co
                                     const SendReceive& both, anello_status_t* status) {
   anello_request_t receiving = request_of(post_call(comm, communicator, both.receive), communicator, comm);
   const anello_result_t sent = run_call(comm, communicator, both.send, nullptr);
-  // A send that failed has failed the communicator, and the receive with it: it ends at once.
+  // A failed send has failed the communicator, so the receive also ends at once.
   const anello_result_t received = anello_wait(&receiving, status);
   return sent != ANELLO_OK ? sent : received;
 }
 
-// Waits for both, of which the send is under way already where `sending` says so.
+// Waits for both; `sending` says whether the send is already in flight.
 [[gnu::noinline]] anello_result_t begin_and_wait(anello_comm_t comm, Communicator& communicator,
                                                  const SendReceive& both, executor::Operation* sending,
                                                  anello_status_t* status) {
   const Uncancelled whole;
   executor::Operation* receiving = nullptr;
   try {
-    // Nothing is handed to the background: who waits here drives both.
+    // The background gets no work: the waiting thread drives both.
     receiving = communicator.begin(both.receive);
     if (sending == nullptr) sending = communicator.begin(both.send);
   } catch (...) {
-    // A call is refused where the communicator has failed, and the other one with it: it ends at once.
+    // A call is refused if the communicator has failed. Then the other one also ends at once.
     for (executor::Operation* begun : {sending, receiving}) {
       if (begun != nullptr) communicator.wait_for(begun, nullptr, nullptr);
     }
@@ -79,7 +79,7 @@ anello_result_t run_both_with_hooks(anello_comm_t comm, const std::shared_ptr<Co
   return received ? failed(comm, received, {ANELLO_RECV, -1, {}}) : ANELLO_OK;
 }
 
-// A send that left at once has left before its receive is made.
+// A send that is complete at once is complete before its receive is made.
 [[gnu::noinline]] anello_result_t receive_only(anello_comm_t comm, Communicator& communicator,
                                                const PlainReceive& receive, anello_status_t* status) {
   const Uncancelled whole;

@@ -9,9 +9,9 @@ struct SendReceive {
   anello_call_t receive;
 };
 
-// Throws what is wrong with it.
+// Throws the error of an invalid call.
 void require_valid(const SendReceive& both, const Communicator& communicator);
-// Both under way, or an Error thrown and neither.
+// Posts both, or throws an Error and posts neither.
 Work post_both(anello_comm_t comm, const std::shared_ptr<Communicator>& communicator, const SendReceive& both);
 
 }  // namespace anello::api

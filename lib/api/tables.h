@@ -17,10 +17,10 @@
 
 namespace anello::api {
 
-// What a persistent request does again at every start.
+// The call that a persistent request repeats at every start.
 struct Persistent {
   anello_call_t call;
-  std::vector<std::size_t> parts[4];  // what call's counts and displacements point to
+  std::vector<std::size_t> parts[4];  // the arrays that call's counts and displacements point to
   std::string algorithm, label;       // and its strings
   std::optional<anello_call_t> send;  // of a sendrecv, whose receive is `call`
   Work work;                          // none: not started, or complete
@@ -29,15 +29,15 @@ struct Persistent {
 class Making;
 
 struct Pending {
-  Work once;  // of a request that is no persistent one; none where there is but `making`
-  // Keeps what the operation lives in, also after anello_comm_destroy.
+  Work once;  // for a request that is not persistent; none if there is only `making`
+  // Keeps the operation's owner alive, also after anello_comm_destroy.
   std::shared_ptr<Communicator> communicator;
   anello_comm_t comm = ANELLO_COMM_NULL;
   std::shared_ptr<Persistent> persistent = nullptr;
   std::shared_ptr<Making> making = nullptr;
 
   Work& work() { return persistent ? persistent->work : once; }
-  // Made by a thread of its own, without an operation.
+  // For a request that a separate thread serves, without an operation.
   Making* alone() { return once.awaited() == nullptr ? making.get() : nullptr; }
 };
 
@@ -63,12 +63,12 @@ inline Posted post_call(anello_comm_t comm, const std::shared_ptr<Communicator>&
 }
 
 inline anello_request_t request_of(Pending pending) {
-  Communicator* const communicator = pending.communicator.get();  // kept by the caller, too
+  Communicator* const communicator = pending.communicator.get();  // also kept by the caller
   const bool under_way = pending.work().awaited() != nullptr;
   try {
     return reinterpret_cast<anello_request_t>(requests().add(std::move(pending)));
   } catch (const std::bad_alloc&) {
-    // Nobody could wait for the end of what is at the caller's buffers.
+    // No thread could wait for the end of the operation on the caller's buffers.
     if (under_way && communicator != nullptr) communicator->abort("no memory for a request");
     throw;
   }
@@ -87,7 +87,7 @@ inline anello_result_t run_call(anello_comm_t comm, const std::shared_ptr<Commun
   return error ? failed(comm, error, {call.kind, sequence, Label(call.label)}) : ANELLO_OK;
 }
 
-// Whether refuse_here has something to say.
+// Whether refuse_here would throw.
 inline bool refuses_here() { return executor::inside_user_function() || in_forked_child(); }
 // Throws in a forked child, and in the caller's own function while it combines for Anello.
 inline void refuse_here() {
@@ -100,8 +100,8 @@ inline void refuse_here() {
   }
 }
 
-// Throws for a call that is made of collectives (control/ledger.h has its kind) and takes its place in their order all
-// the same.
+// Throws for a call that consists of collectives (control/ledger.h has its kind); the call still takes its place in
+// their order.
 [[noreturn]] inline void refuse_collective(Communicator& communicator, int record_kind, const std::string& why) {
   anello_call_t call = ANELLO_CALL_INITIALIZER;
   call.kind = ANELLO_ALLGATHER;
@@ -109,7 +109,7 @@ inline void refuse_here() {
   throw Error(ANELLO_ERR_ARGUMENT, why);
 }
 
-// Runs body(communicator) with the communicator kept alive, or fails with the reason.
+// Runs body(communicator) and keeps the communicator alive meanwhile, or fails with the reason.
 template <class Body>
 anello_result_t with(anello_comm_t comm, Body&& body) noexcept {
   return guard(comm, [&] {

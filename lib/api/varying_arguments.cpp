@@ -14,12 +14,12 @@
 namespace anello::api {
 namespace {
 
-// The parts of one buffer, as the caller says them.
+// The parts of one buffer, as the caller gives them.
 struct Parts {
   const char* counts_name;
   const std::size_t* counts;
   const char* displs_name;
-  const std::size_t* displs;  // nullptr where parts follow each other
+  const std::size_t* displs;  // nullptr if parts follow each other
 };
 
 class Check {

@@ -5,7 +5,7 @@
 
 namespace anello::api {
 
-// As check, of a kind with counts whose dtype, op and root are right.
+// Like check, for a kind with counts whose dtype, op and root are valid.
 Error check_varying(const anello_call_t& call, int rank, int size);
 
 }  // namespace anello::api

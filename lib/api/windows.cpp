@@ -1,4 +1,4 @@
-// Windows: memory that ranks of one host share.
+// Windows: memory that the ranks of one host share.
 #include "api/call_group.h"
 #include "api/tables.h"
 #include "base/text.h"

@@ -9,7 +9,7 @@
 
 namespace anello::bootstrap {
 
-// A file that could shrink would end a reader with SIGBUS, and any other descriptor may have come by that number.
+// A file that could shrink would end a reader with SIGBUS, and another descriptor may have got that number.
 std::shared_ptr<const EndedRanks> EndedRanks::of(int descriptor, int ranks) {
   if (descriptor < 0 || ranks < 2) return nullptr;
   const int seals = ::fcntl(descriptor, F_GET_SEALS);

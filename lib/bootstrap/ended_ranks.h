@@ -1,6 +1,6 @@
 #pragma once
-// Ranks whose processes have ended, as the launcher of this host's ranks sees it: a page of memory that it alone writes
-// (ANELLO_ENDED_FD), a byte for each rank. Who waits for one of them to come would wait in vain.
+// The ranks whose processes have ended, according to the launcher of this host's ranks: a page of memory that only the
+// launcher writes (ANELLO_ENDED_FD), with one byte for each rank. These ranks will not join.
 #include <cstddef>
 #include <memory>
 
@@ -8,7 +8,7 @@ namespace anello::bootstrap {
 
 class EndedRanks {
  public:
-  // Of a launcher that started all ranks of such a job. Null: it says nothing of them.
+  // The page of a launcher that started all ranks of such a job. Null: there is none.
   static std::shared_ptr<const EndedRanks> of(int descriptor, int ranks);
   ~EndedRanks();
   EndedRanks(const EndedRanks&) = delete;
@@ -16,7 +16,7 @@ class EndedRanks {
 
   bool has(int rank) const;
 
-  // What its file begins with; the bytes of ranks follow. The launcher writes the same.
+  // The beginning of its file; the bytes of ranks follow. The launcher writes this text.
   static constexpr char kMark[16] = "anello ended 1\n";
 
  private:

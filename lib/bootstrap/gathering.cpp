@@ -21,14 +21,14 @@ using namespace control;
 
 constexpr std::byte kPassed{'p'}, kMappedMark{'m'};
 
-// Before the descriptors: memory, wakes, deaths.
+// Sent before the descriptors: memory, wake-ups, deaths.
 struct Offer {
   std::uint64_t nonce;
   std::uint32_t ranks;
   std::uint32_t ring_bytes;
   std::uint32_t index;
-  std::uint32_t wakes;   // ranks, or 0: another rank of the same process has got them all
-  std::uint32_t deaths;  // each with its process, in the numbers that follow
+  std::uint32_t wakes;   // ranks, or 0: another rank of the same process has all of them
+  std::uint32_t deaths;  // each with its process, in the following numbers
   std::uint32_t zero;
 };
 
@@ -135,7 +135,7 @@ Task<ArenaSeat> GatheringLeader::form(std::shared_ptr<GatheringLeader> self, std
     wake.push_back(std::move(guest.wake));
     if (served.insert(guest.process).second) deaths.push_back({guest.process, std::move(guest.death)});
   }
-  // A kernel that gives no process descriptors: deaths are seen by their connections then.
+  // If the kernel has no process descriptors, ranks detect deaths by their connections.
   std::erase_if(deaths, [](const Death& death) { return !death.descriptor; });
   std::shared_ptr<LocalGroup> group =
       LocalGroup::make(static_cast<int>(ranks.size()), std::move(wake), std::move(deaths));
@@ -147,7 +147,7 @@ Task<ArenaSeat> GatheringLeader::form(std::shared_ptr<GatheringLeader> self, std
     try {
       co_await hand_over(guest.stream, group, static_cast<int>(i), first_of_process);
     } catch (const Error& error) {
-      // It tells the meeting place itself, or has died, which is seen there.
+      // That rank tells the meeting place itself, or has died, which the meeting place sees.
       log::debug(agent->rank(), "rank ", ranks[i], " did not take the shared memory: ", error.text());
     }
   }
@@ -189,7 +189,7 @@ Task<ArenaSeat> take_seat(std::shared_ptr<Stream> stream, Deadline deadline) {
     for (std::size_t i = 0; i < offer.wakes; ++i) wake.push_back(std::move(passed[1 + i]));
     for (std::size_t i = 0; i < offer.deaths; ++i)
       deaths.push_back({processes[i], std::move(passed[1 + offer.wakes + i])});
-    // Every process makes and keeps one mapping, however many of its ranks are in it.
+    // Every process makes and keeps one mapping for all of its ranks.
     group = LocalGroup::find(offer.nonce);
     if (!group) {
       group = LocalGroup::map(offer.nonce, static_cast<int>(offer.ranks), offer.ring_bytes, std::move(passed[0]),

@@ -1,6 +1,7 @@
 #pragma once
-// Forms the arena of one host: its ranks come to the lowest of them over authenticated Unix connections, each with its
-// wake-up descriptor; that one makes the memory and hands it round with everybody's descriptors. Service thread only.
+// Forms the arena of one host: its ranks connect to the lowest of them over authenticated Unix connections, each with
+// its wake-up descriptor. The lowest rank makes the memory and sends it to the others with all descriptors. Service
+// thread only.
 #include "base/clock.h"
 #include "control/agent.h"
 
@@ -21,7 +22,7 @@ class GatheringLeader : public std::enable_shared_from_this<GatheringLeader> {
  public:
   explicit GatheringLeader(control::Service& service) : service_(service), changed_(service.io()) {}
   void enter(control::Visitor visitor);
-  // ranks: those that have come, this one among them, ascending. Throws Error.
+  // ranks: those that have arrived, including this one, ascending. Throws Error.
   static control::Task<ArenaSeat> form(std::shared_ptr<GatheringLeader> self, std::shared_ptr<control::Agent> agent,
                                        std::vector<int> ranks, std::uint64_t own_process, Deadline deadline);
 
@@ -38,7 +39,7 @@ class GatheringLeader : public std::enable_shared_from_this<GatheringLeader> {
   std::map<int, Guest> guests_;
 };
 
-// Another rank's part. arrive: comes to the leader, with the wake-up descriptor. Throws Error.
+// Another rank's part. arrive connects to the leader and sends the wake-up descriptor. Throws Error.
 control::Task<std::shared_ptr<control::Stream>> arrive(std::shared_ptr<control::Agent> agent, int leader,
                                                        control::Address address, std::uint64_t process,
                                                        Deadline deadline);

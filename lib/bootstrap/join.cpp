@@ -29,7 +29,7 @@ namespace {
 
 using namespace control;
 
-// Beyond the deadline that the service thread keeps by itself.
+// Added to the deadline that the service thread itself keeps.
 constexpr std::int64_t kServiceGraceMs = 15'000;
 constexpr int kMaxCreations = 1'000'000;  // over one store
 
@@ -71,7 +71,7 @@ Shared settings_of(int rank, std::int64_t silence_ms) {
   return {config.algorithm, config.chunk_bytes, config.first_sequence, silence_ms, config.invariant, std::move(tuning)};
 }
 
-// Of the caller, else of the environment.
+// From the caller, else from the environment.
 std::int64_t silence_limit(std::int64_t asked) {
   const std::int64_t ms = asked != 0 ? std::max<std::int64_t>(asked, 0) : Config::get().silence_ms;
   if (ms != 0 && (ms < kLeastSilenceMs || ms > kMostSilenceMs)) {
@@ -90,7 +90,7 @@ void check_environment() {
   if (!Config::get().problems.empty()) throw Error(ANELLO_ERR_ARGUMENT, Config::get().problems.front());
 }
 
-// Runs on the service thread, waits here.
+// Runs body on the service thread and waits here.
 template <class Work>
 auto on_service(const ServiceHold& hold, Work work) {
   using Result = decltype(work());
@@ -132,7 +132,7 @@ struct Wish {
   Deadline deadline = Deadline::in_ms(0);
 };
 
-// One try at one meeting place. Throws Error, Unknown where the place is over.
+// One attempt at one meeting place. Throws Error, or Unknown if the place is gone.
 std::unique_ptr<Job> join_at(const Meeting& meeting, const Wish& wish) {
   ServiceHold hold = ServiceHold::take();
   auto agent = std::make_shared<Agent>(*hold, wish.rank, wish.size, wish.timeout_ms);
@@ -162,7 +162,7 @@ std::unique_ptr<Job> join_at(const Meeting& meeting, const Wish& wish) {
     hold->post([agent, left] { agent->service().spawn("leave", Agent::leave(agent, [left] { left->set_value(); })); });
     gone.wait_for(std::chrono::seconds(1));
     rendezvous.reset();
-    agent.reset();  // before the service that it lives on
+    agent.reset();  // destroyed before the service on which it lives
     throw;
   }
   for (const Peer& peer : agent->peers()) {
@@ -182,14 +182,14 @@ bool host(const Meeting& meeting, Address* tcp = nullptr) {
   auto root = std::make_shared<RendezvousRoot>(std::move(for_root), meeting);
   const bool opened = on_service(hold, [root] { return root->open(); });
   if (tcp != nullptr) *tcp = root->tcp_address();
-  // What the service thread still holds of it, it lets go there.
+  // The service thread releases its own references there.
   hold->post([root = std::move(root)]() mutable { root.reset(); });
   return opened;
 }
 
 std::string address_for_others() {
   if (!Config::get().interface.empty()) return address_of_interface(Config::get().interface);
-  // Where packets to anywhere would leave; nothing is sent.
+  // The address from which packets to the network would leave; nothing is sent.
   for (const char* const somewhere : {"192.0.2.1", "2001:db8::1"}) {
     const std::string ip = source_towards(somewhere);
     if (!ip.empty() && !is_loopback(ip)) return ip;
@@ -197,8 +197,8 @@ std::string address_for_others() {
   return {};
 }
 
-// Each creation over a store has a key of its own. Rank 0 takes the first that is free; the others try the newest that
-// is there and go on to the next one where they find that its ranks have met already.
+// Each creation over a store has its own key. Rank 0 takes the first free one; the others try the newest existing one
+// and go on to the next if its ranks have already met.
 std::unique_ptr<Job> join_over(const anello_store_t& store, const Wish& wish) {
   for (int i = 0; i < kMaxCreations; ++i) {
     const std::string key = text("anello/", i);
@@ -216,7 +216,7 @@ std::unique_ptr<Job> join_over(const anello_store_t& store, const Wish& wish) {
     const std::int64_t asked_ms = wish.deadline.left_ms();
     const int refused = store.get(store.context, key.c_str(), id.bytes, &bytes, asked_ms);
     const std::int64_t left_ms = wish.deadline.left_ms();
-    if (refused != 0 && left_ms > asked_ms / 10) {  // a store's own clock may be a little ahead
+    if (refused != 0 && left_ms > asked_ms / 10) {  // a store's clock may be slightly ahead
       throw Error(ANELLO_ERR_RENDEZVOUS,
                   text("the store's get(\"", key, "\") failed with ", refused, " after ", asked_ms - left_ms, " of ",
                        asked_ms, " ms: look whether the store is still there"));
@@ -229,7 +229,7 @@ std::unique_ptr<Job> join_over(const anello_store_t& store, const Wish& wish) {
     try {
       return join_at(decode_id(id), wish);
     } catch (const Unknown&) {
-      // That one has met; this rank belongs to a later one.
+      // The ranks of that creation have met; this rank belongs to a later one.
     }
   }
   throw Error(ANELLO_ERR_RESOURCE, "too many creations over one store");
@@ -251,8 +251,8 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
   wish.transports = transports_from(config.transports);
   wish.deadline = Deadline::in_ms(wish.timeout_ms);
   if (wish.size == 1) return make_lone_membership(settings_of(0, wish.silence_ms));
-  // Two for each rank of this host, a connection or two. The leader of a host hands them over rank by rank, and would
-  // wait for each one's table to grow.
+  // Two for each rank of this host, plus a connection or two. The leader of a host sends them rank by rank, and would
+  // wait for each rank's table to grow.
   constexpr int kOfEachRank = 4, kBeside = 64, kMost = 8192;
   make_room_for_descriptors(std::min(wish.size, kMost / kOfEachRank) * kOfEachRank + kBeside);
   if (config.unique_id != nullptr) {
@@ -267,10 +267,10 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
   }
   if (config.store != nullptr) return join_over(*config.store, wish);
   Meeting meeting = meeting_at(config.url, launch, wish.timeout_ms);
-  // Else the caller's ranks may be others than the launcher's.
+  // Otherwise the caller's ranks may differ from the launcher's.
   if (config.rank < 0 && config.world_size < 0)
     meeting.ended = EndedRanks::of(static_cast<int>(Config::get().ended_fd), wish.size);
-  // A second rank 0 finds the place taken: it goes there, and all are told.
+  // A second rank 0 finds the place taken: it connects there, and all ranks learn of it.
   if (wish.rank == 0) host(meeting);
   return join_at(meeting, wish);
 }

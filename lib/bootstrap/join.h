@@ -1,5 +1,5 @@
 #pragma once
-// From what a caller says (or the environment does) to a job whose ranks have all met.
+// Turns the caller's configuration (or the environment's) into a job whose ranks have all met.
 #include "control/job.h"
 
 #include <anello/anello.h>
@@ -8,13 +8,13 @@
 
 namespace anello::bootstrap {
 
-// Blocks until all ranks have met or the deadline has passed. Throws Error: ANELLO_ERR_RENDEZVOUS lists missing
-// ranks; doubled ranks and differing sizes are named with host and pid, on all sides. config is complete (api has
-// copied it over ANELLO_CONFIG_INITIALIZER) and already checked for its own contradictions.
+// Blocks until all ranks have met or the deadline has passed. Throws Error: ANELLO_ERR_RENDEZVOUS lists missing ranks,
+// and on all sides names duplicate ranks and differing sizes with host and pid. config is complete (api has copied it
+// over ANELLO_CONFIG_INITIALIZER) and has been checked for contradictions.
 std::unique_ptr<control::Job> join(const anello_config_t& config);
 
-// Starts to listen for the ranks that will come with the id; on TCP as well where this host has an address for others,
-// unless all ranks are known to be on this host. Throws Error.
+// Starts to listen for the ranks that will use the id; also on TCP if this host has an address for others, unless all
+// ranks are known to be on this host. Throws Error.
 anello_unique_id_t make_unique_id(bool this_host_only = false);
 
 }  // namespace anello::bootstrap

@@ -17,7 +17,7 @@ struct Names {
   const char* size;
   const char* local_size;
 };
-// The first whose rank and size are both set counts.
+// The first launcher whose rank and size are both set counts.
 constexpr Names kLaunchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
@@ -42,8 +42,8 @@ int number(const Lookup& lookup, const char* name, int low, int high) {
 
 constexpr int kMaxRanks = 1 << 20;
 
-// The process at the other end of the socket over which MPICH's launcher answers its ranks: one for all of a job's
-// ranks on this host, also where scripts stand between it and them. 0: there is no such socket.
+// The process at the other end of the socket over which MPICH's launcher answers its ranks. It is the same for all of a
+// job's ranks on this host, even if scripts run between launcher and ranks. 0: there is no such socket.
 pid_t server_behind(int descriptor) {
   sockaddr_storage own{};
   socklen_t length = sizeof own;
@@ -91,7 +91,7 @@ Launch read_launch(const Lookup& lookup, int rank, int size, bool address) {
     launch.master_port = number(lookup, "MASTER_PORT", 1, 65534);
   }
   if (const char* const job = value_of(lookup, "ANELLO_JOB")) launch.job = job;
-  // What these launchers give all ranks of a job, and of no other.
+  // Values that these launchers give to all ranks of a job and to no other.
   std::string& scheduler_job = launch.scheduler_job;
   for (const char* const name : {"PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID"}) {
     const char* const value = value_of(lookup, name);

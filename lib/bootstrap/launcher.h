@@ -1,5 +1,5 @@
 #pragma once
-// What the launcher told this process through the environment: anellorun, torchrun, mpirun of Open MPI, MPICH's
+// The launcher's information for this process, from the environment: anellorun, torchrun, mpirun of Open MPI, MPICH's
 // mpiexec, Slurm's srun.
 #include <functional>
 #include <optional>
@@ -10,19 +10,19 @@ namespace anello::bootstrap {
 struct Launch {
   int rank = 0;
   int size = 1;
-  bool all_local = false;      // known to run on one host
-  bool several_hosts = false;  // the launcher has put some of them elsewhere
-  std::string master_host;     // empty: not told
+  bool all_local = false;      // whether all ranks are known to run on one host
+  bool several_hosts = false;  // whether the launcher has put some of them on other hosts
+  std::string master_host;     // empty: unknown
   int master_port = 0;
-  std::string job;            // ANELLO_JOB; empty: not told
-  std::string scheduler_job;  // the launcher's own name for it, where there is no address; empty: not told
+  std::string job;            // ANELLO_JOB; empty: unknown
+  std::string scheduler_job;  // the launcher's own name for the job, if there is no address; empty: unknown
   std::string source;         // "RANK and WORLD_SIZE", for messages
 };
 
 using Lookup = std::function<const char*(const char* name)>;  // nullptr: not set
 
-// rank, size: what the caller says, -1 for the environment's. address: whether ranks may meet at MASTER_ADDR, which is
-// not looked at else. Throws Error: ANELLO_ERR_ARGUMENT.
+// rank, size: the caller's values; -1 means those of the environment. address: whether ranks may meet at MASTER_ADDR,
+// which is ignored otherwise. Throws Error: ANELLO_ERR_ARGUMENT.
 Launch read_launch(const Lookup& lookup, int rank, int size, bool address = true);
 
 }  // namespace anello::bootstrap

@@ -21,7 +21,8 @@ namespace {
 
 using namespace control;
 
-// How many creations rank has begun at place in this process: the n-th of each rank meets the n-th of the others.
+// The number of creations that rank has begun at place in this process: the n-th of each rank meets the n-th of the
+// others.
 int next_generation(const std::string& place, int rank) {
   static std::mutex mutex;
   static auto* const counts = new std::map<std::pair<std::string, int>, int>;
@@ -53,8 +54,8 @@ void name_job(Meeting& meeting, const std::string& name) {
   }
 }
 
-// Abstract names are the host's, whoever's. Without a secret the user id keeps the jobs of several users apart. The
-// secret is no part of the name: a rank with a wrong one shall find the place and be told so.
+// All users of a host share its abstract names. Without a secret, the user id separates the jobs of several users. The
+// secret is not part of the name: a rank with a wrong secret must find the place and get an error that says so.
 Address unix_address_for(const Meeting& meeting, const std::string& name) {
   const std::string own = meeting.same_user ? text(::geteuid(), " ", name) : name;
   const Key digest = key_from("anello name", bytes_of(own));
@@ -92,8 +93,8 @@ Meeting at_address(const std::string& host, int port, const Launch& launch, std:
     meeting.hint = text("if they are on other hosts: ", kHowToGiveSecret);
   }
   if (meeting.reach.empty()) {
-    // torchrun's store may hold the port itself, and it waits for us to speak: so the next one first, which refuses at
-    // once if nobody is there.
+    // torchrun's store may use the port itself, and it waits for us to speak. So try the next port first, which refuses
+    // at once if no process listens there.
     meeting.reach = {{"", ip, high}, {"", ip, low}};
   }
   return meeting;

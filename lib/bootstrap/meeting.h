@@ -1,6 +1,6 @@
 #pragma once
-// Where the ranks of one creation meet, and what they show each other there. The same on all ranks, however they were
-// told of it.
+// The place where the ranks of one creation meet, and the proofs that they give each other. It is the same on all
+// ranks, however they learned of it.
 #include "bootstrap/ended_ranks.h"
 #include "bootstrap/launcher.h"
 #include "control/address.h"
@@ -15,19 +15,20 @@
 namespace anello::bootstrap {
 
 struct Meeting {
-  std::vector<control::Address> listen;  // the host's: where it opens; for each TCP port, the next one serves as well
-  std::vector<control::Address> reach;   // the others': tried in turn
+  std::vector<control::Address> listen;  // the addresses at which the host opens it; for each TCP port, the next port
+                                         // also serves
+  std::vector<control::Address> reach;   // the addresses that the others try in turn
   control::JobId job{};
   control::Key key;
-  bool same_user = false;                   // nobody gave a secret; the uid stands in
-  bool must_exist = false;                  // there before anybody was told of it
+  bool same_user = false;                   // there is no secret; the uid replaces it
+  bool must_exist = false;                  // it existed before any rank learned of it
   std::string place;                        // for people
-  std::shared_ptr<const EndedRanks> ended;  // null: nobody tells of ranks that have ended
-  std::string hint;                         // what may be wrong when ranks are missing; empty: nothing
+  std::shared_ptr<const EndedRanks> ended;  // null: ended ranks are not reported
+  std::string hint;                         // the likely cause if ranks are missing; empty: unknown
 };
 
-// By url (env:// when null) and launch. Throws Error: ARGUMENT, ADDRESS, AUTH.
-// What a URL says, as far as it tells by itself. Throws Error (ANELLO_ERR_ARGUMENT). Pure.
+// The meeting for url (env:// if null) and launch. Throws Error: ARGUMENT, ADDRESS, AUTH.
+// The contents of a URL. Throws Error (ANELLO_ERR_ARGUMENT). No side effects.
 struct Place {
   enum class Kind { environment, tcp, name };
   Kind kind = Kind::environment;

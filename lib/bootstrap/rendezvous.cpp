@@ -12,7 +12,7 @@ namespace {
 
 using namespace control;
 
-// For the meeting place's word when the deadline has passed: it knows who is missing.
+// The time for the meeting place's answer after the deadline: it knows which ranks are missing.
 constexpr std::int64_t kLastWordMs = 3'000;
 
 }  // namespace
@@ -120,8 +120,8 @@ void Rendezvous::take_session(Reader& reader) {
   if (known_.empty()) throw Reader::corrupt();
   Session said = bootstrap::take_session(reader);
   shared_ = std::move(said.shared);
-  // From the meeting's key, so that who only listens on the network cannot know it; from fresh bytes, so that it is a
-  // secret where only the uid was one.
+  // Derived from the meeting's key, so that an eavesdropper on the network cannot know it, and from fresh bytes, so
+  // that it is secret even if there was only the uid.
   const Key session = derive(meeting_.key, "anello session", said.random);
   const Key name = derive(session, "anello session job", {});
   JobId job;
@@ -140,7 +140,7 @@ Task<> Rendezvous::join_arena(std::shared_ptr<Rendezvous> self) {
   const int leader = self->self_.leader;
   const Address address = self->known_[static_cast<std::size_t>(leader)].unix_address;
   try {
-    // Half of the time: if it cannot be reached, tcp still has to be arranged.
+    // Half of the time: if it cannot be reached, there must be time to set up tcp.
     const Deadline half = Deadline::in_ms(self->deadline_.left_ms() / 2);
     stream = co_await arrive(self->agent_, leader, address, self->self_.member.process, half);
   } catch (const Error& error) {
@@ -163,11 +163,11 @@ Task<> Rendezvous::form_arena(std::shared_ptr<Rendezvous> self, std::vector<int>
     self->seat_ =
         co_await GatheringLeader::form(self->leader_, self->agent_, std::move(ranks), process, self->deadline_);
   } catch (const Error& error) {
-    // Tcp is left, if these ranks may use it.
+    // These ranks can still use tcp, if they are allowed to.
     why = error.text();
     log::warn(self->self_.member.rank, "the ranks of this host share no memory, and use tcp if they may: ", why);
     self->agent_->on_arena = nullptr;
-    self->leader_.reset();  // closes the others' connections: they report as well
+    self->leader_.reset();  // closes the others' connections, so that they also report an error
   }
   self->report_mapped(self->seat_, why);
 }
@@ -197,7 +197,7 @@ void Rendezvous::give_up(const Error& error) {
   link_->send(writer.frame(kGiveUp));
 }
 
-// On the address that leads to the meeting place, and no other.
+// Listens only on the address that leads to the meeting place.
 void Rendezvous::listen() {
   Door& door = agent_->service().door();
   const bool one_host =
@@ -212,7 +212,8 @@ void Rendezvous::listen() {
     }
   } else {
     std::string ip = local_address(link_->stream()->descriptor()).ip;
-    // Met over a Unix socket: then the meeting place is on this host, and so is its address for the others.
+    // The ranks met over a Unix socket: then the meeting place is on this host, and its address for the others is this
+    // host's.
     for (const Address& address : meeting_.reach) {
       if (ip.empty()) ip = address.ip;
     }

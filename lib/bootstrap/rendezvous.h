@@ -1,5 +1,5 @@
 #pragma once
-// A rank's part in meeting the others: the left column of rendezvous_wire.h. Service thread only.
+// A rank's part in the rendezvous: the left column of rendezvous_wire.h. Service thread only.
 #include "base/clock.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/meeting.h"
@@ -22,7 +22,7 @@ class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
         interface_(std::move(interface)),
         deadline_(deadline) {}
 
-  // Until all have met; then the agent is settled. Throws Error, control::Unknown where the place is over.
+  // Runs until all ranks have met; then the agent is settled. Throws Error, or control::Unknown if the place is gone.
   static control::Task<> run(std::shared_ptr<Rendezvous> self);
   const control::Shared& shared() const { return shared_; }
 

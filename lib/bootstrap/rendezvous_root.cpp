@@ -18,9 +18,9 @@ namespace {
 using namespace control;
 
 constexpr std::int64_t kHelloMs = 10'000;
-constexpr std::int64_t kTellPart = 30;  // of the time allowed, until people are told of a reason why ranks do not come
+constexpr std::int64_t kTellPart = 30;  // of the allowed time, until the log gives a reason why ranks are missing
 constexpr std::int64_t kLookForEndedMs = 100;
-constexpr std::int64_t kLingerMs = 5'000;  // after a failure, to tell it to ranks that come late
+constexpr std::int64_t kLingerMs = 5'000;  // after a failure, to report it to late ranks
 constexpr std::size_t kPeersBytes = 32 * 1024;
 
 std::string list_of(const std::vector<int>& ranks) {
@@ -41,9 +41,9 @@ RendezvousRoot::RendezvousRoot(ServiceHold hold, Meeting meeting)
       own_reach_(this_host().reach != 0 ? this_host().reach : random_number()),
       changed_(hold_->io()) {}
 
-// Who comes over the Unix socket is where this process is, whatever either of them can read about it. Of the others,
-// those who cannot tell are taken to be together where they come from one address: whether they are, they see when they
-// gather.
+// A rank that connects over the Unix socket is on this process's host, whatever either of them can read about the host.
+// Other ranks that do not know their host count as being together if they come from one address: they find out whether
+// this is true when they gather.
 std::uint64_t RendezvousRoot::reach_of(const Link& link, std::uint64_t said) const {
   const std::string ip = peer_address(link.stream()->descriptor()).ip;
   if (ip.empty()) return own_reach_;
@@ -58,7 +58,7 @@ bool RendezvousRoot::open() {
   for (const Address& address : meeting_.listen) {
     auto listener = hold_->door().listen(address);
     if (!listener && !address.is_unix() && address.port != 0) {
-      // torchrun's store may hold the port: the ranks look at the next one, too.
+      // torchrun's store may use the port: the ranks also try the next one.
       listener = hold_->door().listen({"", address.ip, static_cast<std::uint16_t>(address.port + 1)});
       if (!listener) {
         throw Error(ANELLO_ERR_ADDRESS, text("the meeting place ", address.describe(),
@@ -424,7 +424,7 @@ void RendezvousRoot::handle(int rank, const Frame& frame) {
 void RendezvousRoot::finish() {
   phase_ = Phase::over;
   const auto self = shared_from_this();
-  // First: a rank that has met knows that this place is no more.
+  // This comes first: a rank that has met knows that this place is gone.
   close();
   for (int rank = 0; rank < size_; ++rank) tell(rank, Frame{kGo, {}});
   seats_.clear();
@@ -445,7 +445,7 @@ void RendezvousRoot::fail(const Error& error) {
     close();
     return;
   }
-  // Ranks still to come are told as well.
+  // Ranks that arrive later also get it.
   struct Linger {
     static Task<> on(std::shared_ptr<RendezvousRoot> self) {
       co_await sleep_ms(self->hold_->io(), kLingerMs);

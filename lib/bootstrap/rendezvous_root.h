@@ -1,6 +1,6 @@
 #pragma once
-// The meeting place: waits for all ranks of one creation, tells them of each other, and leads them through the steps of
-// rendezvous_wire.h. It ends for all of them in the same way. Service thread only, except open.
+// The meeting place: it waits for all ranks of one creation, sends them each other's data, and leads them through the
+// steps of rendezvous_wire.h. It has the same result for all of them. Service thread only, except open.
 #include "bootstrap/meeting.h"
 #include "control/door.h"
 #include "control/link.h"
@@ -19,10 +19,10 @@ class RendezvousRoot : public std::enable_shared_from_this<RendezvousRoot> {
  public:
   RendezvousRoot(control::ServiceHold hold, Meeting meeting);
 
-  // Listens; it then lives until its ranks have met or it has failed. False: another process holds the host's name
-  // (then it is the meeting place, or will say why not). Throws Error.
+  // Listens; it then lives until its ranks have met or it has failed. False: another process has the host's name (then
+  // that process is the meeting place, or will report an error). Throws Error.
   bool open();
-  // Of TCP, as the kernel chose it; empty: none.
+  // The TCP address that the kernel chose; empty: none.
   control::Address tcp_address() const;
 
  private:
@@ -61,7 +61,7 @@ class RendezvousRoot : public std::enable_shared_from_this<RendezvousRoot> {
   const std::uint64_t own_reach_;
   std::vector<std::shared_ptr<control::Listener>> listeners_;
   bool open_ = false;
-  int size_ = 0;  // 0: nobody has come yet
+  int size_ = 0;  // 0: no rank has arrived yet
   Phase phase_ = Phase::gathering;
   std::map<int, Seat> seats_;
   std::set<int> expected_;

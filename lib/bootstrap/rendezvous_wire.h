@@ -1,5 +1,5 @@
 #pragma once
-// What a rank and the meeting place say to each other. The numbers are the wire's.
+// The frames between a rank and the meeting place. Their numbers are part of the protocol.
 //
 //   rank                                 meeting place
 //   hello (who I am)              ->
@@ -9,10 +9,10 @@
 //   mapped (arena, my index)      ->                                                       }
 //                                 <-     listen (to ranks that some pair needs tcp for)
 //   listening (address)           ->
-//                                 <-     peers (all is known now), final
+//                                 <-     peers (all data is known), final
 //   ready (linked to rank 0)      ->
 //                                 <-     go
-// refuse from there, or give_up from a rank, ends it for all, at any time.
+// At any time, refuse from the meeting place, or give_up from a rank, ends it for all ranks.
 #include "control/peer.h"
 
 #include <array>
@@ -38,7 +38,8 @@ enum RendezvousKind : std::uint16_t {
   kGiveUp = 13,  // Error
 };
 
-// What their bodies say, with every number bounded. All throw Error (ANELLO_ERR_CORRUPT). size: of the world. Pure.
+// Parse the bodies of these frames and bound every number. All throw Error (ANELLO_ERR_CORRUPT) and have no side
+// effects. size is that of the world.
 struct Hello {
   int size;
   std::int64_t left_ms, allowed_ms;
@@ -59,7 +60,7 @@ struct Mapped {
   int index;
 };
 Hello take_hello(control::Reader& reader);
-// Those of one frame, behind those of the frames before it.
+// Appends the peers of one frame to those of the frames before it.
 void take_peers(control::Reader& reader, int size, std::vector<control::Peer>& peers);
 Session take_session(control::Reader& reader);
 std::vector<int> take_form(control::Reader& reader, int size);

@@ -31,7 +31,7 @@ Key read_secret(int fd, const std::string& source) {
   const control::Wiped wiped(buffer);
   std::size_t have = 0;
   while (have < sizeof buffer) {
-    // A pipe whose other end nobody closes must not hold up the job for ever; 32 bytes are what anellorun writes.
+    // A pipe whose other end is never closed must not block the job forever; anellorun writes 32 bytes.
     pollfd waiting{fd, POLLIN, 0};
     if (have < 32 && ::poll(&waiting, 1, kReadMs) == 0) throw refused(source, "nothing arrives");
     if (have >= 32 && ::poll(&waiting, 1, 0) == 0) break;
@@ -50,11 +50,11 @@ Key read_secret(int fd, const std::string& source) {
 
 Key secret_from_descriptor(int fd) {
   const std::string source = text("ANELLO_SECRET_FD=", fd);
-  // From here on no program that this rank starts has the secret: it is the rank's alone.
+  // From here on, programs that this rank starts do not inherit the secret.
   if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
     throw refused(source, "no such descriptor is open; a program that a rank has started does not get it");
   }
-  // A memfd is shared by all ranks that inherited it, and so is its position.
+  // All ranks that inherited a memfd share it and its position.
   struct stat about {};
   if (::fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) {
     std::byte buffer[kMaxSecret];
@@ -73,7 +73,7 @@ Key secret_from_file(const std::string& path) {
   if (!file) {
     throw refused(source, errno == ELOOP ? std::string("it is a symbolic link") : system_text("open", errno));
   }
-  // Asked of the open file, so that nobody can exchange it in between.
+  // This checks the open file, so that nobody can replace it in between.
   struct stat about {};
   if (::fstat(file.get(), &about) != 0) throw refused(source, system_text("fstat", errno));
   if (!S_ISREG(about.st_mode)) throw refused(source, "it is not a regular file");

@@ -1,6 +1,6 @@
 #pragma once
-// The job's secret as its owner hands it down: a descriptor that the launcher left open (ANELLO_SECRET_FD), else a file
-// that only its owner can read (ANELLO_SECRET_FILE).
+// The source of the job's secret: a descriptor that the launcher left open (ANELLO_SECRET_FD), else a file that only
+// its owner can read (ANELLO_SECRET_FILE).
 #include "control/secret.h"
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace anello::bootstrap {
 
-// Read once a process. Empty: none was given. Throws Error: ANELLO_ERR_AUTH.
+// Reads it once per process. Empty: there is none. Throws Error: ANELLO_ERR_AUTH.
 std::optional<control::Key> given_secret();
 
 // The two sources themselves.

@@ -15,11 +15,11 @@
 namespace anello::bootstrap {
 namespace {
 
-// Empty: there is no such file. What is there and cannot be used is said in `problem`.
+// Empty: there is no such file. If the file cannot be used, `problem` says why.
 std::optional<control::TuningFile> read(const std::string& path, bool asked_for) {
   control::TuningFile file;
   file.path = path;
-  // Not to be kept waiting by a pipe.
+  // Do not wait for a pipe.
   const UniqueFd descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!descriptor) {
     if (!asked_for) return std::nullopt;

@@ -1,5 +1,5 @@
 #pragma once
-// Where a table of measured choices is found: ANELLO_TUNING, else the user's, else the host's.
+// Finds the table of measured choices: ANELLO_TUNING, else the user's, else the host's.
 #include "base/config.h"
 #include "bootstrap/launcher.h"
 #include "control/job.h"

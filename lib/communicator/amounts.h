@@ -1,5 +1,5 @@
 #pragma once
-// How many elements a rank hands to a call and gets from it.
+// The number of elements that a rank passes to a call and gets from it.
 #include <anello/anello.h>
 
 #include <cstddef>
@@ -8,10 +8,10 @@ namespace anello {
 
 struct Amounts {
   std::size_t in;
-  std::size_t out;  // 0 also where recvbuf is not looked at
+  std::size_t out;  // also 0 if recvbuf is ignored
 };
 
-// Of a call whose kind, root and counts are right.
+// For a call whose kind, root and counts are valid.
 Amounts amounts_of(const anello_call_t& call, int rank, int size);
 
 }  // namespace anello

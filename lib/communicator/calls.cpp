@@ -1,4 +1,4 @@
-// Calls from their struct to the executor, and back to their caller.
+// Passes calls from their struct to the executor, and results back to the caller.
 #include "communicator/communicator.h"
 
 #include "base/dtype.h"
@@ -28,12 +28,12 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   const Reduction reduction = reduction_of(call);
   operation.element_bytes = reduction.element_bytes;
   operation.reducer = reduction.reducer;
-  // A number that is meant as "none" does not wrap: 70 years.
+  // A timeout that means "none" does not wrap: 70 years.
   constexpr std::int64_t kMostMs = INT64_MAX / 4'000'000;
   operation.timeout_ns = std::min(call.timeout_ms > 0 ? call.timeout_ms : timeout_ms_, kMostMs) * 1'000'000;
   operation.label.set(call.label);
   InPlace place = is_message(call.kind) ? InPlace::no : in_place(call, rank());
-  // A scaled input lies elsewhere, and what is around this rank's part of the caller's stays as it is.
+  // A scaled input lies elsewhere, and the elements around this rank's part of the caller's buffer stay unchanged.
   if (place == InPlace::own_part && reduction.premultiplies()) place = InPlace::no;
   set_buffers(operation, call, place);
   if (is_message(call.kind)) return;
@@ -63,7 +63,7 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   }
 }
 
-// Where this rank's buffers are, for a call whose ranks say so.
+// The places of this rank's buffers, for a call whose ranks announce them.
 void Communicator::expose(Operation& operation, const schedule::Call& call) const {
   const std::size_t element = operation.element_bytes;
   operation.input_inside = schedule::input_in_output(call, rank());
@@ -129,7 +129,7 @@ Error Communicator::wait_for(Operation* operation, anello_status_t* status, std:
   return error;
 }
 
-// After its call. What was prepared for it serves the next one, unless another came between.
+// Called after its call. The prepared state serves the next call, unless another one came in between.
 void Communicator::give_back(Operation* operation) {
   const auto held = context_->lock();
   if (last_.under_way == operation) {

@@ -1,4 +1,4 @@
-// Communicators that are made of others, and the boards that they get.
+// Communicators that are made from others, and their boards.
 #include "base/kind.h"
 #include "base/text.h"
 #include "communicator/communicator.h"
@@ -22,12 +22,13 @@ std::uint64_t mixed(std::uint64_t parent, std::uint64_t child, std::uint64_t col
   return mix;
 }
 
-// Of a communicator whose ranks brought at most that generation; the rest tells it from others of the same.
+// The id of a communicator whose ranks brought at most that generation; the other bits distinguish it from others of
+// that generation.
 std::uint64_t child_id(std::uint32_t brought, std::uint64_t parent, std::uint64_t child, std::uint64_t color) {
   return Generations::id(Generations::above(brought), static_cast<std::uint32_t>(mixed(parent, child, color)));
 }
 
-// Beside all that split can say.
+// In addition to all values that split can give.
 constexpr std::uint64_t kOfGroup = 0x9e3779b97f4a7c15ull;
 
 }  // namespace
@@ -49,7 +50,7 @@ int Communicator::allocate_board(int users) {
       arena.header().board_users[board].store(0);
       return -1;
     }
-    // What an earlier communicator left must not look like a line of this one.
+    // Data of an earlier communicator must not look like a line of this one.
     for (int member = 0; member < arena.ranks(); ++member) {
       for (memory::BoardLine& line : arena.board(board, member).line) line.number.store(0, std::memory_order_relaxed);
     }
@@ -59,8 +60,7 @@ int Communicator::allocate_board(int users) {
   return -1;  // all in use: the communicator works without one
 }
 
-// The last one gives the staging memory's pages back while the board is still his: until then some rank may load from
-// it.
+// The last rank frees the staging memory's pages while it still has the board: until then a rank may load from them.
 void Communicator::give_back_board() {
   if (board_ < 0) return;
   const memory::Arena& arena = context_->job().arena();
@@ -90,11 +90,11 @@ std::unique_ptr<Split> Communicator::prepare_split(Seat seat, int record_kind) {
   split->brought = std::make_unique<Brought>(context_);
   split->number = children_++;
   split->choices.resize(std::size_t(size()));
-  // Who will be the first of a colour, nobody knows yet. The board has as many users as there may be, so that it is
-  // nobody else's before the last one has come to it.
+  // No rank knows yet which rank will be the first of a colour. The board counts all possible users, so that it is not
+  // reused before the last one has reached it.
   const bool may_be_first = record_kind != control::kDupCall || rank() == 0;
   const bool joins = seat.color != ANELLO_UNDEFINED && size() > 1;
-  // A communicator that has failed makes none: the board would stay reserved.
+  // A failed communicator makes none: the board would stay reserved.
   const bool wants_board = joins && may_be_first && !first_error();
   split->reserved = wants_board ? allocate_board(size()) : -1;
   split->choices[std::size_t(rank())] = {seat.color, seat.key, split->reserved, split->brought->generation()};
@@ -114,8 +114,8 @@ std::unique_ptr<Split> Communicator::post_split(Seat seat, int record_kind) {
   return split;
 }
 
-// Those of a board that this rank has reserved and nobody looks at yet, but for those of its users, by world rank. A
-// job of many ranks that is split into pairs would else keep a board of all ranks for each.
+// Frees the lines of a board that this rank has reserved and no rank reads yet, except those of its users, by world
+// rank. Otherwise a job of many ranks that is split into pairs would keep a board of all ranks for each pair.
 void Communicator::trim_board(int board, const std::vector<int>& users) {
   const memory::Arena& arena = context_->job().arena();
   if (users.empty()) return arena.release_board(board);
@@ -126,7 +126,7 @@ void Communicator::trim_board(int board, const std::vector<int>& users) {
   }
 }
 
-// A split that has failed keeps the boards reserved: others may have finished it, and use one.
+// A failed split keeps the boards reserved: other ranks may have finished it and use one.
 std::shared_ptr<Communicator> Communicator::finish_split(Split& split) {
   const Seating seating = seating_of(split.choices, rank());
   std::uint32_t brought = 0;
@@ -156,10 +156,10 @@ int Communicator::color_of_host() const {
 
 namespace {
 
-// What a member tells the first one.
+// A member's message to the first member.
 struct Application {
   std::uint64_t list;        // a digest
-  std::uint64_t generation;  // that it brings
+  std::uint64_t generation;  // that it proposes
 };
 
 std::uint64_t digest_of(const std::vector<int>& members) {

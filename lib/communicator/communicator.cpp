@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::uint64_t kWholeJob = executor::Generations::id(0, 1);
 
-// Exchanges on a board are numbered from here on. 0 is what a fresh board's lines say: none of the first ones.
+// Exchanges on a board are numbered from here on. The lines of a fresh board contain 0, which is none of the first
+// numbers.
 std::uint32_t first_exchange(std::int64_t first_sequence) {
   const auto number = static_cast<std::uint32_t>(first_sequence + 1);
   return number == 0 || number > UINT32_MAX - memory::kBoardLines ? 1 : number;
@@ -31,7 +32,7 @@ memory::ReadPolicy::Wish wish_to_stage(const std::string& staging) {
   return staging == "never" ? Wish::never : staging == "always" ? Wish::always : Wish::by_time;
 }
 
-// All ranks read the same of rank 0's and so find the same, errors too. Throws Error.
+// All ranks read rank 0's table and so get the same result, including errors. Throws Error.
 schedule::Wish wish_of(const control::Shared& shared, int rank) {
   schedule::Wish wish{shared.algorithm, static_cast<std::size_t>(std::max<std::int64_t>(0, shared.chunk_bytes))};
   const control::TuningFile& file = shared.tuning;
@@ -60,7 +61,7 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   if (const std::string wrong = schedule::why_not(asked); !wrong.empty()) {
     throw Error(ANELLO_ERR_ARGUMENT, text("ANELLO_ALGORITHM=", environment.algorithm, ": ", wrong));
   }
-  // Before there is a service thread: the kernel then has no other thread to wait for, which takes it 7 ms.
+  // This runs before there is a service thread: the kernel then has no other thread to wait for, which would take 7 ms.
   agrees_to_store_barriers();
   std::unique_ptr<control::Job> job = bootstrap::join(config);
   schedule::Wish wish = wish_of(job->shared(), job->rank());

@@ -1,6 +1,6 @@
 #pragma once
-// A communicator: rank and size, its way from a call to a plan, and how others are made from it. The operations
-// themselves are the executor's. Errors are thrown in setup and returned in operations.
+// A communicator: rank and size, the path from a call to a plan, and the creation of others from it. The executor runs
+// the operations. Errors are thrown in setup and returned in operations.
 #include "base/error.h"
 #include "communicator/explanation.h"
 #include "communicator/in_place.h"
@@ -35,74 +35,75 @@ class Communicator {
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
   const char* transport_to(int peer) const;
-  // To all peers: "shm", "shm,tcp"; "self" alone.
+  // The transports to all peers: "shm", "shm,tcp"; "self" for a single rank.
   const std::string& transports() const { return transports_; }
   std::uint64_t id() const { return group_->id; }
   executor::Context& context() { return *context_; }
 
-  // Of a checked collective that asks for an algorithm: an Error that lists those that fit when it does not, or none.
+  // For a checked collective that requests an algorithm: an Error that lists the algorithms that fit if this one does
+  // not, or none.
   Error why_not_algorithm(const anello_call_t& call) const;
-  // What a checked call would get if it were posted next.
+  // The sequence number that a checked call would get if it were posted next.
   struct Outlook {
     std::int64_t sequence = -1;       // -1 of messages
     const char* algorithm = nullptr;  // static; null of messages
   };
   Outlook outlook(const anello_call_t& call);
-  // Messages that this rank has copied from where they lay in the memory of their senders.
+  // Messages that this rank has copied directly from their senders' memory.
   executor::TakenMessages taken_messages();
-  // Up to how many bytes a message to that rank goes without asking.
+  // The largest message to that rank that is sent without an RTS.
   std::size_t most_eager(int peer);
-  // Of a checked collective.
+  // For a checked collective.
   Explanation explain(const anello_call_t& call);
-  // Posts a checked call; the operation is complete or under way. Never null. claim: the receive is for the message
-  // that a probe has taken out.
+  // Posts a checked call; the operation is complete or in flight. Never null. claim: the receive is for the message
+  // that a probe has claimed.
   executor::Operation* post(const anello_call_t& call, std::uint32_t claim = 0);
-  // The same for who waits for it next (wait_for).
+  // As above, for a caller that waits for it next (wait_for).
   executor::Operation* begin(const anello_call_t& call) { return start(call, -1); }
   // A blocking call from start to end. sequence: that of a collective that failed.
   Error run(const anello_call_t& call, anello_status_t* status, int record_kind = -1, std::int64_t* sequence = nullptr);
-  // A blocking collective that is the last one again, buffers too: what was checked then holds, and all that it needs
-  // is there. not_begun: it is not, and nothing has happened. under_way: *operation is to be waited for.
+  // A blocking collective that repeats the last one, including its buffers: the earlier checks still hold, and
+  // everything that it needs is ready. not_begun: it differs, and nothing has happened. under_way: wait for *operation.
   executor::Context::Entered repeat(const PlainCall& call, executor::Operation** operation);
-  // A blocking send or receive that was checked, from start to end where it is small and simple; not begun or false: it
-  // is not, and nothing has happened. waits: the caller has nothing to receive meanwhile.
+  // A checked blocking send or receive, from start to end if it is small and simple; not begun or false: it is not, and
+  // nothing has happened. waits: the caller has nothing to receive meanwhile.
   executor::Context::Entered pass(const PlainSend& send, bool waits, executor::Operation** operation);
   bool pass(const PlainReceive& receive, anello_status_t* status);
   // Both of a sendrecv under one hold of the lock.
   enum class Passed { neither, send_under_way, send, both };
   Passed pass(const PlainSend& send, const PlainReceive& receive, anello_status_t* status,
               executor::Operation** sending);
-  // Waits for one that is under way. sequence: that of a collective that failed.
+  // Waits for an operation in flight. sequence: that of a collective that failed.
   Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
-  // What a checked probe finds; nothing: there is no message now (only where it does not wait). Throws Error.
+  // The message that a checked probe finds; nothing: there is no message now (only if it does not wait). Throws Error.
   struct Probed {
     anello_status_t status;
-    std::uint32_t claim;  // of the message, where the probe takes it out
+    std::uint32_t claim;  // of the message, if the probe claims it
   };
   std::optional<Probed> probe(const anello_call_t& call, bool waits, bool claims);
-  // A call that was refused for its arguments takes its place in the order all the same.
+  // A call that was refused for its arguments still takes its place in the order.
   void refuse(const anello_call_t& call, anello_result_t result, int record_kind = -1);
 
   // Collective: ranks of equal colour join, in the order of key, then of rank. record_kind: control::kDupCall or
-  // kSplitCall, as which other ranks hear of it where they disagree. Throws Error.
+  // kSplitCall, the kind under which other ranks hear of it if they disagree. Throws Error.
   struct Seat {
-    int color;  // ANELLO_UNDEFINED: this rank joins none, and gets nullptr
+    int color;  // ANELLO_UNDEFINED: this rank joins none and gets nullptr
     int key;
   };
   std::shared_ptr<Communicator> split(Seat seat, int record_kind);
-  // In two parts: posted, and made of what came once its operation is done.
+  // In two parts: the split is posted, and the communicator is made from the result once the operation is done.
   std::unique_ptr<Split> post_split(Seat seat, int record_kind);
   std::shared_ptr<Communicator> finish_split(Split& split);
-  // Called by these ranks of this communicator alone, in the same order; tag tells groups apart that are made at once.
-  // Throws Error.
+  // Only these ranks of this communicator call it, with the list in the same order; tag distinguishes groups that are
+  // made at once. Throws Error.
   std::shared_ptr<Communicator> create_group(const std::vector<int>& members, int tag);
-  // The colour that ranks of this host have in common.
+  // The colour that all ranks of this host share.
   int color_of_host() const;
   void abort(const std::string& reason);
-  // Its first error. Later calls find it destroyed.
+  // Destroys it and returns its first error. Later calls find it destroyed.
   Error destroy();
   Error first_error();
-  // Ranks of this communicator that are known to have died or to be out of reach.
+  // Ranks of this communicator that are known to be dead or unreachable.
   std::vector<int> lost_ranks();
   std::vector<int> suspected_ranks();
   int rank_of_world(int world) const { return group_->rank_of_world(world); }
@@ -141,23 +142,23 @@ class Communicator {
   int local_size_ = 1;
   std::mutex plans_mutex_;
   PlanCache plans_;
-  // The last call, prepared: one like it brings other buffers and nothing else. Guarded by the context's lock.
+  // The last call, prepared: a call like it differs only in its buffers. Guarded by the context's lock.
   struct Last {
-    executor::Operation* operation = nullptr;  // null: none, or it is under way
-    executor::Operation* under_way = nullptr;  // it comes back when it has ended well
+    executor::Operation* operation = nullptr;  // null: none, or it is in flight
+    executor::Operation* under_way = nullptr;  // it comes back when it has ended without error
     anello_call_t call;
-    std::optional<PlainCall> plain;  // the same, where it is one
-    std::string_view algorithm;      // that it asks for; of the catalog
+    std::optional<PlainCall> plain;  // as above, if it is one
+    std::string_view algorithm;      // the requested algorithm, in the catalog
     InPlace in_place;
     int record_kind;
     control::CallRecord record;
     std::uint64_t digest;
   };
   Last last_{};
-  // Of its plain call: whether a look at it, under the lock, is worth while. 0: none.
+  // A mark of its plain call, which shows whether it is worth comparing under the lock. 0: none.
   std::atomic<std::uintptr_t> last_mark_{0};
   std::atomic<std::uint32_t> children_{0};  // splits so far, equal on all ranks
-  std::atomic<std::uint32_t> groups_{0};    // that this rank was the first of
+  std::atomic<std::uint32_t> groups_{0};    // of which this rank was the first
   std::once_flag destroyed_;
 };
 

@@ -31,7 +31,7 @@ Explanation Communicator::explain(const anello_call_t& call) {
   for (std::size_t reach = 0; reach < schedule::kReaches; ++reach) {
     schedule::Call reaching = found.call;
     reaching.reach = schedule::Reach(reach);
-    found.by_reach[reach] = schedule::choose(reaching, topology_, wish_).algorithm->name.data();  // of a literal
+    found.by_reach[reach] = schedule::choose(reaching, topology_, wish_).algorithm->name.data();  // a literal's data
   }
   {
     const auto held = context_->lock();
@@ -39,7 +39,7 @@ Explanation Communicator::explain(const anello_call_t& call) {
   }
   found.totals = schedule::totals(found.call, size(), rank(), found.plan->schedule);
   found.chunks = schedule::Split(found.call.count, choice.algorithm->cuts_blocks ? size() : 1, choice.chunk).chunks();
-  // Ranks' schedules are of about one size. Beyond this it would take longer than many a call.
+  // All ranks' schedules have about the same size. Above this limit, the estimate would take longer than many calls.
   constexpr std::size_t kMostSteps = 200'000;
   if (found.call.varying == nullptr && found.plan->schedule.steps.size() * std::size_t(size()) <= kMostSteps) {
     const auto all = schedule::make_all(*choice.algorithm, found.call, topology_, choice.chunk);

@@ -1,5 +1,5 @@
 #pragma once
-// What a collective would do, found out without doing it or asking anybody.
+// Explains what a collective would do, without doing it and without other ranks.
 #include "executor/plan.h"
 #include "schedule/choose.h"
 #include "schedule/totals.h"
@@ -16,13 +16,12 @@ struct Explanation {
   schedule::Topology topology;
   schedule::Decision decision;
   std::shared_ptr<const executor::Plan> plan;
-  bool cached = false;                                      // the plan was there already
+  bool cached = false;                                      // the plan already existed
   std::array<const char*, schedule::kReaches> by_reach{};   // the algorithm's name
   std::array<std::uint64_t, schedule::kReaches> reached{};  // calls so far
   schedule::Totals totals;
-  std::size_t chunks = 0;  // of a block, or of the whole vector where the algorithm cuts that
-  std::optional<double>
-      seconds;  // a rough guess; none where other ranks' counts are not known, or are too many to look at
+  std::size_t chunks = 0;         // of a block, or of the whole vector if the algorithm cuts that
+  std::optional<double> seconds;  // a rough guess; none if other ranks' counts are unknown, or too many to read
 };
 
 }  // namespace anello

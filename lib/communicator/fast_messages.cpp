@@ -1,4 +1,4 @@
-// Blocking sends and receives that are small and simple, from start to end under one hold of the lock.
+// Runs small, simple blocking sends and receives from start to end under one hold of the lock.
 #include "communicator/communicator.h"
 
 #include "base/dtype.h"

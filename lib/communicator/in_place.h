@@ -5,15 +5,15 @@
 
 namespace anello {
 
-// Whether the call's one buffer holds both what this rank hands in and what it gets: said with ANELLO_IN_PLACE, or by
-// the address at which the one stands in the other.
+// Whether one buffer holds both the input and the result of this rank: the caller says so with ANELLO_IN_PLACE, or by
+// the address of one in the other.
 enum class InPlace : std::uint8_t {
   no,
-  yes,       // recvbuf is that buffer; of scatter sendbuf
-  own_part,  // of a reduce_scatter sendbuf is, and the result replaces this rank's part of it alone
+  yes,       // recvbuf is that buffer; for scatter, sendbuf
+  own_part,  // for a reduce_scatter, sendbuf is that buffer, and the result replaces only this rank's part of it
 };
 
-// Needs no valid arguments.
+// The arguments need not be valid.
 InPlace in_place(const anello_call_t& call, int rank);
 
 }  // namespace anello

@@ -1,4 +1,4 @@
-// A blocking collective that is like the last one: what was prepared for that serves it again, with other buffers.
+// A blocking collective that is like the last one: it reuses the state prepared for that one, with other buffers.
 #include "communicator/communicator.h"
 
 #include "base/kind.h"
@@ -24,7 +24,7 @@ bool Communicator::asks_like_last(const anello_call_t& call) const {
   return call.algorithm == nullptr ? last_.algorithm.empty() : last_.algorithm == call.algorithm;
 }
 
-// Makes `last_` of this call.
+// Stores this call as `last_`.
 void Communicator::prepare_last(const anello_call_t& call, InPlace place, int record_kind) {
   if (last_.operation == nullptr) last_.operation = context_->operations().take(*group_);
   Operation* const operation = std::exchange(last_.operation, nullptr);
@@ -42,7 +42,7 @@ void Communicator::prepare_last(const anello_call_t& call, InPlace place, int re
   last_.operation = operation;
 }
 
-// Inline in both of the ways to it, one of which is the shortest of all.
+// It is inlined into both of its callers, one of which is the shortest path of all.
 [[gnu::always_inline]] inline bool Communicator::enter_last(Operation** under_way) {
   using Entered = executor::Context::Entered;
   Operation* const operation = last_.operation;
@@ -55,7 +55,7 @@ void Communicator::prepare_last(const anello_call_t& call, InPlace place, int re
     }
     if (done == Entered::not_begun) done = context_->enter_now(*operation, last_.record, last_.digest);
   } catch (...) {
-    // Half entered, for want of memory: nobody can go on with it, and the others wait.
+    // The call is half entered, because memory ran out: no thread can continue it, and the other ranks wait.
     last_.operation = nullptr;
     context_->fail(*group_, executor::no_memory(context_->job(), text("what ", kind_name(operation->kind), " needs")),
                    true);
@@ -67,9 +67,9 @@ void Communicator::prepare_last(const anello_call_t& call, InPlace place, int re
   return false;
 }
 
-// A blocking collective, prepared like the last one where it is like it; one that needs nothing but the board from
-// start to end under one hold of the lock. True: it is complete, without error. Otherwise *under_way is the operation
-// if it was entered, and null if nothing has happened.
+// Runs a blocking collective and reuses the last call's state if it is like it. A collective that needs only the board
+// runs from start to end under one hold of the lock. True: it is complete, without error. Otherwise *under_way is the
+// operation if it was entered, and null if nothing has happened.
 bool Communicator::enter(const anello_call_t& call, int record_kind, Operation** under_way) {
   *under_way = nullptr;
   if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op)) return false;

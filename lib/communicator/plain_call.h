@@ -1,6 +1,6 @@
 #pragma once
-// Calls with nothing beyond their arguments: no label, deadline, algorithm or counts by rank. Most of them go a short
-// way, for which the whole call struct would be much to fill in.
+// Calls with nothing beyond their arguments: no label, deadline, algorithm or counts by rank. Most of them take a short
+// path, for which filling in the whole call struct would take too long.
 #include "base/kind.h"
 
 #include <anello/anello.h>
@@ -11,7 +11,7 @@
 
 namespace anello {
 
-// A collective.
+// The mark of a collective.
 struct PlainCall {
   anello_kind_t kind = ANELLO_BARRIER;
   const void* sendbuf = nullptr;
@@ -21,7 +21,7 @@ struct PlainCall {
   anello_op_t op = ANELLO_SUM;
   int root = 0;
 
-  // Nothing of a message, or of a call that says more.
+  // There is none for a message, or for a call with more than its arguments.
   static std::optional<PlainCall> of(const anello_call_t& call) {
     const bool parts =
         call.sendcounts != nullptr || call.sdispls != nullptr || call.recvcounts != nullptr || call.rdispls != nullptr;
@@ -32,7 +32,7 @@ struct PlainCall {
   }
 
   bool operator==(const PlainCall&) const = default;
-  // Calls that differ have other marks, nearly always. Never 0.
+  // Different calls nearly always have different marks. Never 0.
   std::uintptr_t mark() const {
     return (reinterpret_cast<std::uintptr_t>(sendbuf) * 3 + reinterpret_cast<std::uintptr_t>(recvbuf) + (count << 20) +
             (static_cast<std::uintptr_t>(kind) << 1)) |

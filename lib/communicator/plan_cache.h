@@ -1,6 +1,6 @@
 #pragma once
-// Plans by all that choose() saw of a call, bounded in number and in steps; the least recently used goes first. Plans
-// under way are kept alive by their operations.
+// Plans by all call properties that choose() reads, bounded in number and in steps; the least recently used plan is
+// evicted first. Operations keep their plans alive.
 #include "executor/plan.h"
 #include "schedule/catalog.h"
 
@@ -12,7 +12,7 @@ namespace anello {
 
 class PlanCache {
  public:
-  // nullptr: not there.
+  // nullptr: not in the cache.
   std::shared_ptr<const executor::Plans> find(const schedule::Call& call);
   void keep(const schedule::Call& call, std::shared_ptr<const executor::Plans> plans);
 

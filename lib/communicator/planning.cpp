@@ -1,4 +1,4 @@
-// From a call to the plans that a rank may follow for it: what schedules it, as the topology and the wishes have it.
+// Turns a call into the plans that a rank may follow for it, according to the topology and the caller's wishes.
 #include "communicator/communicator.h"
 
 #include "base/kind.h"
@@ -12,7 +12,7 @@
 namespace anello {
 
 std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call& call) {
-  // Counts seldom come again: such a plan is made for its call and kept nowhere.
+  // Counts rarely repeat, so such a plan is made for its call and not cached.
   const bool kept = call.varying == nullptr;
   std::unique_lock held(plans_mutex_, std::defer_lock);
   if (kept) held.lock();
@@ -24,7 +24,7 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
     return executor::Plan::of(choice.algorithm->make(made_for, topology, rank(), choice.chunk));
   };
   bool reads_on_trial = false;
-  bool by_library = false;  // and by no wish or measured table; in the end, of memory that all may store to
+  bool by_library = false;  // and not by a wish or a measured table; at the end, for memory that all may store to
   bool announces = schedule::profits_from_reach(call, topology_, wish_);
   for (const schedule::Reach reach : {schedule::Reach::none, schedule::Reach::read, schedule::Reach::store}) {
     if (reach != schedule::Reach::none && !announces) continue;
@@ -40,7 +40,7 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
     }
     auto plan = make_plan(reaching, topology_, choice);
     announces =
-        announces || plan->has_barrier;  // a call with barriers takes turns on the board, as one that announces does
+        announces || plan->has_barrier;  // a call with barriers uses rounds on the board, as a call that announces does
     if (plan->schedule.staging > 0 && made->unstaged == nullptr) {
       schedule::Topology without = topology_;
       without.staging_bytes = 0;
@@ -53,7 +53,7 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
     made->add(reach, std::move(plan));
   }
   made->reads_on_trial = reads_on_trial && by_library && made->at(schedule::Reach::none)->schedule.staging > 0;
-  // An all-reduce's results are stored to all ranks' buffers: no line goes back to its owner by itself.
+  // An all-reduce stores its results to all ranks' buffers: no line returns to its owner by itself.
   const bool is_concerned = by_library && call.collective != schedule::Collective::allreduce;
   made->may_be_staged =
       is_concerned && (made->may_stage_at_once() || made->may_exchange_at_once() || made->may_send_at_once());
@@ -71,10 +71,10 @@ schedule::Call Communicator::planned(const anello_call_t& call, InPlace place, c
   planned.element_bytes = reduction.element_bytes;
   planned.root = kind_has_root(call.kind) ? call.peer : 0;
   planned.invariant = reduces && (context_->job().shared().invariant || reduction.in_order());
-  // Alone the input is the result as it is, also of AVG, whose division would make one NaN of all.
+  // For a single rank, the input is the result, also for AVG, whose division would change NaNs.
   planned.finish = reduces && reduction.reducer->finishes && size() > 1;
   planned.accumulate = reduces && reduction.reducer->accumulates;
-  // A scaled input lies where the result will.
+  // A scaled input lies at the place of the result.
   planned.in_place = reduction.premultiplies() ? amounts_of(call, rank(), size()).out > 0 : place != InPlace::no;
   planned.own_part = place == InPlace::own_part && !reduction.premultiplies();
   if (call.algorithm != nullptr) {
@@ -85,7 +85,8 @@ schedule::Call Communicator::planned(const anello_call_t& call, InPlace place, c
 
 Error Communicator::why_not_algorithm(const anello_call_t& call) const {
   schedule::Call asked = planned(call, InPlace::no, reduction_of(call));
-  // Whether ranks reach each other's buffers is found out later: one that needs it is passed over where they do not.
+  // Whether ranks reach each other's buffers is known only later: an algorithm that needs this is skipped if they do
+  // not.
   asked.reach = schedule::Reach::store;
   const schedule::Algorithm* const row = schedule::find(asked.collective, asked.algorithm);
   if (row != nullptr && row->fits(asked, topology_)) return {};

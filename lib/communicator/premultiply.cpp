@@ -37,7 +37,8 @@ std::array<std::byte, 16> factor_for(const CustomOp& op, anello_dtype_t dtype) {
 }
 
 void scale(std::byte* into, const std::byte* from, std::size_t count, anello_dtype_t dtype, const CustomOp& op) {
-  // A real factor scales the parts of complex numbers alone: through a product, a zero times infinity would become NaN.
+  // A real factor scales the parts of complex numbers separately: in a complex product, zero times infinity would
+  // become NaN.
   if (class_of(dtype) == kComplex && op.scalar_dtype != dtype) {
     return scale(into, from, 2 * count, dtype == ANELLO_COMPLEX64 ? ANELLO_FLOAT32 : ANELLO_FLOAT64, op);
   }

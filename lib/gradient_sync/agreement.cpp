@@ -30,7 +30,7 @@ void broadcast_text(const Collectives& all, std::string& text, int root) {
   all.broadcast(text.data(), bytes, ANELLO_BYTE, root, kAgreeing);
 }
 
-// Each with its length before it, so that no two lists become the same bytes.
+// Each item has its length before it, so that no two lists give the same bytes.
 std::string packed(const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& one : texts) {

@@ -1,4 +1,4 @@
-// Weights, buffers, an optimizer's state: rank root's for all.
+// Broadcasts rank root's weights, buffers or optimizer state.
 #include "gradient_sync/agreement.h"
 #include "gradient_sync/collective.h"
 #include "gradient_sync/gradient_sync.h"
@@ -9,7 +9,7 @@
 namespace anello::gradient_sync {
 namespace {
 
-// Smaller ones travel together, up to as much at a time.
+// Smaller tensors are sent together, up to this many bytes at a time.
 constexpr std::size_t kAlone = 64 * 1024, kTogether = 1024 * 1024;
 
 std::size_t bytes_of(const anello_tensor_t& tensor) { return tensor.count * anello_dtype_size(tensor.dtype); }
@@ -24,7 +24,7 @@ void GradientSync::broadcast(std::size_t count, int root,
                              const std::function<const anello_tensor_t&(std::size_t i)>& tensor) {
   require_not_joined("broadcast");
   final([&] { require_between_steps("broadcast"); });
-  // Refused arguments are the end of the call, on all ranks, and not of the object.
+  // Refused arguments end the call on all ranks, but not the object.
   std::vector<anello_tensor_t> tensors;
   std::optional<Error> objection;
   try {

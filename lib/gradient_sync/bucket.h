@@ -1,5 +1,5 @@
 #pragma once
-// The gradients of some parameters in one piece of memory, and how far it has come in this step.
+// The gradients of some parameters in one piece of memory, and its state in this step.
 #include "gradient_sync/bucket_plan.h"
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace anello::gradient_sync {
 
-// Zeroed memory that ranks of this host map.
+// Zeroed memory that the ranks of this host map.
 class Memory {
  public:
   Memory() = default;
@@ -25,15 +25,15 @@ class Memory {
 };
 
 struct Bucket {
-  // wire: in which type it travels. views: gradients live in it. feedback: what rounding takes away is kept.
+  // wire: the type in which it is sent. views: gradients live in it. feedback: rounding errors are kept.
   Bucket(BucketPlan from, std::size_t number, anello_dtype_t wire, bool views, bool feedback);
 
   std::byte* sent(const Part& part) const { return data.get() + part.offset * anello_dtype_size(wire); }
-  // Where the gradient lives. With views.
+  // The gradient's address. Requires views.
   std::byte* home(const Part& part) const {
     return (homes ? homes.get() : data.get()) + part.offset * anello_dtype_size(plan.dtype);
   }
-  // What rounding took away so far; nullptr: it is not kept.
+  // The rounding errors so far; nullptr: they are not kept.
   float* rest(const Part& part) { return residual.empty() ? nullptr : residual.data() + part.offset; }
 
   void enter_step();
@@ -42,8 +42,8 @@ struct Bucket {
   const BucketPlan plan;
   const anello_dtype_t wire;
   std::vector<std::size_t> parameters;
-  Memory data;   // what travels
-  Memory homes;  // views whose type is not the wire's
+  Memory data;   // the data to send
+  Memory homes;  // views whose type differs from the wire type
   std::vector<float> residual;
 
   std::atomic<std::size_t> missing{0};  // gradients of this step

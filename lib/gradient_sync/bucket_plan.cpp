@@ -23,7 +23,7 @@ std::vector<BucketPlan> plan_buckets(const std::vector<Sized>& parameters, const
     closed.push_back(std::move(bucket.plan));
     bucket = {{dtype, {}, 0}, bytes};
   }
-  // What is left is full when the last parameter of its type is.
+  // The last bucket of a type is full when the last parameter of that type is ready.
   std::map<std::size_t, BucketPlan> left;
   std::vector<std::size_t> place(parameters.size());
   for (std::size_t at = 0; at < order.size(); ++at) place[order[at]] = at;

@@ -1,6 +1,6 @@
 #pragma once
-// Which gradients travel together: parameters in the order in which they become ready, cut where a bucket has enough.
-// Each type has buckets of its own; buckets are numbered in the order in which they become full.
+// Decides which gradients are sent together: parameters in the order in which they become ready, cut where a bucket has
+// enough. Each type has its own buckets; buckets are numbered in the order in which they become full.
 #include <anello/anello.h>
 
 #include <cstddef>
@@ -24,11 +24,11 @@ struct Sized {
   anello_dtype_t dtype;
 };
 
-// Gradients begin on cache lines, so that threads that fill neighbouring ones do not share any.
+// Gradients begin on cache lines, so that threads that fill neighbouring gradients share no line.
 inline constexpr std::size_t kAlignment = 64;
 
-// order: each parameter once, the first to become ready first. A bucket is closed once it holds first_bytes (the first
-// of a type) or bytes, so that it may hold more by one parameter.
+// order: each parameter once, in the order of becoming ready. A bucket is closed once it holds first_bytes (the first
+// of a type) or bytes, so it may exceed this by one parameter.
 std::vector<BucketPlan> plan_buckets(const std::vector<Sized>& parameters, const std::vector<std::size_t>& order,
                                      std::size_t first_bytes, std::size_t bytes);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Anello's C API, whose failures become exceptions here.
+// Calls Anello's C API and turns failures into exceptions.
 #include "base/error.h"
 #include "base/text.h"
 
@@ -10,7 +10,7 @@
 
 namespace anello::gradient_sync {
 
-// Throws what `result` of a call on comm says; what: what the call was for.
+// Throws the error of `result` from a call on comm; what: the purpose of the call.
 inline void check(anello_comm_t comm, anello_result_t result, const std::string& what) {
   if (result != ANELLO_OK) throw Error(result, what + ": " + anello_last_error(comm));
 }
@@ -38,7 +38,7 @@ class Collectives {
     call.peer = root;
     post(call, data, data, count, dtype, what, nullptr);
   }
-  // In place: count elements of each rank.
+  // Works in place on count elements of each rank.
   void allgather(void* data, std::size_t count, anello_dtype_t dtype, const std::string& what,
                  anello_request_t* request = nullptr) const {
     anello_call_t call = ANELLO_CALL_INITIALIZER;

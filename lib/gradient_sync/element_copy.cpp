@@ -8,8 +8,8 @@
 #include <cstring>
 #include <type_traits>
 
-// Compiled for what the machine has; one text for all, so that the results do not depend on it (no contraction:
-// meson.build). Sanitizers instrument the function that selects, which runs before they are ready.
+// The same source is compiled for each instruction set, so that results do not depend on the machine (no contraction:
+// meson.build). Sanitizers would instrument the selecting function, which runs before they are ready.
 #if defined(__x86_64__) && !defined(ANELLO_SANITIZED)
 #define ANELLO_CLONES [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
 #else
@@ -31,7 +31,7 @@ ANELLO_INLINE std::uint64_t is_special(double value) {
   return (__builtin_bit_cast(std::uint64_t, value) & 0x7ff0000000000000u) == 0x7ff0000000000000u;
 }
 
-// Looked at before and after: float16 may overflow in rounding, a factor of 0 may hide an infinity.
+// Checks before and after: float16 may overflow in rounding, and a factor of 0 may hide an infinity.
 template <bool multiplied, class From, class To>
 ANELLO_INLINE bool copy_loop(const From* from, To* to, std::size_t count, double factor) {
   using Wide = decltype(to_float(From{}));

@@ -1,4 +1,4 @@
-// Gradients on their way into buckets.
+// Copies gradients into buckets.
 #include "gradient_sync/element_copy.h"
 #include "gradient_sync/gradient_sync.h"
 
@@ -50,7 +50,7 @@ void GradientSync::ready(std::size_t i, void* gradient) {
     last_ready_ns_.store(there, std::memory_order_relaxed);
     arrived(one);
     look_for_ends();
-    // Nothing is computed any more, so nothing hides what has just been sent.
+    // The computation has ended, so it no longer hides the data that has just been sent.
     if (remaining_.load(std::memory_order_acquire) == 0)
       sending_last_ns_.store(now() - there, std::memory_order_relaxed);
   });
@@ -75,7 +75,7 @@ void GradientSync::unused(std::size_t i) {
   });
 }
 
-// Into the bucket: rounded and multiplied on the way. Where the gradient lives in what travels, there is nothing else
+// Copies it into the bucket, multiplied and rounded. If the gradient lives in the data to send, there is nothing else
 // to do.
 void GradientSync::fill(Parameter& one) {
   const std::int64_t start = now();
@@ -90,7 +90,7 @@ void GradientSync::fill(Parameter& one) {
   count_copy(one, start, one.where != to);
 }
 
-// No gradient in this step; what local steps before it have accumulated goes all the same.
+// There is no gradient in this step; the gradient that earlier local steps have accumulated is still sent.
 void GradientSync::fill_unused(Parameter& one) {
   if (one.accumulated) {
     fill(one);
@@ -103,7 +103,7 @@ void GradientSync::fill_unused(Parameter& one) {
   arrived(one);
 }
 
-// It is in its bucket: a gradient, or zeros.
+// The parameter is in its bucket: a gradient, or zeros.
 void GradientSync::arrived(Parameter& one) {
   remaining_.fetch_sub(1, std::memory_order_acq_rel);
   if (one.bucket->missing.fetch_sub(1, std::memory_order_acq_rel) == 1) is_full(*one.bucket);

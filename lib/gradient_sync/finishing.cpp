@@ -1,4 +1,4 @@
-// The end of a step: results on their way out of the buckets.
+// The end of a step: copies results out of the buckets.
 #include "gradient_sync/element_copy.h"
 #include "gradient_sync/gradient_sync.h"
 
@@ -58,7 +58,7 @@ void GradientSync::finish() {
     wait_for([&] { check(comm_, anello_wait(&present_request_, nullptr), text("step ", steps_, ", who has data")); });
   }
   overflow_ = false;
-  // What this rank had no gradient of waits for the word of the others.
+  // A parameter without a gradient on this rank waits for the others' information.
   for (const auto& bucket : buckets_) {
     wait_for([&] { await(*bucket); });
     for (const std::size_t i : bucket->parameters) {
@@ -91,7 +91,7 @@ void GradientSync::follow_overflow() {
   const double before = scaler_.scale();
   scaler_.step(overflow_);
   if (scaler_.scale() == before) return;
-  // What rounding has taken away was in units of the scale.
+  // The rounding errors were in units of the scale.
   const auto factor = static_cast<float>(scaler_.scale() / before);
   for (const auto& bucket : buckets_) {
     for (float& rest : bucket->residual) rest *= factor;

@@ -16,7 +16,7 @@ std::int64_t clock_ns() {
       .count();
 }
 
-// With all of its bits.
+// Writes all of its bits.
 std::string exactly(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.17g", value);
@@ -89,13 +89,13 @@ std::unique_ptr<GradientSync> GradientSync::create(anello_comm_t comm, const std
 }
 
 GradientSync::~GradientSync() {
-  // The others go on to wait for this step's buckets, also where none is under way here.
+  // The others still wait for this step's buckets, even if none is in flight here.
   if (in_step_ && !local_) {
     const std::string why = text("rank ", rank_, " destroyed its gradient synchronizer in the middle of step ", steps_);
     anello_comm_abort(comm_, why.c_str());
   }
   anello_comm_destroy(comm_);
-  // Ended by now; nobody is at the buckets any more, which go next.
+  // All operations have ended, so no thread uses the buckets any more. They are destroyed next.
   for (const auto& bucket : buckets_) anello_wait(&bucket->request, nullptr);
   anello_wait(&used_request_, nullptr);
   anello_wait(&present_request_, nullptr);
@@ -119,13 +119,13 @@ void GradientSync::keep(const Error& error) {
   error_ = error;
   failed_.store(true, std::memory_order_release);
   if (dynamic_cast<const Agreed*>(&error) != nullptr) return;
-  // Nothing happens where it is the communicator that has failed.
+  // This does nothing if the communicator itself has failed.
   const std::string own = text("rank ", rank_);
   const std::string& said = error.text();
   anello_comm_abort(comm_, (said.compare(0, own.size(), own) == 0 ? said : own + ": " + said).c_str());
 }
 
-// Others may still be inside the join that this rank has left: they are not disturbed.
+// Others may still be inside the join that this rank has left, so do not abort.
 void GradientSync::require_not_joined(const char* call) const {
   if (joined_) throw Error(ANELLO_ERR_STATE, text(call, ": this rank has joined"));
 }
@@ -193,7 +193,7 @@ void GradientSync::make_buckets() {
   buckets_ = std::move(made);
 }
 
-// Rank 0's order becomes everybody's: buckets must start in one order on all ranks.
+// All ranks use rank 0's order, because buckets must start in the same order on all ranks.
 void GradientSync::rebuild() {
   std::vector<std::uint64_t> order(order_.begin(), order_.end());
   all_.broadcast(order.data(), order.size(), ANELLO_UINT64, 0, "rank 0's order of gradients");
@@ -223,7 +223,7 @@ void GradientSync::begin(unsigned flags) {
   });
 }
 
-// Each rank tells in every step whether it has data: who has joined learns from it whether there is a step at all.
+// Each rank reports in every step whether it has data, so ranks that have joined learn whether there is a step at all.
 void GradientSync::exchange_presence(bool present, bool blocking) {
   if (config_.uneven == 0) return;
   present_[std::size_t(rank_)] = present;
@@ -245,7 +245,7 @@ void GradientSync::enter_step() {
   sending_last_ns_.store(0, std::memory_order_relaxed);
   next_ = oldest_ = 0;
   flushed_ = false;
-  // Who never has a gradient in a static graph is there at once.
+  // A parameter that never has a gradient in a static graph is ready at once.
   if (config_.static_graph != 0 && steps_ > 0) {
     for (Parameter& one : parameters_) {
       if (one.expected == 0 && !joined_) fill_unused(one);
@@ -255,7 +255,7 @@ void GradientSync::enter_step() {
 
 void GradientSync::leave_step() {
   if (steps_ == 0 && !joined_) {
-    // What had no gradient comes last.
+    // Parameters without a gradient come last.
     std::stable_sort(order_.begin(), order_.end(),
                      [&](std::size_t a, std::size_t b) { return parameters_[a].turn < parameters_[b].turn; });
   }

@@ -1,6 +1,6 @@
 #pragma once
-// One rank's side of include/anello/gradient_sync.h. A step: begin, gradients become ready and fill buckets
-// (filling.cpp), full buckets start in order (starting.cpp), wait takes the results out (finishing.cpp).
+// One rank's side of include/anello/gradient_sync.h. In a step, begin is called, gradients become ready and fill
+// buckets (filling.cpp), full buckets start in order (starting.cpp), and wait copies the results out (finishing.cpp).
 #include "base/error.h"
 #include "gradient_sync/bucket.h"
 #include "gradient_sync/collective.h"
@@ -28,14 +28,14 @@ struct Parameter {
   Bucket* bucket = nullptr;
   const Part* part = nullptr;
   bool has_gradient = false;  // in this step
-  void* where = nullptr;      // where that is; nullptr: nowhere yet
-  std::atomic<int> left{0};   // how often it must still become ready in this step
-  std::atomic<int> fired{0};  // how often it did: of the first step of a static graph
+  void* where = nullptr;      // its address; nullptr: not known yet
+  std::atomic<int> left{0};   // how many more times it must become ready in this step
+  std::atomic<int> fired{0};  // how many times it became ready in the first step of a static graph
   int expected = 1;           // a step
-  bool accumulated = false;   // a local step since the last other one had a gradient
+  bool accumulated = false;   // a local step since the last step that was not local had a gradient
   std::size_t turn = 0;       // when it came in the first step
   bool used_anywhere = true;
-  std::vector<std::byte> spare;  // for a result that this rank had no gradient of and no place for
+  std::vector<std::byte> spare;  // for a result for which this rank had neither gradient nor address
 
   Parameter(std::string its_name, void* its_data, std::size_t its_count, anello_dtype_t its_dtype)
       : name(std::move(its_name)), data(its_data), count(its_count), dtype(its_dtype) {}
@@ -47,13 +47,13 @@ class GradientSync {
     std::deque<Parameter> parameters;
     anello_gradient_sync_config_t config;
   };
-  // Collective. read: gives the caller's arguments, checked; what it throws is told to all ranks.
+  // Collective. read returns the caller's arguments after checking them; all ranks get its exceptions.
   static std::unique_ptr<GradientSync> create(anello_comm_t comm, const std::function<Setup()>& read);
   ~GradientSync();
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
 
-  // tensor: the caller's i-th, checked; what it throws is told to all ranks.
+  // tensor returns the caller's i-th tensor after checking it; all ranks get its exceptions.
   void broadcast(std::size_t count, int root, const std::function<const anello_tensor_t&(std::size_t i)>& tensor);
   void begin(unsigned flags);
   void ready(std::size_t i, void* gradient);
@@ -130,10 +130,10 @@ class GradientSync {
   LossScaler scaler_;
 
   bool in_step_ = false, local_ = false, joined_ = false, overflow_ = false;
-  std::uint64_t steps_ = 0;  // that were not local; equal on all ranks, joined ones count on
+  std::uint64_t steps_ = 0;  // that were not local; equal on all ranks, because joined ranks keep counting
   std::int64_t begun_ns_ = 0;
-  std::atomic<std::size_t> remaining_{0};  // parameters that are not there yet
-  std::vector<std::size_t> order_;         // in which gradients are expected to come
+  std::atomic<std::size_t> remaining_{0};  // parameters that are not ready yet
+  std::vector<std::size_t> order_;         // the expected order of gradients
   std::atomic<std::size_t> came_{0};
   std::atomic<std::int64_t> last_ready_ns_{0};
   std::atomic<std::int64_t> sending_last_ns_{0};  // after it, within ready
@@ -142,12 +142,12 @@ class GradientSync {
   std::vector<std::uint8_t> present_;  // ranks that still have data
   anello_request_t present_request_ = ANELLO_REQUEST_NULL;
 
-  std::mutex mutex_;       // of the four below, and of buckets' full
+  std::mutex mutex_;       // guards the four below and buckets' full
   std::size_t next_ = 0;   // bucket to start
-  bool starting_ = false;  // some thread does that
+  bool starting_ = false;  // whether a thread is starting buckets
   bool flushed_ = false;
-  std::size_t oldest_ = 0;  // bucket that has started and is not known to have ended
-  std::mutex ends_;         // who looks for that
+  std::size_t oldest_ = 0;  // the first bucket that has started and is not known to have ended
+  std::mutex ends_;         // the thread that checks this
 
   std::atomic<bool> failed_{false};
   mutable std::mutex error_mutex_;
@@ -158,7 +158,7 @@ class GradientSync {
   anello_gradient_sync_statistics_t statistics_ = ANELLO_GRADIENT_SYNC_STATISTICS_INITIALIZER;
 };
 
-// What it throws is the object's end: kept, thrown again by every later call, and told to the other ranks.
+// Its exception ends the object: it is kept, every later call throws it again, and the other ranks learn of it.
 template <class Body>
 auto GradientSync::final(Body&& body) {
   require_sound();

@@ -1,13 +1,13 @@
 #pragma once
-// Dynamic loss scaling: gradients of 16-bit floats are kept away from zero by a factor on the loss, the largest that
-// does not overflow. Every rank sees the same results, and so arrives at the same factor.
+// Dynamic loss scaling: the largest factor on the loss that does not overflow keeps gradients of 16-bit floats away
+// from zero. Every rank sees the same results, so all compute the same factor.
 #include <algorithm>
 
 namespace anello::gradient_sync {
 
 class LossScaler {
  public:
-  LossScaler() = default;  // none: 1 for ever
+  LossScaler() = default;  // no scaling: always 1
   LossScaler(double initial, int interval) : scale_(initial), interval_(interval) {}
 
   double scale() const { return scale_; }

@@ -1,4 +1,4 @@
-// What the steps have cost, for people.
+// The cost of the steps, for people.
 #include "gradient_sync/collective.h"
 #include "gradient_sync/gradient_sync.h"
 

@@ -1,4 +1,4 @@
-// Full buckets on their way out: in the order of their numbers, whoever filled them.
+// Starts full buckets in the order of their numbers, whichever thread filled them.
 #include "gradient_sync/gradient_sync.h"
 
 namespace anello::gradient_sync {
@@ -14,7 +14,7 @@ void GradientSync::is_full(Bucket& bucket) {
   start_full();
 }
 
-// Requires: starting_ is this thread's. Others that fill a bucket meanwhile leave it to this one.
+// Requires: this thread has set starting_. Other threads that fill a bucket meanwhile leave it to this one.
 void GradientSync::start_full() {
   std::unique_lock held(mutex_);
   while (next_ < buckets_.size() && buckets_[next_]->full) {
@@ -48,7 +48,7 @@ void GradientSync::start(Bucket& bucket) {
   }
 }
 
-// One bit a parameter: whether any rank has a gradient of it. Behind all buckets, so that it costs nobody's waiting.
+// One bit per parameter: whether any rank has a gradient for it. It comes after all buckets, so no bucket waits for it.
 void GradientSync::start_used_map() {
   if (!exchanges_used()) return;
   if (!joined_) {
@@ -61,7 +61,7 @@ void GradientSync::start_used_map() {
                  &used_request_);
 }
 
-// Moves what is under way, too, where the processors have no time for Anello's own thread.
+// This also makes progress if the processors have no time for Anello's own thread.
 void GradientSync::look_for_ends() {
   const std::unique_lock mine(ends_, std::try_to_lock);
   if (!mine) return;

@@ -8,13 +8,13 @@
 namespace anello::health {
 namespace {
 
-// A lane that breaks is mostly the first sign of a death, or of a rank that leaves in the middle of an operation that
-// it has seen fail: control has the better account a moment later, unless the rank that passes it on does not run.
+// A broken lane is mostly the first sign of a death, or of a rank that leaves in the middle of an operation that has
+// failed there. Control has better information a moment later, unless the rank that forwards it does not run.
 constexpr std::int64_t kWordFromControl = 500 * kMs;
-// For the end of a socket's lane to come, or more over it, once control has said that its rank is lost. Of a host that
-// has vanished neither does.
+// The time for a socket's lane to end, or to bring more data, after control has reported its rank as lost. For a
+// vanished host, neither happens.
 constexpr std::int64_t kEndOfLane = 2000 * kMs;
-// Between two looks of a process that runs.
+// The interval between two checks of a running process.
 constexpr std::int64_t kStopped = 500 * kMs;
 
 }  // namespace
@@ -24,7 +24,7 @@ PeerFates::PeerFates(int ranks)
 
 void PeerFates::hear_of_loss(int peer, const std::string& how, bool found_here, bool for_certain, std::int64_t now) {
   Fate& fate = fates_[static_cast<std::size_t>(peer)];
-  if (fate == Fate::left) return;  // which is why there is no connection to it
+  if (fate == Fate::left) return;  // this is why there is no connection to it
   fate = Fate::lost;
   trouble_ = true;
   const Loss as_heard{how, found_here, false, 0, now, losses_.size()};
@@ -50,13 +50,13 @@ int PeerFates::first_here() const {
   return static_cast<int>(std::find(fates_.begin(), fates_.end(), Fate::here) - fates_.begin());
 }
 
-// A process that was stopped has taken in nothing meanwhile.
+// A process that was stopped has read nothing meanwhile.
 bool PeerFates::begin_look(std::int64_t now) { return now - std::exchange(looked_at_, now) > kStopped; }
 
 void PeerFates::look_at(Loss& loss, PeerLane* lane, bool was_stopped, std::int64_t now) {
   const std::uint64_t came = lane != nullptr ? lane->came() : 0;
   if (std::exchange(loss.came, came) != came || was_stopped) loss.quiet_since = now;
-  // What a process had put into shared memory could be seen before its end could.
+  // Data that a process wrote to shared memory became visible before its end did.
   if (lane != nullptr && lane->is_open() && !lane->is_socket() && !lane->has_arrivals()) lane->break_off();
 }
 
@@ -66,23 +66,23 @@ bool PeerFates::is_gone(int peer, PeerLane* lane, const Signs& signs, std::int64
   if (const Loss* const loss = loss_of(peer)) {
     how = loss->how;
     if (loss->for_certain) return true;
-    // A lane that is open still has something to give, or its end is on its way.
+    // An open lane still has data, or its end is in flight.
     return !is_open || (lane->is_socket() && loss->quiet_since < now - kEndOfLane);
   }
-  // A peer that hears nothing from here gives this rank up first, and leaves: its word outruns control's.
+  // A peer that hears nothing from this rank treats it as lost first, and leaves: its message overtakes control's.
   if (signs.left_communicator_at != 0 && signs.left_communicator_at < long_ago && !signs.host_is_silent) {
     how = "destroyed this communicator";
     return true;
   }
   if (of(peer) == Fate::left && left_at_[static_cast<std::size_t>(peer)] < long_ago) {
-    // What it sent before may still be on the way in a socket; its end says that all has come.
-    // In shared memory all of it is there already, though perhaps not looked at.
+    // Its earlier data may still be in flight in a socket; the end of the lane shows that everything has arrived.
+    // In shared memory all of it has already arrived, though it may not have been read.
     if (is_open && (lane->is_socket() || lane->has_arrivals())) return false;
     how = "left the job";
     return true;
   }
-  // A rank that ends while another member is lost has seen that, and control's word, which may have gone with it, would
-  // be the same.
+  // A rank that ends while another member is lost has seen that loss. Control's message, which may be lost with the
+  // rank, would say the same.
   const bool had_its_time = lane != nullptr && lane->broken_since_ns() < long_ago && !signs.host_is_silent;
   if (lane != nullptr && lane->is_broken() && (had_its_time || signs.another_is_lost)) {
     how = "closed its connection";

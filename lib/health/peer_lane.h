@@ -1,5 +1,5 @@
 #pragma once
-// What the lane from a peer tells of it.
+// The information that the lane from a peer gives.
 #include <cstdint>
 
 namespace anello::health {
@@ -12,16 +12,16 @@ class PeerLane {
   PeerLane& operator=(const PeerLane&) = delete;
 
   virtual bool is_open() const = 0;
-  // It was open, and nothing more comes over it.
+  // It was open, and no more data will arrive over it.
   virtual bool is_broken() const = 0;
   virtual std::int64_t broken_since_ns() const = 0;
-  // Where it is a socket, what was sent may still be on its way; in shared memory all of it is there.
+  // Whether it is a socket, in which sent data may still be in flight; in shared memory all of it has arrived.
   virtual bool is_socket() const = 0;
-  // Something has come that has not been taken.
+  // Data has arrived that has not been read.
   virtual bool has_arrivals() = 0;
-  // Changes with whatever comes.
+  // Changes whenever data arrives.
   virtual std::uint64_t came() const = 0;
-  // Nothing more comes over it.
+  // No more data will arrive over it.
   virtual void break_off() = 0;
 };
 

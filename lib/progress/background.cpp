@@ -1,4 +1,4 @@
-// Driver: operations are under way and no thread waits.
+// Driver: the case in which operations are in flight and no thread waits.
 #include "base/bell.h"
 #include "kernels/default_floats.h"
 #include "progress/driver.h"
@@ -10,27 +10,27 @@ namespace anello::progress {
 void Driver::watch_in_background() {
   if (closing_) return;
   while (driven_.is_busy()) {
-    // Peers know already. But a thread that posts or tests moves things on, and may have filled a lane.
+    // Peers already know. But a thread that posts or tests makes progress, and may have filled a lane.
     if (asked_service_ && says_it_sleeps_) {
       driven_.arm();
     } else {
       announce_sleep();
     }
     if (driven_.move()) continue;
-    if (driven_.arm() && driven_.move()) continue;  // that look may have been the one that found a lane full
-    constexpr long kAgainNs = 50'000'000;           // whatever comes: see sleep
+    if (driven_.arm() && driven_.move()) continue;  // that check may have found a lane full
+    constexpr long kAgainNs = 50'000'000;           // for any event: see sleep
     looks_soon_ = descriptors_.set_timer(kAgainNs);
     ask_service();
     return;
   }
 }
 
-// To ask the service thread costs its waking. What it was asked earlier holds until it has come.
+// A request to the service thread wakes it. An earlier request is valid until it has been served.
 void Driver::ask_service() {
   if (!std::exchange(asked_service_, true)) job_.watch(descriptors_.get(), [this] { run_in_background(); });
 }
 
-// A caller that waits soon looks itself. Peers that woke the service thread meanwhile would have it in their way.
+// A caller that will wait soon polls itself. If peers woke the service thread meanwhile, it would be in their way.
 void Driver::watch_soon() {
   if (closing_) return;
   if (asked_service_ && says_it_sleeps_) return watch_in_background();
@@ -63,16 +63,17 @@ void Driver::leave() {
 void Driver::run_in_background() {
   const Lock held = lock();
   asked_service_ = false;
-  if (driving_ || closing_) return;  // who drives has seen it, or will
+  if (driving_ || closing_) return;  // the driving thread has seen it, or will
   const kernels::DefaultFloats floats;
-  stop_sleeping();  // who woke this rank has taken its asking back; and a timer that is set anew is not readable
+  stop_sleeping();  // the peer that woke this rank has withdrawn its request, and a timer that is set again is not
+                    // readable
   silence(job_.wake_descriptor());
   while (driven_.move()) {
   }
   if (driven_.is_busy()) {
     watch_in_background();
   } else if (driven_.sockets() == 0) {
-    ask_service();  // asked from here it costs nothing, and saves the next who posts the waking
+    ask_service();  // the request costs nothing here, and saves the next poster a wake-up
   }
 }
 

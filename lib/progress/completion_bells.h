@@ -9,12 +9,12 @@ namespace anello::progress {
 
 class CompletionBells {
  public:
-  // An eventfd of the caller's.
+  // The caller's eventfd.
   void add(int descriptor) { bells_.push_back(descriptor); }
   void remove(int descriptor);
-  // One that is kept here, made when first asked for. Throws Error.
+  // An eventfd that is kept here, and made at the first request. Throws Error.
   int own();
-  // Empties it; the others are their owners' to empty.
+  // Empties it; the owners of the others empty those.
   void silence_own();
 
   void ring_all() const;

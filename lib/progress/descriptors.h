@@ -1,6 +1,6 @@
 #pragma once
-// What wakes a rank that sleeps: its wake-up descriptor, its sockets, and a timer. One epoll instance, which can be
-// handed to the service thread as a descriptor itself.
+// The descriptors that wake a sleeping rank: its wake-up descriptor, its sockets, and a timer. They are in one epoll
+// instance, which the service thread can itself use as a descriptor.
 #include "base/unique_fd.h"
 
 #include <cstdint>
@@ -20,9 +20,9 @@ class Descriptors {
   void add(int descriptor, std::uint32_t events, void* source);
   void modify(int descriptor, std::uint32_t events, void* source);
   void remove(int descriptor);
-  // How many are ready, and which.
+  // The number of ready descriptors, and their events.
   int wait(std::span<epoll_event> events, int milliseconds);
-  // One timer, that goes off once. 0: not at all. False: there is none to be had.
+  // Sets the timer, which fires once. 0: never. False: no timer is available.
   bool set_timer(long after_ns);
 
  private:

@@ -1,11 +1,12 @@
 #pragma once
-// What a driver moves, and what a thread waits for. All of it is called with the rank's lock held.
+// Interfaces for the work that a driver does, and for the condition that a thread waits for. All functions are called
+// with the rank's lock held.
 #include <cstddef>
 #include <cstdint>
 
 namespace anello::progress {
 
-// A rank's operations and all that can move them.
+// A rank's operations and everything that can move them.
 class Driven {
  public:
   Driven() = default;
@@ -15,31 +16,31 @@ class Driven {
 
   // A thread begins to drive.
   virtual void begin_driving() = 0;
-  // Moves everything once. True: something moved.
+  // Polls everything once. True: something moved.
   virtual bool move() = 0;
-  // Whether anything is under way that comes to its end only if somebody looks.
+  // Whether an operation is in flight that only ends if a thread polls.
   virtual bool is_busy() = 0;
 
   // Tells peers that this rank is about to sleep.
   virtual void about_to_sleep() = 0;
-  // Each source asks for what would wake this rank, as things stand now. True: something is there already.
+  // Each source requests the events that would wake this rank in the current state. True: an event is already there.
   virtual bool arm() = 0;
-  // Deadlines are looked at after so long at the latest.
+  // Deadlines are checked at the latest after this time.
   virtual int longest_sleep_ms() const = 0;
 
-  // How many sockets a look asks.
+  // The number of sockets that a poll asks.
   virtual int sockets() const = 0;
-  // Whether ranks that run on other processors are all that it waits for; and whether it waits for one alone, of which
-  // it is the lower.
+  // Whether it waits only for ranks on other processors, and whether it waits for a single rank and is the lower of the
+  // two.
   virtual bool waits_elsewhere() const = 0;
   virtual bool is_first_of_two() const = 0;
-  // Where sockets alone are waited for: what is still to come of the frame that has the most of it. Else 0.
+  // If it waits only for sockets: the largest number of missing bytes of any frame. Otherwise 0.
   virtual std::size_t rest_of_frames() const = 0;
-  // Bytes of payload that have come so far.
+  // Bytes of payload that have arrived so far.
   virtual std::uint64_t received_bytes() const = 0;
 };
 
-// What one thread waits for.
+// The condition that one thread waits for.
 class Wait {
  public:
   Wait() = default;
@@ -48,7 +49,7 @@ class Wait {
   Wait& operator=(const Wait&) = delete;
 
   virtual bool is_over() const = 0;
-  // Looks at the clock, and at the deadlines.
+  // Reads the clock and checks the deadlines.
   virtual void tick() = 0;
 };
 

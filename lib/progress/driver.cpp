@@ -39,7 +39,7 @@ void Driver::wake() {
 
 void Driver::note_completion() {
   if (waiters_ > 0) notify();
-  wake();  // abort and destroy end what a sleeping thread waits for
+  wake();  // abort and destroy end the operations that a sleeping thread waits for
 }
 
 void Driver::wait(Lock& held, Wait& wait) {
@@ -72,11 +72,11 @@ void Driver::drive(Lock& held, Wait& wait) {
   Waiting waiting(budget_, std::exchange(spun_, false));
   int yields = 0;
   int naps = 0;
-  int turns = -1;  // with lines of ranks on other processors, before this one is given away; -1: not begun
+  int turns = -1;  // turns that poll lines of ranks on other processors before this processor is yielded; -1: not begun
   unsigned looks = 0;
   while (true) {
-    // Where things move all the time, for others or in other communicators, a rank comes to no sleep at which it would
-    // look.
+    // If there is always progress, for other threads or in other communicators, the rank never sleeps, so it would
+    // never check deadlines.
     if (++looks % 4096 == 0) wait.tick();
     const bool moved = driven_.move();
     if (moved && turns > 0) board_patience_.rewarded();
@@ -106,7 +106,7 @@ void Driver::drive(Lock& held, Wait& wait) {
   }
 }
 
-// What becomes of a turn in which nothing has moved.
+// Handles a turn in which nothing has moved.
 Waiting::Next Driver::next_turn(Waiting& waiting, int& turns) {
   Waiting::Next next = waiting.next(1 + kSocketTurns * driven_.sockets());
   const std::size_t rest = budget_.spins > 0 ? driven_.rest_of_frames() : 0;
@@ -114,7 +114,7 @@ Waiting::Next Driver::next_turn(Waiting& waiting, int& turns) {
     if (!trickle_.is_waiting()) trickle_.waits(now_ns(), driven_.received_bytes());
     if (trickle_.outlasts_sleep(rest)) next = Waiting::Next::sleep;
   } else if (trickle_.is_waiting()) {
-    // The last look before a sleep took the rest. What is waited for now is not a frame's.
+    // The last poll before a sleep read the rest. The rank no longer waits for a frame.
     trickle_.came(now_ns(), driven_.received_bytes());
     trickle_.forget_wait();
   }
@@ -130,7 +130,7 @@ Waiting::Next Driver::next_turn(Waiting& waiting, int& turns) {
   return next;
 }
 
-// Others want the lock to post or test: a mutex alone would let the driver take it again before they are awake.
+// Other threads want the lock to post or test: with a plain mutex, the driver would take it again before they wake up.
 void Driver::step_aside(Lock& held) {
   held.unlock();
   for (int turn = 0; is_lock_wanted() && turn < 1000; ++turn) {
@@ -143,7 +143,7 @@ void Driver::step_aside(Lock& held) {
   held.lock();
 }
 
-// Adds the turn that ends here to those of the ranks on this processor. Returns their sum; null: nobody counts.
+// Adds the turn that ends here to those of the ranks on this processor. Returns their sum; null: turns are not counted.
 const std::atomic<std::uint64_t>* Driver::end_turn(std::int64_t now) {
   const memory::Arena& arena = job_.arena();
   if (!arena) return nullptr;
@@ -171,7 +171,7 @@ void Driver::yield(Lock& held) {
 
 // ---- Sleep ----
 
-// True: something is there already.
+// True: an event is already there.
 bool Driver::announce_sleep() {
   driven_.about_to_sleep();
   sleeper_.announce(job_.arena());
@@ -184,8 +184,8 @@ void Driver::take_sleep_back() {
   if (std::exchange(says_it_sleeps_, false)) sleeper_.take_back(job_.arena());
 }
 
-// Until something comes, at most until it is time to look at deadlines; first not for long, and each time longer: who
-// should have been woken and was not (store_barrier.h) loses as much again as it has waited.
+// Sleeps until an event, but at most until deadlines must be checked. The first sleep is short, and each one is longer:
+// a rank that misses a wake-up (store_barrier.h) loses at most as much time again as it has waited.
 void Driver::sleep(Lock& held, Wait& wait, int naps) {
   const bool something = announce_sleep();
   if (!something && !driven_.move() && !driven_.arm() && !wait.is_over()) {

@@ -1,7 +1,7 @@
 #pragma once
-// Who moves a rank's operations, and how it waits when nothing moves. One thread at a time drives, among those that
-// wait; when it leaves, the next one does. While operations are under way and nobody waits, the process's service
-// thread drives, asleep until something comes.
+// Decides which thread moves a rank's operations, and how it waits when nothing moves. One of the waiting threads
+// drives at a time; when it leaves, the next one drives. While operations are in flight and no thread waits, the
+// process's service thread drives, and sleeps until an event.
 #include "control/job.h"
 #include "progress/descriptors.h"
 #include "progress/driven.h"
@@ -22,12 +22,12 @@ class Driver {
  public:
   using Lock = std::unique_lock<RankLock>;
 
-  // Throws Error. spin_us: below 0 it is chosen here.
+  // Throws Error. If spin_us is negative, it is chosen here.
   Driver(control::Job& job, Driven& driven, long spin_us);
 
   // ---- The rank's lock ----
   Lock lock();
-  // If nobody has it and nobody drives; else empty.
+  // Takes the lock if no thread holds it and no thread drives; else empty.
   RankLock::Short lock_if_free() { return RankLock::Short(lock_, driving_); }
   // Whether other threads wait for it while this one has it.
   bool is_lock_wanted() const { return contenders_.load(std::memory_order_relaxed) > 0; }
@@ -48,35 +48,35 @@ class Driver {
   // Drives, or waits for the thread that does.
   void wait(Lock& held, Wait& wait);
   bool is_driving() const { return driving_; }
-  // Wakes the thread that sleeps while it drives: there is something new for it to look at.
+  // Wakes the driving thread if it sleeps, because there is something new to check.
   void wake();
-  // An operation has come to its end.
+  // An operation has ended.
   void note_completion();
-  // The same without the lock.
+  // As above, but called without the lock.
   void notify() { changed_.notify_all(); }
-  // Nobody needs to wake this rank: a thread looks itself.
+  // Peers need not wake this rank: a thread polls itself.
   void stop_sleeping() {
     if (looks_soon_ || says_it_sleeps_) take_sleep_back();
   }
 
   // ---- Short waits of a thread that does not drive ----
   int spins() const { return budget_.spins; }
-  // It has just waited in vain for so many turns, and who drives next need not.
+  // It has just waited in vain for this many turns, so the next driver need not do so.
   void note_spun() { spun_ = true; }
   bool has_spun() const { return spun_; }
   Patience& message_patience() { return message_patience_; }
   Patience& board_patience() { return board_patience_; }
 
   // ---- In the background (background.cpp) ----
-  // From now on the service thread looks when something comes.
+  // From now on the service thread polls when an event arrives.
   void watch_in_background();
-  // The same in a moment: most callers wait soon for what they have posted.
+  // Does this after a moment: most callers soon wait for the operations that they have posted.
   void watch_soon();
-  // A thread has looked without waiting. was_busy: before it did.
+  // A thread has polled without waiting. was_busy: the state before it did.
   void looked_once(bool was_busy);
-  // The caller goes away with operations under way.
+  // The caller leaves while operations are in flight.
   void leave();
-  // The service thread asks for nothing more. Takes the lock.
+  // The service thread stops watching this rank. Takes the lock.
   void close();
 
   Descriptors& descriptors() { return descriptors_; }
@@ -102,10 +102,10 @@ class Driver {
   std::condition_variable_any changed_;
   std::atomic<int> contenders_{0};  // threads that wait for the lock
   int waiters_ = 0;                 // threads that wait for an operation or to drive
-  bool driving_ = false;            // some thread is
+  bool driving_ = false;            // some thread drives
   bool asleep_ = false;             // it is in epoll_wait
   bool spun_ = false;
-  bool asked_service_ = false;   // the service thread will look when something comes
+  bool asked_service_ = false;   // the service thread will poll when an event arrives
   bool says_it_sleeps_ = false;  // peers have been asked to wake this rank
   bool looks_soon_ = false;      // the timer is set
   bool closing_ = false;
@@ -114,7 +114,7 @@ class Driver {
   YieldCost yield_cost_;
   std::int64_t turn_began_ns_ = 0;  // when this rank last got its processor
   Patience message_patience_;
-  Patience board_patience_;  // with lines of ranks on other processors
+  Patience board_patience_;  // polling lines of ranks on other processors
   Trickle trickle_;
 };
 

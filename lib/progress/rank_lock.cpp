@@ -10,7 +10,7 @@
 namespace anello::progress {
 namespace {
 
-// To take a favour back costs as much as a hundred small calls, so it is not given to who may be one of two.
+// Withdrawing the favour costs as much as a hundred small calls, so a thread that may be one of two does not get it.
 constexpr int kTimes = 500;
 
 }  // namespace
@@ -19,7 +19,7 @@ RankLock::~RankLock() {
   while (seats_ != nullptr) delete std::exchange(seats_, seats_->next);
 }
 
-// Under mutex_. Null: there is no memory for one.
+// Requires mutex_. Null: there is too little memory.
 RankLock::Seat* RankLock::seat_of_caller() {
   for (Seat* seat = seats_; seat != nullptr; seat = seat->next) {
     if (seat->thread == this_thread()) return seat;
@@ -44,7 +44,7 @@ bool RankLock::try_lock() {
   return true;
 }
 
-// Under mutex_, from any other thread.
+// Requires mutex_; called from any other thread.
 void RankLock::take_back() {
   Seat* const seat = favoured_.load(std::memory_order_relaxed);
   if (seat->thread == this_thread()) return;

@@ -1,7 +1,8 @@
 #pragma once
-// The lock that guards a rank's context. Nearly always one thread takes it, call after call, for less time than the
-// processor's locked instructions cost: after a while that thread is favoured, and holds it for short by a store and a
-// load. Who else wants it takes the favour back first, which costs him a barrier over all processors (store_barrier.h).
+// The lock that guards a rank's context. Nearly always one thread takes it, call after call, for less time than a
+// locked instruction costs. After a while that thread is favoured, and takes the lock for short periods with a store
+// and a load. Another thread first withdraws the favour, which costs it a barrier over all processors
+// (store_barrier.h).
 #include "base/this_thread.h"
 
 #include <atomic>
@@ -17,7 +18,7 @@ class RankLock {
   RankLock(const RankLock&) = delete;
   RankLock& operator=(const RankLock&) = delete;
 
-  // As std::mutex has them.
+  // As in std::mutex.
   void lock() {
     mutex_.lock();
     if (favoured_.load(std::memory_order_relaxed) != &nobody_) take_back();
@@ -25,16 +26,17 @@ class RankLock {
   void unlock() { mutex_.unlock(); }
 
  private:
-  // A thread's, for as long as the lock lives. Its own flag: a thread that has lost the favour without knowing it yet
-  // raises and lowers its flag while another one may be inside.
+  // One thread's state, for as long as the lock lives. Each thread has its own flag, because a thread that does not
+  // know yet that it has lost the favour raises and lowers its flag while another one may be inside.
   struct Seat {
     const void* thread = nullptr;
-    std::atomic<bool> inside{false};  // it holds the lock for short
+    std::atomic<bool> inside{false};  // it holds the lock for a short period
     Seat* next = nullptr;
   };
 
  public:
-  // Holds it, while it lives, if nobody else does and what it guards says so. Its thread may not call lock() meanwhile.
+  // Holds the lock while it lives, if no other thread does and the guarded state allows it. Its thread may not call
+  // lock() meanwhile.
   class Short {
    public:
     Short(RankLock& lock, const bool& forbidden) : lock_(lock), seat_(lock.begon_fast_path()) {
@@ -55,7 +57,7 @@ class RankLock {
       seat_ = nullptr;
     }
     RankLock& lock_;
-    Seat* seat_;  // nobody's: it has the mutex; null: it does not hold the lock
+    Seat* seat_;  // &nobody_: it holds the mutex; null: it does not hold the lock
   };
 
   // Whether the calling thread is favoured.
@@ -66,7 +68,8 @@ class RankLock {
     Seat* const seat = favoured_.load(std::memory_order_acquire);
     if (seat->thread == this_thread()) {
       seat->inside.store(true, std::memory_order_relaxed);
-      // Who takes the favour back makes either this store visible to himself or his own to this load.
+      // A thread that withdraws the favour makes either this store visible to itself or its own store visible to this
+      // load.
       std::atomic_signal_fence(std::memory_order_seq_cst);
       if (favoured_.load(std::memory_order_relaxed) == seat) return seat;
       seat->inside.store(false, std::memory_order_release);
@@ -82,7 +85,7 @@ class RankLock {
   // Set under mutex_.
   std::atomic<Seat*> favoured_{&nobody_};
   Seat* seats_ = nullptr;
-  const void* last_ = nullptr;  // that held it for short, with mutex_
+  const void* last_ = nullptr;  // the last thread that held it for a short period, with mutex_
   int times_ = 0;               // in a row
 };
 

@@ -11,7 +11,7 @@ std::vector<std::int64_t> permutation(std::int64_t n, std::uint64_t seed) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), std::int64_t{0});
   std::mt19937 next(static_cast<std::uint32_t>(seed));
-  // From there on 32 bits would favour some positions. It goes upwards then, with two draws for each.
+  // From there on, 32 bits would favour some positions. torch then goes upwards and draws twice for each.
   constexpr std::int64_t kLarge = std::numeric_limits<std::uint32_t>::max() / 20;
   if (n < kLarge) {
     for (std::int64_t i = 0; i + 1 < n; ++i) {
@@ -43,7 +43,7 @@ void Shard::indices(std::uint64_t epoch, std::int64_t* into) const {
     return;
   }
   const std::vector<std::int64_t> order = permutation(samples, seed + epoch);
-  // Past its end the order begins again, as often as it takes.
+  // After its end, the order begins again, as often as needed.
   for (std::size_t i = 0; i < mine; ++i, at += parts) into[i] = order[at % all];
 }
 

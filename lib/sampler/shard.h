@@ -1,6 +1,7 @@
 #pragma once
 // The index lists of PyTorch's DistributedSampler (torch/utils/data/distributed.py) and of the permutation that it
-// takes (torch.randperm on a CPU), from their documented behaviour: a pure function of what all ranks know.
+// takes (torch.randperm on a CPU), from their documented behaviour. It is a pure function of values that all ranks
+// know.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
