@@ -79,7 +79,7 @@ Error check_buffers(const anello_call_t& call, int rank, int size) {
 Error check_custom(const anello_call_t& call) {
   const auto custom = find_custom_op(call.op);
   if (custom == nullptr) {
-    return {ANELLO_ERR_STATE, text("anello_", kind_name(call.kind), ": the operation was freed, or never was one")};
+    return {ANELLO_ERR_STATE, text("anello_", kind_name(call.kind), ": the operation was freed or never existed")};
   }
   if (custom->function == nullptr) {
     const std::string why = why_not_premultiplied(*custom, call.dtype);
@@ -97,11 +97,11 @@ Error check(const anello_call_t& call, int rank, int size) {
   if (!is_kind(kind)) return argument(call, text("there is no kind ", kind));
   if (call.timeout_ms < 0) return argument(call, text("timeout_ms ", call.timeout_ms, " is negative"));
   if (kind == ANELLO_BARRIER) return {};
-  if (!is_dtype(call.dtype)) return type(call, text(int(call.dtype), " is no anello_dtype_t"));
+  if (!is_dtype(call.dtype)) return type(call, text(int(call.dtype), " is not an anello_dtype_t"));
   if (kind_reduces(kind) && is_custom_op(call.op)) {
     if (Error error = check_custom(call)) return error;
   } else if (kind_reduces(kind) && !is_op(call.op)) {
-    return type(call, text(int(call.op), " is no anello_op_t"));
+    return type(call, text(int(call.op), " is not an anello_op_t"));
   }
   if (kind_is_prefix(kind) && call.op == ANELLO_AVG) {
     return type(call,

@@ -168,7 +168,7 @@ anello_result_t anello_comm_destroy(anello_comm_t comm) {
     Error first;
     const auto gone = communicators().remove(
         number(comm), [&](const std::shared_ptr<Communicator>& communicator) { first = communicator->destroy(); });
-    if (!gone) throw Error(ANELLO_ERR_STATE, "the communicator was destroyed before, or never was one");
+    if (!gone) throw Error(ANELLO_ERR_STATE, "the communicator was destroyed before or never existed");
     if (first) throw first;
     return ANELLO_OK;
   });

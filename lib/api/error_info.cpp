@@ -91,7 +91,7 @@ anello_result_t anello_error_info(anello_comm_t comm, anello_error_t* error) {
     const Communicators::Use use(communicators(), number(comm));
     Communicator* const communicator = use ? use->get() : nullptr;
     if (communicator == nullptr && comm != ANELLO_COMM_NULL && remembered(comm) == nullptr) {
-      return failed(comm, Error(ANELLO_ERR_STATE, "the communicator was destroyed, or never was one"));
+      return failed(comm, Error(ANELLO_ERR_STATE, "the communicator was destroyed or never existed"));
     }
     find_failure(comm, communicator);
     anello_error_t whole;

@@ -34,7 +34,7 @@ anello_result_t with_sync(const char* name, anello_gradient_sync_t sync, Body&& 
     if (!use) {
       throw sync == ANELLO_GRADIENT_SYNC_NULL
           ? Error(ANELLO_ERR_ARGUMENT, text(name, ": the gradient synchronizer is ANELLO_GRADIENT_SYNC_NULL"))
-          : Error(ANELLO_ERR_STATE, text(name, ": the gradient synchronizer was destroyed, or never was one"));
+          : Error(ANELLO_ERR_STATE, text(name, ": the gradient synchronizer was destroyed or never existed"));
     }
     body(**use);
     return ANELLO_OK;
@@ -149,7 +149,7 @@ anello_result_t anello_gradient_sync_destroy(anello_gradient_sync_t sync) {
     refuse_in_group("anello_gradient_sync_destroy");
     if (sync == ANELLO_GRADIENT_SYNC_NULL) return ANELLO_OK;
     if (!syncs().remove(number(sync), [](const std::shared_ptr<GradientSync>&) {})) {
-      throw Error(ANELLO_ERR_STATE, "the gradient synchronizer was destroyed before, or never was one");
+      throw Error(ANELLO_ERR_STATE, "the gradient synchronizer was destroyed before or never existed");
     }
     return ANELLO_OK;
   });

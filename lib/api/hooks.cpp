@@ -53,7 +53,7 @@ std::unique_ptr<ReportedCall> report(anello_comm_t comm, const std::shared_ptr<C
                                      const anello_call_t& call, bool blocking) {
   if (!hooks_are_set.load(std::memory_order_relaxed)) return nullptr;
   if (inside == communicator.get()) {
-    throw Error(ANELLO_ERR_STATE, text(named(call), "called in a hook on the communicator that the hook is told of"));
+    throw Error(ANELLO_ERR_STATE, text(named(call), "called in a hook on the communicator of the reported call"));
   }
   if (inside != nullptr) return nullptr;
   std::shared_ptr<HookSet> hooks;
@@ -126,7 +126,7 @@ void ReportedCall::tell(void (*hook)(void*, const anello_hook_info_t*)) {
   try {
     hook(hooks_->hooks().context, &info_);
   } catch (...) {
-    log::warn(communicator_->context().rank(), "a hook let an exception out, which is dropped");
+    log::warn(communicator_->context().rank(), "a hook threw an exception, which is dropped");
   }
   inside = outer;
 }

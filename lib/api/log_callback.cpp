@@ -37,7 +37,7 @@ extern "C" {
 anello_result_t anello_set_log(anello_log_t callback, void* context, anello_log_level_t level) {
   return guard(ANELLO_COMM_NULL, [&] {
     if (level < ANELLO_LOG_FROM_ENVIRONMENT || level > ANELLO_LOG_TRACE) {
-      throw Error(ANELLO_ERR_ARGUMENT, text("anello_set_log: ", int(level), " is no anello_log_level_t"));
+      throw Error(ANELLO_ERR_ARGUMENT, text("anello_set_log: ", int(level), " is not an anello_log_level_t"));
     }
     log::Sink sink;
     if (callback != nullptr) {

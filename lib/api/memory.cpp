@@ -44,7 +44,7 @@ anello_result_t anello_mem_free(void* pointer) {
   return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
     refuse_here();
     if (pointer == nullptr || memory::free_region(pointer)) return ANELLO_OK;
-    throw Error(ANELLO_ERR_ARGUMENT, "anello_mem_free: the pointer is none of anello_mem_alloc, or was freed before");
+    throw Error(ANELLO_ERR_ARGUMENT, "anello_mem_free: the pointer is not from anello_mem_alloc, or was freed before");
   });
 }
 

@@ -75,7 +75,7 @@ anello_result_t receive(const char* name, void* buffer, std::size_t count, anell
     anello_call_t call = call_of(ANELLO_RECV, nullptr, buffer, count, dtype);
     {
       const HandleTable<Claimed, Counting::of_all>::Use use(messages(), handle);
-      if (!use) throw Error(ANELLO_ERR_STATE, "the message was received before, or never was one");
+      if (!use) throw Error(ANELLO_ERR_STATE, "the message was received before or never existed");
       call.peer = use->source;
       call.tag = use->tag;
       require_valid(call, *use->communicator);

@@ -65,9 +65,9 @@ anello_result_t anello_op_create_premul_sum(const void* scalar, anello_dtype_t d
 
 anello_result_t anello_op_free(anello_op_t op) {
   return guarded([&] {
-    if (!is_custom_op(op)) refuse(text("anello_op_free: ", op_name(op), " is none that anello_op_create has made"));
+    if (!is_custom_op(op)) refuse(text("anello_op_free: ", op_name(op), " was not made by anello_op_create"));
     if (!remove_custom_op(op))
-      throw Error(ANELLO_ERR_STATE, "anello_op_free: the operation was freed before, or never was one");
+      throw Error(ANELLO_ERR_STATE, "anello_op_free: the operation was freed before or never existed");
   });
 }
 

@@ -67,7 +67,7 @@ anello_result_t with_persistent(const char* name, anello_request_t request, Body
   return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
     refuse_here();
     const Requests::Use use(requests(), number(request));
-    if (!use || !use->persistent) throw Error(ANELLO_ERR_STATE, text(name, ": the request is no persistent one"));
+    if (!use || !use->persistent) throw Error(ANELLO_ERR_STATE, text(name, ": the request is not persistent"));
     if (use->work().awaited() != nullptr) throw Error(ANELLO_ERR_STATE, text(name, ": the request is active"));
     return body(*use);
   });

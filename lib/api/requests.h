@@ -9,7 +9,7 @@ class Held {
  public:
   explicit Held(anello_request_t request) : use_(requests(), number(request)) {
     if (!use_ && request != ANELLO_REQUEST_NULL) {
-      throw Error(ANELLO_ERR_STATE, "the request was completed before, or never was one");
+      throw Error(ANELLO_ERR_STATE, "the request was completed before or never existed");
     }
   }
   // An operation that is done only when all of the request's operations are; null for the null request.

@@ -117,7 +117,7 @@ anello_result_t with(anello_comm_t comm, Body&& body) noexcept {
     const Communicators::Use use(communicators(), number(comm));
     if (!use) {
       throw comm == ANELLO_COMM_NULL ? Error(ANELLO_ERR_ARGUMENT, "the communicator is ANELLO_COMM_NULL")
-                                     : Error(ANELLO_ERR_STATE, "the communicator was destroyed, or never was one");
+                                     : Error(ANELLO_ERR_STATE, "the communicator was destroyed or never existed");
     }
     return body(*use);
   });

@@ -52,7 +52,7 @@ anello_result_t anello_window_peer(anello_window_t window, int rank, void** poin
   return guard(ANELLO_COMM_NULL, [&] {
     refuse_here();
     const Windows::Use use(windows(), number(window));
-    if (!use) throw Error(ANELLO_ERR_STATE, "the window was freed, or never was one");
+    if (!use) throw Error(ANELLO_ERR_STATE, "the window was freed or never existed");
     if (pointer == nullptr) throw Error(ANELLO_ERR_ARGUMENT, "anello_window_peer: pointer is NULL");
     const int size = (*use)->communicator()->size();
     if (rank < 0 || rank >= size) {
@@ -73,7 +73,7 @@ anello_result_t anello_window_free(anello_window_t* window) {
     if (*window == ANELLO_WINDOW_NULL) return ANELLO_OK;
     refuse_in_group("anello_window_free");
     const auto gone = windows().remove(number(*window), [](const std::shared_ptr<Window>&) {});
-    if (!gone) throw Error(ANELLO_ERR_STATE, "the window was freed before, or never was one");
+    if (!gone) throw Error(ANELLO_ERR_STATE, "the window was freed before or never existed");
     *window = ANELLO_WINDOW_NULL;
     if (const Error error = (*gone)->close()) throw error;
     return ANELLO_OK;

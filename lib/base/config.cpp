@@ -74,16 +74,16 @@ Config Config::read(const std::function<const char*(const char* name)>& lookup) 
   static constexpr std::string_view kLevels[] = {"off", "error", "warn", "info", "debug", "trace"};
   if (std::find(std::begin(kLevels), std::end(kLevels), config.log_level) == std::end(kLevels)) {
     config.problems.push_back(
-        text("ANELLO_LOG=", config.log_level, " is none of off, error, warn, info, debug, trace"));
+        text("ANELLO_LOG=", config.log_level, " is not one of off, error, warn, info, debug, trace"));
     config.log_level = "warn";
   }
   if (config.checksum != "auto" && config.checksum != "off" && config.checksum != "headers" &&
       config.checksum != "all") {
-    config.problems.push_back(text("ANELLO_CHECKSUM=", config.checksum, " is none of auto, off, headers, all"));
+    config.problems.push_back(text("ANELLO_CHECKSUM=", config.checksum, " is not one of auto, off, headers, all"));
     config.checksum = "auto";
   }
   if (config.staging != "auto" && config.staging != "never" && config.staging != "always") {
-    config.problems.push_back(text("ANELLO_STAGING=", config.staging, " is none of auto, never, always"));
+    config.problems.push_back(text("ANELLO_STAGING=", config.staging, " is not one of auto, never, always"));
     config.staging = "auto";
   }
   return config;

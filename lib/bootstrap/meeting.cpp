@@ -130,7 +130,7 @@ Place parse_url(std::string_view url) {
     }
     return {Place::Kind::tcp, std::string(host), port};
   }
-  throw Error(ANELLO_ERR_ARGUMENT, text("the url ", url, " is none of env://, tcp://host:port, unix://name"));
+  throw Error(ANELLO_ERR_ARGUMENT, text("the url ", url, " is not one of env://, tcp://host:port, unix://name"));
 }
 
 Meeting meeting_at(const char* url, const Launch& launch, std::int64_t timeout_ms) {

@@ -145,7 +145,7 @@ Task<> RendezvousRoot::serve(std::shared_ptr<RendezvousRoot> self, std::shared_p
     if (seat == self->seats_.end() || seat->second.link != link) co_return;
     const std::string who = describe(self->peer(rank).member);
     self->fail(error.code() == ANELLO_ERR_CORRUPT
-                   ? Error(ANELLO_ERR_CORRUPT, text(who, " sent what cannot be: ", error.text()), rank)
+                   ? Error(ANELLO_ERR_CORRUPT, text(who, " sent an impossible message: ", error.text()), rank)
                    : Error(ANELLO_ERR_RENDEZVOUS, text(who, " ended before all ranks had met"), rank));
   }
 }

@@ -90,10 +90,10 @@ Error Communicator::why_not_algorithm(const anello_call_t& call) const {
   asked.reach = schedule::Reach::store;
   const schedule::Algorithm* const row = schedule::find(asked.collective, asked.algorithm);
   if (row != nullptr && row->fits(asked, topology_)) return {};
-  return {ANELLO_ERR_ARGUMENT,
-          text("anello_", kind_name(call.kind), Label(call.label).quoted(), ": algorithm ",
-               Label(call.algorithm).c_str(), row == nullptr ? " is none that it has" : " does not fit this call",
-               "; here it may be ", schedule::names_that_fit(asked, topology_))};
+  return {ANELLO_ERR_ARGUMENT, text("anello_", kind_name(call.kind), Label(call.label).quoted(), ": algorithm ",
+                                    Label(call.algorithm).c_str(),
+                                    row == nullptr ? " is not one of its algorithms" : " does not fit this call",
+                                    "; here it may be ", schedule::names_that_fit(asked, topology_))};
 }
 
 Communicator::Outlook Communicator::outlook(const anello_call_t& call) {

@@ -31,7 +31,7 @@ void check_admission(const GroupAdmission& admission, const std::vector<int>& me
   const bool known =
       admission.differing == -1 || std::find(members.begin() + 1, members.end(), admission.differing) != members.end();
   if (!known || !can_be_reserved(admission.board) || (admission.board != -1 && !shares_memory)) {
-    throw Error(ANELLO_ERR_CORRUPT, text("anello_comm_create_group: rank ", first, " answered what cannot be (board ",
+    throw Error(ANELLO_ERR_CORRUPT, text("anello_comm_create_group: rank ", first, " gave an impossible answer (board ",
                                          admission.board, ", differing rank ", admission.differing,
                                          "); its process has a memory fault or is not an Anello of this version"));
   }

@@ -75,10 +75,10 @@ Task<> claim(std::shared_ptr<Stream> stream, Credentials credentials) {
   Verdict verdict{};
   co_await stream->read(raw_mutable(verdict));
   if (verdict.status == Status::unknown) {
-    throw Unknown(ANELLO_ERR_RENDEZVOUS, "the process there knows no such job or rank (any more, or yet)");
+    throw Unknown(ANELLO_ERR_RENDEZVOUS, "the process there does not know this job or rank (any more, or yet)");
   }
   if (verdict.status == Status::refused) {
-    throw Error(ANELLO_ERR_AUTH, "the job's secret here is not the one of the other ranks");
+    throw Error(ANELLO_ERR_AUTH, "the job's secret here differs from that of the other ranks");
   }
   if (!equal(verdict.proof, verdict_proof(credentials.key, greeting, claim, verdict))) {
     throw Error(ANELLO_ERR_AUTH, "the process there could not prove the job's secret");

@@ -245,7 +245,7 @@ void Agent::fell_silent(const std::vector<int>& ranks, const std::string& how, i
 void Agent::told_of_silence(int from, Reader& reader) {
   const auto [ranks, how] = take_silent(reader, size_);
   if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return fell_silent(ranks, how, from);
-  fell_silent({from}, text("it has given this rank up, whose messages do not reach it: ", how), from);
+  fell_silent({from}, text("it has given up on this rank, whose messages do not reach it: ", how), from);
 }
 
 void Agent::not_there(int rank, const Unknown& over) {

@@ -146,7 +146,7 @@ std::optional<Error> judge(const std::map<int, CallHistory>& histories, std::uin
   const std::vector<Party> chains = parties_at(histories, sequence, [](const CallRecord& r) { return r.digest; });
   if (chains.size() >= 2) {
     std::string said = text("ranks disagree on an operation before ", sequence - Ledger::kCompared + 1,
-                            ", which nobody remembers; since then all calls are equal. The histories are those of ");
+                            ", which no rank remembers; since then all calls are equal. The histories are those of ");
     for (std::size_t i = 0; i < chains.size(); ++i) said += text(i == 0 ? "" : " and of ", rank_list(chains[i].ranks));
     return Error(ANELLO_ERR_MISMATCH, said, odd_one(chains));
   }

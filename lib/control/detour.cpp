@@ -99,7 +99,8 @@ Task<> Detour::look_after(std::weak_ptr<Agent> weak, Frame frame, std::vector<in
     }
   }
   const int parent = agent->lowest_here();
-  log::info(agent->rank(), agent->who(parent), " does not pass on what this rank says: it tells the others itself");
+  log::info(agent->rank(), agent->who(parent),
+            " does not forward this rank's messages: this rank tells the others itself");
   const auto round = std::make_shared<Round>();
   round->frame = std::move(frame);
   round->number = number;

@@ -193,7 +193,7 @@ void Door::turned_away(const Source& source, const std::string& why) {
   const std::int64_t now = now_ns();
   if (logged_at_ns_ != 0 && now - logged_at_ns_ < 1'000'000'000) return;
   log::warn(-1, "turned away ", turned_away_ - logged_,
-            " connection(s) that did not prove to belong to a job (last: from ", source.name, ", ", why, ")");
+            " connection(s) that did not prove that they belong to a job (last: from ", source.name, ", ", why, ")");
   logged_at_ns_ = now;
   logged_ = turned_away_;
 }

@@ -29,9 +29,9 @@ Digest code_of(const Key& key, const FrameHead& head, std::uint64_t number, std:
 }
 
 Error changed() {
-  return {ANELLO_ERR_CORRUPT,
-          "a control message was changed on the way: the network, or the memory of a machine on the way, changes what "
-          "goes through it"};
+  return {
+      ANELLO_ERR_CORRUPT,
+      "a control message was changed in transit: the network, or the memory of a machine on the path, corrupts data"};
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ class Reader {
   void end() const {
     if (!rest_.empty()) throw corrupt();
   }
-  static Error corrupt() { return {ANELLO_ERR_CORRUPT, "a peer sent a control message that cannot be"}; }
+  static Error corrupt() { return {ANELLO_ERR_CORRUPT, "a peer sent an impossible control message"}; }
 
  private:
   const char* take_raw(std::size_t bytes) {

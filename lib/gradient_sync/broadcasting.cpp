@@ -29,7 +29,7 @@ void GradientSync::broadcast(std::size_t count, int root,
   std::optional<Error> objection;
   try {
     if (root < 0 || root >= size_)
-      throw Error(ANELLO_ERR_ARGUMENT, text("broadcast: root ", root, " is none of ", size_, " ranks"));
+      throw Error(ANELLO_ERR_ARGUMENT, text("broadcast: root ", root, " is not one of ", size_, " ranks"));
     for (std::size_t i = 0; i < count; ++i) tensors.push_back(tensor(i));
   } catch (const Error& error) {
     objection = error;

@@ -71,7 +71,7 @@ Rule rule_of(std::string_view line) {
   rule.collective = collective_of(fields.next());
   const std::string_view place = fields.next();
   const auto* const where = std::find(std::begin(kWheres), std::end(kWheres), place);
-  if (where == std::end(kWheres)) Fields::wrong("'", place, "' is none of anywhere, memory, shared, network");
+  if (where == std::end(kWheres)) Fields::wrong("'", place, "' is not one of anywhere, memory, shared, network");
   rule.where = static_cast<Where>(where - kWheres);
   const std::string_view reach = fields.next();
   bool known = false;
@@ -80,7 +80,7 @@ Rule rule_of(std::string_view line) {
     rule.reach = static_cast<Reach>(each);
     known = true;
   }
-  if (!known) Fields::wrong("'", reach, "' is none of none, read, store");
+  if (!known) Fields::wrong("'", reach, "' is not one of none, read, store");
   const std::string_view ranks = fields.next();
   const std::size_t dash = std::min(ranks.find('-'), ranks.size());
   rule.from_ranks = Fields::number(ranks.substr(0, dash), 1, "number of ranks");

@@ -32,4 +32,4 @@ def operation(op):
     try:
         return OPERATIONS[op]
     except KeyError:
-        raise ValueError(f"operation {op!r} is none of {', '.join(OPERATIONS)}") from None
+        raise ValueError(f"operation {op!r} is not one of {', '.join(OPERATIONS)}") from None

@@ -78,7 +78,7 @@ TEST_CASE("who is refused an argument tells all ranks") {
     model.fails(anello_gradient_sync_broadcast(model.sync, &weights, 1, 0), ANELLO_ERR_ARGUMENT, "broadcast",
                 "the data of tensor 0 is NULL");
     model.fails(anello_gradient_sync_broadcast(model.sync, nullptr, 0, 2), ANELLO_ERR_ARGUMENT, "broadcast",
-                "root 2 is none of 2 ranks");
+                "root 2 is not one of 2 ranks");
     model.step(0);
     model.expect_average(0);
     void* view = nullptr;

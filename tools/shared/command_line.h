@@ -27,7 +27,7 @@ CLI::Validator one_of(const std::map<std::string, Value>& values) {
   return CLI::Validator(
       [values, words](std::string& input) {
     const auto found = values.find(input);
-    if (found == values.end()) return in_quotes(input) + " is none of " + words;
+    if (found == values.end()) return in_quotes(input) + " is not one of " + words;
     input = CLI::detail::value_string(found->second);
     return std::string();
       },

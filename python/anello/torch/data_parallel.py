@@ -34,7 +34,7 @@ class DistributedDataParallel(torch.nn.Module):
 
         group = process_group if process_group is not None else dist.distributed_c10d._get_default_group()
         if not isinstance(group, ProcessGroup):
-            raise ValueError("process_group is none of the backend anello")
+            raise ValueError("process_group does not use the backend anello")
         if wire not in (None, torch.float32, torch.float16, torch.bfloat16):
             raise ValueError(f"wire is {wire}: gradients travel as float32, float16 or bfloat16")
         self.module, self.process_group = module, group
