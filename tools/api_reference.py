@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes a page of docs/ out of each public header, whose comments are the contract.
+"""Writes a page of docs/ from each public header, whose comments are the contract.
 
     tools/api_reference.py             rewrites the pages
-    tools/api_reference.py --check     says whether they are up to date, and what the headers leave undescribed
+    tools/api_reference.py --check     says whether they are up to date, and which names have no comment
 """
 
 import argparse
@@ -42,7 +42,7 @@ class Item:
     code: str
 
     def names(self):
-        """What it declares, functions and objects first of all."""
+        """The names that it declares, functions and objects first."""
         bare = COMMENT.sub("", self.code)
         functions = [FUNCTION.search(line)[1] for line in re.findall(r"^ANELLO_API\b[^;]*;", bare, re.M)
                      if FUNCTION.search(line)]
@@ -60,7 +60,7 @@ class Section:
 
 
 def text_of(comment):
-    """The lines of a comment without its frame; what is indented stays so."""
+    """The lines of a comment without its markers; indentation is kept."""
     lines = comment.removeprefix("/*").removesuffix("*/").split("\n")
     return "\n".join(re.sub(r"^ ?\*? ?", "", line).rstrip() if i else line.strip() for i, line in enumerate(lines)).strip("\n")
 
@@ -75,7 +75,8 @@ def parse(header):
 
 
 def items(code):
-    """Blocks between empty lines; a comment right above its declarations is of them all, one alone of what follows."""
+    """Blocks between empty lines. A comment above declarations describes all of them; a separate one describes what
+    follows."""
     code = re.split(r"\n#ifdef __cplusplus\n}", code)[0]
     pending = ""
     for block in re.split(r"\n\s*\n", code):
@@ -103,7 +104,7 @@ def escaped(text):
 
 
 def prose(text):
-    """Paragraphs for Markdown; indented lines as they are."""
+    """Paragraphs for Markdown; indented lines are unchanged."""
     out, fenced = [], False
     for line in text.split("\n"):
         indented = line.startswith("  ")
@@ -132,13 +133,13 @@ def conventions(banner):
 
 
 def fields(code):
-    """(name, declaration, comment) of each of an enum's or struct's entries; a comment stands behind its entry."""
+    """(name, declaration, comment) of each entry of an enum or struct; a comment follows its entry."""
     comments = COMMENT.findall(code)
     bare = COMMENT.sub("\0", code)
     body = bare[bare.index("{") + 1:bare.rindex("}")]
     rows = []
     for piece in re.split("," if "ANELLO_ENUM" in code else ";", body):
-        # What follows the separator, up to the next entry, is of the one before.
+        # The text after the separator, up to the next entry, belongs to the entry before it.
         after, declaration = re.match(r"((?:\s*\0)*)(.*)", piece, re.S).groups()
         if rows:
             rows[-1][2].extend(comments.pop(0) for _ in range(after.count("\0")))
@@ -199,14 +200,14 @@ def page(reference):
 
 
 def undescribed(header):
-    """Names that no comment says anything about."""
+    """Names that no comment describes."""
     missing = []
     for section in parse(header)[1]:
         for item in section.items:
             if not item.code:
                 continue
             if is_table(item.code):
-                continue  # a field whose name and type say all needs no comment
+                continue  # a field with a clear name and type needs no comment
             if not item.comment and not COMMENT.search(item.code):
                 missing += [name for name in item.names() if name.startswith("anello_") and not name.endswith("_t")]
     return missing

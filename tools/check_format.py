@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Fails when a C or C++ file is not as clang-format 14 would write it with .clang-format, and names the lines.
+"""Fails if clang-format 14 with .clang-format would change a C or C++ file, and names the lines.
 
   check_format.py SOURCES          check every file that git knows
   check_format.py SOURCES --fix    rewrite those that differ
 
-The public headers are left out: their comments are tables. Other versions of clang-format write other lines, so that
-version is the only one asked.
+The public headers are left out: their comments are tables. Other versions of clang-format format differently, so only
+that version is used.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SKIPPED = 77
 
 
 def sources(repository):
-    """The files to check, or None where git cannot list them."""
+    """The files to check, or None if git cannot list them."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=repository, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
         return None
@@ -33,7 +33,7 @@ def sources(repository):
 
 
 def formatted(repository, names, fix):
-    """What the formatter says of these files; nothing when they are right."""
+    """The formatter's output for these files; empty if they are correct."""
     words = [FORMATTER, "--style=file", *(["-i"] if fix else ["--dry-run", "-Werror"]), *names]
     ended = subprocess.run(words, cwd=repository, capture_output=True, text=True, check=False)
     return ended.stderr if ended.returncode != 0 else ""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when a file includes what its layer may not. The rules stand in layers.txt beside this file."""
+"""Fails if a file includes a file that its layer may not. The rules are in layers.txt beside this file."""
 
 import argparse
 import pathlib
@@ -8,7 +8,7 @@ import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(<[^>]+>|"[^"]+")')
 SOURCES = {".h", ".hpp", ".c", ".cc", ".cpp", ".def", ".in", ".cu"}
-# Where an include that is not found beside its file is looked for, as in the compiler's command line.
+# The folders in which an include is looked up if it is not beside its file, as in the compiler's command line.
 ROOTS = ["lib", ".", "include", "tools", "bench"]
 
 
@@ -42,7 +42,7 @@ class Rules:
 
 
 def resolve(root, source, name, quoted):
-    """The included file relative to root, or None where it is not of this tree (system headers, generated ones)."""
+    """The included file relative to root, or None if it is not in this tree (system headers, generated headers)."""
     places = ([source.parent] if quoted else []) + [root / place for place in ROOTS]
     for place in places:
         candidate = (place / name).resolve()

@@ -6,7 +6,7 @@ Meson counts programs; this counts what is inside them. Three kinds of program a
                    skipped
   Python unittest  its verbose output, read for its own skips
   any other        one case; exit code 77 skips it, and its last line is the reason
-A program that ends badly although all its cases passed (a sanitizer's report, a leak) is one more failed case.
+A program that fails although all its cases passed (a sanitizer's report, a leak) counts as one more failed case.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def is_catch2(path):
 
 
 def catch2_cases(report):
-    """(element, complete) of each case in a report that may end in the middle, as a killed program leaves it."""
+    """(element, complete) of each case in a report, which may be incomplete if the program was killed."""
     parser = ElementTree.XMLPullParser(["start", "end"])
     open_case, cases = None, []
     try:
@@ -97,7 +97,7 @@ def catch2_failures(case):
 
 
 def judge_catch2(outcome, code, report, output):
-    loose = SKIP.findall(output)  # printed past Catch2, so of some case of this program
+    loose = SKIP.findall(output)  # printed without Catch2, so it belongs to some case of this program
     details = []
     for case, complete in catch2_cases(report):
         name = case.get("name", "?").strip()
@@ -129,12 +129,12 @@ RAN = re.compile(r"^Ran (\d+) tests? in ", re.M)
 
 
 def judge_unittest(outcome, code, output):
-    """False when the output is not that of unittest."""
+    """False if the output is not that of unittest."""
     ran = RAN.search(output)
     if not ran:
         return False
     failed = set(re.findall(r"^(?:FAIL|ERROR): (\S+)", output, re.M))
-    # Of a test whose name and reason stand on one line; subtests and whole classes have the same form.
+    # For a test with name and reason on one line; subtests and whole classes have the same form.
     skips = re.findall(r"^(?: *)(\w+) \([^\n]*\.\.\. skipped ['\"](.*)['\"]$", output, re.M)
     outcome.skipped += [(name, reason) for name, reason in skips if name not in failed]
     outcome.failed += sorted(failed)
@@ -157,7 +157,7 @@ def judge_program(outcome, code, output):
         outcome.passed = 1
 
 
-# What a person has tuned for the machine is not what is tested.
+# Do not test with a table that a person has tuned for this machine.
 NO_TABLE = {"ANELLO_TUNING": "none"}
 
 
@@ -169,7 +169,7 @@ def run(test, folder, prefix, environment, slower):
         report = pathlib.Path(scratch) / "report.xml"
         catch2 = is_catch2(place / test["cmd"][0])
         command = prefix + test["cmd"] + (["--reporter", "xml", "--out", str(report)] if catch2 else [])
-        # A session of its own: what it leaves behind can be ended without touching anybody else's processes.
+        # A separate session, so that processes that it leaves behind can be ended without touching others.
         with tempfile.TemporaryFile() as output:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                                        cwd=place, env={**os.environ, **NO_TABLE, **environment, **test["env"]},
@@ -204,19 +204,19 @@ def introspect(folder, what):
 
 
 def selection(tests, words, nightly):
-    """The tests to run, and the names of those left for the night."""
+    """The tests to run, and the names of those that only run with --nightly."""
     chosen, late = [], []
     for test in tests:
         suites = {suite.split(":")[-1] for suite in test["suite"]}
         if words and not any(word in test["name"] or word in suites for word in words):
             continue
         (late if "nightly" in suites and not nightly else chosen).append(test)
-    # Those that may take long first, those that want the machine for themselves last.
+    # Tests that may take long come first, and those that need the whole machine come last.
     return sorted(chosen, key=lambda test: (not test["is_parallel"], -test["timeout"])), [test["name"] for test in late]
 
 
 def run_all(tests, *arguments):
-    """Yields outcomes as they come. Two at a time: the tests start several processes each."""
+    """Yields outcomes as they arrive. Two tests run at a time, because each starts several processes."""
     with concurrent.futures.ThreadPoolExecutor(min(2, len(os.sched_getaffinity(0)))) as pool:
         together = [pool.submit(run, test, *arguments) for test in tests if test["is_parallel"]]
         for future in concurrent.futures.as_completed(together):
@@ -251,7 +251,7 @@ def main():
     prefix = []
     if sanitizer == "thread" and subprocess.run([shutil.which("setarch") or "false", "-R", "true"], check=False,
                                                 capture_output=True).returncode == 0:
-        prefix = ["setarch", "-R"]  # ThreadSanitizer cannot work with all of a new kernel's address randomisation
+        prefix = ["setarch", "-R"]  # ThreadSanitizer does not work with the full address randomisation of a new kernel
     tests, late = selection(introspect(options.folder, "--tests"), options.names, options.nightly)
     environment = SANITIZER_OPTIONS if sanitizer != "none" else {}
     width = max((len(test["name"]) for test in tests), default=0)

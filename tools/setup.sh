@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# What tools/quickstart and tools/test share, to be sourced: from a bare Debian 12 to a build. Everything here may be
-# repeated; what is there already is left alone.
+# The common part of tools/quickstart and tools/test, to be sourced: it takes a bare Debian 12 to a build. Everything
+# here may be repeated; existing parts are left alone.
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# package | what it is for | needed, or what is left out without it
+# package | purpose | needed, or the feature that is left out without it
 packages='
 g++                    | C++20 compiler                                | needed
 meson                  | configures the build                          | needed
@@ -34,7 +34,7 @@ fail() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
 is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# apt_get ARGUMENTS..: as root, asking nothing, waiting for another apt to finish.
+# apt_get ARGUMENTS..: runs as root, without questions, and waits for another apt to finish.
 apt_get() {
   local as_root=(env)
   if [ "$(id -u)" -ne 0 ]; then
@@ -46,7 +46,7 @@ apt_get() {
 
 row() { printf '  %-22s %-46s %s\n' "$1" "$2" "$3"; }
 
-# One row each for hardware that this version could use or does not use yet; never a reason to stop.
+# One row for each kind of hardware that this version could use or does not use yet; it is never a reason to stop.
 hardware_rows() {
   local gpus=0 adapters=0
   gpus=$(find /dev -maxdepth 1 -name 'nvidia[0-9]*' 2>/dev/null | wc -l)
@@ -63,7 +63,7 @@ hardware_rows() {
   fi
 }
 
-# Installs what is missing of the table above and prints the table.
+# Installs the missing packages of the table above and prints the table.
 install_packages() {
   command -v dpkg-query >/dev/null ||
     fail "knows how to install packages on Debian 12 only; see the list in tools/setup.sh"
@@ -78,7 +78,7 @@ install_packages() {
   if [ ${#missing[@]} -gt 0 ]; then
     heading "Installing ${missing[*]}"
     apt_get update -qq || echo "apt-get update failed; is this machine on the network? Going on with what it has."
-    # All at once; where that fails one by one, so that a package that is not needed does not stop the rest.
+    # Installs all at once. If that fails, installs them one by one, so that an optional package does not stop the rest.
     if ! apt_get install -y -qq --no-install-recommends "${missing[@]}"; then
       for name in "${missing[@]}"; do
         apt_get install -y -qq --no-install-recommends "$name" || true
@@ -107,7 +107,7 @@ install_packages() {
   [ ${#lacking[@]} -eq 0 ] || fail "cannot go on without ${lacking[*]}; apt-get's own words are above"
 }
 
-# A Python with PyTorch in build/torch-venv, for the tests that need one; they say what they lack where it cannot be had.
+# A Python with PyTorch in build/torch-venv, for the tests that need one; they say what is missing if it is not available.
 torch_environment() {
   local place=$repository/build/torch-venv
   if [ -n "${ANELLO_TEST_PYTHON:-}" ]; then return; fi
@@ -127,8 +127,8 @@ torch_environment() {
   fi
 }
 
-# A kernel and a shell of Debian's in FOLDER/vm, for the nightly tests that need a machine of their own; they say what they
-# lack where it cannot be had.
+# Debian's kernel and shell in FOLDER/vm, for the nightly tests that need a virtual machine; they say what is missing if
+# it is not available.
 virtual_machine() {
   local place=$repository/$1/vm name
   if [ -x "$place/busybox" ] && [ -f "$place/vmlinuz" ] && is_installed qemu-system-x86; then return; fi
@@ -146,7 +146,7 @@ virtual_machine() {
   rm -rf "$place"/*.deb "$place"/{bin,boot,lib,usr}
 }
 
-# A compiler that makes fuzzers, for the nightly tests that fuzz; they say what they lack where it cannot be had.
+# A compiler that builds fuzzers, for the nightly fuzz tests; they say what is missing if it is not available.
 fuzzers() {
   if is_installed clang-14 && is_installed libclang-rt-14-dev; then return; fi
   heading "Installing clang 14 and its fuzzer (400 MB; once)"
@@ -166,7 +166,7 @@ configure() {
   meson setup "$repository/$folder" "$repository" "$@" || fail "meson could not configure $folder/; its words are above"
 }
 
-# build FOLDER TARGETS..: ninja shows how far it is. No targets: all.
+# build FOLDER TARGETS..: ninja shows its progress. Without targets, it builds all.
 build() {
   local folder=$1
   shift

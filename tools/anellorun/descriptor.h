@@ -1,5 +1,6 @@
 #pragma once
-// The launcher's own descriptors: one owner each, closed on exec. (The library's UniqueFd is private to the library.)
+// The launcher's own descriptors: each has one owner and is closed on exec. (The library's UniqueFd is private to the
+// library.)
 #include <unistd.h>
 
 #include <utility>

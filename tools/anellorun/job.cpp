@@ -22,7 +22,7 @@ namespace {
 [[noreturn]] void fail(const char* call) { throw std::system_error(errno, std::generic_category(), call); }
 
 void draw(void* into, std::size_t bytes) {
-  // Up to 256 bytes come whole or not at all.
+  // Requests of up to 256 bytes are never partial.
   if (getrandom(into, bytes, 0) != static_cast<ssize_t>(bytes)) fail("getrandom");
 }
 
@@ -47,7 +47,8 @@ unsigned char* new_secret() {
   return static_cast<unsigned char*>(page);
 }
 
-// Free when asked for. Another program may take it before rank 0 listens: rank 0 then says that the port is taken.
+// The port is free at this time. Another program may take it before rank 0 listens; rank 0 then says that the port is
+// in use.
 // 0: the host has no such address.
 int free_port(int family, const char* ip) {
   Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -77,7 +78,7 @@ Job::Job(const Options& options) : options_(options), name_(random_name()), secr
   make_ended_file();
 }
 
-// A mark and a byte for each rank, as the library reads it (lib/bootstrap/ended_ranks.h). Only this process can write
+// A mark and one byte for each rank, as the library reads it (lib/bootstrap/ended_ranks.h). Only this process can write
 // it.
 void Job::make_ended_file() {
   constexpr char kMark[16] = "anello ended 1\n";
@@ -126,7 +127,7 @@ std::vector<std::string> Job::environment(int rank, int secret_fd) const {
   const std::string size = std::to_string(options_.ranks);
   variables["RANK"] = variables["LOCAL_RANK"] = std::to_string(rank);
   variables["WORLD_SIZE"] = variables["LOCAL_WORLD_SIZE"] = size;
-  // Ranks of one host meet by the job's name where there is no address.
+  // Ranks of one host meet by the job's name if there is no address.
   for (const char* name : {"MASTER_ADDR", "MASTER_PORT"}) variables.erase(name);
   if (!address_.empty()) {
     variables["MASTER_ADDR"] = address_;
@@ -134,7 +135,7 @@ std::vector<std::string> Job::environment(int rank, int secret_fd) const {
   }
   variables["ANELLO_JOB"] = name_;
   for (const auto& [name, value] : options_.environment) variables[name] = value;
-  // Last: a number of somebody else's choice means nothing here.
+  // These come last: a descriptor number that the user has set means nothing here.
   variables["ANELLO_SECRET_FD"] = std::to_string(secret_fd);
   variables["ANELLO_ENDED_FD"] = std::to_string(ended_file_.get());
 

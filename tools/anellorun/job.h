@@ -1,5 +1,6 @@
 #pragma once
-// What all ranks of one job share: its name, its secret, its meeting place, and the environment that tells them.
+// The data that all ranks of one job share: its name, its secret, its meeting place, and the environment that passes
+// them on.
 #include "anellorun/descriptor.h"
 #include "anellorun/options.h"
 
@@ -16,10 +17,10 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // A sealed memory file with the secret, or a pipe where memory files are not allowed. One for each rank, so that each
-  // reads it from its beginning.
+  // A sealed memory file with the secret, or a pipe if memory files are not allowed. There is one for each rank, so
+  // that each reads it from its beginning.
   Descriptor secret_file() const;
-  // Tells ranks which of them have ended: of those that never came nobody waits for one. -1 where memory files are not
+  // Tells ranks which of them have ended, so that no rank waits for an ended rank to join. -1 if memory files are not
   // allowed.
   int ended_file() const { return ended_file_.get(); }
   void note_ended(int rank) {
@@ -33,11 +34,11 @@ class Job {
 
   const Options& options_;
   std::string name_;
-  std::string address_;  // of the loopback; empty: this host has none
+  std::string address_;  // the loopback address; empty: this host has none
   int port_ = 0;
   unsigned char* const secret_;  // in a page that no core dump contains
   Descriptor ended_file_;
-  volatile unsigned char* ended_ = nullptr;  // a byte for each rank, in that file
+  volatile unsigned char* ended_ = nullptr;  // one byte for each rank, in that file
 };
 
 }  // namespace anellorun

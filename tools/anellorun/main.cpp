@@ -15,7 +15,7 @@
 
 namespace {
 
-// A launcher started with its standard streams closed must not hand a pipe's number out as one of them.
+// If the launcher starts with closed standard streams, it must not use their numbers for a pipe.
 void open_standard_streams() {
   int fd;
   do {

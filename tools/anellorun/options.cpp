@@ -33,8 +33,8 @@ that ends before it has created a communicator for which others wait is named to
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on, a second of the first four kills; SIGTSTP and
 SIGCONT stop and continue the ranks with the launcher.)";
 
-// Names that mpirun and mpiexec write with one dash, and that are several options of a letter to everybody else: -np is
-// "-n p".
+// Names that mpirun and mpiexec write with one dash, but that other parsers read as several options of one letter: -np
+// is "-n p".
 std::string canonical(const std::string& word) {
   static const std::set<std::string> names{"-np", "-hosts", "-host", "-hostfile", "-machinefile"};
   return names.count(word.substr(0, word.find('='))) != 0 ? "-" + word : word;
@@ -44,7 +44,7 @@ std::string canonical(const std::string& word) {
 bool takes_next(const CLI::App& app, const std::string& word) {
   if (word.find('=') != std::string::npos) return false;
   const CLI::Option* option = app.get_option_no_throw(word);
-  return option != nullptr && option->get_expected_min() > 0;  // -n4 is no option's name: its value is inside
+  return option != nullptr && option->get_expected_min() > 0;  // -n4 is not an option's name: it contains its value
 }
 
 std::size_t program_begin(const CLI::App& app, const std::vector<std::string>& words) {
@@ -67,7 +67,7 @@ std::pair<std::string, std::string> variable(const std::string& word) {
   return {name, value};
 }
 
-// Words of other launchers for what this one does not do yet: each is answered with what does it today.
+// Options of other launchers for functions that this one does not have yet: each is answered with a way to do it today.
 constexpr const char* kOtherHosts =
     "anellorun starts ranks on this machine alone. For several, let your own launcher start the program (srun, mpirun, "
     "torchrun), or start each rank yourself with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and give all of them "
@@ -111,7 +111,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
       ->expected(1)
       ->take_all();
   app.add_flag("--tag-output", options.tag_output, "Begins each line of output with its rank");
-  app.add_option("--timeout", options.timeout_seconds, "Ends the job after so many seconds")
+  app.add_option("--timeout", options.timeout_seconds, "Ends the job after this many seconds")
       ->check(shared::number(0.001, 1e9))
       ->type_name("SECONDS");
   const std::map<std::string, Binding> bindings{{"none", Binding::none}, {"core", Binding::core}};
@@ -128,7 +128,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   // CLI11 wants them reversed.
   std::vector<std::string> own(words.rend() - static_cast<std::ptrdiff_t>(begin), words.rend());
   const std::size_t skipped = begin < words.size() && words[begin] == "--" ? 1 : 0;
-  // As they were typed: the program may have a -np of its own.
+  // As they were typed: the program may have its own -np.
   for (std::size_t i = begin + skipped; i < words.size(); ++i) options.program.push_back(argv[i + 1]);
   try {
     app.parse(own);

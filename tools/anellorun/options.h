@@ -1,6 +1,6 @@
 #pragma once
-// What the command line asks for. The launcher's own options end at the first word that is not one of them: that word
-// is the program, and everything after it belongs to the program, also what looks like an option of the launcher.
+// The parsed command line. The launcher's own options end at the first word that is not one of them: that word is the
+// program, and everything after it belongs to the program, even if it looks like an option of the launcher.
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +11,7 @@ enum class Binding { none, core };
 
 inline constexpr int kMaxRanks = 4096;
 
-// Exit codes of the launcher itself beside kExitUsage (shared/command_line.h), as shells, env(1) and timeout(1) use
-// them.
+// Exit codes of the launcher itself, besides kExitUsage (shared/command_line.h), as in shells, env(1) and timeout(1).
 inline constexpr int kExitTimeout = 124;
 inline constexpr int kExitCannotStart = 126;
 inline constexpr int kExitNotFound = 127;
@@ -26,7 +25,7 @@ struct Options {
   std::vector<std::string> program;  // its name and its arguments; not empty
 };
 
-// False where there is nothing to run: help was printed, or the mistake was named; exit_code says which.
+// False if there is nothing to run: it has printed help or a mistake; exit_code says which.
 bool parse(int argc, char** argv, Options& options, int& exit_code);
 
 }  // namespace anellorun

@@ -11,7 +11,7 @@
 namespace anellorun {
 
 void Sink::write_some() {
-  // The descriptor is shared with the shell, so it stays blocking; of a pipe, "writable" promises PIPE_BUF bytes.
+  // The shell shares the descriptor, so it stays blocking; for a pipe, "writable" guarantees PIPE_BUF bytes.
   struct stat kind {};
   const bool file = fstat(fd_, &kind) == 0 && S_ISREG(kind.st_mode);
   const std::size_t bytes = file ? waiting_.size() : std::min<std::size_t>(waiting_.size(), PIPE_BUF);
@@ -58,7 +58,7 @@ void Source::close() {
   if (!open()) return;
   fd_.close();
   hand_on(partial_.size());
-  if (inside_line_) sink_->put("\n");  // else the next rank's line would be glued to this one
+  if (inside_line_) sink_->put("\n");  // otherwise the next rank's line would continue this one
   inside_line_ = false;
 }
 

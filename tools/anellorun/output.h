@@ -1,7 +1,7 @@
 #pragma once
-// What ranks print, passed on in whole lines: a Line source per rank and stream, a Sink per stream of the launcher.
-// Nothing here blocks: a reader that does not read us (less, a stopped terminal) must not keep the launcher from
-// seeing that a rank has died.
+// Forwards the output of ranks in whole lines: there is a Line source per rank and stream, and a Sink per stream of the
+// launcher. Nothing here blocks: a reader that does not read (less, a stopped terminal) must not keep the launcher from
+// noticing that a rank has died.
 #include "anellorun/descriptor.h"
 
 #include <cstddef>
@@ -19,11 +19,11 @@ class Sink {
     if (!gone_) waiting_ += bytes;
   }
   bool pending() const { return !waiting_.empty(); }
-  // Sources stop being read while this holds, and their ranks wait in write(2) as they would on a slow terminal.
+  // While this is true, sources are not read, and their ranks wait in write(2) as they would on a slow terminal.
   bool full() const { return waiting_.size() >= kEnough; }
-  // The reader has closed its end: ranks are told by closing theirs.
+  // The reader has closed its end: the launcher closes the ranks' pipes to tell them.
   bool gone() const { return gone_; }
-  // Writes some of what waits. Requires: poll says that fd() is writable.
+  // Writes some of the waiting output. Requires: poll says that fd() is writable.
   void write_some();
 
  private:
@@ -37,20 +37,20 @@ class Sink {
 // One stream of one rank.
 class Source {
  public:
-  // tag: "" or what each line begins with.
+  // tag: "" or the beginning of each line.
   Source(Descriptor fd, std::string tag, Sink& sink) : fd_(std::move(fd)), tag_(std::move(tag)), sink_(&sink) {}
 
   int fd() const { return fd_.get(); }
   bool open() const { return static_cast<bool>(fd_); }
   const Sink& sink() const { return *sink_; }
-  // Reads what is there and hands on the whole lines of it; false when nothing was there.
+  // Reads the available output and forwards its whole lines; false if there was none.
   // Requires: fd() does not block.
   bool read_some();
-  // Hands on what is left, ended or not, and closes.
+  // Forwards the rest, even an incomplete line, and closes.
   void close();
 
  private:
-  static constexpr std::size_t kLongestLine = 64 * 1024;  // a longer one is handed on in pieces
+  static constexpr std::size_t kLongestLine = 64 * 1024;  // a longer line is forwarded in pieces
 
   void hand_on(std::size_t bytes);
 
@@ -58,7 +58,7 @@ class Source {
   std::string tag_;
   Sink* sink_;
   std::string partial_;
-  bool inside_line_ = false;  // a piece of this line is handed on already
+  bool inside_line_ = false;  // a piece of this line has already been forwarded
 };
 
 }  // namespace anellorun

@@ -9,7 +9,8 @@
 namespace anellorun {
 namespace {
 
-// The lowest hardware thread of cpu's core stands for the core; a machine that does not say has one thread a core.
+// The lowest hardware thread of cpu's core represents the core; a machine that does not report this counts as having
+// one thread per core.
 int core_of(int cpu) {
   std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
   int first = cpu;

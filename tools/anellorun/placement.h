@@ -1,5 +1,5 @@
 #pragma once
-// Which processors each rank may run on.
+// The processors on which each rank may run.
 #include "anellorun/options.h"
 
 #include <sched.h>
@@ -9,7 +9,7 @@
 namespace anellorun {
 
 // One set per rank for Binding::core, none for Binding::none. Rank i gets all hardware threads of the i-th core among
-// the processors that the launcher itself may use; with more ranks than cores it begins again at the first.
+// the processors that the launcher itself may use; with more ranks than cores it starts again at the first.
 // Throws std::system_error.
 std::vector<cpu_set_t> placement(const Options& options);
 

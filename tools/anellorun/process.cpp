@@ -28,7 +28,7 @@ Pipe make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-// All that the child needs, made before the fork: between fork and exec nothing allocates.
+// Everything that the child needs, made before the fork: nothing allocates between fork and exec.
 struct Child {
   std::vector<char*> arguments;
   std::vector<char*> environment;
@@ -45,7 +45,7 @@ struct Child {
 
 [[noreturn]] void run(const Child& child) {
   bool ready = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
-  if (getppid() != child.launcher) _exit(1);  // the launcher died before the line above could count
+  if (getppid() != child.launcher) _exit(1);  // the launcher died before the line above took effect
   ready = ready && (child.input < 0 || dup2(child.input, STDIN_FILENO) >= 0);
   ready = ready && dup2(child.output, STDOUT_FILENO) >= 0 && dup2(child.errors, STDERR_FILENO) >= 0;
   ready = ready && fcntl(child.secret, F_SETFD, 0) == 0 && (child.ended < 0 || fcntl(child.ended, F_SETFD, 0) == 0);

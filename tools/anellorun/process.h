@@ -1,5 +1,5 @@
 #pragma once
-// One rank's process: its start, and its end in words.
+// One rank's process: starts it, and describes its end.
 #include "anellorun/descriptor.h"
 #include "anellorun/job.h"
 #include "anellorun/options.h"
@@ -15,8 +15,8 @@ namespace anellorun {
 struct Process {
   int rank = -1;
   pid_t pid = -1;
-  Descriptor pidfd;   // readable once the process has ended; empty where the system gives none
-  Descriptor output;  // what it prints; nonblocking
+  Descriptor pidfd;   // readable once the process has ended; empty if the system does not support it
+  Descriptor output;  // its output; nonblocking
   Descriptor errors;
   bool ended = false;
   int status = 0;  // as waitpid gives it, once ended
@@ -33,8 +33,8 @@ struct CannotStart {
   int code;
 };
 
-// Starts rank and returns once its program runs. The child dies with the launcher, whatever ends that. signals: the
-// mask that the launcher itself was started with; cpus: NULL, or where the rank may run.
+// Starts rank and returns once its program runs. The child dies with the launcher, however that ends. signals: the mask
+// with which the launcher itself was started; cpus: NULL, or the processors for the rank.
 // Throws CannotStart and std::system_error.
 Process start(const Options& options, const Job& job, int rank, const sigset_t& signals, const cpu_set_t* cpus);
 

@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Together they stay below the two seconds that a failed job may take to end.
+// Their sum is below the two seconds that a failed job may take to end.
 constexpr auto kLastWords = 500ms;
 constexpr auto kMercy = 1000ms;
 constexpr int kFailuresNamed = 8;
@@ -92,12 +92,12 @@ void Supervisor::start(Job& job) {
 int Supervisor::run() {
   const auto ranks = [this](pid_t pid) { return is_rank(pid); };
   while (alive_ > 0) poll_once();
-  // Orphans hold the ends of our pipes: only when they are gone is the output complete.
+  // Orphans hold the ends of our pipes: the output is complete only when they are gone.
   timeout_at_.reset();
   terminate_at_ = Clock::now();
   while (!orphans(ranks).empty()) poll_once();
   timeout_at_ = terminate_at_ = kill_at_ = std::nullopt;
-  asked_to_end_ = false;  // from here on a signal means: do not wait for a reader that does not read
+  asked_to_end_ = false;  // from here on, a signal means: do not wait for a reader that does not read
   for (Source& source : sources_) {
     while (source.open() && !asked_to_end_) {
       if (source.sink().full()) {
@@ -131,7 +131,7 @@ void Supervisor::poll_once() {
   const int ready = poll(watched.data(), watched.size(), poll_milliseconds());
   if (ready < 0 && errno != EINTR) fail("poll");
   if (ready > 0) {
-    // Output before deaths: a rank's last words stand before the line that says it is dead.
+    // Output comes before deaths: a rank's last output precedes the line that reports its death.
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       if (watched[4 + i].revents != 0) sources_[i].read_some();
     }
@@ -149,7 +149,7 @@ void Supervisor::take_deaths() {
   for (int i = 0; i < count; ++i) note_death(processes_[events[static_cast<std::size_t>(i)].data.u64]);
 }
 
-// Of ranks that have no process descriptor: those that SIGCHLD may be about.
+// Checks ranks without a process descriptor, which SIGCHLD may concern.
 void Supervisor::look_for_deaths() {
   for (Process& process : processes_) {
     siginfo_t ended{};
@@ -168,7 +168,7 @@ void Supervisor::note_death(Process& process) {
   --alive_;
   drain(process.rank);
   tell_ended();
-  if (!process.failed() || kill_at_) return;  // what ends after we ended it is no news
+  if (!process.failed() || kill_at_) return;  // a rank that ends after we ended it is no news
   if (++failures_named_ <= kFailuresNamed) say(name(process) + " " + process.end());
   if (failures_named_ == kFailuresNamed + 1) say("more ranks have failed");
   if (!exit_code_) {
@@ -177,7 +177,7 @@ void Supervisor::note_death(Process& process) {
   }
 }
 
-// What a rank's program has left behind may still be that rank: a shell may have started it and ended.
+// A process that a rank's program has left behind may still be that rank: a shell may have started it and ended.
 void Supervisor::tell_ended() {
   if (alive_ == 0 || !orphans([this](pid_t pid) { return is_rank(pid); }).empty()) return;
   for (const Process& process : processes_) {
@@ -188,7 +188,7 @@ void Supervisor::tell_ended() {
 void Supervisor::drain(int rank) {
   for (int stream = 0; stream < 2; ++stream) {
     Source& source = sources_[static_cast<std::size_t>(2 * rank + stream)];
-    // As much as a pipe holds; an orphan that keeps writing does not keep us here.
+    // Reads as much as a pipe holds, so that an orphan that keeps writing does not keep us here.
     for (int i = 0; i < 16 && source.open() && !source.sink().full() && source.read_some(); ++i) {
     }
   }
@@ -204,7 +204,7 @@ void Supervisor::take_signals() {
       tell_ended();
       continue;
     }
-    // A key of the terminal has reached the ranks as well: they are in the same foreground group.
+    // A key of the terminal has also reached the ranks, because they are in the same foreground group.
     const bool from_terminal = info.ssi_code == SI_KERNEL;
     // A process group without a shell above it ignores SIGTSTP.
     if (!from_terminal) send_all(signal == SIGTSTP ? SIGSTOP : signal, false);
@@ -228,7 +228,7 @@ void Supervisor::stop_here() {
   raise(SIGSTOP);
   const auto away = Clock::now() - before;
   for (auto* at : {&timeout_at_, &terminate_at_, &kill_at_}) {
-    if (*at) **at += away;  // time while everything stood still does not count
+    if (*at) **at += away;  // the time while everything was stopped does not count
   }
 }
 
@@ -248,7 +248,7 @@ void Supervisor::keep_deadlines() {
   }
   if (kill_at_ && now >= *kill_at_) {
     send_all(SIGKILL, true);
-    kill_at_ = now + kMercy;  // again, for those whom the killed ones leave behind
+    kill_at_ = now + kMercy;  // again, for processes that the killed ones leave behind
   }
 }
 
@@ -260,7 +260,7 @@ void Supervisor::begin_end() {
 }
 
 void Supervisor::send_all(int signal, bool also_orphans) {
-  // None of these numbers can mean somebody else: a child keeps its pid until it is waited for.
+  // None of these pids can belong to another process: a child keeps its pid until it is waited for.
   for (const Process& process : processes_) {
     if (!process.ended) kill(process.pid, signal);
   }

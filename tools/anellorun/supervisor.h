@@ -1,8 +1,8 @@
 #pragma once
-// Watches a job from its start to its end, in one thread and one poll loop: deaths in the order in which they happen,
-// output, signals that come, and the deadlines of an end that has begun.
+// Supervises a job from its start to its end, in one thread and one poll loop: deaths in the order in which they
+// happen, output, signals, and the deadlines of an end that has begun.
 //
-//   running --a rank fails--> failing (0.5 s: the others say what they saw) --> ending (SIGTERM) --1 s--> SIGKILL
+//   running --a rank fails--> failing (0.5 s: the others report it) --> ending (SIGTERM) --1 s--> SIGKILL
 //      |--the timeout or a second SIGINT----------------------------------------^
 //      `--all ranks have ended--> their orphans are ended likewise --> done
 #include "anellorun/job.h"
@@ -19,16 +19,16 @@ namespace anellorun {
 
 class Supervisor {
  public:
-  // Blocks the signals that it watches; ranks start with the mask of before. Throws std::system_error.
+  // Blocks the signals that it handles; ranks start with the previous mask. Throws std::system_error.
   explicit Supervisor(const Options& options);
-  // Kills what still runs.
+  // Kills all processes that still run.
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
   // Starts all ranks. Throws CannotStart, std::system_error.
   void start(Job& job);
-  // Returns the job's exit code when no process of it is left and its output is written.
+  // Returns the job's exit code when all its processes have ended and its output is written.
   int run();
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// What a row of gpu-verify found: one line of JSON each, written at once, so that a row that is cut off keeps what it
-// had.
+// The results of a row of gpu-verify: one line of JSON each, written at once, so that a row that is cut off keeps its
+// results.
 #include <string>
 
 namespace gpu {
@@ -12,18 +12,18 @@ struct Check {
   Verdict verdict = Verdict::report;
   std::string figure;  // "2.91 TB/s"
   std::string bound;   // ">= 0.95 B"
-  std::string note;    // why it failed or was skipped, or what the figure is made of
+  std::string note;    // the reason for a failure or skip, or the parts of the figure
 };
 
 void write(const Check& check);
 
-// Against a bound from below or above.
+// Compares with a lower or upper bound.
 Check at_least(const std::string& name, double value, double bound, const char* unit, const std::string& note = "");
 Check at_most(const std::string& name, double value, double bound, const char* unit, const std::string& note = "");
-// A figure alone.
+// Writes a figure without a bound.
 Check reported(const std::string& name, double value, const char* unit, const std::string& note = "");
 
-// How many were written with Verdict::fail.
+// The number of results with Verdict::fail.
 int failures();
 
 }  // namespace gpu

@@ -1,5 +1,5 @@
-// Row 3: every type and operation against the host's functions, bit by bit; what lies around a result, and the sources,
-// must stay as they were; a repeated call must give the same.
+// Row 3: compares every type and operation with the host's functions, bit by bit. The memory around a result, and the
+// sources, must be unchanged; a repeated call must give the same bits.
 #include "gpu/check.h"
 #include "gpu/oracle.h"
 #include "gpu/rows.h"
@@ -24,7 +24,7 @@ struct Case {
   anello_op_t op;
   int sources;
   std::size_t count;
-  std::size_t offsets[kSources + 1];  // in elements: of each source, and of the destination
+  std::size_t offsets[kSources + 1];  // in elements, for each source and for the destination
   bool in_place = false;              // the destination is the first source
   bool scales = false;
 };
@@ -42,7 +42,7 @@ std::string described(anello_dtype_t dtype, const Case& one) {
   return text.str();
 }
 
-// One type: its operands lie on the device, and a copy of them here.
+// One type: its operands are on the device, with a copy here.
 class Bench {
  public:
   Bench(Device& device, anello_dtype_t dtype, std::size_t count)
@@ -51,7 +51,7 @@ class Bench {
         element_(anello::dtype_bytes(dtype)),
         room_((count + kOffsets) * element_ + 2 * kGuard) {
     std::mt19937_64 random(20261121 + static_cast<unsigned>(dtype));
-    // One pool; each source has it turned by another number of elements.
+    // All sources use one pool, each rotated by a different number of elements.
     const Bytes pool = anello::testing::operands(dtype, count + kOffsets, random);
     for (int s = 0; s < kSources; ++s) {
       Bytes turned(room_, kPoison);
@@ -65,7 +65,7 @@ class Bench {
     result_ = std::make_unique<Memory>(device.driver(), room_);
   }
 
-  // Replaces what source s holds from element 0 on.
+  // Replaces the elements of source s from 0 on.
   void set_source(int s, const Bytes& content) {
     auto& host = host_[static_cast<std::size_t>(s)];
     std::copy(content.begin(), content.end(), host.begin() + kGuard);
@@ -73,7 +73,7 @@ class Bench {
     device_.wait();
   }
 
-  // "" or what is wrong.
+  // Returns "" or the error.
   std::string run(const Case& one) {
     CudaReduction reduction{dtype_, one.op, {}, {}, one.count, one.sources + 1};
     std::vector<const unsigned char*> sources;
@@ -114,7 +114,7 @@ class Bench {
            hexadecimal(first, index) + ", not " + hexadecimal(around, index);
   }
 
-  // What no reduction may have changed.
+  // Checks the memory that no reduction may change.
   bool sources_are_untouched() {
     for (std::size_t s = 0; s < memory_.size(); ++s) {
       Bytes now(room_);
@@ -138,7 +138,7 @@ class Bench {
 
   Device& device_;
   anello_dtype_t dtype_;
-  bool accumulates_ = anello::kernels::reducer(dtype_, ANELLO_SUM).accumulates;  // then a factor is a float32
+  bool accumulates_ = anello::kernels::reducer(dtype_, ANELLO_SUM).accumulates;  // then the factor is a float32
   std::size_t element_, room_;
   std::vector<Bytes> host_;
   std::vector<std::unique_ptr<Memory>> memory_;
@@ -170,7 +170,7 @@ std::vector<Case> cases_of(anello_dtype_t dtype, const Sizes& sizes) {
   return cases;
 }
 
-// Of small types all patterns: each 8-bit one with each other, each 16-bit one with a partner.
+// For small types, all patterns: each 8-bit pattern with each other one, each 16-bit pattern with a partner.
 std::string all_patterns(Device& device, anello_dtype_t dtype, std::size_t& cases) {
   const std::size_t element = anello::dtype_bytes(dtype);
   constexpr std::size_t kPatterns = 65536;

@@ -1,5 +1,4 @@
-// The times of cub::DeviceTransform as a sum of two, as gpu-verify's row 4d wants them: launched, and as one of 20 in a
-// graph.
+// The times of cub::DeviceTransform as a sum of two, for gpu-verify's row 4d: launched, and as one of 20 in a graph.
 #include <cub/device/device_transform.cuh>
 #include <cuda/std/tuple>
 

@@ -19,7 +19,7 @@ Device::Device(const Platform& platform) : driver_(platform.driver), reducer_(pl
   check("cuDeviceGet", driver_.device(&number_, 0));
   check("cuDevicePrimaryCtxRetain", driver_.retain_context(&context, number_));
   check("cuCtxSetCurrent", driver_.set_context(context));
-  check("cuStreamCreate", driver_.create_stream(&stream_, 1));  // apart from the default stream
+  check("cuStreamCreate", driver_.create_stream(&stream_, 1));  // separate from the default stream
   check("cuEventCreate", driver_.create_event(&begin_, 0));
   check("cuEventCreate", driver_.create_event(&end_, 0));
 }
@@ -92,10 +92,10 @@ double Device::median_ms(const std::function<void(int round)>& work, int rounds)
 }
 
 double Device::replayed_ms(const std::function<void(int part)>& work, int parts) {
-  work(0);  // loads what a capture must not
+  work(0);  // loads everything that must not be loaded during a capture
   wait();
   void *graph = nullptr, *executable = nullptr;
-  check("cuStreamBeginCapture", driver_.begin_capture(stream_, 2));  // of this stream only
+  check("cuStreamBeginCapture", driver_.begin_capture(stream_, 2));  // for this stream only
   for (int part = 0; part < parts; ++part) work(part);
   check("cuStreamEndCapture", driver_.end_capture(stream_, &graph));
   check("cuGraphInstantiate", driver_.instantiate(&executable, graph, 0));

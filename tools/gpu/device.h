@@ -1,5 +1,6 @@
 #pragma once
-// What the rows need of a device, as owners: memory, a stream with a clock, graphs. Every failure throws anello::Error.
+// The device resources of the rows, as owning objects: memory, a stream with a clock, graphs. Every failure throws
+// anello::Error.
 #include "kernels/reduce_cuda.h"
 
 #include <cstdint>
@@ -11,12 +12,12 @@ namespace gpu {
 using anello::kernels::CudaReduction;
 using anello::kernels::cuda::Driver;
 
-// The driver and the kernels that the rows run on: the machine's, or a test's.
+// The driver and the kernels for the rows: the machine's, or a test's.
 struct Platform {
   const Driver& driver;
   const anello::kernels::cuda::ImageTable& images;
 };
-// Throws Error where there is no driver, no kernels. images: a file, or empty for the one beside this program.
+// Throws Error if there is no driver or no kernels. images: a file, or empty for the one beside this program.
 Platform platform(const std::string& images);
 
 class Memory {
@@ -57,9 +58,9 @@ class Device {
   void reduce(CudaReduction reduction);
   void wait();
 
-  // Median of the milliseconds that work, put into the stream, takes there: 5 rounds unmeasured, then so many.
+  // The median time of work in the stream, in milliseconds: 5 unmeasured rounds, then this many measured ones.
   double median_ms(const std::function<void(int round)>& work, int rounds = 20);
-  // The same of one part of a captured graph of so many parts, replayed.
+  // The median time of one part of a replayed graph that was captured with this many parts.
   double replayed_ms(const std::function<void(int part)>& work, int parts = 20);
 
   void check(const char* call, int code) const;

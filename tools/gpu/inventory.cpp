@@ -9,9 +9,9 @@ namespace {
 struct Attribute {
   int number;
   const char* name;
-  int needed;  // -1: whatever it is
+  int needed;  // -1: any value
 };
-// CUdevice_attribute; those that Anello's transports will ask for.
+// The CUdevice_attributes that Anello's transports will query.
 constexpr Attribute kAttributes[] = {
     {16, "multiprocessors", -1},
     {38, "L2 cache, bytes", -1},

@@ -1,4 +1,4 @@
-// The part of gpu-verify that needs the device: runs one row and writes what it finds, a line of JSON per check.
+// The part of gpu-verify that needs the device: runs one row and writes its results, one line of JSON per check.
 #include "gpu/check.h"
 #include "gpu/rows.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a reduction must give: the host's functions over the same operands, in the same order.
+// The expected result of a reduction: the host's functions on the same operands, in the same order.
 #include "kernels/reduce.h"
 
 #include <cstddef>

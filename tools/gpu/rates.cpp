@@ -1,4 +1,4 @@
-// Rows 2 and 4: how fast, beside a copy on the same device in the same run.
+// Rows 2 and 4: the rates, compared with a copy on the same device in the same run.
 #include "gpu/check.h"
 #include "gpu/rows.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kTera = 1e12;
 
-// Memory full of random numbers near one, so that neither denormals nor a power-saving pattern is measured.
+// Fills memory with random numbers near one, so that the measurement contains no denormals and no power-saving pattern.
 class Buffers {
  public:
   Buffers(Device& device, int number, std::size_t bytes) {
@@ -40,7 +40,7 @@ class Buffers {
 struct Shape {
   int sources = 2, destinations = 1;
   std::size_t source_shift = 0,
-              destination_shift = 0;  // bytes; source s is shifted s + 1 times the first, when they differ
+              destination_shift = 0;  // bytes; if offsets differ, source s is shifted s + 1 times the first
   bool shifts_differ = false, in_place = false;
   int ctas = 0;
   const void* factor = nullptr;

@@ -4,9 +4,9 @@
 
 namespace gpu {
 
-// What may be smaller where there is no device to be measured.
+// Sizes that are smaller if no device is measured.
 struct Sizes {
-  std::size_t large = std::size_t{256} << 20;  // bytes of a buffer whose rate is measured: five times any L2 cache
+  std::size_t large = std::size_t{256} << 20;  // bytes of a measured buffer: five times any L2 cache
   std::size_t count = (std::size_t{1} << 20) + 3;
   bool all_offsets = true;
 };
@@ -20,10 +20,10 @@ void shapes(Device& device, const Sizes& sizes);         // 4c
 void beside_others(Device& device, const Sizes& sizes);  // 4d: milliseconds only; the script compares
 void curve(Device& device, const Sizes& sizes);          // 4e
 
-// Part of row 3: "" or what is wrong with float32 sums of a type; counts what it tried.
+// Part of row 3: returns "" or the error in float32 sums of a type; counts its cases.
 std::string wrong_sums(Device& device, anello_dtype_t dtype, const Sizes& sizes, std::size_t& cases);
 
-// Bytes read and written per second, in TB/s, of a copy on the device: the B of all bounds.
+// The bytes that a copy on the device reads and writes per second, in TB/s: the B of all bounds.
 double copy_rate(Device& device, std::size_t bytes);
 
 }  // namespace gpu

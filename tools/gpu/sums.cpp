@@ -1,5 +1,4 @@
-// Row 3, for small floats: sums that come in or go out in float32, and the rounding of every upper half and more of a
-// float32.
+// Row 3, for small floats: float32 sums as input or output, and the rounding of every upper half of a float32 and more.
 #include "gpu/check.h"
 #include "gpu/oracle.h"
 #include "gpu/rows.h"
@@ -33,7 +32,7 @@ std::string described(anello_dtype_t dtype, const Case& one) {
   return text.str();
 }
 
-// "" or what is wrong. inputs: the first of float32 where sums come in.
+// Returns "" or the error. inputs: the first one is float32 if it holds sums.
 std::string differs(Device& device, anello_dtype_t dtype, const Case& one, const std::vector<Bytes>& inputs) {
   const Reducer& host = anello::kernels::reducer(dtype, one.op);
   const std::size_t element = host.element_bytes, wide = host.accumulator_bytes;
@@ -77,7 +76,7 @@ std::string differs(Device& device, anello_dtype_t dtype, const Case& one, const
   return "";
 }
 
-// Float32 patterns around every point where a rounding to 16 or 8 bits may turn, among others.
+// Float32 patterns around every point where rounding to 16 or 8 bits may change, among others.
 Bytes patterns(std::size_t count, std::uint32_t step, int pass, std::mt19937_64& random) {
   constexpr std::uint32_t kLow[] = {0x00, 0x01, 0xff};
   Bytes words(4 * count);

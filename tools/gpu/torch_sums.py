@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The times of torch.add(a, b, out=c), as gpu-verify's row 4d wants them: launched, and as one of 20 in a graph."""
+"""The times of torch.add(a, b, out=c), for gpu-verify's row 4d: launched, and as one of 20 in a graph."""
 
 import json
 import statistics

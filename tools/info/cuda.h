@@ -1,5 +1,5 @@
 #pragma once
-// What there is for reductions on GPUs: the kernels, the driver, the devices.
+// The parts for reductions on GPUs: the kernels, the driver, the devices.
 #include "info/report.h"
 
 namespace info {

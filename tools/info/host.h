@@ -1,5 +1,5 @@
 #pragma once
-// What this host offers, as far as it decides how Anello runs: each function one section of the report.
+// The properties of this host that matter to Anello: each function makes one section of the report.
 #include "info/report.h"
 
 namespace info {

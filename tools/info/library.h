@@ -1,5 +1,5 @@
 #pragma once
-// What Anello says about itself: its build, and which of its transports work here.
+// Information about Anello: its build, and which of its transports work here.
 #include "info/report.h"
 
 namespace info {

@@ -1,4 +1,4 @@
-// anello-info: what this build of Anello is, and what it finds on this host. The first thing to attach to a report.
+// anello-info: describes this build of Anello and this host. Attach its output to every bug report.
 #include "info/cuda.h"
 #include "info/host.h"
 #include "info/library.h"

@@ -37,7 +37,7 @@ std::string as_json(const std::vector<Section>& sections) {
       if (!entry.remark.empty()) object[entry.name]["remark"] = entry.remark;
     }
   }
-  // A host's file may hold bytes that are no UTF-8; they become U+FFFD.
+  // A host's file may contain bytes that are not UTF-8; they become U+FFFD.
   return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What anello-info has found: sections of named values, written as a table or as JSON. A value carries a remark where a
+// The findings of anello-info: sections of named values, written as a table or as JSON. A value has a remark if a
 // person should do or know something about it.
 #include <string>
 #include <vector>

@@ -31,7 +31,7 @@ using schedule::Topology;
 
 constexpr std::size_t kMostSimulatedElements = 20'000'000;
 constexpr std::size_t kMostDrawnSteps = 20'000;
-constexpr std::size_t kMostSteps = 8'000'000;  // in all, a gigabyte
+constexpr std::size_t kMostSteps = 8'000'000;  // in total, a gigabyte
 
 const char* const kExamples = R"(Examples:
   anello-plan allreduce --ranks 4 --count 16 --algorithm ring     who sends what to whom, slot by slot
@@ -68,7 +68,7 @@ Verdict simulate(const Request& request, const Call& call, const Topology& topol
   Verdict verdict;
   constexpr std::size_t kOrders = 8;
   for (std::size_t seed = 1; seed <= kOrders && verdict.problem.empty(); ++seed, ++verdict.orders) {
-    // From strict rendezvous to everything buffered.
+    // From strict rendezvous to full buffering.
     const auto eager = static_cast<unsigned>((seed - 1) * 256 / (kOrders - 1));
     schedule::Outcome outcome = schedule::simulate(call, topology, schedules, {seed, eager, -1, 0});
     verdict.problem = outcome.problem;
@@ -138,7 +138,7 @@ json to_json(const Verdict& verdict) {
           {"predicted_seconds", verdict.seconds}};
 }
 
-// The wish has the table that the decision's rule is of.
+// The wish has the table to which the decision's rule belongs.
 Decision decide(const Request& request, const schedule::Wish& wish) {
   Decision decision = schedule::decide(request.call(), request.topology(), wish);
   if (request.chunk > 0) decision.choice.chunk = request.chunk;
@@ -190,7 +190,7 @@ int explain(const Request& request) {
   return 0;
 }
 
-// All ranks', where they are not too many to hold: judged by the number of chunks, and by one rank's.
+// All ranks' schedules, unless they are too large, judged by the number of chunks and by one rank's schedule.
 std::vector<Schedule> schedules_of(const schedule::Choice& choice, const Call& call, const Topology& topology) {
   const auto ranks = static_cast<std::size_t>(topology.size);
   const auto too_many = [](std::size_t steps) {

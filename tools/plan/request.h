@@ -1,5 +1,5 @@
 #pragma once
-// What the command line asks for: a call, the place where its ranks meet, and what to show.
+// The parsed command line: a call, the placement of its ranks, and the output to show.
 #include "schedule/choose.h"
 #include "schedule/predict.h"
 
@@ -28,8 +28,9 @@ struct Request {
   std::vector<int> per_host;  // ranks on each host; empty: one host, or one for each rank
   bool round_robin = false;
   bool oversubscribed = false;
-  int bound_to = 0;                     // processors that ranks are bound to in turn; 0: they are not
-  std::size_t board_bytes = 16 * 1024;  // as the arena has it
+  int bound_to = 0;                     // the number of processors to which ranks are bound in turn; 0: ranks are not
+                                        // bound
+  std::size_t board_bytes = 16 * 1024;  // as in the arena
   bool no_staging = false;
   schedule::Reach reach = schedule::Reach::none;
 
@@ -46,9 +47,9 @@ struct Request {
   schedule::Cost cost() const { return schedule::typical_cost(topology().network); }
 };
 
-// Options that say what the call is and where; request must outlive app.
+// Adds the options that describe the call and its placement; request must outlive app.
 void add_options(CLI::App& app, Request& request);
-// "" or why the request makes no sense.
+// "" or the reason why the request is invalid.
 std::string why_not(const Request& request);
 
 }  // namespace anello::plan

@@ -1,6 +1,6 @@
 #pragma once
-// What the programs share of reading their options with CLI11: checks whose texts say what was written and what may be,
-// and one end for all mistakes. CLI11's own show how it works inside ("{core->1,none->0}").
+// The common option parsing of the programs, with CLI11: checks whose texts give the wrong value and the allowed ones,
+// and one way to report all mistakes. CLI11's own checks show its internals ("{core->1,none->0}").
 #include <CLI/CLI.hpp>
 
 #include <cmath>
@@ -19,7 +19,7 @@ inline constexpr int kExitUsage = 2;
 
 inline std::string in_quotes(const std::string& word) { return "'" + word + "'"; }
 
-// One of the words, which becomes its value.
+// Checks that the input is one of the words, and replaces it by its value.
 template <class Value>
 CLI::Validator one_of(const std::map<std::string, Value>& values) {
   std::string words;
@@ -42,7 +42,7 @@ inline CLI::Validator one_of(const std::vector<std::string>& words) {
 
 namespace detail {
 
-// All of the word as a decimal number; infinity and "not a number" are none.
+// Parses the whole word as a decimal number; infinity and "not a number" are refused.
 inline bool parsed(const std::string& word, double* number) {
   if (word.find_first_not_of("0123456789+-.eE") != std::string::npos) return false;
   char* end = nullptr;
@@ -86,7 +86,8 @@ inline CLI::Validator number(double from, double to) {
       "");
 }
 
-// Bytes, as 8, 64K, 32M or 1.5G; they take the word's place. Up to 2^50: what is multiplied by ranks still fits.
+// A size in bytes, such as 8, 64K, 32M or 1.5G, which replaces the word. Up to 2^50, so that the product with the
+// number of ranks still fits.
 inline CLI::Validator size() {
   return CLI::Validator(
       [](std::string& input) {
@@ -116,11 +117,11 @@ inline CLI::Validator readable_file() {
       "");
 }
 
-// After a ParseError: prints the help that was asked for, or the mistake. Returns the exit code.
+// After a ParseError: prints the requested help, or the mistake. Returns the exit code.
 inline int end(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error, std::cout, std::cerr);
   std::string what = error.what();
-  if (what.rfind(": ", 0) == 0) what.erase(0, 2);  // of an option that --help does not show
+  if (what.rfind(": ", 0) == 0) what.erase(0, 2);  // for an option that --help does not show
   // "--np: 1 required N missing"
   const auto at = what.find(": 1 required ");
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && at != std::string::npos)

@@ -1,5 +1,5 @@
 #pragma once
-// Files that a program writes when it is done.
+// Files that a program writes at its end.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,9 +11,9 @@
 
 namespace shared {
 
-// Throws where the file cannot be written: asked before the work whose results it is for. What is in it stays, and one
-// that was not there is not there afterwards. Pipes and devices are not touched: a pipe's reader would take it for
-// ended.
+// Throws if the file cannot be written. Call it before the work whose results the file gets. It does not change an
+// existing file, and leaves no new file behind. It does not touch pipes and devices: a pipe's reader would see the end
+// of the pipe.
 inline void check_writable(const std::string& path) {
   struct stat known {};
   const bool exists = stat(path.c_str(), &known) == 0;

@@ -1,5 +1,6 @@
-// anello-tune: measures how this machine does collective calls best, and writes what the library's own table gets wrong
-// here into a table that it reads (ANELLO_TUNING). With --dense: looks for cliffs in what the library chooses.
+// anello-tune: measures which algorithms are fastest for collective calls on this machine, and writes a table for the
+// library (ANELLO_TUNING) with the cases in which its own table is wrong. With --dense, it looks for cliffs in the
+// library's choices.
 #include "base/machine.h"
 #include "base/text.h"
 #include "schedule/shape.h"
@@ -75,7 +76,8 @@ std::string usual_place() {
   return "/etc/anello/tuning";
 }
 
-// As many as asked for, each about as much larger than the one before; else doubling, from 1 MiB on by fours.
+// The requested number of sizes, with a constant ratio; by default each is twice the one before, from 1 MiB on four
+// times.
 std::vector<std::size_t> sizes_of(const Options& options) {
   std::set<std::size_t> sizes;
   constexpr std::size_t kElement = 4;
@@ -118,7 +120,7 @@ std::vector<Job> jobs_of(const Options& options) {
   return jobs;
 }
 
-// One line that is written over where people look at it, and a line each where programs do. Empty: the end of it.
+// On a terminal, one line that is overwritten; otherwise one line for each text. Empty: the end.
 void tell(const std::string& line) {
   if (::isatty(STDERR_FILENO) != 0)
     std::cerr << "\r\033[K" << line << std::flush;
@@ -168,10 +170,10 @@ int dense(const Options& options) {
   return wrong == 0 ? 0 : 1;
 }
 
-// Where the table is written before it takes the file's place.
+// The temporary file for the table, which then replaces the file.
 std::string half_of(const std::string& path) { return text(path, ".", ::getpid()); }
 
-// Throws where the table could not be written, before minutes are spent on it.
+// Throws if the table cannot be written, before the measurement takes minutes.
 void make_room(const std::string& path) {
   const std::filesystem::path place(path);
   std::error_code failed;
@@ -182,7 +184,7 @@ void make_room(const std::string& path) {
 }
 
 void write(const std::string& path, const std::string& table) {
-  // At once, or not at all: a job that starts now must not find half of it.
+  // Writes it atomically: a job that starts now must not find half of it.
   const std::string half = half_of(path);
   std::ofstream file(half);
   file << table;
@@ -203,7 +205,7 @@ int tune(const Options& options) {
   const std::string remark = text("anello-tune, ", today(), ", in ", std::time(nullptr) - begin, " s",
                                   warning.empty() ? "" : "; BEWARE: ", warning);
   const std::string table = table_of(found, machine_name(), remark);
-  schedule::parse_tuning(table, "the table");  // what is written can be read
+  schedule::parse_tuning(table, "the table");  // the table must be readable
   std::size_t changes = 0;
   for (const Line& line : found) changes += line.remark.empty() ? 0 : 1;
   std::cout << "On " << machine_name() << ", " << changes << (changes == 1 ? " line differs" : " lines differ")

@@ -12,10 +12,10 @@
 namespace anello::tune {
 namespace {
 
-// A way must save as much to be taken in place of the library's, and do so in as many of the rounds.
+// A way must save this much to replace the library's, and save it in this share of the rounds.
 constexpr double kWorthIt = 0.92;
 constexpr double kOfRounds = 0.75;
-// So much slower than the best is as good.
+// A way that is at most this much slower than the best counts as equally good.
 constexpr double kAlike = 1.05;
 
 const Way kLibrary{};
@@ -29,7 +29,7 @@ bool is_steady(const std::vector<double>& times, const std::vector<double>& libr
 
 }  // namespace
 
-// In memory that ranks may be able to read, both that it would do must be that.
+// In memory that ranks may be able to read, both of its possible choices must be that way.
 bool is_the_librarys(const Job& job, const Measured& measured, const Way& way, const schedule::Wish& library) {
   if (way == kLibrary || way.chunk_bytes != 0) return way == kLibrary;
   schedule::Call call = call_of(measured.collective, measured.bytes, job.ranks);
@@ -45,7 +45,7 @@ bool is_the_librarys(const Job& job, const Measured& measured, const Way& way, c
 
 namespace {
 
-// By what each way does to the library's time, those that are worth it and the library's own.
+// The ways that are worth it, and the library's own, by the ratio to the library's time.
 std::map<Way, double> worthy(const Job& job, const Measured& measured) {
   const std::vector<double>& library = measured.times.at(kLibrary);
   std::map<Way, double> found{{kLibrary, 1.0}};
@@ -97,7 +97,7 @@ schedule::Rule rule_for(const Job& job, const schedule::Call& call, Ranks ranks,
   const schedule::Algorithm* const row = schedule::find(call.collective, way.algorithm);
   rule.algorithm = row->name;
   rule.chunk_bytes = way.chunk_bytes;
-  // Memory of anello_mem_alloc is what ranks store into; other memory what they can read at most.
+  // Ranks store into memory of anello_mem_alloc; they can at most read other memory.
   schedule::Call apart = call;
   rule.reach = job.shared                         ? schedule::Reach::store
                : row->fits(apart, job.topology()) ? schedule::Reach::none
@@ -112,8 +112,8 @@ std::string remark_on(const Segment& segment, const std::string& library) {
   return text(range, " of the time by ", library);
 }
 
-// What the library would do at each of the measured sizes, told apart where it differs: for calls in memory that all
-// ranks store into, which lines for any memory would take along.
+// The library's choice at each measured size, separately for calls in memory that all ranks store into, because lines
+// for any memory would also apply to them.
 void keep_library(std::vector<Line>& into, const Job& job, const Segment& segment, const std::string& collective,
                   Ranks ranks, const std::vector<Measured>& sizes) {
   Segment piece = segment;
@@ -143,7 +143,7 @@ std::string library_at(const Job& job, const std::string& collective, const Segm
   for (const Measured& each : sizes) {
     if (each.bytes < segment.from || each.bytes > segment.up_to) continue;
     schedule::Call call = call_of(collective, each.bytes, job.ranks);
-    // Whether ranks can read memory of malloc is not known here.
+    // It is not known here whether ranks can read memory from malloc.
     for (const schedule::Reach reach : {job.shared ? job.reach() : schedule::Reach::none, job.reach()}) {
       call.reach = reach;
       const std::string name(schedule::choose(call, job.topology()).algorithm->name);
@@ -205,7 +205,7 @@ std::vector<Line> lines(const std::vector<Result>& results) {
                        [](const Segment& s) { return s.way != kLibrary; });
   };
   for (Group& group : groups) group.segments = segments(*group.job, group.sizes);
-  // A line for memory that ranks store into comes before one for any memory, which would hold there as well.
+  // A line for memory that ranks store into comes before one for any memory, which would also apply there.
   std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
     return std::tuple(a.collective, a.job->network, a.job->ranks, !a.job->shared) <
            std::tuple(b.collective, b.job->network, b.job->ranks, !b.job->shared);

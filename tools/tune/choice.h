@@ -1,5 +1,5 @@
 #pragma once
-// From times to rules: where another way than the library's own is clearly faster.
+// Derives rules from times: finds where another way is clearly faster than the library's own.
 #include "schedule/tuning.h"
 #include "tune/job.h"
 
@@ -10,37 +10,37 @@ namespace anello::tune {
 
 // Requires: not empty.
 double median(std::vector<double> values);
-// Median of a way's time over another's, round by round: what disturbs a round disturbs both.
+// The median over all rounds of the ratio of two ways' times: a disturbance in a round affects both.
 double ratio(const std::vector<double>& times, const std::vector<double>& others);
 
-// Whether the way is what the library, with the wish that its own choice was measured with, does there as it is:
-// whatever the times say, no other way.
+// Whether the way is the library's current choice there, with the wish with which that choice was measured. If so, it
+// is not another way, whatever the times say.
 bool is_the_librarys(const Job& job, const Measured& measured, const Way& way, const schedule::Wish& library = {});
 
-// Payloads from `from` to `up_to` bytes, all done one way.
+// Payloads from `from` to `up_to` bytes that use one way.
 struct Segment {
   std::size_t from = 1;
   std::size_t up_to = SIZE_MAX;
-  Way way;           // "": as the library chooses
+  Way way;           // "": the library's choice
   double least = 1;  // of the library's time, over the measured sizes
   double most = 1;
 };
 
-// What to do at all sizes, of one collective's measurements by rising size. Where ways are about as fast, the
-// library's, or else the one that the size before has.
+// Chooses a way for all sizes, from one collective's measurements by rising size. If ways are about equally fast, it
+// takes the library's or else that of the previous size.
 std::vector<Segment> segments(const Job& job, const std::vector<Measured>& sizes);
 
 struct Line {
   schedule::Rule rule;
-  std::string remark;  // what it brings; "" for a rule that keeps what the library does
+  std::string remark;  // its gain; "" for a rule that keeps the library's choice
 };
-// The lines of all jobs. Ranks between the numbers that were measured go with the nearer one.
+// The lines of all jobs. Numbers of ranks between the measured ones use the nearer one.
 struct Result {
   Job job;
   std::vector<Measured> measured;
 };
 std::vector<Line> lines(const std::vector<Result>& results);
-// The table as a file has it.
+// The text of the table's file.
 std::string table_of(const std::vector<Line>& lines, const std::string& machine, const std::string& remark);
 
 }  // namespace anello::tune

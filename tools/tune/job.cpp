@@ -25,12 +25,12 @@ using schedule::Collective;
 namespace {
 
 constexpr std::size_t kElementBytes = 4;
-constexpr std::size_t kBoardBytes = 16 * 1024;  // as the arena has it
-// Below this a chunk is all of it anyway.
+constexpr std::size_t kBoardBytes = 16 * 1024;  // as in the arena
+// Below this size, one chunk is the whole payload anyway.
 constexpr std::size_t kChunksFrom = 256 * 1024;
 constexpr std::size_t kChunks[] = {16 * 1024, 256 * 1024, 1024 * 1024};
 
-// A file of its own for the table that a communicator is made with.
+// A temporary file for the table of a communicator.
 class TemporaryFile {
  public:
   TemporaryFile() {
@@ -47,7 +47,7 @@ class TemporaryFile {
   std::string path_ = (std::filesystem::temp_directory_path() / "anello-tune-XXXXXX").string();
 };
 
-// anellorun beside this program, else the one in PATH.
+// The anellorun beside this program, else the one in PATH.
 std::string launcher(const std::filesystem::path& self) {
   const std::filesystem::path beside = self.parent_path() / "anellorun";
   return ::access(beside.c_str(), X_OK) == 0 ? beside.string() : "anellorun";

@@ -1,5 +1,5 @@
 #pragma once
-// What one job of ranks measures: how many ranks, where they meet, in what memory; and what comes of it.
+// The measurements of one job of ranks: the number of ranks, their connection, their memory; and the results.
 #include "schedule/choose.h"
 
 #include <cstddef>
@@ -16,10 +16,11 @@ struct Job {
   bool shared = false;   // buffers of anello_mem_alloc, else of malloc
   std::vector<std::string> collectives;
   std::vector<std::size_t> sizes;  // bytes of one rank's payload, rising
-  double seconds = 10;             // for all of it, if need be without the largest sizes; 0: one least number of rounds
+  double seconds = 10;             // for everything, if necessary without the largest sizes; 0: the least number of
+                                   // rounds
   int rounds = 5;                  // at least
-  bool chunks = true;              // other chunks than the library's, too
-  std::string table;               // text of the table that the library's own choice is measured with; "": none
+  bool chunks = true;              // also chunks other than the library's
+  std::string table;               // text of the table with which the library's own choice is measured; "": none
 
   schedule::Topology topology() const;
   schedule::Reach reach() const;  // the most that ranks may have
@@ -34,8 +35,8 @@ struct Way {
   std::string name() const;  // "ring", "ring/16384", "library"
 };
 
-// Of a collective and a size: the time of one call in each round, in microseconds. Ways that were hopeless in the first
-// look have none. All that are there have as many rounds, measured in turn.
+// For a collective and a size: the time of one call in each round, in microseconds. Ways that were hopeless in the
+// first measurement have none. All others have equally many rounds, measured in turn.
 using Times = std::map<Way, std::vector<double>>;
 struct Measured {
   std::string collective;
@@ -43,14 +44,14 @@ struct Measured {
   Times times;
 };
 
-// The call of which one rank's payload has about so many bytes.
+// The call whose payload per rank has about this many bytes.
 schedule::Call call_of(const std::string& collective, std::size_t bytes, int ranks);
-// All that may be tried for it, the library's first.
+// All ways to try for it, the library's first.
 std::vector<Way> ways_for(const Job& job, const schedule::Call& call);
 
 // This process as a rank of the job; rank 0 prints what run_job reads. Returns an exit code.
 int be_a_rank(const std::string& job_as_json);
-// Starts the ranks with anellorun. told: called with a line for people now and then. Throws std::runtime_error.
+// Starts the ranks with anellorun. told is called with a line for people from time to time. Throws std::runtime_error.
 std::vector<Measured> run_job(const Job& job, const std::function<void(const std::string&)>& told);
 
 }  // namespace anello::tune

@@ -12,13 +12,13 @@
 namespace anello::tune {
 namespace {
 
-// More than what a quiet system does by itself.
+// More than the load of a quiet system.
 constexpr double kQuiet = 0.05;
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Of all processors, in all but idle and waiting for disks; what the host took from this machine, too. Negative: not
-// known.
+// The time of all processors in all states except idle and waiting for disks, including time that the host took from
+// this machine. Negative: unknown.
 double busy_s() {
   std::ifstream file("/proc/stat");
   std::string word;

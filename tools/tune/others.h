@@ -1,5 +1,5 @@
 #pragma once
-// How busy other programs have kept the processors: what is measured beside them is of little use.
+// Measures how busy other programs have kept the processors: measurements beside them are of little use.
 #include <string>
 
 namespace anello::tune {
@@ -7,10 +7,10 @@ namespace anello::tune {
 class Others {
  public:
   Others();  // from now on
-  // Of all processors' time until now, 0 to 1: what neither this process nor those that it has waited for have used. 0
-  // where the kernel does not say.
+  // The share of all processors' time until now, 0 to 1, that neither this process nor its waited-for children have
+  // used. 0 if the kernel does not report it.
   double share() const;
-  // "" where they were quiet, else a sentence.
+  // "" if they were quiet, else a sentence.
   std::string warning() const;
 
  private:

@@ -1,6 +1,6 @@
-// One rank of a job. A communicator for each way, made with a table that leaves it no choice, so that each is measured
-// on the path that a program would get; ways take turns, size by size, round by round. All ranks learn the slowest
-// rank's time of each measurement and decide alike what comes next.
+// One rank of a job. There is a communicator for each way, made with a table that leaves it no choice, so that each way
+// is measured on the path that a program would get. Ways take turns, size by size, round by round. All ranks learn the
+// slowest rank's time of each measurement and make the same decision on the next one.
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/text.h"
@@ -27,20 +27,20 @@
 namespace anello::tune {
 namespace {
 
-// A measurement lasts about as long, in calls without a pause.
+// A measurement lasts about this long, in calls without a pause.
 constexpr double kSampleUs = 1000;
 constexpr int kMostCalls = 10'000;
-// One in so many of them is done before without being timed.
+// One out of this many calls is done before, unmeasured.
 constexpr int kWarming = 10;
-// What takes as many times longer than the best in the first look is not looked at again.
+// A way that takes this many times as long as the best one in the first measurement is not measured again.
 constexpr double kHopeless = 3;
-// What takes less is looked at twice before it is given up.
+// Calls that take less time than this are measured twice before a way is dropped.
 constexpr double kShortUs = 20'000;
-// Where ranks run may change within a round, and with it what small calls take, all of them. What is short has so many
-// turns in each, an even number, so that a round ends with the size that it began with.
+// The placement of ranks may change within a round, and with it the time of all small calls. Short calls have this many
+// turns in each round, an even number, so that a round ends with the size with which it began.
 constexpr int kShortPasses = 4;
 constexpr double kShortRoundUs = 10'000;
-// Payloads that are measured however long it takes.
+// Payloads that are always measured, however long it takes.
 constexpr std::size_t kAlwaysBytes = 64 * 1024;
 
 void require(anello_result_t result, anello_comm_t comm) {
@@ -69,7 +69,7 @@ anello_kind_t kind_of(schedule::Collective collective) {
   }
 }
 
-// No rank returns before all have come.
+// No rank returns before all have arrived.
 bool synchronises(schedule::Collective collective) {
   using enum schedule::Collective;
   return collective == allreduce || collective == allgather || collective == reduce_scatter || collective == alltoall ||
@@ -128,17 +128,17 @@ class Bench {
     schedule::Call call;
     std::map<Way, int> calls;  // of one measurement
     Measured measured;
-    double round_us = 0;  // about what a round of it takes
+    double round_us = 0;  // the approximate time of a round of it
   };
 
-  // As many rounds as there is time for until end_us, and at least the least number: of fewer sizes where that takes
-  // too long, the largest ones first.
+  // Runs as many rounds as fit until end_us, and at least the least number; if that takes too long, it drops sizes, the
+  // largest ones first.
   void measure(const std::string& collective, double end_us) {
     const double begin_us = wall_us_;
     std::vector<Entry> entries;
     double round_us = 0;
     for (const std::size_t size : job_.sizes) {
-      // Where each rank gets a part, the smallest sizes are one element a rank, all of them.
+      // If each rank gets a part, several of the smallest sizes are one element per rank.
       if (!entries.empty() && call_of(collective, size, job_.ranks) == entries.back().call) continue;
       Entry entry = first_look(collective, size);
       round_us += entry.round_us;
@@ -152,8 +152,8 @@ class Bench {
         for (Entry& entry : entries) {
           if (pass == 0 || entry.round_us < kShortRoundUs) take_turns(entry);
         }
-        // Up and down in turn, or the smallest size would always come after the largest, which leaves caches and clock
-        // frequencies that are not those of small calls for some milliseconds.
+        // Goes up and down in turn. Otherwise the smallest size would always follow the largest, which leaves caches
+        // and clock frequencies in another state than small calls do, for some milliseconds.
         std::ranges::reverse(entries);
       }
       const bool next_is_too_long = wall_us_ + (wall_us_ - round_began_us) > end_us;
@@ -163,20 +163,20 @@ class Bench {
     for (const Entry& entry : entries) std::cout << as_json(entry.measured) << std::endl;
   }
 
-  // Which ways are worth measuring, and how often.
+  // Finds the ways that are worth measuring, and how often.
   Entry first_look(const std::string& collective, std::size_t size) {
     Entry entry{call_of(collective, size, job_.ranks), {}, {collective, 0, {}}, 0};
     entry.measured.bytes = schedule::largest_input(entry.call, job_.ranks) * entry.call.element_bytes;
     std::map<Way, double> first;
     double best = HUGE_VAL;
     for (const Way& way : ways_for(job_, entry.call)) {
-      // Other chunks do not save what is beyond help.
+      // Other chunks do not help a hopeless algorithm.
       if (const auto base = first.find({way.algorithm, 0}); base != first.end() && base->second > kHopeless * best)
         continue;
-      time(way, entry.call, 1);  // makes the plan, meets the pages
+      time(way, entry.call, 1);  // makes the plan, touches the pages
       first[way] = time(way, entry.call, 1);
       if (first[way] < kShortUs) first[way] = std::min(first[way], time(way, entry.call, 1));
-      // A short call by itself is mostly the wait for the rank that comes later, which may have slept.
+      // The time of a single short call is mostly the wait for the later rank, which may have slept.
       for (int calls = 10; calls < kMostCalls && first[way] * calls < (calls == 10 ? kShortUs : kSampleUs); calls *= 10)
         first[way] = std::min(first[way], time(way, entry.call, calls));
       best = std::min(best, first[way]);
@@ -189,7 +189,7 @@ class Bench {
     return entry;
   }
 
-  // One round. In another order each time, the same on all ranks: who comes next finds the caches as the one before
+  // One round. The order is different each time, but equal on all ranks: each way finds the caches as the previous one
   // left them, and does not count its first calls.
   void take_turns(Entry& entry) {
     std::vector<std::pair<Way, int>> turns(entry.calls.begin(), entry.calls.end());
@@ -198,21 +198,21 @@ class Bench {
       time(way, entry.call, 1 + calls / kWarming);
       const double us = time(way, entry.call, calls);
       entry.measured.times[way].push_back(us);
-      // A rank that was kept from its processor in the first look, for a time slice, made it look slow. Few calls are
-      // slow ones.
+      // A rank that lost its processor for a time slice in the first measurement made the way look slow. Few calls are
+      // really slow.
       entry.calls[way] = std::max(calls, calls_of(us));
     }
   }
 
   static int calls_of(double us) { return std::clamp(int(kSampleUs / us), 1, kMostCalls); }
 
-  // Of one call, by the slowest rank's clock; equal on all ranks.
+  // The time of one call, by the slowest rank's clock; equal on all ranks.
   double time(const Way& way, const schedule::Call& what, int calls) {
     const anello_comm_t comm = comm_for(way);
     anello_call_t call = ANELLO_CALL_INITIALIZER;
     call.kind = kind_of(what.collective);
     call.dtype = ANELLO_FLOAT32;
-    // All-reduces as programs make them: of an input that nobody writes each rank would find the others' in its own
+    // All-reduces run as in programs: if no rank wrote the input, each rank would find the others' inputs in its own
     // caches.
     call.sendbuf = what.collective == schedule::Collective::allreduce ? ANELLO_IN_PLACE : input_->get();
     call.recvbuf = output_->get();
@@ -221,8 +221,8 @@ class Bench {
     const double begin = now_us();
     for (int i = 0; i < calls; ++i) {
       require(anello_post(comm, &call, nullptr), comm);
-      // Else ranks that have nothing to wait for would be calls ahead, and what counted would be how many fit in
-      // between.
+      // Otherwise ranks that have nothing to wait for would be several calls ahead, and the time would depend on how
+      // many calls fit in between.
       if (!synchronises(what.collective)) require(anello_barrier(control_), control_);
     }
     const double end = now_us();
@@ -240,11 +240,11 @@ class Bench {
     require(anello_comm_create(nullptr, &comm), ANELLO_COMM_NULL);
     return comms_[way] = comm;
   }
-  // Where rank 0 finds it when the communicator is made.
+  // Rank 0 finds it there when the communicator is made.
   void write_table(const Way& way) {
     schedule::Tuning table{machine_name(), {}, ""};
-    // Ranks ask each other what they can reach where any rule has a use for it, and the answer takes time: so it must
-    // be here as it will be with the table that comes of this. Memory of malloc is nothing to store into.
+    // Ranks ask each other which buffers they can reach if any rule needs this, and the answer takes time. So it must
+    // be here as it will be with the resulting table. Ranks cannot store into memory from malloc.
     for (schedule::Rule rule : schedule::rules()) {
       if (job_.shared || rule.reach == schedule::Reach::none) continue;
       rule.reach = schedule::Reach::store;
@@ -280,7 +280,7 @@ class Bench {
 }  // namespace
 
 int be_a_rank(const std::string& job) {
-  // The table of the first communicator: none yet.
+  // The first communicator has no table yet.
   if (const char* const rank = std::getenv("RANK"); rank != nullptr && std::strcmp(rank, "0") == 0)
     std::ofstream(std::getenv("ANELLO_TUNING")) << print(schedule::Tuning{machine_name(), {}, ""});
   Bench(job_from(job)).run();

@@ -1,5 +1,5 @@
 #pragma once
-// A job on its way to its ranks, and what rank 0 says of it, a line each, as JSON.
+// A job as sent to its ranks, and rank 0's output about it, one line each, as JSON.
 #include "tune/job.h"
 
 #include <string>
