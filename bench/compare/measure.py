@@ -1,4 +1,5 @@
-"""Measures a plan, cell by cell, in interleaved rounds: disturbed samples again, what an earlier run has stored not at all."""
+"""Measures a plan, cell by cell, in interleaved rounds. It repeats disturbed samples and skips stored rows of an
+earlier run."""
 
 import hashlib
 import json
@@ -13,10 +14,10 @@ import table
 
 
 def digest(setting, build_directory):
-    """Rows of another build of a loop, or of Anello, are not taken over from an earlier run."""
+    """Rows of another build of a loop, or of Anello, are not reused from an earlier run."""
     total = hashlib.sha256(repr(setting).encode())
     paths = [libraries.loop_program(setting.library, build_directory)]
-    if setting.library in libraries.OWN:  # whose loops find it when they start
+    if setting.library in libraries.OWN:  # their loops find it when they start
         paths += [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(build_directory, "lib"))
                   for name in sorted(names) if name.startswith("libanello.so.")]
     for path in paths:
@@ -32,7 +33,7 @@ class Run:
         self.options = options
         self.window = 0.06 if options.quick else 0.3
         self.stored = {"rows": {}, "failures": {}}  # rows: by cell
-        self.failed = {}  # (setting and operation, ranks): why; not tried again in this run
+        self.failed = {}  # (setting and operation, ranks): reason; not tried again in this run
         self.usual = None  # see table.usual_line
         self.seen = []
         self.begin = time.monotonic()
@@ -60,7 +61,7 @@ class Run:
         return self.options.minutes is not None and time.monotonic() - self.begin > 60 * self.options.minutes * share
 
     def settle(self):
-        """Waits, within reason, until other processes leave the processors alone."""
+        """Waits for a limited time until other processes leave the processors idle."""
         patience = time.monotonic() + (1 if self.options.quick else 10)
         while machine.others_now() > table.QUIET and time.monotonic() < patience:
             pass

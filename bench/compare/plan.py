@@ -1,4 +1,5 @@
-"""What is measured in which order: cells, each a setting with a number of ranks in a round, all sizes."""
+"""The measurements and their order: cells, each of which is a setting with a number of ranks in a round, for all
+sizes."""
 
 import dataclasses
 import itertools
@@ -31,7 +32,7 @@ class Cell:
 
 def sizes_for(options, operation, ranks):
     if operation == "barrier":
-        return (8,)  # of which it has no use
+        return (8,)  # which it does not use
     if options.sizes:
         return options.sizes
     if operation != "allreduce":
@@ -42,12 +43,12 @@ def sizes_for(options, operation, ranks):
 
 
 def cells(options, chosen, memory):
-    """Every setting once a round, in an order of its own for each. Returns (cells, sizes that need too much memory)."""
+    """Every setting once per round, in a different order in each. Returns (cells, sizes that need too much memory)."""
     planned, too_large = [], set()
     for number in range(options.rounds):
         of_round = []
         for operation, ranks in itertools.product(options.operations, options.ranks):
-            # A buffer, and up to as much scratch within the library, with a quarter left for everybody else.
+            # A buffer, and up to as much scratch within the library, with a quarter left for other programs.
             wanted = sizes_for(options, operation, ranks)
             sizes = [size for size in wanted if 2 * size * ranks <= 0.75 * memory]
             too_large |= set(wanted) - set(sizes)

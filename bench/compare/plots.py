@@ -1,5 +1,5 @@
-"""Plots of a run as SVG: time, ratio to the best peer and ratio to the ceiling over size. compare.py gives `curves` to
-draw.py, which runs with the matplotlib that --install put below the build folder, or with one of the system's."""
+"""Plots of a run as SVG: time, ratio to the best peer and ratio to the ceiling over size. compare.py passes `curves` to
+draw.py, which runs with the matplotlib that --install put below the build folder, or with the system's."""
 
 import importlib.util
 import json
@@ -15,7 +15,7 @@ DRAW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "draw.py")
 
 
 def curves(results, verdicts):
-    """One dictionary for each (operation, ranks, transport), of what draw.py reads."""
+    """One dictionary for each (operation, ranks, transport), as draw.py reads it."""
     made = []
     for group in sorted({case[:3] for case in results}):
         title = table.title(*group).removesuffix(", microseconds a call")

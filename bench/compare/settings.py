@@ -1,9 +1,9 @@
 """The settings of the libraries that are compared: how each runs best over each transport.
 
-Every setting below was tried on this benchmark; README.md has with which versions, and what was found. A library may have
-several settings, since none is best at all sizes; the table reports the best of them at each size, as a patient user would
-configure it. All ranks are pinned by the loop itself, rank r to processor r modulo their number, so launchers do not bind.
-"""
+Every setting below was tried on this benchmark; README.md lists the versions and the findings. A library may have
+several settings, because none is best at all sizes; the table reports the best of them at each size, as a patient user
+would configure it. All ranks are pinned by the loop itself, rank r to processor r modulo their number, so launchers do
+not bind. """
 
 import dataclasses
 
@@ -14,12 +14,12 @@ class Setting:
     name: str  # unique within library and transport
     transport: str  # "shm" or "tcp"
     environment: tuple = ()  # (name, value) pairs
-    arguments: tuple = ()  # of the launcher
+    arguments: tuple = ()  # arguments of the launcher
     loop: tuple = ()  # of the loop
-    smallest: int = 0  # sizes outside these bounds, in bytes, are left to other settings: known not to be best
+    smallest: int = 0  # sizes outside these bounds, in bytes, are not measured: others are known to be better
     largest: int = 1 << 62
     least_ranks: int = 2
-    most_ranks: int = 64  # more ranks than this are left out: known to crawl
+    most_ranks: int = 64  # more ranks than this are left out, because they are known to be very slow
     quick: bool = True  # part of --quick; README.md lists those that are not
 
     @property
@@ -33,8 +33,8 @@ class Setting:
 KIB = 1024
 MIB = 1024 * KIB
 
-# Requests of 32 MiB and more then stay on the heap instead of being mapped, and faulted in, anew at each call. Open
-# MPI and MPICH allocate scratch per call.
+# Requests of 32 MiB and more then stay on the heap, and are not mapped and faulted in again at each call. Open MPI and
+# MPICH allocate scratch per call.
 KEEP_SCRATCH = (("MALLOC_MMAP_THRESHOLD_", "4294967296"), ("MALLOC_TRIM_THRESHOLD_", "4294967296"),
                 ("MALLOC_TOP_PAD_", "16777216"))
 
@@ -46,19 +46,19 @@ def mca(**values):
     return tuple(words)
 
 
-# Open MPI refuses UCX on machines without its favourite adapters unless told otherwise.
+# Without this, Open MPI refuses UCX on machines without its preferred adapters.
 UCX = mca(pml="ucx", opal_common_ucx_tls="any", opal_common_ucx_devices="any")
 
 UCX_SHM = (("UCX_TLS", "self,sysv,posix,cma"),)
 UCX_TCP = (("UCX_TLS", "self,tcp"), ("UCX_NET_DEVICES", "lo"))
-NO_SHM = (("MPIR_CVAR_NOLOCAL", "1"),)  # MPICH then treats ranks of one host as remote: all goes through UCX.
+NO_SHM = (("MPIR_CVAR_NOLOCAL", "1"),)  # MPICH then treats ranks of one host as remote, so everything goes through UCX.
 VADER = mca(pml="ob1", btl="self,vader")
 BTL_TCP = mca(pml="ob1", btl="self,tcp", btl_tcp_if_include="lo")
-# UCX 1.20 finds no way between ranks over "lo"; over an address of this host packets do not leave it either.
+# UCX 1.20 finds no path between ranks over "lo"; packets to an address of this host do not leave it either.
 UCX_TCP_ANY = (("UCX_TLS", "self,tcp"),)
 SM = mca(pml="ob1", btl="self,sm")
 OFI_TCP = (("FI_PROVIDER", "tcp"), ("FI_TCP_IFACE", "lo"))
-# Its worker thread would share the rank's processor; libraries.py gives it one where ranks share processors anyway.
+# Its worker thread would share the rank's processor; libraries.py adds a worker if ranks share processors anyway.
 ONECCL = (("CCL_ATL_TRANSPORT", "ofi"), ("CCL_WORKER_OFFLOAD", "0"), ("CCL_LOG_LEVEL", "error"))
 RELEASE_GATHER = (("MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM", "release_gather"),
                   ("MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE", "65536"), ("MPIR_CVAR_COLLECTIVE_FALLBACK", "silent"))
@@ -66,7 +66,7 @@ RELEASE_GATHER = (("MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM", "release_gather"
 
 
 def ceiling(name, way, transport="shm", most_ranks=2, **rest):
-    # Rewriting a buffer means nothing to those that only move bytes; their figure counts for both.
+    # Rewriting a buffer does not affect ceilings that only move bytes; their figure counts for both.
     variants = () if name in ("private", "direct") else ("--variants", "untouched")
     return Setting(name, way, transport, loop=("--setting", way, *variants), most_ranks=most_ranks, **rest)
 
@@ -91,8 +91,8 @@ SETTINGS = [
     Setting("Gloo", "bcube", "tcp", loop=("--setting", "bcube"), quick=False),
     Setting("Gloo", "ring_chunked", "tcp", loop=("--setting", "ring_chunked"), smallest=4 * MIB),
     Setting("Gloo", "halving_doubling", "tcp", loop=("--setting", "halving_doubling")),
-    # Polling in the calling thread is Gloo's fastest way for small messages; with large ones it hung. Up to 64 KiB it
-    # was seen to work.
+    # Polling in the calling thread is Gloo's fastest setting for small messages; with large ones it hung. Up to 64 KiB
+    # it worked.
     Setting("Gloo", "halving_doubling+sync", "tcp", loop=("--setting", "halving_doubling+sync"), largest=64 * KIB,
             most_ranks=2),
     Setting("Open MPI 5", "sm", "shm", KEEP_SCRATCH, SM),
@@ -113,7 +113,7 @@ SETTINGS = [
     Setting("Open MPI 5", "ucx", "tcp", KEEP_SCRATCH + UCX_TCP_ANY, UCX, quick=False),
     Setting("MPICH 5", "ofi", "tcp", KEEP_SCRATCH + NO_SHM + OFI_TCP + (("MPIR_CVAR_CH4_NETMOD", "ofi"),)),
     Setting("MPICH 5", "ucx", "tcp", KEEP_SCRATCH + NO_SHM + UCX_TCP_ANY, quick=False),
-    # Without the last, small calls go through shared memory whatever the fabric is.
+    # Without the last variable, small calls use shared memory with any fabric.
     Setting("Intel MPI", "ofi", "tcp", KEEP_SCRATCH + OFI_TCP + (("I_MPI_FABRICS", "ofi"),
                                                                  ("I_MPI_COLL_INTRANODE", "pt2pt"))),
     Setting("oneCCL", "ofi", "tcp", ONECCL + OFI_TCP),
@@ -138,7 +138,7 @@ SETTINGS = [
     ceiling("duplex (reno)", "duplex/reno:1024", "tcp", smallest=256 * KIB, most_ranks=8),
 ]
 
-# Between hosts, for link.py, which adds where the network is.
+# Between hosts, for link.py, which adds the address of the network.
 LINK_SETTINGS = [
     Setting("Anello", "default", "tcp", (("ANELLO_TRANSPORT", "tcp"),)),
     Setting("Open MPI", "tcp", "tcp", KEEP_SCRATCH, mca(pml="ob1", btl="self,tcp")),

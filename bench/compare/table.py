@@ -1,4 +1,4 @@
-"""From rows to figures: medians, ratios, targets, as aligned text or as Markdown."""
+"""Turns rows into figures: medians, ratios, targets, as aligned text or as Markdown."""
 
 import dataclasses
 import statistics
@@ -7,11 +7,12 @@ import targets
 from libraries import CEILINGS, OWN, PEER_NAMES
 
 # A row is disturbed if other processes used more than this many processors, or if the time that a cache line takes
-# between the ranks' processors differed by more than this factor from the usual: virtual processors change places for
-# seconds at a time (one core, two cores near each other, two cores far from each other).
+# between the ranks' processors differed by more than this factor from the usual: the placement of virtual processors
+# changes for seconds at a time (one core, two cores near each other, two cores far from each other).
 QUIET = 0.15
 PLACE = 1.5
-# Of the time of the best setting that has undisturbed rows: a setting without any that was faster is taken for better.
+# A share of the time of the best setting with undisturbed rows: a setting without such rows that was faster than this
+# counts as better.
 QUIET_SETTING = 0.8
 
 def size_text(size):
@@ -28,7 +29,7 @@ def time_text(micros):
 
 
 def usual_line(rows):
-    """The commonest nanoseconds that a cache line takes between the ranks; None where it was not measured."""
+    """The most common time of a cache line between the ranks, in nanoseconds; None if it was not measured."""
     lines = sorted(line for row in rows for line in row["line_ns"] if line > 0)
     if not lines:
         return None
@@ -36,21 +37,21 @@ def usual_line(rows):
 
 
 def loudness(row, usual):
-    """0 for a row to trust; else the more the worse."""
+    """0 for a reliable row; the larger, the worse."""
     return max(0.0, row["others"] - QUIET) + (0.0 if placed(row, usual) else 2.0)
 
 
 def placed(row, usual):
-    """Whether the ranks' processors lay as usual, before and after."""
+    """Whether the placement of the ranks' processors was usual, before and after."""
     return not usual or all(line == 0 or usual / PLACE < line < usual * PLACE for line in row["line_ns"])
 
 
 @dataclasses.dataclass
 class Figure:
-    """What a library reached in one case, with its best setting."""
-    micros: float  # median over the undisturbed rows; where there are none, the floor
+    """The result of a library in one case, with its best setting."""
+    micros: float  # median over the undisturbed rows; if there are none, the floor
     floor: float  # the fastest batch of any row of the usual placement
-    mark: str  # "", "~" where others disturbed all rows, "?" where the placement of the processors differs as well
+    mark: str  # "", "~" if others disturbed all rows, "?" if the placement of the processors also differs
     setting: str
     rounds: dict  # round: microseconds, of undisturbed rows
 
@@ -69,7 +70,7 @@ def _figure(settings, usual):
     floor, of_floor = min(there or [(row["min_us"], setting) for setting, rows in settings.items() for row in rows])
     micros, best = min(((statistics.median(by_round.values()), setting) for setting, by_round in quiet.items()),
                        default=(float("inf"), None))
-    # A quiet row of a poor setting says nothing of the library where the good one was always disturbed.
+    # An undisturbed row of a poor setting says nothing about the library if the good one was always disturbed.
     if floor < QUIET_SETTING * micros and of_floor not in quiet:
         return Figure(floor, floor, "~" if there else "?", of_floor, {})
     return Figure(micros, floor, "", best, quiet[best])
@@ -78,8 +79,8 @@ def _figure(settings, usual):
 def figures(rows):
     """{(operation, ranks, transport, bytes, dirty): {library: Figure}}. rows: as measure.py gives them.
 
-    Where others disturbed all rows of a library, its figure is the fastest batch it had in any row of the usual placement:
-    a batch often fits between what others do, and medians of noise do not compare.
+    If others disturbed all rows of a library, its figure is its fastest batch in any row of the usual placement: a
+    batch often fits between disturbances, and medians of noise are not comparable.
     """
     usual = usual_line(rows)
     cases = {}
@@ -98,7 +99,8 @@ def figures(rows):
 
 
 def ratio(own, other, extra=0.0):
-    """Median over rounds of own's time over the other's, and its mark. Fastest batches where either has no quiet rows."""
+    """The median over rounds of the ratio of own's time to the other's, and its mark. Uses the fastest batches if
+    either has no undisturbed rows."""
     if own.mark or other.mark:
         return own.floor / (other.floor + extra), max(own.mark, other.mark, key=("", "~", "?").index)
     both = own.rounds.keys() & other.rounds.keys()
@@ -117,7 +119,7 @@ def named_ceiling(found, goal):
 
 @dataclasses.dataclass
 class Verdict:
-    """One case of Anello's, against the best peer and the ceiling."""
+    """One case of Anello, compared with the best peer and the ceiling."""
     case: tuple
     own: str
     goal: targets.Goal
@@ -126,7 +128,7 @@ class Verdict:
     peer_ratio: tuple = None  # ratio, mark
     ceiling: str = None
     ceiling_ratio: tuple = None
-    within: float = None  # time over ceiling and what may be added to it
+    within: float = None  # the ratio to the ceiling, and the time that may be added
 
     def peer_met(self):
         return None if self.goal.peer is None or not self.peer_ratio else self.peer_ratio[0] <= self.goal.peer
@@ -135,7 +137,7 @@ class Verdict:
         return None if self.goal.ceiling is None or not self.ceiling_ratio else self.within <= self.goal.ceiling
 
     def met(self):
-        """None where nothing was asked or could be told. Where the two disagree, the ceiling decides."""
+        """None if there is no target or no result. If the two disagree, the ceiling decides."""
         by_ceiling = self.ceiling_met()
         return by_ceiling if by_ceiling is not None else self.peer_met()
 
@@ -181,7 +183,7 @@ WORDS = {1, 2, 5, 7, 9, 11}  # columns of text
 
 
 def verdict_tables(results, made):
-    """[(title, header, lines)]: Anello against the best peer and the ceiling."""
+    """[(title, header, lines)]: Anello compared with the best peer and the ceiling."""
     tables = []
     for group in _groups(results):
         lines = []
@@ -201,7 +203,7 @@ def verdict_tables(results, made):
 
 
 def library_tables(results):
-    """[(title, header, lines)]: the time of everything that was measured."""
+    """[(title, header, lines)]: the times of all measurements."""
     tables = []
     for group in _groups(results):
         cases = [case for case in sorted(results) if case[:3] == group]
@@ -213,7 +215,7 @@ def library_tables(results):
 
 
 def missed(made):
-    """Lines about the goals that were not met."""
+    """Lines about missed targets."""
     lines = []
     for verdict in made:
         if verdict.met() is not False:

@@ -1,4 +1,4 @@
-"""What Anello's time is to be at most: over the best peer's, and over a ceiling of the same run."""
+"""The targets for Anello's time, relative to the best peer and to a ceiling of the same run."""
 
 import dataclasses
 import glob
@@ -8,10 +8,10 @@ KIB, MIB = 1 << 10, 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    peer: float = None  # times the best peer
+    peer: float = None  # ratio to the best peer's time
     ceilings: tuple = ()  # names, the first that was measured counts
-    ceiling: float = None  # times that
-    extra_us: float = 0  # and so much more
+    ceiling: float = None  # ratio to that time
+    extra_us: float = 0  # plus this
 
 
 def cores_share_cache():
@@ -58,10 +58,10 @@ def _two_malloced(size):
 
 def _tcp(ranks, size, processors):
     if ranks in (4, 8) and processors == 2:
-        return Goal(0.75 if size <= 64 * MIB else None, ("duplex (reno)",))  # which is shown, without a target
+        return Goal(0.75 if size <= 64 * MIB else None, ("duplex (reno)",))  # the ceiling is shown, without a target
     if ranks != 2:
         return Goal()
-    # Anello chooses reno between addresses of one host, where it may.
+    # Anello chooses reno between addresses of one host, if allowed.
     if size <= 64 * KIB:
         return Goal(0.75, ("one way (reno)", "one way"), 1.3) if size <= 8 else Goal(0.75)
     return Goal(0.75 if size <= 4 * MIB else 0.6, ("duplex (reno)", "duplex"), 1.15 if size <= 4 * MIB else 1.25)

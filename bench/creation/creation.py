@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What it takes to make communicators: time, memory, and what a call costs in one that has a single rank.
+"""The cost of making communicators: time, memory, and the cost of a call in a communicator of one rank.
 
-Time runs from the last rank's start of anello_comm_create to the last rank's end; all are let go at one moment, when each has
-been started and has loaded the library. How much longer it is from the first rank's start stands beside it. Memory is the growth
-of a process, as /proc/self/smaps_rollup has it, by one more communicator (anello_comm_dup), before any call and after messages of
-4 B and 64 KiB with two neighbours: its own, what it has mapped of memory that ranks share, and its part of that, where each of n
-ranks that have mapped a page has 1/n; of the worst rank, and the parts of all ranks together. One rank: an all-reduce that is not in place, over memcpy of as many
-bytes, in turns; medians, and the median of the ratios.
+Time runs from the last rank's start of anello_comm_create to the last rank's end; all ranks are released at one moment,
+when each has started and has loaded the library. The additional time from the first rank's start is shown next to it.
+Memory is the growth of a process, according to /proc/self/smaps_rollup, by one more communicator (anello_comm_dup),
+before any call and after messages of 4 B and 64 KiB with two neighbours: its own memory, the shared memory that it has
+mapped, and its part of the latter, in which a page that n ranks have mapped counts as 1/n; for the worst rank, and the
+sum of the parts of all ranks. One rank: an all-reduce that is not in place, relative to a memcpy of as many bytes, in
+turns; medians, and the median of the ratios.
 """
 
 import argparse
@@ -22,7 +23,7 @@ sys.path.insert(0, os.path.join(ROOT, "bench", "compare"))
 import machine  # noqa: E402
 from table import size_text  # noqa: E402
 
-TARGETS = {"2 processes": 20, "64 processes": 1000, "64 threads": 1000}  # milliseconds, of the median
+TARGETS = {"2 processes": 20, "64 processes": 1000, "64 threads": 1000}  # milliseconds, for the median
 GATE_BYTES = 4096
 
 
@@ -73,7 +74,7 @@ def took(spans):
 
 
 def creation_line(name, runs):
-    """(cells, whether the target is met, None without one); runs: spans of the ranks, of each run."""
+    """(cells, whether the target is met, None without one); runs: the spans of the ranks in each run."""
     from_last, from_first = zip(*map(took, runs))
     median = statistics.median(from_last)
     target = TARGETS.get(name)
@@ -95,7 +96,7 @@ def alone_line(row):
 
 
 def show(title, header, lines, words=(0,)):
-    """words: columns of text. What was not asked for is not shown."""
+    """words: columns of text. Only requested columns are shown."""
     if not lines:
         return
     widths = [max(len(line[i]) for line in [header, *lines]) for i in range(len(header))]
@@ -126,7 +127,7 @@ def main():
     for ranks in options.threads:
         cases += [(f"{ranks} threads", programs.threads, ranks), (f"{ranks} threads, in one call", programs.threads_in_one_call, ranks)]
     print(f"{machine.text()}; before the first run others use {machine.others_now():.1f} processors\n")
-    # Run by run, so that what else the machine does is not one case's alone.
+    # Run by run, so that other load on the machine affects all cases.
     runs = {name: [] for name, _, _ in cases}
     for _ in range(options.runs):
         for name, measure, ranks in cases:

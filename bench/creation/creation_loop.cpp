@@ -1,4 +1,4 @@
-// What creation.py measures, one process of it; each prints a line of JSON.
+// One process of creation.py's measurement; each prints a line of JSON.
 #include <anello/anello.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::int64_t now() {
 
 [[noreturn]] void leave(const std::string& why) {
   std::fprintf(stderr, "creation_loop: %s\n", why.c_str());
-  std::_Exit(1);  // also from a thread whose peers wait
+  std::_Exit(1);  // also called from a thread whose peers wait
 }
 
 void ok(anello_result_t result, const char* what, anello_comm_t comm = ANELLO_COMM_NULL) {
@@ -46,22 +46,22 @@ void until(const std::function<bool()>& holds, const char* what) {
   }
 }
 
-// Where ranks start at one moment, when all have been started and have loaded what they need; in memory of zeros that
-// all have.
+// Lets ranks start at one moment, when all have started and have loaded everything that they need; in shared zeroed
+// memory.
 class Gate {
  public:
   void pass(int rank, int size) {
     ++arrived_;
     if (rank == 0) {
       until([&] { return arrived_ == size; }, "all ranks had come");
-      go_ = now() + kSecond / 20;  // by then all have looked, and sleep again
+      go_ = now() + kSecond / 20;  // by then all have polled, and sleep again
     }
     until([&] { return go_ != 0; }, "rank 0 had come");
     const timespec moment{go_ / kSecond, go_ % kSecond};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &moment, nullptr) == EINTR) {
     }
   }
-  // Nobody leaves while others are still being timed.
+  // No rank leaves while others are still being timed.
   void leave_together(int size) {
     ++done_;
     until([&] { return done_ == size; }, "all ranks were done");
@@ -130,8 +130,8 @@ void create_all(int size) {
   for (anello_comm_t comm : comms) ok(anello_comm_destroy(comm), "anello_comm_destroy");
 }
 
-// KiB of this process: its own, what it has mapped of files and of memory that it shares, and its part of the latter,
-// of which each of n processes that have mapped a page has 1/n.
+// KiB of this process: its own memory, the files and shared memory that it has mapped, and its part of the latter, in
+// which a page that n processes have mapped counts as 1/n.
 struct Memory {
   long own = 0, mapped = 0, part = 0;
 };
@@ -156,7 +156,7 @@ void print_growth(const char* when, const Memory& from, const Memory& to, int co
               each(from.mapped, to.mapped), each(from.part, to.part));
 }
 
-// Of a few bytes, and of as many as a message takes that still goes at once.
+// Messages of a few bytes, and of the largest size that is still sent at once.
 void exchange_with_neighbours(anello_comm_t comm, int rank, int size) {
   static std::vector<float> mine(16 << 10), got(16 << 10);
   std::fill(mine.begin(), mine.end(), static_cast<float>(rank));
@@ -177,13 +177,13 @@ void memory(int count) {
   ok(anello_comm_rank(world, &rank), "anello_comm_rank", world);
   ok(anello_comm_size(world, &size), "anello_comm_size", world);
   std::vector<anello_comm_t> comms(static_cast<std::size_t>(count) + 1, ANELLO_COMM_NULL);
-  // The first one brings in pages of the library, and of the heap, that all others use again.
+  // The first one loads pages of the library and of the heap that all others reuse.
   ok(anello_comm_dup(world, &comms[0]), "anello_comm_dup", world);
   exchange_with_neighbours(comms[0], rank, size);
   const auto settled = [&] {
     ok(anello_barrier(world), "anello_barrier", world);
     const Memory found = memory_now();
-    ok(anello_barrier(world), "anello_barrier", world);  // else a part would change with who is ahead
+    ok(anello_barrier(world), "anello_barrier", world);  // otherwise a part would depend on which rank is ahead
     return found;
   };
   settled();
@@ -219,7 +219,8 @@ void alone(int rounds, std::size_t bytes) {
   ok(anello_comm_create(&config, &comm), "anello_comm_create");
   const std::size_t count = bytes / sizeof(float);
   std::vector<float> from(count, 3), to(count, 0), copied(count, 0);
-  void* (*volatile copy)(void*, const void*, std::size_t) = std::memcpy;  // called, whatever the compiler knows of it
+  void* (*volatile copy)(void*, const void*, std::size_t) = std::memcpy;  // called, whatever the compiler knows about
+                                                                          // it
   const auto copying = [&] { copy(copied.data(), from.data(), bytes); };
   const auto reducing = [&] {
     ok(anello_allreduce(from.data(), to.data(), count, ANELLO_FLOAT32, ANELLO_SUM, comm), "anello_allreduce", comm);
@@ -228,7 +229,7 @@ void alone(int rounds, std::size_t bytes) {
     ok(anello_allreduce(ANELLO_IN_PLACE, to.data(), count, ANELLO_FLOAT32, ANELLO_SUM, comm), "anello_allreduce", comm);
   };
   const std::size_t calls = std::clamp<std::size_t>((std::size_t{4} << 20) / bytes, 1, 4000);
-  constexpr std::size_t kInPlace = 1000;  // whatever the size: nothing moves
+  constexpr std::size_t kInPlace = 1000;  // for any size, because no data moves
   std::vector<double> copies, reductions, within, ratios;
   for (int round = -1; round < rounds; ++round) {
     double copy_ns = 0, reduce_ns = 0;
@@ -236,7 +237,7 @@ void alone(int rounds, std::size_t bytes) {
     reduce_ns = nanoseconds_each(calls, reducing);
     if (round % 2 != 0) copy_ns = nanoseconds_each(calls, copying);
     const double in_place_ns = nanoseconds_each(kInPlace, in_place);
-    if (round < 0) continue;  // which brought in pages and plans
+    if (round < 0) continue;  // which loaded pages and plans
     copies.push_back(copy_ns);
     reductions.push_back(reduce_ns);
     within.push_back(in_place_ns);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Instructions of one all-reduce, by itself or posted, send, receive or sendrecv between two ranks over shared memory, as callgrind counts them on rank 0.
 
-They do not depend on what else the machine does, so a change of the small path shows here when no clock would tell.
-Rank 1 runs beside as it is and is there first. Each call is counted by itself, and the one with the fewest is shown: in
-that one nothing is waiting, but for the answer to what the call itself says (4 KiB, mapped). counts.json keeps the figures
-of the last change that was meant; --check fails where a figure is more than 10 % above, --keep writes them anew.
+They do not depend on other load on the machine, so a change of the small path is visible here even if no clock shows
+it. Rank 1 runs normally and arrives first. Each call is counted separately, and the minimum is shown: that call only
+waits for the answer to its own message (4 KiB, mapped). counts.json keeps the figures of the last intended change;
+--check fails if a figure is more than 10 % above, and --keep replaces the figures.
 """
 
 import argparse
@@ -21,12 +21,12 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 KEPT = os.path.join(HERE, "counts.json")
 CASES = [("allreduce", 8, "malloc"), ("allreduce", 8, "mapped"), ("allreduce", 4096, "malloc"), ("allreduce", 4096, "mapped"),
          ("post", 8, "malloc"), ("send", 8, "malloc"), ("recv", 8, "malloc"), ("sendrecv", 8, "malloc")]
-WARM, CALLS = 600, 200  # so many until the thread is favoured by its lock (rank_lock.h)
+WARM, CALLS = 600, 200  # the number of calls until the lock favours the thread (rank_lock.h)
 MOST = 1.1
 
 
 def counted(program, call, size, memory):
-    """Instructions inside the call's function, of each call after the first ones."""
+    """The instructions inside the call's function, for each call after the first ones."""
     environment = dict(os.environ, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="29671", ANELLO_TRANSPORT="shm",
                        ANELLO_JOB=f"instructions-{os.getpid()}", ANELLO_SPIN_US="5000000")
     with tempfile.TemporaryDirectory() as folder:
@@ -36,7 +36,7 @@ def counted(program, call, size, memory):
         words = [program, str(size), str(WARM + CALLS), memory, shared, call]
         peer = subprocess.Popen(words, env=dict(environment, RANK="1", LOCAL_RANK="1"))
         try:
-            # Before each call what the one before it came to is written out.
+            # callgrind writes the counts of the previous call before each call.
             done = subprocess.run(["valgrind", "--tool=callgrind", "--collect-atstart=no", f"--toggle-collect=anello_{call}",
                                    f"--dump-before=anello_{call}", f"--callgrind-out-file={folder}/call", *words],
                                   env=dict(environment, RANK="0", LOCAL_RANK="0"), stderr=subprocess.PIPE, timeout=300, check=False)

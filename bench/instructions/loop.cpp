@@ -1,6 +1,6 @@
 // One rank of two that make CALLS all-reduces of BYTES, or send messages, for instructions.py: rank 0 is counted. It
-// comes to each call when the other is there already, or has sent, which that says in FILE: none of what is counted is
-// waiting.
+// starts each call when the other rank is already there, or has sent, which that rank reports in FILE: so no counted
+// instruction waits.
 #include <anello/anello.h>
 
 #include <atomic>
@@ -76,7 +76,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   auto& arrived = static_cast<std::atomic<int>*>(shared)[0];
-  auto& done = static_cast<std::atomic<int>*>(shared)[1];  // by rank 0: whoever only sends does not go ahead
+  auto& done = static_cast<std::atomic<int>*>(shared)[1];  // by rank 0, so that a rank that only sends does not run
+                                                           // ahead
   for (int i = 1; i <= calls; ++i) {
     if (rank != 0 && what != What::recv) arrived.store(i);
     while (rank == 0 && arrived.load() < i) usleep(20);

@@ -36,7 +36,7 @@ Buffer::Buffer(std::size_t bytes, Memory memory, anello_comm_t comm) : room_(byt
 }
 
 Buffer::~Buffer() {
-  anello_window_free(&window_);  // what fails here has failed before
+  anello_window_free(&window_);  // a failure here has already been reported
   if (memory_ == Memory::mapped) {
     anello_mem_free(base_);
   } else {

@@ -1,5 +1,5 @@
 #pragma once
-// Page-aligned memory with a guard on either side, which tells when something was written beside it.
+// Page-aligned memory with a guard on either side, which shows writes outside the buffer.
 #include <anello/anello.h>
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace perf {
 
-// malloc'ed: of this process alone. mapped: of anello_mem_alloc, which all ranks of the host reach. registered: of this
-// process, made known to all as a window.
+// malloc'ed: private to this process. mapped: from anello_mem_alloc, which all ranks of the host reach. registered:
+// memory of this process that is registered as a window.
 enum class Memory { allocated, mapped, registered };
-const char* memory_name(Memory memory);  // as on the command line
+const char* memory_name(Memory memory);  // the name on the command line
 
 class Buffer {
  public:
@@ -21,9 +21,9 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
 
   unsigned char* data() const { return base_ + kPage; }
-  // Both guards now stand directly beside the first `bytes` bytes of data().
+  // Places both guards directly beside the first `bytes` bytes of data().
   void guard(std::size_t bytes);
-  // Bytes of the guards that have changed since.
+  // The number of guard bytes that have changed since.
   std::int64_t damage() const;
 
  private:

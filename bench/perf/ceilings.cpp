@@ -22,7 +22,7 @@ constexpr auto kPatience = 200ms;
 
 double nanoseconds(Clock::duration time) { return std::chrono::duration<double, std::nano>(time).count(); }
 
-// The best of several passes over more than the caches hold: the others were disturbed.
+// The best of several passes over more memory than the caches hold: the other passes were disturbed.
 double measure_memcpy() {
   const std::size_t bytes = std::size_t{64} << 20;
   const std::vector<char> from(bytes, 1);
@@ -38,7 +38,7 @@ double measure_memcpy() {
   return best;
 }
 
-// Keeps the calling thread on the n-th of the processors it may use, and gives it back all of them at the end.
+// Keeps the calling thread on the n-th of its allowed processors, and restores all of them at the end.
 class Pin {
  public:
   Pin(const cpu_set_t& allowed, int n) : allowed_(allowed) {
@@ -57,15 +57,15 @@ class Pin {
   cpu_set_t allowed_;
 };
 
-// Two threads hand one line to and fro; half a round is one way.
+// Two threads pass one line back and forth; half a round is one way.
 std::optional<double> measure_cache_line() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < 2) return std::nullopt;
   constexpr int kEnd = -1;
   constexpr int kRounds = 50;  // short enough to fall between two interruptions on a busy host
   alignas(64) std::atomic<int> line{0};
-  // Odd is the other thread's turn. Both give the processor away now and then, or a busy host would make them wait
-  // a whole time slice for each other.
+  // An odd value means the other thread's turn. Both threads sometimes yield the processor, because on a busy host they
+  // would otherwise wait a whole time slice for each other.
   const auto wait_while = [&line](int value) {
     for (int spins = 1; line.load(std::memory_order_acquire) == value; ++spins) {
       if (spins % 4096 == 0) sched_yield();

@@ -1,6 +1,6 @@
 #pragma once
-// What this host can do at best, measured now, so that a figure means something on any machine. Each takes less than
-// 0.3 s; the other ranks wait meanwhile.
+// Measures this host's limits now, so that figures are meaningful on any machine. Each takes less than 0.3 s; the other
+// ranks wait meanwhile.
 #include <optional>
 #include <string>
 
@@ -11,7 +11,7 @@ struct Ceilings {
   std::optional<double> cache_line_ns;  // one way between two threads; none with one processor
   double loopback_latency_us = 0;       // one way, 8 bytes, TCP over 127.0.0.1, blocking sockets
   double loopback_gbps = 0;             // one direction, TCP over 127.0.0.1
-  std::string missing;                  // why a figure is not there; else ""
+  std::string missing;                  // why a figure is missing, or ""
 };
 
 Ceilings measure_ceilings();

@@ -122,7 +122,7 @@ void run(const Case& of, bool in_place, const void* send, void* receive, int ran
       return check(anello_reduce_scatter_block(input, receive, of.count, of.dtype, of.op, comm),
                    "anello_reduce_scatter_block", comm);
     case Collective::reduce: {
-      // In place is the root's word: the others' input lies in the same buffer.
+      // Only the root is in place: the others' input lies in the same buffer.
       const void* const from = in_place && rank != of.root ? receive : input;
       return check(anello_reduce(from, receive, of.count, of.dtype, of.op, of.root, comm), "anello_reduce", comm);
     }

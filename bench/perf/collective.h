@@ -1,5 +1,5 @@
 #pragma once
-// What can be measured: the collectives of anello.h under nccl-tests' names, their sizes and their bandwidth factors.
+// The measured collectives: those of anello.h under nccl-tests' names, with their sizes and bandwidth factors.
 #include <anello/anello.h>
 
 #include <cstddef>
@@ -24,7 +24,7 @@ enum class Collective {
 };
 
 const char* name(Collective collective);
-// Also nccl-tests' program names (all_reduce, ..) and anello.h's reduce_scatter_block.
+// Also accepts nccl-tests' program names (all_reduce, ..) and anello.h's reduce_scatter_block.
 std::optional<Collective> collective_named(const std::string& word);
 std::vector<std::string> collective_names();
 
@@ -39,18 +39,18 @@ struct Case {
   anello_dtype_t dtype = ANELLO_FLOAT32;
   anello_op_t op = ANELLO_SUM;
   int root = 0;
-  std::size_t count = 0;  // as the C function takes it: of one rank
-  std::size_t bytes = 0;  // the size that nccl-tests prints: of the larger of the two buffers
+  std::size_t count = 0;  // as the C function takes it: for one rank
+  std::size_t bytes = 0;  // the size that nccl-tests prints: that of the larger buffer
 };
 
 // The case closest to bytes, from below.
 Case sized(Case of, std::size_t bytes, int ranks);
 
-// Elements that one rank hands in and gets back.
+// The numbers of elements of one rank's input and result.
 std::size_t send_count(const Case& of, int ranks);
 std::size_t receive_count(const Case& of, int ranks);
 
-// Bus bandwidth is algorithm bandwidth times this.
+// Bus bandwidth is algorithm bandwidth times this factor.
 double bus_factor(Collective collective, int ranks);
 
 // Runs it once. Out of place for broadcast and barrier is not defined. Throws Failure.

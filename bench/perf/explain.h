@@ -8,8 +8,8 @@
 
 namespace perf {
 
-// One line for people: what the library would do for this case, out of place, in such buffers, on this rank. Throws
-// Failure.
+// One line for people that says what the library would do for this case, out of place, with such buffers, on this rank.
+// Throws Failure.
 std::string explained(const Case& of, Memory memory, anello_comm_t comm);
 
 }  // namespace perf

@@ -1,5 +1,5 @@
 #pragma once
-// A call of Anello that did not succeed, on its way up to the rank's main function.
+// The exception for a failed call of Anello. The rank's main function catches it.
 #include <anello/anello.h>
 
 #include <stdexcept>

@@ -1,5 +1,5 @@
 #pragma once
-// TCP over 127.0.0.1 between two threads, as plain as it can be: what the tcp transport is held against.
+// Plain TCP over 127.0.0.1 between two threads, as a reference for the tcp transport.
 
 namespace perf {
 
@@ -8,7 +8,7 @@ struct Loopback {
   double gbps = 0;
 };
 
-// Takes about 0.3 s. Throws std::system_error where there is no loopback.
+// Takes about 0.3 s. Throws std::system_error if there is no loopback.
 Loopback measure_loopback();
 
 }  // namespace perf

@@ -1,4 +1,4 @@
-// anello-perf: measures and verifies the collectives, as one rank of a job or as all ranks of its own.
+// anello-perf: measures and verifies the collectives, as one rank of a job or with all ranks as threads.
 #include "perf/failure.h"
 #include "perf/options.h"
 #include "perf/rank.h"
@@ -15,7 +15,7 @@ namespace {
 
 using namespace perf;
 
-// Also ends the other ranks' calls: a rank that leaves quietly would let them wait.
+// Also ends the other ranks' calls: if a rank left silently, they would wait.
 int guarded(const Options& options, anello_comm_t comm) {
   try {
     return run_rank(options, comm);

@@ -73,7 +73,7 @@ Figures Measurement::figures(const Case& of, Place place) {
     result.p99_us = quantile(times, 0.99);
   }
   std::vector<double> batches;
-  // Single calls are put together again, so that the figure means the same with --stats and without.
+  // Single calls are combined into batches again, so that the figure means the same with and without --stats.
   const std::size_t together = (times.size() + kBatches - 1) / kBatches;
   for (std::size_t begin = 0; begin < times.size(); begin += together) {
     double time = 0;
@@ -101,14 +101,14 @@ void Measurement::call(const Case& of, Place place) {
   run(of, place == Place::in, send_.data(), receive_.data(), rank_, ranks_, comm_);
 }
 
-// Times in microseconds, sizes the number of calls that each of them covers.
+// Times are in microseconds; sizes are the numbers of calls that they cover.
 std::vector<double> Measurement::time_calls(const Case& of, Place place, std::vector<int>& sizes) {
   const bool single = options_.stats || options_.dirty;
   const int batches = single ? options_.iterations : std::min(options_.iterations, kBatches);
   std::vector<double> times(static_cast<std::size_t>(batches));
   sizes.resize(times.size());
   for (int batch = 0; batch < batches; ++batch) {
-    // Spread evenly: iterations need not be a multiple of batches.
+    // Calls are spread evenly: iterations need not be a multiple of batches.
     const int calls = options_.iterations / batches + (batch < options_.iterations % batches ? 1 : 0);
     if (options_.dirty) {
       prepare(of, place, static_cast<std::uint64_t>(batch));
@@ -127,7 +127,7 @@ bool Measurement::sends_apart(const Case& of, Place place) const {
          (of.collective == Collective::gather && rank_ != of.root);
 }
 
-// Input where the call looks for it, and elsewhere what no result can be mistaken for.
+// Puts the input where the call expects it, and elsewhere values that cannot be mistaken for results.
 void Measurement::prepare(const Case& of, Place place, std::uint64_t seed) {
   const std::size_t element = anello_dtype_size(of.dtype);
   const Block block =
@@ -148,7 +148,7 @@ std::int64_t Measurement::verify(const Case& of, Place place, std::uint64_t seed
   const std::size_t element = anello_dtype_size(of.dtype);
   prepare(of, place, seed);
   send_.guard(sends_apart(of, place) ? send_count(of, ranks_) * element : 0);
-  const bool whole = place == Place::in;  // the input of an in-place reduce_scatter may be written over
+  const bool whole = place == Place::in;  // an in-place reduce_scatter may overwrite its input
   receive_.guard((whole ? receive_room(of, ranks_) : receive_count(of, ranks_)) * element);
   call(of, place);
   return differing(of, place, seed) + send_.damage() + receive_.damage();
@@ -171,7 +171,7 @@ std::int64_t Measurement::differing(const Case& of, Place place, std::uint64_t s
       return rank_ == of.root ? wrong(got, count, element, reduced(of.dtype, of.op, ranks_, seed), 0) : 0;
     case Collective::scan: return wrong(got, count, element, reduced(of.dtype, of.op, rank_ + 1, ranks_, seed), 0);
     case Collective::scatter:
-      // The root's own part stays where it is.
+      // The root's own part stays in place.
       if (place == Place::in && rank_ == of.root)
         got = send_.data() + static_cast<std::size_t>(rank_) * count * element;
       return wrong(got, count, element, moved(of.dtype, of.root, seed), static_cast<std::size_t>(rank_) * count);
@@ -182,7 +182,7 @@ std::int64_t Measurement::differing(const Case& of, Place place, std::uint64_t s
   return 0;
 }
 
-// A part from every rank, from element `first` of its input on.
+// Expects a part from every rank, from element `first` of its input on.
 std::int64_t Measurement::differing_parts(const Case& of, std::uint64_t seed, std::size_t first) const {
   const std::size_t element = anello_dtype_size(of.dtype);
   std::int64_t sum = 0;
@@ -193,7 +193,8 @@ std::int64_t Measurement::differing_parts(const Case& of, std::uint64_t seed, st
   return sum;
 }
 
-// Nobody may leave before the last has come. Ranks take turns in coming late; one host's monotonic clock is one clock.
+// No rank may leave before the last one has arrived. Ranks take turns in being late; all ranks of one host share its
+// monotonic clock.
 std::int64_t Measurement::verify_barrier() {
   int local = 0;
   check(anello_comm_local_size(comm_, &local), "anello_comm_local_size", comm_);

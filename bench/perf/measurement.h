@@ -1,6 +1,6 @@
 #pragma once
-// One row of the table: a case run, timed and verified, out of place and in place. Every rank calls measure with the
-// same case; every rank gets the same row.
+// One row of the table: runs, times and verifies a case, out of place and in place. Every rank calls measure with the
+// same case, and every rank gets the same row.
 #include "perf/buffer.h"
 #include "perf/collective.h"
 #include "perf/options.h"
@@ -14,7 +14,7 @@ struct Figures {
   double time_us = 0;
   double minimum_us = 0;  // of single calls, like the next four; with --stats only
   double maximum_us = 0;
-  double variation = 0;  // of their mean, the standard deviation
+  double variation = 0;  // the standard deviation, relative to their mean
   double median_us = 0;
   double p99_us = 0;
   double algorithm_bandwidth = 0;  // GB/s
@@ -44,7 +44,7 @@ class Measurement {
   std::vector<double> time_calls(const Case& of, Place place, std::vector<int>& sizes);
   std::int64_t verify(const Case& of, Place place, std::uint64_t seed);
   std::int64_t verify_barrier();
-  // Whether this rank's input lies in send_: in place, gather and scatter are so at their root alone.
+  // Whether this rank's input lies in send_: gather and scatter are in place only at their root.
   bool sends_apart(const Case& of, Place place) const;
   std::int64_t differing(const Case& of, Place place, std::uint64_t seed) const;
   std::int64_t differing_parts(const Case& of, std::uint64_t seed, std::size_t first) const;

@@ -12,11 +12,12 @@ namespace {
 struct Layout {
   int exponent_bits;
   int fraction_bits;
-  bool ends_in_nan = false;  // the pattern of all bits is NaN, all before it are numbers; no infinity
+  bool ends_in_nan = false;  // the pattern with all bits set is NaN, and all patterns before it are numbers; there is
+                             // no infinity
 
   int bias() const { return (1 << (exponent_bits - 1)) - 1; }
   std::uint32_t sign() const { return 1u << (exponent_bits + fraction_bits); }
-  // Where the numbers end.
+  // The end of the numbers.
   std::uint32_t past_end() const { return ends_in_nan ? sign() - 1 : ((1u << exponent_bits) - 1) << fraction_bits; }
   std::uint32_t nan() const { return ends_in_nan ? sign() - 1 : past_end() | 1u << (fraction_bits - 1); }
 };
@@ -38,7 +39,7 @@ std::uint32_t narrow(double value, Layout layout) {
   const int spacing = std::max(exponent - 1, least) - layout.fraction_bits;
   // nearbyint rounds to nearest even in the default environment.
   const double units = std::nearbyint(std::ldexp(magnitude, -spacing));
-  // units carries the implicit one, which adds itself to the exponent: the same sum serves subnormals and carries.
+  // units contains the implicit one, which increments the exponent, so one sum covers subnormals and carries.
   const auto biased = static_cast<std::uint32_t>(spacing + layout.fraction_bits - least);
   const std::uint32_t pattern = (biased << layout.fraction_bits) + static_cast<std::uint32_t>(units);
   return pattern >= layout.past_end() ? overflow : sign | pattern;
@@ -77,7 +78,7 @@ Stored get(const unsigned char* from) {
   return value;
 }
 
-// Two parts one after the other; of a pair of 16 bytes the last 4 are padding, 0.
+// Two parts, one after the other; in a pair of 16 bytes the last 4 are padding, 0.
 template <class First, class Second>
 void put_two(unsigned char* into, std::size_t bytes, First first, Second second) {
   std::memset(into, 0, bytes);
@@ -100,7 +101,7 @@ void encode(anello_dtype_t dtype, const Number& number, unsigned char* into) {
     case ANELLO_FLOAT64: return put(into, value);
     case ANELLO_INT8:
     case ANELLO_UINT8:
-    case ANELLO_BOOL:  // what is not zero is true: it need not be 1
+    case ANELLO_BOOL:  // any value other than zero is true; it need not be 1
     case ANELLO_BYTE: return put(into, static_cast<std::uint8_t>(whole(value)));
     case ANELLO_INT16:
     case ANELLO_UINT16: return put(into, static_cast<std::uint16_t>(whole(value)));

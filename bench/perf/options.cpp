@@ -52,7 +52,7 @@ std::vector<Value> listed(const std::string& words, const std::map<std::string, 
   return values;
 }
 
-// The library's own name of each; nccl-tests' beside them.
+// The library's own name of each, and nccl-tests' names.
 std::map<std::string, anello_dtype_t> dtypes_by_name() {
   std::map<std::string, anello_dtype_t> names{{"float", ANELLO_FLOAT32},
                                               {"double", ANELLO_FLOAT64},
@@ -72,7 +72,7 @@ std::map<std::string, anello_op_t> ops_by_name() {
   return names;
 }
 
-// Those that make sense of -d times -o, by type.
+// The valid pairs of -d and -o, by type.
 std::vector<Reduction> reductions(const std::vector<anello_dtype_t>& dtypes, const std::vector<anello_op_t>& ops,
                                   bool reduces) {
   std::vector<Reduction> pairs;
@@ -193,7 +193,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
     const auto dtypes = listed(types, dtypes_by_name(), "-d");
     const bool reduced = reduces(options.collective);
     auto wanted = reduced ? listed(ops, ops_by_name(), "-o") : std::vector{ANELLO_SUM};
-    // Of "all", those that a scan has.
+    // The operations of "all" that a scan has.
     if (options.collective == Collective::scan) std::erase(wanted, ANELLO_AVG);
     if (wanted.empty()) throw CLI::ValidationError("-o", "scan has no avg");
     options.reductions = reductions(dtypes, wanted, reduced);

@@ -11,7 +11,7 @@
 
 namespace perf {
 
-// What is measured in turn; of collectives that only move data, op does not matter.
+// The cases to measure in turn; for collectives that only move data, op does not matter.
 struct Reduction {
   anello_dtype_t dtype;
   anello_op_t op;
@@ -27,7 +27,7 @@ struct Options {
   int warmup = 1;
   int checks = 1;
   std::vector<Reduction> reductions{{ANELLO_FLOAT32, ANELLO_SUM}};
-  std::size_t skipped = 0;  // pairs of -d and -o that make no sense
+  std::size_t skipped = 0;  // the number of invalid pairs of -d and -o
   int root = 0;             // -1: each in turn
   bool threads = false;
   int thread_count = 0;
@@ -37,13 +37,13 @@ struct Options {
   bool ceilings = true;
   bool explain = false;
   std::string json;
-  double min_bus_bandwidth = 0;  // GB/s; 0: no matter
+  double min_bus_bandwidth = 0;  // GB/s; 0: no limit
 
   // The sizes from min_bytes to max_bytes.
   std::vector<std::size_t> sizes() const;
 };
 
-// False where there is nothing to run: help was printed, or the mistake was named; exit_code says which.
+// False if there is nothing to run: it has printed help or a mistake; exit_code says which.
 bool parse(int argc, char** argv, Options& options, int& exit_code);
 
 }  // namespace perf

@@ -13,7 +13,7 @@
 namespace perf {
 namespace {
 
-// As it travels; zero-terminated texts.
+// The message between ranks; texts are zero-terminated.
 struct Card {
   char host[64];
   char transports[120];

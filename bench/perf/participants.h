@@ -1,5 +1,5 @@
 #pragma once
-// Who takes part, for the header: what every rank says about itself, gathered on all of them.
+// The participants, for the header: information from every rank, gathered on all of them.
 #include <anello/anello.h>
 
 #include <string>
@@ -10,8 +10,8 @@ namespace perf {
 struct Participant {
   std::string host;
   int pid = 0;
-  int processors = 0;      // that it may run on
-  std::string transports;  // "shm to 3 ranks", "shm to 1 rank, tcp to 2 ranks"; "" when alone
+  int processors = 0;      // on which it may run
+  std::string transports;  // "shm to 3 ranks", "shm to 1 rank, tcp to 2 ranks"; "" for a single rank
 };
 
 // By rank. Throws Failure.

@@ -54,8 +54,8 @@ double value(anello_op_t op, int rank, int ranks, std::size_t i, std::uint64_t s
     case ANELLO_SUM:
     case ANELLO_MINLOC:
     case ANELLO_MAXLOC:
-      return static_cast<double>(drawn % 8);  // of pairs: few values, so that indices decide
-    // Powers of two keep the product exact until it overflows, and then every order of operands gives the same.
+      return static_cast<double>(drawn % 8);  // for pairs: few values, so that indices decide
+    // Powers of two keep the product exact until it overflows, and then every order of operands gives the same result.
     case ANELLO_PROD: return drawn % 4 == 0 ? 2 : 1;
     case ANELLO_MIN:
     case ANELLO_MAX:
@@ -65,7 +65,8 @@ double value(anello_op_t op, int rank, int ranks, std::size_t i, std::uint64_t s
     case ANELLO_LAND:
     case ANELLO_LOR:
     case ANELLO_LXOR: return drawn % 3 == 0 ? 0 : static_cast<double>(drawn % 128);
-    // The ranks' values are the even numbers from a base on, in an order that turns with i: their average is whole.
+    // The ranks' values are the even numbers from a base on, in an order that rotates with i, so their average is a
+    // whole number.
     case ANELLO_AVG: {
       const std::uint64_t base = mixed(i, 0, seed) % 4;
       const std::uint64_t turn = mixed(i, 1, seed) % static_cast<std::uint64_t>(ranks);
@@ -83,8 +84,8 @@ Number handed_in(anello_dtype_t dtype, anello_op_t op, int rank, int ranks, std:
   if (class_of(dtype) == Class::boolean) return other % 8 < 5 ? 0 : first + 1;
   if (class_of(dtype) != Class::complex) return first;
   if (op != ANELLO_PROD) return {first, value(op, rank, ranks, i, ~seed)};
-  // Three ranks turn, by less than a third of a right angle each: more would not stay exact, and any further a real
-  // part could become zero, whose sign depends on the order of operands.
+  // Three ranks rotate, by less than a third of a right angle each. More ranks would not stay exact, and with larger
+  // angles a real part could become zero, whose sign depends on the order of operands.
   if (rank >= 3) return {first, 0};
   return {2 * first, other % 2 == 0 ? first : -first};
 }
@@ -175,7 +176,7 @@ Block moved(anello_dtype_t dtype, int rank, std::uint64_t seed) {
 
 Block reduced(anello_dtype_t dtype, anello_op_t op, int over, int ranks, std::uint64_t seed) {
   return encoded(dtype, [&](std::size_t i) {
-    // Through the type on the way in: what a rank hands in may have been rounded already.
+    // Converts to the type first, because a rank's input may already have been rounded.
     Number result = wrapped(dtype, handed_in(dtype, op, 0, ranks, i, seed));
     for (int rank = 1; rank < over; ++rank) {
       result = combine(dtype, op, result, wrapped(dtype, handed_in(dtype, op, rank, ranks, i, seed)));

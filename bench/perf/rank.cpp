@@ -14,7 +14,7 @@
 namespace perf {
 namespace {
 
-// Over all measured cells, as nccl-tests has it.
+// Over all measured cells, as in nccl-tests.
 double average_bus_bandwidth(const std::vector<Row>& rows) {
   double sum = 0;
   int cells = 0;
@@ -86,7 +86,7 @@ int run_rank(const Options& options, anello_comm_t comm) {
     print_footer(options, wrong, average);
     if (!options.json.empty()) write_json(options, who, ceilings, rows, wrong, average);
   }
-  // The figures are every rank's maxima and sums, so all ranks come to the same verdict.
+  // The figures are maxima and sums over all ranks, so all ranks get the same verdict.
   return wrong.value_or(0) > 0 || average < options.min_bus_bandwidth ? kExitWrong : 0;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What one rank does from its communicator to its part of the report.
+// The work of one rank, from its communicator to its part of the report.
 #include "perf/options.h"
 
 #include <anello/anello.h>

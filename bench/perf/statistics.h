@@ -1,10 +1,10 @@
 #pragma once
-// What is said about a set of times.
+// Statistics of a set of times.
 #include <vector>
 
 namespace perf {
 
-// Both by the nearest rank, of a copy; 0 for none. share is within 0..1.
+// Both use the nearest rank and work on a copy; 0 for no times. share is within 0..1.
 double quantile(std::vector<double> values, double share);
 // Standard deviation over mean; 0 for fewer than two.
 double variation(const std::vector<double>& values);

@@ -13,7 +13,7 @@ std::string plural(std::size_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-// Four significant digits in seven columns, as nccl-tests does.
+// Four significant digits in seven columns, as in nccl-tests.
 std::string time_text(double microseconds) {
   char text[32];
   std::snprintf(text, sizeof text, microseconds < 1e4 ? "%.2f" : microseconds < 1e5 ? "%.1f" : "%.0f", microseconds);

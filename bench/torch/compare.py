@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Anello beside gloo under PyTorch, in the same processes and interleaved: what a rank of data-parallel training waits for.
+"""Compares Anello with gloo under PyTorch, in the same processes and interleaved: how long a rank of data-parallel
+training waits.
 
     bench/torch/compare.py                    2 ranks; over shared memory, then over TCP
     bench/torch/compare.py --quick            a smaller network and fewer rounds
@@ -65,7 +66,7 @@ def rank_main(options):
         for each in model.parameters():
             if each.grad is not None:
                 each.grad.zero_()
-        dist.barrier(groups["anello"])  # all begin together: what is waited for is communication
+        dist.barrier(groups["anello"])  # all begin together, so waiting is due to communication
         start = time.perf_counter()
         if synced:
             model(inputs).square().mean().backward()
@@ -74,7 +75,7 @@ def rank_main(options):
                 model(inputs).square().mean().backward()
         return time.perf_counter() - start
 
-    for way in WAYS:  # views that DDP has, rebuilt buckets, mapped memory: nothing of that is timed
+    for way in WAYS:  # views of DDP, rebuilt buckets and mapped memory are set up here and not timed
         for _ in range(3):
             step(wrapped[way], True)
     ours = [way for way in WAYS if way.startswith("own")]
@@ -148,7 +149,7 @@ def measure(options, transport, folder):
 
 
 def table(reports, transport):
-    """The lines, and how many targets were missed. Of each round the slower rank counts."""
+    """The lines, and the number of missed targets. In each round the slower rank counts."""
     steps = [{name: max(rows[name] for rows in pair) for name in pair[0]} for pair in zip(*[each["steps"] for each in reports])]
     lines = [f"**Anello over {transport}, gloo over TCP; {reports[0]['parameters'] / 1e6:.1f} M parameters**", "",
              "| | milliseconds | exposed | of gloo's | target |", "| --- | --- | --- | --- | --- |"]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compares two builds of Anello, started in turns on this machine, and shows which calls became slower.
 
-Each row is a collective, a number of ranks, a transport, a kind of memory and a size. A build's figure is the median over
-starts of anello-perf's time; the ratio is the median over starts of new over old in the same turn, so that what the machine
-does meanwhile meets both alike. Rows above --most are marked, and make the exit code 1. One anello-perf, the new build's,
-measures both; the library is chosen by LD_LIBRARY_PATH.
+Each row is a collective, a number of ranks, a transport, a kind of memory and a size. A build's figure is the median
+over starts of anello-perf's time. The ratio is the median over starts of new over old in the same turn, so that other
+load on the machine affects both equally. Rows above --most are marked, and make the exit code 1. One anello-perf, the
+new build's, measures both; the library is chosen by LD_LIBRARY_PATH.
 
   versions.py OLD NEW                  OLD and NEW are build folders
   versions.py OLD NEW --only broadcast --only mapped
@@ -45,7 +45,7 @@ def name_of(case):
 
 
 def measure(old_or_new, new, case, extra):
-    """Microseconds by size, of one start."""
+    """Microseconds by size, for one start."""
     collective, ranks, transport, memory, sizes = case
     smallest, largest, calls = sizes
     with tempfile.NamedTemporaryFile(suffix=".json") as report:

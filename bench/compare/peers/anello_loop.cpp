@@ -1,5 +1,5 @@
-// The loop over Anello's public C API. A row that says shm or tcp is refused if the data would go another way.
-// --setting mapped: buffers of anello_mem_alloc, which ranks of a host reach; else of malloc.
+// The loop over Anello's public C API. A row that claims shm or tcp is refused if the data would take another path.
+// --setting mapped: buffers from anello_mem_alloc, which ranks of a host reach; else from malloc.
 #include <anello/anello.h>
 
 #include "loop.h"

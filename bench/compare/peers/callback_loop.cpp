@@ -1,5 +1,5 @@
-// The loop for libraries of other languages, as a shared library: they give functions. A call through ctypes costs
-// below a microsecond, which is part of what is measured.
+// The loop for libraries in other languages, as a shared library to which they pass functions. A call through ctypes
+// costs less than a microsecond, which is part of the measured time.
 #include "loop.h"
 
 extern "C" {
@@ -7,11 +7,11 @@ struct Callbacks {
   int rank;
   int size;
   const char* version;
-  int (*prepare)(float* data, size_t count);  // each 0, or what went wrong is printed and the rank fails
+  int (*prepare)(float* data, size_t count);  // each returns 0, or prints the error and the rank fails
   int (*allreduce)();
   int (*release)();
 };
-// Pins the calling thread; to be called before join, which the library's threads are made in.
+// Pins the calling thread; call it before join, which makes the library's threads.
 int (*compare_join)(Callbacks*) = nullptr;
 int compare_run(int argc, char** argv, int (*join)(Callbacks*));
 }

@@ -1,5 +1,6 @@
-// What the ceilings share: programs of a few lines that do by hand, and for two ranks, what the machine allows at best.
-// They run in the timing loop like libraries, so that their figures come from the same minutes, processors and noise.
+// The common part of the ceilings: short hand-written programs for two ranks that show the best that the machine
+// allows. They run in the timing loop like libraries, so that their figures come from the same minutes, processors and
+// noise.
 #pragma once
 
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 
 namespace compare {
 
-// Memory that ranks share: a file in --directory, mapped; whoever comes first makes it, of zeros.
+// Memory that ranks share: a mapped file in --directory; the first rank makes it, filled with zeros.
 class SharedFile final {
  public:
   SharedFile(const std::string& path, size_t bytes) : bytes_(bytes) {
@@ -66,7 +67,7 @@ class Ceiling {
   void release() {}
 
  protected:
-  // The flags of both ranks, each on a line of its own; adjacent lines are fetched in pairs.
+  // The flags of both ranks, each on its own line; adjacent lines are fetched in pairs.
   struct Flags {
     struct alignas(128) Flag {
       Counter value;
@@ -78,7 +79,7 @@ class Ceiling {
     if (size_ != 2) throw std::runtime_error("this ceiling is of 2 ranks");
   }
 
-  // Both ranks have come: one line each way.
+  // Both ranks have arrived: this takes one line each way.
   void meet() {
     ++meetings_;
     mine().met.value.store(meetings_, std::memory_order_release);

@@ -1,5 +1,5 @@
-// What this machine allows, in the timing loop: --setting direct, oneline, oneshot, staged-KIB, attach, line, copy, and
-// with
+// Shows what this machine allows, in the timing loop: --setting direct, oneline, oneshot, staged-KIB, attach, line,
+// copy, and with
 // --transport tcp: one-way/CONTROL, duplex/CONTROL[:CHUNK_KIB], within/CONTROL[:CHUNK_KIB].
 #include "loop.h"
 #include "shared_ceilings.h"

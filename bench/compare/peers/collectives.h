@@ -1,10 +1,10 @@
-// The loop over the other collectives, between buffers of their own: --operation allgather, reduce_scatter, broadcast,
-// alltoall, reduce, barrier or sendrecv. Sizes are those of the longer side: what allgather receives, what
-// reduce_scatter and alltoall send.
+// The loop over the other collectives, with separate input and output buffers: --operation allgather, reduce_scatter,
+// broadcast, alltoall, reduce, barrier or sendrecv. Sizes are those of the longer side: the data that allgather
+// receives, and that reduce_scatter and alltoall send.
 //
-// A library takes part with `void operate(Operation, const float* in, float* out, size_t count)`, count the elements of
-// the shorter side (of one rank's part). The root is rank 0. sendrecv is one way between ranks 2k and 2k+1, who take
-// turns in sending: operate is given the sender's `in`, or null where it receives.
+// A library takes part with `void operate(Operation, const float* in, float* out, size_t count)`, where count is the
+// number of elements of the shorter side (of one rank's part). The root is rank 0. sendrecv is one way between ranks 2k
+// and 2k+1, which take turns in sending: operate gets the sender's `in`, or null if it receives.
 //
 // untouched: nobody writes what is sent within a batch. Who reads a peer's memory then finds it in his own caches from
 // the
@@ -12,8 +12,8 @@
 // dirty: who sends rewrites it before each call (not before a barrier, and from 4 KiB on); what rewriting alone costs
 // is
 //   subtracted, as in loop.h.
-// Each batch begins with other values than the one before, and ends with a comparison of all of the result: what a
-// batch's last call left undone shows, whatever an earlier batch had written there.
+// Each batch begins with different values from the one before, and ends with a comparison of the whole result, so an
+// incomplete last call of a batch is found, whatever an earlier batch has written there.
 #pragma once
 
 #include <algorithm>
@@ -92,7 +92,7 @@ class Collectives final {
   bool sends(unsigned turn) const { return (rank_ + static_cast<int>(turn % 2)) % 2 == 0; }
   bool sends_next() const { return operation_ != Operation::kSendrecv || sends(turn_ + 1); }
 
-  // The values stay as they are. Not inlined, for the reason that loop.h has.
+  // The values do not change. It is not inlined, for the reason given in loop.h.
   [[gnu::noinline]] void rewrite(float one) {
     const bool broadcast = operation_ == Operation::kBroadcast;
     float* const data = broadcast ? out_ : in_;
@@ -106,7 +106,7 @@ class Collectives final {
     library_.operate(operation_, operation_ == Operation::kSendrecv && !sends(turn_) ? nullptr : in_, out_, count_);
   }
 
-  // Seconds of one call, on the slowest rank.
+  // The seconds of one call, on the slowest rank.
   double run_batch(int calls) {
     ++batch_;
     for (size_t i = 0; i < in_count_; ++i) in_[i] = value(rank_, i);
@@ -114,7 +114,7 @@ class Collectives final {
     for (size_t i = 0; i < out_count_; ++i) out_[i] = root ? value(0, i) : -1.0f;
     meeting_.barrier();
     call();                                          // Untimed: ranks leave the barrier apart.
-    if (operation_ == Operation::kSendrecv) call();  // So that both have sent in a batch of one call, too.
+    if (operation_ == Operation::kSendrecv) call();  // So both have sent even in a batch of one call.
     const double begin = now_seconds();
     for (int i = 0; i < calls; ++i) {
       if (dirty_ && sends_next()) rewrite(one_);
@@ -125,7 +125,8 @@ class Collectives final {
     verify();
     seconds = meeting_.gather(seconds).largest;
     if (dirty_) {
-      // Of sendrecv, too, before each call on all ranks: in a call one of two rewrites, and the other waits for that.
+      // For sendrecv, all ranks also rewrite before each call: in a call, one of two rewrites, and the other waits for
+      // it.
       const double alone = now_seconds();
       for (int i = 0; i < calls; ++i) rewrite(one_);
       rewrite_ = std::min(rewrite_, meeting_.gather(now_seconds() - alone).largest / calls);

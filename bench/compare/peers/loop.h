@@ -1,4 +1,4 @@
-// The timing loop of bench/compare: one source for every library, so that rows differ by the library alone.
+// The timing loop of bench/compare: one source for every library, so that rows differ only by the library.
 //
 // A library is a class with
 //   Library(const Options&)                  joins the job (the process is pinned before)
@@ -63,19 +63,19 @@ class Loop final {
   }
 
  private:
-  // Values 1..1021 over and over: neither a shift by a power of two nor swapped blocks go unseen.
+  // The values 1..1021 repeat, so a shift by a power of two or swapped blocks are found.
   static constexpr size_t kPeriod = 1021;
 
-  // A ceiling that moves bytes without adding them up cannot be held to the sums.
+  // A ceiling that moves bytes without adding them cannot be checked against sums.
   static constexpr bool kSums = !requires(Library & library) { library.check(); };
 
-  // Not inlined: that of the calls and that which is timed alone must be the same code, or one is not the other's
-  // price.
+  // It is not inlined: the rewriting between calls and the rewriting that is timed separately must be the same code, or
+  // the subtraction would be wrong.
   [[gnu::noinline]] void scale(float factor) {
     float* const data = data_;
     const size_t count = count_;
     for (size_t i = 0; i < count; ++i) data[i] *= factor;
-    asm volatile("" ::: "memory");  // Each pass is a rewrite of its own, as the peers see it.
+    asm volatile("" ::: "memory");  // The peers see each pass as a separate rewrite.
   }
 
   void fill(float factor) {
@@ -99,7 +99,7 @@ class Loop final {
     }
   }
 
-  // Seconds of one call, on the slowest rank.
+  // The seconds of one call, on the slowest rank.
   double run_batch(bool dirty, int calls) {
     const float start = dirty ? 1.0f : std::ldexp(1.0f, -110);
     fill(weight_ * start);
@@ -107,11 +107,11 @@ class Loop final {
     library_.allreduce();  // Untimed: the buffer is hot in its writer's cache, and ranks leave the barrier apart.
     const double t0 = now_seconds();
     for (int call = 0; call < calls; ++call) {
-      if (dirty) scale(kSums ? weight_ : 1.0f);  // Where nothing adds up, weights would end in denormal numbers.
+      if (dirty) scale(kSums ? weight_ : 1.0f);  // If nothing is added, weights would lead to denormal numbers.
       library_.allreduce();
     }
     double seconds = now_seconds() - t0;
-    meeting_.barrier();  // A rank that verified already would keep others of its processor from looking at the clock.
+    meeting_.barrier();  // A rank that already verifies would keep others of its processor from reading the clock.
     const int n = meeting_.size();
     const bool exact = dirty || (n & (n - 1)) == 0;
     const double factor = dirty ? 1.0 : static_cast<double>(start) * std::pow(n, calls);
@@ -124,7 +124,8 @@ class Loop final {
       volatile float one = 1.0f;
       const double t2 = now_seconds();
       for (int call = 0; call < calls; ++call) scale(one);
-      // The least of all batches: an interruption while multiplying alone must not make the calls look faster.
+      // The minimum over all batches: an interruption during the separate multiplication must not make the calls look
+      // faster.
       rewrite_ = std::min(rewrite_, meeting_.gather(now_seconds() - t2).largest / calls);
       seconds -= rewrite_ * calls;
     }

@@ -1,6 +1,6 @@
 // The page on which the ranks of a timing loop meet, whatever library they measure: a file that compare.py makes and
-// removes, mapped by all. Barriers, times and the loop's plan go through it, so that no library measures itself and
-// none is helped along by progress that another does not get.
+// removes and all ranks map. Barriers, times and the loop's plan go through it, so that no library measures itself, and
+// none gets progress that another does not get.
 #pragma once
 
 #include <fcntl.h>
@@ -67,7 +67,7 @@ class Meeting final {
     wait([&] { return page_->generation.load() != generation; });
   }
 
-  // The largest and the sum of what the ranks give. Collective.
+  // The maximum and the sum of the ranks' values. Collective.
   struct Gathered {
     double largest;
     double sum;
@@ -81,7 +81,7 @@ class Meeting final {
       if (value > result.largest) result.largest = value;
       result.sum += value;
     }
-    barrier();  // A rank that goes on may overwrite its value.
+    barrier();  // A rank that continues may overwrite its value.
     return result;
   }
 
@@ -94,8 +94,8 @@ class Meeting final {
     return result;
   }
 
-  // Nanoseconds that a cache line takes from rank 0's core to rank 1's. Collective; 0 where ranks share cores, since
-  // then the scheduler is measured.
+  // The nanoseconds that a cache line takes from rank 0's core to rank 1's. Collective; 0 if ranks share cores, because
+  // this would measure the scheduler.
   double line_ns(bool own_cores) {
     if (size_ < 2 || !own_cores) return 0;
     barrier();
@@ -132,7 +132,7 @@ class Meeting final {
  private:
   struct alignas(128) Rank {
     double value;
-    std::atomic<int32_t> pid;  // read by compare.py, which ends what outlives its limit: see job.py
+    std::atomic<int32_t> pid;  // read by compare.py, which ends processes that exceed their limit: see job.py
   };
   struct Page {
     Rank ranks[kMaxRanks];

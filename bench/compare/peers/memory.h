@@ -1,5 +1,4 @@
-// The buffers of a timing loop: of malloc, or of the library where it has an allocator of its own (allocate,
-// deallocate).
+// The buffers of a timing loop: from malloc, or from the library if it has its own allocator (allocate, deallocate).
 #pragma once
 
 #include <cstdlib>

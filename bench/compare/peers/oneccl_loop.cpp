@@ -1,5 +1,5 @@
-// The loop over oneCCL's library for processors, its transports chosen by CCL_ATL_TRANSPORT. No MPI is needed: ranks
-// find each other through a file in --directory.
+// The loop over oneCCL's library for processors; CCL_ATL_TRANSPORT chooses its transport. No MPI is needed: ranks find
+// each other through a file in --directory.
 #include <oneapi/ccl.hpp>
 
 #include "loop.h"

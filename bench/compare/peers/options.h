@@ -1,4 +1,4 @@
-// What compare.py tells a timing loop.
+// The options that compare.py passes to a timing loop.
 #pragma once
 
 #include <sstream>
@@ -10,16 +10,16 @@ namespace compare {
 
 struct Options {
   std::string meeting;    // --meeting FILE: see meeting.h
-  std::string out;        // --out FILE: rank 0 appends a JSON line a measurement
-  std::string directory;  // --directory DIR: for the library's own rendezvous files; in memory where the host has that
-  std::string setting;    // --setting TEXT: whatever the library makes of it
+  std::string out;        // --out FILE: rank 0 appends one JSON line per measurement
+  std::string directory;  // --directory DIR: for the library's own rendezvous files; in memory if the host supports it
+  std::string setting;    // --setting TEXT: the library interprets it
   std::string transport;  // --transport shm|tcp
   std::string operation = "allreduce";  // --operation NAME: see collectives.h
   std::vector<size_t> sizes;
   double window = 0.15;   // --window SECONDS: for one size and variant
-  double batch = 0.002;   // --batch SECONDS: a batch is at least this long, where values allow it
+  double batch = 0.002;   // --batch SECONDS: a batch is at least this long, if the values allow it
   double limit = 120;     // --limit SECONDS: for the whole process
-  double line_ns = 0;     // --line NS: waits, up to 2 s in all, until a cache line takes about this long
+  double line_ns = 0;     // --line NS: waits, up to 2 s in total, until a cache line takes about this long
   bool pin = true;        // --pin 0|1: rank r to processor r modulo their number
   size_t processors = 1;  // that the job may use, as they were before this rank was pinned to one
   bool untouched = true;  // --variants untouched,dirty

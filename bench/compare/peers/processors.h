@@ -1,4 +1,4 @@
-// Where a rank runs, and how much of the machine is in use.
+// The placement of a rank, and the load of the machine.
 #pragma once
 
 #include <sched.h>
@@ -11,8 +11,8 @@
 
 namespace compare {
 
-// The number of this rank on its host as the launchers say it; known before the library has joined anything. Where one
-// machine plays several hosts, COMPARE_RANK_FROM names the variable to take instead.
+// This rank's number on its host, from the launcher's variables; known before the library has joined anything. If one
+// machine simulates several hosts, COMPARE_RANK_FROM names the variable to use instead.
 inline int launched_rank() {
   if (const char* from = std::getenv("COMPARE_RANK_FROM"))
     if (const char* value = std::getenv(from)) return std::atoi(value);
@@ -39,8 +39,8 @@ inline void pin_to(int cpu) {
   sched_setaffinity(0, sizeof one, &one);
 }
 
-// Seconds of processor time that the whole machine has used or that its host took away. Interrupts are left out:
-// they are the loop's own packets.
+// The seconds of processor time that the whole machine has used or that its host has taken. Interrupts are left out,
+// because they are due to the loop's own packets.
 inline double machine_cpu_seconds() {
   std::ifstream stat("/proc/stat");
   std::string cpu;

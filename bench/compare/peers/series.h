@@ -1,5 +1,5 @@
-// One measurement, whatever is called: batches that grow until they are long enough, then as many as fit in the window,
-// with what other processes used meanwhile and how the ranks' processors lay before and after.
+// One measurement of any call: batches that grow until they are long enough, then as many as fit in the window. It also
+// records the load of other processes, and the placement of the ranks' processors before and after.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ class Series final {
         version_(std::move(version)),
         own_cores_(options.pin && static_cast<size_t>(meeting.size()) <= options.processors) {}
 
-  // batch(calls) does, times and verifies that many calls and returns the seconds of one, on the slowest rank.
-  // least: bytes that any way of doing a call moves between ranks, of all of them together.
+  // batch(calls) runs, times and verifies that many calls and returns the seconds of one, on the slowest rank. least:
+  // the bytes that every implementation of the call must move between all ranks together.
   template <typename Batch>
   void measure(size_t bytes, bool dirty, int most_calls, double least, Batch batch) {
     double line_before = meeting_.line_ns(own_cores_);
@@ -62,14 +62,14 @@ class Series final {
   }
 
  private:
-  // Virtual processors change places for seconds at a time, and what is measured changes with them. The line's time is
-  // the same on every rank, so all go on waiting together.
+  // The placement of virtual processors changes for seconds at a time, and the results change with it. The line's time
+  // is the same on every rank, so all ranks wait equally long.
   bool usual(double line) const {
     constexpr double kFactor = 1.5;
     return line < options_.line_ns * kFactor && line * kFactor > options_.line_ns;
   }
 
-  // A library that finds its peers on this host likes to go another way than it was told.
+  // A library that finds its peers on this host may take another path than the configured one.
   void check_transport(size_t bytes, double sent, double least) const {
     if (options_.transport == "tcp" && sent < 0.9 * least)
       throw std::runtime_error("not over TCP: " + std::to_string(sent) + " bytes sent a call of " +
@@ -100,7 +100,7 @@ class Series final {
   Meeting& meeting_;
   const std::string version_;
   const bool own_cores_;
-  double patience_ = 2;  // seconds that may still be spent waiting for the placement asked for
+  double patience_ = 2;  // seconds that remain for waiting for the requested placement
 };
 
 }  // namespace compare

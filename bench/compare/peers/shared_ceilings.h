@@ -14,7 +14,7 @@
 
 namespace compare {
 
-// The whole vector cut in two, on a line's bound: what rank 0 reduces, and what rank 1 does.
+// The whole vector, cut in two at a line's boundary: the part that rank 0 reduces, and the part that rank 1 reduces.
 struct Halves {
   explicit Halves(size_t count) : middle(std::min(count, (count / 2 + 15) / 16 * 16)), end(count) {}
   size_t begin_of(int rank) const { return rank == 0 ? 0 : middle; }
@@ -40,11 +40,11 @@ class Direct final : public Ceiling {
     Ceiling::prepare(data, count);
     peer_ = std::make_unique<SharedFile>(path(1 - rank_), count * sizeof(float));
     theirs_ = static_cast<float*>(peer_->get());
-    // Mapping is not using: the first touch of each page by this process is a fault.
+    // Mapping is not enough: the first access of this process to each page is a fault.
     volatile float sink = 0;
     for (size_t i = 0; i < count; i += 1024) sink = theirs_[i];
     (void)sink;
-    meet();  // Before anybody unlinks.
+    meet();  // Before any rank unlinks it.
   }
   void release() {
     meet();
@@ -68,7 +68,7 @@ class Direct final : public Ceiling {
   float* theirs_ = nullptr;
 };
 
-// Values and flag in one cache line; two lines a rank in turns, so that one exchange is enough.
+// Values and flag in one cache line; each rank alternates between two lines, so one exchange is enough.
 class OneLine final : public Ceiling {
  public:
   explicit OneLine(const Options& options) : Ceiling(options), file_(options.directory + "/lines", sizeof(Line) * 4) {
@@ -95,7 +95,7 @@ class OneLine final : public Ceiling {
   uint32_t call_ = 0;
 };
 
-// The whole vector into a slot of mine, a flag, and the sum of the peer's.
+// A rank copies the whole vector into its slot, sets a flag, and adds the peer's slot.
 class OneShot final : public Ceiling {
  public:
   explicit OneShot(const Options& options) : Ceiling(options), file_(options.directory + "/slots", 4 * kLargest) {
@@ -119,8 +119,8 @@ class OneShot final : public Ceiling {
   uint32_t call_ = 0;
 };
 
-// A ring of slots that stay in cache: my peer's half goes into a slot, the peer adds it to its own and returns the sum
-// through the same slot. --setting staged-KIB.
+// A ring of slots that stay in cache: a rank copies the peer's half into a slot, and the peer adds it to its own and
+// returns the sum through that slot. --setting staged-KIB.
 class Staged final : public Ceiling {
  public:
   explicit Staged(const Options& options)
@@ -167,16 +167,16 @@ class Staged final : public Ceiling {
 
   const size_t block_;  // elements
   const SharedFile file_;
-  uint32_t done_ = 0;  // blocks of all calls before
+  uint32_t done_ = 0;  // blocks of all earlier calls
 };
 
-// Cross-memory attach: my half of the peer's buffer in pieces that fit the cache, summed into place; then its half,
-// reduced.
+// Cross-memory attach: reads this rank's half of the peer's buffer in pieces that fit the cache and sums them in place;
+// then reads the peer's reduced half.
 class Attach final : public Ceiling {
  public:
   explicit Attach(const Options& options) : Ceiling(options), file_(options.directory + "/attach", 2 * sizeof(Place)) {
     only_two();
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // For Yama; where it is not there the call means nothing.
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // For Yama; without Yama the call has no effect.
   }
   void prepare(float* data, size_t count) {
     Ceiling::prepare(data, count);
@@ -227,7 +227,7 @@ class Attach final : public Ceiling {
   std::vector<float> piece_ = std::vector<float>(kPiece);
 };
 
-// One cache line, one way: ranks take turns, so that a call is one crossing.
+// One cache line, one way: ranks take turns, so a call is one crossing.
 class LineExchange final : public Ceiling {
  public:
   explicit LineExchange(const Options& options) : Ceiling(options) { only_two(); }
@@ -246,10 +246,10 @@ class LineExchange final : public Ceiling {
   uint32_t call_ = 0;
 };
 
-// As many vectors as there are ranks are copied, 2 bytes moved for each, at the rate at which the processors can when
-// all do. Not one and the same over and over, which would stay in a near cache: what the ranks of a processor hold goes
-// from one half of it to the other, and back. One rank of each processor does all of it, so that no time slice hides
-// another's work.
+// Copies as many vectors as there are ranks, and moves 2 bytes for each byte, at the rate that all processors reach
+// together. A single vector would stay in a near cache, so the copy goes from one half of the memory of a processor's
+// ranks to the other half and back. One rank of each processor does all of it, so that no time slice hides another
+// rank's work.
 class Copy final : public Ceiling {
  public:
   explicit Copy(const Options& options)
@@ -279,7 +279,7 @@ class Copy final : public Ceiling {
   float* vector(size_t which) { return which == 0 ? data_ : others_.data() + (which - 1) * count_; }
   size_t to() const { return (from_ + held_ / 2) % held_; }
 
-  const size_t mine_;  // vectors of the ranks of this one's processor
+  const size_t mine_;  // vectors of the ranks on this rank's processor
   const bool works_;
   const size_t held_;
   size_t from_ = 0;

@@ -1,4 +1,4 @@
-// Sums of two vectors for the ceilings: vectorised by the compiler, for the widest registers that the processor has.
+// Sums two vectors for the ceilings. The compiler vectorises it for the widest registers of the processor.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace compare {
 #define COMPARE_WIDEST
 #endif
 
-// The sum goes to both.
+// Stores the sum to both.
 COMPARE_WIDEST static void sum_to_both(float* __restrict a, float* __restrict b, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const float sum = a[i] + b[i];

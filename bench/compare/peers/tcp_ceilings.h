@@ -1,4 +1,4 @@
-// Ceilings of TCP over loopback, between ranks two and two that spin, or yield, on sockets that do not block. --setting
+// Ceilings of TCP over loopback, between pairs of ranks that spin, or yield, on nonblocking sockets. --setting
 // WAY/CONTROL[:CHUNK_KIB[:BUFFER_KIB]], the congestion control, "system" for the system's; without a size, buffers grow
 // by themselves. See README.md, "Ceilings".
 #pragma once
@@ -21,7 +21,7 @@ namespace compare {
 
 class TcpCeiling : public Ceiling {
  public:
-  // Each rank's peer is the one so many above or below it.
+  // Each rank's peer is this many ranks above or below it.
   TcpCeiling(const Options& options, int apart)
       : Ceiling(options), first_(rank_ / apart % 2 == 0 ? rank_ : rank_ - apart) {
     if (size_ % (2 * apart) != 0) throw std::runtime_error("this ceiling is of pairs of ranks");
@@ -38,7 +38,7 @@ class TcpCeiling : public Ceiling {
   TcpCeiling& operator=(const TcpCeiling&) = delete;
 
  protected:
-  // Bytes that could be sent now, at most a chunk.
+  // Sends as many bytes as possible now, at most a chunk.
   size_t send_some(const char* data, size_t bytes) {
     return progress(::send(fd_, data, std::min(bytes, chunk_), MSG_DONTWAIT | MSG_NOSIGNAL), "send");
   }
@@ -46,7 +46,7 @@ class TcpCeiling : public Ceiling {
     return progress(::recv(fd_, data, std::min(bytes, chunk_), MSG_DONTWAIT), "recv");
   }
 
-  // Where ranks share processors, the peer may be waiting for this one.
+  // If ranks share processors, the peer may be waiting for this rank.
   void wait() const {
     if (size_ > 2) sched_yield();
   }
@@ -125,14 +125,14 @@ class OneWay final : public TcpCeiling {
     for (size_t done = 0; done < bytes;)
       done += sends ? send_some(data + done, bytes - done) : receive_some(data + done, bytes - done);
   }
-  void check() const {}  // A byte that does not arrive is waited for.
+  void check() const {}  // Waits for bytes that have not arrived.
 
  private:
   unsigned call_ = 0;
 };
 
-// Both ranks of each pair send at once, and all together as much as an all-reduce must: 2 (P - 1) S bytes. What arrives
-// goes to a block that stays in cache: less than any library can do.
+// Both ranks of each pair send at once, and all pairs together send as much as an all-reduce must: 2 (P - 1) S bytes.
+// Received data goes to a block that stays in cache, which is less work than any library can do.
 class Duplex : public TcpCeiling {
  public:
   explicit Duplex(const Options& options, int apart = 1) : TcpCeiling(options, apart), block_(chunk_) {}
@@ -153,7 +153,7 @@ class Duplex : public TcpCeiling {
   std::vector<char> block_;
 };
 
-// The same between ranks that share a processor, where they do.
+// The same between ranks that share a processor, if any do.
 class Within final : public Duplex {
  public:
   explicit Within(const Options& options)

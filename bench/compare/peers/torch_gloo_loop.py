@@ -1,5 +1,6 @@
-"""The loop over the gloo of PyTorch, as programs use it: torch.distributed from Python. What Python and the process group
-add to a call is part of it. Usage: torch_gloo_loop.py CALLBACK_LOOP.so OPTIONS.., RANK and WORLD_SIZE in the environment."""
+"""The loop over PyTorch's gloo, as programs use it: torch.distributed from Python. The cost of Python and the process
+group is part of the time. Usage: torch_gloo_loop.py CALLBACK_LOOP.so OPTIONS.., RANK and WORLD_SIZE in the
+environment."""
 
 import ctypes
 import datetime
@@ -8,7 +9,7 @@ import sys
 import traceback
 import warnings
 
-warnings.filterwarnings("ignore")  # that NumPy is not there
+warnings.filterwarnings("ignore")  # the warning that NumPy is missing
 
 import torch
 import torch.distributed as dist
@@ -25,10 +26,10 @@ class Gloo:
     def __init__(self, directory):
         self.directory = directory
         self.tensor = None
-        self.kept = []  # ctypes' functions live as long as somebody here knows them
+        self.kept = []  # ctypes' functions live as long as a reference here
 
     def join(self, callbacks):
-        torch.set_num_threads(1)  # as many processors as a rank has
+        torch.set_num_threads(1)  # the number of processors of a rank
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         dist.init_process_group("gloo", init_method=f"file://{self.directory}/torch", rank=rank, world_size=size,
                                 timeout=datetime.timedelta(seconds=60))
@@ -62,7 +63,7 @@ def main():
     join = gloo.keep(ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Callbacks)), gloo.join)
     code = library.compare_run(len(words), arguments, join)
     sys.stdout.flush()
-    os._exit(code)  # Taking the process group down may wait for peers that are gone.
+    os._exit(code)  # Destroying the process group may wait for peers that are gone.
 
 
 if __name__ == "__main__":

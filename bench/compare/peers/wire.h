@@ -1,5 +1,5 @@
-// What this process has sent over TCP, by what the kernel says of its own sockets: a row that claims a transport is
-// held to it.
+// The number of bytes that this process has sent over TCP, according to the kernel's information on its sockets: it
+// checks that a row uses the transport that it claims.
 #pragma once
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 
 namespace compare {
 
-// Bytes handed to connections that are still open; those that a library has closed are not counted.
+// Counts the bytes sent over connections that are still open, not those that a library has closed.
 inline double tcp_bytes_sent() {
   double sum = 0;
   DIR* const directory = opendir("/proc/self/fd");
