@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A page shows a program as it is. Arguments: the page, the program."""
+"""Checks that a page shows a program unchanged. Arguments: the page, the program."""
 
 import pathlib
 import sys

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Trains on 1, 2 and 4 ranks and checks what data parallelism promises:
+"""Trains on 1, 2 and 4 ranks and checks the guarantees of data parallelism:
 
-  - the test accuracy after 5 epochs is at least 87 %, and within 0.5 points whatever the number of ranks
+  - the test accuracy after 5 epochs is at least 87 %, and within 0.5 points for any number of ranks
   - the first epoch's loss is the same within 1e-3
   - all ranks hold the same bits after every epoch
-  - --timeline draws a step, and what is sent after the backward pass counts as hidden in none of the two ways to send
+  - --timeline draws a step, and with both ways of sending, data sent after the backward pass does not count as hidden
   - with ANELLO_INVARIANT=1, 4 ranks end with the bits of one process that reduces 4 micro-batches in rank order,
     whether gradients travel in buckets (--sync buckets, two of them) or at once (--sync flat)
 
@@ -24,7 +24,7 @@ FILES = [f"{name}-{part}-ubyte.gz" for name in ("train", "t10k") for part in ("i
 
 
 def end(process):
-    """Lets the launcher end its ranks, and ends what is left of its session."""
+    """Lets the launcher end its ranks, and ends the other processes of its session."""
     process.terminate()
     try:
         process.wait(5)
@@ -43,7 +43,7 @@ class Runner:
         self.failures = 0
 
     def train(self, ranks, *arguments, invariant=False):
-        """The JSON report of one training, or None when it failed (which is counted and printed)."""
+        """The JSON report of one training, or None if it failed (which is counted and printed)."""
         with tempfile.NamedTemporaryFile(suffix=".json") as report:
             command = [self.options.program, "--data", self.options.data, "--json", report.name, *arguments]
             if ranks > 1:
@@ -102,7 +102,7 @@ class Runner:
         self.state(equal == len(epochs), f"parameters bit-equal on all ranks after {equal} of {len(epochs)} epochs")
 
     def check_timeline(self, ranks, *arguments):
-        """Of a network whose gradients fit into one bucket, which is full when the last of them is there."""
+        """For a network whose gradients fit into one bucket, which is full when the last gradient is ready."""
         for sync in ("buckets", "flat"):
             with tempfile.NamedTemporaryFile(suffix=".svg") as drawing:
                 run = self.train(ranks, "--sync", sync, "--bucket-kib", "4096", "--timeline", drawing.name, *arguments)

@@ -29,7 +29,7 @@ Communicator::Communicator() {
 }
 
 Communicator::~Communicator() {
-  // A failure of an earlier call comes back here a second time; it has been reported.
+  // A failure of an earlier call is returned here again; it has already been reported.
   (void)anello_comm_destroy(comm_);
 }
 

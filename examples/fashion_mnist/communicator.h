@@ -1,5 +1,5 @@
 #pragma once
-// Anello's C API as the trainer uses it: failures become exceptions, and the time spent inside is added up.
+// Anello's C API for the trainer: failures become exceptions, and the time inside is summed.
 #include <anello/anello.h>
 
 #include <chrono>
@@ -20,11 +20,11 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // What carries data to the next rank: "shm", "tcp", ..; "self" when alone.
+  // The transport to the next rank: "shm", "tcp", ..; "self" for a single rank.
   std::string transport() const;
 
   anello_comm_t handle() const { return comm_; }
-  // Throws what a call of Anello's says; what: what it was for.
+  // Throws the error of a call of Anello; what: the purpose of the call.
   void check(const char* what, anello_result_t result) const;
 
   void broadcast(float* values, std::size_t count);

@@ -33,7 +33,7 @@ class IdxFile {
     if (read_number() != number) fail(std::string("has another ") + what + " than Fashion-MNIST");
   }
 
-  // How many items follow.
+  // The number of items that follow.
   std::uint32_t read_count() {
     const std::uint32_t count = read_number();
     if (count == 0 || count > kMostItems) fail("claims an impossible number of items");

@@ -1,5 +1,5 @@
 #pragma once
-// The Fashion-MNIST images: 60,000 to learn from and 10,000 to be judged by, each 28 by 28 grey pixels that show one of
+// The Fashion-MNIST images: 60,000 for training and 10,000 for testing, each with 28 by 28 grey pixels that show one of
 // ten kinds of clothing.
 #include <Eigen/Core>
 
@@ -19,11 +19,11 @@ struct Dataset {
   std::size_t size() const { return labels.size(); }
 };
 
-// Reads DIRECTORY/<name>-images-idx3-ubyte.gz and .../<name>-labels-idx1-ubyte.gz. Throws std::runtime_error naming
-// the file when it is missing, damaged or of another shape.
+// Reads DIRECTORY/<name>-images-idx3-ubyte.gz and .../<name>-labels-idx1-ubyte.gz. Throws std::runtime_error that names
+// the file if it is missing, damaged or has another shape.
 Dataset load_dataset(const std::string& directory, const std::string& name);
 
-// A column per chosen image, its pixels shifted and scaled to mean 0 and deviation 1.
+// A column for each chosen image, with pixels shifted and scaled to mean 0 and deviation 1.
 void gather(const Dataset& dataset, const std::int64_t* chosen, std::size_t count, Eigen::MatrixXf& images,
             std::vector<int>& labels);
 

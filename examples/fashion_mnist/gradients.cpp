@@ -22,7 +22,7 @@ Gradients::Gradients(Communicator& communicator, const std::vector<Network::Bloc
 }
 
 Gradients::~Gradients() {
-  // What failed in it has been reported.
+  // Its failures have already been reported.
   (void)anello_gradient_sync_destroy(sync_);
 }
 
@@ -64,7 +64,7 @@ Timeline Gradients::timeline() const {
   Timeline timeline;
   timeline.end = wait_until_;
   double from = 0;
-  // Backwards: each layer's biases are ready just before its weights.
+  // Goes backwards: each layer's biases are ready just before its weights.
   for (std::size_t i = blocks_.size(); i-- > 0;) {
     timeline.rows.push_back({blocks_[i].name, Timeline::computing, from, ready_[i]});
     from = ready_[i];
@@ -79,7 +79,7 @@ Timeline Gradients::timeline() const {
                                double(bucket.end_ns) * 1e-9});
     }
   }
-  timeline.rows.push_back({"waiting", Timeline::waiting, from, wait_until_});  // once nothing is computed any more
+  timeline.rows.push_back({"waiting", Timeline::waiting, from, wait_until_});  // after the computation has ended
   return timeline;
 }
 

@@ -1,5 +1,5 @@
-// Trains on Fashion-MNIST with data parallelism over Anello. Rank 0 prints; every rank exits with 1 when ranks turn out
-// to hold different parameters, or on any failure.
+// Trains on Fashion-MNIST with data parallelism over Anello. Rank 0 prints; every rank exits with 1 if ranks have
+// different parameters, or on any failure.
 #include "options.h"
 
 #include <nlohmann/json.hpp>
@@ -41,7 +41,7 @@ nlohmann::json to_json(const EpochReport& report) {
           {"hash", hexadecimal(report.hash)}};
 }
 
-// An empty path: a file that is not open.
+// An empty path gives a file that is not open.
 std::ofstream opened(const std::string& path) {
   std::ofstream file;
   if (!path.empty()) file.open(path);
@@ -68,7 +68,7 @@ int train(const Options& options) {
     std::fflush(stdout);
   }
 
-  // Opened first: what cannot be written shall not be learnt after the training.
+  // Files are opened first, so that an error appears before the training.
   std::ofstream timeline_file = opened(speaks ? options.timeline : "");
   std::ofstream json_file = opened(speaks ? options.json : "");
   nlohmann::json epochs = nlohmann::json::array();

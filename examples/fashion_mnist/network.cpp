@@ -6,8 +6,8 @@
 namespace fashion {
 namespace {
 
-// Every block of the flat buffer begins at a multiple of 64 bytes (Eigen's alignment permitting), with zeros between:
-// where vector instructions start does not then depend on the widths.
+// Every block of the flat buffer begins at a multiple of 64 bytes (Eigen's alignment permitting), with zeros between,
+// so the alignment for vector instructions does not depend on the widths.
 constexpr Eigen::Index kBlock = 16;
 
 Eigen::Index rounded_up(Eigen::Index count) { return (count + kBlock - 1) / kBlock * kBlock; }

@@ -1,5 +1,6 @@
 #pragma once
-// A multilayer perceptron whose parameters lie in one flat buffer, as do its gradients: one all-reduce carries all.
+// A multilayer perceptron whose parameters lie in one flat buffer, as do its gradients, so that one all-reduce handles
+// all.
 #include <Eigen/Core>
 
 #include <cstddef>
@@ -28,21 +29,21 @@ class Network {
   std::vector<Block> blocks() const;
 
   // Forward and backward over a batch (a column per image): *gradient becomes that of the mean loss over the batch.
-  // Returns the sum of the losses (cross-entropy, natural logarithm). The bits depend on the input and its shape only.
-  // done(i): block i of *gradient is complete, while those before it are still to be computed.
+  // Returns the sum of the losses (cross-entropy, natural logarithm). The bits depend only on the input and its shape.
+  // Calls done(i) when block i of *gradient is complete, before the earlier blocks are computed.
   double gradient(const Eigen::MatrixXf& images, const std::vector<int>& labels, Eigen::VectorXf* gradient,
                   const std::function<void(std::size_t i)>& done);
-  // How many images get their label as the likeliest.
+  // The number of images whose label is predicted as the most likely one.
   std::int64_t count_correct(const Eigen::MatrixXf& images, const std::vector<int>& labels);
 
  private:
   struct Layer {
     int inputs;
     int outputs;
-    Eigen::Index weights;  // where they begin in the flat buffer
+    Eigen::Index weights;  // their beginning in the flat buffer
     Eigen::Index biases;
-    Eigen::MatrixXf activations;  // after the rectifier; of the last layer the raw scores
-    Eigen::MatrixXf errors;       // derivative of the loss by what enters the rectifier
+    Eigen::MatrixXf activations;  // after the rectifier; the raw scores in the last layer
+    Eigen::MatrixXf errors;       // derivative of the loss by the input of the rectifier
   };
 
   void forward(const Eigen::MatrixXf& images);
@@ -51,7 +52,7 @@ class Network {
   Eigen::VectorXf parameters_;
 };
 
-// 64 bits that tell any two parameter sets apart for practical purposes (FNV-1a over their bytes).
+// 64 bits that distinguish any two parameter sets for practical purposes (FNV-1a over their bytes).
 std::uint64_t hash_of(const Eigen::VectorXf& parameters);
 
 }  // namespace fashion

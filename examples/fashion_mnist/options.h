@@ -14,7 +14,7 @@ struct Options {
   bool quick = false;    // a fifth of the images, once
 };
 
-// True when the program is to go on; else *exit_code says how it ends (0 after --help).
+// True if the program continues; else *exit_code is its exit code (0 after --help).
 bool parse_options(int argc, char** argv, Options* options, int* exit_code);
 
 }  // namespace fashion

@@ -1,5 +1,5 @@
 #pragma once
-// One step as people look at it: what was computed when, and which share of the communication went on meanwhile.
+// One step for people: which computation ran when, and which share of the communication ran meanwhile.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -22,9 +22,9 @@ struct Timeline {
   std::vector<Row> rows;
   double end = 0;
 
-  // Of the time during which anything was being sent, the share that nobody waited for: 0 to 1.
+  // The share of the communication time in which the rank did not wait: 0 to 1.
   double hidden() const;
-  std::string text() const;  // a line a row, for a terminal
+  std::string text() const;  // one line per row, for a terminal
   std::string svg() const;
 };
 

@@ -41,7 +41,8 @@ Trainer::Trainer(Communicator& communicator, const Dataset& training, const Data
   gradients_.emplace(communicator, network_.blocks(), gradient_, settings.sync, settings.bucket_bytes);
 }
 
-// A micro-batch draws what a rank of its own would draw, so that many ranks and many micro-batches see the same images.
+// A micro-batch draws the images that a separate rank would draw, so that many ranks and many micro-batches see the
+// same images.
 void Trainer::draw_images(int epoch) {
   anello_sampler_t sampler = ANELLO_SAMPLER_INITIALIZER;
   sampler.samples = static_cast<std::int64_t>(training_.size());
@@ -79,7 +80,7 @@ double Trainer::compute_gradient(std::size_t b) {
 }
 
 double Trainer::measure_accuracy() {
-  // Test images are spread over the ranks as evenly as they go, and judged a thousand at a time.
+  // Test images are spread over the ranks as evenly as possible, and tested a thousand at a time.
   constexpr std::size_t kAtOnce = 1000;
   const auto rank = static_cast<std::size_t>(communicator_.rank());
   const auto size = static_cast<std::size_t>(communicator_.size());
@@ -99,7 +100,8 @@ EpochReport Trainer::run_epoch(int epoch) {
   EpochReport report;
   report.epoch = epoch;
   const auto batch = static_cast<std::size_t>(settings_.batch);
-  const std::size_t batches = training_.size() / batch;  // an incomplete last one sits out; the next epoch draws anew
+  const std::size_t batches = training_.size() / batch;  // an incomplete last batch is skipped; the next epoch draws
+                                                         // again
   draw_images(epoch);
   const auto updates = static_cast<float>(batches * static_cast<std::size_t>(settings_.epochs));
 

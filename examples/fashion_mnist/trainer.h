@@ -1,7 +1,7 @@
 #pragma once
 // Data-parallel training: every rank holds all parameters, computes the gradient over its part of each batch, and
-// applies the average of all ranks' gradients, so that parameters stay equal without being sent again. Which images are
-// its part, Anello's sampler says, as PyTorch's DistributedSampler would.
+// applies the average of all ranks' gradients, so that parameters stay equal without being sent again. Anello's sampler
+// chooses its part of the images, as PyTorch's DistributedSampler would.
 #include "communicator.h"
 #include "dataset.h"
 #include "gradients.h"
@@ -28,17 +28,17 @@ struct Settings {
 
 struct EpochReport {
   int epoch = 0;             // from 1
-  double loss = 0;           // mean over the epoch's images, as they were seen
+  double loss = 0;           // mean over the epoch's images, at the time of their training
   double accuracy = 0;       // share of the test images, 0 to 1
-  double images_per_s = 0;   // of all ranks, training only
+  double images_per_s = 0;   // over all ranks, training only
   double communicating = 0;  // share of this rank's training time spent in Anello, 0 to 1
-  bool equal = false;        // all ranks hold the same bits
+  bool equal = false;        // whether all ranks have the same bits
   std::uint64_t hash = 0;    // of this rank's parameters
 };
 
 class Trainer {
  public:
-  // Throws std::invalid_argument where the batch does not divide evenly. Collective: rank 0's parameters go to all.
+  // Throws std::invalid_argument if the batch does not divide evenly. Collective: rank 0's parameters are sent to all.
   Trainer(Communicator& communicator, const Dataset& training, const Dataset& test, const Settings& settings);
 
   EpochReport run_epoch(int epoch);  // from 1. Collective.
@@ -48,8 +48,8 @@ class Trainer {
   std::string summary() { return gradients_->summary(); }  // collective
 
  private:
-  // This rank's mean gradient over its part of batch b, into gradient_, handed over block by block; returns the summed
-  // loss.
+  // Computes this rank's mean gradient over its part of batch b into gradient_ and passes it on block by block; returns
+  // the summed loss.
   double compute_gradient(std::size_t b);
   void draw_images(int epoch);
   double measure_accuracy();
@@ -59,7 +59,7 @@ class Trainer {
   const Dataset& test_;
   const Settings settings_;
   Network network_;
-  std::vector<std::vector<std::int64_t>> drawn_;  // of each micro-batch: its images of the epoch
+  std::vector<std::vector<std::int64_t>> drawn_;  // for each micro-batch, its images of the epoch
   Eigen::VectorXf gradient_;
   std::optional<Gradients> gradients_;
   Eigen::VectorXf micro_gradient_;

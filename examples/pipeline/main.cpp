@@ -1,10 +1,11 @@
 // Model parallelism: each rank holds some layers of one network. Activations go down the ranks and gradients come back
-// up, a micro-batch at a time, so that all ranks have something to do: while rank 1 works on the first, rank 0 is at
-// the second.
+// up, one micro-batch at a time, so that all ranks are busy: while rank 1 works on the first micro-batch, rank 0 works
+// on the second.
 //
 //   anellorun -np 2 ./pipeline
 //
-// With any number of ranks up to that of layers the weights end with the same bits: the arithmetic is the same.
+// With any number of ranks up to the number of layers, the weights end with the same bits, because the arithmetic is
+// the same.
 #include "stage.h"
 
 #include <anello/anello.h>
@@ -21,8 +22,8 @@ namespace {
 constexpr std::size_t kMicroBatches = 8, kRows = 32;  // a micro-batch
 constexpr int kSteps = 300;
 constexpr float kRate = 0.1f;
-// Tags: what goes down, and what comes back. A pair of ranks has one message of each kind for each micro-batch of a
-// step, and messages with equal tags keep their order.
+// Tags for activations going down and gradients coming back. A pair of ranks has one message of each kind for each
+// micro-batch of a step, and messages with equal tags keep their order.
 constexpr int kActivations = 1, kGradients = 2;
 
 using Clock = std::chrono::steady_clock;
@@ -32,7 +33,7 @@ void check(anello_comm_t comm, anello_result_t result, const char* what) {
   throw std::runtime_error(std::string(what) + ": " + anello_result_name(result) + ": " + anello_last_error(comm));
 }
 
-// What the network shall learn.
+// The function that the network learns.
 float truth(float x, float y) { return std::sin(3 * x) * std::cos(2 * y); }
 
 Matrix samples(int step, std::size_t micro_batch) {
@@ -81,8 +82,8 @@ class Pipeline {
   bool is_last() const { return rank_ == size_ - 1; }
 
   void run_step(Stage& stage, int step, double& loss, double& waited) {
-    // All receives are posted before anything is computed, so that messages land where they belong while this rank
-    // works.
+    // All receives are posted before the computation, so that messages arrive in their buffers while this rank
+    // computes.
     std::vector<Matrix> activations(kMicroBatches), gradients(kMicroBatches), down(kMicroBatches), up(kMicroBatches);
     std::vector<anello_request_t> arriving(kMicroBatches, ANELLO_REQUEST_NULL), returning = arriving;
     std::vector<anello_request_t> leaving(2 * kMicroBatches, ANELLO_REQUEST_NULL);
@@ -110,7 +111,7 @@ class Pipeline {
       up[m] = stage.backward(m, std::move(gradients[m]));
       if (!is_first()) send(up[m], rank_ - 1, kGradients, &leaving[kMicroBatches + m]);
     }
-    // What leaves lies in down and up, which end here.
+    // The sent data lies in down and up, which end here.
     check(comm_, anello_wait_all(leaving.size(), leaving.data(), nullptr), "sending");
     stage.update(kRate);
   }

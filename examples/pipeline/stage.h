@@ -1,13 +1,12 @@
 #pragma once
-// Some layers of a network, those that one rank of the pipeline holds: forward and backward over one micro-batch at a
-// time.
+// The layers of a network that one rank of the pipeline holds: forward and backward over one micro-batch at a time.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace pipeline {
 
-// A row per sample.
+// One row per sample.
 struct Matrix {
   std::size_t rows = 0, columns = 0;
   std::vector<float> values;
@@ -28,20 +27,21 @@ class Stage {
   std::size_t outputs() const { return layers_.back().outputs; }
 
   const Matrix& forward(std::size_t micro_batch, Matrix input);
-  // gradient: of the loss by what forward gave for the micro-batch. Returns that by its input, and adds up the
-  // weights'.
+  // gradient: the gradient of the loss by forward's result for the micro-batch. Returns the gradient by its input, and
+  // accumulates the weights' gradients.
   Matrix backward(std::size_t micro_batch, Matrix gradient);
-  // Gradient descent over what was added up, which is zero then.
+  // Applies gradient descent with the accumulated gradients and sets them to zero.
   void update(float rate);
-  // Of all weights; layers' hashes combine by exclusive or, so that it does not matter which rank holds which.
+  // The hash of all weights; layers' hashes combine by exclusive or, so that the assignment of layers to ranks does not
+  // matter.
   std::uint64_t hash() const;
 
  private:
   struct Layer {
     std::size_t index, inputs, outputs;
-    bool last;                                    // of the network: its outputs are not bent
-    std::vector<float> weights, weight_gradient;  // outputs x inputs, then one bias an output
-    std::vector<Matrix> inputs_of, outputs_of;    // of each micro-batch, for the way back
+    bool last;                                    // the network's last layer: its outputs have no activation function
+    std::vector<float> weights, weight_gradient;  // outputs x inputs, then one bias per output
+    std::vector<Matrix> inputs_of, outputs_of;    // for each micro-batch, for the backward pass
   };
   std::vector<Layer> layers_;
 };

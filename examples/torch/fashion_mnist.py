@@ -4,10 +4,10 @@
     python fashion_mnist.py                            one process
     anellorun -np 2 python fashion_mnist.py            two ranks; torchrun --nproc-per-node 2 fashion_mnist.py likewise
     python fashion_mnist.py --spawn 2                  two ranks, started by torch.multiprocessing
-    anellorun -np 2 python fashion_mnist.py --ddp anello      Anello's own DistributedDataParallel in place of torch's
+    anellorun -np 2 python fashion_mnist.py --ddp anello      Anello's own DistributedDataParallel instead of torch's
 
-The package anello must be installed (pip install ./python in a clone), and the data set be there (Debian: dataset-fashion-mnist).
-"""
+The package anello must be installed (pip install ./python in a clone), and the data set too (Debian:
+dataset-fashion-mnist). """
 
 import argparse
 import gzip
@@ -28,7 +28,7 @@ QUICK_IMAGES = 12000
 
 
 def read_idx(path):
-    """The bytes of a gzipped IDX file, in its shape."""
+    """The bytes of a gzipped IDX file, with its shape."""
     with gzip.open(path) as file:
         kind, dimensions = struct.unpack(">HBB", file.read(4))[1:]
         if kind != 8:
@@ -54,7 +54,7 @@ def wrapped(network, options):
 
 
 def evaluate(network, images, labels, rank, size):
-    """Mean loss and accuracy over all images, of which each rank judges its share: shares and last batches may be uneven."""
+    """Mean loss and accuracy over all images. Each rank tests its share; shares and last batches may be uneven."""
     totals = torch.zeros(3, dtype=torch.float64)  # loss, correct, images
     with torch.no_grad():
         for chosen in torch.arange(rank, len(images), size).split(999):
@@ -105,7 +105,7 @@ def train(options):
         if rank == 0:
             print(f"epoch {epoch + 1}/{options.epochs}  loss {losses[0] / losses[1]:.4f}  test loss {test_loss:.4f}  accuracy "
                   f"{100 * accuracy:.2f} %  {len(images) / seconds:.0f} images/s", flush=True)
-    # The same by one rank alone: what the shares add up to.
+    # One rank computes this alone: the shares must add up to it.
     report["alone"] = evaluate(network, test_images, test_labels, 0, 1)
     mine = digest(network)
     digests = mine.repeat(size, 1)

@@ -61,7 +61,7 @@ class Trainer(unittest.TestCase):
         self.assertGreater(alone["accuracy"], 0.72)
         self.assertLess(abs(mine["accuracy"] - alone["accuracy"]), 0.005)
         self.assertLess(abs(mine["loss"] - alone["loss"]), 1e-3)
-        # Shares of the test set, uneven, add up to what one rank says of all of it.
+        # Uneven shares of the test set add up to one rank's result for the whole set.
         self.assertAlmostEqual(report["alone"][0], mine["test_loss"], places=5)
         self.assertEqual(report["alone"][1], mine["accuracy"])
 

@@ -9,18 +9,18 @@
 
 enum { kSteps = 4, kLayers = 3, kCount = 100000 };
 
-/* Hooks run on whatever thread makes or completes a call. */
+/* Hooks run on the thread that makes or completes a call. */
 static struct {
   pthread_mutex_t mutex;
-  char* text; /* events, each with a comma behind it */
+  char* text; /* events, each followed by a comma */
   size_t bytes, room;
 } trace = {PTHREAD_MUTEX_INITIALIZER, NULL, 0, 0};
 
 static void completed(void* context, const anello_hook_info_t* info) {
   char event[1024];
   (void)context;
-  /* "X": begin and length, in microseconds. A process of the picture is a rank, its rows are communicator and kind of
-   * call. */
+  /* "X": begin and length, in microseconds. A process of the picture is a rank, and its rows are communicator and kind
+   * of call. */
   const int length = snprintf(
       event, sizeof event,
       "{\"name\": \"%s\", \"cat\": \"anello\", \"ph\": \"X\", \"ts\": %.3f, \"dur\": %.3f, \"pid\": %d, \"tid\": %d,"
@@ -51,7 +51,8 @@ static int check(anello_result_t result, const char* what, anello_comm_t comm) {
   return result == ANELLO_OK;
 }
 
-/* A step: the gradients of each layer summed while the next one's are computed, then a loss that all want to know. */
+/* A step: sums the gradients of each layer while the next layer's are computed, then sums a loss that all ranks
+ * need. */
 static int step(anello_comm_t comm, float* gradients) {
   static const char* const labels[kLayers] = {"layer 2", "layer 1", "layer 0"};
   anello_request_t requests[kLayers];
@@ -72,7 +73,7 @@ static int step(anello_comm_t comm, float* gradients) {
          loss == 1;
 }
 
-/* All ranks' events to rank 0, which writes them. */
+/* Gathers all ranks' events on rank 0, which writes them. */
 static int write_trace(anello_comm_t comm, const char* name) {
   int rank, size, written = 1;
   anello_comm_rank(comm, &rank);

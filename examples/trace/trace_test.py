@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The trace of two ranks has every call of both, each within its rank's time. Arguments: anellorun, the program."""
+"""Checks that the trace of two ranks has every call of both, each within its rank's time. Arguments: anellorun, the
+program."""
 
 import collections
 import json
