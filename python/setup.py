@@ -1,5 +1,6 @@
-"""Puts libanello into the wheel: the one named by ANELLO_LIBRARY, else that of the clone's build folder, else one that is
-built now with Meson and Ninja. The wheel is of this platform, but of any Python 3: no code is compiled against Python."""
+"""Puts libanello into the wheel: the one that ANELLO_LIBRARY names, else that of the clone's build folder, else one
+that is built now with Meson and Ninja. The wheel is for this platform, but for any Python 3: no code is compiled
+against Python."""
 
 import os
 import pathlib
@@ -39,7 +40,7 @@ def built_library(scratch):
 class WithLibrary(build_py):
     def run(self):
         super().run()
-        if not self.editable_mode:  # a clone that is used in place finds the library of its build folder
+        if not self.editable_mode:  # a clone in use finds the library of its build folder
             with tempfile.TemporaryDirectory(prefix="anello-build-") as scratch:
                 shutil.copyfile(built_library(scratch), pathlib.Path(self.build_lib) / "anello" / SONAME)
 

@@ -3,8 +3,8 @@
     with anello.Communicator.create() as comm:      rank, size and meeting place from the environment
         comm.allreduce(array.array("f", [1, 2]))
 
-`anello.torch` is the backend "anello" of torch.distributed, which PyTorch finds by itself. Importing this package imports
-neither it nor torch, and does not open the library.
+`anello.torch` is the backend "anello" of torch.distributed, which PyTorch finds by itself. Importing this package
+imports neither that backend nor torch, and does not open the library.
 """
 
 __version__ = "0.1.0"
@@ -15,7 +15,7 @@ __all__ = ["AnelloError", "Communicator", "LibraryError", "Request", "commit", "
 
 
 def version():
-    """major * 10000 + minor * 100 + patch of the library that runs."""
+    """major * 10000 + minor * 100 + patch of the library in use."""
     from anello.library import library
 
     return library().anello_version()
@@ -28,7 +28,7 @@ def commit():
     return library().anello_commit().decode()
 
 
-def __getattr__(name):  # PyTorch loads this module whenever it is imported: the rest waits until somebody asks
+def __getattr__(name):  # PyTorch loads this module at every import of torch, so the rest is loaded at its first use
     if name == "Communicator":
         from anello.communicator import Communicator
 

@@ -13,23 +13,23 @@ MAX_TAG = 2**30 - 1
 
 
 class Communicator:
-    """Every method may be called from any thread; calls into the library do without the interpreter's lock.
+    """Any thread may call every method; calls into the library release the interpreter's lock.
 
     Buffers are objects with Python's buffer protocol, contiguous, of numbers: array.array, bytearray, numpy arrays.
     """
 
     def __init__(self, handle):
-        """Takes a handle of the library's and destroys it in close(). Use create, split or create_group."""
+        """Takes a handle from the library and destroys it in close(). Use create, split or create_group."""
         self._library = library()
-        self.handle = self._known_as = handle  # what was under way when it was closed fails on the latter
+        self.handle = self._known_as = handle  # operations in flight when it is closed fail on the latter
         self.rank = self._number("anello_comm_rank")
         self.size = self._number("anello_comm_size")
 
     @classmethod
     def create(cls, rank=None, size=None, url=None, timeout=None, store=None, transports=None):
-        """Joins this rank to the others; see anello_comm_create. What is None comes from the environment. timeout is in
-        seconds. store is an object with set(key, value) and get(key, seconds), which returns bytes, or None where the key
-        did not come; what it raises becomes the cause of the AnelloError that follows."""
+        """Joins this rank to the others; see anello_comm_create. Arguments that are None come from the environment.
+        timeout is in seconds. store is an object with set(key, value) and get(key, seconds), which returns bytes, or
+        None if the key was not set in time; its exceptions become the cause of the AnelloError that follows."""
         opened = library()
         config = Config(ctypes.sizeof(Config), -1 if rank is None else rank, -1 if size is None else size,
                         None if url is None else url.encode(), None, None,
@@ -37,7 +37,7 @@ class Communicator:
                         None if transports is None else transports.encode())
         raised = []
         if store is not None:
-            bridge = _bridge(store, raised)  # the library calls it during comm_create alone
+            bridge = _bridge(store, raised)  # the library calls it only during comm_create
             config.store = ctypes.pointer(bridge)
         handle = ctypes.c_void_p()
         code = opened.anello_comm_create(ctypes.byref(config), ctypes.byref(handle))
@@ -59,7 +59,7 @@ class Communicator:
         return self._number("anello_comm_local_size")
 
     def transport(self, peer):
-        """The name of what carries data to a rank: "shm", "tcp", "self"."""
+        """The name of the transport to a rank: "shm", "tcp", "self"."""
         name = ctypes.c_char_p()
         self._check(self._library.anello_comm_transport(self.handle, peer, ctypes.byref(name)), "transport")
         return name.value.decode()
@@ -75,7 +75,7 @@ class Communicator:
     # ---- Collectives
 
     def allreduce(self, buffer, op="sum", out=None):
-        """out (else buffer itself) becomes the reduction of all ranks' buffers."""
+        """Stores the reduction of all ranks' buffers in out, or in buffer itself."""
         source, into = self._pair(buffer, out)
         self._check(self._library.anello_allreduce(source.address, into.address, into.count, into.dtype,
                                                    datatypes.operation(op), self.handle), "allreduce")
@@ -100,14 +100,14 @@ class Communicator:
         return Request(self._library, self.handle, request, "broadcast", (memory,))
 
     def allgather(self, buffer, out):
-        """out, of size times as many elements, holds all ranks' buffers in the order of ranks."""
+        """Stores all ranks' buffers in out, in the order of ranks; out has size times as many elements."""
         source, into = Memory(buffer, writable=False), Memory(out, writable=True)
         self._whole(into.count, source.count)
         self._check(self._library.anello_allgather(source.address, into.address, source.count, source.dtype, self.handle),
                     "allgather")
 
     def reduce_scatter(self, buffer, out, op="sum"):
-        """out is this rank's share of the reduction of all buffers, which have size times as many elements."""
+        """Stores this rank's share of the reduction in out; the buffers have size times as many elements."""
         source, into = Memory(buffer, writable=False), Memory(out, writable=True)
         self._whole(source.count, into.count)
         self._check(self._library.anello_reduce_scatter_block(source.address, into.address, into.count, into.dtype,
@@ -133,7 +133,7 @@ class Communicator:
         self.isend(buffer, dest, tag).wait()
 
     def recv(self, buffer, source=ANY_SOURCE, tag=ANY_TAG):
-        """Returns the completed request: its source, tag and count tell what came."""
+        """Returns the completed request: its source, tag and count describe the message."""
         request = self.irecv(buffer, source, tag)
         request.wait()
         return request
@@ -160,7 +160,7 @@ class Communicator:
         return Communicator(handle.value) if handle.value else None
 
     def create_group(self, ranks, tag=0):
-        """A communicator of the listed ranks, called by them alone, all with the same list."""
+        """A communicator of the listed ranks. Only they call this, all with the same list."""
         handle, ranks = ctypes.c_void_p(), list(ranks)
         self._check(self._library.anello_comm_create_group(self.handle, len(ranks), (ctypes.c_int * len(ranks))(*ranks), tag,
                                                            ctypes.byref(handle)), f"making a group of ranks {ranks}")
@@ -172,7 +172,7 @@ class Communicator:
             self._check(self._library.anello_comm_abort(self.handle, reason.encode()), "abort")
 
     def close(self):
-        """Needs no other rank. Raises the communicator's first error, if it had failed; it is closed all the same."""
+        """Needs no other rank. Raises the communicator's first error if it had failed; it is closed anyway."""
         handle, self.handle = self.handle, None
         if handle is not None:
             code = self._library.anello_comm_destroy(handle)
@@ -187,17 +187,17 @@ class Communicator:
             self.close()
         elif self.handle is not None:
             handle, self.handle = self.handle, None
-            self._library.anello_comm_destroy(handle)  # what was raised already says more than this would
+            self._library.anello_comm_destroy(handle)  # the earlier exception says more than this would
 
 
 def _bridge(store, raised):
-    """A store of Python's as the library's."""
+    """Presents a Python store to the library."""
 
     def put(_, key, value, count):
         try:
             store.set(key.decode(), ctypes.string_at(value, count))
             return 0
-        except Exception as error:  # no exception can pass through C: it becomes the cause of comm_create's
+        except Exception as error:  # it cannot pass through C; it becomes the cause of comm_create's exception
             raised.append(error)
             return 1
 

@@ -1,4 +1,4 @@
-"""Data types and operations by the library's numbers, and the elements of objects that offer a buffer."""
+"""Data types and operations with the library's numbers, and the elements of objects with a buffer."""
 
 FLOAT32, FLOAT64, INT32, INT64, UINT8, FLOAT16, BFLOAT16, INT8, INT16, UINT16, UINT32, UINT64 = range(12)
 FLOAT8_E4M3, FLOAT8_E5M2, BOOL, COMPLEX64, COMPLEX128, BYTE = range(12, 18)
@@ -14,7 +14,8 @@ _OTHER = {"e": FLOAT16, "f": FLOAT32, "d": FLOAT64, "?": BOOL, "Zf": COMPLEX64, 
 
 
 def of_format(code, itemsize):
-    """The data type of a buffer whose format (of the module struct) is `code`. What is no number of ours raises TypeError."""
+    """The data type of a buffer whose format (of the module struct) is `code`. Raises TypeError for an unknown
+    format."""
     code = code.lstrip("@=")
     if code in _OTHER:
         return _OTHER[code]
@@ -26,7 +27,7 @@ def of_format(code, itemsize):
 
 
 def operation(op):
-    """The number of an operation named in words, or that number itself."""
+    """The number of an operation, given its name or the number itself."""
     if isinstance(op, int):
         return op
     try:

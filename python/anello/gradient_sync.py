@@ -12,7 +12,7 @@ _MiB = 1 << 20
 
 
 class Parameter:
-    """A name, and where a gradient lies: address (None: nowhere yet), number of elements, data type."""
+    """A name, and a gradient's address (None: not known yet), number of elements and data type."""
 
     __slots__ = ("name", "address", "count", "dtype")
 
@@ -27,7 +27,8 @@ def _tensors(parameters):
 
 
 class GradientSync:
-    """Of one rank; see the header for what each call promises. Gradients are named by their numbers in `parameters`."""
+    """One rank's synchronizer; the header is the contract of each call. Gradients are named by their numbers in
+    `parameters`."""
 
     def __init__(self, communicator, parameters, bucket_bytes=25 * _MiB, first_bucket_bytes=_MiB, rebuild=True, views=False,
                  find_unused=False, static_graph=False, delay=False, op=datatypes.AVG, prescale=1.0, postscale=1.0,
@@ -50,7 +51,7 @@ class GradientSync:
         return self._handle
 
     def check(self, code, doing):
-        """Raises what a result of the library's says."""
+        """Raises the error of a result of the library."""
         if code:
             raise describe(self._library, None, code, doing)
 
@@ -68,13 +69,13 @@ class GradientSync:
         self.check(self._library.anello_gradient_sync_wait(self._handle), "averaging gradients")
 
     def result(self, i):
-        """Where the last step's result of parameter i is; None where no rank had a gradient of it."""
+        """The address of the last step's result of parameter i; None if no rank had a gradient of it."""
         data, used = ctypes.c_void_p(), ctypes.c_int()
         self.check(self._library.anello_gradient_sync_result(self._handle, i, data, used), "result")
         return data.value if used.value else None
 
     def view(self, i):
-        """The address at which parameter i's gradient lives. With views."""
+        """The address at which parameter i's gradient lives. Requires views."""
         address = ctypes.c_void_p()
         self.check(self._library.anello_gradient_sync_view(self._handle, i, address), "view")
         return address.value
@@ -90,7 +91,7 @@ class GradientSync:
         return scale.value
 
     def join(self):
-        """This rank has no more data; returns who had data longest."""
+        """This rank has no more data; returns the rank that had data longest."""
         last = ctypes.c_int()
         self.check(self._library.anello_gradient_sync_join(self._handle, last), "joining")
         return last.value
@@ -112,7 +113,7 @@ class GradientSync:
         return {name: getattr(values, name) for name, _ in SyncStatistics._fields_ if name != "size"}
 
     def summary(self):
-        """Collective: one line on what was sent, how much of it was hidden, and which rank computes longest."""
+        """Collective: one line that says what was sent, how much of it was hidden, and which rank computes longest."""
         text = ctypes.create_string_buffer(512)
         self.check(self._library.anello_gradient_sync_summary(self._handle, text, len(text)), "summary")
         return text.value.decode()

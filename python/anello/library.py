@@ -1,5 +1,5 @@
-"""libanello.so.0: where it is, its functions with their types, and its structs. Opened when first asked for, and never closed:
-threads of its own may still run in it."""
+"""libanello.so.0: its place, its functions with their types, and its structs. It is opened at its first use and never
+closed, because its own threads may still run in it."""
 
 import ctypes
 import os
@@ -73,7 +73,7 @@ class SyncStatistics(ctypes.Structure):
                 ("copied_bytes", ctypes.c_uint64)]
 
 
-# Handles are passed as the numbers that they are; a request is passed by address, as a c_void_p of the caller's.
+# Handles are passed as numbers; a request is passed by address, as the caller's c_void_p.
 _request = ctypes.POINTER(_pointer)
 _status = ctypes.POINTER(Status)
 _FUNCTIONS = {
@@ -135,10 +135,10 @@ _FUNCTIONS = {
 
 
 def candidates():
-    """Where the library may be, in the order in which it is looked for."""
+    """The possible places of the library, in the order of the search."""
     named = os.environ.get("ANELLO_LIBRARY")
     if named:
-        return [named]  # who names one wants no other
+        return [named]  # a library that the user names is the only candidate
     here = pathlib.Path(__file__).resolve().parent
     places = [here / SONAME]
     if (here.parent.parent / "meson.build").exists():  # this package is read from a clone
@@ -172,7 +172,8 @@ _library = None
 
 
 def library():
-    """The opened library; raises LibraryError. Opening it twice at once is harmless: it is the same one."""
+    """The opened library; raises LibraryError. Opening it twice at once is harmless, because both get the same
+    library."""
     global _library
     if _library is None:
         if sys.platform != "linux":

@@ -1,4 +1,4 @@
-"""The memory behind an object that offers a buffer (bytearray, array, memoryview, a numpy array): address, count, data type."""
+"""The memory of an object with a buffer (bytearray, array, memoryview, a numpy array): address, count, data type."""
 
 import ctypes
 
@@ -20,8 +20,8 @@ _release.argtypes = [ctypes.POINTER(_Buffer)]
 
 
 class Memory:
-    """Holds an object's buffer, which keeps it from being resized or freed, until nobody holds this any more. Raises what
-    the object raises where it has no such memory: BufferError, TypeError."""
+    """Holds an object's buffer, which keeps it from being resized or freed while this object lives. Raises the object's
+    exception if it has no such memory: BufferError, TypeError."""
 
     __slots__ = ("_view", "address", "count", "dtype", "itemsize")
 

@@ -8,16 +8,16 @@ from anello.library import Status
 
 
 class Request:
-    """Completed by wait or test, from one thread at a time. Holds what the operation reads and writes until then; one that
-    is dropped before is waited for, since its memory would go away under it."""
+    """wait or test completes it, from one thread at a time. It holds the operation's memory until then. If it is
+    dropped before that, it waits, because the operation still uses its memory."""
 
     def __init__(self, library, comm, handle, doing, held):
         self._library, self._comm, self._handle, self._doing, self._held = library, comm, handle, doing, held
-        self.source = self.tag = self.count = None  # of a receive that has completed
+        self.source = self.tag = self.count = None  # for a completed receive
 
     def wait(self, timeout=None):
-        """Returns when the operation is complete, raises AnelloError where it failed. timeout in seconds: TimeoutError after
-        that, and the operation goes on; None: the communicator's own deadline is the only one."""
+        """Returns when the operation is complete; raises AnelloError if it failed. timeout is in seconds: raises
+        TimeoutError after that, and the operation continues; None: only the communicator's deadline applies."""
         if timeout is not None:
             end = time.monotonic() + timeout
             pause = 0.00002
@@ -33,7 +33,7 @@ class Request:
         self._complete(self._library.anello_wait(ctypes.byref(self._handle), ctypes.byref(status)), status)
 
     def test(self):
-        """Whether the operation is complete; raises AnelloError where it failed."""
+        """Whether the operation is complete; raises AnelloError if it failed."""
         if self._handle is None:
             return True
         done, status = ctypes.c_int(), Status(-1, -1, 0)

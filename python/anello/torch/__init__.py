@@ -3,8 +3,8 @@
     import torch
     torch.distributed.init_process_group("anello")
 
-PyTorch finds it through the entry point `torch.backends` of the installed package. Where the package is on the path but not
-installed, `import anello.torch` registers it.
+PyTorch finds it through the entry point `torch.backends` of the installed package. If the package is on the path but
+not installed, `import anello.torch` registers it.
 """
 
 from anello.torch.register import autoload, register
@@ -12,7 +12,7 @@ from anello.torch.register import autoload, register
 __all__ = ["DistributedDataParallel", "ProcessGroup", "Work", "bf16_compress_hook", "register"]
 
 
-def __getattr__(name):  # PyTorch loads this module whenever it is imported: the rest waits until a group is made
+def __getattr__(name):  # PyTorch loads this module at every import of torch, so the rest is loaded when a group is made
     if name == "DistributedDataParallel":
         from anello.torch.data_parallel import DistributedDataParallel
 

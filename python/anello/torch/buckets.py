@@ -1,9 +1,10 @@
-"""Memory that ranks of a host reach for the buckets of torch.nn.parallel.DistributedDataParallel.
+"""Memory that all ranks of a host reach, for the buckets of torch.nn.parallel.DistributedDataParallel.
 
-PyTorch's Reducer asks a backend that is written in C++ for such memory, and has no way to ask one in Python: its buckets are
-malloc'ed, and each all-reduce copies out of them and into them. So torch.distributed.Reducer, which DDP looks up when a module is
-wrapped, is replaced in processes that make a group of ours. The replacement gives other memory to the one allocation of a
-bucket, inside the constructor and where buckets are rebuilt, and does nothing for other groups' modules.
+PyTorch's Reducer asks a backend that is written in C++ for such memory, but cannot ask one in Python: its buckets are
+malloc'ed, and each all-reduce copies out of them and into them. So this module replaces torch.distributed.Reducer,
+which DDP looks up when a module is wrapped, in processes that make a group of this backend. The replacement gives other
+memory to the allocation of a bucket, in the constructor and when buckets are rebuilt, and does nothing for the modules
+of other groups.
 """
 
 import ctypes
@@ -17,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from anello.errors import AnelloError
 from anello.library import library
 
-SMALLEST = 16 << 10   # bytes of a bucket; smaller ones go as fast from any memory
+SMALLEST = 16 << 10   # bytes of a bucket; smaller ones are equally fast in any memory
 BLOCK = 256 << 20     # a block is a descriptor and a mapping of each rank, so buckets share them
 _ALIGNMENT = 64
 _EMPTY = torch.ops.aten.empty.memory_format
@@ -42,29 +43,29 @@ class Reducer(_ordinary):
 
 
 def replace():
-    # PyTorch's own word for "no such memory", which is its default where the variable is not set.
+    # PyTorch's own setting for "no such memory", which is its default if the variable is not set.
     if dist.Reducer is _ordinary and os.environ.get("DDP_DISABLE_COMM_MEM") != "1":
         dist.Reducer = Reducer
 
 
 def _reaches_a_peer(argument):
-    """Whether it is a group of ours in which another rank is reached through memory."""
+    """Whether it is a group of this backend in which another rank is reached through memory."""
     from anello.torch.process_group import ProcessGroup
 
     if not isinstance(argument, ProcessGroup):
         return False
     try:
         return any(argument._communicator.transport(peer) == "shm" for peer in range(argument.size()))
-    except AnelloError:  # the group was destroyed, of which its next call tells
+    except AnelloError:  # the group was destroyed; its next call reports this
         return False
 
 
 class _BucketMemory(TorchDispatchMode):
-    """What is allocated inside lies in shared blocks, if it can be a bucket and there is such memory."""
+    """Allocations inside that can be buckets lie in shared blocks, if there is such memory."""
 
     def __init__(self, expected):
         super().__init__()
-        self._expected = expected  # bytes that are still to come
+        self._expected = expected  # bytes that are still to be allocated
         self._block = None
 
     def __torch_dispatch__(self, function, types, arguments=(), named=None):
@@ -89,7 +90,7 @@ class _BucketMemory(TorchDispatchMode):
 
 
 class _Block:
-    """Of anello_mem_alloc; given back when the last tensor in it is gone, in whatever thread that is."""
+    """Memory of anello_mem_alloc; freed when the last tensor in it is gone, in any thread."""
 
     def __init__(self, size):
         opened, address = library(), ctypes.c_void_p()
@@ -108,7 +109,7 @@ class _Block:
 
     def __del__(self):
         if self._address is not None:
-            self._free(self._address)  # refused in a forked child, where it is the parent's
+            self._free(self._address)  # refused in a forked child, where it belongs to the parent
 
 
 def _rounded(size):

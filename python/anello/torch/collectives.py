@@ -30,7 +30,8 @@ class Collectives:
             if self._timeout(opts):
                 return self._run("all_reduce", opts, [self._call(ALLREDUCE, address, address, count, dtype, opts, op)],
                                  (memory, tensor), put_back(plain, memory), [tensor])
-            # The call that programs make most, and small: the library's own function instead of filling in a struct.
+            # Programs make this call most often, and small: it uses the library's own function instead of filling in a
+            # struct.
             self._sequence += 1
             if opts is not None and not opts.asyncOp:
                 code = self._allreduce(address, address, count, dtype, op, self._comm)
@@ -141,7 +142,7 @@ class Collectives:
             for op in operations.values():
                 self._free(op)
 
-    # What these were called before PyTorch 2.13; other libraries still do.
+    # The names of these before PyTorch 2.13; other libraries still use them.
     _allgather_base = all_gather_into_tensor = all_gather_single
     allgather_into_tensor_coalesced = all_gather_single_coalesced
     _reduce_scatter_base = reduce_scatter_tensor = reduce_scatter_single

@@ -1,9 +1,9 @@
-"""The completion thread: it completes operations whose future somebody asked for, or whose Work was dropped. One a process,
-started with the first of them; programs that only wait never have it.
+"""The completion thread: it completes operations whose future a program has requested, or whose Work was dropped. There
+is one per process, started with the first such operation; programs that only wait never have it.
 
-Operations of one communicator form a lane and complete in their order, as they do on every rank; of each lane the thread waits
-for the first. A message has a lane of its own: nobody can tell which of two messages comes first. To let the thread know of a
-new lane while it waits, it waits for a message to itself as well.
+Operations of one communicator form a lane and complete in their order, as they do on every rank; the thread waits for
+the first of each lane. A message has its own lane, because it is unknown which of two messages comes first. The thread
+also waits for a message to itself, so that it can learn of a new lane while it waits.
 """
 
 import collections
@@ -16,15 +16,15 @@ from anello.library import Status, library
 _changing = threading.Condition()
 _lanes = {}            # lane -> its operations, the oldest first
 _thread = None
-_waiting = False       # in the library, with the lanes that there were
-_woken = False         # the message is on its way
+_waiting = False       # in the library, with the lanes at that time
+_woken = False         # the message is in flight
 _closing = False
-_gone = False          # this is a forked child, or the interpreter ends: nothing of the library is touched
+_gone = False          # this is a forked child, or the interpreter ends: do not touch the library
 _ident = None
 
 
 class _Wake:
-    """A communicator of this process alone, on which the thread waits for a message and others send it."""
+    """A communicator of this process only, on which the thread waits for a message that other threads send."""
 
     def __init__(self):
         self.library = library()
@@ -36,7 +36,7 @@ class _Wake:
         self.request = None
 
     def arm(self):
-        """The request that completes when somebody sends."""
+        """The request that completes when another thread sends."""
         if self.request is None:
             request = ctypes.c_void_p()
             self._check(self.library.anello_irecv(ctypes.addressof(self.byte), 1, 4, 0, 0, self.comm, request))
@@ -61,7 +61,7 @@ def is_this_thread():
 
 
 def start():
-    """Before the first submit: the thread, which raises here if there can be none."""
+    """Starts the thread before the first submit; raises here if that fails."""
     global _thread, _wake
     if _thread is not None or _gone:
         return
@@ -74,17 +74,17 @@ def start():
 
 
 def submit(operation, again=False):
-    """Hands an operation, whose owner is THE_THREAD, to the completion thread. again: it may have been before, and the thread
-    not woken; that it then is in its lane twice does no harm."""
+    """Passes an operation, whose owner is THE_THREAD, to the completion thread. again: it may have been passed before
+    without waking the thread; it is harmless if it is then in its lane twice."""
     global _woken
     if _gone:
         return
     with _changing:
-        # The garbage collector may come at any line, end a Work and call this, for the same lane even.
+        # The garbage collector may run at any line, end a Work and call this, even for the same lane.
         lane = _lanes.setdefault(operation.lane, collections.deque())
         lane.append(operation)
         if lane[0] is not operation:
-            return  # the thread comes to it when the lane does
+            return  # the thread handles it when the lane reaches it
         wake = _waiting and (again or not _woken)
         if wake:
             _woken = True
@@ -105,24 +105,24 @@ def _run():
                 return
             heads = [lane[0] for lane in list(_lanes.values())]
             _waiting = True
-        # A callback may have completed one that it waited for.
+        # A callback may have completed an operation that it waited for.
         ended = next((operation for operation in heads if operation.has_ended()), None) or _wait_for_one(opened, heads)
         with _changing:
             _waiting = False
             if ended is None or not ended.has_ended():
                 continue
-            # Before the callbacks run: what they ask for may be in the same lane.
+            # Before the callbacks run, because they may request operations in the same lane.
             lane = _lanes[ended.lane]
             lane.popleft()
             if not lane:
                 del _lanes[ended.lane]
         if not ended.done:
             ended.settle()
-        del ended, heads  # their tensors are not this thread's to keep
+        del ended, heads  # this thread must not keep their tensors
 
 
 def _wait_for_one(opened, heads):
-    """The head one of whose requests has ended; None where the message came."""
+    """The first operation of a lane that has a request that has ended; None if the message arrived."""
     global _woken
     handles = [operation.requests[operation.at].value for operation in heads] + [_wake.arm()]
     array = (ctypes.c_void_p * len(handles))(*handles)
@@ -133,15 +133,16 @@ def _wait_for_one(opened, heads):
         with _changing:
             _woken = False
         return None
-    operation = heads[max(index.value, 0)]  # -1: the wait itself failed, of which somebody must hear
+    operation = heads[max(index.value, 0)]  # -1: the wait itself failed, which must be reported
     operation.requests[operation.at].value = None
     operation.advance(code, status)
     return operation
 
 
 def close(seconds=5):
-    """At the interpreter's end: ends the thread, in bounded time, and starts none any more. What it has not completed stays so.
-    A daemon thread that wants the interpreter's lock while that ends would be ended inside PyTorch, which aborts."""
+    """At the interpreter's end: ends the thread in bounded time and starts no new one. Operations that it has not
+    completed stay incomplete. A daemon thread that requests the interpreter's lock at that time would be ended inside
+    PyTorch, which aborts."""
     global _closing, _gone
     with _changing:
         _closing = _gone = True
@@ -154,7 +155,7 @@ def close(seconds=5):
 
 
 def _forget():
-    """In a forked child: the thread is the parent's, and a lock may have been held when it forked."""
+    """In a forked child: the thread belongs to the parent, and a lock may have been held at the fork."""
     global _changing, _thread, _ident, _gone, _waiting
     _changing, _thread, _ident, _gone, _waiting = threading.Condition(), None, None, True, False
     _lanes.clear()

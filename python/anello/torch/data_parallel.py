@@ -19,12 +19,12 @@ _BACKWARD = getattr(torch.autograd.graph, "_engine_run_backward", torch.autograd
 
 
 class DistributedDataParallel(torch.nn.Module):
-    """The module with gradients that are averaged over all ranks in the course of backward().
+    """The module, with gradients that are averaged over all ranks during backward().
 
-    The constructor's arguments mean what they mean to torch.nn.parallel.DistributedDataParallel; those of devices are not
-    there. Beside them: wire, torch.float16 or torch.bfloat16, is the type in which float32 gradients travel (added in float32
-    and rounded once), with error_feedback if wanted; uneven allows join(). process_group must be one of the backend "anello".
-    """
+    The constructor's arguments have the same meaning as in torch.nn.parallel.DistributedDataParallel; there are none
+    for devices. In addition, wire, torch.float16 or torch.bfloat16, is the type in which float32 gradients travel
+    (added in float32 and rounded once), optionally with error_feedback; uneven allows join(). process_group must use
+    the backend "anello". """
 
     def __init__(self, module, *, broadcast_buffers=True, init_sync=True, process_group=None, bucket_cap_mb=None,
                  find_unused_parameters=False, gradient_as_bucket_view=False, static_graph=False, wire=None,
@@ -52,7 +52,7 @@ class DistributedDataParallel(torch.nn.Module):
         sizes = {} if bucket_cap_mb is None else {"bucket_bytes": round(bucket_cap_mb * _MiB),
                                                   "first_bucket_bytes": round(bucket_cap_mb * _MiB)}
         self._uneven = uneven
-        # Views stay where they are: who kept one of the first step's would else read what is no longer there.
+        # Views keep their addresses: otherwise a program that kept a view of the first step would read freed memory.
         self._options = dict(views=gradient_as_bucket_view, rebuild=not gradient_as_bucket_view,
                              find_unused=find_unused_parameters, static_graph=static_graph, error_feedback=error_feedback,
                              uneven=uneven, wire=datatypes.FLOAT32 if wire is None else elements.DTYPES[wire], **sizes)
@@ -61,7 +61,7 @@ class DistributedDataParallel(torch.nn.Module):
         if init_sync:
             self._broadcast([(name, each) for name, each in module.named_parameters() if name not in self._ignored])
             self._broadcast(self._own_buffers())
-        # Weakly: a parameter's hooks live as long as the parameter, and the wrapper need not.
+        # A weak reference: a parameter's hooks live as long as the parameter, but the wrapper may end earlier.
         weak = weakref.ref(self)
         hooks = [each.register_post_accumulate_grad_hook(_hook(weak, i)) for i, each in enumerate(self._synced)]
         weakref.finalize(self, _remove, hooks)
@@ -69,7 +69,7 @@ class DistributedDataParallel(torch.nn.Module):
     def _make_sync(self):
         described = [Parameter(name, None, each.numel(), elements.of_reduction(each))
                      for name, each in zip(self._names, self._synced)]
-        self._copied_bytes = 0  # of gradients into views, by this file
+        self._copied_bytes = 0  # gradients into views, by this file
         self._sync = GradientSync(self.process_group._communicator, described, **self._options)
         views = self._options["views"]
         self._views = [self._view(i, each) for i, each in enumerate(self._synced)] if views else None
@@ -81,7 +81,7 @@ class DistributedDataParallel(torch.nn.Module):
         if self._in_step:
             self._end_of_a_broken_step()
         buffers = self._own_buffers()
-        # With uneven inputs the other ranks may be inside join: their buffers come with its end.
+        # With uneven inputs, the other ranks may be inside join, which sends their buffers at its end.
         if self.broadcast_buffers and buffers and self._buffers_due and not self._uneven:
             self._broadcast(buffers)
         self._buffers_due = torch.is_grad_enabled() and self.require_backward_grad_sync
@@ -92,7 +92,8 @@ class DistributedDataParallel(torch.nn.Module):
 
     @contextlib.contextmanager
     def no_sync(self):
-        """Gradients of backward passes inside are accumulated and sent with those of the first one outside."""
+        """Gradients of backward passes inside are accumulated and sent with those of the first backward pass
+        outside."""
         before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
         try:
             yield
@@ -101,8 +102,8 @@ class DistributedDataParallel(torch.nn.Module):
 
     @contextlib.contextmanager
     def join(self):
-        """Ranks may have different numbers of batches: who leaves first adds zeros to the others' until all have left. Then all
-        have the weights and buffers of the rank that was last."""
+        """Ranks may have different numbers of batches: a rank that leaves first adds zeros to the others' gradients
+        until all have left. Then all have the weights and buffers of the rank that was last."""
         yield
         self.last_rank = self._sync.join()
         kept = [each.grad.clone() if each.grad is not None and self._views is not None else None for each in self._synced]
@@ -114,12 +115,12 @@ class DistributedDataParallel(torch.nn.Module):
             self._broadcast(list(self.module.named_parameters()) + self._own_buffers(), self.last_rank)
 
     def summary(self):
-        """Collective: one line on what the steps have cost."""
+        """Collective: one line on the cost of the steps."""
         return self._sync.summary()
 
     def statistics(self):
-        """What the steps have cost this rank, as a dictionary; since the last join, where there was one. copied_bytes: of gradients
-        that were moved, those that autograd put elsewhere than their view included."""
+        """The cost of the steps on this rank, as a dictionary; since the last join, if there was one. copied_bytes: the
+        bytes of copied gradients, including those that autograd put outside their view."""
         found = self._sync.statistics()
         found["copied_bytes"] += self._copied_bytes
         return found
@@ -135,7 +136,8 @@ class DistributedDataParallel(torch.nn.Module):
         self._held = [None] * len(self._synced)  # gradients whose addresses the synchronizer has
 
     def _begin(self):
-        """At the first gradient of a step. What is left to do at the end of the backward pass is queued with the engine."""
+        """Called at the first gradient of a step. It queues the work for the end of the backward pass with the
+        engine."""
         if not self._in_step:
             self._sync.begin()
             self._in_step = True
@@ -146,7 +148,8 @@ class DistributedDataParallel(torch.nn.Module):
         if nested and self._may_be_unused():
             raise RuntimeError("checkpoints with use_reentrant=True do not go with find_unused_parameters or static_graph")
         self._task = task
-        # Inside a reentrant checkpoint the end of its backward pass is not the end of all: the last gradient is.
+        # Inside a reentrant checkpoint, the end of its backward pass is not the end of the whole pass: the last
+        # gradient is.
         if not nested:
             _queue(self._end_of_backward)
 
@@ -155,7 +158,7 @@ class DistributedDataParallel(torch.nn.Module):
 
     def _take(self, i, parameter):
         if not self.require_backward_grad_sync:
-            self._kept[i] = 1  # stays in .grad, which the caller may still throw away
+            self._kept[i] = 1  # stays in .grad, which the caller may still discard
             return
         self._begin()
         if self._came[i] and not self.static_graph:
@@ -191,11 +194,11 @@ class DistributedDataParallel(torch.nn.Module):
 
     def _end_of_backward(self):
         if not self._in_step:
-            return  # the last gradient's own call was first
+            return  # the call of the last gradient was first
         if self._missing > 0:
             for i, parameter in enumerate(self._synced):
-                # Of earlier passes: with find_unused_parameters it is averaged as torch does it, and where all have the same it
-                # stays; without, passes under no_sync count.
+                # A gradient of earlier passes: with find_unused_parameters it is averaged as in torch, and stays if all
+                # ranks have the same; otherwise passes under no_sync count.
                 if not self._came[i] and parameter.grad is not None and (self.find_unused_parameters or self._kept[i]):
                     self._hand_over(i, parameter)
         came = self._came
@@ -207,7 +210,8 @@ class DistributedDataParallel(torch.nn.Module):
                     self._take_others(i, parameter)
 
     def _end_of_a_broken_step(self):
-        """Between a first gradient and the next forward some never came. The synchronizer names them, to all ranks."""
+        """Between a first gradient and the next forward pass, some gradients never arrived. The synchronizer names
+        them, on all ranks."""
         try:
             self._sync.wait()
         except AnelloError as error:
@@ -216,7 +220,7 @@ class DistributedDataParallel(torch.nn.Module):
         self._leave_step()
 
     def _take_others(self, i, parameter):
-        """The gradient of a parameter of which this rank has none in this step, but another may have."""
+        """The gradient of a parameter for which this rank has none in this step, but another rank may have one."""
         result = self._sync.result(i)
         if result is None:
             return
@@ -228,7 +232,7 @@ class DistributedDataParallel(torch.nn.Module):
             parameter.grad.copy_(self._tensor_at(result, parameter))
 
     def _beginning_with(self, output):
-        """The output, whose backward pass begins a step also where it reaches none of the parameters."""
+        """The output, whose backward pass begins a step even if it reaches no parameter."""
         leaves, form = pytree.tree_flatten(output)
         places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
         if places:
@@ -254,7 +258,7 @@ class DistributedDataParallel(torch.nn.Module):
             elements.put_back(tensor, each)
 
     def _view(self, i, parameter):
-        """The place of a gradient, which keeps the buckets alive as long as it lives."""
+        """The memory of a gradient, which keeps the buckets alive as long as it lives."""
         return self._tensor_at(self._sync.view(i), parameter)
 
     def _tensor_at(self, address, parameter):
@@ -301,7 +305,7 @@ def _queue(callback):
 
 
 def _depth():
-    """How many backward passes this thread is inside of."""
+    """The number of backward passes that this thread is inside."""
     depth, frame = 0, sys._getframe(1)
     while frame is not None:
         depth += frame.f_code is _BACKWARD
@@ -310,7 +314,7 @@ def _depth():
 
 
 def _is_dense(tensor):
-    """Whether the tensor's elements fill its memory without gaps or overlaps, in whatever order."""
+    """Whether the tensor's elements fill its memory without gaps or overlaps, in any order."""
     expected = 1
     for stride, size in sorted((stride, size) for stride, size in zip(tensor.stride(), tensor.size()) if size != 1):
         if stride != expected:

@@ -31,12 +31,12 @@ def check(tensor):
 
 
 def reducible(tensor):
-    """tensor, or the same memory as numbers that the library adds."""
+    """tensor, or its memory as numbers that the library can add."""
     return torch.view_as_real(tensor) if tensor.dtype is torch.complex32 else tensor
 
 
 def of_reduction(tensor):
-    """Number of the data type for an operation that computes."""
+    """The number of the data type for an operation that computes."""
     try:
         return DTYPES[tensor.dtype]
     except KeyError:
@@ -44,24 +44,26 @@ def of_reduction(tensor):
 
 
 def of_movement(tensor):
-    """(data type, elements of it per element) for an operation that copies: any type goes, if need be as bytes."""
+    """(data type, its elements per element) for an operation that copies: any type works, if necessary as bytes."""
     known = DTYPES.get(tensor.dtype)
     return (known, 1) if known is not None else (datatypes.BYTE, tensor.itemsize)
 
 
 def is_plain(tensor):
-    """Whether the tensor's memory is its elements, in order. Those of a lazily conjugated or negated one are not."""
+    """Whether the tensor's memory contains its elements in order. That of a lazily conjugated or negated tensor does
+    not."""
     return tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
 
 
-# From so many elements on PyTorch copies with all threads of a pool (at::internal::GRAIN_SIZE), and comes back when the last of
-# them has had a processor. Where the ranks of a host have no more of them than such threads, that is after a slice of time of
-# the rank that waits for this one: tens of milliseconds in place of one. And each thread that copies so has a pool of its own.
+# From this many elements on, PyTorch copies with all threads of a pool (at::internal::GRAIN_SIZE), and returns when the
+# last of them has had a processor. If the ranks of a host have no more processors than such threads, this takes a time
+# slice of the rank that waits for this one: tens of milliseconds instead of one. Also, each thread that copies in this
+# way has its own pool.
 _SHARED_FROM = 32768
 
 
 def move(into, source):
-    """into becomes source, by this thread alone."""
+    """Copies source to into, with this thread only."""
     if into.numel() < _SHARED_FROM:
         into.copy_(source)
     elif into.dtype == source.dtype and into.shape == source.shape and is_plain(into) and is_plain(source):
@@ -74,11 +76,11 @@ def move(into, source):
     return into
 
 
-# Through .data: an in-place operation on the tensor itself would be seen by autograd, which holds it against whoever reduces
-# a loss that carries a graph. The library, which writes by address, is not seen either.
+# Through .data: autograd would see an in-place operation on the tensor itself, and raise an error for a loss that has a
+# graph. It does not see the library either, which writes by address.
 
 def to_read(tensor):
-    """tensor, or its elements in memory that can be read in order."""
+    """tensor, or a copy of its elements in order."""
     check(tensor)
     if is_plain(tensor):
         return tensor
@@ -86,7 +88,7 @@ def to_read(tensor):
 
 
 def to_write(tensor, filled=False):
-    """tensor, or memory in order to be written instead, and later given to put_back. filled: it is read, too."""
+    """tensor, or memory in order to write instead, which put_back later copies. filled: it is also read."""
     check(tensor)
     if is_plain(tensor):
         return tensor
@@ -100,7 +102,7 @@ def put_back(tensor, staging):
 
 
 def flat(tensors):
-    """Memory for all of them, one after another, and its parts in their shapes."""
+    """Memory for all tensors, one after another, and its parts in their shapes."""
     sizes = [tensor.numel() for tensor in tensors]
     whole = torch.empty(sum(sizes), dtype=tensors[0].dtype)
     return whole, [part.view(tensor.shape) for part, tensor in zip(whole.split(sizes), tensors)]
@@ -117,7 +119,7 @@ def adjacent(tensors):
 
 
 def within(argument):
-    """The tensors in an argument that is one, or lists of them."""
+    """The tensors in an argument that is a tensor or (nested) lists of tensors."""
     if isinstance(argument, torch.Tensor):
         yield argument
     elif isinstance(argument, (list, tuple)):

@@ -1,8 +1,9 @@
-"""What TORCH_DISTRIBUTED_DEBUG=DETAIL is for: before each collective all ranks meet, and say what they are about to call.
+"""Implements TORCH_DISTRIBUTED_DEBUG=DETAIL: before each collective all ranks meet and exchange descriptions of their
+calls.
 
-PyTorch has a wrapper that does so, which takes only backends written in C++. The library compares calls in any case, but not the
-shapes of tensors with equally many elements; and a root, which waits for nobody, hears of a difference in its next call.
-"""
+PyTorch has a wrapper for this, but it accepts only backends written in C++. The library always compares calls, but not
+the shapes of tensors with equally many elements; and a root that does not wait for the others learns of a difference in
+its next call. """
 
 import torch
 from torch import distributed as dist
@@ -13,7 +14,7 @@ from anello.torch import elements, monitored_barrier
 from anello.torch.posting import ALLGATHER
 
 _HERE_I_AM, _GO_ON = MAX_TAG - 3, MAX_TAG - 2  # no program is likely to use these
-_LONGEST = 500  # bytes of a description; what comes after them is not compared
+_LONGEST = 500  # bytes of a description; the rest is not compared
 # Ranks may have parts of different sizes, or only the root has them.
 _OF_PARTS = {"all_gather", "all_gather_coalesced", "gather", "scatter", "reduce_scatter", "all_to_all", "all_to_all_single"}
 _ROOTED = {"broadcast", "reduce", "gather", "scatter"}
@@ -24,7 +25,7 @@ def wanted():
 
 
 def compare(group, name, arguments, named):
-    """Raises, on all ranks alike and before anything has been called, where they do not call the same."""
+    """Raises on all ranks, before anything has been called, if their calls differ."""
     opts = named.get("opts", arguments[-1] if arguments else None)
     timeout = getattr(opts, "timeout", None)
     monitored_barrier.run(group, None if timeout is None or timeout.days < 0 else timeout, False, _HERE_I_AM, _GO_ON)
@@ -37,7 +38,7 @@ def compare(group, name, arguments, named):
     said = [bytes(row.tolist()).decode(errors="replace").rstrip() for row in everybodys]
     other = next((rank for rank, text in enumerate(said) if text != said[0]), None)
     if other is not None:
-        # Programs look for the words of PyTorch's wrapper.
+        # Programs search for the words of PyTorch's wrapper.
         raise AnelloError(f"{group._doing(name)}: Detected mismatch between collectives on ranks. Rank 0 is running collective: "
                           f"{said[0]}, but Rank {other} is running collective: {said[other]}. [ANELLO_ERR_MISMATCH]",
                           MISMATCH, "ANELLO_ERR_MISMATCH", other)

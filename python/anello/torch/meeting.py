@@ -11,7 +11,7 @@ SOON = timedelta(milliseconds=1)
 
 
 class _KeyValues:
-    """A torch store in the terms of anello.Communicator.create."""
+    """A torch store with the interface for anello.Communicator.create."""
 
     def __init__(self, store):
         self._store = store
@@ -31,9 +31,10 @@ def over_store(store, rank, size, timeout):
 
 
 class Subgroups:
-    """Makes the communicators of a group's subgroups; each is made by its members alone, and several may be at once, from
-    several threads. The tag that tells them apart is of the members and of how many groups of just these there were: that is
-    the same for all of them. PyTorch's name is not, where it counts groups that not all of them are in."""
+    """Makes the communicators of a group's subgroups. Only its members make each one, and several threads may make
+    several at once. The tag that distinguishes them depends on the members and on the number of earlier groups with
+    exactly these members, which is the same on all of them. PyTorch's name is not always the same, because it can count
+    groups that not all of them are in."""
 
     def __init__(self, communicator):
         self._communicator = communicator

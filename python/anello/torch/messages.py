@@ -1,4 +1,4 @@
-"""Messages between two ranks, and the barrier that is made of them."""
+"""Messages between two ranks, and the barrier that consists of them."""
 
 import ctypes
 
@@ -36,7 +36,7 @@ class Messages:
 
     def _message(self, kind, memory, count, dtype, peer, tag, tensor, finish, what):
         request = ctypes.c_void_p()
-        # Each message is a lane of its own for the completion thread.
+        # Each message is a separate lane for the completion thread.
         operation = Operation(self, [request], (memory, tensor), finish, [tensor], what, lane=("message", id(request)))
         if kind == RECV:
             operation.expected = count
@@ -54,6 +54,6 @@ class Messages:
         return operation
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
-        """Rank 0 hears from all within the timeout, or raises an error that names those who did not come (with
-        wait_all_ranks all of them, else the first); then the others fail, too."""
+        """Rank 0 hears from all ranks within the timeout, or raises an error that names the missing ranks (with
+        wait_all_ranks all of them, else the first); then the others also fail."""
         monitored_barrier.run(self, timeout, wait_all_ranks, _HERE_I_AM, _GO_ON)

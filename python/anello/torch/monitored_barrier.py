@@ -1,7 +1,8 @@
-"""torch.distributed.monitored_barrier: a barrier that says who did not come, in the words of gloo's, for which programs look.
+"""torch.distributed.monitored_barrier: a barrier that names the missing ranks, in gloo's words, for which programs
+search.
 
-That function refuses every backend by name that is not gloo, so it is replaced by one that knows ours as well, in processes
-that make such a group. Who has imported the old one by its name before that keeps it.
+That function refuses every backend whose name is not gloo, so it is replaced by one that also knows this backend, in
+processes that make such a group. A program that imported the old one by its name before that keeps it.
 """
 
 import functools
@@ -31,7 +32,7 @@ def replace():
 
 
 class _Meeting:
-    """Of one call: messages without content between rank 0 and each other one."""
+    """One call: empty messages between rank 0 and each other rank."""
 
     def __init__(self, group, here_i_am, go_on, seconds):
         self.group, self.here_i_am, self.go_on = group, here_i_am, go_on
@@ -40,7 +41,7 @@ class _Meeting:
     def start(self, kind, peer, tag):
         call = self.group._call(kind, None, None, 0, 0, None, 0, peer)
         call.tag = tag
-        call.timeout_ms = round(self.seconds * 2000) + 2000  # later than ours, which leads to the better text
+        call.timeout_ms = round(self.seconds * 2000) + 2000  # later than ours, which gives the better text
         return self.group._start("monitored_barrier", [call], ())
 
     def came(self, operation, grace=0):
@@ -96,7 +97,7 @@ def _follow(meeting):
     try:
         answer = meeting.start(RECV, 0, meeting.go_on)
         meeting.came(meeting.start(SEND, 0, meeting.here_i_am))
-        if meeting.came(answer, grace=1):  # rank 0 knows who is missing, and says so when its time is over
+        if meeting.came(answer, grace=1):  # rank 0 knows the missing ranks, and reports them when its time is over
             return
     except AnelloError as error:
         raise AnelloError(f"{came}: {error.text}", error.code, error.name, error.rank, error.lost) from None

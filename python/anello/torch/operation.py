@@ -1,8 +1,8 @@
-"""One operation under way: its requests, what it reads and writes, and who is to complete it.
+"""One operation in flight: its requests, its memory, and the thread that will complete it.
 
-Whoever first wants the outcome completes the operation: a thread in wait(), or the completion thread where nobody waits but a
-future was asked for (see completions.py). The library takes a request from one thread alone, so the two agree through
-`owner`.
+The first thread that needs the outcome completes the operation: a thread in wait(), or the completion thread if no
+thread waits but a future was requested (see completions.py). The library accepts a request from only one thread, so the
+two agree through `owner`.
 """
 
 import ctypes
@@ -14,27 +14,28 @@ from anello.errors import AnelloError
 from anello.library import Status
 from anello.torch import completions
 
-# Of owner, done and what hangs on them. Never held while anything waits or runs a callback; but the garbage collector may come
-# while it is held, and end a Work that then takes it as well.
+# Guards owner, done and the fields that depend on them. Never held while anything waits or runs a callback; but the
+# garbage collector may run while it is held, and end a Work that then also takes it.
 _deciding = threading.RLock()
 
 
-def _forget():  # in a forked child, whose parent may have held it just then
+def _forget():  # in a forked child, whose parent may have held it at the fork
     global _deciding
     _deciding = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_forget)
 
-THE_THREAD = object()  # the owner of what was handed to the completion thread
+THE_THREAD = object()  # the owner of operations that were passed to the completion thread
 
 
 class Operation:
-    """Made before its requests are posted, so that it has them whenever Ctrl-C comes.
+    """It is made before its requests are posted, so that it has them whenever Ctrl-C comes.
 
-    group: the ProcessGroup. requests: of the library, in the order in which they are waited for. held: whatever must stay in
-    memory. finish: called once when all has arrived, puts results where they belong. results: the tensors of the outcome.
-    what: the operation in words. lane: see completions.py; None: the group's. event: of profiling.py, where it is profiled."""
+    group: the ProcessGroup. requests: the library's, in the order of waiting. held: objects that must stay in memory.
+    finish: called once when everything has arrived; puts results in their places. results: the tensors of the outcome.
+    what: the operation in words. lane: see completions.py; None: the group's. event: from profiling.py, if it is
+    profiled."""
 
     __slots__ = ("group", "requests", "at", "held", "finish", "results", "what", "lane", "owner", "done", "error", "_event",
                  "bases", "source", "expected", "event", "heard")
@@ -45,15 +46,15 @@ class Operation:
         self.lane = group._comm if lane is None else lane
         self.owner = self.error = self._event = self.source = self.expected = self.event = self.heard = None
         self.done = False
-        self.bases = []  # futures to be resolved when this is done
+        self.bases = []  # futures to resolve when this is done
 
     @property
     def doing(self):
         return self.group._doing(self.what)
 
     def complete(self, timeout=None):
-        """Returns when the operation is done, whoever does it. TimeoutError after `timeout` seconds (None: the library's own
-        deadline counts)."""
+        """Returns when any thread has completed the operation. Raises TimeoutError after `timeout` seconds (None: the
+        library's own deadline applies)."""
         mine, before = object(), None
         try:
             while True:
@@ -67,7 +68,7 @@ class Operation:
                     if self._event is None:
                         self._event = threading.Event()
                     event = self._event
-                # The owner's wait has the library's deadline, or gives up and lets another do it.
+                # The owner's wait has the library's deadline, or gives up and lets another thread do it.
                 if not event.wait(timeout):
                     raise TimeoutError
             if timeout is None:
@@ -76,13 +77,13 @@ class Operation:
                 self._give_up(before)
                 raise TimeoutError
             self.settle()
-        except BaseException:  # among them that of Ctrl-C, which may come after any call above
+        except BaseException:  # including that of Ctrl-C, which may come after any call above
             self._let_go(mine, before)
             raise
 
     def _let_go(self, mine, before):
-        """Somebody else may complete this: who waits tries again, and if only futures wait, the completion thread does. Does
-        nothing where `mine` is not the owner. Ctrl-C again, inside this, counts once it is through."""
+        """Another thread may complete this: waiting threads try again, and if only futures wait, the completion thread
+        does. Does nothing if `mine` is not the owner. Another Ctrl-C inside this takes effect at its end."""
         again = None
         for _ in range(10):
             try:
@@ -95,12 +96,12 @@ class Operation:
             raise again
 
     def _give_up(self, before):
-        """May be interrupted, and is then called anew: so the owner changes last."""
+        """May be interrupted, and is then called again, so the owner changes last."""
         if self.done:
             self._announce()
             return
         self._take_heard()
-        self.heard = None  # from now on the requests may be another thread's
+        self.heard = None  # from now on the requests may belong to another thread
         while True:
             handed_over = before is None and bool(self.bases)
             if handed_over:
@@ -108,7 +109,7 @@ class Operation:
                 completions.submit(self, again=True)
             with _deciding:
                 if before is None and self.bases and not handed_over:
-                    continue  # somebody has just asked for a future
+                    continue  # another thread has just requested a future
                 event = self._event
                 if event is not None:
                     event.set()
@@ -116,8 +117,9 @@ class Operation:
                 self.owner = THE_THREAD if handed_over else before
                 return
 
-    # The exception of Ctrl-C comes between bytecodes, most often after the call that it interrupted: a wait. map and extend call
-    # the library and keep what it says within one; what a call that has consumed its request says is not said again.
+    # The exception of Ctrl-C comes between bytecodes, most often after the call that it interrupted: a wait. map and
+    # extend call the library and keep its answer within one bytecode, because a call that has consumed its request does
+    # not repeat its answer.
 
     def _ask(self, function, *arguments):
         codes = []
@@ -153,7 +155,8 @@ class Operation:
         return True
 
     def looks_done(self, patience=0):
-        """Completes the operation where it has ended, or does within so many seconds, and nobody is at it."""
+        """Completes the operation if it has ended or ends within this many seconds, and no other thread is completing
+        it."""
         mine = object()
         try:
             with _deciding:
@@ -173,7 +176,7 @@ class Operation:
         return self.done or self.at == len(self.requests)
 
     def advance(self, code, status):
-        """The request at `at` has ended, as the library has just told this thread."""
+        """The request at `at` has ended, as the library has just reported to this thread."""
         if code != 0:
             if self.error is None:
                 self.error = self.group._error(code, self.what)
@@ -185,8 +188,8 @@ class Operation:
         self.at += 1
 
     def settle(self):
-        """All requests have ended: results go where they belong, and all who wait hear of it. Who was interrupted in it lets
-        go, and it is called anew: finish may run twice, which puts the same results in place."""
+        """All requests have ended: puts results in their places and notifies all waiters. If it is interrupted, it is
+        called again: finish may run twice, which puts the same results in place."""
         if self.error is None and self.finish is not None:
             try:
                 self.finish()
@@ -208,8 +211,8 @@ class Operation:
                 base.set_result(None)
 
     def want_future(self, base, here):
-        """base is resolved when this is done: now where it is, by the caller where that asks for it with `here`, else by who
-        is waiting or the completion thread."""
+        """base is resolved when this is done: now if it already is, by the caller if `here` is set, else by a waiting
+        thread or the completion thread."""
         try:
             with _deciding:
                 done, free = self.done, self.owner is None
@@ -228,7 +231,7 @@ class Operation:
             raise
 
     def adopt(self):
-        """The completion thread takes this over, whose Work nobody holds any more."""
+        """The completion thread takes over this operation, whose Work no code holds any more."""
         try:
             with _deciding:
                 if self.done or self.owner is not None:
@@ -240,22 +243,22 @@ class Operation:
             raise
 
     def _submit_again(self):
-        """Interrupted between the decision and the act, of which nobody knows whether it came to that."""
+        """Interrupted between the decision and the act, so it is unknown whether the act happened."""
         if self.owner is THE_THREAD and not self.done:
             completions.submit(self, again=True)
 
     def refused(self):
-        """The library has not taken the last request, and there was no other."""
+        """The library has not accepted the last request, and there was no other."""
         self.done = True
 
     def __del__(self):
-        """The Work's own has seen to it, unless Ctrl-C came in that or before there was one."""
+        """The Work's own destructor has done this, unless Ctrl-C came in it or before there was one."""
         if getattr(self, "done", True) or self.owner is not None:
             return
         posted = [request for request in self.requests[self.at:] if request.value is not None]
         if len(posted) < len(self.requests) - self.at:
             self.requests[self.at:] = posted
-            self.finish = None  # not all of the results will come
+            self.finish = None  # not all of the results will arrive
         if self.requests:
             completions.start()
             self.adopt()

@@ -1,4 +1,4 @@
-"""Collectives over lists of tensors, a part for each rank, which may differ in size."""
+"""Collectives over lists of tensors, with a part for each rank; parts may differ in size."""
 
 import ctypes
 
@@ -16,7 +16,7 @@ class Parts:
 
     @collective("all_gather_coalesced")
     def allgather_coalesced(self, outputs, inputs, opts=None):
-        # Unlike allgather's, an inner list is what one rank has given.
+        # Unlike in allgather, an inner list is the input of one rank.
         if len(outputs) != self._size:
             raise ValueError(f"{len(outputs)} lists of tensors for {self._size} ranks")
         return self._gather_lists("all_gather_coalesced", list(zip(*outputs, strict=True)), inputs, opts)
@@ -117,7 +117,7 @@ class Parts:
     alltoall_base = all_to_all_single
 
     def _splits(self, tensor, splits, each):
-        """Counts and displacements of elements from numbers of rows, equal ones where there are none."""
+        """Counts and displacements of elements from numbers of rows; equal parts if there are none."""
         rows = tensor.shape[0] if tensor.dim() else 0
         if not splits:
             if rows % self._size:
@@ -143,13 +143,13 @@ def one_list(lists):
 
 
 class _Whole:
-    """The parts as one piece of memory: theirs where they lie one after another, else a copy."""
+    """The parts as one piece of memory: their own if they lie one after another, else a copy."""
 
     def __init__(self, parts, filled=False):
         for part in parts:
             elements.check(part)
         self.sizes = [part.numel() for part in parts]
-        self.pairs = []  # (part, its place), of those to be copied
+        self.pairs = []  # (part, its place), for parts to copy
         if elements.adjacent(parts):
             self.memory, self.address = parts, parts[0].data_ptr()
             return
@@ -177,7 +177,7 @@ def layout(counts):
 
 
 class _Array(ctypes.c_void_p):
-    """The address of an array, which it keeps."""
+    """The address of an array, which this object keeps."""
 
     def __init__(self, array):
         super().__init__(ctypes.addressof(array))
@@ -185,7 +185,7 @@ class _Array(ctypes.c_void_p):
 
 
 def _spread(wholes):
-    """What copies parts out to where they belong, None where they are there."""
+    """A function that copies parts to their places; None if they are already there."""
     pairs = [pair for whole in wholes for pair in whole.pairs]
     if not pairs:
         return None

@@ -1,4 +1,5 @@
-"""How a method of the group becomes calls of the library: started under one lock, waited for at once where the caller would."""
+"""Turns a method of the group into calls of the library: starts them under one lock and, if the caller blocks, waits at
+once."""
 
 import ctypes
 import functools
@@ -23,8 +24,8 @@ _profiled = torch.autograd._profiler_enabled
 
 
 def collective(name, inputs=1):
-    """A method that is a collective: torch.profiler shows it by this name, with its argument at `inputs`, and where it raises
-    before it has called the library, the other ranks learn of that instead of waiting."""
+    """A method that is a collective: torch.profiler shows it with this name, with its argument at `inputs`. If it
+    raises before it has called the library, the other ranks learn of this instead of waiting."""
 
     def decorate(function):
         @functools.wraps(function)
@@ -48,7 +49,7 @@ def collective(name, inputs=1):
 
 
 def message(name):
-    """The same of a message, which has no place in an order that others would miss."""
+    """As above for a message, which has no place in the order of collectives."""
 
     def decorate(function):
         @functools.wraps(function)
@@ -70,27 +71,28 @@ def _shown(name, inputs, function, *arguments, **named):
         event.end()
         raise
     if isinstance(work, Work) and not work._operation.done:
-        work._operation.event = event  # nobody else has the operation yet
+        work._operation.event = event  # no other thread has the operation yet
     else:
         event.end()
     return work
 
 
 class Posting:
-    """What every kind of call needs; a part of ProcessGroup."""
+    """The part of ProcessGroup that every kind of call needs."""
 
     def _prepare(self, communicator, name):
         self._communicator, self._name = communicator, name
         self._library, self._comm = communicator._library, communicator.handle
         self._rank, self._size = communicator.rank, communicator.size
         self._timeout_ms = 0  # of each call; 0: the communicator's
-        self._told = False    # somebody has been given the communicator's failure
-        # Operations that are several calls of the library are started without another thread's between them. The lock is never
-        # held by who waits: what the other thread is about to start may be what he waits for.
+        self._told = False    # a caller has received the communicator's failure
+        # An operation that consists of several library calls is started without another thread's calls between them. A
+        # waiting thread never holds the lock, because it may wait for the operation that another thread is about to
+        # start.
         self._starting = threading.Lock()
         self._sequence = 0
         self._coalesced = None  # works started since _start_coalescing
-        self._compare = None    # what compares the ranks' calls beforehand, if anything does
+        self._compare = None    # the object that compares the ranks' calls before they start, if any
 
     def _doing(self, what):
         return f"{what} of rank {self._rank} in group {self._name}"
@@ -98,14 +100,14 @@ class Posting:
     def _error(self, code, what):
         if code not in (ARGUMENT, TYPE, TRUNCATE):  # all others are final
             self._told = True
-        # Programs look for these words, which are gloo's.
+        # Programs search for these words, which are gloo's.
         return self._communicator.error(code, self._doing(what) + (": Timed out while waiting" if code == TIMEOUT else ""))
 
     def _call(self, kind, send, receive, count, dtype, opts=None, op=0, peer=0, counts=_NO_COUNTS):
         return Call(_CALL_BYTES, kind, dtype, op, peer, 0, send, receive, count, self._timeout(opts), *counts, None, None)
 
     def _timeout(self, opts):
-        """Of one call, in milliseconds; 0 where it is the communicator's."""
+        """The timeout of one call, in milliseconds; 0 for the communicator's."""
         if opts is None:
             return self._timeout_ms
         timeout = opts.timeout
@@ -113,7 +115,7 @@ class Posting:
         return self._timeout_ms if timeout.days < 0 else max(1, round(timeout.total_seconds() * 1000))
 
     def _run(self, what, opts, calls, held, finish=None, results=()):
-        """Posts calls, which are one operation, and waits where the caller would at once. finish puts results in place."""
+        """Posts calls that form one operation, and waits at once if the caller blocks. finish puts results in place."""
         self._sequence += 1
         if opts is None or opts.asyncOp:
             return self._work(self._start(what, calls, held, finish, results))
@@ -161,7 +163,7 @@ class Posting:
                     break
         if error is not None:
             operation.finish = None
-            operation.complete()  # what has been started uses memory of the caller's
+            operation.complete()  # the started calls use the caller's memory
             raise error
         return operation
 
@@ -172,7 +174,7 @@ class Posting:
         self._library.anello_post(self._comm, call, None)
 
     def _operation(self, opts, dtype):
-        """The library's number for opts.reduceOp; one that was made for this call is freed by _free."""
+        """The library's number for opts.reduceOp; _free frees an operation that was made for this call."""
         if opts is None:
             return datatypes.SUM
         reduction = opts.reduceOp
@@ -203,7 +205,7 @@ class Posting:
 
 
 def one(tensors):
-    """The only tensor of the list that torch.distributed hands over."""
+    """The only tensor of the list that torch.distributed passes."""
     if isinstance(tensors, torch.Tensor):
         return tensors
     if len(tensors) != 1:
@@ -212,5 +214,5 @@ def one(tensors):
 
 
 def put_back(tensor, staging):
-    """What puts results in place, None where they are."""
+    """A function that puts results in place; None if they are there."""
     return None if staging is tensor else functools.partial(elements.put_back, tensor, staging)

@@ -1,7 +1,8 @@
 """The group that torch.distributed.init_process_group("anello") makes.
 
-torch.distributed finds its methods by name; C++ (DDP's Reducer, functional collectives) finds those that PyTorch's trampolines
-know, and must be given a Work by each. A call that Python makes with asyncOp False is complete when it returns.
+torch.distributed finds its methods by name; C++ (DDP's Reducer, functional collectives) finds those that PyTorch's
+trampolines know, and each of them must return a Work. A call that Python makes with asyncOp False is complete when it
+returns.
 """
 
 import atexit
@@ -39,7 +40,7 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
 
     @classmethod
     def create(cls, options, backend_options=None):
-        """Of register_backend's extended form. Called by the group's members alone."""
+        """The function for register_backend's extended form. Only the group's members call it."""
         if backend_options is not None:
             raise ValueError("the backend anello has no pg_options")
         timeout, name = options.timeout, options.group_id
@@ -53,8 +54,9 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
 
     @classmethod
     def _of_parent(cls, ranks, name):
-        """The group of these of the default group's ranks; None where that is not ours, or has failed: then they meet over the
-        store. A rank that learns of the failure only here does so, too, unless one of the members is what was lost."""
+        """The group of these ranks of the default group. None if the default group is not of this backend or has
+        failed: then they meet over the store. A rank that learns of the failure only here also meets over the store,
+        unless one of the members is lost."""
         parent = dist.distributed_c10d._get_default_group()
         if not isinstance(parent, ProcessGroup) or parent._comm is None or parent._told:
             return None
@@ -111,13 +113,13 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
     _set_default_timeout = set_timeout
 
     def _seconds(self):
-        """The timeout; a subgroup's may be another than its communicator's."""
+        """The timeout; a subgroup's may differ from its communicator's."""
         return self._timeout_ms / 1000 or self._communicator_timeout.total_seconds()
 
     # ---- The end
 
     def shutdown(self):
-        """What destroy_process_group calls. Operations under way fail; those who wait for them hear of it."""
+        """destroy_process_group calls this. Operations in flight fail, and threads that wait for them get the error."""
         handle, self._communicator.handle = self._communicator.handle, None
         if handle is None:
             return
@@ -139,12 +141,12 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
 def _close_all():
     completions.close()
     for group in list(_open_groups):
-        group._told = True  # the program ends; who had not waited by now does not want to know
+        group._told = True  # the program ends; a thread that has not waited by now does not need the error
         group.shutdown()
 
 
 def _forget():
-    """In a forked child the library refuses every call; nothing is closed, either."""
+    """In a forked child the library refuses every call, and nothing is closed."""
     for group in list(_open_groups):
         group._communicator.handle = None
         group._starting = threading.Lock()  # another thread may have held it

@@ -1,7 +1,7 @@
-"""Operations as torch.profiler shows them: from the call to their completion, with the shapes of their inputs, and marked as
-asynchronous, as PyTorch's own backends' are, so that the time is not counted as computation of the calling thread.
+"""Operations for torch.profiler: from the call to their completion, with the shapes of their inputs, and marked as
+asynchronous like those of PyTorch's own backends, so that the time does not count as computation of the calling thread.
 
-What makes an event asynchronous is that another thread ends it.
+An event is asynchronous if another thread ends it.
 """
 
 import concurrent.futures
@@ -17,7 +17,7 @@ SOON = 10  # seconds; the other thread has nothing else to do
 
 
 class Event:
-    """Begins with its making."""
+    """An event begins when it is made."""
 
     def __init__(self, name, inputs):
         self._thread = threading.get_ident()

@@ -1,5 +1,5 @@
-"""The entry point that PyTorch calls at the end of `import torch`. It makes the name "anello" known and does nothing else: an
-exception here would make `import torch` fail, and whoever imports torch pays for it."""
+"""The entry point that PyTorch calls at the end of `import torch`. It only registers the name "anello": an exception
+here would make `import torch` fail, and every import of torch pays for its time."""
 
 
 def autoload():
@@ -18,7 +18,7 @@ def register():
         return
     backends = torch.distributed.Backend
     if "ANELLO" not in backends._plugins:
-        # A list: the letters of a string would each be taken for a device.
+        # A list, because PyTorch would take each letter of a string for a device.
         backends.register_backend("anello", create, extended_api=True, devices=["cpu"])
 
 

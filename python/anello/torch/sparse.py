@@ -1,7 +1,7 @@
-"""all_reduce of sparse tensors, as gloo has it: everybody gets everybody's indices and values, and adds them up.
+"""all_reduce of sparse tensors, as in gloo: every rank gets all ranks' indices and values, and adds them.
 
-How many there are of each must be known before they can be gathered, so that much is waited for even where the caller is not
-going to wait.
+Their numbers must be known before they can be gathered, so the call waits for the numbers even if the caller does not
+wait.
 """
 
 import torch
@@ -40,14 +40,14 @@ def allreduce(group, tensor, opts):
         total = total.coalesce()
         if op == ReduceOp.AVG:
             total = total / group._size
-        with torch.no_grad():  # .data would change a copy of what a sparse tensor consists of
+        with torch.no_grad():  # .data would change a copy of a sparse tensor's parts
             tensor.copy_(total)
 
     return group._run("all_reduce", opts, calls, held, add_up, results)
 
 
 def _counts(group, tensor, opts):
-    """How many values each rank has; raises where the tensors do not have one shape."""
+    """The number of values of each rank; raises if the tensors do not have equal shapes."""
     mine = torch.tensor([tensor._nnz(), tensor.sparse_dim(), tensor.dense_dim(), *tensor.shape], dtype=torch.int64)
     all_of_them = torch.empty((group._size, mine.numel()), dtype=torch.int64)
     dtype, _ = elements.of_movement(mine)

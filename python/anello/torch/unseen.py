@@ -1,7 +1,7 @@
-"""Keeps torch.compile out of the methods that C++ calls: it would compile whatever Python it meets there, and cannot.
+"""Keeps torch.compile out of the methods that C++ calls: it would try to compile the Python code there, and cannot.
 
-torch.compiler.disable would do that, too, but loads all of torch._dynamo, which takes seconds and which most programs never
-need. So the code objects are marked, as it marks them.
+torch.compiler.disable would also do this, but loads all of torch._dynamo, which takes seconds and which most programs
+never need. So this module marks the code objects as torch.compiler.disable does.
 """
 
 import types
@@ -13,7 +13,7 @@ def skip(owner):
     """Marks the functions that a class or a module defines."""
     frames = torch._C._dynamo.eval_frame
     if not hasattr(frames, "set_code_exec_strategy"):
-        return  # another PyTorch: torch.compile, if it is used, says itself what it cannot compile
+        return  # another PyTorch version: torch.compile, if it is used, reports what it cannot compile
     never = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.SKIP)
     for code in _codes(owner):
         frames.set_code_exec_strategy(code, never)

@@ -1,4 +1,4 @@
-"""What torch.distributed gets for an operation: a Work, and its future."""
+"""The objects that torch.distributed gets for an operation: a Work, and its future."""
 
 import sys
 from datetime import timedelta
@@ -10,14 +10,14 @@ from anello.errors import AnelloError
 from anello.torch import completions
 
 _NO_LIMIT = timedelta(0)
-_PATIENCE = 20e-6  # seconds that get_future waits itself; that the completion thread hears of the operation takes longer
+_PATIENCE = 20e-6  # seconds that get_future itself waits; passing the operation to the completion thread takes longer
 # The frame from which C++ calls us in a backward pass, and the hooks whose callbacks are known to start no collective.
 _BACKWARD = getattr(torch.autograd.graph, "_engine_run_backward", torch.autograd.backward).__code__
 _HOOKS_THAT_ONLY_COPY = {"torch.distributed.algorithms.ddp_comm_hooks.default_hooks", "anello.torch.hooks"}
 
 
 class Work(dist.Work):
-    """Completed lazily: wait() blocks in the library, without the interpreter's lock."""
+    """A Work is completed lazily: wait() blocks in the library, without the interpreter's lock."""
 
     def __init__(self, operation):
         super().__init__()
@@ -68,7 +68,8 @@ class Work(dist.Work):
                     raise operation.error.with_traceback(None)
                 return operation.results
 
-            # An exception that is stored in a future is taken for its value by C++; one that a callback raises is an error.
+            # C++ takes an exception that is stored in a future for its value; an exception that a callback raises is an
+            # error.
             future = base.then(outcome)
             here = completions.is_this_thread() or _in_hook(sys._getframe(1))
             if not here and not operation.looks_done(_PATIENCE):
@@ -87,9 +88,9 @@ class Work(dist.Work):
 def _in_hook(frame):
     """Whether the caller is a communication hook inside a backward pass, whose callbacks may start collectives.
 
-    Those must start in the same order on every rank, relative to what the backward pass starts. Were they run when the
-    operation happens to complete, they would not; so a hook finds its operation complete and its callbacks run at once, as
-    they do where operations are queued on a device.
+    Those must start in the same order on every rank, relative to the collectives of the backward pass. If they ran when
+    the operation happens to complete, the order would vary. So a hook finds its operation complete and its callbacks
+    run at once, as with operations that are queued on a device.
     """
     if frame is None or frame.f_code is _BACKWARD or frame.f_globals.get("__name__") in _HOOKS_THAT_ONLY_COPY:
         return False
@@ -101,7 +102,7 @@ def _in_hook(frame):
 
 
 class Works(dist.Work):
-    """Several that were started together."""
+    """The Work of several operations that were started together."""
 
     def __init__(self, works):
         super().__init__()
@@ -133,7 +134,7 @@ class Works(dist.Work):
 
 
 class CompletedWork(dist.Work):
-    """Of a blocking call, which has been waited for already."""
+    """The Work of a blocking call, which is already complete."""
 
     def wait(self, timeout=_NO_LIMIT):
         return True
