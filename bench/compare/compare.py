@@ -32,31 +32,31 @@ def byte_count(text):
 
 def parse():
     parser = argparse.ArgumentParser(prog="bench/compare/compare", description=__doc__, epilog="""
-        untouched: the calls of a batch follow each other on the buffer as it is; dirty: every rank rewrites its
+        untouched: the calls of a batch follow each other on an unchanged buffer; dirty: every rank rewrites its
         buffer before each call (that time is subtracted). Medians over rounds of each library's best setting, and of
         ratios within a round. ~: other processes disturbed all rows of a library; fastest batches are then compared.
-        ?: the same, and the processors lay differently, so that ratios mean little. Every result is verified.""")
+        ?: also the placement of the processors differed, so that ratios mean little. Every result is verified.""")
     parser.add_argument("--quick", action="store_true",
                         help="3 rounds, short windows, few sizes, without some settings (README.md lists them): under 10 minutes")
     parser.add_argument("--ranks", help="list, default 2,4,8; with --collectives 2,4")
     parser.add_argument("--sizes", help="list in bytes, KiB or MiB; default 4 B to 1 GiB at 2 ranks, fewer at more")
     parser.add_argument("--operations", help="list, default allreduce: " + ", ".join(plan.COLLECTIVES))
-    parser.add_argument("--collectives", action="store_true", help="all but allreduce, against the MPI peers; 2 and 4 ranks")
+    parser.add_argument("--collectives", action="store_true", help="all but allreduce, compared with the MPI peers; 2 and 4 ranks")
     parser.add_argument("--transports", default="shm,tcp", help="default shm,tcp")
     parser.add_argument("--libraries", default=",".join(libraries.LIBRARIES),
-                        help="default all; \"ceilings\" are what is no library")
+                        help="default all; \"ceilings\" selects all ceilings")
     parser.add_argument("--rounds", type=int, help="default 5, with --quick 3")
-    parser.add_argument("--seed", type=int, default=1, help="of the order within a round")
-    parser.add_argument("--repeats", type=int, help="of a disturbed sample, at most; default 2, with --quick 1")
+    parser.add_argument("--seed", type=int, default=1, help="seed for the order within a round")
+    parser.add_argument("--repeats", type=int, help="most repetitions of a disturbed sample; default 2, with --quick 1")
     parser.add_argument("--minutes", type=float,
-                        help="once the first round is complete, stop when this is over; with --quick 9")
+                        help="time limit, once the first round is complete; with --quick 9")
     parser.add_argument("--out", help="JSON file of all rows; rows already there are not measured again")
-    parser.add_argument("--report-only", action="store_true", help="measure nothing: all rows of --out, of whatever build")
+    parser.add_argument("--report-only", action="store_true", help="measure nothing: report all rows of --out, from any build")
     parser.add_argument("--markdown", help="file for the tables with command, machine, date and versions")
-    parser.add_argument("--targets", action="store_true", help="exit with 1 where a stated target is missed")
+    parser.add_argument("--targets", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), type=os.path.abspath,
                         help="build directory, default build")
-    parser.add_argument("--no-build", action="store_true", help="do not bring the build up to date first")
+    parser.add_argument("--no-build", action="store_true", help="do not rebuild first")
     parser.add_argument("--install", action="store_true",
                         help="install missing peers: Debian packages, and wheels below the build folder")
     parser.add_argument("--plots", help="folder for plots of time and ratios as SVG")
@@ -86,9 +86,9 @@ def install(options):
     for name in options.libraries:
         wheel = libraries.LIBRARIES[name].wheel
         if wheel and (why := wheels.install(wheel, options.build)):
-            refused[name] = f"cannot be had from PyPI: {why}"
+            refused[name] = f"is not available from PyPI: {why}"
     if options.plots and (why := wheels.install(wheels.PLOTTING, options.build)):
-        print(f"compare: matplotlib cannot be had from PyPI, so there will be no plots: {why}", file=sys.stderr)
+        print(f"compare: matplotlib is not available from PyPI, so there will be no plots: {why}", file=sys.stderr)
     packages = [word for name in options.libraries if libraries.missing(name, options.build)
                 for word in libraries.LIBRARIES[name].packages.split()]
     if not packages:

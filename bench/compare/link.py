@@ -163,10 +163,10 @@ def parse():
     parser.add_argument("--hosts", default="4,8", help="list, default 4,8; at most 16")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--window", type=float, default=0.3, help="seconds for one size")
-    parser.add_argument("--limit", type=int, default=150, help="seconds for one library in a round, at most")
+    parser.add_argument("--limit", type=int, default=150, help="most seconds for one library in a round")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="list in bytes")
     parser.add_argument("--markdown", help="file for the tables")
-    parser.add_argument("--targets", action="store_true", help="exit with 1 where a target is missed")
+    parser.add_argument("--targets", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), type=os.path.abspath)
     options = parser.parse_args()
     options.hosts = [int(item) for item in options.hosts.split(",")]

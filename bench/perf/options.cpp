@@ -136,7 +136,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
       ->check(shared::whole(0, 10000000))
       ->type_name("N");
   app.add_option("-c,--check", options.checks,
-                 "Calls after that whose results are verified, with data of their own "
+                 "Calls after that whose results are verified, with other data "
                  "(default 1; 0: none)")
       ->check(shared::whole(0, 1000))
       ->type_name("N");
@@ -169,13 +169,13 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   for (const Memory each : {Memory::allocated, Memory::mapped, Memory::registered})
     memories.emplace(memory_name(each), each);
   app.add_option("--memory", options.memory,
-                 "Of the buffers: malloc (default), of this rank alone; mapped, of a window that all "
-                 "ranks of the host reach; registered, a rank's own made known to all as a window")
+                 "Memory of the buffers: malloc (default), private to this rank; mapped, of a window that all "
+                 "ranks of the host reach; registered, a rank's own memory registered as a window")
       ->transform(shared::one_of(memories))
       ->type_name("KIND");
   app.add_flag("--dirty", options.dirty, "Rewrites the input before each call");
-  app.add_flag("!--no-ceilings", options.ceilings, "Does not measure what this host can do at best");
-  app.add_flag("--explain", options.explain, "Says before each size what the library does for it, and why");
+  app.add_flag("!--no-ceilings", options.ceilings, "Does not measure this host's limits");
+  app.add_flag("--explain", options.explain, "Says before each size which algorithm the library chooses, and why");
   app.add_option("--json,-J", options.json, "Also writes the results to a file")->type_name("FILE");
   app.add_option("--min-busbw", options.min_bus_bandwidth, "Fails when the average bus bandwidth is below")
       ->check(shared::number(0, 1e9))

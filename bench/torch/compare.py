@@ -198,7 +198,7 @@ def main():
     parser.add_argument("--layers", type=int, default=5)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--transports", default="shm,tcp")
-    parser.add_argument("--targets", action="store_true", help="exit with 1 where a stated target is missed")
+    parser.add_argument("--targets", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument("--markdown", help="file for the tables")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--rank", action="store_true", help=argparse.SUPPRESS)

@@ -64,7 +64,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old", type=pathlib.Path)
     parser.add_argument("new", type=pathlib.Path)
-    parser.add_argument("--starts", type=int, default=5, help="of each build and case (default 5)")
+    parser.add_argument("--starts", type=int, default=5, help="starts of each build and case (default 5)")
     parser.add_argument("--most", type=float, default=1.05, help="ratio above which a row is marked (default 1.05)")
     parser.add_argument("--only", action="append", default=[], metavar="WORD", help="only cases whose name has this word")
     parser.add_argument("--dirty", action="store_true", help="each rank rewrites its input before each call")

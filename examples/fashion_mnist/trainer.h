@@ -18,7 +18,7 @@ struct Settings {
   int epochs = 5;
   int batch = 200;  // images of one update, over all ranks
   int micro_batches = 1;
-  float learning_rate = 0.05f;  // of the first update; falls to 0 along a line
+  float learning_rate = 0.05f;  // of the first update; falls linearly to 0
   float momentum = 0.9f;
   std::uint64_t seed = 1;
   std::vector<int> hidden = {128, 64};

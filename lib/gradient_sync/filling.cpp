@@ -62,7 +62,7 @@ void GradientSync::unused(std::size_t i) {
   final([&] {
     if (!may_be_unused())
       refuse(ANELLO_ERR_STATE, text(one.name, " is unused, but the config says neither find_unused nor static_graph"));
-    if (!in_step_) refuse(ANELLO_ERR_STATE, text(one.name, " was said to be unused before begin"));
+    if (!in_step_) refuse(ANELLO_ERR_STATE, text(one.name, " was declared unused before begin"));
     if (local_ || is_static_first()) return;
     if (config_.static_graph != 0) {
       if (one.expected > 0)

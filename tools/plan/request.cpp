@@ -85,7 +85,7 @@ void add_options(CLI::App& app, Request& request) {
       ->transform(shared::one_of(names));
   const auto call = "The call";
   app.add_option("-c,--count", request.count,
-                 "elements: the whole vector, or one rank's part where a vector has one for each")
+                 "elements: the whole vector, or one rank's part if a vector has one for each")
       ->capture_default_str()
       ->check(shared::whole(0, kMostElements))
       ->type_name("N")
@@ -102,24 +102,25 @@ void add_options(CLI::App& app, Request& request) {
       ->group(call);
   app.add_flag("--in-place", request.in_place, "the input lies in the output buffer")->group(call);
   app.add_flag("--average", request.average, "results are divided by the number of ranks")->group(call);
-  app.add_flag("--accumulate", request.accumulate, "as 16-bit floats: no rounded partial sum travels")->group(call);
+  app.add_flag("--accumulate", request.accumulate, "as for 16-bit floats: ranks send no rounded partial sums")
+      ->group(call);
   app.add_flag("--invariant", request.invariant, "reduce in rank order (ANELLO_INVARIANT=1)")->group(call);
   const auto place = "Where the ranks are";
-  app.add_option("-r,--ranks", request.ranks, "how many")
+  app.add_option("-r,--ranks", request.ranks, "number of ranks")
       ->capture_default_str()
       ->check(shared::whole(1, 4096))
       ->type_name("N")
       ->group(place);
-  app.add_flag("--network", request.network, "some of them meet over a network (no board)")->group(place);
-  app.add_option("--per-host", request.per_host, "ranks on each host, as 4,4,3; in place of --ranks and --network")
+  app.add_flag("--network", request.network, "some ranks meet over a network (no board)")->group(place);
+  app.add_option("--per-host", request.per_host, "ranks on each host, as 4,4,3; instead of --ranks and --network")
       ->delimiter(',')
       ->check(shared::whole(1, 4096))
       ->type_name("N")
       ->group(place);
-  app.add_flag("--round-robin", request.round_robin, "they are numbered over the hosts in turn, not a host at a time")
+  app.add_flag("--round-robin", request.round_robin, "ranks are numbered across the hosts in turn, not host by host")
       ->group(place);
   app.add_flag("--oversubscribed", request.oversubscribed, "more ranks than processors")->group(place);
-  app.add_option("--bound-to", request.bound_to, "how many processors they are bound to in turn; 0: they are not")
+  app.add_option("--bound-to", request.bound_to, "number of processors to which ranks are bound in turn; 0: not bound")
       ->capture_default_str()
       ->check(shared::whole(0, 4096))
       ->type_name("N")
@@ -130,7 +131,7 @@ void add_options(CLI::App& app, Request& request) {
       ->type_name("N")
       ->group(place);
   app.add_flag("--no-staging", request.no_staging,
-               "they have no staging memory, as threads, or where it was not to be had")
+               "ranks have no staging memory: they are threads, or it is not available")
       ->group(place);
   std::map<std::string, schedule::Reach> reaches;
   for (const schedule::Reach each : {schedule::Reach::none, schedule::Reach::read, schedule::Reach::store})
@@ -141,13 +142,12 @@ void add_options(CLI::App& app, Request& request) {
       ->type_name("WORD")
       ->group(place);
   const auto plan = "The plan";
-  app.add_option("-a,--algorithm", request.algorithm, "as ANELLO_ALGORITHM; default: what the table chooses")
-      ->group(plan);
-  app.add_option("--tuning", request.tuning, "as ANELLO_TUNING: a table that anello-tune has written, of any machine")
+  app.add_option("-a,--algorithm", request.algorithm, "as ANELLO_ALGORITHM; default: the table's choice")->group(plan);
+  app.add_option("--tuning", request.tuning, "as ANELLO_TUNING: a table that anello-tune has written, from any machine")
       ->check(shared::readable_file())
       ->type_name("FILE")
       ->group(plan);
-  app.add_option("--chunk", request.chunk, "elements of a chunk; default: what the table chooses")
+  app.add_option("--chunk", request.chunk, "elements of a chunk; default: the table's choice")
       ->check(shared::whole(0, kMostElements))
       ->type_name("N")
       ->group(plan);
@@ -165,10 +165,10 @@ std::string why_not(const Request& request) {
   if (request.root < 0 || request.root >= topology.size)
     return text("there is no rank ", request.root, " among ", topology.size, "; --root takes 0 to ", topology.size - 1);
   if (request.reach != schedule::Reach::none && topology.network)
-    return "--reach is of ranks that meet in memory: leave out --network, and --per-host with several";
+    return "--reach applies to ranks that meet in memory: leave out --network, and --per-host with several";
   if (request.round_robin && request.per_host.size() < 2) return "--round-robin needs several hosts: --per-host 4,4";
   if (request.bound_to > 0 && topology.host_of.size() > 0)
-    return "--bound-to is of one host's ranks: leave out --per-host";
+    return "--bound-to applies to the ranks of one host: leave out --per-host";
   return schedule::why_not(request.wish());
 }
 

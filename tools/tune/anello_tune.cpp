@@ -233,7 +233,7 @@ int run(int argc, char** argv) {
     if (!schedule::is_varying(each)) names.emplace_back(schedule::name(each));
   app.add_option("-o,--out", options.out, "file for the table; default: " + usual_place());
   app.add_flag("--dry-run", options.dry_run, "print the table, write nothing");
-  app.add_flag("--quick", options.quick, "few sizes, allreduce and broadcast on 2 ranks: a first look");
+  app.add_flag("--quick", options.quick, "few sizes, allreduce and broadcast on 2 ranks: a first overview");
   app.add_option("-r,--ranks", options.ranks, "numbers of ranks; default 2,4,8 (--dense: 2)")
       ->delimiter(',')
       ->check(shared::whole(2, 256))
@@ -244,12 +244,12 @@ int run(int argc, char** argv) {
       ->delimiter(',')
       ->transform(shared::one_of(names))
       ->type_name("NAMES");
-  app.add_option("--memory", options.memory, "of buffers: malloc, anello (anello_mem_alloc)")
+  app.add_option("--memory", options.memory, "memory of buffers: malloc, anello (anello_mem_alloc)")
       ->delimiter(',')
       ->transform(shared::one_of({"malloc", "anello"}))
       ->default_str("malloc,anello");
   app.add_option("--where", options.where,
-                 "where ranks meet: memory, or network (tcp on this machine, which is not yours)")
+                 "where ranks meet: memory, or network (tcp on this machine, not your real network)")
       ->transform(shared::one_of({"memory", "network"}))
       ->capture_default_str();
   app.add_option("-b,--from", options.from, "smallest payload")
@@ -261,25 +261,25 @@ int run(int argc, char** argv) {
       ->type_name("SIZE")
       ->default_str("64M");
   app.add_option("--sizes", options.sizes,
-                 "how many between them; default: each twice the one before, from 1M four times "
+                 "number of sizes; default: each twice the one before, from 1M four times "
                  "(--dense: 64)")
       ->check(shared::whole(2, 1000))
       ->type_name("N");
-  app.add_option("--rounds", options.rounds, "at least as many rounds; default 3 (--dense: 5)")
+  app.add_option("--rounds", options.rounds, "least number of rounds; default 3 (--dense: 5)")
       ->check(shared::whole(1, 1000))
       ->type_name("N");
   app.add_option(
          "--minutes", options.minutes,
-         "about so long; the largest sizes are left out where they do not fit in. 0: as long as the least number "
+         "approximate duration; the largest sizes are left out if they do not fit. 0: as long as the least number "
          "of rounds takes")
       ->capture_default_str()
       ->check(shared::number(0, 1000))
       ->type_name("N");
   app.add_flag("--dense", options.dense,
-               "look, and where need be look again, for sizes where the library's choice is more than 10 % slower than "
+               "find, and if necessary measure again, sizes where the library's choice is more than 10 % slower than "
                "at the next "
                "larger size, or than the best way; ends with 1 if there are any");
-  app.add_option("--table", options.table, "with --dense: the library's choice is what this table says")
+  app.add_option("--table", options.table, "with --dense: the library chooses by this table")
       ->check(shared::readable_file())
       ->type_name("FILE");
   app.add_option("--as-rank", job)->group("");
