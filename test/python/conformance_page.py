@@ -7,7 +7,7 @@ KINDS = ("passed", "failed", "timed out", "skipped")
 HEAD = """# PyTorch's DistributedTest over Anello
 
 PyTorch tests its own backends with a suite that ships in its wheel, `torch.testing._internal.distributed.distributed_test`. This
-page is what came of it with torch {torch}, over `anello` and, beside it, over PyTorch's `gloo`. It was written by
+page shows its results with torch {torch}, over `anello` and, for comparison, over PyTorch's `gloo`. This command wrote it,
 
     test/python/conformance.py --markdown docs/pytorch-conformance.md
 
@@ -16,16 +16,16 @@ in {minutes} minutes on a machine with two processors. Python needs torch, numpy
 
 {counts}
 
-What runs is the test methods of PyTorch, its processes for each rank, its barriers between them and its judgement of their
-exit codes. What the harness changes, for both backends alike:
+The harness runs PyTorch's test methods, its processes for each rank, its barriers between them and its judgement of their
+exit codes. It makes these changes for both backends:
 
-- The suite decides by names what to run. `anello` is treated as `gloo` in all of them.
-- Cases of all_to_all with tensors of the CPU, which the suite keeps for MPI, run.
-- Cases of a group of ranks 1 and 2, which the suite skips on fewer than 8 ranks, run on 4.
-- A rank is forked off a process that has imported torch instead of importing it anew, which takes longer than most cases.
-- The exit codes of all ranks are looked at, not rank 0's alone, and a case has {seconds} s.
+- The suite selects cases by the backend's name. The harness treats `anello` like `gloo` everywhere.
+- It also runs the cases of all_to_all with CPU tensors, which the suite reserves for MPI.
+- It runs the cases of a group of ranks 1 and 2 on 4 ranks; the suite skips them on fewer than 8 ranks.
+- It forks ranks from a process that has imported torch, because a new import takes longer than most cases.
+- It checks the exit codes of all ranks, not only rank 0's, and gives each case {seconds} s.
 """
-ALL_PASS = "No case that ran failed over `anello`, and none passes over `gloo` on as many ranks that does not over `anello`.\n"
+ALL_PASS = "No case that ran failed over `anello`. Every case that passes over `gloo` also passes over `anello` on as many ranks.\n"
 
 
 class Report:
@@ -106,7 +106,7 @@ class Report:
                 here = [run[case]["text"] for run in self.outcomes.values() if case in run]
                 reasons["; ".join(dict.fromkeys(map(reason, here)))].append(case)
         order = sorted(reasons, key=lambda why: (-len(reasons[why]), why))
-        text = "## Cases that the suite skips\n\nFor this machine has no GPU, or for PyTorch's reasons, which are links in places.\n"
+        text = "## Cases that the suite skips\n\nThe suite skips these cases because this machine has no GPU, or for PyTorch's own reasons, some of which are links.\n"
         for why in order:
             text += f"\n**{_cell(why)}**\n\n" + "".join(f"- {case}\n" for case in reasons[why])
         return text
