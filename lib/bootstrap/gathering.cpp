@@ -122,7 +122,8 @@ Task<ArenaSeat> GatheringLeader::form(std::shared_ptr<GatheringLeader> self, std
     return std::all_of(ranks.begin() + 1, ranks.end(), [&](int rank) { return self->guests_.contains(rank); });
   };
   while (!all_here()) {
-    if (deadline.passed()) throw Error(ANELLO_ERR_TIMEOUT, "ranks of this host did not come for their shared memory");
+    if (deadline.passed())
+      throw Error(ANELLO_ERR_TIMEOUT, "ranks of this host did not connect to get their shared memory");
     co_await self->changed_.wait(std::min<std::int64_t>(deadline.left_ms() + 1, 100));
   }
   std::vector<UniqueFd> wake;
@@ -179,7 +180,8 @@ Task<ArenaSeat> take_seat(std::shared_ptr<Stream> stream, Deadline deadline) {
   std::shared_ptr<LocalGroup> group;
   if (offer.wakes == 0) {
     group = LocalGroup::find(offer.nonce);
-    if (!group) throw Error(ANELLO_ERR_SYSTEM, "the rank of this process that got the shared memory has none");
+    if (!group)
+      throw Error(ANELLO_ERR_SYSTEM, "the rank of this process that received the shared memory no longer has it");
   } else {
     std::vector<std::uint64_t> processes(offer.deaths);
     co_await stream->read(std::as_writable_bytes(std::span(processes)));

@@ -222,7 +222,7 @@ void Rendezvous::listen() {
     }
     if (ip.empty()) {
       throw Error(ANELLO_ERR_ADDRESS,
-                  "ranks are on several hosts, and nothing tells which address of this one they "
+                  "ranks are on several hosts, and it is unknown which address of this host they "
                   "reach; set ANELLO_INTERFACE");
     }
     tcp_ = door.listen({"", ip, 0});

@@ -39,7 +39,7 @@ schedule::Wish wish_of(const control::Shared& shared, int rank) {
   static_assert(control::TuningFile::kMostBytes <= schedule::kMostTuningBytes);
   if (!file.problem.empty())
     throw Error(ANELLO_ERR_ARGUMENT, text("the tuning table ", file.path, " of rank 0 cannot be read: ", file.problem,
-                                          "; ANELLO_TUNING=none does without"));
+                                          "; ANELLO_TUNING=none uses no table"));
   if (file.path.empty()) return wish;
   auto tuning = std::make_shared<schedule::Tuning>(schedule::parse_tuning(file.text, file.path));
   if (tuning->machine != file.machine) {

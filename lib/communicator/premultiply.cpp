@@ -55,7 +55,7 @@ std::string why_not_premultiplied(const CustomOp& op, anello_dtype_t dtype) {
                 " makes no sense; it takes integers, floats and complex numbers");
   }
   if (op.scalar_dtype == dtype || (type_class != kInteger && is_plain_float(op.scalar_dtype))) return "";
-  return text("the premultiplied sum's scalar is ", dtype_name(op.scalar_dtype), ", which scales no ",
+  return text("the premultiplied sum's scalar is ", dtype_name(op.scalar_dtype), ", which cannot scale ",
               dtype_name(dtype),
               type_class == kInteger ? text("; make one of ", dtype_name(dtype))
                                      : text("; make one of ", dtype_name(dtype), ", float32 or float64"));

@@ -50,7 +50,7 @@ std::string names(const Agent& agent, const std::vector<int>& ranks) {
 const char* called(Life life) {
   return life == Life::stopped  ? "stopped, by a signal or a debugger"
          : life == Life::silent ? "silent"
-                                : "heard of again";
+                                : "heard from again";
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ class Lanes {
   struct Lane {
     bool wanted = false;               // this rank asked
     bool dialling = false;             // a coroutine is working on it
-    bool done = false;                 // handed over
+    bool done = false;                 // passed on
     std::shared_ptr<Stream> incoming;  // accepted from the peer, not yet confirmed
   };
   static Task<> reach(std::shared_ptr<Agent> agent, int peer);

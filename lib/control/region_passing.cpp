@@ -91,7 +91,7 @@ void RegionPassing::deliver(std::uint64_t region, const Question& question, cons
     if (!event.fd) {
       event.error = Error(ANELLO_ERR_PEER_LOST,
                           text("the memory of ", describe(agent_.peer(question.owner).member),
-                               " cannot be had: ", memory ? "no descriptors are left" : why),
+                               " is not available: ", memory ? "no descriptors are left" : why),
                           question.owner);
       log::debug(agent_.rank(), event.error.text());
     }
@@ -194,7 +194,8 @@ void RegionPassing::receive(int from, const Message& message, UniqueFd memory) {
   if (message.owner < 0 || message.owner >= agent_.size()) throw Reader::corrupt();
   if (message.kind == Kind::wanted && message.owner == agent_.rank()) {
     UniqueFd own = memory::region_descriptor(message.region);
-    log::debug(agent_.rank(), "rank ", from, own ? " asks for" : " asks in vain for", " memory of this process");
+    log::debug(agent_.rank(), "rank ", from, own ? " asks for" : " asks without success for",
+               " memory of this process");
     const Memory passed = own ? std::make_shared<const UniqueFd>(std::move(own)) : nullptr;
     return tell(from, {passed ? Kind::here : Kind::gone, message.owner, message.region}, passed);
   }

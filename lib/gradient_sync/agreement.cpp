@@ -82,7 +82,7 @@ void agree_on(const Collectives& all, const char* what, const std::vector<std::s
   broadcast_text(all, other, from);
   const auto at = static_cast<std::size_t>(least_place);
   throw Agreed(ANELLO_ERR_MISMATCH, text(what, ' ', at, " is ", at < firsts.size() ? firsts[at] : "none",
-                                         " on rank 0 and ", other, " on rank ", from, "; all ranks must say the same"));
+                                         " on rank 0 and ", other, " on rank ", from, "; all ranks must agree"));
 }
 
 }  // namespace anello::gradient_sync

@@ -15,7 +15,7 @@ void GradientSync::ready(std::size_t i, void* gradient) {
   }
   if (where == nullptr && one.count > 0) {
     throw Error(ANELLO_ERR_ARGUMENT,
-                text("ready: the gradient of ", one.name, " is nowhere: its data and the argument are NULL"));
+                text("ready: the gradient of ", one.name, " has no address: its data and the argument are NULL"));
   }
   final([&] {
     if (!in_step_) refuse(ANELLO_ERR_STATE, text(one.name, " became ready before begin"));
@@ -36,9 +36,8 @@ void GradientSync::ready(std::size_t i, void* gradient) {
     if (left < 1) {
       refuse(ANELLO_ERR_STATE, config_.static_graph == 0
                                    ? text(one.name,
-                                          " became ready twice, or after flush had taken it for unused; a graph that "
-                                          "uses a parameter several times "
-                                          "is static_graph's")
+                                          " became ready twice, or after flush had declared it unused; if the "
+                                          "graph uses a parameter several times, set static_graph")
                                    : text(one.name, " became ready more often than in the first step, where it did ",
                                           one.expected, " times: the graph is not static"));
     }
@@ -61,7 +60,7 @@ void GradientSync::unused(std::size_t i) {
   Parameter& one = parameters_[i];
   final([&] {
     if (!may_be_unused())
-      refuse(ANELLO_ERR_STATE, text(one.name, " is unused, but the config says neither find_unused nor static_graph"));
+      refuse(ANELLO_ERR_STATE, text(one.name, " is unused, but the config sets neither find_unused nor static_graph"));
     if (!in_step_) refuse(ANELLO_ERR_STATE, text(one.name, " was declared unused before begin"));
     if (local_ || is_static_first()) return;
     if (config_.static_graph != 0) {
@@ -145,7 +144,7 @@ void GradientSync::flush_all() {
       refuse(ANELLO_ERR_STATE,
              text("no gradient of ", names,
                   config_.static_graph != 0 ? ", which the first step had: the graph is not static"
-                                            : "; where a step may leave parameters out, the config says find_unused"));
+                                            : "; if a step may leave parameters out, set find_unused"));
     }
   }
   {

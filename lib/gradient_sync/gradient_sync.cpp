@@ -268,7 +268,7 @@ int GradientSync::join() {
   require_not_joined("join");
   return final([&] {
     require_between_steps("join");
-    if (config_.uneven == 0) refuse(ANELLO_ERR_STATE, "join: the config did not say uneven");
+    if (config_.uneven == 0) refuse(ANELLO_ERR_STATE, "join: the config does not set uneven");
     joined_ = true;
     const auto highest_present = [&] {
       int highest = -1;
@@ -310,7 +310,7 @@ const void* GradientSync::result(std::size_t i, int* used) const {
 
 void* GradientSync::view(std::size_t i) const {
   check_index(i);
-  if (config_.views == 0) throw Error(ANELLO_ERR_STATE, "view: the config did not say views");
+  if (config_.views == 0) throw Error(ANELLO_ERR_STATE, "view: the config does not set views");
   return parameters_[i].bucket->home(*parameters_[i].part);
 }
 

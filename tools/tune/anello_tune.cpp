@@ -216,7 +216,7 @@ int tune(const Options& options) {
   write(place, table);
   std::cout << "\nwritten to " << place;
   if (options.out.empty())
-    std::cout << ", where rank 0 finds it by itself; ANELLO_TUNING=none does without\n";
+    std::cout << ", where rank 0 finds it by itself; ANELLO_TUNING=none uses no table\n";
   else
     std::cout << "; ANELLO_TUNING=" << place << " uses it\n";
   return 0;

@@ -6,11 +6,9 @@
 // number of elements of the shorter side (of one rank's part). The root is rank 0. sendrecv is one way between ranks 2k
 // and 2k+1, which take turns in sending: operate gets the sender's `in`, or null if it receives.
 //
-// untouched: nobody writes what is sent within a batch. Who reads a peer's memory then finds it in his own caches from
-// the
-//   call before.
-// dirty: who sends rewrites it before each call (not before a barrier, and from 4 KiB on); what rewriting alone costs
-// is
+// untouched: no rank writes the sent data within a batch. A rank that reads a peer's memory then finds it in its own
+//   caches from the previous call.
+// dirty: the sender rewrites it before each call (not before a barrier, and from 4 KiB on); the time of rewriting is
 //   subtracted, as in loop.h.
 // Each batch begins with different values from the one before, and ends with a comparison of the whole result, so an
 // incomplete last call of a batch is found, whatever an earlier batch has written there.

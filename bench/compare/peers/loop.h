@@ -7,20 +7,19 @@
 //   void prepare(float* data, size_t count)  collective, before the calls on a buffer; data outlives them
 //   void allreduce()                         sums the prepared buffer in place
 //   void release()                           after the last call on the buffer
-//   void* allocate(size_t bytes), void deallocate(void*)   if its buffers are to be memory of its own
-//   void operate(Operation, const float* in, float* out, size_t count)   if it does other collectives: see
-//   collectives.h void check()                             if it forms no sums (a ceiling): throws where what it moved
-//   did not arrive
+//   void* allocate(size_t bytes), void deallocate(void*)   if the library has its own allocator for buffers
+//   void operate(Operation, const float* in, float* out, size_t count)   if it does other collectives (collectives.h)
+//   void check()                             if it forms no sums (a ceiling): throws if its data did not arrive
 // and main() is `return compare::run<Library>(argc, argv);`.
 //
-// untouched: calls back to back on the buffer as the call before left it. Values grow by the number of ranks a call,
-//   so they start at 2^-110 and a batch ends before 2^117.
+// untouched: calls run back to back on the buffer that the previous call left. Values grow by the number of ranks in
+//   each call, so they start at 2^-110 and a batch ends before 2^117.
 // dirty: every rank multiplies its buffer by its own weight before each call. The weights of all ranks sum to 1, so
-//   that each call restores the values; what multiplying alone costs (timed after each batch, the least of all) is
-//   subtracted.
+//   each call restores the values; the time of the multiplication alone (measured after each batch, the minimum of all)
+//   is subtracted.
 // Each batch begins with different values on every rank and ends with a comparison of all elements on all ranks.
-// The arithmetic is a chain, so a wrong result of any call of the batch is still there at its end. Where the number
-// of ranks is a power of two (always when dirty) values are exact and the comparison is for equality.
+// The arithmetic is a chain, so a wrong result of any call of the batch is still visible at its end. If the number of
+// ranks is a power of two (always in dirty batches), values are exact and the comparison is for equality.
 #pragma once
 
 #include <algorithm>
