@@ -13,9 +13,9 @@ namespace anello {
 
 struct Reduction {
   std::shared_ptr<const CustomOp> custom;     // null: one of Anello's operations
-  const kernels::Reducer* reducer = nullptr;  // the type that is combined; bytes if the caller's function combines
-  std::size_t element_bytes = 0;              // the type that is sent
-  std::int32_t op = 0;                        // the value that must be equal on all ranks
+  const kernels::Reducer* reducer = nullptr;  // for the combined type; for bytes if the caller's function combines
+  std::size_t element_bytes = 0;              // of the sent type
+  std::int32_t op = 0;                        // must be equal on all ranks
 
   bool own_function() const { return custom != nullptr && custom->function != nullptr; }
   bool premultiplies() const { return custom != nullptr && custom->function == nullptr; }
