@@ -5,7 +5,7 @@
 int main(void) {
   anello_comm_t comm;
   int rank, size, wrong = 0;
-  if (anello_comm_create(NULL, &comm) != ANELLO_OK) { /* who and where I am: from the environment */
+  if (anello_comm_create(NULL, &comm) != ANELLO_OK) { /* rank and size come from the environment */
     fprintf(stderr, "%s\n", anello_last_error(ANELLO_COMM_NULL));
     return 1;
   }

@@ -50,7 +50,7 @@ int main(void) {
       }
       ok(anello_gradient_sync_ready(sync, 1, NULL), "handing over the bias");
       ok(anello_gradient_sync_ready(sync, 0, NULL), "handing over w");
-      ok(anello_gradient_sync_wait(sync), "averaging"); /* here the gradients become those of all ranks */
+      ok(anello_gradient_sync_wait(sync), "averaging"); /* now the gradients are averages of all ranks */
       w[0] -= 0.2f * w_gradient[0];
       w[1] -= 0.2f * w_gradient[1];
       bias -= 0.2f * bias_gradient;
