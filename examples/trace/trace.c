@@ -1,5 +1,5 @@
-/* Writes what a few steps of a training loop spent in Anello as a trace for chrome://tracing or ui.perfetto.dev: a line
- * for each call and rank, through hooks. Start it with anellorun -np 2 trace trace.json. */
+/* Writes the time that a few steps of a training loop spend in Anello as a trace for chrome://tracing or
+ * ui.perfetto.dev: hooks add a line for each call and rank. Start it with anellorun -np 2 trace trace.json. */
 #include <anello/anello.h>
 
 #include <pthread.h>

@@ -9,8 +9,8 @@ namespace anello::schedule {
 //
 //   scratch   0 1 2 3 4 5 ..
 //   round 0   s s r r             s: sent, r: received
-//   round 1     s s r r           what is sent was written by the round before,
-//   round 2       s s r r         what is received overwrites half of what that round received, so it comes later.
+//   round 1     s s r r           the sent tokens were written by the previous round,
+//   round 2       s s r r         the received tokens overwrite half of the previous ones, so they come later.
 //
 // No round overwrites the tokens that it sends: otherwise every rank of the ring would wait for the next one to receive
 // them first.

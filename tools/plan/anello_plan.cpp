@@ -1,5 +1,5 @@
-// anello-plan: what a collective call will do, before it does it. Prints, draws, simulates and explains schedules;
-// starts no ranks and opens no connection.
+// anello-plan: shows what a collective call will do. It prints, draws, simulates and explains schedules; it starts no
+// ranks and opens no connection.
 #include "request.h"
 
 #include "base/text.h"
