@@ -16,7 +16,7 @@ class Mailbox {
   // The flag to set when there is news; nullptr once its owner is gone.
   void announce_to(std::atomic<bool>* flag);
   void put(Event event);
-  // take removes all of them at once.
+  // take returns either all of them or none.
   void put(std::vector<Event> events);
   std::vector<Event> take();
 
