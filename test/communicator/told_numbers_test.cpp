@@ -98,7 +98,7 @@ TEST_CASE("a group whose first member answers with a board, a rank or a number t
                         {{executor::Generations::id(0, 1), -1, -1},
                          "ANELLO_ERR_CORRUPT: rank 0 gave a new communicator the number of one that there is"}};
   for (const int board : kBoards)
-    lies.push_back({{77, board, -1}, "ANELLO_ERR_CORRUPT: anello_comm_create_group: rank 0 answered"});
+    lies.push_back({{77, board, -1}, "ANELLO_ERR_CORRUPT: anello_comm_create_group: rank 0 gave an impossible answer"});
   for (const Lie& lie : lies) {
     CAPTURE(lie.said.board, lie.said.differing, lie.said.id);
     const auto thrown = on_three_ranks(

@@ -97,7 +97,7 @@ TEST_CASE("another secret is an authentication error on both sides") {
 TEST_CASE("a job that is not known there is worth another try") {
   const Ended ended = shake_hands(credentials(), nullptr);
   CHECK(ended.dialler.code() == ANELLO_ERR_RENDEZVOUS);
-  CHECK_THAT(ended.dialler.text(), Contains("no such job"));
+  CHECK_THAT(ended.dialler.text(), Contains("does not know this job"));
 }
 
 TEST_CASE("two wire versions are told apart on both sides") {
