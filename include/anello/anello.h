@@ -785,7 +785,7 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
  *     other memory from 8 KiB to 1 MiB, and where ranks share processors all messages of 48 KiB to 8 MiB
  * and for a collective
  *   count, dtype, op, element_bytes (of an element as it travels), in_place, root (null if there is none)
- *   algorithm; why: a sentence
+ *   algorithm; why: some sentences
  *   rule: the line of the library's table that decided {number, measured (true: a line of the table that ANELLO_TUNING
  *     names), algorithm, where, reach (what ranks must be able to do with each other's buffers: "none", "read" or
  *     "store"), from_bytes, up_to_bytes, up_to_bytes_total}; null if the algorithm was asked for

@@ -4,6 +4,7 @@
 
 #include <climits>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,22 +27,39 @@ inline std::string_view name(Where where) { return kWheres[static_cast<int>(wher
 enum class Crowd { any, crowded, bound, few, nested };
 constexpr int kFewProcessors = 4;
 
-// One line of the table. The first whose conditions hold and whose algorithm fits the call is taken.
+// Which collectives a rule is for.
+class Collectives {
+ public:
+  constexpr Collectives() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): one of them is such a set.
+  constexpr Collectives(Collective one) : bits_(1u << static_cast<unsigned>(one)) {}
+  constexpr bool has(Collective one) const { return (bits_ & Collectives(one).bits_) != 0; }
+  friend constexpr Collectives operator|(Collectives a, Collectives b) { return Collectives(a.bits_ | b.bits_); }
+
+ private:
+  explicit constexpr Collectives(unsigned bits) : bits_(bits) {}
+  unsigned bits_ = 0;
+};
+constexpr Collectives operator|(Collective a, Collective b) { return Collectives(a) | Collectives(b); }
+
+// One line of the table. The first whose conditions hold, and whose algorithm there is and fits the call, is taken.
 struct Rule {
-  Collective collective;
-  Where where;
-  std::size_t up_to_bytes;        // of one rank's payload
-  std::size_t up_to_bytes_total;  // of all ranks' payloads
-  std::string_view algorithm;     // of the catalog
-  std::size_t chunk_bytes;        // of a measured table's also 0: as the next rule that holds has it
-  Reach reach = Reach::none;      // what ranks must be able to do with each other's buffers, at least
-  std::size_t from_bytes = 0;     // of one rank's payload
+  Collectives collectives;
+  Where where = Where::anywhere;
+  Crowd crowd = Crowd::any;
   int from_ranks = 1;
   int up_to_ranks = INT_MAX;
-  int line = 0;  // of a measured table (tuning.h)
-  Crowd crowd = Crowd::any;
+  Reach reach = Reach::none;                 // what ranks must be able to do with each other's buffers, at least
+  std::size_t from_bytes = 0;                // of one rank's payload
+  std::size_t up_to_bytes = SIZE_MAX;        // of one rank's payload
+  std::size_t up_to_bytes_total = SIZE_MAX;  // of all ranks' payloads
+  std::string_view algorithm;                // of the catalog
+  std::size_t chunk_bytes = 0;  // 0: as the next rule for the algorithm has it, or as is usual in the place
+  std::string_view why;         // for people; empty in a measured table
+  int line = 0;                 // of a measured table (tuning.h)
 };
 
+// The library's own (rules.cpp).
 const std::vector<Rule>& rules();
 // On what its thresholds were measured, for people.
 std::string_view rules_measured_on();
@@ -49,7 +67,10 @@ std::string_view rules_measured_on();
 struct Decision {
   Choice choice;
   const Rule* rule = nullptr;  // of rules(), or of the wish's table; nullptr: the wish for an algorithm decided
-  std::string why;             // a sentence or two for people
+  std::string why;             // some sentences for people
+
+  // Nobody asked for the algorithm, and no measured table did.
+  bool by_library() const { return rule != nullptr && rule->line == 0; }
 };
 
 // choose() with its reasons.

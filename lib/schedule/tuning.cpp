@@ -66,9 +66,9 @@ Rule rule_of(std::string_view line) {
     Fields::wrong("it has ", found.size(), " fields in place of ", kFields,
                   ": collective, where, reach, ranks, from, up-to, algorithm, chunk");
   Fields fields(std::move(found));
-  Rule rule{};
-  rule.up_to_bytes_total = SIZE_MAX;
-  rule.collective = collective_of(fields.next());
+  Rule rule;
+  const Collective collective = collective_of(fields.next());
+  rule.collectives = collective;
   const std::string_view place = fields.next();
   const auto* const where = std::find(std::begin(kWheres), std::end(kWheres), place);
   if (where == std::end(kWheres)) Fields::wrong("'", place, "' is not one of anywhere, memory, shared, network");
@@ -91,12 +91,12 @@ Rule rule_of(std::string_view line) {
     Fields::wrong("no call is from ", rule.from_bytes, " to ", rule.up_to_bytes, " bytes on ", rule.from_ranks, " to ",
                   rule.up_to_ranks, " ranks: the lower number comes first");
   const std::string_view algorithm = fields.next();
-  const Algorithm* const row = find(rule.collective, algorithm);
+  const Algorithm* const row = find(collective, algorithm);
   if (row == nullptr) {
     std::string names;
     for (const Algorithm& each : catalog())
-      if (each.collective == rule.collective) names += text(names.empty() ? "" : ", ", each.name);
-    Fields::wrong(name(rule.collective), " has no algorithm '", algorithm, "'; it has ", names);
+      if (each.collective == collective) names += text(names.empty() ? "" : ", ", each.name);
+    Fields::wrong(name(collective), " has no algorithm '", algorithm, "'; it has ", names);
   }
   rule.algorithm = row->name;
   const std::string_view chunk = fields.next();
@@ -144,9 +144,15 @@ std::string print(const Rule& rule) {
   const auto bytes = [](std::size_t value) { return value == SIZE_MAX ? std::string("any") : text(value); };
   const std::string upper = rule.up_to_ranks == INT_MAX ? "any" : text(rule.up_to_ranks);
   const std::string ranks = rule.from_ranks == rule.up_to_ranks ? upper : text(rule.from_ranks, "-", upper);
-  return text(padded(name(rule.collective), 15), padded(std::string(name(rule.where)), 9), padded(name(rule.reach), 6),
-              padded(ranks, 7), padded(text(rule.from_bytes), 10), padded(bytes(rule.up_to_bytes), 10),
-              padded(std::string(rule.algorithm), 14), rule.chunk_bytes == 0 ? "auto" : text(rule.chunk_bytes));
+  std::string lines;
+  for (const Collective each : kCollectives) {
+    if (!rule.collectives.has(each)) continue;
+    lines += text(lines.empty() ? "" : "\n", padded(name(each), 15), padded(std::string(name(rule.where)), 9),
+                  padded(name(rule.reach), 6), padded(ranks, 7), padded(text(rule.from_bytes), 10),
+                  padded(bytes(rule.up_to_bytes), 10), padded(std::string(rule.algorithm), 14),
+                  rule.chunk_bytes == 0 ? "auto" : text(rule.chunk_bytes));
+  }
+  return lines;
 }
 
 std::string print(const Tuning& tuning) {

@@ -29,7 +29,7 @@ struct Tuning {
 Tuning parse_tuning(std::string_view text, std::string from);
 // Text that parse_tuning reads as the same rules.
 std::string print(const Tuning& tuning);
-// One rule's line, without its end.
+// One rule's line for each of its collectives, without the end of the last.
 std::string print(const Rule& rule);
 
 }  // namespace anello::schedule

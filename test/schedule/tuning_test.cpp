@@ -46,7 +46,8 @@ TEST_CASE("a table that is printed and read again is the same") {
   REQUIRE(table.rules.size() == 4);
   CHECK(table.machine == "a machine, 2 processors");
   const Rule& second = table.rules[1];
-  CHECK((second.collective == Collective::allreduce && second.where == Where::memory && second.reach == Reach::store));
+  CHECK(
+      (second.collectives.has(Collective::allreduce) && second.where == Where::memory && second.reach == Reach::store));
   CHECK((second.from_ranks == 3 && second.up_to_ranks == 5 && second.from_bytes == 8193 &&
          second.up_to_bytes == SIZE_MAX));
   CHECK((second.algorithm == "direct" && second.chunk_bytes == 262144 && second.line == 6));

@@ -180,7 +180,8 @@ int explain(const Request& request) {
   if (decision.rule != nullptr && decision.rule->line > 0) std::cout << "The library's own rules, for comparison:\n";
   const auto bound = [](std::size_t bytes) { return bytes == SIZE_MAX ? std::string("any") : text(bytes); };
   for (const schedule::Rule& rule : schedule::rules()) {
-    if (rule.collective != request.call().collective) continue;
+    const schedule::Collective collective = request.call().collective;
+    if (!rule.collectives.has(collective) || schedule::find(collective, rule.algorithm) == nullptr) continue;
     std::printf("%-4td %s %-9s %-6s %8zu %12s %12s  %-14s %10zu\n", &rule - schedule::rules().data() + 1,
                 &rule == decision.rule ? "*" : " ", std::string(schedule::name(rule.where)).c_str(),
                 schedule::name(rule.reach), rule.from_bytes, bound(rule.up_to_bytes).c_str(),

@@ -86,10 +86,9 @@ Ranks near(int ranks, const std::set<int>& measured) {
 
 schedule::Rule rule_for(const Job& job, const schedule::Call& call, Ranks ranks, const Segment& segment,
                         const Way& way) {
-  schedule::Rule rule{};
-  rule.collective = call.collective;
+  schedule::Rule rule;
+  rule.collectives = call.collective;
   rule.where = job.network ? schedule::Where::network : schedule::Where::memory;
-  rule.up_to_bytes_total = SIZE_MAX;
   rule.from_bytes = segment.from;
   rule.up_to_bytes = segment.up_to;
   rule.from_ranks = ranks.from;

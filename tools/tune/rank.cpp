@@ -252,10 +252,8 @@ class Bench {
     }
     for (const schedule::Algorithm& row : schedule::catalog()) {
       if (row.name != way.algorithm) continue;
-      schedule::Rule rule{};
-      rule.collective = row.collective;
-      rule.where = schedule::Where::anywhere;
-      rule.up_to_bytes = SIZE_MAX;
+      schedule::Rule rule;
+      rule.collectives = row.collective;
       rule.algorithm = row.name;
       rule.chunk_bytes = way.chunk_bytes;
       table.rules.push_back(rule);
