@@ -23,8 +23,6 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
       [&](const schedule::Call& made_for, const schedule::Topology& topology, const schedule::Choice& choice) {
     return executor::Plan::of(choice.algorithm->make(made_for, topology, rank(), choice.chunk));
   };
-  bool reads_on_trial = false;
-  bool by_library = false;  // and not by a wish or a measured table; at the end, for memory that all may store to
   bool announces = schedule::profits_from_reach(call, topology_, wish_);
   for (const schedule::Reach reach : {schedule::Reach::none, schedule::Reach::read, schedule::Reach::store}) {
     if (reach != schedule::Reach::none && !announces) continue;
@@ -32,8 +30,8 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
     reaching.reach = reach;
     const schedule::Decision decision = schedule::decide(reaching, topology_, wish_);
     const schedule::Choice& choice = decision.choice;
-    by_library = decision.rule != nullptr && decision.rule->line == 0;
-    if (reach == schedule::Reach::read) reads_on_trial = by_library && decision.rule->reach == reach;
+    // The last one counts: where ranks reach the most, every rule may hold.
+    made->by_library = decision.by_library();
     if (reach != schedule::Reach::none && choice == plain) {
       made->add(reach, made->at(schedule::Reach::none));
       continue;
@@ -52,9 +50,8 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
                ", chunks of ", choice.chunk * call.element_bytes, " bytes, ", plan->schedule.steps.size(), " steps");
     made->add(reach, std::move(plan));
   }
-  made->reads_on_trial = reads_on_trial && by_library && made->at(schedule::Reach::none)->schedule.staging > 0;
   // An all-reduce stores its results to all ranks' buffers: no line returns to its owner by itself.
-  const bool is_concerned = by_library && call.collective != schedule::Collective::allreduce;
+  const bool is_concerned = made->by_library && call.collective != schedule::Collective::allreduce;
   made->may_be_staged =
       is_concerned && (made->may_stage_at_once() || made->may_exchange_at_once() || made->may_send_at_once());
   if (kept) plans_.keep(call, made);

@@ -30,7 +30,7 @@ bool lacks_regions(const Operation& operation, const Announced& own) {
 // Whether others may read by system call what they cannot map of it. Some memory cannot, as a device's that is mapped,
 // and a call that has found that out in its middle is lost.
 bool is_read_instead(const Operation& operation, const Announced& own) {
-  if (!operation.plans->reads_on_trial || operation.group->unreadable) return false;
+  if (!operation.plans->reads_by_policy() || operation.group->unreadable) return false;
   const schedule::Schedule& reading = operation.plans->at(Reach::read)->schedule;
   const auto can_be = [](bool read, const transport::RemoteAddress& buffer, std::size_t bytes) {
     return !read || buffer.address == 0 || buffer.key != 0 || memory::can_be_read(buffer.address, bytes);
@@ -154,7 +154,7 @@ void Agreement::announce(Operation& operation) {
     take_plain(operation);
     operation.entry = judged ? LineKind::sends_for_speed : LineKind::sends;
   } else {
-    operation.entry = slow || (lacks && operation.plans->reads_on_trial) ? LineKind::keep_away : LineKind::buffers;
+    operation.entry = slow || (lacks && operation.plans->reads_by_policy()) ? LineKind::keep_away : LineKind::buffers;
     operation.announced.resize(std::size_t(group.size()));
     const Announcement now{own, operation.entry};
     operation.announces_as_before = std::exchange(operation.announced[std::size_t(group.rank)], now) == now;

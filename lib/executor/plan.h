@@ -48,8 +48,8 @@ struct Plans {
   // Whether staging, an exchange or messages may take the place of what goes over peers' memory: nobody has asked for
   // that.
   bool may_be_staged = false;
-  // Whether what can only be read by system call is, for as long as that is the faster way. All that is may be staged.
-  bool reads_on_trial = false;
+  // Nobody asked for an algorithm over peers' memory, and no measured table did.
+  bool by_library = false;
   // Whether this rank reads others' memory where they reach it.
   bool reads_peers = false;
 
@@ -62,6 +62,12 @@ struct Plans {
 
   const std::shared_ptr<const Plan>& at(schedule::Reach reach) const { return by_reach[std::size_t(reach)]; }
   bool announces() const { return at(schedule::Reach::store) != nullptr; }
+  // Whether the read policy decides (memory/read_policy.h): a rule of the library's has ranks read what they could
+  // stage as well.
+  bool reads_by_policy() const {
+    const auto& plain = at(schedule::Reach::none);
+    return by_library && announces() && plain->schedule.staging > 0 && at(schedule::Reach::read) != plain;
+  }
   // Whether all is lost for peers' memory where one rank's buffers are in no region, and the call is then an exchange:
   // such a rank says so by publishing its payload at once, and if all do that was the exchange.
   bool may_exchange_at_once() const {
@@ -71,7 +77,7 @@ struct Plans {
   // The same where it is staged: such a rank stages its first round at once, and if all do that was the first barrier.
   bool may_stage_at_once() const {
     const auto& plain = at(schedule::Reach::none);
-    return plain->schedule.staging > 0 && (reads_on_trial || at(schedule::Reach::read) == plain);
+    return plain->schedule.staging > 0 && (reads_by_policy() || at(schedule::Reach::read) == plain);
   }
   // The same where it goes by messages: where one rank alone gives, its word is enough, and it waits for nobody's.
   bool may_send_at_once() const {

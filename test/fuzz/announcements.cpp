@@ -154,7 +154,7 @@ std::shared_ptr<const Plans> plans_of(const schedule::Call& call, const schedule
     }
     made->add(reach, std::move(plan));
   }
-  made->reads_on_trial = made->at(Reach::none)->schedule.staging > 0 && input.below(2) != 0;
+  made->by_library = input.below(2) != 0;
   const bool may_be =
       made->may_stage_at_once() || (announces && (made->may_exchange_at_once() || made->may_send_at_once()));
   made->may_be_staged = may_be && input.below(2) != 0;
