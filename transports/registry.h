@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace anello::transport {
 
@@ -23,6 +24,9 @@ struct Resources {
   std::string checksum = "auto";  // ANELLO_CHECKSUM
   // Asks a rank of this host for the memory behind a key (remote_memory.h), which answered() brings.
   std::function<void(int world, std::uint64_t key)> request_key = [](int, std::uint64_t) {};
+  // What the transport has given out on each rank of the job (Row::address), this one too. Peers' are not to be
+  // trusted.
+  std::vector<std::string> addresses = {};
 };
 
 inline constexpr std::size_t kMostAddressBytes = 200;
@@ -30,10 +34,11 @@ inline constexpr std::size_t kMostAddressBytes = 200;
 struct Row {
   std::string_view name;
   Over over;
-  // "" when usable on this machine, else the reason and what to do. Tries it, which takes some 100 us.
+  // "" when usable on this machine, else the reason and what to do, for people (anello-info). Tries it, which takes
+  // some 100 us. It keeps no rank from taking the transport: reaches does.
   std::string (*why_not)();
-  // What other ranks need to know of this one to reach it, beside its Place: at most kMostAddressBytes, which travel
-  // when ranks meet, before they share an arena. Null: nothing.
+  // What other ranks need to know of this one to reach it, beside its Place: at most kMostAddressBytes of any value. It
+  // is called once for each creation, before ranks meet, perhaps by several threads at once. Null: nothing.
   std::string (*address)();
   // Whether it joins two ranks; the same both ways round.
   bool (*reaches)(const Place& a, const Place& b);

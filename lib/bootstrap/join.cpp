@@ -59,6 +59,9 @@ std::vector<std::string> addresses_of(std::uint32_t transports) {
     if ((transports & each.bit()) == 0 || each.address == nullptr) continue;
     addresses.resize(row + 1);
     addresses[row] = each.address();
+    if (addresses[row].size() > transport::kMostAddressBytes)
+      throw Error(ANELLO_ERR_INTERNAL,
+                  text("the transport ", each.name, " gives out an address of ", addresses[row].size(), " bytes"));
   }
   return addresses;
 }
@@ -143,7 +146,7 @@ std::unique_ptr<Job> join_at(const Meeting& meeting, const Wish& wish) {
   self.reach = host.reach;
   self.process_space = host.process_space;
   self.transports = wish.transports;
-  self.addresses = addresses_of(wish.transports);
+  self.member.addresses = addresses_of(wish.transports);
   self.unix_address = on_service(hold, [agent] { return agent->open_listener(); });
   auto rendezvous = std::make_shared<Rendezvous>(
       agent, meeting, std::move(self), settings_of(wish.rank, wish.silence_ms), Config::get().interface, wish.deadline);

@@ -53,6 +53,15 @@ schedule::Wish wish_of(const control::Shared& shared, int rank) {
   return wish;
 }
 
+// What the transport has given out on each rank.
+std::vector<std::string> addresses_of(const control::Job& job, const transport::Row& row) {
+  const auto place = static_cast<std::size_t>(&row - transport::registry().data());
+  std::vector<std::string> addresses;
+  for (const control::Member& member : job.members())
+    addresses.push_back(place < member.addresses.size() ? member.addresses[place] : std::string());
+  return addresses;
+}
+
 }  // namespace
 
 std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config) {
@@ -68,12 +77,16 @@ std::shared_ptr<Communicator> Communicator::create(const anello_config_t& config
   std::vector<executor::AvailableTransport> transports;
   std::uint32_t wanted = 0;
   for (const control::Member& member : job->members()) wanted |= member.transport();
-  const transport::Resources resources{job->arena(), environment.tcp_congestion,
-                                       control::occupancy_of(job->members(), job->rank()).ranks_per_processor(),
-                                       environment.checksum,
-                                       [&job = *job](int world, std::uint64_t key) { job.request_region(world, key); }};
+  transport::Resources resources;
+  resources.arena = job->arena();
+  resources.congestion = environment.tcp_congestion;
+  resources.ranks_per_processor = control::occupancy_of(job->members(), job->rank()).ranks_per_processor();
+  resources.checksum = environment.checksum;
+  resources.request_key = [&job = *job](int world, std::uint64_t key) { job.request_region(world, key); };
   for (const transport::Row& row : transport::registry()) {
-    if ((wanted & row.bit()) != 0) transports.push_back({row.bit(), row.make(resources)});
+    if ((wanted & row.bit()) == 0) continue;
+    if (row.address != nullptr) resources.addresses = addresses_of(*job, row);
+    transports.push_back({row.bit(), row.make(resources)});
   }
   std::vector<int> ranks(static_cast<std::size_t>(job->size()));
   std::iota(ranks.begin(), ranks.end(), 0);

@@ -50,6 +50,9 @@ struct Member {
   Processors processors;      // it may run on
   // Those that join this rank and it (transports/registry.h); 0 for itself. The best one has their lane.
   std::uint32_t transports = 0;
+  // What its transports have given out, by their place in the registry; shorter where the last ones have nothing.
+  std::vector<std::string> addresses = {};
+
   std::uint32_t transport() const { return transports & (~transports + 1); }
 };
 

@@ -49,8 +49,8 @@ void put_peer(Writer& writer, const Peer& peer) {
   writer.put(member.machine).put(member.local_index);
   put_processors(writer, member.processors);
   writer.put(peer.uid).put(peer.reach).put(peer.process_space).put(peer.transports).put(peer.leader);
-  writer.put(static_cast<std::uint8_t>(peer.addresses.size()));
-  for (const std::string& address : peer.addresses) writer.put_text(address);
+  writer.put(static_cast<std::uint8_t>(peer.member.addresses.size()));
+  for (const std::string& address : peer.member.addresses) writer.put_text(address);
   put_address(writer, peer.unix_address);
   put_address(writer, peer.tcp_address);
 }
@@ -71,8 +71,8 @@ Peer take_peer(Reader& reader) {
   peer.process_space = reader.take<std::uint64_t>();
   peer.transports = reader.take<std::uint32_t>() & transport::all_transports();
   peer.leader = reader.take_in(-1, kMax);
-  peer.addresses.resize(reader.take_in<std::uint8_t>(0, std::uint8_t(transport::registry().size())));
-  for (std::string& address : peer.addresses) {
+  peer.member.addresses.resize(reader.take_in<std::uint8_t>(0, std::uint8_t(transport::registry().size())));
+  for (std::string& address : peer.member.addresses) {
     address = reader.take_text();
     if (address.size() > transport::kMostAddressBytes) throw Reader::corrupt();
   }
@@ -136,7 +136,7 @@ transport::Place place_of(const Peer& peer, std::size_t row) {
           peer.uid,
           member.machine,
           member.local_index >= 0,
-          row < peer.addresses.size() ? peer.addresses[row] : std::string()};
+          row < member.addresses.size() ? member.addresses[row] : std::string()};
 }
 
 }  // namespace

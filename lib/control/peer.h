@@ -16,8 +16,6 @@ struct Peer {
   std::uint64_t reach = 0;          // see Host::reach; once all have met, as the meeting place found it
   std::uint64_t process_space = 0;  // see Host::process_space
   std::uint32_t transports = 0;     // it may use (transports/registry.h)
-  // What these have given out, by their place in the registry; shorter where the last ones have nothing.
-  std::vector<std::string> addresses;
   Address unix_address;
   Address tcp_address;  // empty unless some pair needs it
   int leader = -1;      // the rank that makes the arena of its host; -1: it shares memory with no rank

@@ -1,6 +1,6 @@
 #pragma once
-// What is under way on a rank, and how much it has moved: those that wait, here and on the host's other ranks, go by it.
-// Requires the rank's lock.
+// What is under way on a rank, and how much it has moved: those that wait, here and on the host's other ranks, go by
+// it. Requires the rank's lock.
 #include "memory/arena.h"
 
 #include <atomic>

@@ -55,7 +55,8 @@ class Agreement {
   }
   // As the last call with these buffers did, if that is known to hold still.
   bool enters_again(Operation& operation);
-  // Where the lines alone tell how a call goes on: the step of its plan that is next. kNotTold: it takes more than that.
+  // Where the lines alone tell how a call goes on: the step of its plan that is next. kNotTold: it takes more than
+  // that.
   std::uint32_t told_by_lines(Operation& operation);
   // The same where this rank has entered as before: so have the others, nearly always.
   std::uint32_t told_again(Operation& operation);

@@ -39,8 +39,8 @@ Supervision::Supervision(Parts& parts)
 std::string Supervision::describe_now(int world) const {
   const control::Life life = job_.life(world, control::Job::Look::closely);
   return job_.describe(world) + (life == control::Life::stopped  ? ", which is stopped by a signal or a debugger,"
-                                  : life == control::Life::silent ? ", whose host is silent,"
-                                                                  : "");
+                                 : life == control::Life::silent ? ", whose host is silent,"
+                                                                 : "");
 }
 
 // Whom it waits for: "data from rank 2 (host a, pid 7)".
@@ -152,12 +152,12 @@ void Supervision::look_for_end(Group& group, std::int64_t now) {
   // Whom another error is about the board does not say.
   const bool about_itself = end.first_hand && end.code == ANELLO_ERR_ABORTED;
   outcomes_.fail(group,
-       Error(end.code,
-             text(job_.describe(world), " has ended this communicator with ", result_name(end.code),
-                  "; why has not come, since ", job_.describe(passes_on == job_.rank() ? world : passes_on),
-                  ", which would tell, does not run"),
-             about_itself ? world : -1),
-       false);
+                 Error(end.code,
+                       text(job_.describe(world), " has ended this communicator with ", result_name(end.code),
+                            "; why has not come, since ", job_.describe(passes_on == job_.rank() ? world : passes_on),
+                            ", which would tell, does not run"),
+                       about_itself ? world : -1),
+                 false);
 }
 
 void Supervision::check_deadline(Operation& watched) {
@@ -179,11 +179,11 @@ void Supervision::check_deadline(Operation& watched) {
   }
   if (!message && now - watched.asked_ns < kTimeToAnswer) return;
   outcomes_.fail(group,
-       Error(ANELLO_ERR_TIMEOUT, text(call_text(watched), " on rank ", group.rank, " made no progress for ",
-                                      (now - watched.last_progress_ns) / kMs, " ms: it waits for ", waits_for(watched),
-                                      message ? "" : who_is_absent(watched),
-                                      ". Raise ANELLO_TIMEOUT_MS if a rank may be busy for so long")),
-       true);
+                 Error(ANELLO_ERR_TIMEOUT, text(call_text(watched), " on rank ", group.rank, " made no progress for ",
+                                                (now - watched.last_progress_ns) / kMs, " ms: it waits for ",
+                                                waits_for(watched), message ? "" : who_is_absent(watched),
+                                                ". Raise ANELLO_TIMEOUT_MS if a rank may be busy for so long")),
+                 true);
 }
 
 }  // namespace anello::executor

@@ -1,5 +1,6 @@
 #pragma once
-// The parts of one rank's executor, each of which owns its data. A part is made with this, and keeps of it what it needs.
+// The parts of one rank's executor, each of which owns its data. A part is made with this, and keeps of it what it
+// needs.
 #include "memory/read_policy.h"
 
 namespace anello::control {

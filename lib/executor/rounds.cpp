@@ -24,8 +24,7 @@ ResolvedStep take_lines_step() {
 
 }  // namespace
 
-Agreement::Agreement(Parts& parts)
-    : parts_(parts), job_(parts.job), routes_(parts.routes), outcomes_(parts.outcomes) {}
+Agreement::Agreement(Parts& parts) : parts_(parts), job_(parts.job), routes_(parts.routes), outcomes_(parts.outcomes) {}
 
 void Agreement::begin_round(Operation& operation, Round round) {
   operation.round = round;

@@ -16,8 +16,8 @@ class Supervision {
   explicit Supervision(Parts& parts);
 
   // ---- Deadlines ----
-  // Looks at the clock for all of it, and at the deadlines of what a thread waits for (some may be null); called by those
-  // who have nothing better to do, and now and then by all who drive.
+  // Looks at the clock for all of it, and at the deadlines of what a thread waits for (some may be null); called by
+  // those who have nothing better to do, and now and then by all who drive.
   using Watched = std::span<Operation* const>;
   void tick(Watched watched);
   // Of all that is under way, for a rank that never waits; at most every so often.
@@ -43,7 +43,8 @@ class Supervision {
   // just been taken in.
   void check_gone(bool quiet);
   void lane_broke(Route& route);
-  // Of the group, in rising order: those that control knows to be lost by now; those whose process or host does not run.
+  // Of the group, in rising order: those that control knows to be lost by now; those whose process or host does not
+  // run.
   std::vector<int> lost_ranks(const Group& group) const;
   std::vector<int> suspected_ranks(const Group& group) const;
 

@@ -59,7 +59,7 @@ class Communicator:
         return self._number("anello_comm_local_size")
 
     def transport(self, peer):
-        """The name of the transport to a rank: "shm", "tcp", "self"."""
+        """The name of the transport to a rank: "inproc", "shm", "tcp", or "self" for this one."""
         name = ctypes.c_char_p()
         self._check(self._library.anello_comm_transport(self.handle, peer, ctypes.byref(name)), "transport")
         return name.value.decode()

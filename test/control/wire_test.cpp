@@ -20,7 +20,7 @@ Peer some_peer() {
   peer.process_space = 6;
   peer.transports = transport::bit_of("shm") | transport::bit_of("tcp");
   peer.leader = 1;
-  peer.addresses = {"", std::string("\0\x01", 2)};
+  peer.member.addresses = {"", std::string("\0\x01", 2)};
   peer.unix_address = {"anello-x", "", 0};
   peer.tcp_address = {"", "fe80::1%eth0", 65535};
   return peer;
@@ -41,16 +41,16 @@ TEST_CASE("a peer travels as it is") {
   CHECK(peer.member.processors.quota() == 2);
   CHECK(peer.unix_address == Address{"anello-x", "", 0});
   CHECK(peer.tcp_address == Address{"", "fe80::1%eth0", 65535});
-  CHECK(peer.addresses == some_peer().addresses);
+  CHECK(peer.member.addresses == some_peer().member.addresses);
   CHECK((peer.leader == 1 && peer.transports == (transport::bit_of("shm") | transport::bit_of("tcp")) &&
          peer.uid == 1000 && peer.reach == 5 && peer.process_space == 6));
 }
 
 TEST_CASE("a peer with more or longer addresses than transports give out is refused") {
   Peer many = some_peer(), longest = some_peer(), longer = some_peer();
-  many.addresses.resize(transport::registry().size() + 1);
-  longest.addresses = {std::string(transport::kMostAddressBytes, 'x')};
-  longer.addresses = {std::string(transport::kMostAddressBytes + 1, 'x')};
+  many.member.addresses.resize(transport::registry().size() + 1);
+  longest.member.addresses = {std::string(transport::kMostAddressBytes, 'x')};
+  longer.member.addresses = {std::string(transport::kMostAddressBytes + 1, 'x')};
   const auto taken = [](const Peer& peer) {
     Writer writer;
     put_peer(writer, peer);
@@ -60,7 +60,7 @@ TEST_CASE("a peer with more or longer addresses than transports give out is refu
   };
   CHECK_THROWS_AS(taken(many), Error);
   CHECK_THROWS_AS(taken(longer), Error);
-  CHECK(taken(longest).addresses == longest.addresses);
+  CHECK(taken(longest).member.addresses == longest.member.addresses);
 }
 
 TEST_CASE("a body that is cut anywhere is refused, and so is one that is too long") {

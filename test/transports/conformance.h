@@ -4,8 +4,9 @@
 //   TEST_CASE("shm keeps the contract of a lane") {
 //     keeps_contract([] {
 //       Lane lane;
-//       lane.end[0] = make_shm(lane.arena->of(0))->open(1, 1, {});
-//       lane.end[1] = make_shm(lane.arena->of(1))->open(0, 0, {});
+//       for (int rank : {0, 1}) lane.keep.push_back(make_shm(lane.arena->of(rank)));
+//       lane.end[0] = lane.keep[0]->open(1, 1, {});
+//       lane.end[1] = lane.keep[1]->open(0, 0, {});
 //       return lane;
 //     });
 //   }
