@@ -4,7 +4,6 @@
 // board; its peer prepares the key once, and then gets, puts or, where processors can do that, loads and stores by
 // itself. Requires the rank's lock, apart from work().
 #include "base/error.h"
-#include "base/unique_fd.h"
 #include "memory/buffer.h"
 
 #include <cstddef>
@@ -72,7 +71,7 @@ class RemoteMemory {
   enum class State : std::uint8_t { asked, ready, refused };
   virtual State prepare(const RemotePeer& peer, std::uint64_t key) = 0;
   // What control has brought for a key that was asked for. memory empty: it cannot be had.
-  virtual void answered(std::uint64_t /*key*/, UniqueFd /*memory*/) {}
+  virtual void answered(std::uint64_t /*key*/, memory::PassedRange /*memory*/) {}
   // Where this rank's processor itself can load and store that memory, for as long as *kept lives. Null: nowhere, or
   // the memory under the key is shorter than that.
   virtual std::byte* map(const RemotePeer& peer, const RemoteAddress& at, std::size_t bytes,

@@ -8,6 +8,7 @@
 #include "control/ledger.h"
 #include "control/processors.h"
 #include "memory/arena.h"
+#include "memory/pool.h"
 
 #include <atomic>
 #include <cstdint>
@@ -75,7 +76,7 @@ struct Event {
     lost,    // peer is dead or unreachable; error says how it is known
     left,    // peer's job object was destroyed in order: it will send nothing more
     failed,  // communicator has failed on some rank; error is the cause, for all of its ranks
-    region,  // fd refers to the requested memory of peer, or is empty and error says why
+    region,  // memory is the requested range of peer's, or is empty and error says why
   };
   Kind kind = Kind::lost;
   int peer = -1;  // world rank
@@ -85,6 +86,7 @@ struct Event {
                              // itself
   bool for_certain = false;  // lost: none of its messages is in flight any more, or will be waited for
   UniqueFd fd;
+  memory::PassedRange memory;
   Error error;
 };
 

@@ -80,15 +80,16 @@ void RegionPassing::deliver(std::uint64_t region, const Question& question, cons
                             const std::string& why) {
   for (const int asker : question.askers) {
     if (asker != agent_.rank()) {
-      tell(asker, {memory ? Kind::here : Kind::gone, question.owner, region}, memory);
+      tell_of(asker, question.owner, region, memory);
       continue;
     }
     Event event;
     event.kind = Event::Kind::region;
     event.peer = question.owner;
     event.region = region;
-    if (memory) event.fd = UniqueFd(::fcntl(memory->get(), F_DUPFD_CLOEXEC, 0));
-    if (!event.fd) {
+    if (memory)
+      event.memory = {UniqueFd(::fcntl(memory->file.get(), F_DUPFD_CLOEXEC, 0)), memory->offset, memory->bytes};
+    if (!event.memory) {
       event.error = Error(ANELLO_ERR_PEER_LOST,
                           text("the memory of ", describe(agent_.peer(question.owner).member),
                                " is not available: ", memory ? "no descriptors are left" : why),
@@ -97,6 +98,11 @@ void RegionPassing::deliver(std::uint64_t region, const Question& question, cons
     }
     agent_.mailbox().put(std::move(event));
   }
+}
+
+void RegionPassing::tell_of(int to, int owner, std::uint64_t region, const Memory& memory) {
+  if (!memory) return tell(to, {Kind::gone, owner, region});
+  tell(to, {Kind::here, owner, region, memory->offset, memory->bytes}, memory);
 }
 
 void RegionPassing::tell(int to, const Message& message, Memory memory) {
@@ -128,7 +134,7 @@ Task<> RegionPassing::drain(std::shared_ptr<Agent> agent, int to) {
       self.lines_[to].queued.pop_front();
       co_await stream->write(std::as_bytes(std::span(&message, 1)));
       if (message.kind != Kind::here) continue;
-      const int descriptor = memory->get();
+      const int descriptor = memory->file.get();
       co_await stream->write_descriptors(std::byte{'y'}, {&descriptor, 1});
     }
   } catch (const Error& error) {
@@ -193,11 +199,11 @@ Task<> RegionPassing::read(std::shared_ptr<Agent> agent, int from, std::shared_p
 void RegionPassing::receive(int from, const Message& message, UniqueFd memory) {
   if (message.owner < 0 || message.owner >= agent_.size()) throw Reader::corrupt();
   if (message.kind == Kind::wanted && message.owner == agent_.rank()) {
-    UniqueFd own = memory::region_descriptor(message.region);
+    memory::PassedRange own = memory::pass_region(message.region);
     log::debug(agent_.rank(), "rank ", from, own ? " asks for" : " asks without success for",
                " memory of this process");
-    const Memory passed = own ? std::make_shared<const UniqueFd>(std::move(own)) : nullptr;
-    return tell(from, {passed ? Kind::here : Kind::gone, message.owner, message.region}, passed);
+    const Memory passed = own ? std::make_shared<const memory::PassedRange>(std::move(own)) : nullptr;
+    return tell_of(from, message.owner, message.region, passed);
   }
   if (message.kind == Kind::wanted) return ask(from, message.owner, message.region);
   if (message.kind != Kind::here && message.kind != Kind::gone) throw Reader::corrupt();
@@ -205,8 +211,11 @@ void RegionPassing::receive(int from, const Message& message, UniqueFd memory) {
   // The answer to a question that took another path meanwhile, or was never asked.
   if (question == questions_.end() || question->second.owner != message.owner) return;
   if (message.kind == Kind::gone && question->second.via != from) return;
-  answer(message.region, memory ? std::make_shared<const UniqueFd>(std::move(memory)) : nullptr,
-         "it has no such memory");
+  Memory passed;
+  if (memory)
+    passed = std::make_shared<const memory::PassedRange>(
+        memory::PassedRange{std::move(memory), message.offset, message.bytes});
+  answer(message.region, passed, "it has no such memory");
 }
 
 Task<> RegionPassing::look_after(std::weak_ptr<Agent> weak) {

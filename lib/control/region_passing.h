@@ -1,9 +1,10 @@
 #pragma once
-// Descriptors of memory that ranks of this host have made for each other (memory/region.h). Every rank keeps one
-// connection, made when first needed, to the lowest rank of the host. That rank forwards questions to the owner and
-// answers to all ranks that asked, so there are only as many connections as ranks. If the lowest rank does not answer,
-// the question goes through the next one. Service thread only.
+// Memory that ranks of this host have made for each other (memory/region.h): the descriptor of the owner's pool, and the
+// range of it. Every rank keeps one connection, made when first needed, to the lowest rank of the host. That rank forwards
+// questions to the owner and answers to all ranks that asked, so there are only as many connections as ranks. If the
+// lowest rank does not answer, the question goes through the next one. Service thread only.
 #include "control/stream.h"
+#include "memory/pool.h"
 
 #include <cstdint>
 #include <deque>
@@ -27,14 +28,16 @@ class RegionPassing {
 
  private:
   enum class Kind : std::uint32_t { wanted = 1, here = 2, gone = 3 };
-  // The messages on a connection; after `here` comes a byte with the descriptor.
+  // The messages on a connection; after `here` comes a byte with the descriptor. The rank that maps the range checks it.
   struct Message {
     Kind kind;
     std::int32_t owner;
     std::uint64_t region;
+    std::uint64_t offset = 0;  // of `here`
+    std::uint64_t bytes = 0;
   };
-  static_assert(sizeof(Message) == 16);
-  using Memory = std::shared_ptr<const UniqueFd>;
+  static_assert(sizeof(Message) == 32);
+  using Memory = std::shared_ptr<const memory::PassedRange>;
   struct Line {
     std::shared_ptr<Stream> stream;  // null: not connected yet
     std::deque<std::pair<Message, Memory>> queued;
@@ -57,6 +60,7 @@ class RegionPassing {
   int way_to(int owner, int tries) const;
   void answer(std::uint64_t region, const Memory& memory, const std::string& why);
   void deliver(std::uint64_t region, const Question& question, const Memory& memory, const std::string& why);
+  void tell_of(int to, int owner, std::uint64_t region, const Memory& memory);
   void tell(int to, const Message& message, Memory memory = nullptr);
   bool is_local(int rank) const;
   void line_ended(int to, const std::shared_ptr<Stream>& stream, const std::string& why);

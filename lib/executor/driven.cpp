@@ -49,7 +49,7 @@ bool Context::handle_events() {
       case control::Event::Kind::left: fates_.hear_of_leaving(event.peer, now_ns()); break;
       case control::Event::Kind::region:
         if (transport::RemoteMemory* const memory = routes_.memory_of(event.peer); memory != nullptr)
-          memory->answered(event.region, std::move(event.fd));
+          memory->answered(event.region, std::move(event.memory));
         agreement_.region_came();
         break;
       case control::Event::Kind::failed:

@@ -1,12 +1,11 @@
 #pragma once
-// Memory that this process has made for its host's other processes to map: each region a memfd of its own, sealed
-// against shrinking and backed with pages, without a name anywhere. Others get its descriptor over a Unix socket
-// (control) and map it whole. One table per process, whatever its ranks and jobs.
-#include "base/unique_fd.h"
+// Memory that this process has made for its host's other processes to map: each region a range of the process's pool
+// (pool.h), backed with pages. Others get the pool's descriptor and the range over a Unix socket (control) and map the
+// range (region_mapping.h). One table per process, whatever its ranks and jobs.
+#include "memory/pool.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 namespace anello::memory {
 
@@ -31,37 +30,23 @@ bool free_region(void* base);
 void register_region(void* address, std::size_t bytes);
 void deregister_region(void* address);
 
-// Which region of this process's own holds the whole range.
+// Which region of this process's own holds the whole range; none where that is kept in place.
 RegionSpot find_region(const void* address, std::size_t bytes);
-// Grows with every region made, freed or moved: until then an answer of find_region holds.
+// Grows with every region made, freed, moved or kept in place: until then an answer of find_region holds.
 std::uint64_t regions_version();
-// A descriptor of its memory, to be passed on; empty: it is gone, or was never here.
-UniqueFd region_descriptor(std::uint64_t region);
+// Its memory, to be passed on; empty: it is gone, or was never here.
+PassedRange pass_region(std::uint64_t region);
 
 // Gives the region that holds the address other pages with the same contents, at the same place, and another identity:
 // a peer that was stopped in the middle of a store into it cannot reach it any more. Those who have the old ones mapped
-// keep them. False: no region, or no memory.
+// keep them, and find what lay there until the region is freed. False: no region, or it is kept in place, or no memory.
 bool move_region(const void* address);
 
-// Another process's region, in this one's address space. Not inherited by forked children.
-class RegionMapping {
- public:
-  // One mapping a process, however many of its ranks ask. Throws Error: it is no sealed memory, or there is no room for
-  // it.
-  static std::shared_ptr<RegionMapping> of(std::uint64_t region, UniqueFd memory);
-  static std::shared_ptr<RegionMapping> find(std::uint64_t region);  // empty: not mapped here
-  ~RegionMapping();
-  RegionMapping(const RegionMapping&) = delete;
-  RegionMapping& operator=(const RegionMapping&) = delete;
-
-  std::byte* data() const { return data_; }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  RegionMapping() = default;
-  std::uint64_t region_ = 0;
-  std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
-};
+// Others get pointers into the region that holds the whole range. Until let_move, as often as it was kept, it is not
+// moved from under them, and so not found either: to calls it is as memory in no region is, into which peers store
+// nothing by themselves. No call in flight uses it.
+RegionSpot keep_in_place(const void* address, std::size_t bytes);
+void let_move(std::uint64_t region);
+bool is_kept_in_place(const void* address);
 
 }  // namespace anello::memory

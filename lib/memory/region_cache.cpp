@@ -22,7 +22,7 @@ RegionCache::State RegionCache::find(std::uint64_t region, bool& is_new) {
   return entry.state;
 }
 
-void RegionCache::answered(std::uint64_t region, UniqueFd memory) {
+void RegionCache::answered(std::uint64_t region, PassedRange memory) {
   const auto found = entries_.find(region);
   if (found == entries_.end() || found->second.state != State::asked) return;
   found->second.state = State::refused;

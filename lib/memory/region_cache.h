@@ -1,8 +1,7 @@
 #pragma once
-// The regions of peers that this rank has mapped, or has been refused. A descriptor is asked for once, of the rank that
+// The regions of peers that this rank has mapped, or has been refused. Its memory is asked for once, of the rank that
 // announced it, and the mapping kept while it is used now and then. Requires the context's lock.
-#include "base/unique_fd.h"
-#include "memory/region.h"
+#include "memory/region_mapping.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +23,7 @@ class RegionCache {
     return state;
   }
   // Event::region. memory empty: there is none.
-  void answered(std::uint64_t region, UniqueFd memory);
+  void answered(std::uint64_t region, PassedRange memory);
   // Empty: it is not mapped.
   std::shared_ptr<RegionMapping> mapping(std::uint64_t region) const;
   // Where it has its byte `offset`, with `bytes` more behind it, for as long as *mapping is kept; nullptr: not mapped,

@@ -1,7 +1,7 @@
-// Regions: made, found by address, mapped from a passed descriptor, moved away from under a mapping, freed for all.
-#include "memory/region.h"
-
+// Regions: made, found by address, mapped from what was passed, moved away from under a mapping, freed for all.
 #include "base/error.h"
+#include "memory/backing.h"
+#include "memory/made_regions.h"
 
 #include <catch2/catch.hpp>
 
@@ -12,6 +12,7 @@
 #include <sstream>
 #include <string>
 
+#include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -21,21 +22,6 @@
 
 using namespace anello;
 using namespace anello::memory;
-
-namespace {
-
-struct Made {
-  explicit Made(std::size_t bytes, const RegionWish& wish = {}) : base(make_region(bytes, wish)) {}
-  ~Made() { free_region(base); }
-  std::byte* const base;
-};
-
-std::shared_ptr<RegionMapping> map_again(const std::byte* base) {
-  const std::uint64_t region = find_region(base, 1).region;
-  return RegionMapping::of(region, region_descriptor(region));
-}
-
-}  // namespace
 
 TEST_CASE("a region is zeroed, on a page, and found by any address in it") {
   const Made made(10'000), other(1);
@@ -72,7 +58,7 @@ TEST_CASE("what one mapping stores the other loads, until the region is freed") 
   CHECK(regions_version() != there);
   CHECK(!free_region(base));
   CHECK(find_region(base, 1).region == 0);
-  CHECK(!region_descriptor(region));
+  CHECK(!pass_region(region));
   // Its pages are gone for all, and nobody is killed for looking.
   CHECK(mapping->data()[77'777] == std::byte{0});
 }
@@ -84,7 +70,7 @@ TEST_CASE("a region that was moved keeps its place and contents, and an old mapp
   const auto stale = map_again(made.base);
   REQUIRE(move_region(made.base + 50'000));
   CHECK(find_region(made.base, 100'000).region != old);
-  CHECK(!region_descriptor(old));
+  CHECK(!pass_region(old));
   for (std::size_t i = 0; i < 100'000; ++i) REQUIRE(made.base[i] == std::byte{0x5a});
   // Who is reading it for another call finds what lay there.
   for (std::size_t i = 0; i < 100'000; ++i) REQUIRE(stale->data()[i] == std::byte{0x5a});
@@ -98,8 +84,6 @@ TEST_CASE("a region that was moved keeps its place and contents, and an old mapp
 }
 
 namespace {
-
-constexpr std::size_t kHugePage = 2 << 20;
 
 // KiB of the range that huge pages map.
 std::size_t huge_kib(const std::byte* base, std::size_t bytes) {
@@ -130,6 +114,25 @@ std::string why_no_huge_pages() {
 
 }  // namespace
 
+TEST_CASE("a region for huge pages lies where they can be mapped, for all who map it, whatever was made before",
+          "[huge]") {
+  const Made before(1);
+  constexpr std::size_t kBytes = 2 * kHugePage + 4096;
+  const auto rest = [](const void* address) { return reinterpret_cast<std::uintptr_t>(address) % kHugePage; };
+  const Made made(kBytes, {true, -1}), plain(kBytes), small(kHugePage / 2, {true, -1}), last(kBytes, {true, -1});
+  for (const Made* each : {&made, &last}) {
+    CHECK(pass(each->base).offset % kHugePage == 0);
+    CHECK(rest(each->base) == 0);
+    CHECK(rest(map_again(each->base)->data()) == 0);
+    std::memset(each->base, 1, kBytes);
+    REQUIRE(move_region(each->base));
+    CHECK(pass(each->base).offset % kHugePage == 0);
+    CHECK(each->base[kBytes - 1] == std::byte{1});
+  }
+  CHECK(rest(plain.base) == pass(plain.base).offset % kHugePage);
+  CHECK(pass(small.base).offset == pass(plain.base).offset + pass(plain.base).bytes);
+}
+
 TEST_CASE("huge pages, where the kernel gives them to who asks, are there at once and where the region is moved",
           "[huge]") {
   if (const std::string why = why_no_huge_pages(); !why.empty()) {
@@ -137,15 +140,12 @@ TEST_CASE("huge pages, where the kernel gives them to who asks, are there at onc
     return;
   }
   constexpr std::size_t kBytes = 8 * kHugePage + 12'288;
+  const Made before(1);
+  const std::size_t others = pages_in_bytes(pass(before.base));
   const Made made(kBytes, {true, -1}), small(kHugePage / 2, {true, -1});
   CHECK(huge_kib(made.base, kBytes) == 8 * kHugePage / 1024);
   // Of what fills none there is no more than what was asked for.
-  for (const Made* each : {&made, &small}) {
-    const std::size_t bytes = each == &made ? kBytes : kHugePage / 2;
-    struct stat about {};
-    REQUIRE(::fstat(region_descriptor(find_region(each->base, 1).region).get(), &about) == 0);
-    CHECK(std::size_t(about.st_blocks) * 512 == bytes);
-  }
+  CHECK(pages_in_bytes(pass(before.base)) - others == kBytes + kHugePage / 2);
   const auto peer = map_again(made.base);
   CHECK(huge_kib(peer->data(), kBytes) == 8 * kHugePage / 1024);
   std::memset(made.base, 0x5a, kBytes);
@@ -233,12 +233,30 @@ TEST_CASE("more than a node has is an error, though others have it", "[node]") {
   CHECK_THROWS_AS(make_region(kibibytes * 1024, {false, node}), Error);
 }
 
-TEST_CASE("memory that is not sealed against shrinking is not mapped") {
-  UniqueFd plain(::memfd_create("plain", MFD_CLOEXEC));
-  REQUIRE(::ftruncate(plain.get(), 8192) == 0);
-  CHECK_THROWS_AS(RegionMapping::of(12345, std::move(plain)), Error);
-  CHECK_THROWS_AS(RegionMapping::of(12345, UniqueFd()), Error);
-  CHECK(RegionMapping::find(12345) == nullptr);
+TEST_CASE("a region that others have pointers into is not moved, and not found for calls") {
+  const Made made(100'000);
+  const std::uint64_t region = find_region(made.base, 1).region;
+  const std::uint64_t before = regions_version();
+  const RegionSpot spot = keep_in_place(made.base + 5000, 1000);
+  CHECK(spot == RegionSpot{region, 5000});
+  CHECK(regions_version() != before);
+  CHECK(find_region(made.base, 1).region == 0);
+  CHECK(pass_region(region));
+  CHECK(keep_in_place(made.base, 1).region == spot.region);
+  int local = 0;
+  CHECK(keep_in_place(&local, sizeof local).region == 0);
+  CHECK(is_kept_in_place(made.base));
+  CHECK_FALSE(move_region(made.base));
+  let_move(spot.region);
+  CHECK_FALSE(move_region(made.base));
+  CHECK(find_region(made.base, 1).region == 0);
+  const std::uint64_t kept = regions_version();
+  let_move(spot.region);
+  let_move(spot.region);  // of nothing
+  CHECK(regions_version() != kept);
+  CHECK(find_region(made.base, 1).region == region);
+  CHECK_FALSE(is_kept_in_place(made.base));
+  CHECK(move_region(made.base));
 }
 
 TEST_CASE("what cannot be had is an error with a reason, and takes nothing") {
@@ -265,16 +283,31 @@ TEST_CASE("what cannot be had is an error with a reason, and takes nothing") {
 
 TEST_CASE("a forked child shares the memory and does not take it away") {
   const Made made(8192);
+  const std::uint64_t region = find_region(made.base, 1).region;
+  const PassedRange range = pass_region(region);
+  const auto length = about(range).st_size;
   const pid_t child = ::fork();
   if (child == 0) {
     made.base[1] = std::byte{9};
+    int wrong = 0;
+    // The numbers of the parent's descriptors are other files' in the child.
+    for (int number = 0; number < 100; ++number) [[maybe_unused]] const int other = ::open("/dev/null", O_RDONLY);
+    if (pass_region(region)) wrong = 1;
+    if (move_region(made.base)) wrong = 2;
     free_region(made.base);
-    ::_exit(0);
+    try {
+      make_region(8192);
+      wrong = 3;
+    } catch (const Error& error) {
+      if (error.code() != ANELLO_ERR_FORKED) wrong = 4;
+    }
+    ::_exit(wrong);
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
   CHECK(made.base[1] == std::byte{9});
+  CHECK(about(range).st_size == length);
 }
 
 namespace {

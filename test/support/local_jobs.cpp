@@ -105,7 +105,7 @@ class LocalJob final : public control::Job {
     event.kind = control::Event::Kind::region;
     event.peer = peer;
     event.region = region;
-    event.fd = memory::region_descriptor(region);
+    event.memory = memory::pass_region(region);
     add_event(std::move(event));
   }
 

@@ -24,7 +24,7 @@ class FaultyMemory final : public transport::RemoteMemory {
   bool shares_addresses() const override { return inner_.shares_addresses(); }
   bool spares_the_lane() const override { return inner_.spares_the_lane(); }
   State prepare(const transport::RemotePeer& peer, std::uint64_t key) override { return inner_.prepare(peer, key); }
-  void answered(std::uint64_t key, UniqueFd memory) override { inner_.answered(key, std::move(memory)); }
+  void answered(std::uint64_t key, memory::PassedRange memory) override { inner_.answered(key, std::move(memory)); }
   std::byte* map(const transport::RemotePeer& peer, const transport::RemoteAddress& at, std::size_t bytes,
                  std::shared_ptr<const void>* kept) override {
     return inner_.map(peer, at, bytes, kept);

@@ -212,7 +212,7 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
     if (transfers.memory.shares_addresses() || transfers.address(0, 1).key == 0) return;  // it has no keys
     const std::uint64_t unknown = transfers.address(0, 1).key + 1;
     CHECK(transfers.memory.prepare(kOwner, unknown) == RemoteMemory::State::asked);
-    transfers.memory.answered(unknown, UniqueFd());
+    transfers.memory.answered(unknown, {});
     CHECK(transfers.memory.prepare(kOwner, unknown) == RemoteMemory::State::refused);
     std::shared_ptr<const void> kept;
     CHECK(transfers.memory.map(kOwner, {1, unknown, 0}, 1, &kept) == nullptr);

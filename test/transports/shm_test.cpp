@@ -61,7 +61,7 @@ MemoryPair shm_memory() {
   pair.arena->of(1).inbox(1).sample = memory::own_sample();
   const auto made = std::make_shared<RemoteMemory*>(nullptr);
   pair.transport = make_shm(pair.arena->of(0), [made](int /*world*/, std::uint64_t key) {
-    if (UniqueFd memory = memory::region_descriptor(key)) (*made)->answered(key, std::move(memory));
+    if (memory::PassedRange memory = memory::pass_region(key)) (*made)->answered(key, std::move(memory));
   });
   *made = pair.transport->remote_memory();
   return pair;

@@ -1,5 +1,5 @@
 #pragma once
-// The memory of processes of one host: regions, which this process maps once control has brought their descriptors, and
+// The memory of processes of one host: regions, which this process maps once control has brought their memory, and
 // what lies in none, which it reads by system call where the kernel lets it.
 #include "memory/arena.h"
 #include "memory/region_cache.h"
@@ -19,7 +19,7 @@ class ProcessesMemory final : public HostMemory {
   ProcessesMemory(memory::Arena arena, KeyRequest request);
 
   State prepare(const RemotePeer& peer, std::uint64_t key) override;
-  void answered(std::uint64_t key, UniqueFd memory) override { regions_.answered(key, std::move(memory)); }
+  void answered(std::uint64_t key, memory::PassedRange memory) override { regions_.answered(key, std::move(memory)); }
   const char* call() const override { return "process_vm_readv"; }
 
  private:
