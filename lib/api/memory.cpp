@@ -23,6 +23,11 @@ anello_result_t allocate(const char* name, std::size_t bytes, const anello_mem_o
   });
 }
 
+void refuse_part_of_window(const char* name, const void* pointer) {
+  if (pointer == nullptr || !memory::is_kept_in_place(pointer)) return;
+  throw Error(ANELLO_ERR_ARGUMENT, text(name, ": the memory is part of a window, which is to be freed first"));
+}
+
 }  // namespace
 
 extern "C" {
@@ -43,6 +48,7 @@ anello_result_t anello_mem_alloc_with(size_t bytes, const anello_mem_options_t* 
 anello_result_t anello_mem_free(void* pointer) {
   return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
     refuse_here();
+    refuse_part_of_window("anello_mem_free", pointer);
     if (pointer == nullptr || memory::free_region(pointer)) return ANELLO_OK;
     throw Error(ANELLO_ERR_ARGUMENT, "anello_mem_free: the pointer is not from anello_mem_alloc, or was freed before");
   });
@@ -61,6 +67,7 @@ anello_result_t anello_register(void* address, size_t bytes) {
 anello_result_t anello_deregister(void* address) {
   return guard(ANELLO_COMM_NULL, [&]() -> anello_result_t {
     refuse_here();
+    refuse_part_of_window("anello_deregister", address);
     if (address != nullptr) memory::deregister_region(address);
     return ANELLO_OK;
   });

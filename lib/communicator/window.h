@@ -1,7 +1,8 @@
 #pragma once
-// Memory of each rank of a communicator that ranks of the same host reach through their own pointers.
+// Memory of each rank of a communicator that ranks of the same host reach through their own pointers: a region, like
+// memory of anello_mem_alloc, which stays in place as long as it is part of a window (memory/region.h).
 #include "communicator/communicator.h"
-#include "memory/extent.h"
+#include "transports/remote_memory.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -36,23 +37,28 @@ class Window {
   enum class Lack : std::uint64_t { none = 0, memory = 1, file_limit = 2 };
   // The description of its part that a rank sends to the others.
   struct Said {
-    std::uint64_t address;  // in its own process
-    std::uint64_t offset;   // in the arena's file; 0: not in it
+    transport::RemoteAddress at;
     std::uint64_t bytes;
     std::uint64_t lack;  // why it has no memory, as a Lack
   };
-  static_assert(sizeof(Said) == 4 * sizeof(std::uint64_t));
+  static_assert(sizeof(Said) == 5 * sizeof(std::uint64_t));
 
   Window() = default;
+  // Makes this rank's part where it is to be made, and says what others need to reach it.
+  Lack find_own(void* memory, std::size_t bytes);
 
   std::shared_ptr<Communicator> communicator_;
   std::vector<Said> parts_;
   std::byte* own_ = nullptr;
-  memory::Extent extent_;  // made here
-  memory::ExtentMapping mapping_;
+  std::byte* made_ = nullptr;                    // the region that was made for it
+  std::uint64_t key_ = 0;                        // of the region that its part lies in; 0: in none
   std::unique_ptr<std::byte[]> private_memory_;  // if no ranks share memory
   std::mutex mutex_;
-  std::vector<memory::ExtentMapping> peers_;
+  struct Mapped {
+    std::byte* data = nullptr;
+    std::shared_ptr<const void> kept;
+  };
+  std::vector<Mapped> peers_;
 };
 
 }  // namespace anello
