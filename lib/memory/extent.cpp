@@ -4,32 +4,12 @@
 #include "base/unique_fd.h"
 #include "memory/backing.h"
 
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 namespace anello::memory {
-namespace {
-
-// What this process has mapped, to be found by address.
-struct Mapped {
-  int file;
-  std::uint64_t offset;
-  std::size_t bytes;
-};
-struct Mappings {
-  std::mutex mutex;
-  std::map<const std::byte*, Mapped> by_address;
-};
-Mappings& mappings() {
-  static Mappings* const all = new Mappings;  // leaked: windows may live up to the last static destructor
-  return *all;
-}
-
-}  // namespace
 
 ExtentMapping::ExtentMapping(ExtentMapping&& other) noexcept
     : base_(std::exchange(other.base_, nullptr)),
@@ -46,16 +26,13 @@ ExtentMapping& ExtentMapping::operator=(ExtentMapping&& other) noexcept {
 ExtentMapping::~ExtentMapping() {
   // In a forked child it was never there, and its address may hold something else by now.
   if (base_ == nullptr || in_forked_child()) return;
-  Mappings& all = mappings();
-  const std::lock_guard held(all.mutex);
-  all.by_address.erase(base_);
   ::munmap(base_, mapped_);
 }
 
 Extent::Extent(const Arena& arena, std::uint64_t offset, std::size_t bytes)
     : fd_(arena.file()), offset_(offset), bytes_(bytes) {}
 
-Extent Extent::next(const Arena& arena, std::size_t bytes) {
+Extent Extent::reserve(const Arena& arena, std::size_t bytes) {
   if (!arena || arena.file() < 0 || bytes == 0 || bytes > SIZE_MAX / 4) return {};
   const std::size_t room = whole_pages(bytes);
   if (available_memory() < room) return {};
@@ -67,35 +44,10 @@ Extent Extent::next(const Arena& arena, std::size_t bytes) {
   do {
     if (given % kPage != 0 || given > kMost || room > kMost - given) return {};
   } while (!extents.compare_exchange_weak(given, given + room, std::memory_order_relaxed));
-  return {arena, arena.layout().bytes() + given, bytes};
-}
-
-Extent Extent::allocate(const Arena& arena, std::size_t bytes) {
-  const Extent extent = next(arena, bytes);
-  if (extent.offset_ == 0 || !back_with_pages(extent.fd_, extent.offset_, whole_pages(bytes))) return {};
-  return extent;
-}
-
-Extent Extent::reserve(const Arena& arena, std::size_t bytes) {
-  const Extent extent = next(arena, bytes);
+  const Extent extent(arena, arena.layout().bytes() + given, bytes);
   // The file must reach to its end, or who maps it gets a SIGBUS.
-  if (extent.offset_ == 0 || !back_with_pages(extent.fd_, extent.offset_ + whole_pages(bytes) - kPage, kPage))
-    return {};
+  if (!back_with_pages(extent.fd_, extent.offset_ + room - kPage, kPage)) return {};
   return extent;
-}
-
-Extent Extent::mapped_at(const Arena& arena, const void* address, std::size_t bytes) {
-  if (!arena || bytes == 0) return {};
-  const auto* const begin = static_cast<const std::byte*>(address);
-  Mappings& all = mappings();
-  const std::lock_guard held(all.mutex);
-  auto found = all.by_address.upper_bound(begin);
-  if (found == all.by_address.begin()) return {};
-  --found;
-  const auto at = static_cast<std::size_t>(begin - found->first);
-  const Mapped& mapped = found->second;
-  if (mapped.file != arena.file() || at > mapped.bytes || bytes > mapped.bytes - at) return {};
-  return {arena, mapped.offset + at, bytes};
 }
 
 Extent Extent::of_peer(const Arena& arena, std::uint64_t offset, std::size_t bytes) {
@@ -120,9 +72,6 @@ ExtentMapping Extent::map() const {
   mapping.base_ = static_cast<std::byte*>(at);
   mapping.mapped_ = room;
   mapping.data_ = mapping.base_ + before;
-  Mappings& all = mappings();
-  const std::lock_guard held(all.mutex);
-  all.by_address[mapping.base_] = {fd_, offset_ - before, room};
   return mapping;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// Memory of one rank that others of its host map on demand: a range of the arena's file behind the arena itself. Ranges
-// are given out once; what is given back leaves a hole without pages.
+// A range of the arena's file behind the arena itself, for staging memory. That is nobody's alone: it belongs to the
+// ranks of the host that use a board, and stays theirs when the process whose rank found it has ended. So it is no
+// region of a process's pool (region.h). Ranges are given out once; what is given back leaves a hole without pages.
 #include "memory/arena.h"
 
 #include <cstddef>
@@ -29,11 +30,7 @@ class ExtentMapping {
 class Extent {
  public:
   Extent() = default;
-  // Backed with pages. Offset 0: there is no memory, or no file behind the arena.
-  static Extent allocate(const Arena& arena, std::size_t bytes);
-  // The range that this process has mapped at an address, as a whole; offset 0 when there is none.
-  static Extent mapped_at(const Arena& arena, const void* address, std::size_t bytes);
-  // Without pages yet, for several ranks to share: each backs its part.
+  // Without pages yet: each rank backs its part. Offset 0: there is no memory, or no file behind the arena.
   static Extent reserve(const Arena& arena, std::size_t bytes);
   // What another rank said it has. Offset 0 when the file has no such range.
   static Extent of_peer(const Arena& arena, std::uint64_t offset, std::size_t bytes);
@@ -47,7 +44,6 @@ class Extent {
 
  private:
   Extent(const Arena& arena, std::uint64_t offset, std::size_t bytes);
-  static Extent next(const Arena& arena, std::size_t bytes);  // never given out before
 
   int fd_ = -1;
   std::uint64_t offset_ = 0;

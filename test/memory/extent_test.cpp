@@ -16,10 +16,10 @@ TEST_CASE("a number of bytes given out that cannot be leads to no memory, and ne
                                     std::uint64_t{1} << 62, ~std::uint64_t{0} - 4095}) {
     CAPTURE(given);
     own.header().extents.store(given);
-    CHECK(Extent::allocate(own, 100).offset() == 0);
+    CHECK(Extent::reserve(own, 100).offset() == 0);
   }
   own.header().extents.store(8192);
-  const Extent fine = Extent::allocate(own, 100);
+  const Extent fine = Extent::reserve(own, 100);
   CHECK(fine.offset() == bytes + 8192);
   fine.give_back();
 }
@@ -27,7 +27,7 @@ TEST_CASE("a number of bytes given out that cannot be leads to no memory, and ne
 TEST_CASE("who asks for more than there is takes nothing from the others' ranges") {
   TestArena arena(2);
   const Arena own = arena.of(0);
-  CHECK(Extent::allocate(own, std::size_t{1} << 50).offset() == 0);
+  CHECK(Extent::reserve(own, std::size_t{1} << 50).offset() == 0);
   CHECK(own.header().extents.load() == 0);
 }
 
