@@ -679,8 +679,9 @@ ANELLO_API anello_result_t anello_request_free(anello_request_t *request);
  * All pages are allocated at once. If the machine or the process's cgroup has too little memory left, the result is
  * ANELLO_ERR_RESOURCE, and no process is killed later. The memory is independent of communicators, and any thread may
  * allocate it. A forked child may use the memory, and shares it with its parent.
- * mem_free: NULL is ANELLO_OK. Do not free memory that a call in flight uses. Memory that was not freed disappears with
- * the process. */
+ * All such memory of a process costs it one descriptor, however often it allocates.
+ * mem_free: NULL is ANELLO_OK. Do not free memory that a call in flight uses. Freeing memory that is part of a window is
+ * ANELLO_ERR_ARGUMENT. Memory that was not freed disappears with the process. */
 ANELLO_API anello_result_t anello_mem_alloc(size_t bytes, void **pointer);
 ANELLO_API anello_result_t anello_mem_free(void *pointer);
 
@@ -709,7 +710,7 @@ ANELLO_API anello_result_t anello_mem_alloc_with(size_t bytes, const anello_mem_
 ANELLO_API anello_result_t anello_register(void *address, size_t bytes);
 /* Gives the memory private pages again. address is the start of the registered memory. Call it before the memory is
  * freed or unmapped: otherwise peers continue with pages that are gone, and results are wrong. Do not call it while a
- * call in flight uses the memory. NULL is ANELLO_OK. */
+ * call in flight uses the memory. Memory that is part of a window is ANELLO_ERR_ARGUMENT. NULL is ANELLO_OK. */
 ANELLO_API anello_result_t anello_deregister(void *address);
 
 /* ---- Windows ---------------------------------------------------------------------------------------------- */
@@ -720,12 +721,14 @@ ANELLO_API anello_result_t anello_deregister(void *address);
  * must synchronise that with the other rank's reads, by messages or collectives. */
 ANELLO_API anello_result_t anello_window_create(size_t bytes, anello_comm_t comm, void **base, anello_window_t *window);
 /* Collective: makes a window of memory that each rank already has and keeps until the window is freed. Other ranks
- * reach it if it is memory of their own process or lies in a window of anello_window_create. */
+ * reach it if it is memory of their own process, or lies in what one call of anello_mem_alloc, anello_register or
+ * anello_window_create has given. No call in flight may use it when this is called. Until the window is freed, calls
+ * treat all memory of that allocation as ordinary memory. */
 ANELLO_API anello_result_t anello_window_register(void *base, size_t bytes, anello_comm_t comm,
                                                   anello_window_t *window);
 /* Where rank's part lies in this process, and its size (bytes may be NULL). *pointer is NULL if the part is not mapped
  * here: it is on another host, cannot be shared, is not Anello's memory, or has 0 bytes. The part is mapped when first
- * asked for. */
+ * asked for, with the help of the rank's process: if that has ended by then, the result is ANELLO_ERR_RESOURCE. */
 ANELLO_API anello_result_t anello_window_peer(anello_window_t window, int rank, void **pointer, size_t *bytes);
 /* Collective: once every rank has called it, no pointer into the window may be used. It always gives this rank's memory
  * back and sets *window to ANELLO_WINDOW_NULL, even when it returns an error because the communicator has failed or was

@@ -1,4 +1,4 @@
-// Context: a peer's memory in this process outside all calls, for who is to have a pointer to it.
+// Context: maps a peer's memory outside all calls, for a caller that is to have a pointer to it.
 #include "base/clock.h"
 #include "base/text.h"
 #include "executor/context.h"
