@@ -1,8 +1,8 @@
 #pragma once
-// Memory that ranks of this host have made for each other (memory/region.h): the descriptor of the owner's pool, and the
-// range of it. Every rank keeps one connection, made when first needed, to the lowest rank of the host. That rank forwards
-// questions to the owner and answers to all ranks that asked, so there are only as many connections as ranks. If the
-// lowest rank does not answer, the question goes through the next one. Service thread only.
+// Memory that ranks of this host have made for each other (memory/region.h): the descriptor of the owner's pool, and
+// the range of it. Every rank keeps one connection, made when first needed, to the lowest rank of the host. That rank
+// forwards questions to the owner and answers to all ranks that asked, so there are only as many connections as ranks.
+// If the lowest rank does not answer, the question goes through the next one. Service thread only.
 #include "control/stream.h"
 #include "memory/pool.h"
 
@@ -28,7 +28,8 @@ class RegionPassing {
 
  private:
   enum class Kind : std::uint32_t { wanted = 1, here = 2, gone = 3 };
-  // The messages on a connection; after `here` comes a byte with the descriptor. The rank that maps the range checks it.
+  // The messages on a connection; after `here` comes a byte with the descriptor. The rank that maps the range checks
+  // it.
   struct Message {
     Kind kind;
     std::int32_t owner;

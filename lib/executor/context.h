@@ -101,9 +101,9 @@ class Context final : private progress::Driven, public Outcomes {
   std::vector<int> lost_ranks(const Group& group);
   // Those whose process is stopped, or whose host is silent.
   std::vector<int> suspected_ranks(const Group& group);
-  // Maps the memory that a rank of the job (not of a communicator) says it has at `at`, for as long as *kept lives. Waits
-  // for its descriptor, asleep, for a bounded time. Null: the two ranks share no memory, or it lies in no region. Throws
-  // Error: it cannot be had.
+  // Maps the memory that a rank of the job (not of a communicator) says it has at `at`, for as long as *kept lives.
+  // Waits for its descriptor, asleep, for a bounded time. Null: the two ranks share no memory, or it lies in no region.
+  // Throws Error: it cannot be had.
   std::byte* map_now(int world, const transport::RemoteAddress& at, std::size_t bytes,
                      std::shared_ptr<const void>* kept);
   // The lock for those who look into a group from outside.

@@ -1,7 +1,6 @@
 #include "base/clock.h"
 #include "transports/conformance.h"
 #include "transports/inproc/transport.h"
-#include "transports/memory_conformance.h"
 
 #include <catch2/catch.hpp>
 
@@ -25,14 +24,6 @@ Lane inproc_lane() {
 }  // namespace
 
 TEST_CASE("inproc keeps the contract of a lane") { keeps_contract(inproc_lane); }
-
-TEST_CASE("inproc keeps the contract of remote memory") {
-  keeps_contract_of_memory([] {
-    MemoryPair pair;
-    pair.transport = make_inproc(pair.arena->of(0));
-    return pair;
-  });
-}
 
 TEST_CASE("inproc hands a large payload over where it lies") {
   Lane lane = inproc_lane();
