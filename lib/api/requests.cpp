@@ -1,6 +1,6 @@
 #include "api/requests.h"
 
-#include "executor/wait_across.h"
+#include "rank/wait_across.h"
 
 #include <algorithm>
 #include <functional>

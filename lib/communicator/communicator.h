@@ -6,7 +6,7 @@
 #include "communicator/in_place.h"
 #include "communicator/plain_call.h"
 #include "communicator/plan_cache.h"
-#include "executor/context.h"
+#include "rank/context.h"
 #include "schedule/catalog.h"
 
 #include <anello/anello.h>

@@ -1,6 +1,6 @@
 #pragma once
 // One rank of an executor test: a context over a LocalJob, the whole group, and calls by hand (plan chosen by name).
-#include "executor/context.h"
+#include "rank/context.h"
 #include "support/local_jobs.h"
 #include "schedule/catalog.h"
 #include "transports/registry.h"

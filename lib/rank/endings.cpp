@@ -2,7 +2,7 @@
 #include "base/kind.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "executor/context.h"
+#include "rank/context.h"
 #include "executor/peer_work.h"
 #include "executor/run.h"
 
@@ -51,10 +51,6 @@ void Context::finish(Operation& operation, const Error& error) {
   bells_.ring_all();
   driver_.note_completion();
   if (!error && !group.window.empty() && !group.error) activate(group);
-}
-
-Error no_memory(const control::Job& job, const std::string& what) {
-  return Error(ANELLO_ERR_RESOURCE, text("no memory for ", what, " on ", job.describe(job.rank())), job.rank());
 }
 
 void Context::fail_for_memory(Group& group) { fail(group, no_memory(*job_, kOperationNeeds), true); }

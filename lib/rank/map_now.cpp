@@ -1,7 +1,7 @@
 // Context: maps a peer's memory outside all calls, for a caller that is to have a pointer to it.
 #include "base/clock.h"
 #include "base/text.h"
-#include "executor/context.h"
+#include "rank/context.h"
 
 namespace anello::executor {
 namespace {

@@ -2,7 +2,7 @@
 // Waiting for operations of several ranks of this process by one thread.
 // It drives each rank in turn, then leaves them to the service thread and sleeps on an eventfd that every ending
 // operation writes.
-#include "executor/context.h"
+#include "rank/context.h"
 
 #include <functional>
 #include <vector>

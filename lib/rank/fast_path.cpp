@@ -1,7 +1,7 @@
 // Context: blocking calls that need nothing but the board, and memory that all reach, from start to end under one hold
 // of the lock, while the others come at once. What takes longer goes on the general path from where it is.
 #include "base/processor.h"
-#include "executor/context.h"
+#include "rank/context.h"
 #include "executor/exchange.h"
 #include "executor/run.h"
 

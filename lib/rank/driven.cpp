@@ -1,6 +1,6 @@
 // Context: moving what can move, and waiting for what cannot.
 #include "base/clock.h"
-#include "executor/context.h"
+#include "rank/context.h"
 #include "executor/run.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "executor/context.h"
+#include "rank/context.h"
 
 #include "base/clock.h"
 #include "base/kind.h"

@@ -1,4 +1,4 @@
-#include "executor/wait_across.h"
+#include "rank/wait_across.h"
 
 #include "base/bell.h"
 
