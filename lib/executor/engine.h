@@ -12,10 +12,11 @@ namespace anello::executor {
 // What an issued step is of its operation.
 struct Ticket {
   enum class Part : std::uint8_t {
-    step,     // a whole local step; index: its place in the schedule
-    piece,    // a piece of the step at peers' buffers that is under way (peer_work.h)
-    arrival,  // what has arrived of a message; index: of the lane
-    lines,    // an exchange's result from the lines of the board
+    step,      // a whole local step; index: its place in the schedule
+    piece,     // a piece of the step at peers' buffers that is under way (peer_work.h)
+    arrival,   // what has arrived of a message; index: of the lane
+    lines,     // an exchange's result from the lines of the board
+    delivery,  // the result that was formed beside the caller's buffer, once all steps are done
   };
   Operation* operation = nullptr;
   Part part = Part::step;

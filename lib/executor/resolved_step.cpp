@@ -128,6 +128,7 @@ void run_step(Operation& operation, const ResolvedStep& step) {
     case Action::finish: reducer->finish(into, from, step.count, operation.group->size()); break;
     case Action::finish_in_type: reducer->finish_in_type(into, from, step.count, operation.group->size()); break;
     case Action::take_lines: complete_exchange(*operation.group, operation); break;
+    case Action::deliver: operation.staged.deliver(); break;
     case Action::reduce: step.reduce(*reducer); break;
     case Action::reduce_in_blocks: reduce_in_blocks(operation, step); break;
   }

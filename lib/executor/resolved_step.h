@@ -33,6 +33,7 @@ enum class Action : std::uint8_t {
   finish,             // from an accumulator
   finish_in_type,
   take_lines,       // of the board, an exchange's result
+  deliver,          // a result that was formed beside the caller's buffer
   reduce,           // of several ranks, with all operands and results side by side
   reduce_in_blocks  // the same where some operand must be read, combined by the caller's function, or finds no place
 };

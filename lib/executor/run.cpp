@@ -173,6 +173,17 @@ void let_follow(Operation& operation, std::uint32_t index, Ready&& ready) {
   }
 }
 
+// All steps are.
+void all_done(Operation& operation) {
+  Parts& parts = operation.group->parts;
+  if (operation.staged.result != nullptr) {
+    ResolvedStep delivery;
+    delivery.action = Action::deliver;
+    if (!parts.steps.issue(operation, Ticket::Part::delivery, 0, delivery)) return;
+  }
+  parts.outcomes.finish(operation);
+}
+
 }  // namespace
 
 void begin(Operation& operation, std::uint32_t first) {
@@ -186,7 +197,7 @@ void begin(Operation& operation, std::uint32_t first) {
   run.ready.clear();
   run.starting = false;
   if (run.unfinished == 0) {
-    operation.group->parts.outcomes.finish(operation);
+    all_done(operation);
     return;
   }
   for (std::uint32_t step = 0; step < first; ++step) let_follow(operation, step, [](std::uint32_t) {});
@@ -224,7 +235,7 @@ void step_done(Operation& operation, std::uint32_t index) {
   ++operation.group->movement;
   let_follow(operation, index, [&](std::uint32_t follower) { run.ready.push_back(follower); });
   if (--run.unfinished == 0) {
-    operation.group->parts.outcomes.finish(operation);
+    all_done(operation);
     return;
   }
   if (!run.starting) start_ready(operation);

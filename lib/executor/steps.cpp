@@ -35,6 +35,7 @@ void Steps::go_on(const Completed& completed) {
       return;
     }
     case Ticket::Part::lines: return lines_taken(operation);
+    case Ticket::Part::delivery: return parts_.outcomes.finish(operation);
   }
 }
 

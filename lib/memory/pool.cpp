@@ -17,7 +17,7 @@ namespace anello::memory {
 
 class Pool {
  public:
-  Pool() : file_(::memfd_create("anello", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+  Pool() : file_(::memfd_create("anello-regions", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
     if (!file_) throw Error(ANELLO_ERR_RESOURCE, system_text("memfd_create", errno));
     // Shrinking would make SIGBUS of others' next access.
     if (::fcntl(file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0)

@@ -19,7 +19,6 @@ void Context::finish(Operation& operation, const Error& error) {
     fail(group, Error(ANELLO_ERR_STATE, what + job_->describe(rank_), rank_), true);
     return;
   }
-  if (!error) operation.staged.deliver();
   if (group.on_board.front() == &operation) {
     group.on_board.pop();
     if (!group.on_board.empty()) agreement_.list(group);

@@ -30,15 +30,17 @@ def is_mapped(tensor):
 
 
 def own_memory():
-    """Descriptors of memory that this rank has made and not yet freed."""
+    """Bytes of memory that this rank has made for others to map and not yet freed."""
     gc.collect()  # DDP is part of a cycle
-    links = []
+    pools = {}
     for each in os.listdir("/proc/self/fd"):
         try:
-            links.append(os.readlink(f"/proc/self/fd/{each}"))
+            if os.readlink(f"/proc/self/fd/{each}").startswith("/memfd:anello-regions "):
+                about = os.fstat(int(each))
+                pools[about.st_ino] = about.st_blocks * 512
         except OSError:  # listdir's own
             pass
-    return sum(link.startswith("/memfd:anello") for link in links)
+    return sum(pools.values())
 
 
 def settled_memory():
@@ -105,7 +107,7 @@ class Places(Ranks):
         self.check(model)
         dist.destroy_process_group(group)
 
-    def test_buckets_share_descriptors_and_give_memory_back(self):
+    def test_buckets_give_their_memory_back(self):
         self.step(self.wrap()[0])  # the group makes memory of its own
         before = settled_memory()
         for options in ({}, {"gradient_as_bucket_view": True}):
@@ -113,7 +115,7 @@ class Places(Ranks):
             for _ in range(3):
                 self.step(model)
             self.assertGreater(len(places), 3)
-            self.assertEqual(settled_memory(), before + 1)
+            self.assertGreater(settled_memory(), before)
             del model
             self.assertEqual(settled_memory(), before)
 
@@ -136,22 +138,20 @@ class Places(Ranks):
             os._exit(0 if fine else 1)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         self.same(kept, expected)
-        self.assertEqual(settled_memory(), before + 1)
+        self.assertGreater(settled_memory(), before)
         del kept
         self.assertEqual(settled_memory(), before)
 
     def test_where_one_rank_has_no_such_memory_its_buckets_are_ordinary(self):
         warm, _ = self.wrap()  # imports what DDP imports
         self.step(warm)
-        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        lowest_free = os.dup(0)
-        os.close(lowest_free)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         if self.rank == 0:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, limits[1]))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (SMALLEST, limits[1]))
         try:
             model = DistributedDataParallel(self.network())
         finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         places = []
         model.register_comm_hook(None, lambda _, bucket: places.append(is_mapped(bucket.buffer())) or
                                  default_hooks.allreduce_hook(None, bucket))
