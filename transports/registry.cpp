@@ -20,7 +20,8 @@ std::unique_ptr<Transport> tcp_of(const Resources& resources) {
   return make_tcp(resources.congestion, resources.ranks_per_processor, resources.checksum);
 }
 
-const Row kRows[] = {
+// There before anything else that is static.
+constexpr Row kRows[] = {
     {"inproc", Over::threads, inproc_why_not, nullptr, inproc_reaches, inproc_why_unreached, inproc_of},
     {"shm", Over::arena, shm_why_not, nullptr, shm_reaches, shm_why_unreached, shm_of},
     {"tcp", Over::connection, tcp_why_not, nullptr, tcp_reaches, tcp_why_unreached, tcp_of},

@@ -85,12 +85,12 @@ class RankThread {
 
   // A message of bytes to or from a rank, posted.
   executor::Operation* message(anello_kind_t kind, int peer, std::byte* data, std::size_t bytes,
-                               std::int64_t timeout_ms = 20'000) {
+                               std::int64_t timeout_ms = 20'000, int tag = 1) {
     executor::Operation* operation = context_->acquire(*group_);
     operation->kind = kind;
     operation->dtype = ANELLO_BYTE;
     operation->peer = peer;
-    operation->tag = 1;
+    operation->tag = tag;
     operation->input = operation->output = data;
     operation->count = bytes;
     operation->element_bytes = 1;

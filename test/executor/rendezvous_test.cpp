@@ -138,3 +138,33 @@ TEST_CASE("a transfer that never ends keeps to the deadline, and an abort takes 
   });
   CHECK(wrong == "");
 }
+
+TEST_CASE("while a long message is got, the rank's other threads send and receive") {
+  LocalJobs jobs(2, transport::bit_of("shm"), {}, LocalJobs::Memory::file);
+  std::mutex mutex;
+  std::string wrong;
+  std::atomic<int> there{0};
+  const auto stream = [&](RankThread& me, int tag, std::size_t bytes, int messages) {
+    const Region region;
+    for (int message = 0; message < messages; ++message) {
+      const auto fill = std::byte(17 * tag + message);
+      if (me.rank() == 0) std::fill_n(region.data(), bytes, fill);
+      const auto kind = me.rank() == 0 ? ANELLO_SEND : ANELLO_RECV;
+      const Error error = me.finish(me.message(kind, 1 - me.rank(), region.data(), bytes, 20'000, tag));
+      const std::lock_guard held(mutex);
+      if (error) wrong += text("tag ", tag, ": ", error.text(), "; ");
+      if (std::any_of(region.data(), region.data() + bytes, [&](std::byte b) { return b != fill; }))
+        wrong += text("message ", message, " of tag ", tag, " brought something else; ");
+    }
+  };
+  on_ranks(2, [&](int rank) {
+    RankThread me(jobs, rank, transport::bit_of("shm"), shm_with(jobs, {}));
+    ++there;
+    while (there < 2) std::this_thread::yield();
+    std::thread others[] = {std::thread(stream, std::ref(me), 2, kMessageBytes, 20),
+                            std::thread(stream, std::ref(me), 3, std::size_t{64}, 300)};
+    stream(me, 1, kMessageBytes, 20);
+    for (std::thread& other : others) other.join();
+  });
+  CHECK(wrong == "");
+}
