@@ -12,28 +12,9 @@
 namespace anello::memory {
 
 std::byte* map_pages(int file, std::uint64_t offset, std::size_t bytes, void* place) {
-  // A huge page needs an address with the same remainder as its offset has.
-  const bool searches = place == nullptr && bytes >= kHugePage;
-  const std::size_t room = bytes + kHugePage;
-  std::byte* found = nullptr;
-  if (searches) {
-    void* const any = ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (any == MAP_FAILED) return nullptr;
-    found = static_cast<std::byte*>(any);
-    place = found + (offset - reinterpret_cast<std::uintptr_t>(found)) % kHugePage;
-  }
   void* const mapped = ::mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (place != nullptr ? MAP_FIXED : 0),
                               file, static_cast<off_t>(offset));
-  auto* const at = mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
-  if (searches && at == nullptr) {
-    const int cause = errno;
-    ::munmap(found, room);
-    errno = cause;
-  } else if (searches) {
-    if (at > found) ::munmap(found, static_cast<std::size_t>(at - found));
-    if (at + bytes < found + room) ::munmap(at + bytes, static_cast<std::size_t>(found + room - (at + bytes)));
-  }
-  return at;
+  return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
 }
 
 bool back_with_pages(int file, std::uint64_t offset, std::size_t bytes, std::byte* mapped, int node) {

@@ -10,8 +10,8 @@ inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 inline std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Maps a range of a file for this process to load and store, somewhere or at `place` over what is there. Somewhere is
-// where the file's huge pages can be mapped as such. Null: no room; errno says why.
+// Maps a range of a file for this process to load and store, at `place` over what is there, or where the kernel likes
+// (if it gives shared memory huge pages, where these can be mapped). Null: no room; errno says why.
 std::byte* map_pages(int file, std::uint64_t offset, std::size_t bytes, void* place = nullptr);
 
 // Backs a range with pages now, so that a full machine is an error here and not a SIGBUS later. False: none were to be
