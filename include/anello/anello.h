@@ -680,8 +680,8 @@ ANELLO_API anello_result_t anello_request_free(anello_request_t *request);
  * ANELLO_ERR_RESOURCE, and no process is killed later. The memory is independent of communicators, and any thread may
  * allocate it. A forked child may use the memory, and shares it with its parent.
  * All such memory of a process costs it one descriptor, however often it allocates.
- * mem_free: NULL is ANELLO_OK. Do not free memory that a call in flight uses. Freeing memory that is part of a window is
- * ANELLO_ERR_ARGUMENT. Memory that was not freed disappears with the process. */
+ * mem_free: NULL is ANELLO_OK. Do not free memory that a call in flight uses. To free memory that is part of a window
+ * is ANELLO_ERR_ARGUMENT. Memory that was not freed disappears with the process. */
 ANELLO_API anello_result_t anello_mem_alloc(size_t bytes, void **pointer);
 ANELLO_API anello_result_t anello_mem_free(void *pointer);
 

@@ -156,7 +156,8 @@ class Explain(unittest.TestCase):
         processors = sorted(os.sched_getaffinity(0))[:2]
         if len(processors) < 2:
             self.skipTest("needs two processors")
-        for transport, algorithms in (("tcp", ["leaders", "leaders", "leaders"]), ("shm", ["exchange", "staged", "staged_leaders"])):
+        for transport, algorithms in (("tcp", ["leaders", "leaders", "leaders"]),
+                                      ("shm", ["exchange", "staged", "staged_leaders"])):
             ranks = []
             for rank in range(4):
                 environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29541",
