@@ -5,6 +5,7 @@
 // itself. Requires the rank's lock, apart from work().
 #include "base/error.h"
 #include "memory/buffer.h"
+#include "memory/region_cache.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -66,9 +67,8 @@ class RemoteMemory {
   virtual bool spares_the_lane() const { return true; }
 
   // ---- Keys ----
-  // Whether memory under a key of the peer's can be reached; key 0: any memory of its process. asked: the answer comes
-  // by answered(); the others are final.
-  enum class State : std::uint8_t { asked, ready, refused };
+  // Asks for the key, the first time. Key 0: any memory of the peer's process. answered() brings what was asked for.
+  using State = memory::KeyState;
   virtual State prepare(const RemotePeer& peer, std::uint64_t key) = 0;
   // What control has brought for a key that was asked for. memory empty: it cannot be had.
   virtual void answered(std::uint64_t /*key*/, memory::PassedRange /*memory*/) {}

@@ -10,11 +10,14 @@
 namespace anello::executor {
 
 struct Activity {
+  explicit Activity(const memory::Arena& of) : arena(of) {}
+
+  const memory::Arena& arena;
   std::size_t unfinished = 0;        // operations posted and not done, and lanes with something unsent
   std::uint64_t received_bytes = 0;  // of payload, over routes
 
   // Bytes that were copied, reduced or received: the host's other ranks see that this one works.
-  void count_handled(const memory::Arena& arena, std::size_t bytes) const {
+  void count_handled(std::size_t bytes) const {
     if (!arena) return;
     std::atomic<std::uint64_t>& handled = arena.inbox(arena.index()).handled;
     handled.store(handled.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);

@@ -279,7 +279,7 @@ std::size_t Route::combine(RunLane& lane, std::size_t left) {
 void Route::arrived(FrameHeader header) {
   using Mode = Arriving::Mode;
   const Arriving done = std::exchange(arriving_, Arriving{});
-  parts_.activity.count_handled(parts_.job.arena(), header.bytes);
+  parts_.activity.count_handled(header.bytes);
   const auto kind = static_cast<FrameKind>(header.kind);
   switch (done.mode) {
     case Mode::step:
@@ -303,18 +303,18 @@ void Route::arrived(FrameHeader header) {
       }
       return;
     case Mode::address:
-      if (!done.flow->group->error) parts_.messages.on_rts(*done.flow, header, done.address);
+      if (!done.flow->group->error) on_note(*done.flow, header, done.address);
       return;
     case Mode::discard:
       if (done.flow == nullptr || done.flow->group->error) return;
       if (kind == FrameKind::eager) parts_.kept.consumed_small(*done.flow, header.bytes);
-      on_note(*done.flow, header);
+      on_note(*done.flow, header, {});
       return;
     case Mode::none: return;
   }
 }
 
-void Route::on_note(Flow& flow, const FrameHeader& header) {
+void Route::on_note(Flow& flow, const FrameHeader& header, const transport::RemoteAddress& at) {
   switch (static_cast<FrameKind>(header.kind)) {
     case FrameKind::credit:
       if (!flow.credit.take_back(header.argument)) {
@@ -329,7 +329,7 @@ void Route::on_note(Flow& flow, const FrameHeader& header) {
       flow.left_ns = now_ns();
       parts_.fates.note_trouble();
       return;
-    case FrameKind::rts: parts_.messages.on_rts(flow, header, {}); return;
+    case FrameKind::rts: parts_.messages.on_rts(flow, header, at); return;
     case FrameKind::cts: parts_.messages.on_cts(flow, header); return;
     default: return;
   }

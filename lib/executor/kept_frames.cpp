@@ -116,12 +116,8 @@ void KeptFrames::deliver_stray(Flow& flow, EarlyFrame* frame) {
     parts_.messages.on_eager(flow, frame);
   } else {
     transport::RemoteAddress at;
-    if (has_address(frame->header)) std::memcpy(&at, frame->payload.data(), kAddressBytes);
-    if (kind == FrameKind::rts) {
-      parts_.messages.on_rts(flow, frame->header, at);
-    } else {
-      flow.route->on_note(flow, frame->header);
-    }
+    if (kind == FrameKind::rts && has_address(frame->header)) std::memcpy(&at, frame->payload.data(), kAddressBytes);
+    flow.route->on_note(flow, frame->header, at);
     frames_.give_back(frame);
   }
 }

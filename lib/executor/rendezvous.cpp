@@ -97,7 +97,7 @@ bool Messages::can_get(const Flow& flow, const transport::RemoteAddress& at) con
 // message.
 bool Messages::has_got(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes) const {
   Group& group = *flow.group;
-  activity_.count_handled(job_.arena(), bytes);
+  activity_.count_handled(bytes);
   if (!group.board.allows_gets(flow.peer)) return false;
   ++(at.key == 0 ? group.taken.read : group.taken.mapped);
   return true;

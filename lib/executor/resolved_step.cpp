@@ -133,7 +133,7 @@ void run_step(Operation& operation, const ResolvedStep& step) {
     case Action::reduce_in_blocks: reduce_in_blocks(operation, step); break;
   }
   if (step.streamed != nullptr) operation.group->parts.steps.copies_to_peers().copy(step.streamed, into, step.bytes);
-  operation.group->parts.activity.count_handled(operation.group->parts.job.arena(), step.bytes);
+  operation.group->parts.activity.count_handled(step.bytes);
 }
 
 }  // namespace anello::executor

@@ -75,8 +75,8 @@ class Route final : public health::PeerLane {
   // message: the answer to the RTS under the number that the group gives its next message, which is done with it.
   Arrived take_cts(const Flow& flow);
 
-  // A frame that belongs to a communicator but not to an operation: credit, leave, RTS, CTS.
-  void on_note(Flow& flow, const transport::FrameHeader& header);
+  // A frame that belongs to a communicator but not to an operation: credit, leave, CTS, or an RTS with its address.
+  void on_note(Flow& flow, const transport::FrameHeader& header, const transport::RemoteAddress& at);
 
   void break_off() override;
 

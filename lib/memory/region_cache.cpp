@@ -17,7 +17,7 @@ RegionCache::State RegionCache::find(std::uint64_t region, bool& is_new) {
   entry.used = ++clock_;
   // Another rank of this process may have it.
   entry.mapping = RegionMapping::find(region);
-  if (entry.mapping) entry.state = State::mapped;
+  if (entry.mapping) entry.state = State::ready;
   is_new = true;
   return entry.state;
 }
@@ -29,7 +29,7 @@ void RegionCache::answered(std::uint64_t region, PassedRange memory) {
   if (!memory) return;
   try {
     found->second.mapping = RegionMapping::of(region, std::move(memory));
-    found->second.state = State::mapped;
+    found->second.state = State::ready;
   } catch (const Error& error) {
     log::info(-1, "memory of another process is not used: ", error.text());
   }

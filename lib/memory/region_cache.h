@@ -10,9 +10,12 @@
 
 namespace anello::memory {
 
+// Whether memory under a key of a peer's can be reached. asked: the answer is on its way; the others are final.
+enum class KeyState : std::uint8_t { asked, ready, refused };
+
 class RegionCache {
  public:
-  enum class State : std::uint8_t { asked, mapped, refused };
+  using State = KeyState;
 
   // What is known of it. Where that is nothing yet, ask() is to have it sent for (answered), which happens once.
   template <class Ask>

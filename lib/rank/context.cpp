@@ -20,6 +20,7 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<AvailableTranspo
       rank_(job_->rank()),
       driver_(*job_, *this, spin_us),
       sharing_(control::occupancy_of(job_->members(), rank_).ranks_per_processor()),
+      activity_(job_->arena()),
       fates_(job_->size()),
       parts_{*job_,   sharing_, staging, driver_, fates_,    frames_,    buffers_,     activity_,
              groups_, routes_,  kept_,   steps_,  messages_, agreement_, supervision_, *this},

@@ -2,6 +2,7 @@
 // Wraps a transport's remote memory and makes transfers fail as planned.
 #include "transports/remote_memory.h"
 
+#include <cerrno>
 #include <deque>
 
 namespace anello::testing {
@@ -12,7 +13,7 @@ struct MemoryFaults {
   int delay_polls = 0;
   // Transfers from that one on (0: the first) end with `error`, and have stored something by then.
   int fail_from = kNever;
-  int error = 14;  // EFAULT
+  int error = EFAULT;
   // Transfers from that one on never end by themselves.
   int stall_from = kNever;
 };

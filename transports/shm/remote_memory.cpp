@@ -14,13 +14,7 @@ ProcessesMemory::ProcessesMemory(memory::Arena arena, KeyRequest request)
       readable_(std::size_t(arena_.ranks()), Readable::untried) {}
 
 RemoteMemory::State ProcessesMemory::prepare(const RemotePeer& peer, std::uint64_t key) {
-  if (key != 0) {
-    switch (regions_.look_up(key, [&] { request_(peer.world, key); })) {
-      case memory::RegionCache::State::asked: return State::asked;
-      case memory::RegionCache::State::mapped: return State::ready;
-      case memory::RegionCache::State::refused: return State::refused;
-    }
-  }
+  if (key != 0) return regions_.look_up(key, [&] { request_(peer.world, key); });
   Readable& known = readable_[std::size_t(peer.local)];
   if (known == Readable::untried) {
     known = memory::can_read(sample_of(peer)) ? Readable::yes : Readable::no;
