@@ -1,5 +1,5 @@
 #pragma once
-// What is under way on a rank, and how much it has moved: those that wait, here and on the host's other ranks, go by
+// The work in flight on a rank, and how much it has moved. Waiting threads, here and on the host's other ranks, go by
 // it. Requires the rank's lock.
 #include "memory/arena.h"
 
@@ -13,10 +13,10 @@ struct Activity {
   explicit Activity(const memory::Arena& of) : arena(of) {}
 
   const memory::Arena& arena;
-  std::size_t unfinished = 0;        // operations posted and not done, and lanes with something unsent
-  std::uint64_t received_bytes = 0;  // of payload, over routes
+  std::size_t unfinished = 0;        // operations posted and not done, and lanes with unsent bytes
+  std::uint64_t received_bytes = 0;  // payload bytes over routes
 
-  // Bytes that were copied, reduced or received: the host's other ranks see that this one works.
+  // Counts bytes that were copied, reduced or received: the host's other ranks see that this one works.
   void count_handled(std::size_t bytes) const {
     if (!arena) return;
     std::atomic<std::uint64_t>& handled = arena.inbox(arena.index()).handled;

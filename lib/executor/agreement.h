@@ -1,7 +1,7 @@
 #pragma once
-// What operations do on their communicator's board, one after the other: exchanges and barriers, and how a call that
-// may go over peers' memory comes to its schedule. All ranks have the same lines, and find the same from them. Requires
-// the rank's lock.
+// Runs the operations' exchanges and barriers on their communicator's board, one after the other, and chooses the
+// schedule of a call that may go over peers' memory. All ranks read identical lines, so all draw identical conclusions.
+// Requires the rank's lock.
 #include "executor/announcing.h"
 #include "executor/group.h"
 #include "executor/line.h"
@@ -17,21 +17,21 @@ class Agreement {
  public:
   explicit Agreement(Parts& parts);
 
-  // The operation's next line is of that round.
+  // Sets the round of the operation's next line.
   void begin_round(Operation& operation, Round round);
-  // Publishes and looks, as far as it goes without waiting.
+  // Publishes and reads lines, as far as it can without waiting.
   void poll(Group& group);
-  // The group's lines are looked at whenever this rank moves anything.
+  // Adds the group to those whose lines are read whenever this rank moves anything.
   void list(Group& group);
-  // Looks at all groups that wait for lines. True: something moved.
+  // Reads the lines of all groups that wait for some. True: something moved.
   bool move();
-  // An exchange has ended.
+  // Called when an exchange has ended.
   void leave_exchange(Group& group);
-  // Its lines have not all been seen, though its operation is over.
+  // Notes that the group's operation is over, but that its lines have not all been seen.
   void note_behind(Group& group);
-  // A region that was asked for has come, or will not.
+  // Called when a requested region has come or is known not to come.
   void region_came();
-  // The operation, or all of the group, has ended.
+  // Called when the operation, or every operation of the group, has ended.
   void forget(Operation& operation);
   void forget_lines(Group& group);
   void forget_behind(Group& group);
@@ -40,25 +40,24 @@ class Agreement {
   bool awaits_elsewhere() const;
   bool is_first_of_two() const { return on_boards_.front()->board.is_first_of_two(); }
   void about_to_sleep();
-  // Whether it waits for memory to be mapped.
+  // Whether the operation waits for memory to be mapped.
   bool is_mapping(const Operation& operation) const;
   void reserve(std::size_t groups);
 
-  // ---- Entering a call (entering.cpp, announcing.cpp); the fast path uses these, too ----
+  // ---- Entering a call (entering.cpp, announcing.cpp); the fast path uses these functions, too ----
   static constexpr std::uint32_t kNotTold = ~std::uint32_t{0};
-  // Of its next line, at most.
+  // An upper bound on the bytes of the operation's next line.
   static std::size_t line_bytes(const Operation& operation);
   void publish_line(Operation& operation);
-  // Decides whether this rank would rather have the call staged. Most calls have nothing to ask.
+  // Decides whether this rank prefers to stage the call. Most calls leave nothing to decide.
   void choose_way(Operation& operation) const {
     if (operation.plans->may_be_staged || operation.stays_away) take_turn(operation);
   }
-  // As the last call with these buffers did, if that is known to hold still.
+  // Enters as the last call with these buffers did, if that entry is known to be valid still.
   bool enters_again(Operation& operation);
-  // Where the lines alone tell how a call goes on: the step of its plan that is next. kNotTold: it takes more than
-  // that.
+  // Returns the next step of the call's plan where the lines alone determine it. kNotTold: they do not.
   std::uint32_t told_by_lines(Operation& operation);
-  // The same where this rank has entered as before: so have the others, nearly always.
+  // Like told_by_lines, where this rank has entered as before; then the others nearly always have, too.
   std::uint32_t told_again(Operation& operation);
 
  private:
@@ -90,9 +89,9 @@ class Agreement {
   control::Job& job_;
   Routes& routes_;
   Outcomes& outcomes_;
-  std::vector<Group*> on_boards_;    // groups that wait for lines of others
-  std::vector<Group*> behind_;       // that have ended an exchange without seeing all lines
-  std::vector<Operation*> mapping_;  // entering, until what was announced is mapped
+  std::vector<Group*> on_boards_;    // groups that wait for other ranks' lines
+  std::vector<Group*> behind_;       // groups that have ended an exchange without seeing all lines
+  std::vector<Operation*> mapping_;  // entering operations, until the announced memory is mapped
 };
 
 }  // namespace anello::executor

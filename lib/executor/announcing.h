@@ -1,5 +1,5 @@
 #pragma once
-// What the lines say with which ranks enter a call over peers' memory (announcing.cpp, entering.cpp).
+// The lines with which ranks enter a call over peers' memory (announcing.cpp, entering.cpp).
 #include "executor/group.h"
 
 #include <array>
@@ -8,10 +8,10 @@
 
 namespace anello::executor {
 
-// Whether a rank's line, in the place of an announcement, may be its payload, and so all may be the whole call.
+// Whether a rank's line may be its payload instead of an announcement, so that the lines may be the whole call.
 bool may_publish_payload(const Operation& operation);
 
-// How many ranks' lines are of which kind, once all have come.
+// Counts the ranks' lines by kind, once all have come.
 struct Entries {
   int payloads = 0;
   int staged = 0;
@@ -21,8 +21,8 @@ struct Entries {
 };
 Entries entries_of(const Operation& operation);
 
-// A line of the round `agree`: bit i is set where this rank has not mapped what rank i announced, or cannot read its
-// process.
+// A line of the round `agree`: bit i is set where this rank has not mapped the memory that rank i announced, or cannot
+// read its process.
 struct Lacking {
   using Ranks = std::array<std::uint64_t, memory::kMaxLocalRanks / 64>;
   Ranks mapping{};

@@ -1,6 +1,6 @@
 #pragma once
-// What runs resolved steps. The host's engine runs each where it is issued; a device's takes it, and tells later that
-// it is done. Requires the rank's lock.
+// Runs resolved steps. The host's engine runs each step where it is issued; a device's engine takes a step and reports
+// its end later. Requires the rank's lock.
 #include "executor/resolved_step.h"
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace anello::executor {
 
-// What an issued step is of its operation.
+// Which part of its operation an issued step is.
 struct Ticket {
   enum class Part : std::uint8_t {
     step,      // a whole local step; index: its place in the schedule
     piece,     // a piece of the step at peers' buffers that is under way (peer_work.h)
-    arrival,   // what has arrived of a message; index: of the lane
+    arrival,   // arrived bytes of a message; index: of the lane
     lines,     // an exchange's result from the lines of the board
     delivery,  // the result that was formed beside the caller's buffer, once all steps are done
   };
@@ -25,7 +25,7 @@ struct Ticket {
 
 struct Completed {
   Ticket ticket;
-  std::optional<ReadFailure> failure;  // it is not done
+  std::optional<ReadFailure> failure;  // set: the step is not done
 };
 
 class Engine {
@@ -35,16 +35,16 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Whether no step is ever pending. Only then are the fast paths taken.
+  // Whether no step is ever pending. The fast paths are taken only then.
   virtual bool is_immediate() const = 0;
-  // True: the step is done. False: it is pending, its operands stay where they are, and take() tells of its end.
-  // Throws ReadFailure.
+  // True: the step is done. False: it is pending, its operands stay in place, and take() reports its end. Throws
+  // ReadFailure.
   virtual bool issue(const Ticket& ticket, const ResolvedStep& step) = 0;
-  // One that was pending and has ended. Empty: none has.
+  // A pending step that has ended. Empty if none has.
   virtual std::optional<Completed> take() = 0;
-  // From here on no pending step of the operation loads or stores anything, and take() tells of none.
+  // From here on no pending step of the operation loads or stores anything, and take() reports none.
   virtual void withdraw(const Operation& operation) = 0;
-  // Whether anything is pending: no descriptor tells of its end.
+  // Whether anything is pending; no descriptor signals its end.
   virtual bool has_pending() const = 0;
 };
 

@@ -1,11 +1,11 @@
 #pragma once
-// When a communicator was made, counted alike on all of its ranks: the upper half of its id. It tells frames of a
-// communicator that this rank is still about to make from those of one that it has destroyed, and so no list of
-// destroyed ones is kept.
+// A communicator's generation: the upper half of its id, which counts alike on all of its ranks. It separates frames of
+// a communicator that this rank is still about to make from frames of a destroyed one, so no list of destroyed ones is
+// needed.
 //
-// This is a logical clock (Lamport, 1978). To the making of a communicator each rank brings the newest generation that
-// it knows; the new one's is above all of these; the first communicator's is 0. So whatever a rank has yet to make is
-// newer than what it brought. Requires the rank's lock.
+// This is a logical clock (Lamport, 1978). Each rank brings the newest generation that it knows to the making of a
+// communicator; the new generation is above all of these; the first communicator's is 0. So every communicator that a
+// rank has yet to make is newer than the generation it brought. Requires the rank's lock.
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -18,14 +18,14 @@ class Generations {
     return std::uint64_t{generation} << 32 | rest;
   }
   static constexpr std::uint32_t of(std::uint64_t id) { return static_cast<std::uint32_t>(id >> 32); }
-  // Of a communicator whose ranks brought at most this. Throws Error: four billion were made.
+  // The generation of a communicator whose ranks brought at most this. Throws Error after four billion.
   static std::uint32_t above(std::uint32_t brought);
 
-  // This rank begins to make a communicator: what it brings.
+  // This rank begins to make a communicator. Returns the generation that it brings.
   std::uint32_t begin();
-  // What began with it has ended, with a communicator or with an error.
+  // The making that brought this has ended, with a communicator or with an error.
   void end(std::uint32_t brought);
-  // There is one, and its frames are told by its id.
+  // A communicator exists, and its id identifies its frames.
   void made(std::uint64_t id);
 
   // No communicator of this id will be made here any more.
@@ -33,7 +33,7 @@ class Generations {
 
  private:
   std::optional<std::uint32_t> newest_;
-  std::multiset<std::uint32_t> under_way_;  // what was brought
+  std::multiset<std::uint32_t> under_way_;  // the generations brought
 };
 
 }  // namespace anello::executor

@@ -1,6 +1,6 @@
 #pragma once
-// The ranks of one communicator as the executor sees them: a flow to each that it has to do with, the operations under
-// way, their order, the board where they share one, and the first error, which stays. Guarded by the rank's lock.
+// The ranks of one communicator as the executor sees them: a flow to each peer in use, the operations in flight and
+// their order, the board where the ranks share one, and the first error, which stays. Guarded by the rank's lock.
 #include "base/error.h"
 #include "control/call_records.h"
 #include "executor/board.h"
@@ -23,37 +23,37 @@ namespace anello::executor {
 
 class Route;
 
-// One communicator and one peer: what waits to be sent, what has come early, and the credit either way.
+// One communicator and one peer: the frames to send, the frames that came early, and the credit either way.
 struct Flow {
   Group* group = nullptr;
   int peer = -1;           // rank in the group
   Route* route = nullptr;  // the lane to the peer, shared with other communicators; null for this rank itself
   messaging::Credits credit;
   Fifo<RunLane, &RunLane::next> steps;
-  OperationFifo unsent;                       // sends of which the peer has not heard, in the order of posting
+  OperationFifo unsent;                       // sends not yet announced to the peer, in the order of posting
   OperationFifo requested;                    // sends that wait for the answer to their RTS
-  OperationFifo cleared;                      // sends whose bytes may go
-  std::vector<transport::FrameHeader> notes;  // CTS and leave, due
+  OperationFifo cleared;                      // sends whose bytes may leave
+  std::vector<transport::FrameHeader> notes;  // CTS and leave frames to send
   std::size_t notes_sent = 0;
-  EarlyFrames early;                         // of operations that are not under way here yet, in their order
-  std::size_t most_eager = kMostEagerBytes;  // up to so many bytes messages of send go without asking
-  std::size_t least_got = SIZE_MAX;          // from so many bytes on an RTS says where its message lies
-  bool tells_addresses = true;               // also of those that lie in no region
-  // By size: so many more are sent without that, since the peer has asked for it.
+  EarlyFrames early;                         // frames of operations not in flight here yet, in their order
+  std::size_t most_eager = kMostEagerBytes;  // messages of send up to this many bytes go without an RTS
+  std::size_t least_got = SIZE_MAX;          // from this many bytes on an RTS carries its message's address
+  bool tells_addresses = true;               // even of messages outside all regions
+  // By size: how many more messages are sent without an address, as the peer has asked.
   std::array<std::uint32_t, memory::ReadPolicy::kSizes> sent_instead{};
-  std::unique_ptr<memory::ReadPolicy> reading;  // of the peer's messages; null: it is not of this host
+  std::unique_ptr<memory::ReadPolicy> reading;  // of the peer's messages; null: it is on another host
   std::int64_t left_ns = 0;  // when the peer was seen to have destroyed the communicator; 0: it has not
   bool turn = false;         // alternates cleared messages and steps
   bool listed = false;       // in route's list of flows with something to send
   Flow* next = nullptr;
   Flow* next_made = nullptr;
 
-  // Whether messages of such a size are for the peer to get.
+  // Whether the peer may get messages of this size.
   bool may_get(std::size_t bytes) const { return bytes >= least_got && bytes <= kMostGet; }
 };
 
-// A communicator's flows: a word for each rank, and the flow once something goes to that rank or comes from it. They
-// stay where they are, since routes point to them, as long as the communicator.
+// A communicator's flows: a pointer per rank, and the flow once a frame goes to or comes from that rank. Flows keep
+// their addresses, which routes hold, as long as the communicator exists.
 class Flows {
  public:
   explicit Flows(Group& group);
@@ -65,10 +65,10 @@ class Flows {
     Flow* const flow = by_rank_[std::size_t(peer)];
     return flow != nullptr ? *flow : make(peer);
   }
-  // Null: nothing has gone either way.
+  // Null if no frame has gone either way.
   Flow* find(int peer) const { return by_rank_[std::size_t(peer)]; }
 
-  // Those that there are; more may come meanwhile.
+  // Visits the flows that exist; more may be made meanwhile.
   class Iterator {
    public:
     explicit Iterator(Flow* at) : at_(at) {}
@@ -97,16 +97,16 @@ class Flows {
 struct Unexpected {
   int source = -1;
   int tag = 0;
-  std::uint32_t number = 0;  // the sender's, of an RTS
+  std::uint32_t number = 0;  // the sender's number, of an RTS
   std::uint16_t dtype = 0;
   std::size_t bytes = 0;
-  transport::RemoteAddress at;  // of an RTS that has it
+  transport::RemoteAddress at;  // of an RTS that carries an address
   EarlyFrame* eager = nullptr;
   Operation* local = nullptr;  // a send of this rank to itself
-  std::uint32_t claim = 0;     // a matched probe has taken it, for the receive that names this number
+  std::uint32_t claim = 0;     // number under which a matched probe has taken it; a receive names that
 };
 
-// Messages that this rank has copied from where they lay.
+// Counts the messages that this rank has copied from their senders' buffers.
 struct TakenMessages {
   std::uint64_t mapped = 0;
   std::uint64_t read = 0;  // by system call
@@ -130,37 +130,37 @@ class Group {
   OperationFifo window;     // collectives in order: the first kWindow at most are active, the others queued
   int active = 0;
   Fifo<Operation, &Operation::next_on_board> on_board;  // in the order of sequences; only the first uses it
-  // By rank: regions that it has announced, and whether all ranks have mapped them; under 0, whether all can read its
-  // process. Alike on all ranks.
+  // By rank: the regions that it has announced, and whether all ranks have mapped them; under 0, whether all can read
+  // its process. Identical on all ranks.
   std::vector<std::unordered_map<std::uint64_t, bool>> agreed;
-  std::uint64_t agreements = 1;  // rounds of it, and one
+  std::uint64_t agreements = 1;  // rounds of agreement, plus one
   std::uint64_t reached[schedule::kReaches] =
       {};  // collectives whose ranks announced buffers, by what they turned out to reach
   memory::Staging staging;
   std::array<memory::ReadPolicy, ANELLO_ALLTOALLV + 1> reading;  // by kind
   bool unreadable = false;                                       // some rank cannot read another's process
   bool polling_board = false;
-  bool by_address = false;                             // all ranks are threads that have each other's pointers
-  std::uint64_t movement = 0;                          // of any collective
-  std::uint64_t movement_at_look = ~std::uint64_t{0};  // when peers that are gone were last looked for
+  bool by_address = false;                             // all ranks are threads that know each other's pointers
+  std::uint64_t movement = 0;                          // of all collectives
+  std::uint64_t movement_at_look = ~std::uint64_t{0};  // when gone peers were last looked for
 
   messaging::Matching<Operation, &Operation::next, Unexpected> messages;
-  OperationFifo matched;  // receives whose message comes
-  OperationFifo getting;  // receives that get theirs
+  OperationFifo matched;  // receives whose message is arriving
+  OperationFifo getting;  // receives that get their messages
   TakenMessages taken;
   std::uint32_t next_number = 1;
 
-  // Comparing of calls while nothing moves.
+  // Comparison of calls while nothing moves.
   std::uint64_t compared_movement = 0;
   std::int64_t compare_at_ns = 0;
   std::int64_t compare_pause_ns = 0;
   std::uint32_t suspected_at = 0;
-  std::int64_t ask_again_ns = 0;  // of lines that nobody waits for; 0: all are there
-  bool suspected = false;         // something came that does not go with this rank's calls
-  Error told_end;                 // it has failed elsewhere for want of a rank: what has come is taken in first
-  std::int64_t end_seen_ns = 0;   // when another rank's board first told that the communicator has failed there
-  // Whose it was, where it is certain that the peer has not called what this rank has, at `differs_at` or before; the
-  // first of them. The peer may have forgotten its call, and nothing else tells then. -1: nothing of the kind.
+  std::int64_t ask_again_ns = 0;  // for lines that no operation waits for; 0: all are there
+  bool suspected = false;         // a frame or line came that does not fit this rank's calls
+  Error told_end;                 // it has failed elsewhere for lack of a rank: arrived frames are taken in first
+  std::int64_t end_seen_ns = 0;   // when another rank's board first showed that the communicator has failed there
+  // The peer that certainly has not made this rank's call, at `differs_at` or before; the first such peer. It may have
+  // forgotten its own call, and nothing else tells then. -1: no such peer.
   int differs = -1;
   std::uint32_t differs_at = 0;
 
@@ -168,8 +168,8 @@ class Group {
   int rank_of_world(int world) const;  // -1: not in the group
   bool idle() const { return window.empty(); }
   Operation* find(std::uint32_t sequence) const;
-  // operation: the one with the header's sequence, null when there is none under way. One that is over here tells as
-  // much as another digest: whoever sends for it has made another call in its place.
+  // operation: the one with the header's sequence, null if none is in flight. An operation that is over here tells as
+  // much as another digest: the frame's sender has made another call in its place.
   bool is_of_another_call(const Operation* operation, const transport::FrameHeader& header) const {
     if (operation != nullptr) return header.digest != operation->digest;
     return control::before(header.sequence, next_sequence);
