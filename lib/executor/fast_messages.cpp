@@ -1,5 +1,5 @@
-// Messages: blocking sends and receives of small messages from start to end under one hold of the lock, without an
-// operation. They keep the order of the general path (messages.cpp), to which goes whatever is not as simple as this.
+// Messages: runs blocking sends and receives of small messages from start to end under one hold of the lock, without an
+// operation. They keep the order of the general path (messages.cpp), which takes everything less simple.
 #include "base/processor.h"
 #include "executor/activity.h"
 #include "executor/kept_frames.h"
@@ -13,7 +13,7 @@
 
 namespace anello::executor {
 
-// Whether nothing has happened to the peer, or to the communicator, that only the general path looks at.
+// Whether nothing has happened to the peer, or to the communicator, that only the general path handles.
 bool Messages::undisturbed(const Group& group, const Flow& flow) const {
   return !group.error && flow.left_ns == 0 && parts_.fates.is_here(group.ranks[std::size_t(flow.peer)]) &&
          !job_.news.load(std::memory_order_relaxed);
@@ -23,7 +23,7 @@ Messages::Sent Messages::send_now(Group& group, int dest, const SmallMessage& me
   if (dest == group.rank) return Sent::not_begun;
   Flow& flow = group.flows.to(dest);
   if (!undisturbed(group, flow)) return Sent::not_begun;
-  // Behind an earlier one that could not leave yet.
+  // An earlier message has not left yet.
   if (!flow.unsent.empty()) return Sent::not_begun;
   if (message.bytes >= flow.least_got) return request_now(flow, message, waits);
   return flow.route->send_small(flow, message);
@@ -42,7 +42,7 @@ void Messages::go_on_sending(Operation& operation, Sent sent) {
 }
 
 bool Messages::receive_now(Group& group, int source, SmallReceive& wanted) {
-  // What is under way needs its turns; receives and probes that were posted earlier come first.
+  // Operations in flight need their turns; receives and probes that were posted earlier come first.
   if (source == group.rank || activity_.unfinished > 0) return false;
   Flow& flow = group.flows.to(source);
   if (!undisturbed(group, flow)) return false;
@@ -67,7 +67,7 @@ bool Messages::receive_now(Group& group, int source, SmallReceive& wanted) {
     if (arrived == Route::Arrived::message) return took_now(flow, wanted);
     if (arrived == Route::Arrived::rts) return get_at_once(flow, wanted);
     if (arrived == Route::Arrived::something_else) return false;
-    // What this one waits for may be what another thread is about to send.
+    // The peer's message may depend on one that the other thread is about to send.
     if (driver_.is_lock_wanted()) return false;
     if (turn == 0 && turns == 0 && !polls_socket) turns = driver_.message_patience().turns(group.rank < source);
     pause_processor();
@@ -76,7 +76,7 @@ bool Messages::receive_now(Group& group, int source, SmallReceive& wanted) {
   return false;
 }
 
-// The credit of a message that its receive has taken.
+// Returns the credit of a message that its receive has taken.
 bool Messages::took_now(Flow& flow, const SmallReceive& taken) {
   parts_.kept.consumed_small(flow, taken.bytes);
   if (flow.route->has_work()) routes_.push_or_watch(*flow.route);

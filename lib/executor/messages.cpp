@@ -1,5 +1,5 @@
-// Messages: send and recv. Small messages travel with their envelope and wait at the receiver, within the sender's
-// credit; large ones are requested to be sent, and move when their receive is posted (rendezvous.cpp).
+// Messages: send and recv. A small message travels with its envelope and waits at the receiver, within the sender's
+// credit; a large one begins with an RTS, and moves when its receive is posted (rendezvous.cpp).
 #include "base/clock.h"
 #include "base/text.h"
 #include "executor/activity.h"
@@ -53,7 +53,7 @@ void Messages::post_send(Operation& operation) {
   if (operation.peer != group.rank) {
     Flow& flow = group.flows.to(operation.peer);
     flow.route->hear_of_credit(flow, operation.bytes);
-    if (group.error) return outcomes_.finish(operation, group.error);  // that was among what came
+    if (group.error) return outcomes_.finish(operation, group.error);  // a frame that has just come in failed the group
     flow.unsent.push(&operation);
     routes_.want_to_send(flow);
     return;
@@ -70,7 +70,7 @@ void Messages::post_send(Operation& operation) {
   waiting.bytes = operation.bytes;
   waiting.local = &operation;
   if (operation.bytes <= kEagerBytes) {
-    // As promised for small messages: the sender need not wait for its own receive.
+    // The API promises for small messages that a sender need not wait for its own receive.
     waiting.local = nullptr;
     waiting.eager = frames_.take({.bytes = static_cast<std::uint32_t>(operation.bytes)}, job_.rank());
     if (operation.bytes > 0) std::memcpy(waiting.eager->payload.data(), operation.input, operation.bytes);
@@ -90,7 +90,7 @@ void Messages::post_receive(Operation& operation) {
   group.messages.post_receive(&operation);
 }
 
-// Fills in the status; false when the message cannot go into the receive, which has then ended.
+// Fills in the status. False: the message does not fit, and the receive has ended with an error.
 bool Messages::fits(Operation& receive, int source, int tag, std::uint16_t dtype, std::size_t bytes) {
   const auto both = [&] {
     return text("rank ", source, " sent ", bytes / dtype_bytes(receive.dtype), " elements of ",
@@ -143,11 +143,11 @@ void Messages::take(Operation& receive, const Unexpected& message) {
   }
 }
 
-// A receive that has taken a requested message gets it by the lane.
+// Has the sender send the message that the receive has taken.
 void Messages::have_it_sent(Flow& flow, Operation& receive, Answer answer, std::uint32_t messages) {
   send_cts(flow, receive.partner, receive.number, answer, messages);
   if (receive.bytes == 0) {
-    outcomes_.finish(receive);  // requested for want of credit; nothing will come
+    outcomes_.finish(receive);  // its sender lacked only credit; no payload follows
   } else {
     flow.group->matched.push(&receive);
   }
@@ -177,8 +177,6 @@ bool Messages::known_type(Flow& flow, const transport::FrameHeader& header) {
   return false;
 }
 
-// Whether what begins to arrive goes straight into a receive that is posted for it, or, where there is none such in the
-// end because it does not fit, nowhere. False: nobody has posted any.
 bool Messages::takes_eager(Flow& flow, const transport::FrameHeader& header, Operation*& into) {
   Group& group = *flow.group;
   if (!known_type(flow, header)) return true;
@@ -258,7 +256,7 @@ void Messages::on_cts(Flow& flow, const transport::FrameHeader& header) {
     if (answer == Answer::send_far) stop_gets(flow, send->bytes, header.tag);
     if (answer == Answer::send_closed) flow.tells_addresses = false;
     if (answer == Answer::done || send->bytes == 0) {
-      outcomes_.finish(*send);  // where the receiver did not take it, it has said to its caller why
+      outcomes_.finish(*send);  // if the message did not fit, the receiver's caller knows why
     } else {
       send->partner = static_cast<std::uint32_t>(header.argument);
       flow.cleared.push(send);

@@ -1,6 +1,6 @@
 #pragma once
-// send, recv and probe: matching, the rendezvous of long messages (messaging/rendezvous.h), and gets that are pending.
-// Requires the rank's lock.
+// send, recv and probe: matching, the rendezvous of long messages (messaging/rendezvous.h), and pending gets. Requires
+// the rank's lock.
 #include "executor/group.h"
 #include "executor/parts.h"
 #include "executor/route.h"
@@ -17,41 +17,41 @@ class Messages {
  public:
   explicit Messages(Parts& parts);
 
-  // Which messages a new flow's peer may get, and which go at once.
+  // Sets which messages a new flow's peer may get, and which go without an RTS.
   void set_up(Flow& flow) const;
-  // Up to how many bytes a message to that rank goes without asking.
+  // A message to that rank goes without an RTS up to this many bytes.
   std::size_t most_eager(const Group& group, int peer) const;
 
   void post(Operation& operation);
-  // Whether there is a message for the probe, of which it then tells.
+  // Whether there is a message for the probe. If so, the probe's status describes it.
   bool found_by(Operation& probe);
 
   // ---- The fast path of blocking messages (fast_messages.cpp): without an operation ----
-  // in_part: some of it has gone. requested: its RTS has. go_on_sending takes the operation for the rest.
-  // waits: for the answer to an RTS, if it comes at once.
+  // in_part: part of the message has gone. requested: its RTS has gone. go_on_sending takes the operation for the rest.
+  // waits: this call waits for the answer to an RTS, if it comes at once.
   using Sent = Route::Sent;
   Sent send_now(Group& group, int dest, const SmallMessage& message, bool waits);
   void go_on_sending(Operation& operation, Sent sent);
-  // True: it was there, or came at once, is in its buffer, and wanted says what it was. Else nothing has happened.
+  // True: the message was there, or came at once, and is in its buffer; wanted describes it. Else nothing has happened.
   bool receive_now(Group& group, int source, SmallReceive& wanted);
 
-  // ---- What routes ask ----
-  // Of a message that the receiver may get; empty: it is to be sent.
+  // ---- Functions that routes call ----
+  // The address of a message that the receiver may get; empty: the message must be sent.
   transport::RemoteAddress address_to_tell(const Flow& flow, const std::byte* payload, std::size_t bytes);
-  // One of a size that the peer may get goes, with its address or as it is.
+  // Counts a message of a size that the peer may get, which goes with its address or as payload.
   void note_going(Flow& flow, std::size_t bytes, bool has_address) const;
-  // Whether what begins to arrive goes straight into a receive that is posted for it, or, where there is none such in
-  // the end because it does not fit, nowhere. False: nobody has posted any.
+  // Whether an arriving message goes straight into a receive posted for it, or nowhere, if it does not fit and `into`
+  // stays null. False: no receive is posted for it.
   bool takes_eager(Flow& flow, const transport::FrameHeader& header, Operation*& into);
   void on_eager(Flow& flow, EarlyFrame* frame);
   void on_rts(Flow& flow, const transport::FrameHeader& header, const transport::RemoteAddress& at);
   void on_cts(Flow& flow, const transport::FrameHeader& header);
-  // The receive to which the sender was cleared under that number; null: none.
+  // The receive to which the sender was cleared under that number; null if there is none.
   static Operation* find_cleared(Group& group, std::uint32_t number);
 
-  // Moves gets that are pending, a piece at a time. True: something moved.
+  // Moves pending gets, a piece at a time. True: something moved.
   bool move_transfers();
-  // Ends all of the group's with an error.
+  // Ends all of the group's messages with an error.
   void end_all(Group& group, const Error& error);
 
  private:
@@ -77,7 +77,7 @@ class Messages {
   memory::ReadPolicy::Turn turn_of(Flow& flow, std::size_t bytes, bool begins) const;
   struct Refusal {
     Answer answer;
-    std::uint32_t messages;  // of send_far: how many
+    std::uint32_t messages;  // of send_far: how many messages
   };
   Refusal refusal(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes,
                   memory::ReadPolicy::Turn turn) const;

@@ -1,4 +1,4 @@
-// Messages: probes. They tell of a message that no receive has taken (messaging/matching.h).
+// Messages: probes, which describe a message that no receive has taken (messaging/matching.h).
 #include "base/dtype.h"
 #include "executor/messages.h"
 #include "executor/outcomes.h"
@@ -11,7 +11,6 @@ void Messages::post_probe(Operation& probe) {
   outcomes_.finish(probe);
 }
 
-// Whether there is a message for it, of which it then tells.
 bool Messages::found_by(Operation& probe) {
   Group& group = *probe.group;
   const Unexpected* const found = group.messages.find(probe.pattern());

@@ -1,9 +1,9 @@
-// Messages: messages of send that the receiver gets from where they lie (messaging/rendezvous.h). Their RTS has the
-// address, and the receiver copies them out of memory that it has mapped, or reads them by system call: one copy, where
-// the ring costs two. A receiver that has not mapped that memory yet asks for it, and has the message sent like any
-// other; so does one that may not read the sender's process, and one that finds that getting takes longer
-// (read_policy.h). A send whose address was told is complete once the receiver has answered; one that ends with an
-// error before that allows no gets any more, and a copy made since then counts for nothing.
+// Messages: messages that the receiver gets from the sender's buffer (messaging/rendezvous.h). The RTS has the address,
+// and the receiver copies the message out of memory that it has mapped, or reads it by system call: one copy, where the
+// ring costs two. A receiver that has not mapped that memory yet requests it, and has the message sent like any other;
+// so does a receiver that may not read the sender's process, or finds that a get takes longer (read_policy.h). A send
+// whose address was told is complete once the receiver has answered; a send that ends with an error before that allows
+// no more gets, and the receiver discards a copy that it finishes later.
 #include "base/processor.h"
 #include "executor/activity.h"
 #include "executor/messages.h"
@@ -17,13 +17,13 @@
 
 namespace anello::executor {
 
-// Whether its lane copies twice what this rank could get with one copy.
+// Whether the lane copies twice what a get copies once.
 bool Messages::meets_on_host(const Group& group, int peer) const {
   const transport::RemoteMemory* const memory = routes_.memory_of(group, peer);
   return group.board && memory != nullptr && memory->spares_the_lane();
 }
 
-// From how many bytes on this rank tells the peer where its messages lie.
+// This rank tells the peer the addresses of messages from this many bytes on.
 std::size_t Messages::least_got(const Group& group, int peer) const {
   if (!meets_on_host(group, peer)) return SIZE_MAX;
   return driver_.spins() > 0 ? kLeastGet : kLeastGetShared;
@@ -33,12 +33,11 @@ std::size_t Messages::most_eager(const Group& group, int peer) const {
   return meets_on_host(group, peer) && sharing_ > 1 ? kMostEagerShared : kMostEagerBytes;
 }
 
-// Of a message that the receiver may get; empty: it is to be sent.
 transport::RemoteAddress Messages::address_to_tell(const Flow& flow, const std::byte* payload, std::size_t bytes) {
   if (!flow.may_get(bytes) || is_not_wanted(flow, bytes)) return {};
   const transport::RemoteAddress at = transport::address_of(buffers_.find(payload, bytes));
   if (at.key != 0) return at;
-  // Larger ones keep two processors busy by the ring.
+  // A larger message goes through the ring, which keeps two processors busy.
   const bool may_be_read = flow.tells_addresses && staging_ != memory::ReadPolicy::Wish::always;
   if (!may_be_read || (driver_.spins() > 0 && !may_be_sent(bytes))) return {};
   return at;
@@ -49,23 +48,22 @@ bool Messages::is_not_wanted(const Flow& flow, std::size_t bytes) const {
   return staging_ == memory::ReadPolicy::Wish::always || flow.sent_instead[memory::ReadPolicy::index_of(bytes)] > 0;
 }
 
-// One of a size that the peer may get goes, with its address or as it is.
 void Messages::note_going(Flow& flow, std::size_t bytes, bool has_address) const {
   std::uint32_t& left = flow.sent_instead[memory::ReadPolicy::index_of(bytes)];
   if (!has_address && left > 0 && may_be_sent(bytes)) --left;
 }
 
-// Whether one of such a size is sent where that is faster.
+// Whether a message of this size is sent where that is faster.
 bool Messages::may_be_sent(std::size_t bytes) const { return memory::ReadPolicy::concerns_message(bytes, sharing_); }
 
-// What the policy says of the next one of the peer's; begins: its RTS is here.
+// The read policy's turn for the peer's next message. begins: its RTS is here.
 memory::ReadPolicy::Turn Messages::turn_of(Flow& flow, std::size_t bytes, bool begins) const {
   if (flow.reading == nullptr || !may_be_sent(bytes) || staging_ == memory::ReadPolicy::Wish::never) return {};
   if (staging_ == memory::ReadPolicy::Wish::always) return {memory::ReadPolicy::Way::staged, false, false};
   return begins ? flow.reading->next(bytes) : flow.reading->peek(bytes);
 }
 
-// What to say to a sender whose message is not got.
+// The answer to a sender whose message this rank does not get.
 Messages::Refusal Messages::refusal(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes,
                                     memory::ReadPolicy::Turn turn) const {
   if (!at) return {Answer::send, 0};
@@ -74,7 +72,7 @@ Messages::Refusal Messages::refusal(Flow& flow, const transport::RemoteAddress& 
         at.key == 0 && routes_.prepare(*flow.group, flow.peer, 0) == transport::RemoteMemory::State::refused;
     return {closed ? Answer::send_closed : Answer::send, 0};
   }
-  // Those that are measured have their address, so that this rank could have got them.
+  // Measured messages come with an address, so that this rank could get them.
   if (turn.measured) return {Answer::send, 0};
   if (staging_ == memory::ReadPolicy::Wish::always) return {Answer::send_far, memory::ReadPolicy::kMostPause};
   const std::uint32_t calls = flow.reading->unmeasured(bytes);
@@ -86,14 +84,14 @@ void Messages::stop_gets(Flow& flow, std::size_t bytes, std::uint32_t messages) 
   flow.sent_instead[memory::ReadPolicy::index_of(bytes)] = std::min(messages, memory::ReadPolicy::kMostPause);
 }
 
-// Whether the peer's message can be got: its key is ready, and its sender has not ended the operation.
+// Whether this rank can get the peer's message: the key is ready, and the sender's group has not failed.
 bool Messages::can_get(const Flow& flow, const transport::RemoteAddress& at) const {
   const Group& group = *flow.group;
   return group.board && routes_.prepare(group, flow.peer, at.key) == transport::RemoteMemory::State::ready &&
          group.board.allows_gets(flow.peer);
 }
 
-// Whether what was got counts. Else the sender's group has failed, and this one hears of it while it waits for the
+// Whether the copy counts. If not, the sender's group has failed, and this one hears of it while it waits for the
 // message.
 bool Messages::has_got(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes) const {
   Group& group = *flow.group;
@@ -103,8 +101,8 @@ bool Messages::has_got(Flow& flow, const transport::RemoteAddress& at, std::size
   return true;
 }
 
-// Gets the message that the receive has taken: a short one at once, a long one in pieces between which others have
-// their turn. False: it is to be sent.
+// Gets the message that the receive has taken: a short one at once, a long one in pieces between which other work has
+// its turn. False: the message must be sent.
 bool Messages::begin_get(Flow& flow, Operation& receive, const transport::RemoteAddress& at) {
   if (!can_get(flow, at)) return false;
   transport::RemoteMemory& memory = *routes_.memory_of(*flow.group, flow.peer);
@@ -133,8 +131,8 @@ void Messages::got(const transport::Transferred& ended) {
   outcomes_.finish(receive);
 }
 
-// What is pending of all remote memories. A piece that this rank's processor moves is moved without the lock: other
-// threads post meanwhile.
+// Moves the pending transfers of all remote memories. A piece that this rank's processor moves goes without the lock:
+// other threads post meanwhile.
 bool Messages::move_transfers() {
   bool moved = false;
   for (transport::RemoteMemory* const memory : routes_.memories()) {
@@ -153,7 +151,7 @@ bool Messages::move_transfers() {
 
 // ---- The fast path (fast_messages.cpp) ----
 
-// Of one that is long enough for it, wherever it lies.
+// Sends the RTS of a message that the peer may get, or else the message.
 Messages::Sent Messages::request_now(Flow& flow, const SmallMessage& message, bool waits) {
   Route& way = *flow.route;
   const transport::RemoteAddress at = address_to_tell(flow, message.payload, message.bytes);
@@ -162,7 +160,7 @@ Messages::Sent Messages::request_now(Flow& flow, const SmallMessage& message, bo
   if (sent != Sent::requested || !waits || activity_.unfinished > 0) return sent;
   driver_.stop_sleeping();
   int turns = driver_.spins();
-  // A copy of more, or by system call, takes longer than to hand the processor over.
+  // A longer copy, or one by system call, takes more time than a hand-over of the processor.
   const bool is_short = message.bytes <= kMostEagerBytes && at.key != 0;
   if (turns == 0 && is_short) turns = driver_.message_patience().turns(flow.group->rank < flow.peer);
   for (int turn = 0; turn < turns; ++turn) {
@@ -179,7 +177,7 @@ Messages::Sent Messages::request_now(Flow& flow, const SmallMessage& message, bo
   return sent;
 }
 
-// False: nothing has happened, but that the key may have been asked for.
+// False: nothing has happened, except that the key may have been requested.
 bool Messages::get_at_once(Flow& flow, SmallReceive& wanted) {
   Route& way = *flow.route;
   const transport::FrameHeader rts = way.rts();
@@ -187,7 +185,7 @@ bool Messages::get_at_once(Flow& flow, SmallReceive& wanted) {
   const auto bytes = std::size_t(rts.argument);
   SmallReceive taken = wanted;
   if (!at || bytes > kMostGetAtOnce || !taken.takes(static_cast<int>(rts.tag), rts.flags, bytes)) return false;
-  // One that is not to be got is counted where it is answered (messages.cpp).
+  // A message that is not got is counted where it is answered (messages.cpp).
   if (turn_of(flow, bytes, false).way != memory::ReadPolicy::Way::read || !can_get(flow, at)) return false;
   turn_of(flow, bytes, true);
   transport::RemoteMemory& memory = *routes_.memory_of(*flow.group, flow.peer);

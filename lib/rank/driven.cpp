@@ -1,4 +1,4 @@
-// Context: moving what can move, and waiting for what cannot.
+// Context: moves what can move, and waits for the rest.
 #include "base/clock.h"
 #include "rank/context.h"
 #include "executor/run.h"
@@ -14,7 +14,7 @@ bool Context::move() {
     supervision_.look_after_move(moved);
     return moved;
   } catch (const std::bad_alloc&) {
-    // Whose it was that this left in the middle nobody can say any more.
+    // No one knows which group's work this interrupted, so all of them fail.
     groups_.each([this](Group& group) {
       group.polling_board = false;
       fail_for_memory(group);
@@ -83,7 +83,7 @@ bool any_done(std::span<Operation* const> operations) {
 
 using Watched = Supervision::Watched;
 
-// Until one of them is done.
+// Waits until one of the watched operations is done.
 class Context::WaitForAny final : public progress::Wait {
  public:
   WaitForAny(Context& context, Watched watched) : context_(context), watched_(watched) {}
@@ -129,7 +129,7 @@ bool Context::test_once(Operation& operation) {
   if (!driver_.is_driving()) {
     const kernels::DefaultFloats floats;
     move();
-    // A rank that only ever tests looks for news here alone.
+    // A rank that only tests has no other tick.
     constexpr unsigned kTestsPerTick = 16;
     if (fates_.is_any() || routes_.has_broken() || ++tests_ % kTestsPerTick == 0) supervision_.tick({});
     driver_.looked_once(activity_.unfinished > 0);
@@ -142,7 +142,7 @@ bool Context::test_with_deadline(Operation& operation) {
   const Lock held = lock();
   Operation* const watched = &operation;
   supervision_.tick(
-      {&watched, 1});  // also beside a thread that drives: it looks at the deadlines of what it waits for itself
+      {&watched, 1});  // even if another thread drives: it checks only the deadlines of its own operations
   return operation.done.load(std::memory_order_relaxed);
 }
 
@@ -151,7 +151,7 @@ void Context::leave_to_background() {
   driver_.leave();
 }
 
-// ---- What the driver asks ----
+// ---- Functions that the driver calls ----
 
 std::size_t Context::rest_of_frames() const {
   return agreement_.is_listed() || steps_.has_work() ? 0 : routes_.rest_of_frames();
