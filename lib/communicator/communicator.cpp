@@ -191,7 +191,7 @@ const char* Communicator::transport_to(int peer) const {
 
 std::size_t Communicator::most_eager(int peer) {
   const auto held = context_->lock();
-  return context_->messages().most_eager(*group_, peer);
+  return context_->gets().most_eager(*group_, peer);
 }
 
 executor::TakenMessages Communicator::taken_messages() {

@@ -6,6 +6,7 @@
 #include "executor/group.h"
 #include "executor/line.h"
 #include "executor/parts.h"
+#include "progress/source.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace anello::executor {
 
-class Agreement {
+class Agreement final : public progress::Source {
  public:
   explicit Agreement(Parts& parts);
 
@@ -24,7 +25,7 @@ class Agreement {
   // Adds the group to those whose lines are read whenever this rank moves anything.
   void list(Group& group);
   // Reads the lines of all groups that wait for some. True: something moved.
-  bool move();
+  bool move() override;
   // Called when an exchange has ended.
   void leave_exchange(Group& group);
   // Notes that the group's operation is over, but that its lines have not all been seen.
@@ -39,7 +40,7 @@ class Agreement {
   bool is_listed() const { return !on_boards_.empty(); }
   bool awaits_elsewhere() const;
   bool is_first_of_two() const { return on_boards_.front()->board.is_first_of_two(); }
-  void about_to_sleep();
+  void about_to_sleep() override;
   // Whether the operation waits for memory to be mapped.
   bool is_mapping(const Operation& operation) const;
   void reserve(std::size_t groups);

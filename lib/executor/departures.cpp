@@ -1,7 +1,7 @@
 // Route: what leaves. Which flow is next, which frame of it, and what it means that one has gone.
 #include "executor/route.h"
 
-#include "executor/messages.h"
+#include "executor/gets.h"
 #include "executor/outcomes.h"
 #include "executor/routes.h"
 #include "executor/run.h"
@@ -161,7 +161,7 @@ bool Route::fill_send(Flow& flow) {
   if (operation == nullptr) return false;
   leaving_.operation = operation;
   FrameHeader& header = leaving_.header;
-  const transport::RemoteAddress at = parts_.messages.address_to_tell(flow, operation->input, operation->bytes);
+  const transport::RemoteAddress at = parts_.gets.address_to_tell(flow, operation->input, operation->bytes);
   if (!at && goes_at_once(flow, operation->bytes)) {
     header = eager_header(*flow.group, operation->bytes, operation->tag, short_dtype(operation->dtype));
     header.argument = flow.credit.give_back();
@@ -178,7 +178,7 @@ bool Route::fill_send(Flow& flow) {
     }
   }
   header.sequence = operation->number;
-  if (flow.may_get(operation->bytes)) parts_.messages.note_going(flow, operation->bytes, bool(at));
+  if (flow.may_get(operation->bytes)) parts_.gets.note_going(flow, operation->bytes, bool(at));
   return true;
 }
 

@@ -83,4 +83,45 @@ bool Messages::took_now(Flow& flow, const SmallReceive& taken) {
   return true;
 }
 
+// Sends the RTS of a message that the peer may get, or else the message.
+Messages::Sent Messages::request_now(Flow& flow, const SmallMessage& message, bool waits) {
+  Route& way = *flow.route;
+  const transport::RemoteAddress at = gets_.address_to_tell(flow, message.payload, message.bytes);
+  const Sent sent = at ? way.send_rts(flow, message, at) : way.send_small(flow, message);
+  if (sent != Sent::not_begun) gets_.note_going(flow, message.bytes, bool(at));
+  if (sent != Sent::requested || !waits || activity_.unfinished > 0) return sent;
+  driver_.stop_sleeping();
+  int turns = driver_.spins();
+  // A longer copy, or one by system call, takes more time than a hand-over of the processor.
+  const bool is_short = message.bytes <= kMostEagerBytes && at.key != 0;
+  if (turns == 0 && is_short) turns = driver_.message_patience().turns(flow.group->rank < flow.peer);
+  for (int turn = 0; turn < turns; ++turn) {
+    const Route::Arrived arrived = way.take_cts(flow);
+    if (arrived == Route::Arrived::message) {
+      driver_.message_patience().rewarded();
+      ++flow.group->next_number;
+      return Sent::complete;
+    }
+    if (arrived != Route::Arrived::nothing || driver_.is_lock_wanted()) return sent;
+    pause_processor();
+  }
+  driver_.note_spun();
+  return sent;
+}
+
+// False: nothing has happened, except that the key may have been requested.
+bool Messages::get_at_once(Flow& flow, SmallReceive& wanted) {
+  Route& way = *flow.route;
+  const transport::FrameHeader rts = way.rts();
+  const auto bytes = std::size_t(rts.argument);
+  SmallReceive taken = wanted;
+  if (!taken.takes(static_cast<int>(rts.tag), rts.flags, bytes)) return false;
+  if (!gets_.get_now(flow, way.rts_address(), wanted.into, bytes)) return false;
+  way.pass_rts();
+  wanted = taken;
+  send_cts(flow, rts.sequence, 0, Answer::done);
+  routes_.push_or_watch(way);
+  return true;
+}
+
 }  // namespace anello::executor

@@ -1,5 +1,5 @@
 // Messages: send and recv. A small message travels with its envelope and waits at the receiver, within the sender's
-// credit; a large one begins with an RTS, and moves when its receive is posted (rendezvous.cpp).
+// credit; a large one begins with an RTS, and moves when its receive is posted (gets.h).
 #include "base/clock.h"
 #include "base/text.h"
 #include "executor/activity.h"
@@ -19,18 +19,10 @@ Messages::Messages(Parts& parts)
       job_(parts.job),
       driver_(parts.driver),
       frames_(parts.frames),
-      buffers_(parts.buffers),
       activity_(parts.activity),
       routes_(parts.routes),
-      outcomes_(parts.outcomes),
-      sharing_(parts.sharing),
-      staging_(parts.staging) {}
-
-void Messages::set_up(Flow& flow) const {
-  flow.least_got = least_got(*flow.group, flow.peer);
-  flow.most_eager = most_eager(*flow.group, flow.peer);
-  if (flow.least_got != SIZE_MAX) flow.reading = std::make_unique<memory::ReadPolicy>();
-}
+      gets_(parts.gets),
+      outcomes_(parts.outcomes) {}
 
 void Messages::post(Operation& operation) {
   operation.number = operation.group->next_number++;
@@ -133,24 +125,43 @@ void Messages::take(Operation& receive, const Unexpected& message) {
     Flow& flow = group.flows.to(message.source);
     const bool fit = fits(receive, message.source, message.tag, message.dtype, message.bytes);
     if (!fit) return send_cts(flow, message.number, receive.number, Answer::done);
-    const memory::ReadPolicy::Turn turn = message.at ? turn_of(flow, message.bytes, true) : memory::ReadPolicy::Turn{};
     receive.peer = message.source;
     receive.partner = message.number;
     receive.bytes = message.bytes;
-    if (message.at && turn.way == memory::ReadPolicy::Way::read && begin_get(flow, receive, message.at)) return;
-    const Refusal refused = refusal(flow, message.at, message.bytes, turn);
-    have_it_sent(flow, receive, refused.answer, refused.messages);
+    Gets::Refusal refusal;
+    switch (gets_.begin(flow, receive, message.at, &refusal)) {
+      case Gets::Begun::pending: return;
+      case Gets::Begun::done: return has_got(flow, receive);
+      case Gets::Begun::refused: return have_it_sent(flow, receive, refusal);
+    }
   }
 }
 
+// The receive has got its message out of the sender's buffer.
+void Messages::has_got(Flow& flow, Operation& receive) {
+  send_cts(flow, receive.partner, receive.number, Answer::done);
+  outcomes_.finish(receive);
+}
+
 // Has the sender send the message that the receive has taken.
-void Messages::have_it_sent(Flow& flow, Operation& receive, Answer answer, std::uint32_t messages) {
-  send_cts(flow, receive.partner, receive.number, answer, messages);
+void Messages::have_it_sent(Flow& flow, Operation& receive, Gets::Refusal refusal) {
+  send_cts(flow, receive.partner, receive.number, refusal.answer, refusal.messages);
   if (receive.bytes == 0) {
     outcomes_.finish(receive);  // its sender lacked only credit; no payload follows
   } else {
     flow.group->matched.push(&receive);
   }
+}
+
+bool Messages::move() {
+  bool moved = gets_.work();
+  while (const std::optional<Gets::Ended> ended = gets_.take_ended()) {
+    Operation& receive = *ended->receive;
+    Flow& flow = receive.group->flows.to(receive.peer);
+    ended->good ? has_got(flow, receive) : have_it_sent(flow, receive, {});
+    moved = true;
+  }
+  return moved;
 }
 
 // Answers the sender's RTS.
@@ -253,7 +264,7 @@ void Messages::on_cts(Flow& flow, const transport::FrameHeader& header) {
     flow.requested.remove(send);
     ++send->movement;
     const auto answer = static_cast<Answer>(header.flags);
-    if (answer == Answer::send_far) stop_gets(flow, send->bytes, header.tag);
+    if (answer == Answer::send_far) Gets::pause(flow, send->bytes, header.tag);
     if (answer == Answer::send_closed) flow.tells_addresses = false;
     if (answer == Answer::done || send->bytes == 0) {
       outcomes_.finish(*send);  // if the message did not fit, the receiver's caller knows why
@@ -281,10 +292,7 @@ void Messages::end_all(Group& group, const Error& error) {
   }
   while (Operation* operation = group.messages.withdraw_any()) outcomes_.finish(*operation, error);
   while (Operation* operation = group.matched.pop()) outcomes_.finish(*operation, error);
-  while (Operation* operation = group.getting.pop()) {
-    routes_.memory_of(group, operation->peer)->withdraw(reinterpret_cast<std::uintptr_t>(operation));
-    outcomes_.finish(*operation, error);
-  }
+  while (Operation* operation = gets_.withdraw_any(group)) outcomes_.finish(*operation, error);
   group.messages.each_message([&](const Unexpected& message) {
     if (message.eager != nullptr) frames_.give_back(message.eager);
     if (message.local != nullptr) outcomes_.finish(*message.local, error);

@@ -1,26 +1,22 @@
 #pragma once
-// send, recv and probe: matching, the rendezvous of long messages (messaging/rendezvous.h), and pending gets. Requires
-// the rank's lock.
+// send, recv and probe: matching, and the rendezvous of long messages (messaging/rendezvous.h). Requires the rank's
+// lock.
+#include "executor/gets.h"
 #include "executor/group.h"
 #include "executor/parts.h"
 #include "executor/route.h"
 #include "messaging/rendezvous.h"
 #include "messaging/small_message.h"
-#include "transports/remote_memory.h"
+#include "progress/source.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace anello::executor {
 
-class Messages {
+class Messages final : public progress::Source {
  public:
   explicit Messages(Parts& parts);
-
-  // Sets which messages a new flow's peer may get, and which go without an RTS.
-  void set_up(Flow& flow) const;
-  // A message to that rank goes without an RTS up to this many bytes.
-  std::size_t most_eager(const Group& group, int peer) const;
 
   void post(Operation& operation);
   // Whether there is a message for the probe. If so, the probe's status describes it.
@@ -36,10 +32,6 @@ class Messages {
   bool receive_now(Group& group, int source, SmallReceive& wanted);
 
   // ---- Functions that routes call ----
-  // The address of a message that the receiver may get; empty: the message must be sent.
-  transport::RemoteAddress address_to_tell(const Flow& flow, const std::byte* payload, std::size_t bytes);
-  // Counts a message of a size that the peer may get, which goes with its address or as payload.
-  void note_going(Flow& flow, std::size_t bytes, bool has_address) const;
   // Whether an arriving message goes straight into a receive posted for it, or nowhere, if it does not fit and `into`
   // stays null. False: no receive is posted for it.
   bool takes_eager(Flow& flow, const transport::FrameHeader& header, Operation*& into);
@@ -50,7 +42,7 @@ class Messages {
   static Operation* find_cleared(Group& group, std::uint32_t number);
 
   // Moves pending gets, a piece at a time. True: something moved.
-  bool move_transfers();
+  bool move() override;
   // Ends all of the group's messages with an error.
   void end_all(Group& group, const Error& error);
 
@@ -67,25 +59,8 @@ class Messages {
   static void answer(Operation& probe, const Unexpected& message);
   void send_cts(Flow& flow, std::uint32_t sender_number, std::uint32_t receiver_number, Answer answer,
                 std::uint32_t messages = 0);
-  void have_it_sent(Flow& flow, Operation& receive, Answer answer, std::uint32_t messages);
-
-  // Rendezvous (rendezvous.cpp)
-  std::size_t least_got(const Group& group, int peer) const;
-  bool meets_on_host(const Group& group, int peer) const;
-  bool may_be_sent(std::size_t bytes) const;
-  bool is_not_wanted(const Flow& flow, std::size_t bytes) const;
-  memory::ReadPolicy::Turn turn_of(Flow& flow, std::size_t bytes, bool begins) const;
-  struct Refusal {
-    Answer answer;
-    std::uint32_t messages;  // of send_far: how many messages
-  };
-  Refusal refusal(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes,
-                  memory::ReadPolicy::Turn turn) const;
-  static void stop_gets(Flow& flow, std::size_t bytes, std::uint32_t messages);
-  bool can_get(const Flow& flow, const transport::RemoteAddress& at) const;
-  bool has_got(Flow& flow, const transport::RemoteAddress& at, std::size_t bytes) const;
-  bool begin_get(Flow& flow, Operation& receive, const transport::RemoteAddress& at);
-  void got(const transport::Transferred& ended);
+  void have_it_sent(Flow& flow, Operation& receive, Gets::Refusal refusal);
+  void has_got(Flow& flow, Operation& receive);
 
   // The fast path
   bool undisturbed(const Group& group, const Flow& flow) const;
@@ -97,12 +72,10 @@ class Messages {
   control::Job& job_;
   progress::Driver& driver_;
   FramePool& frames_;
-  memory::Buffers& buffers_;
   Activity& activity_;
   Routes& routes_;
+  Gets& gets_;
   Outcomes& outcomes_;
-  const int sharing_;
-  const memory::ReadPolicy::Wish staging_;
 };
 
 }  // namespace anello::executor

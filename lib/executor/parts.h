@@ -23,6 +23,7 @@ namespace anello::executor {
 
 struct Activity;
 class Agreement;
+class Gets;
 class Groups;
 class KeptFrames;
 class Messages;
@@ -46,6 +47,7 @@ struct Parts {
   Routes& routes;            // lanes, and the frames that leave and arrive over them
   KeptFrames& kept;          // frames that came early, and credit
   Steps& steps;              // the engine, and steps at peers' buffers
+  Gets& gets;                // messages that the receiver gets from the sender's buffer
   Messages& messages;        // send, recv and probe
   Agreement& agreement;      // what operations do on their communicator's board
   Supervision& supervision;  // deadlines, lost ranks, calls that differ

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/uncancelled.h"
 #include "executor/activity.h"
-#include "executor/messages.h"
+#include "executor/gets.h"
 #include "executor/outcomes.h"
 #include "health/peer_fates.h"
 #include "kernels/default_floats.h"
@@ -56,7 +56,7 @@ void Routes::set_up(Flow& flow) {
   const int world = flow.group->ranks[std::size_t(flow.peer)];
   if (world == job_.rank()) return;
   flow.route = &to(world);
-  parts_.messages.set_up(flow);
+  parts_.gets.set_up(flow);
 }
 
 void Routes::want_to_send(Flow& flow) {

@@ -4,6 +4,7 @@
 #include "executor/parts.h"
 #include "executor/route.h"
 #include "progress/descriptors.h"
+#include "progress/source.h"
 #include "transports/remote_memory.h"
 #include "transports/transport.h"
 
@@ -20,7 +21,7 @@ struct AvailableTransport {
   std::unique_ptr<transport::Transport> transport;
 };
 
-class Routes {
+class Routes final : public progress::Source {
  public:
   Routes(Parts& parts, std::vector<AvailableTransport> transports);
 
@@ -45,9 +46,9 @@ class Routes {
   int sockets() const { return sockets_; }
 
   // Takes what has come over all of them, then sends what can be sent. True: something moved.
-  bool move();
+  bool move() override;
   // Each lane asks for what would wake this rank, a full one for room. True: something is there already.
-  bool arm();
+  bool arm() override;
   // Where sockets alone are open: what is still to come of the frame that has the most of it. Else 0.
   std::size_t rest_of_frames() const;
 

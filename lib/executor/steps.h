@@ -5,6 +5,7 @@
 #include "executor/parts.h"
 #include "executor/peer_work.h"
 #include "memory/copy.h"
+#include "progress/source.h"
 
 #include <cstdint>
 #include <memory>
@@ -12,13 +13,14 @@
 
 namespace anello::executor {
 
-class Steps {
+class Steps final : public progress::Source {
  public:
   Steps(Parts& parts, std::unique_ptr<Engine> engine);
 
   // Whether no step is ever pending. Only then are the fast paths taken.
   bool is_immediate() const { return is_immediate_; }
-  bool has_pending() const { return engine_->has_pending(); }
+  // No descriptor tells of the end of a step that is pending.
+  int longest_sleep_ms() const override { return engine_->has_pending() ? 1 : kAsLongAsOthers; }
   Engine& engine() { return *engine_; }
   memory::PieceCopy& copies_to_peers() { return copies_; }
 
@@ -27,7 +29,7 @@ class Steps {
   // Goes on with an operation's steps at peers' buffers. True: something was done.
   bool work(Operation& operation);
   // What has ended since, and what is ready at peers' buffers. True: something moved.
-  bool move();
+  bool move() override;
   // Before the operation ends with an error: its pending steps store nothing any more.
   void withdraw(Operation& operation);
   // It has ended.

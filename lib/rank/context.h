@@ -6,6 +6,7 @@
 #include "executor/activity.h"
 #include "executor/agreement.h"
 #include "executor/engine.h"
+#include "executor/gets.h"
 #include "executor/group.h"
 #include "executor/groups.h"
 #include "executor/kept_frames.h"
@@ -21,6 +22,7 @@
 #include "progress/completion_bells.h"
 #include "progress/driver.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -72,6 +74,7 @@ class Context final : private progress::Driven, public Outcomes {
   Entered enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // For the fast path of blocking messages, under the lock that the caller holds.
   Messages& messages() { return messages_; }
+  const Gets& gets() const { return gets_; }
   // The lock for the fast paths if nobody has it and nobody drives; else empty.
   progress::RankLock::Short lock_if_free() { return driver_.lock_if_free(); }
   // The same under the lock.
@@ -122,9 +125,9 @@ class Context final : private progress::Driven, public Outcomes {
   void begin_driving() override { supervision_.look_again(); }
   bool move() override;
   bool is_busy() override;
-  void about_to_sleep() override { agreement_.about_to_sleep(); }
-  bool arm() override { return routes_.arm(); }
-  int longest_sleep_ms() const override { return steps_.has_pending() ? 1 : fates_.is_any() ? 20 : 200; }
+  void about_to_sleep() override;
+  bool arm() override;
+  int longest_sleep_ms() const override;
   int sockets() const override { return routes_.sockets(); }
   bool waits_elsewhere() const override { return agreement_.awaits_elsewhere(); }
   bool is_first_of_two() const override { return agreement_.is_first_of_two(); }
@@ -181,9 +184,12 @@ class Context final : private progress::Driven, public Outcomes {
   Routes routes_;
   KeptFrames kept_;
   Steps steps_;
+  Gets gets_;
   Messages messages_;
   Agreement agreement_;
   Supervision supervision_;
+  // In the order in which they are polled: what has arrived may let an agreement go on, and that a step.
+  const std::array<progress::Source*, 4> sources_{&routes_, &agreement_, &steps_, &messages_};
 };
 
 }  // namespace anello::executor

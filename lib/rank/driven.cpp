@@ -27,10 +27,7 @@ bool Context::move_all() {
   bool moved = false;
   if (job_->news.load(std::memory_order_acquire)) moved = handle_events();
   routes_.open_asked();
-  moved |= routes_.move();
-  moved |= agreement_.move();
-  moved |= steps_.move();
-  moved |= messages_.move_transfers();
+  for (progress::Source* const source : sources_) moved |= source->move();
   return moved;
 }
 
@@ -141,8 +138,7 @@ bool Context::test_with_deadline(Operation& operation) {
   if (test(operation)) return true;
   const Lock held = lock();
   Operation* const watched = &operation;
-  supervision_.tick(
-      {&watched, 1});  // even if another thread drives: it checks only the deadlines of its own operations
+  supervision_.tick({&watched, 1});  // a thread that drives checks only the deadlines of its own operations
   return operation.done.load(std::memory_order_relaxed);
 }
 
@@ -152,6 +148,23 @@ void Context::leave_to_background() {
 }
 
 // ---- Functions that the driver calls ----
+
+void Context::about_to_sleep() {
+  for (progress::Source* const source : sources_) source->about_to_sleep();
+}
+
+bool Context::arm() {
+  bool is_there = false;
+  for (progress::Source* const source : sources_) is_there |= source->arm();
+  return is_there;
+}
+
+int Context::longest_sleep_ms() const {
+  constexpr int kWhilePeersAreGone = 20;
+  int most = fates_.is_any() ? kWhilePeersAreGone : progress::Source::kAsLongAsOthers;
+  for (const progress::Source* const source : sources_) most = std::min(most, source->longest_sleep_ms());
+  return most;
+}
 
 std::size_t Context::rest_of_frames() const {
   return agreement_.is_listed() || steps_.has_work() ? 0 : routes_.rest_of_frames();
