@@ -1,5 +1,5 @@
 #pragma once
-// The communicators that a rank is in, by their ids. Requires the rank's lock.
+// A rank's communicators by their ids. Requires the rank's lock.
 #include "executor/generations.h"
 #include "executor/group.h"
 
@@ -10,7 +10,7 @@ namespace anello::executor {
 
 class Groups {
  public:
-  // Null: there is none such.
+  // Null if there is no such group.
   Group* find(std::uint64_t id) {
     if (last_ != nullptr && last_->id == id) return last_;
     const auto found = by_id_.find(id);
@@ -33,7 +33,7 @@ class Groups {
   void each(Visit&& visit) const {
     for (const auto& [id, group] : by_id_) visit(*group);
   }
-  // Whether no communicator will be made under the id any more.
+  // Whether no communicator will ever be made under the id again.
   bool is_past(std::uint64_t id) const { return generations_.is_past(id); }
   Generations& generations() { return generations_; }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Frames that came before what they belong to: an operation that this rank has not come to, or a communicator that it
-// has not created. And the credit of those that have been used. Requires the rank's lock.
+// Keeps frames that came before their operation was entered or their communicator was created, and returns the credit
+// of consumed frames. Requires the rank's lock.
 #include "executor/group.h"
 #include "executor/parts.h"
 #include "messaging/stray_frames.h"
@@ -15,26 +15,26 @@ class KeptFrames {
  public:
   explicit KeptFrames(Parts& parts);
 
-  // For a communicator, which has ended where there is no memory to be had (null).
+  // Takes a frame for a communicator. Null: there is no memory, and the communicator has ended.
   EarlyFrame* keep_for(Group& group, const transport::FrameHeader& header, int source);
-  // A whole frame of a step, kept while it arrived: to its operation, which may have been entered meanwhile.
+  // Gives a whole frame of a step, kept while it arrived, to its operation, which may have been entered meanwhile.
   void arrived_early(Flow& flow, EarlyFrame* frame);
   void give_back(RunLane& lane);
 
-  // Bytes of a counted frame have been used: they go back to the sender's credit in time.
+  // Bytes of a counted frame have been consumed: they return to the sender's credit in time.
   void consumed(Flow& flow, std::size_t bytes);
-  void consumed_small(Flow& flow, std::size_t bytes);  // of eager
+  void consumed_small(Flow& flow, std::size_t bytes);  // of an eager frame
 
-  // ---- Of a communicator that this rank has not created yet ----
-  // Whether the frame may wait for it.
+  // ---- Frames of a communicator that this rank has not created yet ----
+  // Whether the frame may wait for its communicator.
   bool keeps_stray(const transport::FrameHeader& header, int source);
-  // One that has come whole.
+  // Keeps a stray frame that has come whole.
   void stray(EarlyFrame* frame);
-  // It has been created.
+  // Delivers the frames kept for a communicator that has been created.
   void deliver_strays(Group& group);
-  // A failure of it.
+  // Notes a failure of such a communicator.
   void note_failed_early(std::uint64_t id, const Error& error);
-  // What it failed with, if it did before it was created here.
+  // Returns the error with which it failed before it was created here, if it did.
   std::optional<Error> take_failure(std::uint64_t id);
   void forget_past();
 
@@ -45,7 +45,7 @@ class KeptFrames {
   Parts& parts_;
   FramePool& frames_;
   StrayFrames strays_;
-  std::unordered_map<std::uint64_t, Error> failed_early_;  // failed before they were created here
+  std::unordered_map<std::uint64_t, Error> failed_early_;  // communicators that failed before they were created here
 };
 
 }  // namespace anello::executor

@@ -1,6 +1,6 @@
 #pragma once
-// What a line of the board says. The ranks of a communicator publish lines round by round, and no line is taken for one
-// of another round.
+// The contents of a board line. The ranks of a communicator publish lines round by round, and no line is taken for a
+// line of another round.
 #include <cstdint>
 
 namespace anello::executor {
@@ -9,21 +9,21 @@ enum class Round : std::uint8_t {
   none,
   exchange,       // payloads: the call's only step
   announce,       // how each rank enters a call that may go over peers' memory
-  agree,          // what each rank could not map or read of what was announced
+  agree,          // the parts of the announced memory that each rank could not map or read
   barrier,        // a step of a schedule
-  find_staging,   // where the staging memory lies, as rank 0 has found it
-  share_staging,  // whether each rank has mapped it and backed its part
+  find_staging,   // where the staging memory lies, as rank 0 found it
+  share_staging,  // whether each rank has mapped the staging memory and backed its part
 };
 
-// The round in the upper half, and which of its lines in the lower one.
+// The upper half is the round, the lower half the kind of line within it.
 enum class LineKind : std::uint8_t {
   exchange = std::uint8_t(Round::exchange) << 4,
-  buffers = std::uint8_t(Round::announce) << 4,  // where they lie: an Announced
-  keep_away,                                     // the same, and nobody shall go there
-  payload,                                       // itself, since nobody can or shall read it where it lies
-  staged,                                        // for the same reason the first round of staging is in its place
-  sends,                                         // for the same reason the call goes by messages
-  // The same by a rank that has measured that reading is slower, and keeps to it (read_policy.h).
+  buffers = std::uint8_t(Round::announce) << 4,  // where the buffers lie: an Announced
+  keep_away,                                     // where the buffers lie, but no rank shall access them
+  payload,                                       // the payload itself, since no rank can or shall read it where it lies
+  staged,                                        // the first round of staging is done instead, for that reason
+  sends,                                         // the call goes by messages, for that reason
+  // Like these three, from a rank that has measured reading as slower and keeps to that (read_policy.h).
   payload_for_speed,
   staged_for_speed,
   sends_for_speed,
@@ -34,7 +34,7 @@ enum class LineKind : std::uint8_t {
 };
 
 constexpr Round round_of(LineKind kind) { return static_cast<Round>(static_cast<std::uint8_t>(kind) >> 4); }
-// Of the rounds with one kind of line, that kind.
+// The kind of line in a round that has only one.
 constexpr LineKind kind_of(Round round) { return static_cast<LineKind>(static_cast<std::uint8_t>(round) << 4); }
 
 constexpr bool is_staged(LineKind kind) { return kind == LineKind::staged || kind == LineKind::staged_for_speed; }

@@ -1,6 +1,6 @@
 #pragma once
-// One call under way: what was asked, how far it is, how it ended. Pooled by the context and reused with the memory it
-// has, so that a call like an earlier one allocates nothing. Guarded by the rank's lock, but for `done`.
+// One call in flight: its arguments, its progress, and its result. The context pools operations and reuses them with
+// their memory, so that a call like an earlier one allocates nothing. Guarded by the rank's lock, except for `done`.
 #include "base/custom_op.h"
 #include "base/error.h"
 #include "base/label.h"
@@ -47,25 +47,25 @@ struct RunLane {
   bool queued = false;  // in flow->steps
   RunLane* next = nullptr;
   EarlyFrames early;
-  EarlyFrame* applied = nullptr;  // the engine is at it
+  EarlyFrame* applied = nullptr;  // the engine is working on it
 
   bool done() const { return next_send == plan->sends.size() && next_receive == plan->receives.size(); }
 };
 
-// How far a schedule is.
+// The progress of a schedule.
 struct Run {
   std::vector<std::uint32_t> waits;  // per step: unfinished steps before it
   std::vector<std::uint32_t> ready;  // stack of steps to start
   std::vector<RunLane> lanes;
   std::vector<std::byte> scratch;
   std::vector<std::byte> accumulator;
-  // What all of these are large enough for (take_memory).
+  // All of these are large enough for this plan (take_memory).
   std::shared_ptr<const Plan> serves;
   std::size_t served_element_bytes = 0;
   const kernels::Reducer* served_reducer = nullptr;
   std::uint32_t unfinished = 0;
-  std::uint32_t pending = 0;  // steps that the engine has
-  bool starting = false;      // the ready stack is being worked off: who pushes need not start it
+  std::uint32_t pending = 0;  // steps at the engine
+  bool starting = false;      // the ready stack is being emptied: a step pushed meanwhile needs no start
 };
 
 // A result that is formed beside the caller's buffer, and rounded into it at the end.
@@ -80,24 +80,24 @@ struct Staged {
   }
 };
 
-// An exchange with its buffers, as the fast path takes it. Worked out when they change (prepare_exchange).
+// An exchange with its buffers, as the fast path takes it. prepare_exchange forms it anew when they change.
 struct Exchange {
-  const std::byte* from = nullptr;  // what this rank's line carries
+  const std::byte* from = nullptr;  // the contents of this rank's line
   std::size_t bytes = 0;
-  int needs = 0;  // whose lines (Board::publish)
+  int needs = 0;  // whose lines it needs (Board::publish)
   std::byte* into = nullptr;
-  // Of two ranks' lines, what becomes of both where one reduce is all; null: complete_exchange.
+  // Combines both lines where two ranks need only one reduce; null: complete_exchange.
   void (*reduce)(void* into, const void* left, const void* right, std::size_t count) = nullptr;
 };
 
-// Steps at peers' buffers, done a piece at a time.
+// Steps at peers' buffers, which are done a piece at a time.
 struct PeerWork {
   static constexpr std::uint32_t kNoStep = ~std::uint32_t{0};
-  std::uint32_t step = kNoStep;     // under way
-  std::size_t done = 0;             // elements of it
-  std::size_t pending = 0;          // of it, which the engine has
-  std::vector<std::uint32_t> next;  // ready, not begun
-  int without = -1;                 // whose process had ended when its memory was to be read
+  std::uint32_t step = kNoStep;     // in progress
+  std::size_t done = 0;             // finished elements of the step
+  std::size_t pending = 0;          // elements of the step at the engine
+  std::vector<std::uint32_t> next;  // ready steps that have not begun
+  int without = -1;                 // the peer whose process had ended when its memory was to be read
 };
 
 struct Operation {
@@ -111,7 +111,7 @@ struct Operation {
 
   Group* group = nullptr;
   State state = State::idle;
-  std::atomic<bool> done{false};  // what those outside the lock look at
+  std::atomic<bool> done{false};  // what threads outside the lock read
   anello_kind_t kind = ANELLO_BARRIER;
   anello_dtype_t dtype = ANELLO_UINT8;
   anello_op_t op = ANELLO_SUM;
@@ -122,8 +122,8 @@ struct Operation {
   std::size_t count = 0;
   std::size_t element_bytes = 1;
   const kernels::Reducer* reducer = nullptr;
-  std::shared_ptr<const CustomOp> custom;  // of the caller's own operation
-  bool function_threw = false;             // the caller's own
+  std::shared_ptr<const CustomOp> custom;  // the caller's own operation
+  bool function_threw = false;             // the caller's function threw
   Staged staged;
   std::int64_t timeout_ns = 0;
   Label label;
@@ -138,63 +138,63 @@ struct Operation {
   Run run;
 
   // On the board
-  Round round = Round::none;  // that its next line is of
-  bool published = false;     // this rank's line for it is there
-  Exchange exchange;          // of the fast path
+  Round round = Round::none;  // the round of its next line
+  bool published = false;     // this rank's line for that round is on the board
+  Exchange exchange;          // for the fast path
   std::uint32_t barrier_step = 0;
 
-  // Calls that may go over peers' memory: the announcements choose `plan` of these.
+  // Calls that may go over peers' memory: the announcements choose `plan` from these.
   std::shared_ptr<const Plans> plans;
-  bool input_inside = false;  // in the output, from there on:
+  bool input_inside = false;  // the input lies in the output, from there on:
   std::size_t input_at = 0;   // bytes
   std::size_t input_bytes = 0;
   std::size_t output_bytes = 0;
   std::vector<Announcement> announced;  // by rank
-  bool announces_as_before = false;     // this rank, what it had in there
-  LineKind entry = LineKind::buffers;   // of this rank's line of the round `announce`
-  bool entry_known = false;             // what it was holds for these buffers, while entry_version is this process's
+  bool announces_as_before = false;     // this rank announces what its entry of `announced` held before
+  LineKind entry = LineKind::buffers;   // the kind of this rank's line of the round `announce`
+  bool entry_known = false;             // `entry` is valid for these buffers, while entry_version is this process's
   std::uint64_t entry_version = 0;
-  bool stays_away = false;                            // its buffers are rather not read where they lie (read_policy.h)
-  bool judged_slow = false;                           // by this rank, which keeps to that
+  bool stays_away = false;                            // its buffers are better not read where they lie (read_policy.h)
+  bool judged_slow = false;                           // this rank has judged so, and keeps to it
   std::vector<PeerBuffers> buffers;                   // by rank, where the chosen schedule needs them
-  std::vector<std::shared_ptr<const void>> mappings;  // that those are in
+  std::vector<std::shared_ptr<const void>> mappings;  // keep the memory of `buffers` mapped
   ResolvedPlan resolved;
   PeerWork peer_work;
-  schedule::Reach reach = schedule::Reach::none;  // by the announcements
-  bool agreed = false;                            // all ranks are known to have it
-  bool staged_early = false;                      // its first round, before the lines have come
+  schedule::Reach reach = schedule::Reach::none;  // follows from the announcements
+  bool agreed = false;                            // the ranks have agreed before on all announced memory
+  bool staged_early = false;                      // its first staging round was done before the lines came
   std::byte* const* staging = nullptr;            // by rank, where the chosen schedule needs it,
-  std::size_t staging_from = 0;                   // and the byte of it that is its first
-  bool exposed = false;                           // peers may be at this rank's buffers
+  std::size_t staging_from = 0;                   // and the offset in bytes of its first byte
+  bool exposed = false;                           // peers may access this rank's buffers
 
-  // The buffers are, or may be, other ones.
+  // Called when the buffers are, or may be, other ones.
   void forget_places() {
     entry_known = false;
     resolved.forget_addresses();
   }
   // Where this rank's input really is.
   const std::byte* own_input() const { return input_inside ? output + input_at : input; }
-  // Whether it is its turn there, and it waits for something.
+  // Whether it is this operation's turn on the board, and it waits for a line or for room.
   bool is_on_board() const;
   bool announces() const { return plans != nullptr && plans->announces(); }
 
   // Messages
-  std::uint32_t number = 0;   // this side's name for it
-  std::uint32_t partner = 0;  // the other side's
-  std::size_t bytes = 0;      // to move in all
+  std::uint32_t number = 0;   // this side's number for the message
+  std::uint32_t partner = 0;  // the other side's number
+  std::size_t bytes = 0;      // the bytes to move in all
   std::size_t moved = 0;
   transport::RemoteAddress got_from;  // of a receive that gets its message
-  bool claims = false;                // a probe: takes the message out
+  bool claims = false;                // a probe that takes the message out
   std::uint32_t claim = 0;            // the message that a matched probe took out, or that this receive takes
 
   std::uint64_t movement = 0;  // grows with every piece moved; a wait compares it to see progress
   std::uint64_t seen_movement = 0;
-  std::int64_t asked_ns = 0;          // when its deadline had passed and the others were asked where they are
-  std::int64_t last_progress_ns = 0;  // 0: nobody has looked at the clock for it yet
-  Operation* next = nullptr;          // in the one list it is in: window, message queues, free list
+  std::int64_t asked_ns = 0;          // when its deadline had passed and this rank asked the others where they are
+  std::int64_t last_progress_ns = 0;  // 0: no thread has looked at the clock for it yet
+  Operation* next = nullptr;          // in the one list that holds it: window, message queues, free list
   Operation* next_on_board = nullptr;
 
-  // Of a receive or probe.
+  // The pattern of a receive or probe.
   messaging::Pattern pattern() const { return {peer, tag}; }
 
   // into[i] = left[i] op right[i]
@@ -236,7 +236,7 @@ struct Operation {
 
 using OperationFifo = Fifo<Operation, &Operation::next>;
 
-// What people call it: "operation 3, allreduce(...)".
+// The call in a user's words: "operation 3, allreduce(...)".
 std::string call_text(const Operation& operation);
 
 }  // namespace anello::executor

@@ -1,5 +1,5 @@
 #pragma once
-// Where a rank's operations come from and go back to, with the memory that they have. Requires the rank's lock.
+// Lends a rank's operations and takes them back, with the memory that they have. Requires the rank's lock.
 #include "executor/operation.h"
 
 #include <memory>
@@ -12,7 +12,7 @@ class OperationPool {
   // Throws std::bad_alloc.
   Operation* take(Group& group);
   void give_back(Operation* operation);
-  // Back to where it was before it was entered: it may be entered again as it is.
+  // Restores the state before the operation was entered, so that it may be entered again as it is.
   static void renew(Operation& operation);
 
  private:

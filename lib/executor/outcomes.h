@@ -1,6 +1,6 @@
 #pragma once
-// What becomes of operations and communicators. Whichever part of the executor finds it out says so here; the context
-// does what follows. Requires the rank's lock.
+// How operations and communicators end. Each part of the executor reports an end here; the context acts on it. Requires
+// the rank's lock.
 #include "base/error.h"
 #include "control/job.h"
 
@@ -14,16 +14,16 @@ struct Operation;
 
 class Outcomes {
  public:
-  // It has ended, well or with an error.
+  // The operation has ended, well or with an error.
   virtual void finish(Operation& operation, const Error& error = {}) = 0;
-  // First error of the group: ends all its operations. tell: the other ranks do not know yet.
+  // Reports the group's first error, which ends all its operations. tell: the other ranks do not know yet.
   virtual void fail(Group& group, const Error& error, bool tell) = 0;
-  // Of all communicators that have the rank.
+  // Fails all communicators that have the rank.
   virtual void fail_all_with(int world, const Error& error, bool tell) = 0;
-  // Of an operation of the group, for want of memory: nobody could go on with what it was in the middle of.
+  // Fails the group because an operation has no memory: no thread could finish its interrupted work.
   virtual void fail_for_memory(Group& group) = 0;
 
-  // Runs body, whose want of memory ends the communicator.
+  // Runs body; if body finds no memory, the communicator fails.
   template <class Body>
   void with_memory(Group& group, Body&& body) {
     try {
@@ -37,7 +37,7 @@ class Outcomes {
   ~Outcomes() = default;
 };
 
-// There is no memory for that on this rank.
+// The error of a rank that has no memory for `what`.
 Error no_memory(const control::Job& job, const std::string& what);
 inline constexpr const char* kOperationNeeds = "what an operation needs";
 

@@ -1,6 +1,6 @@
 #pragma once
-// The parts of one rank's executor, each of which owns its data. A part is made with this, and keeps of it what it
-// needs.
+// The parts of one rank's executor. Each part owns its data; its constructor takes this struct and keeps the references
+// that it needs.
 #include "memory/read_policy.h"
 
 namespace anello::control {
@@ -34,14 +34,14 @@ class Supervision;
 
 struct Parts {
   control::Job& job;
-  const int sharing;  // how many ranks of this host there are to a processor
+  const int sharing;  // ranks of this host per processor
   const memory::ReadPolicy::Wish staging;
-  // From below.
+  // Parts of lower layers.
   progress::Driver& driver;
   health::PeerFates& fates;
   messaging::FramePool& frames;
   memory::Buffers& buffers;
-  // The executor's own.
+  // The executor's own parts.
   Activity& activity;
   Groups& groups;
   Routes& routes;            // lanes, and the frames that leave and arrive over them
@@ -49,7 +49,7 @@ struct Parts {
   Steps& steps;              // the engine, and steps at peers' buffers
   Gets& gets;                // messages that the receiver gets from the sender's buffer
   Messages& messages;        // send, recv and probe
-  Agreement& agreement;      // what operations do on their communicator's board
+  Agreement& agreement;      // exchanges, barriers and announcements on the communicators' boards
   Supervision& supervision;  // deadlines, lost ranks, calls that differ
   Outcomes& outcomes;
 };

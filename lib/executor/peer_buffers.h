@@ -1,8 +1,8 @@
 #pragma once
-// Calls whose ranks may load and store each other's buffers. On entry each rank says on the board where its own are;
-// from the same lines all ranks find the same Reach, and by that the same schedule. Regions that not all are known to
-// have mapped, and processes whose memory not all are known to be able to read, are agreed on first: each rank tries,
-// and a second round of lines tells whether all could.
+// Calls whose ranks may load and store each other's buffers. On entry each rank announces its own buffers on the board;
+// the lines give all ranks one Reach, and so one schedule. Ranks first agree on regions that some may not have mapped,
+// and on processes whose memory some may not be able to read: each rank tries, and a second round of lines tells
+// whether all could.
 #include "executor/line.h"
 #include "memory/arena.h"
 #include "transports/remote_memory.h"
@@ -19,14 +19,14 @@ struct Announced {
 };
 static_assert(sizeof(Announced) == memory::kInlineBytes, "it travels in the line itself");
 
-// A rank's line of the round, where it is of buffers.
+// A rank's line of the round `announce`, if it announces buffers.
 struct Announcement {
   Announced at;
   LineKind kind = LineKind::buffers;  // or keep_away
   bool operator==(const Announcement&) const = default;
 };
 
-// A peer's buffer: in this process's address space, or in the peer's own, to be got from there.
+// A peer's buffer: in this process's address space, or in the peer's, from where this rank gets the bytes.
 struct PeerBuffer {
   std::byte* at = nullptr;
   transport::RemoteMemory* remote = nullptr;  // null: `at` is this process's address

@@ -1,7 +1,7 @@
 #pragma once
-// A step of a schedule with its addresses worked out: what is done, from where, to where. Every step that moves or
-// reduces data in memory is resolved and then run here, whichever way its call goes; only frames have ways of their
-// own.
+// A step of a schedule with its addresses worked out: the action, its sources and its destinations. Every step that
+// moves or reduces data in memory is resolved and then run here, on all paths of a call; only frames have their own
+// paths.
 #include "schedule/step.h"
 
 #include <array>
@@ -23,28 +23,28 @@ enum class Action : std::uint8_t {
   nothing,
   barrier,  // of all ranks, on the board: run_step does not take it
   copy,
-  copy_past_caches,   // results that nobody loads before the caches have lost them
-  copy_to_staging,    // where peers load them
-  copy_from_staging,  // where a peer has stored them
-  get,                // a peer's memory, which no address here is of
+  copy_past_caches,   // results that leave the caches before any rank loads them
+  copy_to_staging,    // to where peers load it
+  copy_from_staging,  // from where a peer has stored it
+  get,                // a peer's memory that has no address here
   widen,              // into an accumulator
-  accumulate,         // the same, added to what it holds
+  accumulate,         // like widen, but added to the accumulator
   combine,            // into[0] = from[0] op from[1]
   finish,             // from an accumulator
   finish_in_type,
-  take_lines,       // of the board, an exchange's result
+  take_lines,       // an exchange's result from the board's lines
   deliver,          // a result that was formed beside the caller's buffer
-  reduce,           // of several ranks, with all operands and results side by side
-  reduce_in_blocks  // the same where some operand must be read, combined by the caller's function, or finds no place
+  reduce,           // several ranks' operands, with all operands and results side by side
+  reduce_in_blocks  // like reduce, if an operand must be read, or the caller's function combines it, or it has no place
 };
 
 struct ResolvedStep {
-  // So many operands, and as many results, are worked on side by side. Ranks' buffers lie alike in their pages, so that
-  // their lines want the same place in a cache, which has room for eight.
+  // The most operands, and the most results, that are worked on side by side. Ranks' buffers lie alike in their pages,
+  // so their lines compete for the same place in a cache, which has room for eight.
   static constexpr int kAbreast = 8;
 
   Action action = Action::nothing;
-  // Which of `from` and `into` lie in staging memory: a bit each.
+  // Which of `from` and `into` lie in staging memory: one bit each.
   std::uint8_t from_staging = 0;
   std::uint8_t into_staging = 0;
   int loads = 0;
@@ -54,24 +54,24 @@ struct ResolvedStep {
   std::array<const void*, kAbreast> from{};
   std::array<void*, kAbreast> into{};
   std::byte* streamed = nullptr;              // reduce: where its result goes past the caches afterwards
-  transport::RemoteMemory* remote = nullptr;  // get: how from[0] is reached
-  int peer = -1;                              // the same: whose it is
-  const schedule::Step* step = nullptr;       // reduce_in_blocks: looks up what finds no place here
-  std::size_t first = 0;                      // the same: the element of the step that is its first
+  transport::RemoteMemory* remote = nullptr;  // get: the way to from[0]
+  int peer = -1;                              // get: the owner of from[0]
+  const schedule::Step* step = nullptr;       // reduce_in_blocks: finds the operands that have no place here
+  std::size_t first = 0;                      // reduce_in_blocks: the first element within the step
 
   void reduce(const kernels::Reducer& reducer) const;
-  // The same where this call has its staging memory so many bytes further on.
+  // Moves the addresses by `by` bytes, if this call has its staging memory there.
   void move_staging(std::ptrdiff_t by);
 };
 
-// A peer's memory could not be read after all.
+// Thrown when a peer's memory could not be read after all.
 struct ReadFailure {
   int rank;
   int error;  // an errno
   std::size_t bytes;
 };
 
-// `count` elements of a step that is no frame's, from its element `first` on.
+// Resolves `count` elements of a step that is not a frame's, from its element `first` on.
 ResolvedStep resolve(Operation& operation, const schedule::Step& step, std::size_t first, std::size_t count);
 // Throws ReadFailure.
 void run_step(Operation& operation, const ResolvedStep& step);
@@ -79,7 +79,7 @@ void run_step(Operation& operation, const ResolvedStep& step);
 void get_from(const Operation& operation, transport::RemoteMemory& remote, int rank, const void* from, std::byte* into,
               std::size_t bytes);
 
-// So much of a slice from there on.
+// The `count` elements of a slice from its element `first` on.
 inline schedule::Slice part_of(schedule::Slice slice, std::size_t first, std::size_t count) {
   slice.offset += first;
   slice.count = count;

@@ -1,6 +1,6 @@
 #pragma once
-// The way to one rank: its endpoint once there is one, the flows that have something to send, the frame that is leaving
-// and the frame that is arriving. Shared by all communicators that both ranks are in. Guarded by the rank's lock.
+// The path to one rank: its endpoint once there is one, the flows that have something to send, the leaving frame and
+// the arriving frame. Shared by all communicators that both ranks are in. Guarded by the rank's lock.
 #include "executor/group.h"
 #include "executor/parts.h"
 #include "messaging/small_message.h"
@@ -32,59 +32,58 @@ class Route final : public health::PeerLane {
   std::int64_t broken_since_ns() const override { return broken_since_ns_; }
   bool is_socket() const override { return endpoint_->descriptor() >= 0; }
   std::uint64_t came() const override { return came_; }
-  // What it broke in the middle of; empty: between frames.
+  // What the break interrupted; empty: the route broke between frames.
   const std::string& broken_in() const { return broken_in_; }
 
   enum class Sent { not_begun, in_part, requested, complete };
 
   std::uint32_t interest = 0;  // what the rank's epoll waits for on the endpoint's descriptor
-  bool is_counted = false;     // as one with something unsent (Routes::count_unsent)
+  bool is_counted = false;     // as a route with unsent bytes (Routes::count_unsent)
   bool heard =
       false;  // epoll has reported it, or the last look left something that epoll does not know of: worth a look
 
   void request() { state_ = State::requested; }
   void open(std::unique_ptr<transport::Endpoint> endpoint);
-  // Has the flow looked at when there is room to send.
+  // Adds the flow to those that are looked at when there is room to send.
   void list(Flow& flow);
   bool has_work() const { return leaving_.kind != Leaving::Kind::none || !flows_.empty(); }
-  // Bytes that the endpoint holds by itself have gone out and nothing waits to.
+  // Whether the bytes that the endpoint holds itself have gone out and no others wait.
   bool drained();
 
   bool has_arrivals() override;
 
-  // Sends what can be sent, takes what has come. True when something moved.
+  // Sends what can be sent (push) and takes what has come (pull). True: something moved.
   bool push();
   bool pull();
 
-  // The fast path of messages (fast_messages.cpp): sends one at once, if it is the only thing to send. in_part: some
-  // of it has gone, and its operation must be given for the rest.
+  // The fast path of messages (fast_messages.cpp): sends one at once, if it is the only thing to send. in_part: some of
+  // it has gone, and the rest needs an operation.
   Sent send_small(Flow& flow, const SmallMessage& message);
-  // The same for the RTS of one, under the number that the group gives its next message; complete it is not.
+  // Likewise for a message's RTS, under the number that the group gives its next message; never `complete`.
   Sent send_rts(Flow& flow, const SmallMessage& message, const transport::RemoteAddress& at);
-  // For a message that would go at once but for credit: takes what has come, among which there may be some.
+  // For a message that lacks only credit to go at once: takes the frames that have come, which may bring some.
   void hear_of_credit(const Flow& flow, std::size_t bytes);
   void go_on_sending(Operation& operation) { leaving_.operation = &operation; }
-  // Takes one if it is what has come next, all of it.
-  // rts: one with an address, which the communicator's receives have a look at; it stays what comes next until
-  // pass_rts.
+  // Takes a message if it is the next arrival and is here completely. rts: the next arrival is an RTS with an address,
+  // which the communicator's receives examine; it stays the next arrival until pass_rts.
   enum class Arrived { nothing, message, rts, something_else };
   Arrived take_small(Flow& flow, SmallReceive& wanted);
   const transport::FrameHeader& rts() const { return *incoming_; }
   transport::RemoteAddress rts_address() const;
   void pass_rts();
-  // message: the answer to the RTS under the number that the group gives its next message, which is done with it.
+  // message: the answer to the RTS under the number of the group's next message, and the message is done.
   Arrived take_cts(const Flow& flow);
 
-  // A frame that belongs to a communicator but not to an operation: credit, leave, CTS, or an RTS with its address.
+  // Handles a frame that belongs to a communicator but to no operation: credit, leave, CTS, or an RTS with its address.
   void on_note(Flow& flow, const transport::FrameHeader& header, const transport::RemoteAddress& at);
 
   void break_off() override;
 
-  // The group has failed: no memory of its operations is touched any more. A note that is leaving still does.
+  // The group has failed: the route stops touching its operations' memory. A note that is leaving still does leave.
   void forget(Group& group);
-  // The group goes away: nothing of it is sent any more.
+  // The group goes away: the route sends no more of its notes.
   void forget_notes(Group& group);
-  // Whether some of the flow have not left yet.
+  // Whether some of the flow's notes have not left yet.
   bool has_notes(const Flow& flow) const {
     return !flow.notes.empty() || (leaving_.kind == Leaving::Kind::note && leaving_.flow == &flow);
   }
@@ -106,7 +105,7 @@ class Route final : public health::PeerLane {
     RunLane* lane = nullptr;
     Operation* operation = nullptr;
     EarlyFrame* frame = nullptr;
-    transport::RemoteAddress address;  // as much of it as has come
+    transport::RemoteAddress address;  // the part that has come
     std::size_t filled = 0;
   };
 
@@ -137,10 +136,10 @@ class Route final : public health::PeerLane {
   std::unique_ptr<transport::Endpoint> endpoint_;
   Fifo<Flow, &Flow::next> flows_;
   Leaving leaving_;
-  transport::RemoteAddress leaving_address_;  // the payload of an RTS that leaves
+  transport::RemoteAddress leaving_address_;  // the payload of a leaving RTS
   Arriving arriving_;
-  const transport::FrameHeader* incoming_ = nullptr;  // the endpoint has told of it, and it is not handled
-  std::vector<std::byte> torn_;                       // the beginning of an element whose rest is still to come
+  const transport::FrameHeader* incoming_ = nullptr;  // the endpoint has reported it, and it is not handled
+  std::vector<std::byte> torn_;                       // the beginning of an element whose rest has not come yet
   std::int64_t broken_since_ns_ = 0;
   std::string broken_in_;
   std::uint64_t came_ = 0;

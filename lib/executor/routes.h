@@ -1,5 +1,5 @@
 #pragma once
-// A rank's routes to all others, and the transports that their lanes are of. Requires the rank's lock.
+// A rank's routes to all others, and the transports of their lanes. Requires the rank's lock.
 #include "control/job.h"
 #include "executor/parts.h"
 #include "executor/route.h"
@@ -25,45 +25,45 @@ class Routes final : public progress::Source {
  public:
   Routes(Parts& parts, std::vector<AvailableTransport> transports);
 
-  // Made when first asked for.
+  // Makes the route at the first call.
   Route& to(int world);
-  // Null: nobody has asked for it.
+  // Null if the route has not been made.
   Route* find(int world) const { return routes_[static_cast<std::size_t>(world)].get(); }
 
-  // Of a new flow: its route, and what messages need to know of the peer.
+  // Sets a new flow's route, and the facts about the peer that messages need.
   void set_up(Flow& flow);
-  // The flow has something to send: its lane is opened, if it is not, and looks at it when there is room.
+  // The flow has something to send: opens its lane if necessary, which looks at the flow when there is room.
   void want_to_send(Flow& flow);
-  // Over the connection, where the transport needs one. What cannot be opened fails the communicators that have its
-  // peer.
+  // Opens the lane, over the connection if the transport needs one. A lane that cannot be opened fails the
+  // communicators that have its peer.
   void open(Route& route, UniqueFd socket);
-  // Lanes in shared memory that their peers have begun to send over.
+  // Opens lanes in shared memory over which peers have begun to send.
   void open_asked();
-  // Its lane has ended.
+  // Removes a route whose lane has ended.
   void take_out(Route& route);
 
   bool has_broken() const { return has_broken_; }
   int sockets() const { return sockets_; }
 
-  // Takes what has come over all of them, then sends what can be sent. True: something moved.
+  // Takes what has come over all lanes, then sends what can be sent. True: something moved.
   bool move() override;
-  // Each lane asks for what would wake this rank, a full one for room. True: something is there already.
+  // Each lane asks for the events that must wake this rank, a full one for room. True: something is there already.
   bool arm() override;
-  // Where sockets alone are open: what is still to come of the frame that has the most of it. Else 0.
+  // If only sockets are open: the largest number of bytes still missing from an arriving frame. Else 0.
   std::size_t rest_of_frames() const;
 
-  // ---- Lanes that still have something to send though the operations that it is of are done ----
-  // Counts one of them as an operation under way, if nothing else is.
+  // ---- Lanes that still have unsent bytes of operations that are done ----
+  // Counts one such lane as an operation in flight, if nothing else is in flight.
   void count_unsent();
-  // What was unsent has left, or nobody wants it any more.
+  // The unsent bytes have left or are no longer wanted.
   void uncount_unsent(Route& route);
-  // At the end of a call, of a lane that has work.
+  // Called at the end of a call, for a lane that has work.
   void push_or_watch(Route& route);
 
   // ---- Transports ----
   // The transport of the lane to a rank.
   transport::Transport& transport_to(int world) const { return *transport_of_[std::size_t(world)]; }
-  // The way to a rank's memory of a space, which may be another transport's; null: none.
+  // The access to a rank's memory of a space, perhaps by another transport than the lane's; null: there is none.
   transport::RemoteMemory* memory_of(int world, memory::Space::Kind space = memory::Space::Kind::host) const {
     return memory_of_[std::size_t(space)][std::size_t(world)];
   }
@@ -75,7 +75,7 @@ class Routes final : public progress::Source {
     const int world = group.ranks[std::size_t(peer)];
     return {world, job_.members()[std::size_t(world)].local_index};
   }
-  // Whether the peer is a thread of this process, whose addresses are this one's.
+  // Whether the peer is a thread of this process, so that its addresses are valid here.
   bool shares_addresses(const Group& group, int peer) const {
     const transport::RemoteMemory* const memory = memory_of(group, peer);
     return memory != nullptr && memory->shares_addresses();
@@ -85,12 +85,12 @@ class Routes final : public progress::Source {
     return memory != nullptr ? memory->prepare(remote_peer(group, peer), key) : transport::RemoteMemory::State::refused;
   }
 
-  // At the end: hands over what lanes hold, and waits until the peers' systems have it, as long as they take it.
+  // At the end: hands over the lanes' bytes, and waits until the peers' systems have them, as long as they take any.
   void drain();
   void close() { routes_.clear(); }
 
  private:
-  // Something is to be sent: opens its lane, or asks for the connection that it needs.
+  // Opens the lane of a route that has something to send, or asks for the connection that it needs.
   void begin_opening(Route& route);
   // Throws Error, std::bad_alloc.
   void make_lane(Route& route, UniqueFd socket);
@@ -102,13 +102,13 @@ class Routes final : public progress::Source {
   control::Job& job_;
   progress::Descriptors& descriptors_;
   std::vector<AvailableTransport> transports_;
-  // By world rank; null: this one's.
+  // By world rank; null for this rank.
   std::vector<transport::Transport*> transport_of_;
   std::array<std::vector<transport::RemoteMemory*>, memory::Space::kKinds> memory_of_;  // by space
   std::vector<transport::RemoteMemory*> memories_;                                      // each once
   std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used
   std::vector<Route*> open_;
-  int sockets_ = 0;  // of the open ones
+  int sockets_ = 0;  // among the open ones
   bool has_broken_ = false;
 };
 

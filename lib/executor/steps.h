@@ -1,6 +1,5 @@
 #pragma once
-// The rank's engine, the steps that are pending there, and the operations that have steps at peers' buffers. Requires
-// the rank's lock.
+// The rank's engine, its pending steps, and the operations that have steps at peers' buffers. Requires the rank's lock.
 #include "executor/engine.h"
 #include "executor/parts.h"
 #include "executor/peer_work.h"
@@ -17,26 +16,26 @@ class Steps final : public progress::Source {
  public:
   Steps(Parts& parts, std::unique_ptr<Engine> engine);
 
-  // Whether no step is ever pending. Only then are the fast paths taken.
+  // Whether no step is ever pending. The fast paths are taken only then.
   bool is_immediate() const { return is_immediate_; }
   // No descriptor tells of the end of a step that is pending.
   int longest_sleep_ms() const override { return engine_->has_pending() ? 1 : kAsLongAsOthers; }
   Engine& engine() { return *engine_; }
   memory::PieceCopy& copies_to_peers() { return copies_; }
 
-  // Gives a step to the engine. True: it is done. Throws ReadFailure.
+  // Gives a step to the engine. True: the step is done. Throws ReadFailure.
   bool issue(Operation& operation, Ticket::Part part, std::uint32_t index, const ResolvedStep& step);
   // Goes on with an operation's steps at peers' buffers. True: something was done.
   bool work(Operation& operation);
-  // What has ended since, and what is ready at peers' buffers. True: something moved.
+  // Handles steps that have ended since, and ready steps at peers' buffers. True: something moved.
   bool move() override;
-  // Before the operation ends with an error: its pending steps store nothing any more.
+  // Called before the operation ends with an error: its pending steps store nothing any more.
   void withdraw(Operation& operation);
-  // It has ended.
+  // Called when the operation has ended.
   void forget(Operation& operation);
 
   bool has_work() const { return !working_.empty(); }
-  // For so many communicators, so that the first call that has to wait allocates nothing.
+  // Reserves for this many communicators, so that the first call that must wait allocates nothing.
   void reserve(std::size_t groups) { working_.reserve(groups); }
 
  private:
@@ -47,7 +46,7 @@ class Steps final : public progress::Source {
   Parts& parts_;
   const std::unique_ptr<Engine> engine_;
   const bool is_immediate_;
-  memory::PieceCopy copies_;         // into what other ranks load
+  memory::PieceCopy copies_;         // into memory that other ranks load
   std::vector<Operation*> working_;  // with steps at peers' buffers
 };
 

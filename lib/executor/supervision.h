@@ -1,6 +1,6 @@
 #pragma once
-// What ends operations that cannot succeed: deadlines, ranks that are gone, and ranks that have made another call.
-// Requires the rank's lock.
+// Ends operations that cannot succeed, because of deadlines, gone ranks, or ranks that have made another call. Requires
+// the rank's lock.
 #include "executor/group.h"
 #include "executor/parts.h"
 
@@ -16,35 +16,35 @@ class Supervision {
   explicit Supervision(Parts& parts);
 
   // ---- Deadlines ----
-  // Looks at the clock for all of it, and at the deadlines of what a thread waits for (some may be null); called by
-  // those who have nothing better to do, and now and then by all who drive.
+  // Reads the clock for the rank, and checks the deadlines of the operations that a thread waits for (some may be
+  // null). Idle threads call this, and all driving threads now and then.
   using Watched = std::span<Operation* const>;
   void tick(Watched watched);
-  // Of all that is under way, for a rank that never waits; at most every so often.
+  // Checks the deadlines of all operations in flight, for a rank that never waits; limits its own frequency.
   void tick_all();
 
   // ---- Ranks that have made another call (mismatch.cpp) ----
-  // Ranks seem to have made different calls: the service threads compare their records. peer: whose call it is that
-  // differs from this rank's, where that is certain.
+  // Ranks seem to have made different calls: the service threads compare their records. peer: the rank whose call
+  // differs from this rank's, if that is certain.
   void suspect(Group& group, std::uint32_t sequence, int peer = -1);
-  // In this rank's next exchange, or one whose lines it had no need of, is a line of another call.
+  // This rank's next exchange, or one whose lines it did not need, has a line of another call.
   void suspect_lines(Group& group, const Operation& waiting);
-  // Lines that this rank had no need of may have come by now.
+  // Looks at lines that this rank did not need and that may have come by now.
   void look_behind(Group& group);
-  // What came before this rank had come to its call.
+  // Looks at frames that came before this rank had entered their call.
   void look_at_early(Group& group);
 
-  // ---- Ranks that are gone (gone.cpp) ----
-  // Something has moved, or was posted, or a thread begins to drive: those that are gone are looked for again.
+  // ---- Gone ranks (gone.cpp) ----
+  // Something has moved or was posted, or a thread begins to drive: gone ranks are to be looked for again.
   void look_again() { gone_look_due_ = true; }
-  // After a move. moved: something did.
+  // Called after a move. moved: something moved.
   void look_after_move(bool moved);
-  // Operations that wait for a rank that will send no more end now, not at their deadline. quiet: all that had come has
+  // Ends operations that wait for a rank that will send no more, before their deadline. quiet: all that had come has
   // just been taken in.
   void check_gone(bool quiet);
   void lane_broke(Route& route);
-  // Of the group, in rising order: those that control knows to be lost by now; those whose process or host does not
-  // run.
+  // The group's ranks, in rising order: those that control knows to be lost by now; those whose process or host does
+  // not run.
   std::vector<int> lost_ranks(const Group& group) const;
   std::vector<int> suspected_ranks(const Group& group) const;
 
@@ -69,7 +69,7 @@ class Supervision {
   Outcomes& outcomes_;
   const int sharing_;
   std::int64_t next_tick_ns_ = 0;
-  bool gone_look_due_ = false;  // something has moved, or was posted, since peers that are gone were last looked for
+  bool gone_look_due_ = false;  // something has moved, or was posted, since gone peers were last looked for
 };
 
 }  // namespace anello::executor

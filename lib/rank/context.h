@@ -1,6 +1,6 @@
 #pragma once
 // A rank in this process: its parts (parts.h), the order of its operations, and their ends. Its driver has the lock
-// that guards them all, and the threads that move them (progress/driver.h).
+// that guards them, and the threads that move them (progress/driver.h).
 #include "base/error.h"
 #include "control/job.h"
 #include "executor/activity.h"
@@ -44,72 +44,71 @@ class Context final : private progress::Driven, public Outcomes {
 
   control::Job& job() { return *job_; }
   int rank() const { return rank_; }
-  // Whether ranks of this host do.
+  // Whether ranks of this host share processors.
   bool shares_processors() const { return sharing_ > 1; }
 
   // ---- For the communicator; these take the lock ----
-  // The caller owns the group, and outlives with it whoever is inside a call on it.
+  // The caller owns the group, and keeps it until no thread is inside a call on it.
   std::unique_ptr<Group> add_group(std::uint64_t id, std::vector<int> ranks, Board board, std::uint32_t first_sequence);
-  // Ends what is under way, and all that is posted later, with ANELLO_ERR_STATE and tells the peers. Returns the
-  // group's first error.
+  // Ends the operations in flight, and all later ones, with ANELLO_ERR_STATE, and tells the peers. Returns the group's
+  // first error.
   Error remove_group(Group& group);
-  // Around the making of a communicator: what this rank brings to its generation, and that it has ended
-  // (generations.h).
+  // Bracket the making of a communicator: the generation that this rank brings to it, and its end (generations.h).
   std::uint32_t begin_making();
   void end_making(std::uint32_t brought);
 
   Operation* acquire(Group& group);
   void release(Operation* operation);
-  // Enters a collective (plan set) or a message. Assigns sequence and digest from record; a record with `refused`
-  // only takes its place in the order, and the operation is complete when this returns.
+  // Enters a collective (plan set) or a message. Assigns sequence and digest from record; a record with `refused` only
+  // takes its place in the order, and the operation is complete when this returns.
   void post(Operation& operation, control::CallRecord& record);
-  // The fast path (fast_path.cpp), for a blocking call whose plan is one exchange: does all of it under the lock that
-  // the caller holds if the communicator is idle and the others come at once. complete: without an error, and it may be
-  // entered again as it is. digest: of the record as it is (control/ledger.h).
+  // The fast path (fast_path.cpp) of a blocking call whose plan is one exchange: does all of it under the lock that the
+  // caller holds, if the communicator is idle and the other ranks come at once. complete: without an error, and the
+  // operation may be entered again as it is. digest: of the unchanged record (control/ledger.h).
   enum class Entered { complete, under_way, not_begun };
   Entered exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
-  // The same for one whose ranks announce their buffers, as far as it needs nothing but the board and their memory.
+  // Likewise for a call whose ranks announce their buffers, as far as it needs only the board and their memory.
   Entered walk_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
-  // Any other blocking collective, or one of these that has not begun: enters it.
+  // Enters any other blocking collective, or one of the above that has not begun.
   Entered enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // For the fast path of blocking messages, under the lock that the caller holds.
   Messages& messages() { return messages_; }
   const Gets& gets() const { return gets_; }
-  // The lock for the fast paths if nobody has it and nobody drives; else empty.
+  // Takes the lock for the fast paths if no thread has it and none drives; else empty.
   progress::RankLock::Short lock_if_free() { return driver_.lock_if_free(); }
-  // The same under the lock.
+  // The pool, for the fast paths, under the lock that the caller holds.
   OperationPool& operations() { return pool_; }
-  // Waits until it is done, or its deadline passes and it is done with ANELLO_ERR_TIMEOUT.
+  // Waits until the operation is done; when its deadline passes, it is done with ANELLO_ERR_TIMEOUT.
   void wait(Operation& operation);
-  // The caller goes away with operations under way: the service thread looks after them while nobody waits.
+  // The caller leaves operations in flight: the service thread looks after them while no thread waits.
   void leave_to_background();
-  // Drives once, without waiting; whether it is done.
+  // Drives once, without waiting, and returns whether the operation is done.
   bool test(Operation& operation);
-  // The same, and looks at its deadline: for a thread that waits for operations of several contexts.
+  // Likewise, but also checks its deadline: for a thread that waits for operations of several contexts.
   bool test_with_deadline(Operation& operation);
-  // Every operation that ends adds to this eventfd, until told otherwise.
+  // From now on every operation that ends adds to this eventfd, until tell_no_more.
   void tell_of_completion(int descriptor);
   void tell_no_more(int descriptor);
-  // One such descriptor of the context's own, for event loops; made when first asked for. Throws Error.
+  // An eventfd of the context's own for that, for event loops; made at the first call. Throws Error.
   int completion_descriptor();
-  // Drives once, and looks at the deadlines of what is under way. Empties that descriptor.
+  // Drives once, and checks the deadlines of operations in flight. Empties completion_descriptor().
   void progress_once();
-  // For a prepared probe that is not posted: looks once. Throws the group's first error.
+  // Looks once for a message for a prepared probe that is not posted. Throws the group's first error.
   bool probe_now(Operation& probe);
-  // Until one of them is done. Null entries are skipped.
+  // Waits until one of them is done. Null entries are skipped.
   void wait_any(Operation* const* operations, std::size_t count);
   // Ends the group's operations here and on all of its ranks.
   void abort(Group& group, const Error& cause);
-  // Of the group, in rising order: those that control knows to be lost by now.
+  // The group's ranks, in rising order, that control knows to be lost by now.
   std::vector<int> lost_ranks(const Group& group);
-  // Those whose process is stopped, or whose host is silent.
+  // The group's ranks whose process is stopped, or whose host is silent.
   std::vector<int> suspected_ranks(const Group& group);
   // Maps the memory that a rank of the job (not of a communicator) says it has at `at`, for as long as *kept lives.
-  // Waits for its descriptor, asleep, for a bounded time. Null: the two ranks share no memory, or it lies in no region.
-  // Throws Error: it cannot be had.
+  // Waits for its descriptor, asleep, for a bounded time. Null: the two ranks share no memory, or `at` lies in no
+  // region. Throws Error if the memory cannot be mapped.
   std::byte* map_now(int world, const transport::RemoteAddress& at, std::size_t bytes,
                      std::shared_ptr<const void>* kept);
-  // The lock for those who look into a group from outside.
+  // The lock for threads that look into a group from outside.
   Lock lock() { return driver_.lock(); }
 
   // ---- These require the lock ----
@@ -121,7 +120,7 @@ class Context final : private progress::Driven, public Outcomes {
   Engine& engine() { return steps_.engine(); }
 
  private:
-  // What the driver asks (driven.cpp)
+  // Functions that the driver calls (driven.cpp)
   void begin_driving() override { supervision_.look_again(); }
   bool move() override;
   bool is_busy() override;
@@ -140,7 +139,7 @@ class Context final : private progress::Driven, public Outcomes {
   void hear_verdict(Group& group);
   bool test_once(Operation& operation);
 
-  // How a collective enters its communicator's order, and the window of those under way.
+  // A collective's place in its communicator's order, and the window of collectives in flight.
   static void number(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
     Group& group = *operation.group;
     record.sequence = group.next_sequence++;
@@ -171,9 +170,9 @@ class Context final : private progress::Driven, public Outcomes {
   std::unique_ptr<control::Job> job_;
   const int rank_;
   progress::Driver driver_;
-  const int sharing_;  // so many ranks of this host to a processor
+  const int sharing_;  // ranks of this host per processor
   Activity activity_;
-  unsigned tests_ = 0;  // in vain
+  unsigned tests_ = 0;  // tests in vain
   progress::CompletionBells bells_;
   OperationPool pool_;
   FramePool frames_;
