@@ -1,6 +1,6 @@
-// Agreement: what a rank's first line of a call over peers' memory says, and what all of them tell. A rank says where
-// its buffers are; one that knows by itself that the others cannot reach them goes on at once in the way that is left,
-// and says that.
+// Agreement: the ranks' first lines of a call over peers' memory, and the conclusions from them. A rank announces its
+// buffers; a rank that already knows that the others cannot reach them goes on at once in the way that is left, and
+// says so.
 #include "executor/announcing.h"
 
 #include "executor/agreement.h"
@@ -18,7 +18,7 @@ namespace {
 
 using schedule::Reach;
 
-// Whether this rank knows by itself that others cannot map its buffers, or that no schedule goes to them.
+// Whether this rank knows by itself that others cannot map its buffers, or that no schedule accesses them.
 bool lacks_regions(const Operation& operation, const Announced& own) {
   if (!operation.plans->peers_inputs && !operation.plans->peers_outputs) return true;
   const auto lacks = [](bool matters, const transport::RemoteAddress& buffer) {
@@ -27,8 +27,8 @@ bool lacks_regions(const Operation& operation, const Announced& own) {
   return lacks(operation.plans->peers_inputs, own.input) || lacks(operation.plans->peers_outputs, own.output);
 }
 
-// Whether others may read by system call what they cannot map of it. Some memory cannot, as a device's that is mapped,
-// and a call that has found that out in its middle is lost.
+// Whether others may read by system call the buffers that they cannot map. Some memory cannot be read so, such as a
+// device's that is mapped, and a call that finds that out midway is lost.
 bool is_read_instead(const Operation& operation, const Announced& own) {
   if (!operation.plans->reads_by_policy() || operation.group->unreadable) return false;
   const schedule::Schedule& reading = operation.plans->at(Reach::read)->schedule;
@@ -42,27 +42,27 @@ bool is_read_instead(const Operation& operation, const Announced& own) {
 bool may_stage_early(const Operation& operation) {
   return operation.group->staging.state == memory::Staging::State::ready && operation.plans->may_stage_at_once();
 }
-// Whether it may do so before the others are known to have done with the last call.
+// Whether its staging memory lies apart from the last call's, in which others may still be.
 bool stages_apart(const Operation& operation) {
   const schedule::Schedule& plain = operation.plans->at(Reach::none)->schedule;
   return operation.group->staging.apart(plain.staging * operation.element_bytes, plain.staging_comes_back);
 }
 
-// Whether a rank may say by itself that the call goes by messages. One rank alone gives: it goes on at once, and nobody
-// else is in its way; who takes must wait for that one anyway, and that one, if it has said where its buffer is, for
-// all.
+// Whether a rank may decide by itself that the call goes by messages. One rank alone gives data: it goes on at once,
+// and no other is in its way. A receiver waits for its sender anyway, and a sender that has announced its buffer waits
+// for all.
 bool may_send_early(const Operation& operation) {
   if (operation.group->by_address || !operation.plans->may_send_at_once()) return false;
   return operation.kind == ANELLO_BROADCAST || (operation.kind == ANELLO_REDUCE && operation.group->size() == 2);
 }
 
-// Changes with whatever a rank's line depends on: its regions, and whether there is staging memory.
+// Changes with all that a rank's line depends on: its regions, and the presence of staging memory.
 std::uint64_t line_version(const Operation& operation) {
   const bool staging = operation.group->staging.state == memory::Staging::State::ready;
   return memory::regions_version() << 1 | (staging ? 1 : 0);
 }
 
-// Of itself a rank knows it without its line, where others could write: what it has prepared is what it goes on with.
+// A rank knows its own kind without its line, to which others could write: it goes on as it has prepared.
 LineKind kind_of_line(const Operation& operation, int rank) {
   return rank == operation.group->rank ? operation.entry : operation.group->board.kind(rank);
 }
@@ -98,7 +98,7 @@ Entries entries_of(const Operation& operation) {
   return entries;
 }
 
-// Whether this rank would rather have the call staged than read where it lies. Where any rank would, it is.
+// Decides whether this rank prefers a staged call to reads in place. If any rank does, the call is staged.
 void Agreement::take_turn(Operation& operation) const {
   Group& group = *operation.group;
   const std::size_t bytes = operation.count * operation.element_bytes;
@@ -119,7 +119,7 @@ void Agreement::take_turn(Operation& operation) const {
   operation.entry_known = false;
 }
 
-// The plan of a call whose ranks reach nobody's buffers.
+// Takes the plan of a call whose ranks reach no other rank's buffers.
 void Agreement::take_plain(Operation& operation) {
   const std::shared_ptr<const Plan>& plain = operation.plans->at(Reach::none);
   if (operation.plan != plain) operation.plan = plain;
@@ -140,8 +140,8 @@ void Agreement::announce(Operation& operation) {
   const bool slow = operation.stays_away, judged = operation.judged_slow;
   const bool lacks = slow || (lacks_regions(operation, own) &&
                               (parts_.staging == memory::ReadPolicy::Wish::always || !is_read_instead(operation, own)));
-  // A rank that enters so has done its first steps when it says so, or does them as soon as the lines are there. Only
-  // an immediate engine can.
+  // A rank that enters at once does its first steps before it publishes its line, or as soon as the lines are there.
+  // Only an immediate engine can.
   const bool at_once = lacks && parts_.steps.is_immediate();
   const bool may_stage = at_once && may_stage_early(operation);
   if (may_stage && stages_apart(operation)) {
@@ -158,13 +158,12 @@ void Agreement::announce(Operation& operation) {
     operation.announced.resize(std::size_t(group.size()));
     const Announcement now{own, operation.entry};
     operation.announces_as_before = std::exchange(operation.announced[std::size_t(group.rank)], now) == now;
-    // Only until the next call finds its place apart again.
+    // If it may stage, the next call may find its place apart again.
     operation.entry_known = !may_stage;
   }
   publish_entry(operation);
 }
 
-// As the last call with these buffers did, if that is known to hold still.
 bool Agreement::enters_again(Operation& operation) {
   if (!operation.entry_known || operation.entry_version != line_version(operation)) return false;
   if (is_staged(operation.entry) && !stages_apart(operation)) return false;
@@ -186,21 +185,20 @@ void Agreement::publish_entry(Operation& operation) {
     stage_early(operation);
     return publish(nullptr, 0);
   }
-  // From here on: who comes late finds these lines, and may begin although this rank has given up.
+  // Exposed from here on: a late rank finds these lines, and may begin although this rank has given up.
   operation.exposed = true;
   publish(&operation.announced[std::size_t(group.rank)].at, sizeof(Announced));
 }
 
-// Where the lines alone tell how a call goes on: the step of its plan that is next. kNotTold: it takes more than that.
 std::uint32_t Agreement::told_by_lines(Operation& operation) {
   Group& group = *operation.group;
-  // Its own line is enough for one that sends: those of others may be missing.
+  // A rank that sends needs only its own line: the others' may be missing.
   const Entries entries = is_sends(operation.entry) ? Entries{.sends = 1} : entries_of(operation);
   if (entries.for_speed) group.reading[std::size_t(operation.kind)].follow(operation.count * operation.element_bytes);
   if (entries.wrong >= 0) return kNotTold;
   if (entries.sends > 0) {
     take_plain(operation);
-    operation.exposed = false;  // nobody goes there
+    operation.exposed = false;  // no rank accesses its buffers
     return 0;
   }
   if (entries.payloads > 0) {
@@ -222,7 +220,6 @@ std::uint32_t Agreement::told_by_lines(Operation& operation) {
   return kNotTold;
 }
 
-// The same where this rank has entered as before: so have the others, nearly always.
 std::uint32_t Agreement::told_again(Operation& operation) {
   const Group& group = *operation.group;
   const Board& board = group.board;

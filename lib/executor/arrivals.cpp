@@ -1,4 +1,4 @@
-// Route: what arrives. Whose frame it is, where its payload goes, and what it means that all of it is here.
+// Route: arriving frames. Finds a frame's owner, moves its payload, and acts once all of it is here.
 #include "executor/route.h"
 
 #include "base/clock.h"
@@ -24,7 +24,7 @@ using transport::FrameHeader;
 bool Route::pull() {
   if (state_ != State::open) return false;
   bool moved = false;
-  bool delivered = false;  // the last one went to where it belongs
+  bool delivered = false;  // the last frame went straight to its destination
   constexpr int kMost = 64;
   int frames = 0;
   for (; frames < kMost; ++frames) {
@@ -35,7 +35,7 @@ bool Route::pull() {
     }
     const FrameHeader header = *at;
     if (arriving_.mode == Arriving::Mode::none) {
-      // What comes too early would be copied twice. If this rank still waits for something behind it, it comes again.
+      // An early frame would be copied twice. If this rank still waits for a frame behind it, it pulls again.
       if (delivered && is_early(header)) {
         heard = true;
         return true;
@@ -59,12 +59,12 @@ Route::Arrived Route::take_small(Flow& flow, SmallReceive& wanted) {
   if (state_ != State::open || arriving_.mode != Arriving::Mode::none) return Arrived::something_else;
   const FrameHeader* const header = incoming();
   if (header == nullptr) return endpoint_->failure() != nullptr ? Arrived::something_else : Arrived::nothing;
-  // Whatever becomes of it: this frame, where it is empty, and those that were read with it are in no socket any more,
-  // and who asks epoll alone would not look here.
+  // In any case: this frame, if it is empty, and those that were read with it are in no socket any more, so that epoll
+  // does not report them.
   heard = true;
   if (header->kind != static_cast<std::uint16_t>(FrameKind::eager) || header->communicator != flow.group->id) {
     const bool may_get = is_rts(*header) && has_address(*header) && header->communicator == flow.group->id;
-    // Torn by the end of a ring, or not all here: the general path puts it together.
+    // The end of a ring may tear the address, or a part is not here yet: the general path puts it together.
     return may_get && endpoint_->view().size() >= kAddressBytes ? Arrived::rts : Arrived::something_else;
   }
   const std::size_t bytes = header->bytes;
@@ -100,14 +100,14 @@ Route::Arrived Route::take_cts(const Flow& flow) {
   return Arrived::message;
 }
 
-// Of a call that this rank has not come to.
+// Whether the frame's call is not in flight here.
 bool Route::is_early(const FrameHeader& header) const {
   if (header.kind != static_cast<std::uint16_t>(FrameKind::step)) return false;
   Group* const group = parts_.groups.find(header.communicator);
   return group != nullptr && group->find(header.sequence) == nullptr;
 }
 
-// Decides, once a frame, where its payload goes.
+// Decides, once per frame, where its payload goes.
 void Route::classify(const FrameHeader& header) {
   using Mode = Arriving::Mode;
   arriving_ = {};
@@ -116,7 +116,7 @@ void Route::classify(const FrameHeader& header) {
   Group* group = parts_.groups.find(header.communicator);
   if (group == nullptr) {
     if (parts_.groups.is_past(header.communicator) || !parts_.kept.keeps_stray(header, peer_)) return;
-    arriving_.frame = parts_.frames.take(header, peer_);  // may throw, and the frame is then let pass
+    arriving_.frame = parts_.frames.take(header, peer_);  // may throw, and the frame is then discarded
     arriving_.mode = Mode::keep;
     return;
   }
@@ -126,7 +126,7 @@ void Route::classify(const FrameHeader& header) {
   arriving_.flow = &flow;
   const auto kind = static_cast<FrameKind>(header.kind);
   if (kind == FrameKind::step || kind == FrameKind::eager) {
-    // Credit given back rides on what goes the other way.
+    // A frame also carries returned credit of the other direction.
     if (!flow.credit.take_back(header.argument)) {
       parts_.outcomes.fail(
           *group, Error(ANELLO_ERR_CORRUPT, parts_.job.describe(peer_) + " returned credit it never had", peer_), true);
@@ -173,7 +173,7 @@ void Route::classify(const FrameHeader& header) {
     }
     arriving_.lane = &*lane;
     arriving_.operation = operation;
-    // An engine that takes its time is given whole frames, from where they are kept.
+    // An engine that is not immediate combines whole frames, from their kept copies.
     const bool at_once = parts_.steps.is_immediate();
     if (lane->early.empty() && receive_ready(*lane) && (at_once || (lane->applied == nullptr && landing(*lane)))) {
       if (fits(*lane, header)) arriving_.mode = Mode::step;
@@ -191,12 +191,12 @@ void Route::keep_for(Group& group, const FrameHeader& header) {
     return;
   }
   EarlyFrame* const frame = parts_.kept.keep_for(group, header, peer_);
-  if (frame == nullptr) return;  // it is let pass
+  if (frame == nullptr) return;  // the frame is discarded
   arriving_.mode = Arriving::Mode::keep;
   arriving_.frame = frame;
 }
 
-// Moves what has arrived of the frame's payload.
+// Moves the arrived part of the frame's payload.
 bool Route::consume() {
   using Mode = Arriving::Mode;
   bool moved = false;
@@ -215,7 +215,7 @@ bool Route::consume() {
         Operation& receive = *arriving_.operation;
         bytes = endpoint_->receive(receive.output + receive.moved, left);
         receive.moved += bytes;
-        if (bytes > 0) ++receive.movement;  // else a peer that stops in a frame would have no deadline
+        if (bytes > 0) ++receive.movement;  // otherwise a peer that stops in a frame would have no deadline
         break;
       }
       case Mode::step: {
@@ -248,18 +248,18 @@ bool Route::consume() {
   return moved;
 }
 
-// Combines what is there of the current receive's message with what it belongs to; how much that was.
+// Combines the arrived part of the current receive's message with its operands. Returns the bytes taken.
 std::size_t Route::combine(RunLane& lane, std::size_t left) {
   const auto view = endpoint_->view();
   const std::size_t element = lane.operation->element_bytes;
   std::size_t bytes = std::min(view.size(), left);
   if (torn_.empty() && 16 % element == 0) {
-    // Multiples of 16 where more is to come, so that the next view is aligned.
+    // Takes a multiple of 16 if more is to come, so that the next view is aligned.
     if (bytes < left) bytes &= ~std::size_t{15};
   } else if (torn_.empty() && bytes >= element) {
     bytes -= bytes % element;
   } else {
-    // An element of the caller's own, torn by the end of a ring or of what a socket has given so far.
+    // The end of a ring, or of the bytes that a socket has given so far, tears an element of the caller's own.
     bytes = std::min(bytes, element - torn_.size());
     torn_.insert(torn_.end(), view.begin(), view.begin() + static_cast<std::ptrdiff_t>(bytes));
     if (torn_.size() == element) {

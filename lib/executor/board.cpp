@@ -31,16 +31,16 @@ Board::Board(const memory::Arena& arena, int index, const std::vector<int>& loca
       peers_.push_back({slots_.back(), &arena.inbox(member).sleeping, member, int(slots_.size()) - 1, first_number});
     }
   }
-  // What an earlier communicator on the same board left. Others look only once this rank has announced something.
+  // An earlier communicator on this board left these. Others look only once this rank has announced something.
   own().touching.store(0, std::memory_order_relaxed);
   own().stopped.store(0, std::memory_order_relaxed);
   own().allows_no_gets.store(0, std::memory_order_relaxed);
   own().failed.store(0, std::memory_order_relaxed);
-  about_to_sleep();  // for none of its exchanges
+  about_to_sleep();  // asleep for none of its exchanges
 }
 
 bool Board::begin_touching(std::uint32_t sequence) {
-  // Either this store is seen by who stops, or his by this rank.
+  // Either the rank that stops sees this store, or this rank sees the stop.
   own().touching.store(name_of(sequence), std::memory_order_release);
   fence();
   if (may_touch(sequence)) return true;
@@ -67,7 +67,7 @@ bool Board::is_touching(int rank, std::uint32_t sequence) const {
   return slots_[std::size_t(rank)]->touch.touching.load(std::memory_order_acquire) == name_of(sequence);
 }
 
-// Nobody waits for anybody: a copy of bytes that change meanwhile does no harm where it is known to be one.
+// No rank waits: a copy of bytes that change meanwhile does no harm if its reader then discards it.
 void Board::stop_gets_of_peers() {
   own().allows_no_gets.store(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -88,13 +88,13 @@ Board::Failed Board::failed(int rank, std::uint64_t id) const {
   const memory::BoardTouch& its = slots_[std::size_t(rank)]->touch;
   const std::uint64_t code = its.failed.load(std::memory_order_acquire);
   if (its.failed_id.load(std::memory_order_relaxed) != id) return {};
-  // Whoever has the board mapped can write there.
+  // Any process that maps the board can write there.
   const bool is_error = code <= ANELLO_ERR_INTERNAL;
   return {is_error ? static_cast<anello_result_t>(code) : ANELLO_ERR_CORRUPT,
           its.failed_first_hand.load(std::memory_order_relaxed) != 0};
 }
 
-// Lines of all exchanges before `end`.
+// Compares the lines of all exchanges before `end`.
 Board::Seen Board::look_behind(std::uint32_t end) {
   for (; static_cast<std::int32_t>(seen_ - end) < 0; ++seen_, behind_ = 0) {
     for (; behind_ < int(slots_.size()); ++behind_) {
@@ -106,10 +106,10 @@ Board::Seen Board::look_behind(std::uint32_t end) {
   return Seen::complete;
 }
 
-// A rank's lines come in their order, so of each only those are looked at that have come since.
+// A rank's lines come in order, so this compares only lines that have come since the last look.
 std::optional<Board::Disagreed> Board::disagreed() {
   const std::uint32_t behind = number_ - seen_;
-  std::uint32_t first = behind;  // how far behind seen_
+  std::uint32_t first = behind;  // counted from seen_
   int rank = -1;
   for (Peer& peer : peers_) {
     if (peer.compared - seen_ > behind) peer.compared = seen_;
@@ -145,15 +145,15 @@ bool Board::awaits_elsewhere() const {
 }
 
 void Board::about_to_sleep() {
-  // Far from what anybody writes in the meantime: every line wakes this rank.
+  // Far from any number that a rank writes in the meantime: every line wakes this rank.
   constexpr std::uint32_t kAnyLine = 1u << 31;
   const std::uint32_t number = published_ && needs_ == kAll ? number_ : number_ ^ kAnyLine;
   slots_[std::size_t(rank_)]->asleep_for.store(number, std::memory_order_relaxed);
 }
 
-// Whether a peer that sleeps need not be woken by this rank's line: others are missing still. Of those that write
-// theirs at the same time one sees all lines, since each looks at the others' after its own can be seen. Lines that
-// disagree are worth a look at once.
+// Whether this rank's line need not wake a sleeping peer, because other lines are still missing. Of ranks that write at
+// the same time, one sees all lines, since each looks at the others' after its own is visible. Lines that disagree wake
+// the peer at once.
 bool Board::sleeps_on(std::size_t peer) const {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (peers_[peer].slots->asleep_for.load(std::memory_order_relaxed) != number_) return false;

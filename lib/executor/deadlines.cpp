@@ -1,4 +1,4 @@
-// Supervision: deadlines, and what to say of an operation that has passed its own.
+// Supervision: deadlines, and the error of an operation that has passed its own.
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/text.h"
@@ -16,13 +16,13 @@ namespace anello::executor {
 
 namespace {
 
-// For the others to say where they are, once a deadline has passed.
+// The others have this long to say where they are, once a deadline has passed.
 constexpr std::int64_t kTimeToAnswer = 50 * kMs;
-// For the account of an end that a board tells of. Its rank may be kept for so long by a peer at its buffers, and its
-// service thread with it.
+// The account of an end that a board shows may take this long: a peer at the buffers of the rank that ended may hold up
+// that rank, and its service thread with it.
 constexpr std::int64_t kAccountOfEnd = 500 * kMs + kKeepOutMs * kMs;
 
-// In one sentence.
+// One sentence names at most this many ranks.
 constexpr std::size_t kMostNamed = 8;
 
 }  // namespace
@@ -35,7 +35,7 @@ Supervision::Supervision(Parts& parts)
       outcomes_(parts.outcomes),
       sharing_(parts.sharing) {}
 
-// Its name, and whether it runs.
+// A rank's name, and whether it runs.
 std::string Supervision::describe_now(int world) const {
   const control::Life life = job_.life(world, control::Job::Look::closely);
   return job_.describe(world) + (life == control::Life::stopped  ? ", which is stopped by a signal or a debugger,"
@@ -43,7 +43,7 @@ std::string Supervision::describe_now(int world) const {
                                                                  : "");
 }
 
-// Whom it waits for: "data from rank 2 (host a, pid 7)".
+// The ranks that the operation waits for: "data from rank 2 (host a, pid 7)".
 std::string Supervision::waits_for(const Operation& operation) const {
   const Group& group = *operation.group;
   std::string list;
@@ -75,7 +75,7 @@ std::string Supervision::waits_for(const Operation& operation) const {
   return list.empty() ? "another rank" : list;
 }
 
-// Behind a chain of ranks that wait for each other. Who has not come may itself wait for one that does not run.
+// The ranks behind a chain of waiting ranks. A rank that has not come may itself wait for one that does not run.
 std::string Supervision::who_is_absent(const Operation& operation) const {
   const Group& group = *operation.group;
   const auto list = [&](const std::vector<int>& ranks, const char* what) {
@@ -93,7 +93,6 @@ std::string Supervision::who_is_absent(const Operation& operation) const {
   return list(absent.not_come, " not having come to this operation") + list(absent.silent, " not answering");
 }
 
-// Looks at the clock for all of it; called by those who have nothing better to do, and now and then by all who drive.
 void Supervision::tick(Watched watched) {
   const std::int64_t now = now_ns();
   for (Operation* const each : watched) {
@@ -108,7 +107,6 @@ void Supervision::tick(Watched watched) {
   });
 }
 
-// Of all that is under way, for a rank that never waits.
 void Supervision::tick_all() {
   if (now_ns() < next_tick_ns_) return;
   std::vector<Operation*> under_way;
@@ -129,12 +127,12 @@ void Supervision::tick_all() {
   });
   for (Operation* each : under_way) {
     if (each->state != Operation::State::done)
-      check_deadline(*each);  // else one of its communicator before it failed all
+      check_deadline(*each);  // else an earlier one failed the communicator
   }
   tick({});
 }
 
-// What control tells of an end is the better account, but it comes through one rank, which may be stopped.
+// Control gives the better account of an end, but it comes through one rank, which may be stopped.
 void Supervision::look_for_end(Group& group, std::int64_t now) {
   if (!group.board || group.error) return;
   Board::Failed end;
@@ -149,7 +147,7 @@ void Supervision::look_for_end(Group& group, std::int64_t now) {
   if (group.end_seen_ns == 0) group.end_seen_ns = now;
   if (now - group.end_seen_ns < kAccountOfEnd) return;
   const auto passes_on = fates_.first_here();
-  // Whom another error is about the board does not say.
+  // The board does not say which rank any other error is about.
   const bool about_itself = end.first_hand && end.code == ANELLO_ERR_ABORTED;
   outcomes_.fail(group,
                  Error(end.code,
@@ -173,7 +171,7 @@ void Supervision::check_deadline(Operation& watched) {
   if (now - watched.last_progress_ns < watched.timeout_ns) return;
   Group& group = *watched.group;
   if (!message && watched.asked_ns == 0) {
-    // The rank that this one waits for may itself be waiting: who has not come is worth knowing before all give up.
+    // The awaited rank may itself be waiting: before all give up, this rank asks which ranks have not come.
     watched.asked_ns = now;
     job_.compare_calls(group.id, watched.sequence);
   }

@@ -1,4 +1,4 @@
-// Route: what leaves. Which flow is next, which frame of it, and what it means that one has gone.
+// Route: leaving frames. Chooses the next flow and its next frame, and acts once a frame has gone.
 #include "executor/route.h"
 
 #include "executor/gets.h"
@@ -28,7 +28,7 @@ FrameHeader header_of(FrameKind kind, const Group& group) {
 bool Route::push() {
   if (state_ != State::open) return false;
   bool moved = false;
-  // A few frames at a time, so that receiving gets its turn and both directions stay busy.
+  // Sends a few frames at a time, so that receiving gets its turn and both directions stay busy.
   for (int turn = 0; turn < 8; ++turn) {
     if (leaving_.kind == Leaving::Kind::none) {
       if (!endpoint_->flush() || flows_.empty() || !next_frame()) break;
@@ -47,7 +47,7 @@ bool Route::next_frame() {
   while (Flow* flow = flows_.pop()) {
     flow->listed = false;
     if (fill(*flow)) {
-      list(*flow);  // at the end: communicators take turns
+      list(*flow);  // at the end, so that communicators take turns
       return true;
     }
   }
@@ -82,7 +82,7 @@ bool Route::fill_note(Flow& flow) {
 
 namespace {
 
-// Of a message that goes as it is.
+// The header of a message that goes without an RTS.
 FrameHeader eager_header(const Group& group, std::size_t bytes, int tag, std::uint16_t dtype) {
   FrameHeader header = header_of(FrameKind::eager, group);
   header.bytes = static_cast<std::uint32_t>(bytes);
@@ -101,14 +101,14 @@ FrameHeader rts_header(const Group& group, std::size_t bytes, int tag, std::uint
 
 }  // namespace
 
-// Whether a message goes without being asked for.
+// Whether a message goes without an RTS.
 bool Route::goes_at_once(const Flow& flow, std::size_t bytes) const {
   return bytes <= flow.most_eager &&
          flow.credit.eager.left() >= bytes + kFrameCost + (bytes <= kEagerBytes ? 0 : kCreditForSmall);
 }
 
-// A rank that only ever sends never looks, and cannot take an RTS back: it would wait for a receive though the peer has
-// taken all that came before.
+// A rank that only ever sends never pulls, and cannot take an RTS back: it would wait for a receive although the peer
+// has taken all earlier messages.
 void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
   while (state_ == State::open && bytes <= flow.most_eager && !goes_at_once(flow, bytes)) {
     pull();
@@ -116,15 +116,14 @@ void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
   }
 }
 
-// Whether nothing is to be sent before what the caller has.
+// Whether no other frame must leave before the caller's.
 [[gnu::always_inline]] inline bool Route::is_free_for(const Flow& flow) {
   if (state_ != State::open) return false;
   if (has_work()) {
-    const kernels::DefaultFloats floats;  // a step that has left may be what a user's function waits for
+    const kernels::DefaultFloats floats;  // a step that leaves may start one that calls a user's function
     push();
   }
-  // What that has sent may have ended an operation badly, and with it the group: nobody would end a rest of this
-  // message.
+  // The push may have ended an operation with an error, and the group with it: no one would end a rest of this message.
   return !flow.group->error && !has_work();
 }
 
@@ -154,8 +153,8 @@ Route::Sent Route::send_small(Flow& flow, const SmallMessage& message) {
   return Sent::in_part;
 }
 
-// Messages of send keep their order because only the first one that has not been told of may go: small ones as they
-// are while there is credit, all others by an RTS, which has their address if the receiver may get them from there.
+// Messages keep their order because only the first one that the peer does not know of may go: a small one itself, while
+// there is credit, any other by an RTS, which has the message's address if the receiver may get it.
 bool Route::fill_send(Flow& flow) {
   Operation* operation = flow.unsent.front();
   if (operation == nullptr) return false;
@@ -206,7 +205,7 @@ bool Route::fill_step(Flow& flow) {
     const std::size_t left = whole - lane->sent;
     std::size_t bytes = std::min(left, endpoint_->frame_bytes());
     if (allowed < bytes + kFrameCost) {
-      // Not in crumbs: a frame that is worth its header.
+      // No crumbs: a frame must be worth its header.
       constexpr std::size_t kWorthwhile = 32 * 1024;
       if (allowed < kWorthwhile + kFrameCost) continue;
       bytes = (allowed - kFrameCost) & ~std::size_t{63};
@@ -229,7 +228,7 @@ bool Route::fill_step(Flow& flow) {
   return false;
 }
 
-// The frame is gone and its payload free.
+// The frame has gone, and its payload is free.
 void Route::sent() {
   const Leaving gone = std::exchange(leaving_, Leaving{});
   Flow& flow = *gone.flow;

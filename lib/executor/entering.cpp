@@ -1,4 +1,4 @@
-// Agreement: how a call that may go over peers' memory comes to its schedule, from what its ranks have announced.
+// Agreement: chooses the schedule of a call that may go over peers' memory, from the ranks' announcements.
 #include "base/log.h"
 #include "base/text.h"
 #include "executor/agreement.h"
@@ -17,13 +17,13 @@ namespace {
 
 using schedule::Reach;
 
-// Of one rank's regions, per communicator.
+// A communicator remembers about this many regions of one rank.
 constexpr std::size_t kMostAgreed = 1024;
 
-// The key of what lies in no region: under it a rank's process is agreed, beside the regions that it announced.
+// The key of memory outside all regions. Under it the ranks agree on whether all can read a rank's process.
 constexpr std::uint64_t kAnyMemory = 0;
 
-// Both buffers of what a rank has announced, as far as some schedule goes to them.
+// Visits the buffers that a rank has announced and that some schedule accesses.
 template <class Visit>
 void each_buffer(const Operation& operation, std::size_t rank, Visit&& visit) {
   const Announced& said = operation.announced[rank].at;
@@ -33,7 +33,7 @@ void each_buffer(const Operation& operation, std::size_t rank, Visit&& visit) {
 
 }  // namespace
 
-// Where they do not tell all of it.
+// Goes on where the lines alone do not tell the next step.
 void Agreement::entries_came(Operation& operation) {
   Group& group = *operation.group;
   const Entries entries = entries_of(operation);
@@ -46,13 +46,13 @@ void Agreement::entries_came(Operation& operation) {
               world),
         true);
   }
-  // Together with those that stage now.
+  // This rank has staged already: at the barrier it meets those that stage now.
   if (entries.staged > 0 && operation.staged_early) return begin_reaching(operation, operation.barrier_step);
   if (entries.staged > 0 || entries.payloads > 0) return take_schedule(operation, Reach::none);
   all_announced(operation);
 }
 
-// What this rank could not have of what the others announced.
+// The announced memory that this rank could not map, and the processes that it cannot read.
 Lacking Agreement::lacking_of(const Operation& operation) const {
   Lacking lacking;
   for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
@@ -62,7 +62,7 @@ Lacking Agreement::lacking_of(const Operation& operation) const {
   return lacking;
 }
 
-// The lines of the round `agree` are here: what one rank lacks, no rank uses.
+// The lines of the round `agree` are here: no rank uses memory that one of them lacks.
 void Agreement::all_agreed(Operation& operation) {
   Group& group = *operation.group;
   Lacking lacking;
@@ -82,7 +82,7 @@ void Agreement::all_agreed(Operation& operation) {
   all_announced(operation);
 }
 
-// All ranks find the same here: they have the same lines, and had the same before.
+// All ranks draw identical conclusions here: their lines are identical, and so were all earlier ones.
 void Agreement::all_announced(Operation& operation) {
   Group& group = *operation.group;
   if (group.by_address) return take_schedule(operation, Reach::store);
@@ -90,10 +90,10 @@ void Agreement::all_announced(Operation& operation) {
   bool agreed = true, away = false;
   group.agreed.resize(operation.announced.size());
   for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
-    // Alike on all ranks as well. What is still in use is agreed anew.
+    // All ranks do this alike. They agree anew on regions still in use.
     if (group.agreed[rank].size() > kMostAgreed) group.agreed[rank].clear();
     const auto& known = group.agreed[rank];
-    // What is not known yet may be so.
+    // Memory that is not known yet counts as allowed.
     const auto allows = [&](std::uint64_t what) {
       const auto found = known.find(what);
       agreed = agreed && found != known.end();
@@ -111,7 +111,7 @@ void Agreement::all_announced(Operation& operation) {
   }
   if (reach == Reach::none) {
     group.unreadable = true;
-    operation.entry_known = false;  // it stages early from now on
+    operation.entry_known = false;  // this rank stages early from now on
   }
   if (away) reach = Reach::none;
   if (operation.plans->at(reach) == operation.plans->at(Reach::none)) return take_schedule(operation, Reach::none);
@@ -120,7 +120,7 @@ void Agreement::all_announced(Operation& operation) {
   map_announced(operation);
 }
 
-// Goes on once all that was announced is mapped here, or has turned out not to be had.
+// Goes on once each announced region is mapped here or refused.
 void Agreement::map_announced(Operation& operation) {
   bool waits = false;
   for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
@@ -173,7 +173,7 @@ bool Agreement::can_read(const Operation& operation, int rank) const {
          routes_.prepare(*operation.group, rank, kAnyMemory) == transport::RemoteMemory::State::ready;
 }
 
-// Where the buffers lie to which the operation's plan goes. False: the communicator has failed.
+// Finds the buffers that the operation's plan accesses. False: the communicator has failed.
 bool Agreement::find_buffers(Operation& operation, Reach reach) {
   Group& group = *operation.group;
   const Plan& plan = *operation.plan;
@@ -201,7 +201,7 @@ bool Agreement::find_buffers(Operation& operation, Reach reach) {
     const bool lacks_output = outputs > 0 && found.output.at == nullptr;
     if (lacks_input || lacks_output) {
       const int world = group.ranks[rank];
-      // Of the same call each rank knows which buffers the others have.
+      // All make one call, so each rank knows which buffers the others have.
       const bool has_none = (lacks_input && said.input.address == 0) || (lacks_output && said.output.address == 0);
       const std::string who = job_.describe(world);
       const std::string why = has_none ? who + " announced no buffer in a call that goes to it"
@@ -237,7 +237,7 @@ void Agreement::take_schedule(Operation& operation, Reach reach) {
 void Agreement::begin_reaching(Operation& operation, std::uint32_t first) {
   Group& group = *operation.group;
   ++group.reached[std::size_t(operation.reach)];
-  // Who has no more to do there gives the board to the next one; else it keeps its turn, as on all other ranks.
+  // A call that needs the board no more passes it on; any other keeps its turn, as it does on all other ranks.
   if (!operation.plan->has_barrier && !operation.plan->is_exchange) group.on_board.remove(&operation);
   begin(operation, first);
 }

@@ -11,7 +11,7 @@ namespace {
 
 using schedule::Collective;
 
-// Of the lines of ranks 0 to last, each `count` elements from line(rank) on.
+// Reduces the lines of ranks 0 to last, each `count` elements from line(rank) on.
 template <class Line>
 void reduce_lines(Operation& operation, std::byte* into, int last, int size, Line&& line) {
   const kernels::Reducer& reducer = *operation.reducer;
@@ -76,11 +76,11 @@ void complete_exchange(const Group& group, Operation& operation) {
   const std::size_t part = operation.count * operation.element_bytes;
   const std::size_t own = std::size_t(rank) * part;
   const std::byte* const input = operation.at(step.from);
-  // What this rank has written, the others are loading now: its own is read where it came from. Not where the partial
-  // result of more than two lines is kept in its place.
+  // The others are loading this rank's line now, so this rank reads its own payload at its source; but not if a partial
+  // result of more than two lines has replaced that source.
   const auto kept = [&](const std::byte* mine) { return rank <= 1 || into != mine; };
   const auto line = [&](int peer) { return peer == rank && kept(input) ? input : group.board.payload(peer, part); };
-  // A line with a part for every rank, of which this one takes its own.
+  // Each line has a part for every rank, and this rank takes its own.
   const auto own_part = [&](int peer) {
     if (peer == rank && kept(input + own)) return input + own;
     return group.board.payload(peer, part * std::size_t(size)) + own;

@@ -1,4 +1,4 @@
-// Agreement: rounds of lines. What an operation's next line says, and what follows once all have come.
+// Agreement: rounds of lines. Writes an operation's next line, and goes on once all lines have come.
 #include "executor/agreement.h"
 
 #include "executor/exchange.h"
@@ -32,7 +32,7 @@ void Agreement::begin_round(Operation& operation, Round round) {
 }
 
 void Agreement::poll(Group& group) {
-  if (group.polling_board) return;  // from within: the loop below goes on
+  if (group.polling_board) return;  // the loop below made this call, and goes on
   group.polling_board = true;
   Operation* operation;
   while ((operation = group.on_board.front()) != nullptr && operation->round != Round::none) {
@@ -56,12 +56,10 @@ void Agreement::poll(Group& group) {
   std::erase(on_boards_, &group);
 }
 
-// Its lines are looked at whenever this rank moves anything.
 void Agreement::list(Group& group) {
   if (std::find(on_boards_.begin(), on_boards_.end(), &group) == on_boards_.end()) on_boards_.push_back(&group);
 }
 
-// Of its next line, at most.
 std::size_t Agreement::line_bytes(const Operation& operation) {
   const auto payload = [&](const Plan& plan) { return plan.schedule.steps[0].from.count * operation.element_bytes; };
   switch (operation.round) {
@@ -126,7 +124,7 @@ void Agreement::lines_came(Operation& operation, Round round) {
       group.board.finish();
       return begin_round(operation, Round::share_staging);
     case Round::share_staging: {
-      // Of itself a rank knows it without its line, where others could write.
+      // A rank knows its own answer without its line, to which others could write.
       bool everywhere = !group.staging.at.empty();
       for (int rank = 0; rank < group.size(); ++rank) {
         everywhere = *group.board.payload(rank, 1) != std::byte{0} && everywhere;

@@ -1,4 +1,4 @@
-// Agreement: how a communicator comes to its staging memory. The operation that wants it first has the board meanwhile.
+// Agreement: sets up a communicator's staging memory. The first operation that wants it has the board meanwhile.
 #include "base/log.h"
 #include "control/job.h"
 #include "executor/agreement.h"
@@ -16,13 +16,13 @@ void Agreement::take_staging(Operation& operation) {
   operation.staging_from = staging.take(staged, operation.plan->schedule.staging_comes_back);
 }
 
-// Up to its first barrier, of which the lines tell. Others may not have done with the last call yet, but with all
+// Does the steps up to the first barrier, for which the lines stand. Others may still be in the last call, but in none
 // before it.
 void Agreement::stage_early(Operation& operation) {
   operation.staged_early = true;
   take_plain(operation);
   take_staging(operation);
-  // Memory that does not come back is at another place in each call.
+  // Memory that does not come back lies at another place in each call.
   const bool comes_back = operation.plan->schedule.staging_comes_back;
   if (comes_back && operation.resolved.staging_from != operation.staging_from) resolve_staged_plan(operation);
   if (!comes_back) operation.resolved.steps.clear();
