@@ -127,7 +127,7 @@ void Supervision::tick_all() {
   });
   for (Operation* each : under_way) {
     if (each->state != Operation::State::done)
-      check_deadline(*each);  // else an earlier one failed the communicator
+      check_deadline(*each);  // else an earlier deadline has failed its communicator
   }
   tick({});
 }

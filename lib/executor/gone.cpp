@@ -1,6 +1,6 @@
-// Supervision: peers that are gone. That a rank is lost, or has left, is no error of a communicator. What it had given
-// stays given: all that has come is taken in, and calls whose data is there complete, also those that are made later.
-// The first operation that cannot end without the rank fails its communicator, at once.
+// Supervision: gone peers. A rank that is lost, or has left, is no error of a communicator. Its data stays valid: this
+// rank takes in all that has come, and calls whose data is there complete, also those that are made later. The first
+// operation that cannot end without the rank fails its communicator, at once.
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/text.h"
@@ -21,7 +21,7 @@ void Supervision::lane_broke(Route& way) {
   gone_look_due_ = true;
   routes_.uncount_unsent(way);
   const Error* const cause = way.endpoint()->failure();
-  // check_gone, when control has had its time to tell.
+  // check_gone handles the rest, once control has had its time to report.
   if (cause == nullptr || cause->code() == ANELLO_ERR_PEER_LOST) return;
   outcomes_.fail_all_with(way.peer(),
                           Error(cause->code(),
@@ -45,11 +45,11 @@ int Supervision::first_lost(const Group& group) const {
   return fates_.first_lost([&](int world) { return group.rank_of_world(world) >= 0; });
 }
 
-// Of an operation that is under way.
+// Whether an operation in flight waits in vain for a gone peer.
 bool Supervision::waits_in_vain(const Operation& operation, int peer) const {
   const Group& group = *operation.group;
   if (needs(operation, peer)) return true;
-  // For memory to map, and behind that for lines of all.
+  // It waits for memory to map, and then for the lines of all ranks.
   if (parts_.agreement.is_mapping(operation)) return true;
   if (!is_message(operation.kind) || operation.peer != ANELLO_ANY_SOURCE) return false;
   std::string how;
@@ -59,8 +59,6 @@ bool Supervision::waits_in_vain(const Operation& operation, int peer) const {
   return true;
 }
 
-// Operations that wait for a rank that will send no more end now, not at their deadline. quiet: all that had come has
-// just been taken in.
 void Supervision::check_gone(bool quiet) {
   if (!fates_.is_any() && !routes_.has_broken()) return;
   routes_.open_asked();
@@ -75,8 +73,8 @@ void Supervision::look_after_move(bool moved) {
 }
 
 void Supervision::check_gone(Group& group, bool quiet) {
-  // Else only what still stands at a second look: between the two everything that had come, and every answer to what
-  // was sent, has been taken in.
+  // Unless quiet, the group must not have moved between two looks: by the second, this rank has taken in all that had
+  // come, and every answer to its frames.
   const bool moved = std::exchange(group.movement_at_look, group.movement) != group.movement && !quiet;
   if (moved) return;
   if (group.told_end && !group.error) outcomes_.fail(group, group.told_end, false);
@@ -86,11 +84,10 @@ void Supervision::check_gone(Group& group, bool quiet) {
   }
 }
 
-// Of one that is gone.
+// Fails the group if an operation waits for the gone peer.
 void Supervision::end_what_waits_for(Group& group, int peer, const std::string& gone_how) {
   const Operation* held_up = nullptr;
-  // A collective that has come to a halt while the host of one of its ranks is silent: who else is cut off with it
-  // nobody can say.
+  // A halted collective ends, too, if the host of one of its ranks is silent: no one can say which others are cut off.
   const health::PeerFates::Loss* const known = fates_.loss_of(group.ranks[std::size_t(peer)]);
   const bool silent = known != nullptr && known->for_certain;
   const auto look = [&](const Operation& each) {
@@ -101,7 +98,7 @@ void Supervision::end_what_waits_for(Group& group, int peer, const std::string& 
   if (const Flow* flow = group.flows.find(peer)) {
     for (const OperationFifo* list : {&flow->unsent, &flow->requested, &flow->cleared}) list->each(look);
   }
-  // A rank whose own call another loss has ended may be lost itself before this one has heard of that.
+  // An earlier loss may have ended the peer's own call, and then the peer, before this rank has heard of that.
   int world = group.ranks[std::size_t(peer)];
   std::string how = gone_how;
   const int first = first_lost(group);
@@ -126,13 +123,13 @@ void Supervision::end_what_waits_for(Group& group, int peer, const std::string& 
   } else if (held_up != nullptr) {
     fail_by(ANELLO_ERR_PEER_LOST, *held_up, lost ? how : text(name, " ", how, " without taking its part in it"));
   } else if (front != nullptr && front->is_on_board() && group.board.differs(peer)) {
-    // It is not there to say which.
+    // The peer is not there to say which call it made.
     fail_by(ANELLO_ERR_MISMATCH, *front, another_call);
   }
 }
 
 std::vector<int> Supervision::lost_ranks(const Group& group) const {
-  // Another rank's account of the failure may come before control's word of the loss that caused it.
+  // Another rank's account of the failure may come before control reports the loss that caused it.
   const int told = group.error && group.error.code() == ANELLO_ERR_PEER_LOST ? group.error.peer() : -1;
   std::vector<int> lost;
   for (int peer = 0; peer < group.size(); ++peer) {

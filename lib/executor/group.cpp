@@ -33,7 +33,7 @@ Flow& Flows::make(int peer) {
 }
 
 int Group::rank_of_world(int world) const {
-  // Most communicators are the whole job in order.
+  // Most communicators have the whole job in order.
   if (world >= 0 && world < size() && ranks[std::size_t(world)] == world) return world;
   for (int peer = 0; peer < size(); ++peer) {
     if (ranks[std::size_t(peer)] == world) return peer;

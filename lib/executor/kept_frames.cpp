@@ -37,8 +37,7 @@ void KeptFrames::give_back(RunLane& lane) {
   if (lane.applied != nullptr) frames_.give_back(std::exchange(lane.applied, nullptr));
 }
 
-// A hole in what a peer has sent would be taken for data later: where a frame cannot be kept, its communicator fails
-// once it is made.
+// Later frames would pass for a missing one: if this rank cannot keep a frame, the communicator fails once it is made.
 bool KeptFrames::keeps_stray(const transport::FrameHeader& header, int source) {
   const std::uint64_t id = header.communicator;
   if (failed_early_.contains(id)) return false;
@@ -77,7 +76,7 @@ void KeptFrames::stray(EarlyFrame* frame) {
   if (group != nullptr) deliver_strays(*group);
 }
 
-// What came for communicators that were not made in the end, or have been destroyed since.
+// Drops frames and failures of communicators that were not made in the end, or have been destroyed since.
 void KeptFrames::forget_past() {
   const auto is_past = [this](std::uint64_t id) { return parts_.groups.is_past(id); };
   strays_.forget(is_past);

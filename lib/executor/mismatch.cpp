@@ -11,15 +11,15 @@ namespace anello::executor {
 
 namespace {
 
-// Without news for so long, the service threads compare what the ranks have called.
+// After this long without news, the service threads compare the ranks' calls.
 constexpr std::int64_t kComparePause = 50 * kMs;
-// A thread that has something to do may wait for so long for each rank that it shares the processor with.
+// A busy thread may wait this long for each rank that shares its processor.
 constexpr std::int64_t kTimeSlice = 4 * kMs;
-// Where lines disagree: a rank may not have written down its call when it was asked.
+// The pause if lines disagree: a rank may not have recorded its call when it was asked.
 constexpr std::int64_t kAskAgain = 10 * kMs;
 constexpr std::int64_t kLongestPause = 2000 * kMs;
-// How long a rank waits for news before it asks, the first time. The lowest ask first: all others hear the question,
-// which stands for theirs too, before they come to it.
+// A rank waits this long for news before it first asks. The lowest ranks ask first: all others hear the question, which
+// stands for theirs too, before they would ask.
 std::int64_t first_pause(int rank, int sharing) {
   const std::int64_t step = kComparePause + (sharing > 1 ? sharing * kTimeSlice : 0);
   return step * (1 + std::bit_width(unsigned(rank) / 4));
@@ -27,7 +27,7 @@ std::int64_t first_pause(int rank, int sharing) {
 
 }  // namespace
 
-// Where nothing has moved for a while, the service threads compare what the ranks have called.
+// If nothing has moved for a while, the service threads compare the ranks' calls.
 void Supervision::compare_if_still(Group& group, std::int64_t now) {
   const Operation* const front = group.window.front();
   if (front == nullptr || group.error) return;
@@ -44,8 +44,7 @@ void Supervision::compare_if_still(Group& group, std::int64_t now) {
   }
 }
 
-// Lines that this rank had no need of may have come by now. One that does not come may never: its rank was refused the
-// call, perhaps before this one had written its own down.
+// A missing line may never come: its rank was refused the call, perhaps before this rank had recorded its own.
 void Supervision::look_behind(Group& group) {
   if (group.error) return;
   const auto disagreed = group.board.disagreed();
@@ -65,8 +64,8 @@ void Supervision::look_behind(Group& group) {
 }
 
 void Supervision::suspect(Group& group, std::uint32_t sequence, int peer) {
-  // The answer is an event. Asked again by tick, should records agree after all, or the peer not answer. What comes of
-  // later calls, perhaps for each of thousands, follows from the first one that differs.
+  // The answer comes as an event. tick asks again if the records agree after all, or the peer does not answer. Signs of
+  // later calls, perhaps for each of thousands, follow from the first one that differs.
   const bool known = group.differs >= 0 && !control::before(sequence, group.differs_at);
   if (known || (peer < 0 && group.suspected && group.suspected_at == sequence)) return;
   group.suspected = true;
@@ -75,12 +74,11 @@ void Supervision::suspect(Group& group, std::uint32_t sequence, int peer) {
     group.differs = peer;
     group.differs_at = sequence;
     look_at_early(group);
-    if (group.differs_at != sequence) return;  // it found one of an earlier call
+    if (group.differs_at != sequence) return;  // that has found an earlier call
   }
   job_.compare_calls(group.id, sequence, peer);
 }
 
-// In this rank's next exchange, or one whose lines it had no need of, is a line of another call.
 void Supervision::suspect_lines(Group& group, const Operation& waiting) {
   if (const auto disagreed = group.board.disagreed()) {
     suspect(group, disagreed->sequence, disagreed->rank);
@@ -93,12 +91,11 @@ void Supervision::suspect_lines(Group& group, const Operation& waiting) {
   }
 }
 
-// What came before this rank had come to its call, and stays where the call expects nothing of its sender: it is
-// another one.
+// A frame stays early if this rank's call expects nothing of its sender: the sender has made another call.
 void Supervision::look_at_early(Group& group) {
   if (group.error) return;
   const Operation* const front = group.window.front();
-  // Those after it are not under way, and have not taken theirs.
+  // Calls from there on are not in flight, and have not taken their frames.
   const std::uint32_t end = front != nullptr ? front->sequence + kWindow : group.next_sequence;
   for (const Flow& flow : group.flows) {
     for (const EarlyFrame* frame = flow.early.front(); frame != nullptr; frame = frame->next) {

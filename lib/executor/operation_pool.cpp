@@ -5,7 +5,7 @@
 namespace anello::executor {
 namespace {
 
-// Scratch of a large call is not kept for ever: first touch costs, but so does a process that never shrinks.
+// Frees the scratch of a large call: first touch costs, but so does a process that never shrinks.
 void trim(Operation& operation) {
   constexpr std::size_t kKeep = 64 * 1024 * 1024;
   for (std::vector<std::byte>* memory :
@@ -33,7 +33,7 @@ void OperationPool::renew(Operation& operation) {
   operation.run.pending = 0;
   operation.exposed = false;
   operation.staged_early = false;
-  operation.sequence = operation.group->next_sequence;  // what it is told as where it never enters
+  operation.sequence = operation.group->next_sequence;  // its number in errors if it never enters
   operation.movement = 0;
   operation.last_progress_ns = 0;
   operation.asked_ns = 0;

@@ -20,10 +20,10 @@ namespace {
 using schedule::Kind;
 using schedule::Step;
 
-// Between two looks at whether the others are still in the call.
+// This rank checks after each piece whether the others are still in the call.
 constexpr std::size_t kPieceBytes = 256 * 1024;
 
-// What to say of it; nothing where the peer has gone, of which control has the better account in a moment.
+// The error to report; none if the peer has gone, of which control has the better account in a moment.
 Error error_of(const Operation& operation, const ReadFailure& failure) {
   if (failure.error == ESRCH) return {};
   const int world = operation.group->ranks[std::size_t(failure.rank)];
@@ -73,7 +73,7 @@ Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* fin
     work.next.pop_back();
     work.done = 0;
   }
-  // What is staged is no caller's.
+  // Staged data is in no caller's buffer.
   const bool exposes = operation.exposed;
   if (exposes && !board.begin_touching(operation.sequence)) return Worked::nothing;
   const Step& step = operation.plan->schedule.steps[work.step];
@@ -85,7 +85,7 @@ Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* fin
       const std::size_t count = std::min(piece, step.into.count - work.done);
       if (!operation.group->parts.steps.issue(operation, Ticket::Part::piece, 0,
                                               resolve(operation, step, work.done, count))) {
-        work.pending = count;  // and until it has ended this rank is at the peers' buffers
+        work.pending = count;  // until it ends, this rank is at the peers' buffers
         return Worked::piece;
       }
       count_done(operation, count);
@@ -125,8 +125,8 @@ std::string keep_peers_out(Operation& operation) {
     }
   }
   if (late.empty()) return {};
-  // In whatever state its processor is stopped, it finds the old pages when it goes on, and nobody else does. What it
-  // can only read it does no harm.
+  // In whatever state the peer is stopped, it finds the old pages when it goes on, and no other process does. It cannot
+  // harm memory that it can only read.
   bool moved = true, can_store = false;
   for (const void* buffer :
        {static_cast<const void*>(operation.output), static_cast<const void*>(operation.own_input())}) {

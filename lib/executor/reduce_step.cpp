@@ -13,13 +13,13 @@ namespace {
 using schedule::Kind;
 using schedule::Step;
 
-// Of one operand at a time: with two of them, and what they make, in the nearest cache.
+// A block of one operand: two of them and their result fit into the nearest cache.
 constexpr std::size_t kBlockBytes = 8 * 1024;
-// The same of operands that are read by system call, each of which costs as much as a few KiB.
+// Likewise for operands that are read by system call, each of which costs as much as a few KiB.
 constexpr std::size_t kReadBlockBytes = 128 * 1024;
 constexpr int kAbreast = ResolvedStep::kAbreast;
 
-// One piece of such a step: what it is made of, and where its result goes.
+// One piece of a reduction: its operands, and the destinations of its result.
 class PieceReduction {
  public:
   PieceReduction(Operation& operation, const Step& step, std::size_t first, std::size_t count)
@@ -31,7 +31,7 @@ class PieceReduction {
     find_destinations();
   }
 
-  // The result goes to staging memory, too.
+  // Stores the result to staging memory, too.
   void show() { add(operation_.at(part_of(twin_of(step_), first_, count_))); }
 
   ResolvedStep resolve() const {
@@ -72,9 +72,9 @@ class PieceReduction {
   void find_destinations() {
     const schedule::Slice into = part_of(step_.into, first_, count_);
     const bool everywhere = step_.into.owner == schedule::kEach;
-    // Backwards: the operands that are reduced last are the nearest to be stored to.
+    // Backwards: the places of the operands that are reduced last are the nearest for a store.
     for (int rank = operation_.group->size() - 1; rank >= 0 && everywhere; --rank) add(operation_.at_peer(into, rank));
-    // An own slice of scratch has no owner's address; every rank's is of the caller's buffers.
+    // A slice of this rank's scratch has no peer address; a slice of every rank is in callers' buffers.
     if (!everywhere) add(operation_.at(into));
   }
   bool is_abreast() const {
@@ -86,13 +86,13 @@ class PieceReduction {
   bool is_read(int i) const {
     return step_.kind == Kind::reduce_ranks && operation_.buffer_of(step_.from, rank_of(i)).remote != nullptr;
   }
-  // Whether all operands can be loaded from where they are, by the kernels.
+  // Whether the kernels can load all operands where they lie.
   bool loads_all() const {
     bool loads = operation_.custom == nullptr;
     for (int i = 0; i < operands_ && loads; ++i) loads = !is_read(i);
     return loads;
   }
-  // Where operand i can be loaded from, `done` elements into the piece: there, or read into `landing`.
+  // The address of operand i, `done` elements into the piece: in its place, or read into `landing`.
   const std::byte* operand(int i, std::size_t done, std::size_t n, std::byte* landing) const {
     const int rank = rank_of(i);
     const schedule::Slice slice = part_of(step_.from, first_ + done, n);
@@ -104,14 +104,14 @@ class PieceReduction {
              bytes(n));
     return landing;
   }
-  // The operands may be anywhere, some of them at destinations: partial results stay in memory of their own until all
-  // have been read. To how many destinations the result was stored.
+  // Operands may lie at destinations, so partial results stay in memory of their own until all operands have been read.
+  // Returns the number of destinations that have the result.
   int reduce_block(std::size_t done, std::size_t count) {
     std::byte* const dest = destinations_[0] + bytes(done);
     const bool divides = reducer() != nullptr && reducer()->finishes && !step_.among;
     const bool at_once = operands_ == 2 && !(divides && reducer()->accumulates);
     const bool wide = !at_once && operation_.custom == nullptr && reducer()->accumulates;
-    // First what is read of peers (two operands are in use at a time), then the partial result.
+    // Operands that are read of peers come first (two are in use at a time), then the partial result.
     constexpr std::size_t kAlign = 64;
     const std::size_t landing = (bytes(count) + kAlign - 1) / kAlign * kAlign;
     const std::size_t sum_bytes =
@@ -157,7 +157,7 @@ class PieceReduction {
 ResolvedStep resolve_reduce(Operation& operation, const Step& step, std::size_t first, std::size_t count) {
   PieceReduction piece(operation, step, first, count);
   if (step.shown == schedule::kNotShown) return piece.resolve();
-  // What comes back lies in the caches that want it next.
+  // Staging memory that comes back lies in the caches that want it next.
   const bool streams =
       !operation.plan->schedule.staging_comes_back && operation.group->parts.steps.copies_to_peers().streams();
   if (!streams) piece.show();

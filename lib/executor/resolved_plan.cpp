@@ -11,7 +11,7 @@ using schedule::Step;
 template <class Places>
 std::uint8_t those_in_staging(const Operation& operation, const Places& places, int count) {
   unsigned found = 0;
-  // Else what the operation has of it is another call's, and may be another communicator's.
+  // Otherwise the operation's staging memory is another call's, and may be another communicator's.
   if (operation.plan->schedule.staging == 0) return 0;
   for (int i = 0; i < count; ++i)
     for (int rank = 0; rank < operation.group->size(); ++rank) {
@@ -25,14 +25,14 @@ std::uint8_t those_in_staging(const Operation& operation, const Places& places, 
 // Whether the step is the same in each call with these buffers.
 bool stays(const Operation& operation, const Step& step, const ResolvedStep& resolved) {
   if (resolved.action == Action::get || resolved.action == Action::reduce_in_blocks) return false;
-  // Whether a result that does not come back goes past the caches is found out each time.
+  // If staging memory does not come back, each call decides anew whether a result goes past the caches.
   return step.shown == schedule::kNotShown || operation.plan->schedule.staging_comes_back;
 }
 
 }  // namespace
 
 void resolve_plan(Operation& operation) {
-  // In one go, as a piece.
+  // The plan runs in one go, like a piece.
   constexpr std::size_t kMostBytes = 256 * 1024;
   const schedule::Schedule& schedule = operation.plan->schedule;
   std::vector<ResolvedStep>& steps = operation.resolved.steps;
@@ -64,7 +64,7 @@ std::uint32_t run_resolved(Operation& operation, std::uint32_t first) {
   Group& group = *operation.group;
   const ResolvedStep* const begin = operation.resolved.steps.data();
   const ResolvedStep* const end = begin + operation.resolved.steps.size();
-  // What is staged is no caller's.
+  // Staged data is in no caller's buffer.
   const bool exposed = operation.exposed;
   const ResolvedStep* step = begin + first;
   for (; step != end && step->action != Action::barrier; ++step) {

@@ -31,8 +31,8 @@ void ResolvedStep::move_staging(std::ptrdiff_t by) {
 
 namespace {
 
-// Whether it makes results, of a call that has so many that no cache holds them until they are loaded. Not of calls
-// that have just loaded what lay there, as sums in place: these lines are in a cache still.
+// Whether the copy makes results of a call that has too many for any cache to hold until they are loaded. Calls that
+// have just loaded the old contents, such as sums in place, are excepted: those lines are in a cache still.
 bool goes_past_caches(const Operation& operation, const Step& copy) {
   // Only calls that announce their buffers know how long these are.
   if (copy.into.buffer != Buffer::output || !operation.announces()) return false;
@@ -56,8 +56,8 @@ Action action_of(const Operation& operation, const Step& step) {
   }
 }
 
-// Into staging memory. Where the schedule's comes back, a rank stores to what it has loaded last, so that those lines
-// are in its caches, wherever the others' are.
+// Copies into staging memory. If the schedule's comes back, a rank stores to the lines that it has loaded last, so that
+// they are in its caches, wherever the others' are.
 void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes) {
   if (operation.plan->schedule.staging_comes_back) {
     std::memcpy(into, from, bytes);

@@ -10,7 +10,7 @@ namespace anello::executor {
 
 using transport::FrameHeader;
 
-// A frame may be half here.
+// Half of a frame may be here.
 Route::~Route() {
   if (arriving_.frame != nullptr) parts_.frames.give_back(arriving_.frame);
 }
@@ -32,7 +32,7 @@ bool Route::drained() {
   return endpoint_->failure() != nullptr || (!has_work() && endpoint_->flush());
 }
 
-// To ask an endpoint again is to have done with an empty frame. One whose rest does not come any more is none.
+// A second call to the endpoint would pass over an empty frame. A frame whose rest will not come is no frame.
 const FrameHeader* Route::incoming() {
   const bool cut_off = endpoint_->failure() != nullptr && endpoint_->remaining() > 0;
   if (incoming_ == nullptr || cut_off) incoming_ = endpoint_->incoming();
@@ -45,7 +45,7 @@ bool Route::has_arrivals() {
 
 void Route::break_off() {
   if (state_ != State::open) return;
-  // The frame that is leaving may have been the last that the peer took.
+  // The leaving frame may have been the last that the peer took.
   if (leaving_.kind != Leaving::Kind::none && endpoint_->send(leaving_.header, leaving_.payload)) sent();
   state_ = State::broken;
   broken_since_ns_ = now_ns();
@@ -57,7 +57,7 @@ void Route::break_off() {
   parts_.supervision.lane_broke(*this);
 }
 
-// Of the frame that is arriving: whose it is, and where in that it belongs.
+// Names the owner of the arriving frame, and the frame's place there.
 std::string Route::arriving_for() const {
   switch (arriving_.mode) {
     case Arriving::Mode::step:
@@ -82,7 +82,7 @@ void Route::forget(Group& group) {
       flow.listed = false;
     }
   }
-  // The answer to a peer's RTS is none of the operations that end here.
+  // A note, such as the answer to a peer's RTS, is not part of the operations that end here.
   if (leaving_.kind != Leaving::Kind::note) forget_leaving(group);
   if (arriving_.flow != nullptr && arriving_.flow->group == &group) {
     if (arriving_.frame != nullptr) parts_.frames.give_back(arriving_.frame);

@@ -96,7 +96,7 @@ void Routes::make_lane(Route& route, UniqueFd socket) {
   log::info(job_.rank(), job_.describe(route.peer()), " over ", transport.name());
 }
 
-// A sender alone opens them; its bit in the inbox says so.
+// A sender alone opens such a lane; its bit in the inbox says so.
 void Routes::open_asked() {
   const memory::Arena& arena = job_.arena();
   if (!arena) return;
@@ -120,16 +120,15 @@ void Routes::open_asked() {
 void Routes::take_out(Route& route) {
   open_.erase(std::remove(open_.begin(), open_.end(), &route), open_.end());
   has_broken_ = true;
-  // Else its end of file would keep everybody awake who waits on descriptors.
+  // Otherwise its end of file would keep every thread awake that waits on descriptors.
   if (const int descriptor = route.endpoint()->descriptor(); descriptor >= 0) {
     --sockets_;
     descriptors_.remove(descriptor);
   }
 }
 
-// An answer, credit, or the rest of a frame may have found its lane full, and the operation that it is of is done. Its
-// peer may wait for it while this rank is about something else, so the lane counts as an operation under way until it
-// has left.
+// An answer, credit, or the rest of a frame may have found its lane full, though its operation is done. The peer may
+// wait for it while this rank does something else, so the lane counts as an operation in flight until it has left.
 void Routes::count_unsent() {
   Activity& activity = parts_.activity;
   for (std::size_t i = 0; activity.unfinished == 0 && i < open_.size(); ++i) {
@@ -162,7 +161,7 @@ void Routes::mark_ready_sockets() {
 
 bool Routes::move() {
   bool moved = false;
-  // One system call for all sockets, once there are more of them than that would save.
+  // One system call for all sockets pays once there are more of them than this.
   constexpr int kAskEach = 2;
   const bool ask_all = sockets_ > kAskEach;
   if (ask_all) mark_ready_sockets();
@@ -171,7 +170,7 @@ bool Routes::move() {
     const bool silent = ask_all && !route.heard && route.is_socket() && route.endpoint()->remaining() == 0;
     moved |= !silent && route.pull();
   }
-  // After all have been heard: what one brings may be due at any of them.
+  // All lanes pull before any pushes: a frame from one may cause a send over any other.
   for (std::size_t i = 0; i < open_.size(); ++i) moved |= open_[i]->push();
   return moved;
 }
@@ -209,7 +208,7 @@ std::size_t Routes::rest_of_frames() const {
   return most;
 }
 
-// A peer that takes nothing within the limit has stopped, and whoever waits for it has a deadline of its own.
+// A peer that takes nothing within the limit has stopped, and each rank that waits for it has its own deadline.
 void Routes::drain() {
   const Deadline limit = Deadline::in_ms(1000);
   const auto all_drained = [this] {

@@ -28,14 +28,14 @@ bool send_ready(const RunLane& lane) {
   return lane.next_send < lane.plan->sends.size() && lane.operation->run.waits[lane.plan->sends[lane.next_send]] == 0;
 }
 
-// Bytes of its current receive are in their place.
+// Counts bytes of the current receive that are in place.
 void count_received(RunLane& lane, std::size_t bytes) {
   lane.received += bytes;
   ++lane.operation->movement;
   ++lane.operation->group->movement;
 }
 
-// What has arrived of its current receive, behind what is in its place.
+// Resolves arrived bytes of the current receive, which follow those in place.
 ResolvedStep resolve_arrival(const RunLane& lane, const std::byte* data, std::size_t bytes) {
   Operation& operation = *lane.operation;
   const Step& step = step_at(operation, lane.plan->receives[lane.next_receive]);
@@ -65,7 +65,7 @@ void queue_sends(RunLane& lane) {
   lane.operation->group->parts.routes.want_to_send(*lane.flow);
 }
 
-// Starts everything on the ready stack. Local steps are done at once and push what follows them.
+// Starts everything on the ready stack. Local steps run at once and push their followers.
 void start_ready(Operation& operation) {
   Run& run = operation.run;
   run.starting = true;
@@ -83,7 +83,7 @@ void start_ready(Operation& operation) {
         break;
       }
       case Kind::exchange:
-        if (!operation.announces()) operation.group->on_board.push(&operation);  // else it is there
+        if (!operation.announces()) operation.group->on_board.push(&operation);  // otherwise it is there already
         operation.group->parts.agreement.begin_round(operation, Round::exchange);
         if (operation.state != Operation::State::active) return;
         break;
@@ -144,7 +144,7 @@ void open_lanes(Operation& operation) {
     lane.operation = &operation;
     lane.plan = &schedule.lanes[i];
     lane.flow = &group.flows.to(lane.plan->peer);
-    // Frames that came before this rank had come to the operation.
+    // Takes the frames that came before this rank entered the operation.
     for (EarlyFrame* frame = lane.flow->early.front();
          frame != nullptr && !control::before(operation.sequence, frame->header.sequence);) {
       EarlyFrame* const next = EarlyFrames::after(frame);
@@ -153,7 +153,7 @@ void open_lanes(Operation& operation) {
         if (frame->header.digest == operation.digest) {
           lane.early.push(frame);
         } else {
-          // Of another call than this one: the verdict ends both, and none of it may be taken for data until then.
+          // The frame is of another call: the verdict ends both, and until then no such frame may pass for data.
           group.parts.supervision.suspect(group, operation.sequence, lane.plan->peer);
           group.parts.frames.give_back(frame);
         }
@@ -163,7 +163,7 @@ void open_lanes(Operation& operation) {
   }
 }
 
-// The step's followers wait for one less; those that wait for nothing more are told.
+// The step's followers wait for one step less; ready() gets each that waits for none.
 template <class Ready>
 void let_follow(Operation& operation, std::uint32_t index, Ready&& ready) {
   const schedule::Schedule& schedule = operation.plan->schedule;
@@ -173,7 +173,7 @@ void let_follow(Operation& operation, std::uint32_t index, Ready&& ready) {
   }
 }
 
-// All steps are.
+// All steps are done.
 void all_done(Operation& operation) {
   Parts& parts = operation.group->parts;
   if (operation.staged.result != nullptr) {
@@ -201,7 +201,7 @@ void begin(Operation& operation, std::uint32_t first) {
     return;
   }
   for (std::uint32_t step = 0; step < first; ++step) let_follow(operation, step, [](std::uint32_t) {});
-  // Backwards, so that the stack gives them in program order. What walk() was in the middle of goes on below.
+  // Backwards, so that the stack gives them in program order. The step that walk() left unfinished goes on below.
   const std::uint32_t amid = operation.peer_work.step;
   for (auto step = std::uint32_t(schedule.steps.size()); step-- > first;) {
     if (run.waits[step] == 0 && step != amid) run.ready.push_back(step);
@@ -356,10 +356,10 @@ schedule::Collective operation_collective(anello_kind_t kind) {
 
 namespace {
 
-// Whether messages of the peer are outstanding that have not come: neither received nor kept.
+// Whether a message to the peer has not left, or one from the peer is neither received nor kept.
 bool lacks(const RunLane& lane) {
   if (lane.next_send < lane.plan->sends.size()) return true;
-  // Of an empty one there are no bytes to count.
+  // An empty message has no bytes to count.
   if (lane.next_receive < lane.plan->receives.size() && lane.early.empty() &&
       message_bytes(*lane.operation, lane.plan->receives[lane.next_receive]) == 0) {
     return true;
@@ -378,7 +378,7 @@ bool lacks(const RunLane& lane) {
 bool needs(const Operation& operation, int peer) {
   if (is_message(operation.kind)) return operation.peer == peer;
   if (operation.is_on_board()) return operation.group->board.awaits(peer);
-  // What is queued is looked at once it is under way: all it needs may have come already.
+  // A queued operation is checked once it is in flight: all that it needs may have come already.
   if (operation.state != Operation::State::active) return false;
   if (operation.peer_work.without == peer) return true;
   for (const RunLane& lane : operation.run.lanes) {

@@ -51,14 +51,14 @@ bool Steps::take_completed() {
 }
 
 bool Steps::work(Operation& operation) {
-  // So much in one go, before others get their turn.
+  // The most bytes in one go, before other work gets its turn.
   constexpr std::size_t kTurnBytes = 1024 * 1024;
   std::uint32_t step = 0;
   const Worked worked = work_at_peers(operation, kTurnBytes, &step);
   return note_worked(operation, worked, step);
 }
 
-// What has come of that, or of a piece that was pending; of a whole step which one.
+// Acts on the outcome of work, or of a pending piece. step: the step that is done, if a whole one is.
 bool Steps::note_worked(Operation& operation, Worked worked, std::uint32_t step) {
   if (operation.state != Operation::State::active) return true;  // it has failed
   const PeerWork& left = operation.peer_work;

@@ -3,7 +3,7 @@
 namespace anello::executor {
 namespace {
 
-// Found at a fixed offset from the thread's pointer: every call of the C API looks at it.
+// It lies at a fixed offset from the thread's pointer, because every call of the C API reads it.
 [[gnu::tls_model("initial-exec")]] thread_local bool inside = false;
 
 }  // namespace

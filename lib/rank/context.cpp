@@ -36,9 +36,9 @@ Context::~Context() {
   driver_.close();
   {
     const Lock held = lock();
-    routes_.drain();  // what was sent still arrives
+    routes_.drain();  // so that all sent frames still arrive
   }
-  routes_.close();  // before the job: endpoints look at the arena
+  routes_.close();  // before the job, since endpoints use the arena
 }
 
 // ---- Groups ----
@@ -56,10 +56,10 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
                   ranks.front());
     }
     group = std::make_unique<Group>(parts_, id, ranks, static_cast<int>(me), std::move(board), first_sequence);
-    // The first call that has to wait allocates nothing, either.
+    // Even the first call that must wait allocates nothing.
     agreement_.reserve(groups_.size() + 1);
     steps_.reserve(groups_.size() + 1);
-    // First of all: what ends it from here on is told to the others.
+    // This comes first: from here on, the others hear of a failure of the communicator.
     job_->add_communicator(id, std::move(ranks), &group->ledger);
     try {
       groups_.add(*group);
@@ -77,8 +77,8 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
   return group;
 }
 
-// A rank whose last call returned early may hold a frame that shows what the others called instead: the verdict is
-// worth a moment, since nobody will ask this rank again.
+// A rank whose last call returned early may hold a frame of another call that the others made instead: the verdict is
+// worth a moment, since no rank will ask this one again.
 void Context::hear_verdict(Group& group) {
   const Deadline limit = Deadline::in_ms(1000);
   Lock held = lock();
@@ -109,7 +109,7 @@ Error Context::remove_group(Group& group) {
   end_all(group, first ? first : ended);
   for (int peer = 0; peer < group.size(); ++peer) {
     const Route* const way = routes_.find(group.ranks[std::size_t(peer)]);
-    // In the lane, behind all that was sent: the peer then knows that no more comes.
+    // The note goes in the lane, behind all other frames: the peer then knows that no more comes.
     if (way == nullptr || way->state() != Route::State::open || way->endpoint()->failure()) continue;
     transport::FrameHeader leave;
     leave.kind = static_cast<std::uint16_t>(FrameKind::leave);
@@ -118,7 +118,7 @@ Error Context::remove_group(Group& group) {
     flow.notes.push_back(leave);
     flow.route->list(flow);
   }
-  // The notes leave now or, on a full lane, are given up with the group: the service threads tell the same.
+  // The notes leave now or, on a full lane, are dropped with the group: the service threads tell the same.
   const Deadline limit = Deadline::in_ms(100);
   for (Flow& flow : group.flows) {
     if (flow.route == nullptr) continue;
@@ -168,7 +168,7 @@ void Context::queue(Operation& operation) {
   activate(*operation.group);
 }
 
-// What was begun, as far as it goes without waiting.
+// Sends the operation's frames, as far as they go without waiting.
 void Context::push_routes(const Operation& operation) {
   const auto push = [this](const Flow& flow) {
     if (flow.route != nullptr && flow.route->has_work()) routes_.push_or_watch(*flow.route);
@@ -177,18 +177,18 @@ void Context::push_routes(const Operation& operation) {
   if (!operation.done.load(std::memory_order_relaxed)) {
     for (const Flow& flow : flows) push(flow);
   } else if (operation.kind == ANELLO_RECV && operation.status.source >= 0) {
-    // It found its message here and gives credit back, for which the sender may wait while this rank is about something
-    // else.
+    // The receive found its message here and returns credit, for which the sender may wait while this rank does
+    // something else.
     if (const Flow* flow = flows.find(operation.status.source)) push(*flow);
   }
 }
 
-// A call that waits for nobody would not hear that its communicator has failed, nor would the one after it. Who drives
-// hears it.
+// A call that waits for no rank would not hear that its communicator has failed, nor would the next one. A driving
+// thread hears it.
 void Context::hear_news() {
   if (driver_.is_driving() || !job_->news.load(std::memory_order_acquire)) return;
   handle_events();
-  // What has come is taken in before it ends.
+  // Takes in the frames that have come before any operation ends.
   for (int turn = 0; fates_.is_any() && turn < 4 && move(); ++turn) {
   }
 }
@@ -223,7 +223,7 @@ void Context::post(Operation& operation, control::CallRecord& record) {
     enter(operation, record, control::digest_of(record));
     if (record.refused != 0) {
       finish(operation, Error(static_cast<anello_result_t>(record.refused), "refused"));
-      // Those who came to it before need not wait for the pause after which they would ask.
+      // Ranks that entered the call before need not wait for the pause after which they would ask.
       job_->compare_calls(group.id, record.sequence);
       return;
     }
@@ -232,9 +232,9 @@ void Context::post(Operation& operation, control::CallRecord& record) {
     message ? messages_.post(operation) : queue(operation);
     push_routes(operation);
   });
-  // If nothing had it yet that could end it.
+  // The group may have failed before any list had the operation.
   if (group.error && !operation.done.load(std::memory_order_relaxed)) finish(operation, group.error);
-  driver_.wake();  // it decided what to wait for before this operation was there
+  driver_.wake();  // it began its wait before this operation was there
 }
 
 void Context::tell_of_completion(int descriptor) {
@@ -255,7 +255,7 @@ int Context::completion_descriptor() {
 void Context::progress_once() {
   const Lock held = lock();
   bells_.silence_own();
-  if (driver_.is_driving()) return;  // somebody else does
+  if (driver_.is_driving()) return;  // another thread does
   const kernels::DefaultFloats floats;
   move();
   supervision_.tick_all();
@@ -280,7 +280,7 @@ bool Context::probe_now(Operation& probe) {
 std::vector<int> Context::lost_ranks(const Group& group) {
   const Lock held = lock();
   const kernels::DefaultFloats floats;
-  // Nobody may have waited since the group failed.
+  // Perhaps no thread has waited since the group failed.
   if (job_->news.load(std::memory_order_acquire)) handle_events();
   return supervision_.lost_ranks(group);
 }
@@ -299,16 +299,16 @@ void Context::activate(Group& group) {
   }
 }
 
-// Gives an operation that has come into the window its schedule, or what it needs to choose one.
+// Begins the schedule of an operation that has come into the window, or the round that chooses one.
 void Context::start(Operation& operation) {
   Group& group = *operation.group;
   ++group.active;
   with_memory(group, [&] {
     if (!operation.announces()) return begin(operation);
     operation.state = Operation::State::entering;
-    operation.run.lanes.clear();  // of an earlier call: nothing can be received yet
+    operation.run.lanes.clear();  // they are an earlier call's: nothing can be received yet
     group.on_board.push(&operation);
-    if (!operation.published) agreement_.choose_way(operation);  // else the fast path has
+    if (!operation.published) agreement_.choose_way(operation);  // otherwise the fast path has done so
     agreement_.begin_round(operation, Round::announce);
   });
 }

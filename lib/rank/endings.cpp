@@ -1,4 +1,4 @@
-// Context: how operations and communicators end.
+// Context: ends operations and communicators.
 #include "base/kind.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -32,7 +32,7 @@ void Context::finish(Operation& operation, const Error& error) {
     --group.active;
     for (RunLane& lane : operation.run.lanes) kept_.give_back(lane);
     if (oldest && !error && !group.window.empty()) {
-      // The next one may use the credit that was kept for the oldest.
+      // The next operation may use the credit that was reserved for the oldest.
       for (Flow& flow : group.flows) {
         if (!flow.steps.empty()) routes_.want_to_send(flow);
       }
@@ -69,7 +69,7 @@ void Context::end_all(Group& group, const Error& error) {
     if (operation->state == Operation::State::active) {
       for (RunLane& lane : operation->run.lanes) kept_.give_back(lane);
     }
-    operation->state = Operation::State::queued;  // out of the window already
+    operation->state = Operation::State::queued;  // it has left the window already
     finish(*operation, error);
   }
   group.active = 0;
@@ -78,8 +78,8 @@ void Context::end_all(Group& group, const Error& error) {
 void Context::fail(Group& group, const Error& error, bool tell) {
   if (group.error) return;
   group.error = error;
-  // First: the others wait only so long for the account of it after they see the word on the board, and to end what is
-  // under way may take this rank a second, where a peer is stopped at its buffers.
+  // This comes first: after the others see the failure on the board, they wait only so long for its account, and if a
+  // peer is stopped at this rank's buffers, this rank may take a second to end its operations.
   if (tell) job_->fail_communicator(group.id, error);
   if (group.board) group.board.tell_failed(group.id, {error.code(), tell});
   log::info(rank_, "communicator failed: ", result_name(error.code()), ": ", error.text());

@@ -1,5 +1,5 @@
-// Context: blocking calls that need nothing but the board, and memory that all reach, from start to end under one hold
-// of the lock, while the others come at once. What takes longer goes on the general path from where it is.
+// Context: runs blocking calls that need only the board, and memory that all reach, from start to end under one hold of
+// the lock, while the others come at once. Anything slower falls back to the general path from where it stopped.
 #include "base/processor.h"
 #include "rank/context.h"
 #include "executor/exchange.h"
@@ -7,7 +7,7 @@
 
 namespace anello::executor {
 
-// Looks for the lines of what has been published, for as long as it is worth to wait for them here.
+// Looks for the lines of the published round, for as long as a wait for them pays here.
 [[gnu::always_inline]] inline Board::Seen Context::lines_seen(Board& board, Round round, std::uint64_t digest) {
   int turns = driver_.spins();
   int turn = 0;
@@ -18,9 +18,9 @@ namespace anello::executor {
     if (turn == turns && turn == driver_.spins() && board.awaits_elsewhere())
       turns += driver_.board_patience().turns(board.is_first_of_two());
     if (turn++ == turns) break;
-    // What this rank waits for may be what another thread of it is about to do.
+    // The awaited lines may depend on a call that another thread of this rank is about to make.
     if (turn > driver_.spins() && driver_.is_lock_wanted()) break;
-    // Also in the first turns: a line that is asked for without a break takes longer to come.
+    // It pauses in the first turns, too: a line that is polled without a break takes longer to come.
     pause_processor();
   }
   driver_.note_spun();
@@ -59,7 +59,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   operation.round = Round::announce;
   if (group.board.is_behind() && !room_comes(group.board, agreement_.line_bytes(operation))) return Entered::not_begun;
   const kernels::DefaultFloats floats;
-  // What could fail comes before others may be at this rank's buffers. What is resolved has been through it.
+  // This could fail, so it comes before others may be at this rank's buffers. A resolved plan has its memory already.
   if (operation.resolved.agreement != 0 && operation.resolved.empty()) take_memory(operation);
   number(operation, record, digest);
   agreement_.choose_way(operation);
@@ -69,15 +69,14 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   std::uint32_t at = !lines_come(operation) ? Agreement::kNotTold
                      : again                ? agreement_.told_again(operation)
                                             : agreement_.told_by_lines(operation);
-  // A process's memory that is read by system call may turn out not to be there, which ends an operation that all know
-  // of.
+  // A read of a process's memory may fail, and a failure must find the operation in the window.
   if (at == Agreement::kNotTold || operation.reach == schedule::Reach::read) {
     operation.published = true;
     ++activity_.unfinished;
     queue(operation);
     return entered(operation);
   }
-  // So much in one go, as in work().
+  // The most bytes in one go, as in Steps::work.
   std::size_t left = 1024 * 1024;
   const std::vector<schedule::Step>& steps = operation.plan->schedule.steps;
   const auto leave_board = [&] {
@@ -115,7 +114,7 @@ void Context::put_in_window(Operation& operation) {
   ++operation.group->active;
 }
 
-// What goes by messages, as its lines have told.
+// Begins a call that goes by messages, as its lines have told.
 [[gnu::noinline]] Context::Entered Context::begin_by_messages(Operation& operation) {
   Group& group = *operation.group;
   if (group.board.is_behind()) agreement_.note_behind(group);
@@ -125,7 +124,7 @@ void Context::put_in_window(Operation& operation) {
   return ended_well(operation);
 }
 
-// Whether the board has room for the next line, or will have while it is worth to wait for it here.
+// Whether the board has room for the next line, or gets it while a wait pays here.
 bool Context::room_comes(Board& board, std::size_t bytes) const {
   for (int turn = 0; turn <= driver_.spins(); ++turn) {
     const Board::Seen seen = board.room(bytes);
@@ -135,12 +134,12 @@ bool Context::room_comes(Board& board, std::size_t bytes) const {
   return false;
 }
 
-// Whether all lines of what has been published are there, or come.
+// Whether all lines of the published round are there, or come while a wait pays here.
 bool Context::lines_come(const Operation& operation) {
   return lines_seen(operation.group->board, operation.round, operation.digest) == Board::Seen::complete;
 }
 
-// What became of an operation that went on the general path.
+// Gives an operation on the general path a short wait, and returns its outcome.
 Context::Entered Context::entered(Operation& operation) {
   for (int turn = 0; turn <= driver_.spins() && operation.round != Round::none && !driver_.has_spun(); ++turn) {
     pause_processor();

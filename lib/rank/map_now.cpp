@@ -1,4 +1,4 @@
-// Context: maps a peer's memory outside all calls, for a caller that is to have a pointer to it.
+// Context: maps a peer's memory outside all calls, for a caller that wants a pointer to it.
 #include "base/clock.h"
 #include "base/text.h"
 #include "rank/context.h"
@@ -6,7 +6,7 @@
 namespace anello::executor {
 namespace {
 
-// Control says that it has no answer after 10 s.
+// Control gives up on an answer after 10 s.
 constexpr std::int64_t kMostMs = 15'000;
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace anello::executor {
 namespace {
 
-// Rung by the contexts whose operations end, while it lives.
+// Contexts whose operations end ring it, while it lives.
 class Bell {
  public:
   explicit Bell(const std::vector<Awaited>& awaited) : descriptor_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
