@@ -1,4 +1,4 @@
-// What a peer may send ahead is its credit; one that sends more is found out before memory is taken for it.
+// A peer may send ahead up to its credit. A rank refuses a frame beyond it before it takes memory for that frame.
 #include "executor/rank_thread.h"
 #include "executor/scripted_lane.h"
 
@@ -15,13 +15,13 @@ ScriptedFrame frame_of(FrameKind kind, std::uint64_t communicator, std::size_t b
   frame.header.kind = static_cast<std::uint16_t>(kind);
   frame.header.communicator = Generations::id(std::uint32_t(communicator), 0);
   frame.header.bytes = static_cast<std::uint32_t>(bytes);
-  frame.header.sequence = 7;  // of a call that this rank has not come to
+  frame.header.sequence = 7;  // of a call that this rank has not entered
   frame.header.flags = kind == FrameKind::eager ? std::uint16_t{ANELLO_BYTE} : std::uint16_t{0};
   frame.payload.resize(bytes);
   return frame;
 }
 
-// Rank 0 of two, which takes in what rank 1 sends.
+// Rank 0 of two, which takes in rank 1's frames.
 struct Listener {
   Listener()
       : jobs(2, transport::bit_of("shm")),
@@ -71,7 +71,7 @@ TEST_CASE(
              Catch::Contains("rank 1") && Catch::Contains("more ahead than it had credit for"));
 }
 
-TEST_CASE("the same holds of a communicator that is not made yet") {
+TEST_CASE("the same holds for a communicator that is not made yet") {
   const Case each = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
   CAPTURE(int(each.kind), each.bytes);
   constexpr std::uint64_t kNew = 99;
@@ -86,7 +86,7 @@ TEST_CASE("the same holds of a communicator that is not made yet") {
   listener.me.context().remove_group(*made);
 }
 
-TEST_CASE("frames that fit no memory for communicators to come end these, and are not left out unseen") {
+TEST_CASE("a frame beyond the memory for future communicators fails its own communicator, and is not lost unseen") {
   Listener listener;
   constexpr std::size_t kBytes = 1024 * 1024;
   constexpr std::uint64_t kFirst = 1000;

@@ -68,7 +68,7 @@ TEST_CASE("many operations of several communicators posted in opposite orders co
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a lost rank ends the operation on every other rank with its name") {
+TEST_CASE("a lost rank ends the operation on every other rank with an error that names it") {
   constexpr int kSize = 4;
   LocalJobs jobs(kSize, transport::bit_of("shm"));
   std::atomic<int> right{0};
@@ -88,7 +88,7 @@ TEST_CASE("a lost rank ends the operation on every other rank with its name") {
   CHECK(right == kSize - 1);
 }
 
-TEST_CASE("a rank that leaves without its part ends the operation of those who wait for it") {
+TEST_CASE("a rank that leaves without its part ends the operation of ranks that wait for it") {
   LocalJobs jobs(2, transport::bit_of("shm"));
   Error error;
   std::atomic<int> there{0};
@@ -105,7 +105,7 @@ TEST_CASE("a rank that leaves without its part ends the operation of those who w
     error = me->finish(me->allreduce(data.data(), data.size(), "ring"));
   });
   CHECK(error.code() == ANELLO_ERR_PEER_LOST);
-  // It did both, one after the other; which of them is found out first is a matter of time.
+  // Rank 1 did both, one after the other; timing decides which of them rank 0 finds first.
   CHECK_THAT(error.text(),
              Catch::Contains("rank 1") && (Catch::Contains("left the job") || Catch::Contains("destroyed")));
 }
@@ -128,7 +128,7 @@ TEST_CASE("ranks that disagree on the count hear of both calls") {
   CHECK(right == 3);
 }
 
-TEST_CASE("a wait without progress ends at its deadline and says for whom it waited") {
+TEST_CASE("a wait without progress ends at its deadline and names the awaited rank") {
   LocalJobs jobs(2, transport::bit_of("shm"));
   Error error;
   std::atomic<bool> over{false};

@@ -1,5 +1,5 @@
-// Exchanges over a board, a step of one rank at a time in random order: nothing waits, so that every interleaving can
-// come.
+// Runs exchanges over a board, a step of one rank at a time in random order: nothing waits, so that every interleaving
+// can come.
 #include "transports/registry.h"
 #include "executor/board.h"
 #include "support/local_jobs.h"
@@ -25,9 +25,9 @@ using executor::Round;
 namespace {
 
 constexpr int kSize = 3;
-constexpr int kWrongOne = -2;  // a disagreement where there is none
+constexpr int kWrongOne = -2;  // some rank found a disagreement where there is none
 
-// What all ranks know of one exchange.
+// One exchange, as all ranks know it.
 struct Exchange {
   std::size_t bytes = 0;
   int root = 0;
@@ -47,11 +47,11 @@ std::vector<std::byte> payload_of(int rank, std::size_t exchange, std::size_t by
 struct Rank {
   Board board;
   int rank;
-  std::size_t alone_from = SIZE_MAX;  // from there on it makes other calls than the others
+  std::size_t alone_from = SIZE_MAX;  // from there on its calls differ from the others'
   std::size_t at = 0;
   bool published = false;
 
-  // One step, if there is one that can be done. False: what it read is wrong, or lines disagree.
+  // Does one step, if one can be done. False: a payload is wrong, or lines disagree.
   bool step(const std::vector<Exchange>& exchanges) {
     const Exchange& now = exchanges[at];
     const std::uint64_t digest = at * 31 + 1 + (at >= alone_from ? 7 : 0);
@@ -79,13 +79,13 @@ struct Rank {
   }
 };
 
-// How far some rank got ahead of another one, or -1 where one read what was not meant for it or found a disagreement.
-// alone: the rank and exchange from where on one makes other calls.
+// The furthest that some rank got ahead of another one, or -1 if one read a wrong payload or found a disagreement.
+// alone: a rank, and the exchange from which on its calls differ.
 int furthest(const std::vector<Exchange>& exchanges, unsigned seed, bool crowded,
              std::pair<int, std::size_t> alone = {0, SIZE_MAX}) {
   LocalJobs jobs(kSize, transport::bit_of("shm"));
   std::vector<Rank> ranks;
-  // As close to where the numbers wrap as may be (first_exchange).
+  // As close to the wrap of the numbers as may be (first_exchange).
   constexpr std::uint32_t kFirst = UINT32_MAX - memory::kBoardLines;
   for (int r = 0; r < kSize; ++r) {
     ranks.push_back(
@@ -113,7 +113,7 @@ int furthest(const std::vector<Exchange>& exchanges, unsigned seed, bool crowded
     if (next.at == exchanges.size() || (unsigned(next.rank) == sleeper && least != int(next.at))) continue;
     if (unsigned(next.rank) == sleeper && random() % 16 != 0) continue;
     if (!next.step(exchanges)) return -1;
-    // What a rank that waits asks: whatever it was told before, it learns of the first exchange, and of no other.
+    // A waiting rank asks this: whatever it was told before, it learns of the first exchange that differs, and only it.
     if (random() % 8 == 0) {
       const auto disagreed = next.board.disagreed();
       if (disagreed && disagreed->sequence != alone.second) return kWrongOne;
@@ -124,7 +124,7 @@ int furthest(const std::vector<Exchange>& exchanges, unsigned seed, bool crowded
 
 }  // namespace
 
-TEST_CASE("exchanges over a board give every rank what it needs, whoever gets ahead") {
+TEST_CASE("exchanges over a board give every rank its payloads, whichever rank gets ahead") {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed * 7919);
     std::vector<Exchange> exchanges(200);
@@ -137,7 +137,7 @@ TEST_CASE("exchanges over a board give every rank what it needs, whoever gets ah
   }
 }
 
-TEST_CASE("who needs nobody's line gets as far ahead as there are places, and no further") {
+TEST_CASE("a rank that needs no line gets as far ahead as there are places, and no further") {
   for (unsigned seed = 0; seed < 30; ++seed) {
     const std::vector<Exchange> small(600, {8, 0, Exchange::Kind::from_root});
     CHECK(furthest(small, 3 * seed + 1, false) == 32);
@@ -149,7 +149,7 @@ TEST_CASE("who needs nobody's line gets as far ahead as there are places, and no
   }
 }
 
-TEST_CASE("where ranks share processors it is known whether all that are awaited were on other ones") {
+TEST_CASE("where ranks share processors, a rank knows whether all awaited ranks were on other ones") {
   cpu_set_t before;
   REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
   const std::vector<int> processors = allowed_processors();
@@ -188,7 +188,7 @@ TEST_CASE("where ranks share processors it is known whether all that are awaited
   REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
 }
 
-TEST_CASE("who sleeps for the lines of all ranks is woken by the last of them") {
+TEST_CASE("the last line wakes a rank that sleeps for the lines of all ranks") {
   LocalJobs jobs(kSize, transport::bit_of("shm"));
   std::vector<Board> boards;
   for (int rank = 0; rank < kSize; ++rank)
@@ -224,14 +224,14 @@ TEST_CASE("who sleeps for the lines of all ranks is woken by the last of them") 
     publish(1, 2);
     CHECK(sleeping.load() == awake);
   }
-  SECTION("so does one that finds another call's") {
+  SECTION("a line that finds another call's wakes it at once") {
     publish(0, 1);
     publish(1, 1);
     sleep();
     publish(2, 2);
     CHECK(sleeping.load() == awake);
   }
-  SECTION("and any line, if it sleeps for one rank's or for room") {
+  SECTION("any line wakes it if it sleeps for one rank's or for room") {
     publish(0, 1, 1);
     sleep();
     publish(1, 1);
@@ -241,7 +241,7 @@ TEST_CASE("who sleeps for the lines of all ranks is woken by the last of them") 
     publish(2, 1);
     CHECK(sleeping.load() == awake);
   }
-  SECTION("and the next exchange's, whatever it said before") {
+  SECTION("a line of the next exchange wakes it, whatever it said before") {
     publish(0, 1);
     sleep();
     for (int rank = 1; rank < kSize; ++rank) publish(rank, 1);
@@ -252,7 +252,7 @@ TEST_CASE("who sleeps for the lines of all ranks is woken by the last of them") 
   }
 }
 
-TEST_CASE("calls that differ are found by some rank, also where none needs the line that differs") {
+TEST_CASE("some rank finds calls that differ, even if no rank needs the line that differs") {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     for (const std::size_t length : {std::size_t(1), std::size_t(3), std::size_t(40)}) {

@@ -32,8 +32,8 @@ const Carrier kCarriers[] = {
     {"tcp", transport::bit_of("tcp"), [](const memory::Arena&) { return transport::make_tcp("auto"); }},
 };
 
-// One all-reduce over a ring whose lane between rank 0 and its neighbour `peer` fails as planned, then another call.
-// What is wrong with how it ended, or "".
+// Runs one all-reduce over a ring whose lane between rank 0 and its neighbour `peer` fails as planned, then another
+// call. Returns the faults of their ends, or "".
 std::string run_cut(const Carrier& carrier, int peer, const testing::FaultPlan& plan) {
   LocalJobs jobs(kSize, carrier.bit);
   std::mutex mutex;
@@ -56,24 +56,24 @@ std::string run_cut(const Carrier& carrier, int peer, const testing::FaultPlan& 
     const Error second = me.finish(me.allreduce(data.data(), kCount, "ring", kCount));
     const std::lock_guard held(mutex);
     if (first) ++failed_first;
-    // A rank whose own part was done before the cut has the right sum; whoever has not, hears why.
+    // A rank whose own part was done before the cut has the right sum; any other rank hears why it has not.
     if (!first && !right) wrong += text("rank ", rank, " returned a wrong sum; ");
     for (const Error* error : {&first, &second}) {
       if (*error && error->code() != ANELLO_ERR_PEER_LOST) wrong += text("rank ", rank, ": ", error->text(), "; ");
       if (*error && error->text().find("rank ") == std::string::npos) wrong += "an error names no rank; ";
     }
-    if (!second) wrong += text("rank ", rank, " did not hear of it; ");
+    if (!second) wrong += text("rank ", rank, " did not hear of the cut; ");
   });
-  if (failed_first == 0) wrong += "nobody failed; ";
+  if (failed_first == 0) wrong += "no rank failed; ";
   return wrong;
 }
 
 }  // namespace
 
-TEST_CASE("an all-reduce whose lane is cut at any step ends on every rank in the right error") {
+TEST_CASE("an all-reduce whose lane is cut at any step ends on every rank with the right error") {
   for (const Carrier& carrier : kCarriers) {
     for (int step = 0; step < 6; ++step) {
-      // In the header and in the payload in turn.
+      // Cuts in the header and in the payload in turn.
       const std::uint64_t at = std::uint64_t(step) * kFrame + (step % 2 == 0 ? 10 : 1000);
       testing::FaultPlan sent, received;
       sent.cut_sent_at = at;
@@ -85,7 +85,7 @@ TEST_CASE("an all-reduce whose lane is cut at any step ends on every rank in the
   }
 }
 
-TEST_CASE("lanes that delay and move few bytes at a time change nothing in the result") {
+TEST_CASE("lanes that delay and move few bytes at a time do not change the result") {
   for (const Carrier& carrier : kCarriers) {
     LocalJobs jobs(3, carrier.bit);
     std::mutex mutex;

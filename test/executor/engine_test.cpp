@@ -1,5 +1,5 @@
-// What the executor owes to an engine whose steps are pending: it waits for them, and an end of the operation takes
-// them back before anything else is done with their memory.
+// The executor waits for an engine's pending steps, and when the operation ends early, it takes them back before
+// anything else uses their memory.
 #include "executor/rank_thread.h"
 #include "transports/inproc/transport.h"
 
@@ -13,7 +13,7 @@ using namespace anello::test;
 
 namespace {
 
-// Keeps all steps until it is let go.
+// Keeps all steps until `let_go` is set.
 class HeldEngine final : public executor::Engine {
  public:
   explicit HeldEngine(const std::atomic<bool>& let_go) : let_go_(let_go) {}
@@ -42,7 +42,7 @@ class HeldEngine final : public executor::Engine {
 
 const MakeTransport kInproc = [](const memory::Arena& arena, int) { return transport::make_inproc(arena); };
 
-// Two ranks' sum by the algorithm; rank 0's steps are held. then(rank 0, its operation, its data) once some are.
+// Runs two ranks' sum by the algorithm, and holds rank 0's steps. Once some are held, calls `then` on rank 0.
 template <class Then>
 void with_held_steps(const std::string& algorithm, int board, Then&& then) {
   LocalJobs jobs(2, transport::bit_of("inproc"));
@@ -75,7 +75,7 @@ const Way kWays[] = {{"ring", -1}, {"tree", -1}, {"exchange", 0}};
 
 }  // namespace
 
-TEST_CASE("an operation is under way until its engine tells that its steps are done") {
+TEST_CASE("an operation is in flight until its engine reports that its steps are done") {
   for (const auto& [algorithm, board] : kWays) {
     CAPTURE(algorithm);
     bool early = true, right = false;

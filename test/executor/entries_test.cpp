@@ -1,4 +1,4 @@
-// How a rank takes the lines with which others enter a call over peers' memory, where they are none that the call has.
+// A rank receives lines that enter a call over peers' memory in a way that the call does not have.
 #include "executor/rank_thread.h"
 #include "transports/shm/transport.h"
 
@@ -8,7 +8,7 @@ using executor::LineKind;
 
 namespace {
 
-// Rank 0's all-reduce of two ranks, both of whose buffers could be read, entered behind a line of rank 1's.
+// The error of rank 0's all-reduce over two ranks whose buffers could be read, behind a line of that kind from rank 1.
 Error error_behind(LineKind kind) {
   LocalJobs jobs(2, transport::bit_of("shm"));
   RankThread rank(jobs, 0, transport::bit_of("shm"),
@@ -49,8 +49,8 @@ Error error_behind(LineKind kind) {
   record.dtype = ANELLO_FLOAT32;
   record.count = data.size();
   rank.context().post(*operation, record);
-  // The other rank's line is like this one's, but for its kind. Of two ranks that share no processor each second line
-  // is used.
+  // The other rank's line is like this one's, except for its kind. Two ranks that share no processor use every second
+  // line.
   const memory::BoardLine& own = jobs.arena(0).board(0, 0).line[2];
   memory::BoardLine& line = jobs.arena(0).board(0, 1).line[2];
   line.digest = own.digest;
@@ -61,7 +61,7 @@ Error error_behind(LineKind kind) {
 
 }  // namespace
 
-TEST_CASE("a rank that enters a call in a way that the call does not have is named") {
+TEST_CASE("the error names a rank that enters a call in a way that the call does not have") {
   for (const LineKind kind : {LineKind::payload, LineKind::staged, LineKind::sends, LineKind::sends_for_speed}) {
     const Error error = error_behind(kind);
     INFO(error.text());
@@ -70,7 +70,7 @@ TEST_CASE("a rank that enters a call in a way that the call does not have is nam
   }
 }
 
-TEST_CASE("no line is taken for one of another round") {
+TEST_CASE("a rank takes no line for one of another round") {
   const Error error = error_behind(LineKind::agree);
   INFO(error.text());
   CHECK(error.code() == ANELLO_ERR_TIMEOUT);  // the service threads would compare the calls; here there are none

@@ -49,7 +49,7 @@ class RankThread {
   executor::Group& group() { return *group_; }
   int rank() const { return rank_; }
 
-  // An in-place float32 sum by the named algorithm, posted.
+  // Posts an in-place float32 sum by the named algorithm.
   executor::Operation* allreduce(float* data, std::size_t count, const std::string& algorithm, std::size_t chunk = 4096,
                                  executor::Group* on = nullptr, std::int64_t timeout_ms = 20'000) {
     executor::Group& group = on != nullptr ? *on : *group_;
@@ -83,7 +83,7 @@ class RankThread {
     return operation;
   }
 
-  // A message of bytes to or from a rank, posted.
+  // Posts a message of bytes to or from a rank.
   executor::Operation* message(anello_kind_t kind, int peer, std::byte* data, std::size_t bytes,
                                std::int64_t timeout_ms = 20'000, int tag = 1) {
     executor::Operation* operation = context_->acquire(*group_);
@@ -113,7 +113,7 @@ class RankThread {
   std::unique_ptr<executor::Group> group_;
 };
 
-// Runs body(rank) in a thread per rank. Catch2's assertions are not for threads: body returns what it found.
+// Runs body(rank) in a thread per rank. Catch2's assertions are not for threads: body records its findings.
 inline void on_ranks(int ranks, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) threads.emplace_back([&body, rank] { body(rank); });

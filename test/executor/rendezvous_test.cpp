@@ -19,7 +19,7 @@ using namespace anello::test;
 
 namespace {
 
-constexpr std::size_t kMessageBytes = 1024 * 1024;  // more than is got at once
+constexpr std::size_t kMessageBytes = 1024 * 1024;  // longer than a message that is got at once
 constexpr int kMessages = 6;
 
 class Region {
@@ -32,7 +32,7 @@ class Region {
   std::byte* base_;
 };
 
-// Rank 1's memory of rank 0 has the faults.
+// Rank 1's access to rank 0's memory has the faults.
 MakeTransport shm_with(LocalJobs& jobs, const testing::MemoryFaults& faults) {
   return [&jobs, faults](const memory::Arena& arena, int rank) {
     auto inner = transport::make_shm(
@@ -45,7 +45,7 @@ MakeTransport shm_with(LocalJobs& jobs, const testing::MemoryFaults& faults) {
 
 struct Outcome {
   std::string wrong;
-  std::uint64_t got = 0;  // messages that rank 1 got from where they lay
+  std::uint64_t got = 0;  // messages that rank 1 got from rank 0's memory
 };
 
 // Rank 0 sends kMessages, one after the other.
@@ -66,7 +66,7 @@ Outcome stream(const testing::MemoryFaults& faults, std::size_t bytes) {
       const std::lock_guard held(mutex);
       if (error) outcome.wrong += text("rank ", rank, ": ", error.text(), "; ");
       if (std::any_of(region.data(), region.data() + bytes, [&](std::byte b) { return b != fill; }))
-        outcome.wrong += text("message ", message, " brought something else; ");
+        outcome.wrong += text("message ", message, " brought wrong bytes; ");
     }
     if (rank == 1) outcome.got = me.group().taken.mapped;
   });
@@ -75,7 +75,7 @@ Outcome stream(const testing::MemoryFaults& faults, std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("messages are got from mapped memory, all but those whose key is not here yet") {
+TEST_CASE("a rank gets messages from mapped memory, except those whose key is not here yet") {
   const std::size_t bytes = GENERATE(std::size_t{64 * 1024}, kMessageBytes);
   CAPTURE(bytes);
   const Outcome outcome = stream({}, bytes);
@@ -83,7 +83,7 @@ TEST_CASE("messages are got from mapped memory, all but those whose key is not h
   CHECK(outcome.got >= 1);
 }
 
-TEST_CASE("a transfer that ends late brings its message, and one that fails has it sent") {
+TEST_CASE("a transfer that ends late brings its message, and the sender sends the message of one that fails") {
   const std::size_t bytes = GENERATE(std::size_t{64 * 1024}, kMessageBytes);
   CAPTURE(bytes);
   testing::MemoryFaults late, failing, from_second;
@@ -97,7 +97,7 @@ TEST_CASE("a transfer that ends late brings its message, and one that fails has 
   CHECK(stream(from_second, bytes).wrong == "");
 }
 
-TEST_CASE("a transfer that never ends keeps to the deadline, and an abort takes it back") {
+TEST_CASE("a message whose transfer never ends keeps to its deadline, and an abort takes the transfer back") {
   const bool aborts = GENERATE(true, false);
   CAPTURE(aborts);
   testing::MemoryFaults stalled;
@@ -116,7 +116,7 @@ TEST_CASE("a transfer that never ends keeps to the deadline, and an abort takes 
       const std::lock_guard held(mutex);
       wrong += what;
     };
-    // The first brings the key, perhaps several do.
+    // The first message brings the key, perhaps only a later one.
     for (int message = 0; message < 4; ++message) {
       Operation* const operation = me.message(kind, 1 - rank, region.data(), kMessageBytes, rank == 1 ? 2000 : 20'000);
       bool stalls = false;
@@ -138,7 +138,7 @@ TEST_CASE("a transfer that never ends keeps to the deadline, and an abort takes 
   CHECK(wrong == "");
 }
 
-TEST_CASE("while a long message is got, the rank's other threads send and receive") {
+TEST_CASE("while a rank gets a long message, its other threads send and receive") {
   LocalJobs jobs(2, transport::bit_of("shm"), {}, LocalJobs::Memory::file);
   std::mutex mutex;
   std::string wrong;
@@ -153,7 +153,7 @@ TEST_CASE("while a long message is got, the rank's other threads send and receiv
       const std::lock_guard held(mutex);
       if (error) wrong += text("tag ", tag, ": ", error.text(), "; ");
       if (std::any_of(region.data(), region.data() + bytes, [&](std::byte b) { return b != fill; }))
-        wrong += text("message ", message, " of tag ", tag, " brought something else; ");
+        wrong += text("message ", message, " of tag ", tag, " brought wrong bytes; ");
     }
   };
   on_ranks(2, [&](int rank) {

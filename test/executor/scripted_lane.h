@@ -1,6 +1,6 @@
 #pragma once
-// A lane whose other end is a list: the frames that a peer sends, whatever they say. What this end sends is taken and
-// forgotten.
+// A lane whose other end is a list: the frames that a peer sends, whatever they say. It takes this end's frames and
+// forgets them.
 #include "transports/remote_memory.h"
 #include "transports/transport.h"
 
