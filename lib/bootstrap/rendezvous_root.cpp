@@ -439,9 +439,9 @@ void RendezvousRoot::fail(const Error& error) {
   const Frame refuse = writer.frame(kRefuse);
   for (const auto& [rank, seat] : seats_) seat.link->send(refuse);
   changed_.notify();
-  const bool all_told = size_ != 0 && static_cast<int>(seats_.size()) >= size_;
+  const bool all_reported = size_ != 0 && static_cast<int>(seats_.size()) >= size_;
   seats_.clear();
-  if (all_told) {
+  if (all_reported) {
     close();
     return;
   }

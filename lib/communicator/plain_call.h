@@ -25,9 +25,9 @@ struct PlainCall {
   static std::optional<PlainCall> of(const anello_call_t& call) {
     const bool parts =
         call.sendcounts != nullptr || call.sdispls != nullptr || call.recvcounts != nullptr || call.rdispls != nullptr;
-    const bool says_more =
+    const bool has_more =
         parts || call.tag != 0 || call.timeout_ms != 0 || call.algorithm != nullptr || call.label != nullptr;
-    if (says_more || is_message(call.kind)) return std::nullopt;
+    if (has_more || is_message(call.kind)) return std::nullopt;
     return PlainCall{call.kind, call.sendbuf, call.recvbuf, call.count, call.dtype, call.op, call.peer};
   }
 

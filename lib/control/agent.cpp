@@ -94,26 +94,26 @@ void Agent::watch_deaths() {
 // This rank sees the end at once, while the rank's last message, perhaps about a mismatch, may still be with the
 // parent, which has its link.
 void Agent::process_ended(int rank) {
-  if (said_it_left(rank)) return peer_gone(rank, "its process has ended");
+  if (announced_leaving(rank)) return peer_gone(rank, "its process has ended");
   const Deadline word = Deadline::in_ms(kWordOfParentMs);
   const auto more = [this, rank, word] {
     const int parent = lowest_here();
     const bool parent_tells = parent != rank_ && parent != rank && tree_.link_to(parent) != nullptr && !word.passed();
     return parent_tells || tree_.has_more_from(rank, true);
   };
-  hear_out(rank, more, [this, rank] { peer_gone(rank, "its process has ended"); });
+  read_rest(rank, more, [this, rank] { peer_gone(rank, "its process has ended"); });
 }
 
-void Agent::hear_out(int rank, std::function<bool()> more, std::function<void()> then) {
+void Agent::read_rest(int rank, std::function<bool()> more, std::function<void()> then) {
   if (more()) {
-    service_.spawn("last words", hear_last_words(shared_from_this(), rank, std::move(more), std::move(then)));
+    service_.spawn("last words", read_rest_of_link(shared_from_this(), rank, std::move(more), std::move(then)));
   } else {
     then();
   }
 }
 
-Task<> Agent::hear_last_words(std::shared_ptr<Agent> self, int rank, std::function<bool()> more,
-                              std::function<void()> then) {
+Task<> Agent::read_rest_of_link(std::shared_ptr<Agent> self, int rank, std::function<bool()> more,
+                                std::function<void()> then) {
   const Deadline limit = Deadline::in_ms(kLastWordsMs);
   while (!self->leaving_ && self->here(rank) && more() && !limit.passed()) co_await sleep_ms(self->service_.io(), 1);
   if (!self->leaving_ && self->here(rank)) then();
@@ -153,12 +153,12 @@ std::vector<int> Agent::here_of_process(std::uint64_t process) const {
 
 void Agent::peer_gone(int rank, const std::string& how) {
   if (leaving_ || !here(rank) || rank == rank_) return;
-  hear_out(
+  read_rest(
       rank, [this, rank] { return lanes_.is_coming(rank); }, [this, rank, how] { take_leave(rank, how); });
 }
 
 // A rank that leaves says so in the arena before its process ends or its connections close.
-bool Agent::said_it_left(int rank) const {
+bool Agent::announced_leaving(int rank) const {
   if (peers_.empty() || !group_) return false;
   const Member& member = peer(rank).member;
   return member.local_index >= 0 && member.machine == group_->nonce() &&
@@ -167,7 +167,7 @@ bool Agent::said_it_left(int rank) const {
 
 void Agent::take_leave(int rank, const std::string& how) {
   const Member* const member = peers_.empty() ? nullptr : &peer(rank).member;
-  if (said_it_left(rank)) {
+  if (announced_leaving(rank)) {
     peer_left(rank, -1);
     return;
   }
@@ -179,12 +179,12 @@ void Agent::take_leave(int rank, const std::string& how) {
   peer_lost(rank, Error(ANELLO_ERR_PEER_LOST, text(who(rank), " is lost: ", how), rank), -1);
 }
 
-void Agent::peer_left(int rank, int told_by) {
+void Agent::peer_left(int rank, int reported_by) {
   if (leaving_ || rank == rank_ || !here(rank)) return;
   standing_[static_cast<std::size_t>(rank)] = Standing::left;
   if (goodbye_to_ == rank) goodbye_to_ = -1;
   log::debug(rank_, "rank ", rank, " left");
-  tree_.send(Writer().put(rank).frame(kGoodbye), told_by);
+  tree_.send(Writer().put(rank).frame(kGoodbye), reported_by);
   tree_.forget(rank);
   lanes_.peer_gone(rank);
   Event event;
@@ -193,14 +193,14 @@ void Agent::peer_left(int rank, int told_by) {
   mailbox_.put(std::move(event));
 }
 
-void Agent::peer_lost(int rank, Error error, int told_by) {
+void Agent::peer_lost(int rank, Error error, int reported_by) {
   if (leaving_ || rank == rank_ || !here(rank)) return;
   standing_[static_cast<std::size_t>(rank)] = Standing::lost;
   log::info(rank_, error.text());
   Writer writer;
   writer.put(rank);
   put_error(writer, error);
-  tree_.send(writer.frame(kLost), told_by);
+  tree_.send(writer.frame(kLost), reported_by);
   tree_.forget(rank);
   lanes_.peer_gone(rank);
   Event event;
@@ -218,13 +218,13 @@ Frame Agent::lost_by_silence(const std::vector<int>& ranks, const std::string& h
   return writer.put_text(how).frame(kSilent);
 }
 
-void Agent::fell_silent(const std::vector<int>& ranks, const std::string& how, int told_by) {
+void Agent::report_silent(const std::vector<int>& ranks, const std::string& how, int reported_by) {
   if (leaving_) return;
   std::vector<int> lost;
   std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(lost),
                [&](int rank) { return rank != rank_ && here(rank); });
   if (lost.empty()) return;
-  tree_.send(lost_by_silence(lost, how), told_by);
+  tree_.send(lost_by_silence(lost, how), reported_by);
   std::vector<Event> events;
   for (const int rank : lost) {
     standing_[static_cast<std::size_t>(rank)] = Standing::lost;
@@ -242,10 +242,10 @@ void Agent::fell_silent(const std::vector<int>& ranks, const std::string& how, i
   mailbox_.put(std::move(events));
 }
 
-void Agent::told_of_silence(int from, Reader& reader) {
+void Agent::take_silence_report(int from, Reader& reader) {
   const auto [ranks, how] = take_silent(reader, size_);
-  if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return fell_silent(ranks, how, from);
-  fell_silent({from}, text("it has given up on this rank, whose messages do not reach it: ", how), from);
+  if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return report_silent(ranks, how, from);
+  report_silent({from}, text("it has given up on this rank, whose messages do not reach it: ", how), from);
 }
 
 void Agent::not_there(int rank, const Unknown& over) {
@@ -266,13 +266,13 @@ void Agent::receive(int from, const Frame& frame) {
   switch (frame.kind) {
     case kGoodbye: {
       const int rank = take_rank(reader, size_);
-      hear_out(rank, more_but_for(from, rank), [this, rank, from] { peer_left(rank, from); });
+      read_rest(rank, more_but_for(from, rank), [this, rank, from] { peer_left(rank, from); });
       break;
     }
     case kLost: {
       const LostBody lost = take_lost(reader, size_);
-      hear_out(lost.rank, more_but_for(from, lost.rank),
-               [this, lost, from] { peer_lost(lost.rank, lost.error, from); });
+      read_rest(lost.rank, more_but_for(from, lost.rank),
+                [this, lost, from] { peer_lost(lost.rank, lost.error, from); });
       break;
     }
     case kAsk:
@@ -306,7 +306,7 @@ void Agent::receive(int from, const Frame& frame) {
       heartbeat_.told(reader);
       tree_.send(frame, from);
       break;
-    case kSilent: told_of_silence(from, reader); break;
+    case kSilent: take_silence_report(from, reader); break;
     default: throw Reader::corrupt();
   }
 }
@@ -341,7 +341,7 @@ Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
   done();
 }
 
-bool Agent::goodbye_heard(int by) {
+bool Agent::has_goodbye(int by) {
   if (goodbye_to_ != by) return false;
   goodbye_to_ = -1;
   leaving_ = true;

@@ -79,12 +79,12 @@ class Agent : public std::enable_shared_from_this<Agent> {
   // The rank has ended: it left if it said so in the arena, otherwise it is lost. how: "its process has ended".
   void peer_gone(int rank, const std::string& how);
   // The end is reported after all messages of the rank, which may still be arriving, because it also came last there.
-  void hear_out(int rank, std::function<bool()> more, std::function<void()> then);
-  void peer_left(int rank, int told_by);
-  void peer_lost(int rank, Error error, int told_by);
+  void read_rest(int rank, std::function<bool()> more, std::function<void()> then);
+  void peer_left(int rank, int reported_by);
+  void peer_lost(int rank, Error error, int reported_by);
   // These ranks are lost because they are silent. This rank does not wait for their earlier messages, and tells them in
   // case they can hear it.
-  void fell_silent(const std::vector<int>& ranks, const std::string& how, int told_by);
+  void report_silent(const std::vector<int>& ranks, const std::string& how, int reported_by);
   static Frame lost_by_silence(const std::vector<int>& ranks, const std::string& how);
   // The listener of that rank's host does not know the rank.
   void not_there(int rank, const Unknown& over);
@@ -93,7 +93,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
 
   bool leaving() const { return leaving_; }
   // The link to a rank has closed. Returns true if this is its answer to this rank's goodbye.
-  bool goodbye_heard(int by);
+  bool has_goodbye(int by);
   // Says goodbye on all links, closes everything, then calls done.
   static Task<> leave(std::shared_ptr<Agent> self, std::function<void()> done);
 
@@ -101,12 +101,12 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void enter(Visitor visitor);
   void watch_deaths();
   void process_ended(int rank);
-  bool said_it_left(int rank) const;
+  bool announced_leaving(int rank) const;
   void take_leave(int rank, const std::string& how);
   std::function<bool()> more_but_for(int from, int rank);
-  static Task<> hear_last_words(std::shared_ptr<Agent> self, int rank, std::function<bool()> more,
-                                std::function<void()> then);
-  void told_of_silence(int from, Reader& reader);
+  static Task<> read_rest_of_link(std::shared_ptr<Agent> self, int rank, std::function<bool()> more,
+                                  std::function<void()> then);
+  void take_silence_report(int from, Reader& reader);
 
   Service& service_;
   const int rank_;

@@ -166,11 +166,11 @@ void CallComparison::conclude(const Key& key) {
   const int peer = verdict->peer() < 0 ? -1 : question.ranks[static_cast<std::size_t>(verdict->peer())];
   const Error error(verdict->code(), verdict->text(), peer);
   // This comes first: this process may end as soon as its caller knows.
-  tell_all(key.first, question.ranks, error);
+  send_to_all(key.first, question.ranks, error);
   deliver(key.first, error);
 }
 
-void CallComparison::tell_all(std::uint64_t id, const std::vector<int>& ranks, const Error& error) {
+void CallComparison::send_to_all(std::uint64_t id, const std::vector<int>& ranks, const Error& error) {
   Writer writer;
   writer.put(id);
   put_error(writer, error);

@@ -33,7 +33,7 @@ class CallComparison {
   // Does not ask if another rank already does: with P waiting ranks this would be P x P messages.
   void look(std::uint64_t id, std::uint32_t sequence);
   // Event::failed for all of them but this rank.
-  void tell_all(std::uint64_t id, const std::vector<int>& ranks, const Error& error);
+  void send_to_all(std::uint64_t id, const std::vector<int>& ranks, const Error& error);
   // Handle received frames. They throw Error if a frame is impossible.
   struct Answer {
     int asker;

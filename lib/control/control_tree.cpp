@@ -24,7 +24,7 @@ std::shared_ptr<Link> ControlTree::link_up(int parent, std::shared_ptr<Stream> s
   links_[parent] = link;
   parentless_ = false;
   // The new parent may not have seen yet why this rank links to it.
-  tell_who_is_gone(*link);
+  report_gone(*link);
   for (const Frame& frame : unsent_) link->send(frame);
   unsent_.clear();
   repeat_recent(*link, true);
@@ -61,7 +61,7 @@ Task<> ControlTree::read(std::shared_ptr<Agent> agent, int from, std::shared_ptr
   // Otherwise the rank has come back over a newer link, or is known to be gone.
   if (known == links.end() || known->second != link) co_return;
   links.erase(known);
-  if (agent->goodbye_heard(from) || agent->leaving()) co_return;
+  if (agent->has_goodbye(from) || agent->leaving()) co_return;
   const bool has_ended = co_await process.ends(agent->service().io());
   agent->peer_gone(from, has_ended ? "its process has ended" : why);
 }
@@ -98,23 +98,23 @@ Task<> ControlTree::keep_parent(std::shared_ptr<Agent> agent, int parent) {
   tree.parentless_ = false;
   for (const Frame& frame : tree.unsent_) tree.send(frame);
   tree.unsent_.clear();
-  tree.look_for_orphans();
+  tree.find_orphans();
 }
 
 // Some ranks of other hosts may have died or left before they linked to this one, so no link to them will close. A
 // connection to their own address shows this at once; for a completely silent host, it shows at the end of the time
 // limit.
-void ControlTree::look_for_orphans() {
+void ControlTree::find_orphans() {
   for (int rank = agent_.rank() + 1; rank < agent_.size(); ++rank) {
     if (!agent_.here(rank) || agent_.watched(rank) || links_.contains(rank)) continue;
     Call probe = agent_.call_to(rank, Purpose::rendezvous, ways_to(agent_.peer(agent_.rank()), agent_.peer(rank)),
                                 Deadline::in_ms(kReturnMs));
     probe.must_exist = true;
-    agent_.service().spawn("orphan", look_for(agent_.weak_from_this(), std::move(probe), rank));
+    agent_.service().spawn("orphan", call_orphan(agent_.weak_from_this(), std::move(probe), rank));
   }
 }
 
-Task<> ControlTree::look_for(std::weak_ptr<Agent> weak, Call probe, int rank) {
+Task<> ControlTree::call_orphan(std::weak_ptr<Agent> weak, Call probe, int rank) {
   const auto missing = [weak, rank] {
     const auto agent = weak.lock();
     return agent && !agent->leaving() && agent->here(rank) && !agent->tree().links_.contains(rank);
@@ -154,12 +154,12 @@ void ControlTree::adopt(int from, std::shared_ptr<Stream> stream) {
   if (const auto old = links_.find(from); old != links_.end()) old->second->close();
   links_[from] = link;
   // It may have missed messages while it had no link.
-  tell_who_is_gone(*link);
+  report_gone(*link);
   repeat_recent(*link, false);
   agent_.service().spawn("control link", serve(agent_.shared_from_this(), from, std::move(link)));
 }
 
-void ControlTree::tell_who_is_gone(Link& link) const {
+void ControlTree::report_gone(Link& link) const {
   for (int rank = 0; rank < agent_.size(); ++rank) {
     if (agent_.standing(rank) == Agent::Standing::left) {
       link.send(Writer().put(rank).frame(kGoodbye));

@@ -46,11 +46,11 @@ class ControlTree {
   static Task<> read(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Link> link);
   static Task<> serve(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Link> link);
   static Task<> close_soon(std::shared_ptr<Link> link);
-  void look_for_orphans();
-  static Task<> look_for(std::weak_ptr<Agent> agent, Call probe, int rank);
+  void find_orphans();
+  static Task<> call_orphan(std::weak_ptr<Agent> agent, Call probe, int rank);
   std::shared_ptr<Link> link_up(int parent, std::shared_ptr<Stream> stream);
   void repeat_recent(Link& link, bool own) const;
-  void tell_who_is_gone(Link& link) const;
+  void report_gone(Link& link) const;
 
   Agent& agent_;
   std::map<int, std::shared_ptr<Link>> links_;  // by rank

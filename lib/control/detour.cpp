@@ -47,8 +47,8 @@ void Detour::send(const Frame& frame, const std::vector<int>& ranks) {
   const bool known_silent = silent_since_ns_ != 0 && now - silent_since_ns_ > patience * 1'000'000;
   if (silent_since_ns_ == 0) silent_since_ns_ = now;
   if (Link* const parent = agent_.tree().link_to(agent_.lowest_here())) ask_for_word(*parent);
-  agent_.service().spawn("detour",
-                         look_after(agent_.weak_from_this(), frame, ranks, said_, known_silent ? 0 : patience));
+  agent_.service().spawn(
+      "detour", retry_until_answered(agent_.weak_from_this(), frame, ranks, said_, known_silent ? 0 : patience));
 }
 
 void Detour::ask_for_word(Link& parent) {
@@ -68,8 +68,8 @@ bool Detour::passed_on(std::uint64_t number) const {
   return passed_ >= number || agent_.lowest_here() == agent_.rank();
 }
 
-Task<> Detour::look_after(std::weak_ptr<Agent> weak, Frame frame, std::vector<int> ranks, std::uint64_t number,
-                          std::int64_t patience_ms) {
+Task<> Detour::retry_until_answered(std::weak_ptr<Agent> weak, Frame frame, std::vector<int> ranks,
+                                    std::uint64_t number, std::int64_t patience_ms) {
   std::shared_ptr<Agent> agent = weak.lock();
   if (!agent) co_return;
   asio::io_context& io = agent->service().io();
@@ -111,7 +111,7 @@ Task<> Detour::look_after(std::weak_ptr<Agent> weak, Frame frame, std::vector<in
   agent->detour().begin(round);
 }
 
-void Detour::tell_directly(const Frame& frame, const std::vector<int>& ranks) {
+void Detour::send_directly(const Frame& frame, const std::vector<int>& ranks) {
   const auto round = std::make_shared<Round>();
   round->frame = frame;
   round->ranks.assign(ranks.begin(), ranks.end());

@@ -25,7 +25,7 @@ class Detour {
   // To these ranks, or to more.
   void send(const Frame& frame, const std::vector<int>& ranks);
   // Sends directly from the start, without any other rank.
-  void tell_directly(const Frame& frame, const std::vector<int>& ranks);
+  void send_directly(const Frame& frame, const std::vector<int>& ranks);
   // Asks for confirmation of everything that this rank has sent so far.
   void ask_for_word(Link& parent);
   void word_from_parent(Reader& reader);
@@ -41,8 +41,8 @@ class Detour {
     std::deque<int> ranks;  // still to be told
     std::size_t workers = 0;
   };
-  static Task<> look_after(std::weak_ptr<Agent> agent, Frame frame, std::vector<int> ranks, std::uint64_t number,
-                           std::int64_t patience_ms);
+  static Task<> retry_until_answered(std::weak_ptr<Agent> agent, Frame frame, std::vector<int> ranks,
+                                     std::uint64_t number, std::int64_t patience_ms);
   void begin(const std::shared_ptr<Round>& round);
   static Task<> go_round(std::shared_ptr<Agent> agent, std::shared_ptr<Round> round);
   static Task<> tell(std::shared_ptr<Agent> agent, int rank, Frame frame);

@@ -133,7 +133,7 @@ void Heartbeat::watch_parent(int parent, std::int64_t now, bool beat) {
   if (host.heard_ns == 0) host.heard_ns = now;
   // TCP retransmits a lost frame as soon as a later one is acknowledged, and otherwise after 200, 400, 800 ms.
   if (beat || now - host.heard_ns >= overdue_ns()) ask(parent);
-  look_at_silence(host, now, {parent});
+  check_silence(host, now, {parent});
 }
 
 void Heartbeat::watch_hosts(std::int64_t now, bool beat) {
@@ -148,11 +148,11 @@ void Heartbeat::watch_hosts(std::int64_t now, bool beat) {
     if (beat && now - host.heard_ns > suspect_ns_ / 2) {
       for (const int rank : ranks) ask(rank);
     }
-    look_at_silence(host, now, ranks);
+    check_silence(host, now, ranks);
   }
 }
 
-void Heartbeat::look_at_silence(Host& host, std::int64_t now, const std::vector<int>& of) {
+void Heartbeat::check_silence(Host& host, std::int64_t now, const std::vector<int>& of) {
   const std::int64_t silent_ns = now - host.heard_ns;
   if (silent_ns < suspect_ns_) return;
   const std::int64_t slowness_ns = retransmission_ns(of);
@@ -187,9 +187,9 @@ void Heartbeat::give_up(const std::vector<int>& ranks, std::int64_t silent_ms, b
     for (const int rank : host_of(agent_.rank()).ranks) {
       if (rank != agent_.rank() && agent_.here(rank)) mates.push_back(rank);
     }
-    agent_.detour().tell_directly(Agent::lost_by_silence(ranks, how), mates);
+    agent_.detour().send_directly(Agent::lost_by_silence(ranks, how), mates);
   }
-  agent_.fell_silent(ranks, how, -1);
+  agent_.report_silent(ranks, how, -1);
 }
 
 // The kernel's retransmission timeout without its minimum of 200 ms: nearly zero on a healthy link, a second if beats
@@ -284,7 +284,7 @@ void Heartbeat::found(const std::vector<int>& ranks, Life life) {
   for (int rank = 0; rank < agent_.size(); ++rank) {
     if (rank != agent_.rank() && agent_.here(rank) && this->life(rank) != Life::stopped) others.push_back(rank);
   }
-  agent_.detour().tell_directly(frame, others);
+  agent_.detour().send_directly(frame, others);
 }
 
 void Heartbeat::told(Reader& reader) {

@@ -52,7 +52,7 @@ class Heartbeat {
   std::int64_t turn();  // until the next one, in ms
   void watch_parent(int parent, std::int64_t now, bool beat);
   void watch_hosts(std::int64_t now, bool beat);
-  void look_at_silence(Host& host, std::int64_t now, const std::vector<int>& of);
+  void check_silence(Host& host, std::int64_t now, const std::vector<int>& of);
   void give_up(const std::vector<int>& ranks, std::int64_t silent_ms, bool answers);
   void ask(int rank);
   // After this time without an answer, beats to the lowest rank become more frequent.

@@ -133,7 +133,7 @@ class Job {
   // once.
   virtual void compare_calls(std::uint64_t id, std::uint32_t sequence, int differs = -1) = 0;
   // Asks only if no other rank has just asked: one question serves all ranks.
-  virtual void look_at_calls(std::uint64_t id, std::uint32_t sequence) { compare_calls(id, sequence); }
+  virtual void check_calls(std::uint64_t id, std::uint32_t sequence) { compare_calls(id, sequence); }
   // The others' answers when `sequence` was last compared. Empty if it was never compared.
   virtual Absent absent(std::uint64_t id, std::uint32_t sequence) { return {}; }
   // Tells all ranks of the communicator that it has failed (Event::failed for each but this one). Returns at once.

@@ -108,7 +108,7 @@ class Membership final : public Job {
   void compare_calls(std::uint64_t id, std::uint32_t sequence, int differs) override {
     post([agent = agent_, id, sequence, differs] { agent->calls().compare(id, sequence, differs); });
   }
-  void look_at_calls(std::uint64_t id, std::uint32_t sequence) override {
+  void check_calls(std::uint64_t id, std::uint32_t sequence) override {
     post([agent = agent_, id, sequence] { agent->calls().look(id, sequence); });
   }
   Absent absent(std::uint64_t id, std::uint32_t sequence) override { return agent_->calls().absent(id, sequence); }
@@ -117,7 +117,7 @@ class Membership final : public Job {
     if (auto ranks = agent_->calls().ranks_of(id)) {
       telling_->begin();
       post([agent = agent_, id, ranks = std::move(*ranks), cause, telling = telling_] {
-        agent->calls().tell_all(id, ranks, cause);
+        agent->calls().send_to_all(id, ranks, cause);
         telling->end();
       });
     }

@@ -54,7 +54,7 @@ void RegionPassing::ask(int asker, int owner, std::uint64_t region) {
   question.until_ns = now_ns() + kAnswerMs * 1'000'000;
   send_on(region, questions_.emplace(region, std::move(question)).first->second);
   if (std::exchange(looks_after_, true)) return;
-  agent_.service().spawn("region", look_after(agent_.weak_from_this()));
+  agent_.service().spawn("region", retry_until_answered(agent_.weak_from_this()));
 }
 
 void RegionPassing::send_on(std::uint64_t region, Question& question) {
@@ -80,7 +80,7 @@ void RegionPassing::deliver(std::uint64_t region, const Question& question, cons
                             const std::string& why) {
   for (const int asker : question.askers) {
     if (asker != agent_.rank()) {
-      tell_of(asker, question.owner, region, memory);
+      send_answer(asker, question.owner, region, memory);
       continue;
     }
     Event event;
@@ -100,7 +100,7 @@ void RegionPassing::deliver(std::uint64_t region, const Question& question, cons
   }
 }
 
-void RegionPassing::tell_of(int to, int owner, std::uint64_t region, const Memory& memory) {
+void RegionPassing::send_answer(int to, int owner, std::uint64_t region, const Memory& memory) {
   if (!memory) return tell(to, {Kind::gone, owner, region});
   tell(to, {Kind::here, owner, region, memory->offset, memory->bytes}, memory);
 }
@@ -203,7 +203,7 @@ void RegionPassing::receive(int from, const Message& message, UniqueFd memory) {
     log::debug(agent_.rank(), "rank ", from, own ? " asks for" : " asks without success for",
                " memory of this process");
     const Memory passed = own ? std::make_shared<const memory::PassedRange>(std::move(own)) : nullptr;
-    return tell_of(from, message.owner, message.region, passed);
+    return send_answer(from, message.owner, message.region, passed);
   }
   if (message.kind == Kind::wanted) return ask(from, message.owner, message.region);
   if (message.kind != Kind::here && message.kind != Kind::gone) throw Reader::corrupt();
@@ -218,7 +218,7 @@ void RegionPassing::receive(int from, const Message& message, UniqueFd memory) {
   answer(message.region, passed, "it has no such memory");
 }
 
-Task<> RegionPassing::look_after(std::weak_ptr<Agent> weak) {
+Task<> RegionPassing::retry_until_answered(std::weak_ptr<Agent> weak) {
   for (;;) {
     std::shared_ptr<Agent> agent = weak.lock();
     if (!agent || agent->leaving()) co_return;

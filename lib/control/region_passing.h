@@ -61,14 +61,14 @@ class RegionPassing {
   int way_to(int owner, int tries) const;
   void answer(std::uint64_t region, const Memory& memory, const std::string& why);
   void deliver(std::uint64_t region, const Question& question, const Memory& memory, const std::string& why);
-  void tell_of(int to, int owner, std::uint64_t region, const Memory& memory);
+  void send_answer(int to, int owner, std::uint64_t region, const Memory& memory);
   void tell(int to, const Message& message, Memory memory = nullptr);
   bool is_local(int rank) const;
   void line_ended(int to, const std::shared_ptr<Stream>& stream, const std::string& why);
   static Task<> drain(std::shared_ptr<Agent> agent, int to);
   static Task<> read(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Stream> stream);
   void receive(int from, const Message& message, UniqueFd memory);
-  static Task<> look_after(std::weak_ptr<Agent> agent);
+  static Task<> retry_until_answered(std::weak_ptr<Agent> agent);
 
   Agent& agent_;
   std::map<int, Line> lines_;                    // by rank

@@ -46,7 +46,7 @@ class Agreement final : public progress::Source {
   void reserve(std::size_t groups);
 
   // ---- Entering a call (entering.cpp, announcing.cpp); the fast path uses these functions, too ----
-  static constexpr std::uint32_t kNotTold = ~std::uint32_t{0};
+  static constexpr std::uint32_t kUndecided = ~std::uint32_t{0};
   // An upper bound on the bytes of the operation's next line.
   static std::size_t line_bytes(const Operation& operation);
   void publish_line(Operation& operation);
@@ -56,10 +56,10 @@ class Agreement final : public progress::Source {
   }
   // Enters as the last call with these buffers did, if that entry is known to be valid still.
   bool enters_again(Operation& operation);
-  // Returns the next step of the call's plan where the lines alone determine it. kNotTold: they do not.
-  std::uint32_t told_by_lines(Operation& operation);
-  // Like told_by_lines, where this rank has entered as before; then the others nearly always have, too.
-  std::uint32_t told_again(Operation& operation);
+  // Returns the next step of the call's plan where the lines alone determine it. kUndecided: they do not.
+  std::uint32_t decide_by_lines(Operation& operation);
+  // Like decide_by_lines, where this rank has entered as before; then the others nearly always have, too.
+  std::uint32_t decide_as_before(Operation& operation);
 
  private:
   void lines_came(Operation& operation, Round round);

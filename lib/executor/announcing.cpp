@@ -190,23 +190,23 @@ void Agreement::publish_entry(Operation& operation) {
   publish(&operation.announced[std::size_t(group.rank)].at, sizeof(Announced));
 }
 
-std::uint32_t Agreement::told_by_lines(Operation& operation) {
+std::uint32_t Agreement::decide_by_lines(Operation& operation) {
   Group& group = *operation.group;
   // A rank that sends needs only its own line: the others' may be missing.
   const Entries entries = is_sends(operation.entry) ? Entries{.sends = 1} : entries_of(operation);
   if (entries.for_speed) group.reading[std::size_t(operation.kind)].follow(operation.count * operation.element_bytes);
-  if (entries.wrong >= 0) return kNotTold;
+  if (entries.wrong >= 0) return kUndecided;
   if (entries.sends > 0) {
     take_plain(operation);
     operation.exposed = false;  // no rank accesses its buffers
     return 0;
   }
   if (entries.payloads > 0) {
-    if (entries.payloads < group.size()) return kNotTold;
+    if (entries.payloads < group.size()) return kUndecided;
     take_lines(group, operation);
     return 1;
   }
-  if (entries.staged > 0) return entries.staged < group.size() ? kNotTold : operation.barrier_step + 1;
+  if (entries.staged > 0) return entries.staged < group.size() ? kUndecided : operation.barrier_step + 1;
   bool as_before = operation.announces_as_before;
   for (int rank = 0; rank < group.size(); ++rank) {
     if (rank == group.rank) continue;  // the others are loading that line
@@ -217,10 +217,10 @@ std::uint32_t Agreement::told_by_lines(Operation& operation) {
   }
   if (as_before && operation.resolved.agreement == group.agreements) return 0;
   operation.resolved.forget();
-  return kNotTold;
+  return kUndecided;
 }
 
-std::uint32_t Agreement::told_again(Operation& operation) {
+std::uint32_t Agreement::decide_as_before(Operation& operation) {
   const Group& group = *operation.group;
   const Board& board = group.board;
   const LineKind entry = operation.entry;
@@ -238,7 +238,7 @@ std::uint32_t Agreement::told_again(Operation& operation) {
       same = is_staged(entry) ? is_staged(kind) : is_payload(kind);
     }
   }
-  if (!same) return told_by_lines(operation);
+  if (!same) return decide_by_lines(operation);
   if (buffers) return 0;
   if (is_staged(entry)) return operation.barrier_step + 1;
   take_lines(group, operation);

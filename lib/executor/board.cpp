@@ -78,7 +78,7 @@ bool Board::allows_gets(int rank) const {
   return slots_[std::size_t(rank)]->touch.allows_no_gets.load(std::memory_order_relaxed) == 0;
 }
 
-void Board::tell_failed(std::uint64_t id, Failed how) {
+void Board::publish_failure(std::uint64_t id, Failed how) {
   own().failed_id.store(id, std::memory_order_relaxed);
   own().failed_first_hand.store(how.first_hand ? 1 : 0, std::memory_order_relaxed);
   own().failed.store(static_cast<std::uint64_t>(how.code), std::memory_order_release);
@@ -95,7 +95,7 @@ Board::Failed Board::failed(int rank, std::uint64_t id) const {
 }
 
 // Compares the lines of all exchanges before `end`.
-Board::Seen Board::look_behind(std::uint32_t end) {
+Board::Seen Board::check_lines_behind(std::uint32_t end) {
   for (; static_cast<std::int32_t>(seen_ - end) < 0; ++seen_, behind_ = 0) {
     for (; behind_ < int(slots_.size()); ++behind_) {
       if (behind_ == rank_) continue;

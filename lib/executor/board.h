@@ -45,14 +45,14 @@ class Board {
     const std::uint32_t most = bytes > memory::kInlineBytes ? memory::kBoardPayloads : lead();
     const std::uint32_t need = number_ + 2 - most;
     if (static_cast<std::int32_t>(seen_ - need) >= 0) return Seen::complete;
-    return look_behind(need);
+    return check_lines_behind(need);
   }
   // Whether this rank has not yet seen some line that it did not need.
   bool is_behind() const { return seen_ != number_; }
   // The call of the first exchange with such a line.
   std::uint32_t behind_at() const { return own_[seen_ % own_.size()].sequence; }
   // Reads the lines that have come.
-  void catch_up() { look_behind(number_); }
+  void catch_up() { check_lines_behind(number_); }
   // The first exchange on which other ranks' lines, as far as they have come, do not agree: the sequence of its call,
   // and the rank that wrote the line.
   struct Disagreed {
@@ -104,12 +104,12 @@ class Board {
   // Called after a read of a message: whether the bytes read were that message.
   bool allows_gets(int rank) const;
 
-  // tell_failed: the communicator of that id has ended here with an error. failed: another rank's, or ANELLO_OK.
+  // publish_failure: the communicator of that id has ended here with an error. failed: another rank's, or ANELLO_OK.
   struct Failed {
     anello_result_t code = ANELLO_OK;
     bool first_hand = false;  // for a reason of its own, not because another rank told it to
   };
-  void tell_failed(std::uint64_t id, Failed how);
+  void publish_failure(std::uint64_t id, Failed how);
   Failed failed(int rank, std::uint64_t id) const;
 
  private:
@@ -129,7 +129,7 @@ class Board {
     const Own& own = own_[number % own_.size()];
     return line.digest == own.digest && round_of(static_cast<LineKind>(line.kind)) == own.round;
   }
-  Seen look_behind(std::uint32_t end);
+  Seen check_lines_behind(std::uint32_t end);
   bool sleeps_on(std::size_t peer) const;
   void claim_next();
   void fence() const;

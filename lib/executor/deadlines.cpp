@@ -102,7 +102,7 @@ void Supervision::tick(Watched watched) {
   next_tick_ns_ = now + 20 * kMs;
   check_gone(false);
   parts_.groups.each([&](Group& group) {
-    look_for_end(group, now);
+    check_for_end(group, now);
     compare_if_still(group, now);
   });
 }
@@ -133,7 +133,7 @@ void Supervision::tick_all() {
 }
 
 // Control gives the better account of an end, but it comes through one rank, which may be stopped.
-void Supervision::look_for_end(Group& group, std::int64_t now) {
+void Supervision::check_for_end(Group& group, std::int64_t now) {
   if (!group.board || group.error) return;
   Board::Failed end;
   int world = -1;

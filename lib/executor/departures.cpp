@@ -109,7 +109,7 @@ bool Route::goes_at_once(const Flow& flow, std::size_t bytes) const {
 
 // A rank that only ever sends never pulls, and cannot take an RTS back: it would wait for a receive although the peer
 // has taken all earlier messages.
-void Route::hear_of_credit(const Flow& flow, std::size_t bytes) {
+void Route::pull_for_credit(const Flow& flow, std::size_t bytes) {
   while (state_ == State::open && bytes <= flow.most_eager && !goes_at_once(flow, bytes)) {
     pull();
     if (!heard) return;

@@ -18,7 +18,7 @@ namespace anello::executor {
 
 void Supervision::lane_broke(Route& way) {
   routes_.take_out(way);
-  gone_look_due_ = true;
+  gone_check_due_ = true;
   routes_.uncount_unsent(way);
   const Error* const cause = way.endpoint()->failure();
   // check_gone handles the rest, once control has had its time to report.
@@ -66,9 +66,9 @@ void Supervision::check_gone(bool quiet) {
   parts_.groups.each([&](Group& group) { check_gone(group, quiet); });
 }
 
-void Supervision::look_after_move(bool moved) {
-  if (!fates_.is_any() || (!moved && !gone_look_due_)) return;
-  gone_look_due_ = moved;
+void Supervision::check_after_move(bool moved) {
+  if (!fates_.is_any() || (!moved && !gone_check_due_)) return;
+  gone_check_due_ = moved;
   if (!moved) check_gone(true);
 }
 
@@ -77,7 +77,7 @@ void Supervision::check_gone(Group& group, bool quiet) {
   // come, and every answer to its frames.
   const bool moved = std::exchange(group.movement_at_look, group.movement) != group.movement && !quiet;
   if (moved) return;
-  if (group.told_end && !group.error) outcomes_.fail(group, group.told_end, false);
+  if (group.reported_end && !group.error) outcomes_.fail(group, group.reported_end, false);
   for (int peer = 0; peer < group.size() && !group.error; ++peer) {
     std::string how;
     if (peer != group.rank && is_gone(group, peer, how)) end_what_waits_for(group, peer, how);

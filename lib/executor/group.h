@@ -157,7 +157,7 @@ class Group {
   std::uint32_t suspected_at = 0;
   std::int64_t ask_again_ns = 0;  // for lines that no operation waits for; 0: all are there
   bool suspected = false;         // a frame or line came that does not fit this rank's calls
-  Error told_end;                 // it has failed elsewhere for lack of a rank: arrived frames are taken in first
+  Error reported_end;             // it has failed elsewhere for lack of a rank: arrived frames are taken in first
   std::int64_t end_seen_ns = 0;   // when another rank's board first showed that the communicator has failed there
   // The peer that certainly has not made this rank's call, at `differs_at` or before; the first such peer. It may have
   // forgotten its own call, and nothing else tells then. -1: no such peer.

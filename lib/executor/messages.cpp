@@ -44,7 +44,7 @@ void Messages::post_send(Operation& operation) {
   Group& group = *operation.group;
   if (operation.peer != group.rank) {
     Flow& flow = group.flows.to(operation.peer);
-    flow.route->hear_of_credit(flow, operation.bytes);
+    flow.route->pull_for_credit(flow, operation.bytes);
     if (group.error) return outcomes_.finish(operation, group.error);  // a frame that has just come in failed the group
     flow.unsent.push(&operation);
     routes_.want_to_send(flow);

@@ -38,14 +38,14 @@ void Supervision::compare_if_still(Group& group, std::int64_t now) {
   } else if (now >= group.compare_at_ns) {
     group.compare_pause_ns = std::min(2 * group.compare_pause_ns, kLongestPause);
     group.compare_at_ns = now + group.compare_pause_ns;
-    job_.look_at_calls(group.id, front->sequence);
-    look_at_early(group);
+    job_.check_calls(group.id, front->sequence);
+    check_early_frames(group);
     if (group.differs >= 0) job_.compare_calls(group.id, group.differs_at, group.differs);
   }
 }
 
 // A missing line may never come: its rank was refused the call, perhaps before this rank had recorded its own.
-void Supervision::look_behind(Group& group) {
+void Supervision::check_lines_behind(Group& group) {
   if (group.error) return;
   const auto disagreed = group.board.disagreed();
   if (disagreed) {
@@ -73,7 +73,7 @@ void Supervision::suspect(Group& group, std::uint32_t sequence, int peer) {
   if (peer >= 0) {
     group.differs = peer;
     group.differs_at = sequence;
-    look_at_early(group);
+    check_early_frames(group);
     if (group.differs_at != sequence) return;  // that has found an earlier call
   }
   job_.compare_calls(group.id, sequence, peer);
@@ -92,7 +92,7 @@ void Supervision::suspect_lines(Group& group, const Operation& waiting) {
 }
 
 // A frame stays early if this rank's call expects nothing of its sender: the sender has made another call.
-void Supervision::look_at_early(Group& group) {
+void Supervision::check_early_frames(Group& group) {
   if (group.error) return;
   const Operation* const front = group.window.front();
   // Calls from there on are not in flight, and have not taken their frames.

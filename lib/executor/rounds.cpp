@@ -112,7 +112,7 @@ void Agreement::lines_came(Operation& operation, Round round) {
       if (parts_.steps.issue(operation, Ticket::Part::lines, 0, take_lines_step())) lines_taken(operation);
       return;
     case Round::announce:
-      if (const std::uint32_t next = told_by_lines(operation); next != kNotTold) {
+      if (const std::uint32_t next = decide_by_lines(operation); next != kUndecided) {
         leave_exchange(group);
         return begin_reaching(operation, next);
       }
@@ -148,7 +148,7 @@ bool Agreement::move() {
   }
   for (std::size_t i = 0; i < behind_.size();) {
     Group& group = *behind_[i];
-    parts_.supervision.look_behind(group);
+    parts_.supervision.check_lines_behind(group);
     if (group.board.is_behind() && !group.error) {
       ++i;
     } else {

@@ -62,7 +62,7 @@ class Route final : public health::PeerLane {
   // Likewise for a message's RTS, under the number that the group gives its next message; never `complete`.
   Sent send_rts(Flow& flow, const SmallMessage& message, const transport::RemoteAddress& at);
   // For a message that lacks only credit to go at once: takes the frames that have come, which may bring some.
-  void hear_of_credit(const Flow& flow, std::size_t bytes);
+  void pull_for_credit(const Flow& flow, std::size_t bytes);
   void go_on_sending(Operation& operation) { leaving_.operation = &operation; }
   // Takes a message if it is the next arrival and is here completely. rts: the next arrival is an RTS with an address,
   // which the communicator's receives examine; it stays the next arrival until pass_rts.

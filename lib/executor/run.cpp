@@ -278,7 +278,7 @@ bool fits(const RunLane& lane, const transport::FrameHeader& header) {
   Operation& operation = *lane.operation;
   const std::size_t expected = message_bytes(operation, lane.plan->receives[lane.next_receive]);
   const std::size_t left = expected - lane.received;
-  const bool same = told_bytes(header) == told_bytes(telling(expected));
+  const bool same = message_bytes_of(header) == message_bytes_of(telling(expected));
   if (same && header.bytes <= left && header.bytes % operation.element_bytes == 0) return true;
   Group& group = *operation.group;
   const int world = group.ranks[std::size_t(lane.plan->peer)];
@@ -287,7 +287,7 @@ bool fits(const RunLane& lane, const transport::FrameHeader& header) {
         group,
         Error(ANELLO_ERR_MISMATCH,
               text("ranks disagree on operation ", operation.sequence, ", ", kind_name(operation.kind), ": rank ",
-                   lane.plan->peer, " sends ", told_bytes(header) / operation.element_bytes, " elements to rank ",
+                   lane.plan->peer, " sends ", message_bytes_of(header) / operation.element_bytes, " elements to rank ",
                    group.rank, ", which expects ", expected / operation.element_bytes),
               world),
         true);

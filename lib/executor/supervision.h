@@ -30,15 +30,15 @@ class Supervision {
   // This rank's next exchange, or one whose lines it did not need, has a line of another call.
   void suspect_lines(Group& group, const Operation& waiting);
   // Looks at lines that this rank did not need and that may have come by now.
-  void look_behind(Group& group);
+  void check_lines_behind(Group& group);
   // Looks at frames that came before this rank had entered their call.
-  void look_at_early(Group& group);
+  void check_early_frames(Group& group);
 
   // ---- Gone ranks (gone.cpp) ----
   // Something has moved or was posted, or a thread begins to drive: gone ranks are to be looked for again.
-  void look_again() { gone_look_due_ = true; }
+  void request_gone_check() { gone_check_due_ = true; }
   // Called after a move. moved: something moved.
-  void look_after_move(bool moved);
+  void check_after_move(bool moved);
   // Ends operations that wait for a rank that will send no more, before their deadline. quiet: all that had come has
   // just been taken in.
   void check_gone(bool quiet);
@@ -50,7 +50,7 @@ class Supervision {
 
  private:
   void compare_if_still(Group& group, std::int64_t now);
-  void look_for_end(Group& group, std::int64_t now);
+  void check_for_end(Group& group, std::int64_t now);
   void check_deadline(Operation& watched);
   std::string describe_now(int world) const;
   std::string waits_for(const Operation& operation) const;
@@ -69,7 +69,7 @@ class Supervision {
   Outcomes& outcomes_;
   const int sharing_;
   std::int64_t next_tick_ns_ = 0;
-  bool gone_look_due_ = false;  // something has moved, or was posted, since gone peers were last looked for
+  bool gone_check_due_ = false;  // something has moved, or was posted, since gone peers were last looked for
 };
 
 }  // namespace anello::executor

@@ -48,7 +48,7 @@ void GradientSync::ready(std::size_t i, void* gradient) {
     const std::int64_t there = now();
     last_ready_ns_.store(there, std::memory_order_relaxed);
     arrived(one);
-    look_for_ends();
+    check_for_ends();
     // The computation has ended, so it no longer hides the data that has just been sent.
     if (remaining_.load(std::memory_order_acquire) == 0)
       sending_last_ns_.store(now() - there, std::memory_order_relaxed);

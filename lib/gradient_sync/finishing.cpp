@@ -27,7 +27,7 @@ bool GradientSync::test() {
     }
     if (!flushed_ && remaining_.load(std::memory_order_acquire) > 0) return false;
     flush_all();
-    look_for_ends();
+    check_for_ends();
     if (oldest_ < buckets_.size()) return false;
     for (anello_request_t* request : {&used_request_, &present_request_}) {
       int done = 0;

@@ -107,7 +107,7 @@ class GradientSync {
   void start_full();
   void start(Bucket& bucket);
   void start_used_map();
-  void look_for_ends();
+  void check_for_ends();
 
   // finishing.cpp
   void finish();

@@ -62,7 +62,7 @@ void GradientSync::start_used_map() {
 }
 
 // This also makes progress if the processors have no time for Anello's own thread.
-void GradientSync::look_for_ends() {
+void GradientSync::check_for_ends() {
   const std::unique_lock mine(ends_, std::try_to_lock);
   if (!mine) return;
   for (;; ++oldest_) {

@@ -22,24 +22,24 @@ constexpr std::int64_t kStopped = 500 * kMs;
 PeerFates::PeerFates(int ranks)
     : fates_(static_cast<std::size_t>(ranks), Fate::here), left_at_(static_cast<std::size_t>(ranks), 0) {}
 
-void PeerFates::hear_of_loss(int peer, const std::string& how, bool found_here, bool for_certain, std::int64_t now) {
+void PeerFates::note_loss(int peer, const std::string& how, bool found_here, bool for_certain, std::int64_t now) {
   Fate& fate = fates_[static_cast<std::size_t>(peer)];
   if (fate == Fate::left) return;  // this is why there is no connection to it
   fate = Fate::lost;
   trouble_ = true;
-  const Loss as_heard{how, found_here, false, 0, now, losses_.size()};
-  Loss& loss = losses_.try_emplace(peer, as_heard).first->second;
+  const Loss as_reported{how, found_here, false, 0, now, losses_.size()};
+  Loss& loss = losses_.try_emplace(peer, as_reported).first->second;
   loss.for_certain = loss.for_certain || for_certain;
 }
 
-void PeerFates::hear_of_leaving(int peer, std::int64_t now) {
+void PeerFates::note_leaving(int peer, std::int64_t now) {
   trouble_ = true;
   if (!is_here(peer)) return;
   fates_[static_cast<std::size_t>(peer)] = Fate::left;
   left_at_[static_cast<std::size_t>(peer)] = now;
 }
 
-void PeerFates::hear_of_lane(int peer) {
+void PeerFates::note_lane(int peer) {
   const auto loss = losses_.find(peer);
   if (loss == losses_.end() || !loss->second.found_here) return;
   losses_.erase(loss);

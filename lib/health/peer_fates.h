@@ -37,10 +37,10 @@ class PeerFates {
   // ---- News ----
   // for_certain: none of its data is in flight any more. found_here: this rank could not reach it, which no other rank
   // knows.
-  void hear_of_loss(int peer, const std::string& how, bool found_here, bool for_certain, std::int64_t now);
-  void hear_of_leaving(int peer, std::int64_t now);
+  void note_loss(int peer, const std::string& how, bool found_here, bool for_certain, std::int64_t now);
+  void note_leaving(int peer, std::int64_t now);
   // A lane from it has arrived: if only this rank had found it lost, it is not lost.
-  void hear_of_lane(int peer);
+  void note_lane(int peer);
   // A peer has left a communicator, or a communicator has failed elsewhere.
   void note_trouble() { trouble_ = true; }
 

@@ -18,7 +18,7 @@ class Credit {
   void spend(std::size_t bytes) { left_ -= bytes + kFrameCost; }
   // Whether so much of it is with the peer.
   bool is_spent(std::size_t amount) const { return amount <= limit_ - left_; }
-  void come_back(std::size_t amount) { left_ += amount; }
+  void refill(std::size_t amount) { left_ += amount; }
 
   // ---- What it receives ----
   // A frame is to wait here for what it belongs to. False: the peer has not had the credit for it.
@@ -61,8 +61,8 @@ struct Credits {
   bool take_back(std::uint64_t argument) {
     const std::size_t of_steps = argument & 0xffffffffu, of_eager = argument >> 32;
     if (!steps.is_spent(of_steps) || !eager.is_spent(of_eager)) return false;
-    steps.come_back(of_steps);
-    eager.come_back(of_eager);
+    steps.refill(of_steps);
+    eager.refill(of_eager);
     return true;
   }
 };

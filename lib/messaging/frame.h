@@ -35,7 +35,7 @@ inline transport::FrameHeader telling(std::size_t message_bytes) {
   header.flags = static_cast<std::uint16_t>(std::uint64_t{message_bytes} >> 32);
   return header;
 }
-inline std::uint64_t told_bytes(const transport::FrameHeader& header) {
+inline std::uint64_t message_bytes_of(const transport::FrameHeader& header) {
   return std::uint64_t{header.flags} << 32 | header.tag;
 }
 

@@ -79,31 +79,31 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
 
 // A rank whose last call returned early may hold a frame of another call that the others made instead: the verdict is
 // worth a moment, since no rank will ask this one again.
-void Context::hear_verdict(Group& group) {
+void Context::take_verdict(Group& group) {
   const Deadline limit = Deadline::in_ms(1000);
   Lock held = lock();
   if (!driver_.is_driving()) {
     const kernels::DefaultFloats floats;
     move();
   }
-  if (group.board) supervision_.look_behind(group);
-  supervision_.look_at_early(group);
+  if (group.board) supervision_.check_lines_behind(group);
+  supervision_.check_early_frames(group);
   while (group.suspected && !group.error && !limit.passed()) {
     held.unlock();
     const timespec nap{0, 1'000'000};
     nanosleep(&nap, nullptr);
     held.lock();
     if (job_->news.load(std::memory_order_acquire)) handle_events();
-    if (group.board) supervision_.look_behind(group);
+    if (group.board) supervision_.check_lines_behind(group);
   }
 }
 
 Error Context::remove_group(Group& group) {
-  hear_verdict(group);
+  take_verdict(group);
   job_->remove_communicator(group.id);
   const Lock held = lock();
   if (job_->news.load(std::memory_order_acquire)) handle_events();
-  if (group.told_end && !group.error) fail(group, group.told_end, false);
+  if (group.reported_end && !group.error) fail(group, group.reported_end, false);
   const Error first = group.error;
   const Error ended(ANELLO_ERR_STATE, "the communicator was destroyed");
   end_all(group, first ? first : ended);
@@ -185,7 +185,7 @@ void Context::push_routes(const Operation& operation) {
 
 // A call that waits for no rank would not hear that its communicator has failed, nor would the next one. A driving
 // thread hears it.
-void Context::hear_news() {
+void Context::handle_news() {
   if (driver_.is_driving() || !job_->news.load(std::memory_order_acquire)) return;
   handle_events();
   // Takes in the frames that have come before any operation ends.
@@ -195,7 +195,7 @@ void Context::hear_news() {
 
 Context::Entered Context::enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
   const kernels::DefaultFloats floats;
-  hear_news();
+  handle_news();
   ++activity_.unfinished;
   if (operation.group->error) {
     finish(operation, operation.group->error);
@@ -211,8 +211,8 @@ void Context::post(Operation& operation, control::CallRecord& record) {
   const Lock held = lock();
   const kernels::DefaultFloats floats;
   Group& group = *operation.group;
-  hear_news();
-  supervision_.look_again();
+  handle_news();
+  supervision_.request_gone_check();
   ++activity_.unfinished;
   if (group.error) {
     finish(operation, group.error);

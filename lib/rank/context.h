@@ -121,7 +121,7 @@ class Context final : private progress::Driven, public Outcomes {
 
  private:
   // Functions that the driver calls (driven.cpp)
-  void begin_driving() override { supervision_.look_again(); }
+  void begin_driving() override { supervision_.request_gone_check(); }
   bool move() override;
   bool is_busy() override;
   void about_to_sleep() override;
@@ -135,8 +135,8 @@ class Context final : private progress::Driven, public Outcomes {
 
   bool move_all();
   bool handle_events();
-  void hear_news();
-  void hear_verdict(Group& group);
+  void handle_news();
+  void take_verdict(Group& group);
   bool test_once(Operation& operation);
 
   // A collective's place in its communicator's order, and the window of collectives in flight.

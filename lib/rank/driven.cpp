@@ -11,7 +11,7 @@ namespace anello::executor {
 bool Context::move() {
   try {
     const bool moved = move_all();
-    supervision_.look_after_move(moved);
+    supervision_.check_after_move(moved);
     return moved;
   } catch (const std::bad_alloc&) {
     // No one knows which group's work this interrupted, so all of them fail.
@@ -37,13 +37,13 @@ bool Context::handle_events() {
     any = true;
     switch (event.kind) {
       case control::Event::Kind::lane:
-        fates_.hear_of_lane(event.peer);
+        fates_.note_lane(event.peer);
         routes_.open(routes_.to(event.peer), std::move(event.fd));
         break;
       case control::Event::Kind::lost:
-        fates_.hear_of_loss(event.peer, event.error.text(), event.found_here, event.for_certain, now_ns());
+        fates_.note_loss(event.peer, event.error.text(), event.found_here, event.for_certain, now_ns());
         break;
-      case control::Event::Kind::left: fates_.hear_of_leaving(event.peer, now_ns()); break;
+      case control::Event::Kind::left: fates_.note_leaving(event.peer, now_ns()); break;
       case control::Event::Kind::region:
         if (transport::RemoteMemory* const memory = routes_.memory_of(event.peer); memory != nullptr)
           memory->answered(event.region, std::move(event.memory));
@@ -52,7 +52,7 @@ bool Context::handle_events() {
       case control::Event::Kind::failed:
         if (Group* group = groups_.find(event.communicator)) {
           if (event.error.code() == ANELLO_ERR_PEER_LOST) {
-            if (!group->told_end) group->told_end = event.error;
+            if (!group->reported_end) group->reported_end = event.error;
             fates_.note_trouble();
           } else {
             fail(*group, event.error, false);

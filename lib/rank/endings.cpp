@@ -81,7 +81,7 @@ void Context::fail(Group& group, const Error& error, bool tell) {
   // This comes first: after the others see the failure on the board, they wait only so long for its account, and if a
   // peer is stopped at this rank's buffers, this rank may take a second to end its operations.
   if (tell) job_->fail_communicator(group.id, error);
-  if (group.board) group.board.tell_failed(group.id, {error.code(), tell});
+  if (group.board) group.board.publish_failure(group.id, {error.code(), tell});
   log::info(rank_, "communicator failed: ", result_name(error.code()), ": ", error.text());
   end_all(group, error);
 }

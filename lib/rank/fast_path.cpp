@@ -66,11 +66,11 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   const bool again = agreement_.enters_again(operation);
   if (!again) agreement_.publish_line(operation);
   group.ledger.note(record);
-  std::uint32_t at = !lines_come(operation) ? Agreement::kNotTold
-                     : again                ? agreement_.told_again(operation)
-                                            : agreement_.told_by_lines(operation);
+  std::uint32_t at = !lines_come(operation) ? Agreement::kUndecided
+                     : again                ? agreement_.decide_as_before(operation)
+                                            : agreement_.decide_by_lines(operation);
   // A read of a process's memory may fail, and a failure must find the operation in the window.
-  if (at == Agreement::kNotTold || operation.reach == schedule::Reach::read) {
+  if (at == Agreement::kUndecided || operation.reach == schedule::Reach::read) {
     operation.published = true;
     ++activity_.unfinished;
     queue(operation);

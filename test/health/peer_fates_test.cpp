@@ -59,7 +59,7 @@ TEST_CASE("a peer of which nothing is known is waited for") {
 TEST_CASE("a lost peer is waited for while its socket may still bring something") {
   Peer peer;
   peer.look(kNow);
-  peer.fates.hear_of_loss(1, "its process has ended", false, false, kNow);
+  peer.fates.note_loss(1, "its process has ended", false, false, kNow);
   CHECK(peer.fates.of(1) == PeerFates::Fate::lost);
   CHECK_FALSE(peer.is_gone(kNow + 100 * kMs));
   SECTION("its end has come") {
@@ -83,7 +83,7 @@ TEST_CASE("a lost peer is waited for while its socket may still bring something"
     CHECK_FALSE(peer.is_gone(kNow + 2100 * kMs));
   }
   SECTION("control knows that nothing is on its way") {
-    peer.fates.hear_of_loss(1, "its host is silent", false, true, kNow + 10 * kMs);
+    peer.fates.note_loss(1, "its host is silent", false, true, kNow + 10 * kMs);
     CHECK(peer.is_gone(kNow + 100 * kMs));
     CHECK(peer.how == "its process has ended");  // what was known first
   }
@@ -93,7 +93,7 @@ TEST_CASE("what a lost peer had put into shared memory is taken before it is gon
   Peer peer;
   peer.lane.socket = false;
   peer.lane.arrivals = true;
-  peer.fates.hear_of_loss(1, "its process has ended", false, false, kNow);
+  peer.fates.note_loss(1, "its process has ended", false, false, kNow);
   peer.look(kNow);
   CHECK_FALSE(peer.is_gone(kNow + 10'000 * kMs));
   peer.lane.arrivals = false;
@@ -104,7 +104,7 @@ TEST_CASE("what a lost peer had put into shared memory is taken before it is gon
 
 TEST_CASE("a peer that leaves is given half a second, and all that it sent before") {
   Peer peer;
-  peer.fates.hear_of_leaving(1, kNow);
+  peer.fates.note_leaving(1, kNow);
   CHECK_FALSE(peer.is_gone(kNow + 100 * kMs));
   CHECK_FALSE(peer.is_gone(kNow + 600 * kMs));  // its socket has not ended
   peer.lane.socket = false;
@@ -113,7 +113,7 @@ TEST_CASE("a peer that leaves is given half a second, and all that it sent befor
   peer.lane.arrivals = true;
   CHECK_FALSE(peer.is_gone(kNow + 600 * kMs));
   // Its connections end, of course.
-  peer.fates.hear_of_loss(1, "closed its connection", false, false, kNow + 700 * kMs);
+  peer.fates.note_loss(1, "closed its connection", false, false, kNow + 700 * kMs);
   CHECK(peer.fates.of(1) == PeerFates::Fate::left);
 }
 
@@ -151,11 +151,11 @@ TEST_CASE("while its host is silent, control's account of it comes before what t
   }
   SECTION("it has left the job, as control itself says") {
     peer.lane.socket = false;
-    peer.fates.hear_of_leaving(1, kNow);
+    peer.fates.note_leaving(1, kNow);
     CHECK(peer.is_gone(kNow + 600 * kMs, {0, false, true}));
   }
   SECTION("it is lost") {
-    peer.fates.hear_of_loss(1, "its host has said nothing for 2.0 s", false, true, kNow + 3000 * kMs);
+    peer.fates.note_loss(1, "its host has said nothing for 2.0 s", false, true, kNow + 3000 * kMs);
     CHECK(peer.is_gone(kNow + 3001 * kMs, {kNow, false, true}));
     CHECK(peer.how == "its host has said nothing for 2.0 s");
   }
@@ -163,14 +163,14 @@ TEST_CASE("while its host is silent, control's account of it comes before what t
 
 TEST_CASE("a peer that could not be reached is here again when its lane comes") {
   Peer peer;
-  peer.fates.hear_of_loss(1, "no connection to it could be made", true, false, kNow);
+  peer.fates.note_loss(1, "no connection to it could be made", true, false, kNow);
   CHECK_FALSE(peer.fates.takes_nothing(1));
-  peer.fates.hear_of_lane(1);
+  peer.fates.note_lane(1);
   CHECK(peer.fates.is_here(1));
   CHECK(peer.fates.loss_of(1) == nullptr);
-  peer.fates.hear_of_loss(1, "its process has ended", false, false, kNow);
+  peer.fates.note_loss(1, "its process has ended", false, false, kNow);
   CHECK(peer.fates.takes_nothing(1));
-  peer.fates.hear_of_lane(1);  // on its way when it ended
+  peer.fates.note_lane(1);  // on its way when it ended
   CHECK_FALSE(peer.fates.is_here(1));
 }
 
@@ -179,9 +179,9 @@ TEST_CASE("of several losses the first that control told of is named, among the 
   const auto all = [](int) { return true; };
   CHECK(fates.first_lost(all) == -1);
   CHECK(fates.first_here() == 0);
-  fates.hear_of_loss(3, "it could not be reached", true, false, kNow);
-  fates.hear_of_loss(2, "first", false, false, kNow);
-  fates.hear_of_loss(0, "second", false, false, kNow);
+  fates.note_loss(3, "it could not be reached", true, false, kNow);
+  fates.note_loss(2, "first", false, false, kNow);
+  fates.note_loss(0, "second", false, false, kNow);
   CHECK(fates.first_lost(all) == 2);
   CHECK(fates.first_lost([](int peer) { return peer != 2; }) == 0);
   CHECK(fates.first_here() == 1);
