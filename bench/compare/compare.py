@@ -32,10 +32,9 @@ def byte_count(text):
 
 def parse():
     parser = argparse.ArgumentParser(prog="bench/compare/compare", description=__doc__, epilog="""
-        untouched: the calls of a batch follow each other on an unchanged buffer; dirty: every rank rewrites its
-        buffer before each call (that time is subtracted). Medians over rounds of each library's best setting, and of
-        ratios within a round. ~: other processes disturbed all rows of a library; fastest batches are then compared.
-        ?: also the placement of the processors differed, so that ratios mean little. Every result is verified.""")
+        The first table sums the run up; those below it have each case with its times, its targets and every library.
+        Figures are medians over rounds of each library's best setting, and ratios are medians of those within a round.
+        Every result is verified. Notes below the tables explain their words.""")
     parser.add_argument("--quick", action="store_true",
                         help="3 rounds, short windows, few sizes, without some settings (README.md lists them): under 10 minutes")
     parser.add_argument("--ranks", help="list, default 2,4,8; with --collectives 2,4")
@@ -120,7 +119,7 @@ def report(options, made, seconds, rows, notes):
     usual = table.usual_line(rows)
     loud = sum(table.loudness(row, usual) > 0 for row in rows)
     results = table.figures(rows)
-    shown = table.verdict_tables(results, made) + table.library_tables(results)
+    shown = table.summary_tables(made) + table.verdict_tables(results, made) + table.library_tables(results)
     facts = [f"Command: bench/compare/compare {shlex.join(sys.argv[1:])}", f"Machine: {machine.text()}",
              f"Date: {datetime.datetime.now().astimezone().isoformat(timespec='minutes')}, {seconds:.0f} s",
              "Versions: " + "; ".join(sorted({row["version"] for row in rows
@@ -128,6 +127,7 @@ def report(options, made, seconds, rows, notes):
              f"{len(rows)} rows, all results verified; {loud} disturbed"
              + (f"; a cache line between the processors: {usual:.0f} ns" if usual else "")]
     print("\n\n".join(table.as_text(*item) for item in shown), end="\n\n")
+    facts = table.notes(results, made) + facts
     print("\n".join(facts + notes))
     if options.markdown:
         with open(options.markdown, "w", encoding="utf-8") as file:

@@ -142,7 +142,8 @@ def lines_of(rows, ranks, sizes):
         line = [table.size_text(size)]
         for name in names:
             figure = found.get(name)
-            line.append(f"{share(ranks, size, figure.micros):.1%}{figure.mark} ({figure.setting})" if figure else "-")
+            line.append(f"{share(ranks, size, figure.micros):.1%}{table.MARK_WORDS[figure.mark]} ({figure.setting})"
+                        if figure else "-")
         verdict = ""
         if "Anello" in found:
             own, peer, least = found["Anello"], table.best_peer(found), goal(size)
@@ -155,7 +156,7 @@ def lines_of(rows, ranks, sizes):
             if verdict.endswith("MISSED"):
                 missed.append(f"{ranks} hosts, {line[0]}: {reached:.1%}, {verdict}")
         lines.append([*line, verdict])
-    return ["bytes", *names, "target"], lines, missed
+    return ["size", *names, "target"], lines, missed
 
 
 def parse():
@@ -197,6 +198,8 @@ def main():
         missed += of_count
     notes = [f"Machine: {machine.text()}", f"Date: {datetime.datetime.now().astimezone().isoformat(timespec='minutes')}, "
              f"{time.monotonic() - begin:.0f} s"]
+    notes += [table.MARK_NOTES[mark] for mark, words in table.MARK_WORDS.items()
+              if words and any(words in cell for _, _, lines in shown for line in lines for cell in line)]
     notes += [f"Left out: {name}: {why}" for name, why in left_out.items()]
     notes += [f"Failed: {key}: {why}" for key, why in failed.items()]
     print("\n\n".join(table.as_text(*item) for item in shown) + "\n\n" + "\n".join(notes))

@@ -22,7 +22,7 @@ def curves(results, verdicts):
         page = {"name": "-".join(map(str, group)), "title": title, "panels": []}
         for dirty in sorted({case[4] for case in results if case[:3] == group}):
             cases = [case for case in sorted(results) if case[:3] == group and case[4] == dirty]
-            panel = {"name": "dirty" if dirty else "untouched", "time": {}, "peer": {}, "ceiling": {}, "goals": {}}
+            panel = {"name": table.buffer_text(dirty), "time": {}, "peer": {}, "ceiling": {}, "goals": {}}
             for case in cases:
                 for name, figure in results[case].items():
                     panel["time"].setdefault(name, []).append((case[3], figure.micros))

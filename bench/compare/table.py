@@ -14,6 +14,16 @@ PLACE = 1.5
 # A share of the time of the best setting with undisturbed rows: a setting without such rows that was faster than this
 # counts as better.
 QUIET_SETTING = 0.8
+# What the tables say of a figure whose rows were all disturbed; without a mark, they say nothing.
+MARK_WORDS = {"": "", "~": " (disturbed)", "?": " (moved)"}
+MARK_NOTES = {
+    "~": "(disturbed): other programs ran during all rows of a library, so the fastest batches are compared",
+    "?": "(moved): the virtual processors also lay at another distance than in other rows; this figure means little",
+}
+TRANSPORT_WORDS = {"shm": "shared memory", "tcp": "TCP"}
+# The sizes of a summary; those of its first column are the same case, since some runs begin at 4 B.
+SUMMARY_SIZES = ((4, 8), (4 << 10,), (64 << 10,), (1 << 20,), (16 << 20,))
+
 
 def size_text(size):
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
@@ -56,7 +66,7 @@ class Figure:
     rounds: dict  # round: microseconds, of undisturbed rows
 
     def text(self):
-        return time_text(self.micros) + self.mark
+        return time_text(self.micros) + MARK_WORDS[self.mark]
 
 
 def _figure(settings, usual):
@@ -166,7 +176,8 @@ def _judged(value, limit, met, extra=0.0):
     if value is None:
         return ["-", ""]
     plus = f" + {1000 * extra:.0f} ns" if extra else ""
-    return [f"{value[0]:.2f}{value[1]}", "" if limit is None else f"<= {limit:g}{plus} {'ok' if met else 'MISSED'}"]
+    target = "" if limit is None else f"<= {limit:g}{plus} {'ok' if met else 'MISSED'}"
+    return [f"{value[0]:.2f}{MARK_WORDS[value[1]]}", target]
 
 
 def _groups(results):
@@ -175,11 +186,67 @@ def _groups(results):
 
 def title(operation, ranks, transport):
     what = "all-reduce in place, float32 sum" if operation == "allreduce" else operation
-    return f"{what}, {ranks} ranks, {transport}, microseconds a call"
+    return f"{what}, {ranks} ranks, {TRANSPORT_WORDS[transport]}, microseconds a call"
 
 
-HEADER = ["bytes", "buffer", "memory", "Anello", "best peer", "", "/peer", "target", "ceiling", "", "/ceiling", "target"]
+def buffer_text(dirty):
+    return "rewritten" if dirty else "untouched"
+
+
+def memory_text(own):
+    return "mapped" if own == "Anello mapped" else "ordinary"
+
+
+def row_text(case, own):
+    """A case in words, without its size."""
+    operation, ranks, transport, _, dirty = case
+    memory = f", {memory_text(own)} buffers" if transport == "shm" else ""
+    what = "all-reduce" if operation == "allreduce" else operation
+    return f"{what}, {ranks} ranks, {TRANSPORT_WORDS[transport]}{memory}, {buffer_text(dirty)}"
+
+
+SUMMARY_TITLE = "Anello's time divided by the fastest other library's in the same run; below 1.00, Anello is faster"
+
+
+def summary_tables(made):
+    """[(title, header, lines)], at most one: the ratio to the best peer; a line is a case, a column a size."""
+    rows = {}
+    for verdict in made:
+        if verdict.peer_ratio:
+            cells = rows.setdefault((verdict.case[:3], verdict.own, verdict.case[4]), {})
+            cells[verdict.case[3]] = verdict
+    measured = {size for cells in rows.values() for size in cells}
+    columns = [there for sizes in SUMMARY_SIZES if (there := [size for size in sizes if size in measured])]
+    columns = columns or [[size] for size in sorted(measured)]
+    lines = []
+    for _, cells in sorted(rows.items()):
+        found = [next((cells[size] for size in reversed(sizes) if size in cells), None) for sizes in columns]
+        some = next(iter(cells.values()))
+        if any(found):
+            cells = [_judged(item and item.peer_ratio, None, None)[0] for item in found]
+            lines.append([row_text(some.case, some.own), *cells])
+    header = ["case", *(" or ".join(map(size_text, sizes)) for sizes in columns)]
+    return [(SUMMARY_TITLE, header, lines)] if lines else []
+
+
+HEADER = ["size", "buffer", "memory", "Anello", "best other library", "which, and its setting", "Anello / other",
+          "target", "hand-written program", "which", "Anello / program", "target"]
 WORDS = {1, 2, 5, 7, 9, 11}  # columns of text
+
+NOTES = [
+    "untouched: calls follow each other on an unchanged buffer; rewritten: each rank rewrites its buffer before each "
+    "call, and that time is subtracted",
+    "ordinary: malloc'ed memory; mapped: memory of anello_mem_alloc; other libraries have the same figures for both",
+    "the hand-written programs show what the machine allows; bench/compare/README.md describes each (Ceilings)",
+    "where the two targets of a line disagree, that of the hand-written program decides; -: not measured",
+]
+
+
+def notes(results, made):
+    """What a reader of the tables has to know, as sentences."""
+    marks = {figure.mark for found in results.values() for figure in found.values()}
+    marks |= {ratio[1] for verdict in made for ratio in (verdict.peer_ratio, verdict.ceiling_ratio) if ratio}
+    return NOTES + [text for mark, text in MARK_NOTES.items() if mark in marks]
 
 
 def verdict_tables(results, made):
@@ -191,8 +258,8 @@ def verdict_tables(results, made):
             found, goal = results[verdict.case], verdict.goal
             peer, ceiling = verdict.peer, verdict.ceiling
             lines.append([
-                size_text(verdict.case[3]), "dirty" if verdict.case[4] else "untouched",
-                "mapped" if verdict.own == "Anello mapped" else "malloc", verdict.figure.text(),
+                size_text(verdict.case[3]), buffer_text(verdict.case[4]), memory_text(verdict.own),
+                verdict.figure.text(),
                 found[peer].text() if peer else "-", f"{peer} ({found[peer].setting})" if peer else "",
                 *_judged(verdict.peer_ratio, goal.peer, verdict.peer_met()),
                 found[ceiling].text() if ceiling else "-", f"{ceiling} ({found[ceiling].setting})" if ceiling else "",
@@ -208,9 +275,9 @@ def library_tables(results):
     for group in _groups(results):
         cases = [case for case in sorted(results) if case[:3] == group]
         names = [name for name in (*OWN, *PEER_NAMES, *CEILINGS) if any(name in results[case] for case in cases)]
-        lines = [[size_text(case[3]), "dirty" if case[4] else "untouched",
+        lines = [[size_text(case[3]), buffer_text(case[4]),
                   *(results[case][name].text() if name in results[case] else "-" for name in names)] for case in cases]
-        tables.append((title(*group) + ", everything measured", ["bytes", "buffer", *names], lines))
+        tables.append((title(*group) + ", everything measured", ["size", "buffer", *names], lines))
     return tables
 
 
@@ -223,20 +290,26 @@ def missed(made):
         _, ranks, transport, size, dirty = verdict.case
         what = f"{verdict.peer_ratio[0]:.2f} of {verdict.peer}, at most {verdict.goal.peer:g}" if verdict.peer_ratio else ""
         if verdict.ceiling_met() is False:
-            what = f"{verdict.ceiling_ratio[0]:.2f} of the ceiling {verdict.ceiling}, at most {verdict.goal.ceiling:g}"
+            what = (f"{verdict.ceiling_ratio[0]:.2f} of the hand-written program {verdict.ceiling}, "
+                    f"at most {verdict.goal.ceiling:g}")
         lines.append(f"{verdict.case[0]}, {ranks} ranks, {transport}, {size_text(size)}, "
-                     f"{'dirty' if dirty else 'untouched'}, {verdict.own}: {what}")
+                     f"{buffer_text(dirty)}, {verdict.own}: {what}")
     return lines
 
 
-def as_text(title, header, lines):
+def _aligned(header, lines):
+    """The cells, padded to the width of their column."""
     widths = [max(len(line[i]) for line in [header, *lines]) for i in range(len(header))]
-    left = WORDS if header is HEADER else {1}
-    rows = ["  ".join(cell.ljust(widths[i]) if i in left else cell.rjust(widths[i]) for i, cell in enumerate(line))
+    left = WORDS if header is HEADER else {0} if header[0] == "case" else {1}
+    return [[cell.ljust(widths[i]) if i in left else cell.rjust(widths[i]) for i, cell in enumerate(line)]
             for line in [header, *lines]]
-    return "\n".join([title, *(row.rstrip() for row in rows)])
+
+
+def as_text(title, header, lines):
+    return "\n".join([title, *("  ".join(row).rstrip() for row in _aligned(header, lines))])
 
 
 def as_markdown(title, header, lines):
-    rows = ["| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *lines]]
-    return "\n".join([f"**{title}**", "", *rows])
+    rows = _aligned(header, lines)
+    rows.insert(1, ["-" * max(3, len(cell)) for cell in rows[0]])
+    return "\n".join([f"**{title}**", "", *("| " + " | ".join(row) + " |" for row in rows)])

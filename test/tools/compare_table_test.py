@@ -110,6 +110,41 @@ class CompareTable(unittest.TestCase):
         self.assertIn("<= 0.8 MISSED", lines[0])
         self.assertIn("MISSED", table.as_text(title, header, lines))
 
+    def test_the_summary_has_a_line_for_each_case_in_words_and_a_column_for_each_size(self):
+        times = {"Anello": 1, "Anello mapped": 2, "MPICH": 4}
+        rows = [row(library, micros, size=size, dirty=dirty) for library, micros in times.items()
+                for size in (4, 4 * KIB, 16 * KIB) for dirty in (False, True) if size > 4 or not dirty]
+        rows += [row(library, micros, size=8, ranks=4) for library, micros in (("Anello", 3), ("MPICH", 4))]
+        (title, header, lines), = table.summary_tables(table.verdicts(table.figures(rows), 2))
+        self.assertIn("below 1.00, Anello is faster", title)
+        self.assertEqual(header, ["case", "4 B or 8 B", "4 KiB"])
+        self.assertEqual(lines, [["all-reduce, 2 ranks, shared memory, ordinary buffers, untouched", "0.25", "0.25"],
+                                 ["all-reduce, 2 ranks, shared memory, ordinary buffers, rewritten", "-", "0.25"],
+                                 ["all-reduce, 2 ranks, shared memory, mapped buffers, untouched", "0.50", "0.50"],
+                                 ["all-reduce, 2 ranks, shared memory, mapped buffers, rewritten", "-", "0.50"],
+                                 ["all-reduce, 4 ranks, shared memory, ordinary buffers, untouched", "0.75", "-"]])
+
+    def test_a_summary_without_any_of_the_usual_sizes_has_those_that_were_measured(self):
+        rows = [row(library, 1, size=2 * MIB) for library in ("Anello", "MPICH")]
+        (_, header, _), = table.summary_tables(table.verdicts(table.figures(rows), 2))
+        self.assertEqual(header, ["case", "2 MiB"])
+        self.assertEqual(table.summary_tables(table.verdicts(table.figures(rows[:1]), 2)), [])
+
+    def test_a_disturbed_figure_is_called_so_in_words_that_a_note_explains(self):
+        def notes(rows):
+            return "; ".join(table.notes(table.figures(rows), table.verdicts(table.figures(rows), 2)))
+        quiet = [row("Anello", 4), row("MPICH", 9)]
+        self.assertNotIn("disturbed", notes(quiet))
+        loud = [row("Anello", 4, least=2), row("MPICH", 9, others=1.0, least=4)]
+        (_, _, lines), = table.summary_tables(table.verdicts(table.figures(loud), 2))
+        self.assertEqual(lines[0][1], "0.50 (disturbed)")
+        self.assertIn("(disturbed): other programs ran", notes(loud))
+
+    def test_columns_of_markdown_stand_below_each_other(self):
+        text = table.as_markdown("words", ["case", "8 B"], [["all-reduce", "1.00"], ["scan", "10.00"]])
+        self.assertEqual(text.splitlines()[2:], ["| case       |   8 B |", "| ---------- | ----- |",
+                                                 "| all-reduce |  1.00 |", "| scan       | 10.00 |"])
+
 
 class ComparePlan(unittest.TestCase):
     class Options:
