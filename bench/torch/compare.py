@@ -4,7 +4,7 @@ training waits.
 
     bench/torch/compare.py                    2 ranks; over shared memory, then over TCP
     bench/torch/compare.py --quick            a smaller network and fewer rounds
-    bench/torch/compare.py --markdown FILE    the tables as they stand in docs/performance.md
+    bench/torch/compare.py --markdown FILE    the tables as they stand in docs/performance-tables.md
 
 Start it with a Python that has torch 2.13 and the package anello (or PYTHONPATH=python in a clone, with the build in build/).
 
