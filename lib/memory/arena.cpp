@@ -32,7 +32,8 @@ void Arena::release_board(int board, int rank) const {
 
 void Arena::ring_bell(int rank) const {
   std::atomic<std::uint32_t>& sleeping = inbox(rank).sleeping;
-  // It may have fallen asleep without having seen what was published: either it sees that now, or it is seen here.
+  // The rank may have gone to sleep before it saw the publication: either it sees it now, or this thread sees that it
+  // sleeps.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if ((sleeping.load(std::memory_order_relaxed) & Inbox::kAsleep) == 0) return;
   if ((sleeping.fetch_and(~Inbox::kAsleep, std::memory_order_acq_rel) & Inbox::kAsleep) == 0) return;

@@ -18,7 +18,7 @@ std::byte* map_pages(int file, std::uint64_t offset, std::size_t bytes, void* pl
 }
 
 bool back_with_pages(int file, std::uint64_t offset, std::size_t bytes, std::byte* mapped, int node) {
-  // In pieces, because others may be doing the same.
+  // Works in pieces, because other processes may be backing pages too.
   constexpr std::size_t kPiece = std::size_t{64} << 20, kReserve = std::size_t{256} << 20;
   const auto available = [node] {
     return node < 0 ? available_memory() : std::min(available_memory(), available_memory_of_node(node));
@@ -27,7 +27,7 @@ bool back_with_pages(int file, std::uint64_t offset, std::size_t bytes, std::byt
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(kPiece, bytes - done);
     const bool room = bytes < kPiece || available() > piece + kReserve;
-    // fallocate knows of no mapping's advice. It sees that all pages are there, and makes those that are not.
+    // fallocate does not know a mapping's advice. It checks that all pages exist, and makes the missing ones.
     if (room && mapped != nullptr) populate(mapped + done, piece);
     if (!room || ::fallocate(file, 0, static_cast<off_t>(offset + done), static_cast<off_t>(piece)) != 0) {
       give_pages_back(file, offset, bytes);
@@ -39,7 +39,7 @@ bool back_with_pages(int file, std::uint64_t offset, std::size_t bytes, std::byt
 }
 
 void populate(std::byte* at, std::size_t bytes) {
-  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, newer than Debian 12's libc knows it
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which Debian 12's libc does not define
   ::madvise(at, bytes, kPopulateWrite);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a pointer of a caller's is: memory of which space, and in which region if it lies in one. That is found out here
-// and nowhere else, once, where a call enters.
+// Finds out which memory a caller's pointer refers to: its space, and its region if it lies in one. Only this file does
+// it, once, where a call enters.
 #include "memory/region.h"
 
 #include <array>
@@ -9,23 +9,23 @@
 
 namespace anello::memory {
 
-// Where a processor finds memory: the host's, or a device's own.
+// Where memory lies: on the host, or on a device.
 struct Space {
   enum class Kind : std::uint8_t { host, device };
   static constexpr std::size_t kKinds = 2;
   Kind kind = Kind::host;
-  int device = -1;  // its number, of a device's
+  int device = -1;  // the device's number
   bool operator==(const Space&) const = default;
 };
 
 struct Buffer {
-  std::byte* at = nullptr;  // null: there is none
+  std::byte* at = nullptr;  // null if there is none
   std::size_t bytes = 0;
   Space space;
-  RegionSpot spot;  // of host memory that others can map
+  RegionSpot spot;  // set for host memory that others can map
 };
 
-// Finds it out, and remembers the last few answers. Requires the rank's lock.
+// Finds buffers, and remembers the last few answers. Requires the rank's lock.
 class Buffers {
  public:
   Buffer find(const void* address, std::size_t bytes);
@@ -33,7 +33,7 @@ class Buffers {
  private:
   struct Known {
     Buffer buffer;
-    std::uint64_t version = 0;  // of the regions, when it was found
+    std::uint64_t version = 0;  // regions_version() when it was found
   };
   std::array<Known, 4> known_;
   std::size_t next_ = 0;

@@ -15,19 +15,19 @@ constexpr std::size_t kPieceBytes = 64 * 1024;
 
 #if defined(__SSE2__)
 
-// Below, an ordinary copy costs too little to matter, and streaming stores too much.
+// Below this size an ordinary copy costs too little to matter, and streaming stores cost too much.
 constexpr std::size_t kWorthwhile = 4096;
-constexpr unsigned kTimed = 4;  // one ordinary piece in so many is timed
-// Bytes per ns. Shared caches and memory give 6 to 15, caches that fight over lines 0.3 to 2, and 3 to 10 where what is
-// claimed of them comes in time; past the caches both sides together have 9.
+constexpr unsigned kTimed = 4;  // one ordinary piece in kTimed is timed
+// Bytes per ns. Shared caches and memory give 6 to 15; caches that contend for lines give 0.3 to 2, or 3 to 10 where
+// their lines are claimed in time; past the caches both sides together reach 9.
 constexpr std::int64_t kSlow = 2;
 constexpr int kStreamedPieces = 128;
 
 #endif
 
-// Up to this the string instructions that memcpy takes are as fast or faster.
+// Up to this size memcpy's string instructions are as fast or faster.
 constexpr std::size_t kLeastByPages = 32 * 1024;
-// A processor fetches ahead within a page only, but in several at once: so more far lines are under way.
+// A processor prefetches only within a page, but in several pages at once: this keeps more far lines in flight.
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kPages = 4;
 
@@ -52,7 +52,7 @@ template <bool streams>
   store(out + 3, d);
 }
 
-// Lines of kPages pages in turn, as long as there are as many; says how many bytes that were.
+// Copies lines of kPages pages in turn while that many pages are left. Returns the number of bytes copied.
 template <bool streams>
 std::size_t copy_pages(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::size_t done = 0;

@@ -24,7 +24,7 @@ ExtentMapping& ExtentMapping::operator=(ExtentMapping&& other) noexcept {
 }
 
 ExtentMapping::~ExtentMapping() {
-  // In a forked child it was never there, and its address may hold something else by now.
+  // A forked child never had the mapping, and something else may be at its address by now.
   if (base_ == nullptr || in_forked_child()) return;
   ::munmap(base_, mapped_);
 }
@@ -36,8 +36,7 @@ Extent Extent::reserve(const Arena& arena, std::size_t bytes) {
   if (!arena || arena.file() < 0 || bytes == 0 || bytes > SIZE_MAX / 4) return {};
   const std::size_t room = whole_pages(bytes);
   if (available_memory() < room) return {};
-  // All ranks of the host can write this number: what it leads to lies behind the arena, and where a file can have
-  // bytes.
+  // All ranks of the host can write this number, so it is checked: the range must fit into a file behind the arena.
   constexpr std::uint64_t kMost = std::uint64_t{1} << 61;
   std::atomic<std::uint64_t>& extents = arena.header().extents;
   std::uint64_t given = extents.load(std::memory_order_relaxed);
@@ -45,7 +44,7 @@ Extent Extent::reserve(const Arena& arena, std::size_t bytes) {
     if (given % kPage != 0 || given > kMost || room > kMost - given) return {};
   } while (!extents.compare_exchange_weak(given, given + room, std::memory_order_relaxed));
   const Extent extent(arena, arena.layout().bytes() + given, bytes);
-  // The file must reach to its end, or who maps it gets a SIGBUS.
+  // The file must reach the range's end, or processes that map it get a SIGBUS.
   if (!back_with_pages(extent.fd_, extent.offset_ + room - kPage, kPage)) return {};
   return extent;
 }
@@ -53,7 +52,7 @@ Extent Extent::reserve(const Arena& arena, std::size_t bytes) {
 Extent Extent::of_peer(const Arena& arena, std::uint64_t offset, std::size_t bytes) {
   struct stat about {};
   if (!arena || arena.file() < 0 || bytes == 0 || offset < arena.layout().bytes()) return {};
-  // The file never shrinks: what lies within it now can be touched.
+  // The file never shrinks: a range that lies within it now can be touched.
   if (::fstat(arena.file(), &about) != 0) return {};
   const auto size = static_cast<std::uint64_t>(about.st_size);
   if (bytes > size || offset > size - bytes) return {};

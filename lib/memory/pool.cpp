@@ -19,13 +19,13 @@ class Pool {
  public:
   Pool() : file_(::memfd_create("anello-regions", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
     if (!file_) throw Error(ANELLO_ERR_RESOURCE, system_text("memfd_create", errno));
-    // Shrinking would make SIGBUS of others' next access.
+    // Shrinking would turn others' next access into a SIGBUS.
     if (::fcntl(file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
       throw system_error("fcntl(F_ADD_SEALS)", errno);
   }
 
   int file() const { return file_.get(); }
-  // A range larger than most files is alone in its own.
+  // A range larger than most files gets a file of its own.
   bool has_room(std::size_t bytes, bool apart) const {
     constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
     const std::uint64_t from = begin_of_next(apart);
@@ -53,7 +53,7 @@ class Pool {
   }
 
   const UniqueFd file_;
-  std::uint64_t end_ = 0;  // of all that was given out
+  std::uint64_t end_ = 0;  // of all ranges given out
 };
 
 namespace {
@@ -98,7 +98,7 @@ void PoolRange::give_back() const {
 }
 
 PassedRange PoolRange::pass() const {
-  // A forked child's number may be another file's by now.
+  // A forked child's descriptor may be another file's by now.
   if (!pool_ || in_forked_child()) return {};
   return {UniqueFd(::fcntl(pool_->file(), F_DUPFD_CLOEXEC, 0)), offset_, bytes_};
 }

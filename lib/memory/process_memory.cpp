@@ -11,7 +11,7 @@
 namespace anello::memory {
 
 Sample own_sample() {
-  // Leaked: peers may try it as long as the process is there.
+  // Leaked: peers may read it as long as the process exists.
   static const std::uint64_t* const number = [] {
     auto* const drawn = new std::uint64_t(0);
     while (*drawn == 0 && ::getrandom(drawn, sizeof *drawn, 0) < 0 && errno == EINTR) {
@@ -32,12 +32,12 @@ bool can_be_read(std::uint64_t address, std::size_t bytes) {
 }
 
 int read_process(const Sample& sample, std::uint64_t address, std::byte* into, std::size_t bytes) {
-  // One call moves less than 2 GiB, whatever it was asked for.
+  // One call moves less than 2 GiB, even if it is asked for more.
   constexpr std::size_t kMost = std::size_t{1} << 30;
   if (sample.process == 0 || sample.number == 0) return ESRCH;
   std::size_t done = 0;
   do {
-    // All of one call comes of the same process. The number says which, for what costs less than a second call.
+    // One call reads only one process. The number identifies it, which costs less than a second call.
     std::uint64_t number = 0;
     const std::size_t part = std::min(bytes - done, kMost);
     const iovec local[2] = {{&number, sizeof number}, {into + done, part}};

@@ -7,10 +7,10 @@
 namespace anello::memory {
 namespace {
 
-// A trial comes at least once in so many bytes: what changes for larger buffers is found out after fewer of them.
+// A trial comes at least once in this many bytes, so changes for larger buffers are found out after fewer calls.
 constexpr std::size_t kMostBetween = 1024 * 1024 * 1024;
-// The first calls of a trial are not measured: their memory is in no cache yet, and not all ranks may have followed. In
-// a longer pause there is time for more of them.
+// The first calls of a trial are not measured: their memory is in no cache yet, and some ranks may not have followed
+// yet. Longer pauses leave time for more of them.
 constexpr std::uint32_t kUnmeasured = 2;
 constexpr std::uint32_t kLengthOfPause = 64;
 
@@ -30,7 +30,8 @@ std::size_t ReadPolicy::index_of(std::size_t bytes) {
 }
 
 void ReadPolicy::stagger(std::uint32_t by) {
-  // As long as a trial and what it is compared with, and the same for every pause, so that ranks' trials meet.
+  // kApart covers a trial and the calls it is compared with. It does not depend on the pause, so ranks' trials
+  // coincide.
   constexpr std::uint32_t kApart = 24, kPlaces = 4;
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     sizes_[i].offset = (static_cast<std::uint32_t>(i) + by) % kPlaces * kApart;
@@ -46,7 +47,7 @@ ReadPolicy::Turn ReadPolicy::Size::turn(bool judges) const {
   return {trial ? other(kept) : kept, measured, trial};
 }
 
-// Never so soon that there are too few calls before it.
+// Never sets a trial so early that too few calls come before it.
 void ReadPolicy::Size::keep(Way way, std::uint32_t next_pause) {
   kept = way;
   pause = next_pause;
@@ -61,12 +62,12 @@ void ReadPolicy::Size::settle(std::size_t bytes, bool judges, Clock now) {
     const bool changes = measured && now() - began_ns < kept_ns - kept_ns / 8;
     const bool goes_back = changes && kept == Way::staged;
     if (changes)
-      keep(other(kept), std::max(pause / 2, kFirstPause));  // ways that hardly differ are not tried for ever
+      keep(other(kept), std::max(pause / 2, kFirstPause));  // ways that hardly differ are not tried forever
     else
       keep(kept, std::min(2 * pause, longest_pause(bytes)));
     if (goes_back) settled_at = calls;
   } else if (kept == Way::staged) {
-    // Those that judge stage again at once if they have not changed their mind (follow).
+    // Ranks that judge stage again at once if they still want to (follow).
     kept = Way::read;
     settled_at = calls;
   }

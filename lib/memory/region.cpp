@@ -29,8 +29,8 @@ struct Region {
   PoolRange range;
   RegionWish wish;
   bool registered = false;      // the caller's own memory
-  int kept = 0;                 // in place, so many times
-  std::vector<PoolRange> left;  // that it was moved away from
+  int kept = 0;                 // number of times it is kept in place
+  std::vector<PoolRange> left;  // ranges that it was moved away from
 
   std::size_t bytes() const { return range.bytes(); }
   void give_back() const {
@@ -62,16 +62,16 @@ PoolRange take_range(std::size_t bytes, const RegionWish& wish) {
   return PoolRange::take(bytes, (wish.huge_pages && bytes >= kHugePage) || wish.numa_node >= 0);
 }
 
-// Maps the range somewhere, or at `place` over what is there. Null: no room.
+// Maps the range anywhere, or at `place` over the old mapping. Null if there is no room.
 std::byte* attach(const PoolRange& range, const RegionWish& wish, void* place = nullptr) {
   std::byte* const at = range.map(place);
-  // Less than one would get one all the same.
+  // A smaller region would get a whole huge page too.
   if (at != nullptr && wish.huge_pages && range.bytes() >= kHugePage)
     ::madvise(at, range.bytes() / kHugePage * kHugePage, MADV_HUGEPAGE);
   return at;
 }
 
-// Before its pages are there. Holds for the memory, wherever it is mapped.
+// Call before the pages exist. Holds for the memory, wherever it is mapped.
 void bind(std::byte* at, std::size_t bytes, int node) {
   constexpr std::size_t kBits = 8 * sizeof(unsigned long);
   unsigned long nodes[16] = {};
@@ -80,11 +80,11 @@ void bind(std::byte* at, std::size_t bytes, int node) {
   }
   nodes[std::size_t(node) / kBits] = 1ul << (std::size_t(node) % kBits);
   if (::syscall(SYS_mbind, at, bytes, MPOL_BIND, nodes, kBits * std::size(nodes), 0) == 0) return;
-  if (errno == ENOSYS || errno == EPERM) return;  // this kernel, or container, leaves pages where they come
+  if (errno == ENOSYS || errno == EPERM) return;  // this kernel or container cannot place pages
   throw Error(ANELLO_ERR_ARGUMENT, text("pages cannot be put on NUMA node ", node, ": ", system_text("mbind", errno)));
 }
 
-// For who must have other pages, wherever they are.
+// For callers that need new pages on any node.
 bool bind_if_possible(std::byte* at, std::size_t bytes, int node) {
   if (node < 0 || available_memory_of_node(node) < bytes) return false;
   try {
@@ -136,7 +136,7 @@ std::byte* make_region(std::size_t bytes, const RegionWish& wish) {
 
 namespace {
 
-// Out of the table and this process. Without a range: no such region was made here.
+// Takes a region out of the table and unmaps it. Returns one without a range if none was made here.
 Region take_out(void* base) {
   Table& all = table();
   Region region;
@@ -163,7 +163,7 @@ bool free_region(void* base) {
 
 namespace {
 
-// Pages with the same contents take the place of those at `place`, by a mapping that has them elsewhere.
+// Replaces the pages at `place` by those mapped at `copy`, with the same contents.
 void exchange_pages(std::byte* place, std::byte* copy, std::size_t bytes) {
   std::memcpy(copy, place, bytes);
   if (::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED) {
@@ -280,13 +280,13 @@ bool move_region(const void* address) {
     if (backed) std::memcpy(copy, base, bytes);
     ::munmap(copy, bytes);
     if (!backed) return false;
-    // Whoever has looked it up before asks again, and waits until it is moved.
+    // Threads that looked it up before ask again, and wait until it is moved.
     all.version.fetch_add(1, std::memory_order_release);
     if (attach(fresh, region.wish, base) == nullptr) {
       fresh.give_back();
       return false;
     }
-    // The old pages stay with those who have them mapped: other calls may still be reading what lay there.
+    // The old pages stay with the processes that map them: other calls may still be reading the old contents.
     region.left.push_back(std::exchange(region.range, std::move(fresh)));
     region.identity = identity;
     all.version.fetch_add(1, std::memory_order_release);

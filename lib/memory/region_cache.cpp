@@ -15,7 +15,7 @@ RegionCache::State RegionCache::find(std::uint64_t region, bool& is_new) {
   make_room();
   Entry& entry = entries_[region];
   entry.used = ++clock_;
-  // Another rank of this process may have it.
+  // Another rank of this process may have mapped it.
   entry.mapping = RegionMapping::find(region);
   if (entry.mapping) entry.state = State::ready;
   is_new = true;

@@ -1,6 +1,6 @@
 #pragma once
-// The regions of peers that this rank has mapped, or has been refused. Its memory is asked for once, of the rank that
-// announced it, and the mapping kept while it is used now and then. Requires the context's lock.
+// The peers' regions that this rank has mapped, or has been refused. It asks the rank that announced a region for its
+// memory once, and keeps the mapping while it is used now and then. Requires the context's lock.
 #include "memory/region_mapping.h"
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace anello::memory {
 
-// Whether memory under a key of a peer's can be reached. asked: the answer is on its way; the others are final.
+// Whether the memory under a peer's key can be reached. asked: the answer is on its way; the other states are final.
 enum class KeyState : std::uint8_t { asked, ready, refused };
 
 class RegionCache {
  public:
   using State = KeyState;
 
-  // What is known of it. Where that is nothing yet, ask() is to have it sent for (answered), which happens once.
+  // Returns the region's state. Calls ask() once, for a new region, to request its memory; answered() takes the answer.
   template <class Ask>
   State look_up(std::uint64_t region, Ask&& ask) {
     bool is_new = false;
@@ -25,16 +25,16 @@ class RegionCache {
     if (is_new && state == State::asked) ask();
     return state;
   }
-  // Event::region. memory empty: there is none.
+  // For Event::region. memory is empty if there is none.
   void answered(std::uint64_t region, PassedRange memory);
-  // Empty: it is not mapped.
+  // Empty if the region is not mapped.
   std::shared_ptr<RegionMapping> mapping(std::uint64_t region) const;
-  // Where it has its byte `offset`, with `bytes` more behind it, for as long as *mapping is kept; nullptr: not mapped,
-  // or shorter.
+  // The address of `bytes` bytes from `offset` on, valid while *mapping is kept; nullptr if the region is not mapped or
+  // is shorter.
   std::byte* at(std::uint64_t region, std::size_t offset, std::size_t bytes, std::shared_ptr<RegionMapping>* mapping);
 
  private:
-  // Beyond that many, one that was not used for the longest time is unmapped. Those of all calls under way are fewer.
+  // Beyond this many, the least recently used one is unmapped. All calls under way together use fewer.
   static constexpr std::size_t kMost = 8192;
   struct Entry {
     State state = State::asked;

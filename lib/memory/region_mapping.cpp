@@ -25,7 +25,7 @@ Mapped& mapped() {
   return *all;
 }
 
-// What another process said of a file that it passed. Empty: the range can be touched for good.
+// Checks a range that another process passed. Empty if the range can be touched from now on.
 std::string why_not(const PassedRange& range) {
   const int seals = ::fcntl(range.file.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return "it is not sealed against shrinking";
@@ -34,7 +34,7 @@ std::string why_not(const PassedRange& range) {
   if (range.bytes == 0 || range.bytes % kPage != 0 || range.offset % kPage != 0) return "it is not of whole pages";
   const auto size = static_cast<std::uint64_t>(about.st_size);
   if (range.bytes > size || range.offset > size - range.bytes) return "it ends behind the file";
-  // To touch what has no pages would make them, here, as many as somebody likes.
+  // Touching a range without pages would make them here, as many as the peer likes.
   if (range.bytes / 512 > static_cast<std::uint64_t>(about.st_blocks)) return "it has no pages";
   return "";
 }
@@ -65,13 +65,13 @@ std::shared_ptr<RegionMapping> RegionMapping::of(std::uint64_t region, PassedRan
   Mapped& all = mapped();
   const std::lock_guard held(all.mutex);
   std::weak_ptr<RegionMapping>& slot = all.by_region[region];
-  if (auto other = slot.lock()) return other;  // another thread was first; this one goes
+  if (auto other = slot.lock()) return other;  // another thread was first; drop this one
   slot = mapping;
   return mapping;
 }
 
 RegionMapping::~RegionMapping() {
-  // In a forked child it was never there, and its address may hold something else by now.
+  // A forked child never had the mapping, and something else may be at its address by now.
   if (data_ == nullptr || in_forked_child()) return;
   Mapped& all = mapped();
   const std::lock_guard held(all.mutex);

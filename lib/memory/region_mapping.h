@@ -1,5 +1,5 @@
 #pragma once
-// Another process's region, in this one's address space. Not inherited by forked children.
+// Maps another process's region into this one's address space. Forked children do not inherit the mapping.
 #include "memory/pool.h"
 
 #include <cstddef>
@@ -10,10 +10,10 @@ namespace anello::memory {
 
 class RegionMapping {
  public:
-  // One mapping a process, however many of its ranks ask. The file is not kept. Throws Error: it is no sealed memory,
-  // or has no such range, or there is no room for it.
+  // A process has one mapping of a region, however many of its ranks ask. The file is not kept. Throws Error if the
+  // file is not sealed, does not have the range, or does not fit into the address space.
   static std::shared_ptr<RegionMapping> of(std::uint64_t region, PassedRange range);
-  static std::shared_ptr<RegionMapping> find(std::uint64_t region);  // empty: not mapped here
+  static std::shared_ptr<RegionMapping> find(std::uint64_t region);  // empty if it is not mapped here
   ~RegionMapping();
   RegionMapping(const RegionMapping&) = delete;
   RegionMapping& operator=(const RegionMapping&) = delete;

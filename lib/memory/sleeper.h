@@ -6,16 +6,17 @@
 
 namespace anello::memory {
 
-// Of one rank, used by the thread that drives it.
+// Belongs to one rank; the thread that drives the rank uses it.
 class Sleeper {
  public:
-  // From here on who publishes something for this rank writes its wake-up descriptor, and a look finds all that was
-  // published before. Without an arena: nothing.
+  // From here on publishers for this rank write its wake-up descriptor, and the rank's next look finds everything
+  // published before. Does nothing without an arena.
   void announce(const Arena& arena);
-  // Nobody needs to wake this rank any more: it looks itself.
+  // Publishers need not wake this rank any more: it looks itself.
   void take_back(const Arena& arena) const;
-  // Whether its waits end in sleep, one after the other. A barrier over all processors is most of what a sleep costs:
-  // in a row of them the peers make their stores visible themselves, at 5 ns each. While ranks yield they shall not.
+  // often: the rank's waits keep ending in sleep. A barrier over all processors is most of the cost of a sleep, so
+  // while sleeps are frequent the peers make their stores visible themselves, at 5 ns each. While ranks yield they must
+  // not.
   void sleeps_often(const Arena& arena, bool often);
 
  private:
