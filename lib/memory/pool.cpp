@@ -31,7 +31,7 @@ class Pool {
     const std::uint64_t from = begin_of_next(apart);
     return from == 0 || (from + bytes <= kMostBytes && file_limit_forbids(from + bytes).empty());
   }
-  // Where the range begins.
+  // Returns where the range begins.
   std::uint64_t grow(std::size_t bytes, bool apart) {
     const std::uint64_t from = begin_of_next(apart);
     const auto end = static_cast<off_t>(from + bytes);

@@ -16,7 +16,7 @@ std::string why_not_private(const void* address, std::size_t bytes) {
   if (here >= begin && here < end) return "it is this thread's stack";
   std::ifstream maps("/proc/self/maps");
   if (!maps) return "/proc/self/maps cannot be read";
-  std::uintptr_t known = begin;  // all before it is as it should be
+  std::uintptr_t known = begin;  // the range is private up to here
   std::string line;
   while (known < end && std::getline(maps, line)) {
     std::uintptr_t from = 0, to = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// A frame that came before what it belongs to could take it, kept until then. Paid for from the sender's credit.
+// A frame that came before its operation could take it, kept until then. The sender's credit pays for it.
 #include "base/fifo.h"
 #include "transports/transport.h"
 
@@ -17,7 +17,7 @@ struct EarlyFrame {
 };
 using EarlyFrames = Fifo<EarlyFrame, &EarlyFrame::next>;
 
-// Where they come from and go back to, so that one like an earlier one allocates nothing. Requires the rank's lock.
+// Supplies early frames and takes them back, so that similar ones allocate nothing. Requires the rank's lock.
 class FramePool {
  public:
   FramePool() = default;
@@ -25,7 +25,7 @@ class FramePool {
   FramePool(const FramePool&) = delete;
   FramePool& operator=(const FramePool&) = delete;
 
-  // With room for its payload. Throws std::bad_alloc.
+  // Returns a frame with room for its payload. Throws std::bad_alloc.
   EarlyFrame* take(const transport::FrameHeader& header, int source);
   void give_back(EarlyFrame* frame);
   void give_back_all(EarlyFrames& frames);

@@ -1,7 +1,7 @@
 #pragma once
-// Which message goes into which receive, within one communicator: the first receive in the order of posting that is for
-// it, and the first message in the order of arrival. Probes tell of messages that no receive has taken; a matched one
-// takes its message out of the others' sight, for the receive that names it by its claim.
+// Matches messages and receives within one communicator: a message goes into the first matching receive in the order of
+// posting, and a receive takes the first matching message in the order of arrival. Probes report messages that no
+// receive has taken; a matched probe hides its message from the others, for the receive that names its claim.
 #include "base/fifo.h"
 #include "messaging/frame.h"
 
@@ -15,7 +15,7 @@
 
 namespace anello::messaging {
 
-// What a receive or a probe is for: a rank, or any; a tag, or any.
+// The messages that a receive or a probe matches: from one rank or any, with one tag or any.
 struct Pattern {
   int source = ANELLO_ANY_SOURCE;
   int tag = ANELLO_ANY_TAG;
@@ -25,8 +25,8 @@ struct Pattern {
   }
 };
 
-// Request: a receive or probe with `pattern()`, a member `claims` (of probes: takes the message out) and its link Next.
-// Message: one that no receive has taken, with `source`, `tag` and `claim`.
+// Request: a receive or probe with `pattern()`, a member `claims` (the probe takes the message out) and its link Next.
+// Message: a message that no receive has taken, with `source`, `tag` and `claim`.
 template <class Request, Request* Request::*Next, class Message>
 class Matching {
  public:
@@ -36,9 +36,9 @@ class Matching {
   // ---- Receives and probes ----
   void post_receive(Request* receive) { receives_.push(receive); }
   void post_probe(Request* probe) { probes_.push(probe); }
-  // Whether any is posted that waits for its message.
+  // Whether any receive or probe is posted and waits for a message.
   bool is_awaited() const { return !receives_.empty() || !probes_.empty(); }
-  // The receive that such a message goes into, which is not posted any more. Null: there is none.
+  // Removes and returns the posted receive that matches the message. Null if there is none.
   Request* match(int source, int tag) {
     for (Request* receive = receives_.front(); receive != nullptr; receive = Requests::after(receive)) {
       if (!receive->pattern().matches(source, tag)) continue;
@@ -52,7 +52,7 @@ class Matching {
     receives_.each(visit);
     probes_.each(visit);
   }
-  // One that is still posted, which is not any more. Null: there is none.
+  // Removes and returns any posted request. Null if there is none.
   Request* withdraw_any() {
     Request* const receive = receives_.pop();
     return receive != nullptr ? receive : probes_.pop();
@@ -60,23 +60,23 @@ class Matching {
 
   // ---- Messages that no receive has taken ----
   std::size_t messages() const { return unexpected_.size(); }
-  // The first that the pattern is for. Null: there is none.
+  // The first message that matches the pattern. Null if there is none.
   Message* find(const Pattern& pattern) {
     if (unexpected_.empty()) return nullptr;
     const At found = first(pattern);
     return found == unexpected_.end() ? nullptr : &*found;
   }
-  // The same, which then is the caller's.
+  // Removes that message and gives it to the caller.
   std::optional<Message> take(const Pattern& pattern) {
     const At found = first(pattern);
     return found == unexpected_.end() ? std::nullopt : std::optional(remove(unexpected_, found));
   }
-  // The one that a matched probe has taken out under that number.
+  // Removes the message that a matched probe has claimed under this number.
   std::optional<Message> take_claimed(std::uint32_t claim) {
     const At found = std::find_if(claimed_.begin(), claimed_.end(), [&](const Message& m) { return m.claim == claim; });
     return found == claimed_.end() ? std::nullopt : std::optional(remove(claimed_, found));
   }
-  // The first that the pattern is for gets a number, and no receive or probe finds it any more.
+  // Gives the first message that matches a number; no receive or probe finds it any more.
   const Message& claim(const Pattern& pattern) {
     Message message = remove(unexpected_, first(pattern));
     message.claim = next_claim_++;
@@ -84,8 +84,8 @@ class Matching {
     claimed_.push_back(message);
     return claimed_.back();
   }
-  // No receive is posted for it. answer(probe, message): of each probe that is, in order, which is not posted any more;
-  // those behind one that claims it do not see it.
+  // Keeps a message that no posted receive matches. Removes each matching probe in order and calls answer(probe,
+  // message) for it, up to the first probe that claims the message.
   template <class Answer>
   void keep(const Message& message, Answer&& answer) {
     unexpected_.push_back(message);
@@ -93,7 +93,7 @@ class Matching {
       Request* const next = Requests::after(probe);
       if (probe->pattern().matches(message.source, message.tag)) {
         probes_.remove(probe);
-        // A probe is only posted where no message is for it yet, so this one is the first that it finds.
+        // A probe is only posted while no message matches it, so this message is the first that it finds.
         const bool claims = probe->claims;
         answer(*probe, claims ? claim(probe->pattern()) : unexpected_.back());
         if (claims) return;

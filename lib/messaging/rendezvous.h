@@ -1,8 +1,8 @@
 #pragma once
-// How a message of send that does not go at once comes to its receiver. The sender requests to send it (RTS): the frame
-// has the message's length in its argument and, where the receiver may be able to reach the message, its RemoteAddress
-// as payload. Once there is a receive for it, the receiver either gets the message from there and answers that it is
-// done, or answers that it may be sent (CTS).
+// The rendezvous of send, for messages that do not go at once. The sender requests to send (RTS): the frame has the
+// message's length in its argument and, if the receiver may be able to reach the message, its RemoteAddress as payload.
+// Once a receive matches, the receiver either gets the message from there and answers that it is done, or answers that
+// the sender may send it (CTS).
 #include "messaging/frame.h"
 #include "transports/remote_memory.h"
 
@@ -20,8 +20,8 @@ inline bool has_address(const transport::FrameHeader& rts) { return rts.bytes ==
 
 // The flags of a CTS: the receiver's answer to an RTS.
 enum class Answer : std::uint16_t {
-  send = 0,        // it is awaited
-  done = 1,        // send nothing: the receiver has got it, or nobody takes it
+  send = 0,        // send the message
+  done = 1,        // send nothing: the receiver has got the message, or no receive takes it
   send_far = 2,    // send it, and the next ones of its size without their addresses: getting them takes longer
                    // (read_policy.h); tag: how many
   send_closed = 3  // send it, and all others that lie in no region: the sender's process cannot be read

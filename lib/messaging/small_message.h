@@ -1,5 +1,5 @@
 #pragma once
-// What the fast path of messages (fast_messages.cpp) hands to the route: no operation, only what is sent or wanted.
+// The messages and receives that the fast path (fast_messages.cpp) hands to the route without an operation.
 #include "messaging/frame.h"
 
 #include <cstddef>
@@ -16,11 +16,11 @@ struct SmallMessage {
 
 struct SmallReceive {
   std::byte* into = nullptr;
-  std::size_t bytes = 0;  // that there is room for; once taken, of the message
-  int tag = 0;            // or any; once taken, the message's
+  std::size_t bytes = 0;  // room in `into`; once taken, the message's size
+  int tag = 0;            // or ANELLO_ANY_TAG; once taken, the message's tag
   std::uint16_t dtype = 0;
 
-  // Whether such a message can go into it without a word to anybody; it then is what is said above.
+  // Whether this receive can take the message without telling anybody; sets the fields above if so.
   bool takes(int of_tag, std::uint16_t of_dtype, std::size_t of_bytes) {
     if (!is_tag_for(tag, of_tag) || dtype != of_dtype || of_bytes > bytes) return false;
     tag = of_tag;

@@ -18,7 +18,7 @@ class StrayFrames {
   StrayFrames(const StrayFrames&) = delete;
   StrayFrames& operator=(const StrayFrames&) = delete;
 
-  // Of all peers together, in a job of so many ranks.
+  // Limit for all peers together in a job of this many ranks.
   static std::size_t most_bytes(int ranks);
 
   enum class Verdict {
@@ -26,13 +26,13 @@ class StrayFrames {
     too_many,       // the peers have sent most_bytes() ahead
     beyond_credit,  // this peer has sent more than a rank may
   };
-  // Of a frame that begins to come. One that is refused leaves a hole, so its communicator must fail.
+  // Decides on a frame that begins to arrive. A refused frame leaves a gap, so its communicator must fail.
   Verdict admit(const transport::FrameHeader& header, int source, int ranks);
-  // It has come whole.
+  // Stores a frame that has arrived completely.
   void keep(EarlyFrame* frame);
-  // The communicator has been created: what came for it, in order. The caller owns the frames.
+  // Returns the frames for a communicator that has been created, in order. The caller owns them.
   EarlyFrames take(std::uint64_t communicator);
-  // Communicators that will not be created any more.
+  // Drops the frames of communicators that will never be created.
   template <class IsPast>
   void forget(IsPast&& is_past) {
     for (EarlyFrame* frame = frames_.front(); frame != nullptr;) {
@@ -44,7 +44,7 @@ class StrayFrames {
   }
 
  private:
-  // What one peer has sent ahead for one communicator.
+  // Bytes and notes that one peer has sent ahead for one communicator.
   struct Ahead {
     std::size_t steps = 0;
     std::size_t eager = 0;
