@@ -23,7 +23,7 @@ int HostMemory::move(const Way& way, const Transfer& transfer, bool puts) {
     std::memcpy(puts ? way.mapped : transfer.local, puts ? transfer.local : way.mapped, transfer.bytes);
     return 0;
   }
-  if (puts) return ENOTSUP;  // no process stores into another one that has not given it memory for that
+  if (puts) return ENOTSUP;  // a process stores only into memory that its peer shares with it
   return memory::read_process(*way.process, transfer.at.address, transfer.local, transfer.bytes);
 }
 
@@ -39,7 +39,7 @@ int HostMemory::put_now(const Transfer& transfer) { return move_now(transfer, tr
 
 bool HostMemory::begin_work() {
   take_piece_in();
-  // Another thread is at a piece; or the first has ended, and is to be polled.
+  // Another thread moves a piece, or the first transfer has ended and waits for poll().
   if (piece_.rest.bytes > 0 || moving_.empty() || moving_.front().rest.bytes == 0 || piece_error_ != 0) return false;
   piece_ = moving_.front();
   piece_.rest.bytes = std::min(piece_.rest.bytes, kPieceBytes);
@@ -58,7 +58,7 @@ void HostMemory::work() {
   working_.store(false, std::memory_order_release);
 }
 
-// What the last piece has come to belongs to its transfer.
+// Credits the piece that work() has moved to its transfer.
 void HostMemory::take_piece_in() {
   if (piece_.rest.bytes == 0 || working_.load(std::memory_order_acquire)) return;
   const std::size_t moved = std::exchange(piece_.rest.bytes, 0);

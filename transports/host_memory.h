@@ -1,6 +1,6 @@
 #pragma once
-// Remote memory that a processor of this rank reaches by itself: copies, or a system call. Transfers that end later are
-// moved a piece at a time, in the order in which they were posted.
+// Remote memory that a processor of this rank reaches by itself, by copies or a system call. Transfers that end later
+// move piece by piece, in the order in which they were posted.
 #include "memory/process_memory.h"
 #include "transports/remote_memory.h"
 
@@ -11,7 +11,7 @@ namespace anello::transport {
 
 class HostMemory : public RemoteMemory {
  public:
-  // While a piece is moved, a thread that ends its transfer waits for it.
+  // A thread that withdraws a transfer waits while a piece of it moves.
   static constexpr std::size_t kPieceBytes = 256 * 1024;
 
   std::byte* map(const RemotePeer& peer, const RemoteAddress& at, std::size_t bytes,
@@ -27,10 +27,10 @@ class HostMemory : public RemoteMemory {
   void work() final;
 
  protected:
-  // How a peer's memory is reached: by an address of this process, or by reading its process.
+  // The way to a peer's memory: an address of this process, or the peer's process to read.
   struct Way {
     std::byte* mapped = nullptr;
-    std::shared_ptr<const void> kept;  // as long as which it is mapped
+    std::shared_ptr<const void> kept;  // keeps it mapped
     const memory::Sample* process = nullptr;
   };
   // Returns 0, or the errno with which a transfer ends. Requires: the key is ready.
@@ -46,7 +46,7 @@ class HostMemory : public RemoteMemory {
   void take_piece_in();
 
   std::deque<Moving> moving_;
-  // The piece of the first of them that work() moves; bytes 0: none.
+  // The piece of the first transfer that work() moves; none if its bytes are 0.
   Moving piece_;
   Way piece_way_;
   int piece_error_ = 0;

@@ -20,7 +20,7 @@ std::unique_ptr<Transport> tcp_of(const Resources& resources) {
   return make_tcp(resources.congestion, resources.ranks_per_processor, resources.checksum);
 }
 
-// There before anything else that is static.
+// Constant, so that it exists before all other static objects.
 constexpr Row kRows[] = {
     {"inproc", Over::threads, inproc_why_not, nullptr, inproc_reaches, inproc_why_unreached, inproc_of},
     {"shm", Over::arena, shm_why_not, nullptr, shm_reaches, shm_why_unreached, shm_of},

@@ -32,7 +32,7 @@ void InprocEndpoint::publish() {
 }
 
 bool InprocEndpoint::send(const FrameHeader& header, const std::byte* payload) {
-  // Before the look at failure: a receiver may have taken the frame as its last deed.
+  // Comes before the check of failure_: the receiver may have taken the frame just before it left.
   if (lent_ && returned()) {
     lent_ = starved_ = false;
     return true;
@@ -79,10 +79,10 @@ const FrameHeader* InprocEndpoint::incoming() {
   if (current_) {
     if (consumed_ < header_.bytes) return &header_;
     current_ = false;
-    // An empty frame is given back only now: consume gave back all others.
+    // consume has given back all other frames, but not an empty one.
     if (header_.bytes == 0) give_back();
   }
-  // The look at the flag comes first: what was put before it was set is then seen.
+  // The flag is read first: then all frames that were put before it was set are seen below.
   const bool gone = in_->sender_gone.load(std::memory_order_acquire);
   if (in_->put.load(std::memory_order_acquire) == taken_) {
     if (gone) lose();
@@ -105,7 +105,7 @@ std::span<const std::byte> InprocEndpoint::view() {
   if (header_.bytes <= kSmallBytes) return {in_->queue[taken_ % kQueue].small.data() + consumed_, left};
   if (!inside_) inside_ = in_->try_enter();
   refused_ = !inside_;
-  if (refused_) return {};  // the sender is taking its memory back: the next look finds the copy
+  if (refused_) return {};  // the sender is taking its memory back; the next view finds the copy
   return {in_->payload.load(std::memory_order_relaxed) + consumed_, left};
 }
 
@@ -148,7 +148,7 @@ bool InprocEndpoint::before_sleep() {
 void InprocEndpoint::lose() {
   leave_gate();
   failure_ = Error(ANELLO_ERR_PEER_LOST, text("rank ", peer_, ", a thread of this process, closed its lane"), peer_);
-  // Its end is destroyed and reads nothing more: what was lent is the caller's again. What it took to the end is sent.
+  // The peer reads nothing more, so lent memory belongs to the caller again. A frame that it took completely is sent.
   if (!returned()) lent_ = held_ = false;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// A rank's end of the two directions between it and a peer.
+// A rank's end of both directions between it and a peer.
 #include "memory/arena.h"
 #include "transports/inproc/lane.h"
 
@@ -40,19 +40,20 @@ class InprocEndpoint final : public Endpoint {
   int local_peer_;
   std::shared_ptr<InprocLane> out_;
   std::shared_ptr<InprocLane> in_;
-  // Sending: frames put, and whether the newest is large and not yet consumed, from the caller's memory or our copy.
+  // Sending: frames put, and whether the newest is large and unconsumed, in the caller's memory (lent_) or our copy
+  // (held_).
   std::uint64_t put_ = 0;
   std::uint32_t lent_bytes_ = 0;
   bool lent_ = false;
   bool held_ = false;
   bool starved_ = false;
-  // Receiving: frames taken, and the one under way.
+  // Receiving: frames taken, and the current one.
   std::uint64_t taken_ = 0;
   FrameHeader header_;
   std::size_t consumed_ = 0;
   bool current_ = false;
   bool inside_ = false;
-  bool refused_ = false;  // the last view found the sender inside
+  bool refused_ = false;  // the sender held the gate at the last view
   Error failure_;
 };
 

@@ -1,10 +1,10 @@
 #pragma once
-// One direction between two threads: a queue of frames. A small payload travels in the queue; of a large one only its
-// address does, and the receiver reads the sender's memory.
+// One direction between two threads: a queue of frames. A small payload travels in the queue. A large one does not:
+// its address travels, and the receiver reads the sender's memory.
 //
-// The sender may want that memory back in the middle (detach) while the receiver looks at it. `gate` is held by the
-// receiver from a view to its consume, and by the sender while it copies the rest into `spare` and turns the address
-// there. The receiver holds it for no longer than a reduction of one piece takes, so detach is bounded.
+// The sender may want that memory back (detach) while the receiver reads it. The receiver holds `gate` from a view to
+// its consume; the sender holds it while it copies the rest into `spare` and changes the address. The receiver holds
+// it no longer than it takes to reduce one piece, so detach is bounded.
 #include "transports/transport.h"
 
 #include <array>
@@ -22,13 +22,13 @@ struct Queued {
 };
 
 struct InprocLane {
-  // Frames ever put in and taken out. A large frame is taken out when all of it was consumed.
+  // Numbers of frames ever put in and taken out. A large frame is taken out when all of it has been consumed.
   alignas(128) std::atomic<std::uint64_t> put{0};
   alignas(128) std::atomic<std::uint64_t> taken{0};
-  // Of the large frame under way; there is one at most, and it is the newest in the queue.
+  // For the large frame under way; there is at most one, the newest in the queue.
   alignas(128) std::atomic<bool> gate{false};
-  std::atomic<const std::byte*> payload{nullptr};  // behind the gate
-  std::atomic<std::size_t> consumed{0};            // behind the gate
+  std::atomic<const std::byte*> payload{nullptr};  // guarded by gate
+  std::atomic<std::size_t> consumed{0};            // guarded by gate
   std::atomic<bool> sender_gone{false};
 
   std::unique_ptr<Queued[]> queue = std::make_unique_for_overwrite<Queued[]>(kQueue);

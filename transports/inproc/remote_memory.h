@@ -1,5 +1,5 @@
 #pragma once
-// The memory of threads of one process: each other's addresses.
+// Remote memory between threads of one process: they use each other's addresses.
 #include "transports/host_memory.h"
 
 namespace anello::transport {
@@ -7,7 +7,7 @@ namespace anello::transport {
 class ThreadMemory final : public HostMemory {
  public:
   bool shares_addresses() const override { return true; }
-  // The lane hands a long message over where it lies.
+  // The lane hands over a long message in place.
   bool spares_the_lane() const override { return false; }
   State prepare(const RemotePeer& /*peer*/, std::uint64_t /*key*/) override { return State::ready; }
 

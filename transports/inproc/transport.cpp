@@ -11,7 +11,7 @@
 namespace anello::transport {
 namespace {
 
-// The lanes between the ranks of one arena that are threads here.
+// The lanes between the ranks of one arena that are threads of this process.
 class Hub {
  public:
   std::shared_ptr<InprocLane> lane(int from, int to) {
@@ -43,7 +43,7 @@ class InprocTransport final : public Transport {
 
   std::unique_ptr<Endpoint> open(int peer, int local_peer, UniqueFd /*fd*/) override {
     if (!arena_ || local_peer < 0 || local_peer >= arena_.ranks() || local_peer == arena_.index()) {
-      throw Error(ANELLO_ERR_INTERNAL, text("rank ", peer, " is no thread of this process"), peer);
+      throw Error(ANELLO_ERR_INTERNAL, text("rank ", peer, " is not a thread of this process"), peer);
     }
     const int self = arena_.index();
     return std::make_unique<InprocEndpoint>(arena_, peer, local_peer, hub_->lane(self, local_peer),
