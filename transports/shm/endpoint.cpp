@@ -15,7 +15,7 @@ ShmEndpoint::ShmEndpoint(const memory::Arena& arena, int peer, int local_peer)
       spare_(std::make_unique_for_overwrite<std::byte[]>(kMaxFrameBytes)) {}
 
 ShmEndpoint::~ShmEndpoint() {
-  // A forked child shares the rings, but the lane is its parent's.
+  // A forked child shares the rings, but the lane belongs to its parent.
   if (!in_forked_child()) writer_.close();
 }
 
@@ -37,7 +37,7 @@ bool ShmEndpoint::send(const FrameHeader& header, const std::byte* payload) {
   if (failure_) return false;
   if (held_ && !flush()) return false;
   if (!used_ && !first_send()) return false;
-  // Ranks that take turns go on to do so.
+  // Ranks that have taken turns so far are likely to continue.
   const bool waits = reader_.position() != answered_;
   answered_ = reader_.position();
   if (writer_.write(header, payload, waits)) return true;
@@ -111,8 +111,8 @@ bool ShmEndpoint::before_sleep() {
   if (failure_) return false;
   const bool starved = writer_.starved();
   if (starved) writer_.ask_for_room();
-  // Orders the caller's sleep flag and the request for room before the looks; the peer's fence in Arena::wake and in
-  // RingReader::give_back is the other half.
+  // Orders the caller's sleep flag and the request for room before the reads below; the peer's fences in Arena::wake
+  // and RingReader::release are the other half.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return reader_.news() || (starved && writer_.room_came());
 }

@@ -1,5 +1,5 @@
 #pragma once
-// A lane's end over two rings: what a caller gave up in the middle of a frame, and what is broken.
+// One end of a lane over two rings. It holds the rest of a detached frame, and the lane's failure.
 #include "transports/shm/ring_reader.h"
 #include "transports/shm/ring_writer.h"
 
@@ -39,12 +39,12 @@ class ShmEndpoint final : public Endpoint {
   int local_peer_;
   RingWriter writer_;
   RingReader reader_;
-  std::uint64_t answered_ = 0;  // the reader's position when this end sent last
+  std::uint64_t answered_ = 0;  // the reader's position at this end's last send
   FrameHeader header_;          // of the frame under way
   const std::byte* payload_ = nullptr;
-  std::unique_ptr<std::byte[]> spare_;  // its payload after detach; made beforehand, since the data path cannot fail
+  std::unique_ptr<std::byte[]> spare_;  // its payload after detach; made early, because the data path cannot fail
   bool held_ = false;                   // the frame under way is in spare_
-  bool used_ = false;                   // the ring has pages and the peer knows of it
+  bool used_ = false;                   // the ring has pages, and the peer knows about it
   Error failure_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// The memory of processes of one host: regions, which this process maps once control has brought their memory, and
-// what lies in none, which it reads by system call where the kernel lets it.
+// The memory of processes of one host. This process maps regions once control has brought their memory, and reads
+// memory outside regions by system call if the kernel allows it.
 #include "memory/arena.h"
 #include "memory/region_cache.h"
 #include "transports/host_memory.h"

@@ -1,16 +1,15 @@
 #pragma once
-// How frames lie in a ring: a stream of positions that count bytes from 0 for ever, wrapped into the ring's memory.
+// The layout of frames in a ring. Positions count the stream's bytes from 0 forever, and wrap in the ring's memory.
 // A frame is a Slot (one cache line) and its payload, which starts on the next line and is padded to whole lines; up
 // to kInlined bytes travel inside the slot instead.
 //
 //      position p        p + 64                                    e
 //      | Slot, stamp = t | payload ....................... padding | next Slot, stamp = 0 |
 //
-// The stamp tells two things at once, so that a small frame costs the receiver one cache line and no look at the tail:
-// the frame is there, and the stream has arrived up to position t. What follows of a large payload is announced by
-// RingControl::tail. The sender clears the stamp at e before it announces the last byte before e; therefore the
-// receiver, who looks at e only after that, sees 0 or a true stamp, never old payload. For the same reason one line of
-// the ring always stays free.
+// The stamp tells two things at once, so a small frame costs the receiver one cache line and no read of the tail: the
+// frame is there, and the stream has arrived up to position t. RingControl::tail announces the rest of a large payload.
+// The sender clears the stamp at e before it announces the last byte before e. The receiver reads e only after that, so
+// it sees 0 or a true stamp, never old payload. For the same reason one line of the ring always stays free.
 #include "memory/arena.h"
 #include "transports/transport.h"
 
@@ -37,13 +36,12 @@ struct alignas(memory::kLine) Slot {
 };
 static_assert(sizeof(Slot) == memory::kLine && offsetof(Slot, inlined) == 16);
 
-// As a stamp: the sender has closed its end. As the lowest bit of the tail: the same, in the middle of a frame.
+// As a stamp: the sender has closed its end. As the lowest bit of the tail: it has done so in the middle of a frame.
 inline constexpr std::uint64_t kClosed = 1;
-// In a stamp of a whole frame: kSpace bytes that nobody stores to or loads come before the next slot. They are counted
-// in the position.
+// In the stamp of a whole frame: kSpace unused bytes come before the next slot. The position counts them.
 inline constexpr std::uint64_t kSpaced = 2;
-// What follows a payload that a processor loads from its beginning on is often fetched for it as well, so that a sender
-// that has claimed it for the next frame loses it again. Beyond this distance it is left alone.
+// A processor that loads a payload from its beginning often prefetches the lines behind it, too, so a sender that has
+// claimed them for the next frame loses them again. The prefetch does not go beyond this distance.
 inline constexpr std::size_t kSpace = 2048;
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + memory::kLine - 1) & ~(memory::kLine - 1); }

@@ -34,7 +34,7 @@ bool RingReader::accept(const Slot& s, std::uint64_t word) {
   const std::uint64_t stamp = word & ~kSpaced;
   const std::size_t space = stamp != word ? kSpace : 0;
   header_ = {s.bytes, s.kind, s.flags, s.communicator, s.digest, s.sequence, s.tag, s.argument};
-  // What was checked must be what is used, also if the sender writes to the slot in this moment.
+  // The checked values must also be the used ones, even if the sender writes to the slot at this moment.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const std::size_t body = body_bytes(header_.bytes);
   const std::uint64_t came = stamp - next_;
@@ -62,7 +62,7 @@ void RingReader::look_at_tail() {
   const std::uint64_t word = control_.tail.load(std::memory_order_acquire);
   const std::uint64_t tail = word & ~kClosed;
   const auto came = static_cast<std::int64_t>(tail - payload_);
-  if (came <= static_cast<std::int64_t>(arrived_)) {  // it may also be an earlier frame's
+  if (came <= static_cast<std::int64_t>(arrived_)) {  // the tail may even be an earlier frame's
     if ((word & kClosed) != 0) closed_ = true;
     return;
   }
@@ -86,7 +86,7 @@ void RingReader::consume(std::size_t bytes) {
 }
 
 std::size_t RingReader::receive(std::byte* into, std::size_t bytes) {
-  // Inside its slot a payload lies whole, and in one piece.
+  // An inlined payload has arrived completely, and lies in one piece.
   if (current_ && consumed_ == 0 && bytes == header_.bytes && bytes <= kInlined) {
     std::memcpy(into, data_ + (payload_ & mask_), bytes);
     consumed_ = bytes;

@@ -10,11 +10,10 @@ namespace {
 
 // The receiver reads a piece while the next is written. Smaller pieces overlap better but cost a fence each.
 constexpr std::size_t kPieceBytes = 16 * 1024;
-// Smaller payloads are there before what follows them has been fetched.
+// Smaller payloads have arrived before the receiver prefetches the lines behind them.
 constexpr std::size_t kSpacedFrom = 1024;
-// Claimed of the next frame, at most, where it follows at once: as many lines as are under way together, and a few
-// more; and behind pieces, which take so long that all of what the nearest cache holds beside the caller's is there in
-// time.
+// Most bytes that are claimed for the next frame. If it follows at once: as many lines as can be in flight together,
+// and a few more. After pieces there is more time: as much as the nearest cache holds beside the caller's data.
 constexpr std::size_t kClaimedAtOnce = 4 * 1024;
 constexpr std::size_t kClaimedBehindPieces = 32 * 1024;
 
@@ -62,7 +61,7 @@ void RingWriter::copy_in(const std::byte* from, std::size_t bytes) {
   position_ += whole_lines(bytes);
 }
 
-// As Arena::wake, of a rank that this lane's end has looked up once.
+// Does the same as Arena::wake for a rank that the constructor has looked up.
 [[gnu::always_inline]] inline void RingWriter::wake() {
   if (fences_) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -101,8 +100,8 @@ bool RingWriter::write(const FrameHeader& header, const std::byte* payload, bool
   return true;
 }
 
-// The next message clears this one's stamp before it can be seen, and the receiver had it the last time round. So it
-// had what follows, of which as much is claimed as this message took; but not what it has yet to read.
+// The receiver read the next lines in the last round of the ring, so its caches hold them. This claims as many lines as
+// the last frame took, but none that the receiver has yet to read.
 void RingWriter::claim_next(std::size_t body) {
   const std::size_t ahead = std::min(memory::kLine + body, room_before_look());
   for (std::size_t i = 0; i < ahead; i += memory::kLine) claim_line(data_ + ((position_ + memory::kLine + i) & mask_));
@@ -111,8 +110,8 @@ void RingWriter::claim_next(std::size_t body) {
 bool RingWriter::write_piecewise(const FrameHeader& header, const std::byte* payload) {
   starved_ = false;
   if (!started_) {
-    // A slot and a line of payload, so that a frame once begun has been announced. An inlined frame needs less than
-    // that and was refused for lack of it.
+    // A started frame must be announced, so there must be room for a slot and a line of payload. An inlined frame needs
+    // less, and write found no room even for that.
     if (header.bytes <= kInlined || !has_room(2 * memory::kLine)) {
       starved_ = true;
       return false;

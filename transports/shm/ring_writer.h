@@ -1,6 +1,6 @@
 #pragma once
-// The sending end of a ring. Called by the sending rank only, one thread at a time. The position that it reads from
-// the receiver is bounded before use: a mad neighbour makes it corrupt(), never an access outside the ring.
+// The sending end of a ring. Only the sending rank calls it, one thread at a time. It bounds the position that it reads
+// from the receiver before use: a faulty receiver makes the ring corrupt(), but never causes an access outside it.
 #include "memory/copy.h"
 #include "transports/shm/ring.h"
 
@@ -10,14 +10,14 @@ class RingWriter {
  public:
   RingWriter(const memory::Arena& arena, int from, int to);
 
-  // Takes as much of the frame as there is room for and wakes the receiver; true when it was all. Call again with the
-  // same frame until then. waits: this rank is likely to wait for an answer before it writes the next one.
+  // Takes as much of the frame as there is room for and wakes the receiver; true if it took all. Until then, call again
+  // with the same frame. waits: this rank is likely to wait for an answer before it writes the next frame.
   bool write(const FrameHeader& header, const std::byte* payload, bool waits);
   bool mid_frame() const { return started_; }
   std::size_t taken() const { return taken_; }  // payload bytes of the frame under way
   bool corrupt() const { return corrupt_; }
 
-  // The last write lacked room.
+  // Whether the last write lacked room.
   bool starved() const { return starved_; }
   // Asks the receiver to wake this rank when it frees room. A full fence and room_came must follow.
   void ask_for_room() { control_.sender_waits.store(1, std::memory_order_relaxed); }
@@ -45,11 +45,11 @@ class RingWriter {
   std::byte* data_;
   std::uint64_t mask_;
   int to_;
-  const std::atomic<std::uint32_t>& sleeping_;  // of to
+  const std::atomic<std::uint32_t>& sleeping_;  // of the receiver
   bool fences_;
   memory::PieceCopy copy_;
-  std::uint64_t position_ = 0;       // of the next byte written; a multiple of kLine
-  std::uint64_t head_ = 0;           // the receiver's, when last looked at
+  std::uint64_t position_ = 0;       // of the next byte to write; a multiple of kLine
+  std::uint64_t head_ = 0;           // the receiver's, when last read
   std::uint64_t slot_position_ = 0;  // of the frame under way
   std::size_t taken_ = 0;
   bool started_ = false;

@@ -34,9 +34,9 @@ class ShmTransport final : public Transport {
     }
     if (!std::has_single_bit(layout.ring_bytes) || layout.ring_bytes < kMinRingBytes) {
       throw Error(ANELLO_ERR_INTERNAL,
-                  text("a ring of ", layout.ring_bytes, " bytes is no power of two from ", kMinRingBytes), peer);
+                  text("a ring of ", layout.ring_bytes, " bytes is not a power of two from ", kMinRingBytes), peer);
     }
-    // The lines that an end touches before the first frame: else looking for one could be what fills the machine.
+    // An end touches these lines before the first frame: without pages, a look for a frame could fill the machine.
     if (!commit_front(arena_.index(), local_peer) || !commit_front(local_peer, arena_.index())) {
       throw Error(
           ANELLO_ERR_RESOURCE,
@@ -57,7 +57,7 @@ class ShmTransport final : public Transport {
   ProcessesMemory memory_;
 };
 
-// Each step that sharing memory takes, on a page of its own.
+// Tries each step of sharing memory, on a page of its own.
 std::string try_sealed_memory() {
   if (std::string why = file_limit_forbids(4096); !why.empty()) return why;
   const UniqueFd memory(::memfd_create("anello-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -76,7 +76,7 @@ std::string try_sealed_memory() {
 std::string try_abstract_socket() {
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return system_text("socket(AF_UNIX)", errno);
-  // Bound without a name, the kernel picks an unused abstract one.
+  // The kernel picks an unused abstract name if bind gets none.
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address.sun_family) != 0) {
@@ -106,7 +106,7 @@ bool shm_reaches(const Place& a, const Place& b) { return share_an_arena(a, b); 
 
 std::string shm_why_unreached(const Place& a, const Place& b) {
   if (a.network != b.network) return "shm is for one host and network namespace";
-  if (a.user != b.user) return text("shm is for one user, these are users ", a.user, " and ", b.user);
+  if (a.user != b.user) return text("shm is for one user, but these are users ", a.user, " and ", b.user);
   return "mapping the memory that shm shares did not work between them";
 }
 

@@ -10,8 +10,8 @@
 
 namespace anello::transport {
 
-// arena: what holds its mapping must outlive the endpoints. At most one endpoint per peer and arena is ever opened.
-// request: asks control for the memory behind a key; without it no region of a peer's is mapped.
+// arena: the owner of its mapping must outlive the endpoints. At most one endpoint per peer and arena is ever opened.
+// request: asks control for the memory behind a key; without it no peer's region is mapped.
 std::unique_ptr<Transport> make_shm(
     const memory::Arena& arena, KeyRequest request = [](int, std::uint64_t) {});
 std::string shm_why_not();

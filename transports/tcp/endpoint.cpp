@@ -21,8 +21,8 @@ TcpEndpoint::TcpEndpoint(int peer, UniqueFd fd, std::size_t staging_bytes, Check
 
 TcpEndpoint::~TcpEndpoint() {
   if (in_forked_child()) return;
-  // Closing with unread bytes resets the connection, and what this rank has sent might not arrive. So the end is
-  // announced first, and what has come meanwhile (for operations that are no more) is taken out, within reason.
+  // Closing with unread bytes resets the connection, and bytes that this rank has sent might not arrive. So it first
+  // announces the end, and then reads bytes that have arrived for operations that no longer exist, up to a limit.
   ::shutdown(fd_.get(), SHUT_WR);
   for (int i = 0; i < 64 && ::recv(fd_.get(), spare_.get(), kMaxFrameBytes, MSG_DONTWAIT) > 0; ++i) {
   }
@@ -55,8 +55,8 @@ bool TcpEndpoint::flush() {
   return !held_;
 }
 
-// A socket that is closed while the peer still sends (it returns credit) is reset, and with it goes what the peer's
-// system has not acknowledged.
+// If a socket is closed while the peer still sends (to return credit), it is reset, and bytes that the peer's system
+// has not acknowledged are lost.
 std::size_t TcpEndpoint::on_the_way() const {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -68,13 +68,13 @@ std::size_t TcpEndpoint::on_the_way() const {
   return static_cast<std::size_t>(bytes);
 }
 
-// A connection that takes nothing more may still have something to give, which must be delivered first.
+// A connection that takes no more bytes may still have some to deliver, which come first.
 void TcpEndpoint::check_out() {
   if (out_.broken() != 0 && in_.remaining() == 0 && !in_.has_more()) lose(out_.broken());
 }
 
 void TcpEndpoint::check_in() {
-  constexpr const char* kHint = "; the network, or the memory of a machine on the way, changes what goes through it";
+  constexpr const char* kHint = "; the network, or the memory of a machine on the way, changes bytes";
   const FrameHeader& frame = in_.frame();
   switch (in_.corrupt()) {
     case Inflow::Corrupt::no:
@@ -89,14 +89,14 @@ void TcpEndpoint::check_in() {
       return;
     case Inflow::Corrupt::header:
       failure_ = Error(ANELLO_ERR_CORRUPT,
-                       text("what rank ", peer_, " sent was changed on the way: a frame's header at byte ",
+                       text("data from rank ", peer_, " was changed on the way: a frame's header at byte ",
                             in_.position(), " of the connection does not have its checksum (it says ", frame.bytes,
                             " bytes for communicator ", frame.communicator, ", operation ", frame.sequence, ")", kHint),
                        peer_);
       return;
     case Inflow::Corrupt::payload:
       failure_ = Error(ANELLO_ERR_CORRUPT,
-                       text("what rank ", peer_, " sent was changed on the way: ", frame.bytes, " bytes at byte ",
+                       text("data from rank ", peer_, " was changed on the way: ", frame.bytes, " bytes at byte ",
                             in_.position() + sizeof(WireHeader), " of the connection, for communicator ",
                             frame.communicator, ", operation ", frame.sequence, ", do not have their checksum", kHint),
                        peer_);

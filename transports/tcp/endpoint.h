@@ -1,5 +1,5 @@
 #pragma once
-// A lane's end over a socket: what a caller gave up in the middle of a frame, and what is broken.
+// One end of a lane over a socket. It holds the rest of a detached frame, and the lane's failure.
 #include "transports/tcp/inflow.h"
 #include "transports/tcp/outflow.h"
 
@@ -17,7 +17,7 @@ class TcpEndpoint final : public Endpoint {
   void detach() override;
   bool flush() override;
   std::size_t on_the_way() const override;
-  // For each system call the kernel pays anew: on loopback a MiB takes 1.6 times as long in four of them.
+  // Each system call costs time: on loopback, 1 MiB takes 1.6 times as long in four of them.
   std::size_t frame_bytes() const override { return kMaxFrameBytes; }
 
   const FrameHeader* incoming() override;
@@ -42,7 +42,7 @@ class TcpEndpoint final : public Endpoint {
   Inflow in_;
   FrameHeader header_;  // of the frame under way
   const std::byte* payload_ = nullptr;
-  std::unique_ptr<std::byte[]> spare_;  // its payload after detach; made beforehand, since the data path cannot fail
+  std::unique_ptr<std::byte[]> spare_;  // its payload after detach; made early, because the data path cannot fail
   bool held_ = false;                   // the frame under way is in spare_
   Error failure_;
 };

@@ -15,15 +15,15 @@ namespace anello::transport {
 namespace {
 
 constexpr std::size_t kHeader = sizeof(WireHeader);
-// Read while a header is awaited: several small frames at once, but little of a large payload, which would be copied
-// twice.
+// Bytes to read while a header is awaited: several small frames at once, but little of a large payload, which would be
+// copied twice.
 constexpr std::size_t kEagerBytes = 16 * 1024;
-// What may be asked of view: an element of any type.
+// The size of the largest element, which view must deliver whole.
 constexpr std::size_t kElement = 16;
-// A header here leaves its payload aligned.
+// A header at this offset leaves its payload aligned.
 constexpr std::size_t kHeaderFront = 0;
 static_assert(kHeader % kElement == 0);
-// Of a sealed payload, what is handed on with its checksum alone.
+// The last bytes of a sealed payload, which are handed on only once its checksum is right.
 constexpr std::size_t kWithheld = kElement;
 
 }  // namespace
@@ -99,13 +99,13 @@ const FrameHeader* Inflow::incoming() {
   return &header_;
 }
 
-// Of the payload, what follows what was summed before.
+// Adds the payload's bytes after those summed before.
 void Inflow::sum(const std::byte* from, std::size_t bytes) {
   if (sealed_ && looks_) checksum_ = crc32c(checksum_, from, bytes);
   summed_ += bytes;
 }
 
-// All of the payload, and its checksum, are in staging or have been consumed.
+// Requires: the rest of the payload, and its checksum, are in staging.
 bool Inflow::is_right() {
   const std::size_t left = remaining();
   sum(at(begin_ + (summed_ - consumed_)), header_.bytes - summed_);
@@ -114,7 +114,7 @@ bool Inflow::is_right() {
   return !looks_ || seal == checksum_;
 }
 
-// Of what is staged, the bytes of the payload that may be handed on.
+// The number of staged payload bytes that may be handed on.
 std::size_t Inflow::usable() {
   const std::size_t left = remaining();
   if (corrupt_ != Corrupt::no) return 0;
@@ -164,7 +164,7 @@ std::size_t Inflow::receive(std::byte* into, std::size_t bytes) {
     over_ = ended_ && done == 0;
     return done;
   }
-  // Staging is empty now. Behind the rest of the payload comes the next header: it costs no call of its own.
+  // Staging is empty now. The next header comes behind the rest of the payload, so it costs no call of its own.
   begin_ = end_ = kHeaderFront;
   const std::size_t behind = bytes < left ? 0 : rest < kEagerBytes ? kEagerBytes : withheld + behind_payload;
   iovec parts[2] = {{into + done, rest}, {at(end_), behind}};

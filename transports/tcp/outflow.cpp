@@ -24,7 +24,7 @@ void Outflow::sum(const FrameHeader& header, const std::byte* payload) {
   summed_ = true;
 }
 
-// A caller that finds no room asks again and again: a MiB is summed once.
+// A caller without room asks again and again, so the payload is summed only once.
 bool Outflow::is_summed(const FrameHeader& header, const std::byte* payload) const {
   return summed_ && summed_payload_ == payload && std::memcmp(&head_.frame, &header, sizeof header) == 0;
 }
@@ -46,7 +46,7 @@ bool Outflow::write(const FrameHeader& header, const std::byte* payload) {
   add(&head_, sizeof head_);
   add(payload, header.bytes);
   if (head_.sealed != 0) add(&seal_, sizeof seal_);
-  // For little the kernel takes longer to look at a list of parts than a copy takes.
+  // For few bytes the kernel takes longer to read a list of parts than a copy takes.
   constexpr std::size_t kLittle = 512;
   std::byte together[kLittle];
   if (count > 1 && left <= kLittle) {

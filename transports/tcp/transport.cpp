@@ -14,7 +14,7 @@
 namespace anello::transport {
 namespace {
 
-// The address alone as 16 bytes, an IPv4 one as IPv6 maps it; false for other families.
+// Copies the address alone as 16 bytes, an IPv4 one mapped into IPv6; false for other families.
 bool address_of(const sockaddr_storage& from, in6_addr& address) {
   if (from.ss_family == AF_INET6) {
     address = reinterpret_cast<const sockaddr_in6&>(from).sin6_addr;
@@ -31,7 +31,7 @@ bool is_loopback(const in6_addr& address) {
   return IN6_IS_ADDR_LOOPBACK(&address) || (IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127);
 }
 
-// Both ends have one address, or a loopback one: nothing leaves the host.
+// Whether both ends have the same address, or a loopback one.
 bool stays_on_host(int fd) {
   sockaddr_storage here{}, there{};
   socklen_t here_bytes = sizeof here, there_bytes = sizeof there;
@@ -42,7 +42,7 @@ bool stays_on_host(int fd) {
   return is_loopback(remote) || std::memcmp(&local, &remote, sizeof local) == 0;
 }
 
-// What a connection of this process gets that nobody asks anything for.
+// The congestion control that a connection of this process gets by default.
 std::string system_congestion() {
   const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   char name[16] = {};  // TCP_CA_NAME_MAX
@@ -63,11 +63,11 @@ class TcpTransport final : public Transport {
 
   std::unique_ptr<Endpoint> open(int peer, int /*local_peer*/, UniqueFd fd) override {
     if (!fd) throw Error(ANELLO_ERR_INTERNAL, text("no connection to rank ", peer), peer);
-    // Fails on a stream that is no TCP, which needs it as little.
+    // This fails on a stream that is not TCP, which does not need it.
     const int one = 1;
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     choose_congestion(fd.get(), peer);
-    // Between two addresses of one host nothing leaves its memory, whose errors its own checks find.
+    // Bytes between two addresses of one host stay in its memory, which has checks of its own.
     const bool seals = checksum_ == "all" || (checksum_ == "auto" && !stays_on_host(fd.get()));
     return std::make_unique<TcpEndpoint>(peer, std::move(fd), staging_bytes_, Checks{seals, checksum_ != "off"});
   }
@@ -78,7 +78,8 @@ class TcpTransport final : public Transport {
       return ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.c_str(), static_cast<socklen_t>(name.size())) == 0;
     };
     if (congestion_.empty() || congestion_ == "auto") {
-      // bbr paces by a timer, which on loopback is all there is to wait for. Where reno is not allowed, as it was.
+      // bbr paces by a timer, and on loopback there is nothing else to wait for. If reno is not allowed, this has no
+      // effect.
       set(congestion_ == "auto" && stays_on_host(fd) ? "reno" : system_);
       return;
     }
@@ -97,9 +98,9 @@ class TcpTransport final : public Transport {
   std::size_t staging_bytes_;
 };
 
-// A block that is read in fewer calls costs less: twice as much at once takes 0.95 of an all-reduce's time at 1 MiB.
-// But not where it has left the near cache before it is reduced: 1.02 with four ranks a processor, of 1 MiB 1.03
-// to 1.12.
+// A block that is read in fewer calls costs less: with 512 KiB, an all-reduce of 1 MiB takes 0.95 of the time. But if
+// the block leaves the near cache before it is reduced, it costs more: 1.02 with four ranks per processor, and 1.03 to
+// 1.12 with a buffer of 1 MiB.
 std::size_t staging_bytes(int ranks_per_processor) { return (ranks_per_processor <= 2 ? 512 : 256) * 1024; }
 
 std::string try_loopback() {

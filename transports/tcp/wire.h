@@ -1,10 +1,10 @@
 #pragma once
-// A frame as it goes over a socket. What TCP's own sum of 16 bits lets pass, and what a switch or a host's memory
-// changes after it has been checked, these find.
+// A frame as it goes over a socket. Its checksums find errors that TCP's own 16-bit sum misses, and those that a switch
+// or a host's memory makes after that sum has been checked.
 //
 //   | FrameHeader 40 | sealed 4 | checksum of these 44 bytes 4 | payload | checksum 4, where the payload is sealed |
 //
-// The payload's checksum goes on from the header's, so that one frame's payload is never right behind another's header.
+// The payload's checksum continues the header's, so a payload is never right behind another frame's header.
 #include "base/checksum.h"
 #include "transports/transport.h"
 
@@ -25,8 +25,8 @@ inline constexpr std::size_t kSealBytes = sizeof(std::uint32_t);
 
 // ANELLO_CHECKSUM for one connection.
 struct Checks {
-  bool seals = false;  // payloads that are sent
-  bool looks = true;   // at what comes
+  bool seals = false;  // sent payloads get a checksum
+  bool looks = true;   // received checksums are checked
 };
 
 }  // namespace anello::transport
