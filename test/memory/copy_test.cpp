@@ -1,4 +1,4 @@
-// Copies are copies, whatever their size and wherever they begin, and store nothing beside.
+// Copies of every size and alignment are exact, and store nothing outside the destination.
 #include "memory/copy.h"
 
 #include <catch2/catch.hpp>
@@ -34,7 +34,7 @@ void check(const char* name, Copy&& copy) {
 
 }  // namespace
 
-TEST_CASE("every way to copy copies all, and nothing beside") {
+TEST_CASE("every kind of copy stores all bytes, and nothing outside the destination") {
   check("stored elsewhere", copy_stored_elsewhere);
   check("while stored", copy_while_stored);
   check("past caches", copy_past_caches);

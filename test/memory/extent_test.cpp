@@ -1,4 +1,4 @@
-// Ranges of the arena's file are given out by a number that all ranks of the host can write.
+// All ranks of the host can write the number that says how much of the arena's file is given out.
 #include "memory/extent.h"
 #include "transports/test_arena.h"
 
@@ -8,7 +8,7 @@ using namespace anello;
 using namespace anello::testing;
 using namespace anello::memory;
 
-TEST_CASE("a number of bytes given out that cannot be leads to no memory, and never into the arena") {
+TEST_CASE("an impossible number of bytes given out leads to no memory, and never into the arena") {
   TestArena arena(2);
   const Arena own = arena.of(0);
   const std::uint64_t bytes = own.layout().bytes();
@@ -24,14 +24,14 @@ TEST_CASE("a number of bytes given out that cannot be leads to no memory, and ne
   fine.give_back();
 }
 
-TEST_CASE("who asks for more than there is takes nothing from the others' ranges") {
+TEST_CASE("a request for too much memory takes nothing from other ranges") {
   TestArena arena(2);
   const Arena own = arena.of(0);
   CHECK(Extent::reserve(own, std::size_t{1} << 50).offset() == 0);
   CHECK(own.header().extents.load() == 0);
 }
 
-TEST_CASE("of a range that ranks share each backs its part, and a part given back reads as zeros") {
+TEST_CASE("each rank backs its part of a shared range, and a part that is given back reads as zeros") {
   TestArena arena(2);
   const Arena own = arena.of(0);
   constexpr std::size_t kPart = 64 * 1024;

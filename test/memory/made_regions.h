@@ -1,5 +1,5 @@
 #pragma once
-// Regions that end with their scope, and what a peer gets of them.
+// Regions that end with their scope, and their ranges and mappings as a peer has them.
 #include "memory/region.h"
 #include "memory/region_mapping.h"
 

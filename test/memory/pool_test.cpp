@@ -1,4 +1,4 @@
-// One file for all regions of a process: what it costs, what is given out, and what another process may say of it.
+// All regions of a process share one file: its descriptors, its ranges, and the ranges that other processes claim.
 #include "base/error.h"
 #include "memory/made_regions.h"
 
@@ -26,7 +26,7 @@ TEST_CASE("memory that is not sealed against shrinking is not mapped") {
   CHECK(RegionMapping::find(12345) == nullptr);
 }
 
-TEST_CASE("a range that a peer cannot have, or that would cost this process pages, is not mapped") {
+TEST_CASE("a range that is impossible, or that would cost this process pages, is not mapped") {
   const Made made(8 * 4096);
   const PassedRange own = pass(made.base);
   const std::uint64_t end = own.offset + own.bytes;
@@ -50,7 +50,7 @@ TEST_CASE("a range that a peer cannot have, or that would cost this process page
   CHECK(is_refused(own.offset, 0 - std::uint64_t{4096}));
   CHECK(is_refused(0 - std::uint64_t{4096}, 8192));
   CHECK(RegionMapping::find(12346) == nullptr);
-  // A file that is said to be long and has no pages.
+  // This file is long and has no pages.
   UniqueFd empty(::memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE(::ftruncate(empty.get(), off_t{1} << 40) == 0);
   REQUIRE(::fcntl(empty.get(), F_ADD_SEALS, F_SEAL_SHRINK) == 0);
@@ -67,7 +67,7 @@ std::size_t open_descriptors() {
 
 }  // namespace
 
-TEST_CASE("any number of regions costs one descriptor, here and where they are mapped") {
+TEST_CASE("any number of regions costs one descriptor, including their mappings") {
   constexpr std::size_t kRegions = 2000;
   const std::size_t before = open_descriptors();
   std::vector<std::unique_ptr<Made>> all;
@@ -81,7 +81,7 @@ TEST_CASE("any number of regions costs one descriptor, here and where they are m
   for (std::size_t i = 0; i < kRegions; ++i) REQUIRE(mapped[i]->data()[0] == std::byte(i));
 }
 
-TEST_CASE("a range is given out once, and what is freed takes no memory") {
+TEST_CASE("a range is given out once, and freed ranges take no memory") {
   const Made first(4096);
   const PassedRange lasting = pass(first.base);
   const std::size_t before = pages_in_bytes(lasting);
@@ -104,7 +104,7 @@ TEST_CASE("a range is given out once, and what is freed takes no memory") {
   CHECK(pages_in_bytes(lasting) == before);
 }
 
-TEST_CASE("a file that is as long as it may be is followed by another one, as long as regions are in it") {
+TEST_CASE("a file of the greatest length is followed by another, and lives while it has regions") {
   rlimit usual{};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &usual) == 0);
   const std::size_t before = open_descriptors();

@@ -1,4 +1,4 @@
-// Another process's memory, read by system call: the real thing between this process and its children.
+// Reads another process's memory by system call, between this process and real children.
 #include "memory/process_memory.h"
 
 #include "support/call_filter.h"
@@ -18,7 +18,7 @@ using namespace anello::memory;
 
 namespace {
 
-// A child that stays until told to go, and what it holds.
+// A child that stays until it is told to go, and its memory.
 class Child {
  public:
   Child() : memory_(kBytes) {
@@ -27,7 +27,7 @@ class Child {
     REQUIRE(::pipe(said_) == 0);
     pid_ = ::fork();
     if (pid_ == 0) {
-      // Of its own from here on: the parent has something else in the same place.
+      // From here on the child has memory of its own: the parent has other bytes at the same address.
       for (std::size_t i = 0; i < kBytes; ++i) memory_[i] = std::byte(i * 11);
       const Sample sample = own_sample();
       if (::write(said_[1], &sample, sizeof sample) != sizeof sample) ::_exit(1);
@@ -58,7 +58,7 @@ class Child {
 
 }  // namespace
 
-TEST_CASE("a child's memory is read where its number is found, and not where it is another one") {
+TEST_CASE("a child's memory is read only if its number is found there") {
   const Child child;
   if (!can_read(child.sample())) {
     WARN("SKIPPED: the kernel does not let this process read a child's memory");
@@ -71,7 +71,7 @@ TEST_CASE("a child's memory is read where its number is found, and not where it 
   other.process = static_cast<std::uint64_t>(::getppid());
   CHECK_FALSE(can_read(other));
   CHECK_FALSE(can_read(Sample{}));
-  // As of one that has ended, and its process number is another's by now.
+  // This sample is like that of an ended process whose PID another process has by now.
   other = child.sample();
   other.number += 1;
   std::byte byte{};
@@ -82,7 +82,7 @@ TEST_CASE("a child's memory is read where its number is found, and not where it 
   for (std::size_t i = 0; i < got.size(); ++i) REQUIRE(got[i] == std::byte((i + 5) * 11));
 }
 
-TEST_CASE("a range that is not all there is an error, whatever was read of it") {
+TEST_CASE("a range that is only partly mapped is an error") {
   auto* const pages =
       static_cast<std::byte*>(::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   REQUIRE(pages != MAP_FAILED);
@@ -100,7 +100,7 @@ TEST_CASE("a range that is not all there is an error, whatever was read of it") 
   ::munmap(pages, 4096);
 }
 
-TEST_CASE("a process tells by its own memory what others could read") {
+TEST_CASE("a process finds out which of its own memory others could read") {
   auto* const pages =
       static_cast<std::byte*>(::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   REQUIRE(pages != MAP_FAILED);
@@ -129,7 +129,7 @@ TEST_CASE("a process that has ended cannot be read") {
   CHECK(read_process(sample, sample.address, into, 8) == ESRCH);
 }
 
-TEST_CASE("where the system call is forbidden nothing is read") {
+TEST_CASE("nothing is read if the system call is forbidden") {
   const Sample own = own_sample();
   const pid_t tries = ::fork();
   if (tries == 0) {
@@ -139,7 +139,7 @@ TEST_CASE("where the system call is forbidden nothing is read") {
   int status = 0;
   REQUIRE(::waitpid(tries, &status, 0) == tries);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 2) {
-    WARN("SKIPPED: this kernel has no filters of system calls");
+    WARN("SKIPPED: this kernel has no system call filters");
     return;
   }
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));

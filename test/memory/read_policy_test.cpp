@@ -1,4 +1,4 @@
-// When calls over memory that others could read are staged, and when they are read where they lie again.
+// Tests when calls over readable memory are staged, and when they go back to reading.
 #include "memory/read_policy.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kBytes = 64 * 1024;
 
-// What whole calls take, in ns.
+// Durations of whole calls, in ns.
 struct Takes {
   std::int64_t read, staged;
   std::int64_t of(Way way) const { return way == Way::read ? read : staged; }
@@ -27,7 +27,7 @@ struct Count {
 std::int64_t time_ns = 0;
 std::int64_t now() { return time_ns; }
 
-// Calls of a rank that nobody overrules.
+// Calls of a rank that no other rank overrules.
 Count count(ReadPolicy& policy, int calls, const Takes& takes, std::size_t bytes = kBytes) {
   Count counted;
   for (int call = 0; call < calls; ++call) {
@@ -39,7 +39,7 @@ Count count(ReadPolicy& policy, int calls, const Takes& takes, std::size_t bytes
   return counted;
 }
 
-// A call of ranks that hear each other: staged where one of them wants that.
+// A call of ranks that hear each other: it is staged if one of them wants that.
 Way call(std::vector<ReadPolicy>& ranks, const Takes& takes, int reads_nothing = -1) {
   bool staged = false, judged = false;
   for (int rank = 0; rank < int(ranks.size()); ++rank) {
@@ -63,13 +63,13 @@ int staged_of(std::vector<ReadPolicy>& ranks, int calls, const Takes& takes, int
 
 }  // namespace
 
-TEST_CASE("calls that are faster read are tried otherwise, and more and more seldom") {
+TEST_CASE("trials of staging become rarer while reading is faster") {
   ReadPolicy policy;
-  // Ten of each trial.
+  // Each trial stages ten calls.
   const int first = count(policy, 1000, kReadFast).staged;
   CHECK(first >= 30);
   CHECK(first <= 50);
-  // Later sixteen of each 1,024.
+  // Later sixteen calls of every 1,024 are staged.
   count(policy, 10 * 1024 - 1000, kReadFast);
   const Count later = count(policy, 10 * 1024, kReadFast);
   CHECK(later.staged == 10 * 16);
@@ -78,7 +78,7 @@ TEST_CASE("calls that are faster read are tried otherwise, and more and more sel
 
 TEST_CASE("calls that are faster staged are staged after one trial") {
   ReadPolicy policy;
-  policy.stagger(1);  // sizes of 64 KiB begin with call 32
+  policy.stagger(1);  // the first trial of 64 KiB begins with call 32
   CHECK(count(policy, 31, kStagedFast).staged == 0);
   CHECK(count(policy, 32, kStagedFast).staged == 32);
   // Trials of reading begin with calls 64, 128 and so on.
@@ -87,7 +87,7 @@ TEST_CASE("calls that are faster staged are staged after one trial") {
   CHECK(count(policy, 10, kStagedFast).staged == 0);
 }
 
-TEST_CASE("what changes is found out") {
+TEST_CASE("the policy notices when the faster way changes") {
   ReadPolicy policy;
   count(policy, 5000, kReadFast);
   CHECK(count(policy, 3000, kStagedFast).staged > 1500);
@@ -101,7 +101,7 @@ TEST_CASE("a way that is hardly faster is not taken") {
   CHECK(count(faster, 1000, {5000, 4300}).staged > 800);
 }
 
-TEST_CASE("what a program does between its calls counts") {
+TEST_CASE("a program's work between its calls counts") {
   ReadPolicy policy;
   int staged = 0;
   for (int number = 0; number < 1000; ++number) {
@@ -116,7 +116,7 @@ TEST_CASE("each size is judged by itself") {
   ReadPolicy policy;
   count(policy, 1000, kReadFast, 64 * 1024);
   CHECK(count(policy, 400, kStagedFast, 512 * 1024).staged > 250);
-  // Also where sizes take turns.
+  // This also holds if sizes take turns.
   ReadPolicy turns;
   int staged = 0;
   for (int number = 0; number < 4000; ++number)
@@ -125,7 +125,7 @@ TEST_CASE("each size is judged by itself") {
   CHECK(staged < 2300);
 }
 
-TEST_CASE("large calls are tried again after fewer of them") {
+TEST_CASE("trials come after fewer calls if these are large") {
   ReadPolicy small, large;
   count(small, 100'000, kReadFast, 16 * 1024);
   count(large, 100'000, kReadFast, 16 * 1024 * 1024);
@@ -133,7 +133,7 @@ TEST_CASE("large calls are tried again after fewer of them") {
   CHECK(count(large, 1024, kReadFast, 16 * 1024 * 1024).measured == 18 * 16);
 }
 
-TEST_CASE("ranks that find different things stage, and try to read together") {
+TEST_CASE("ranks that disagree stage, and try to read together") {
   std::vector<ReadPolicy> ranks(3);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) count(ranks[rank], 700, rank == 1 ? kStagedFast : kReadFast);
   CHECK(staged_of(ranks, 4096, kStagedFast) > 3900);
@@ -141,32 +141,32 @@ TEST_CASE("ranks that find different things stage, and try to read together") {
   CHECK(staged_of(ranks, 4096, kReadFast) < 200);
 }
 
-TEST_CASE("a rank that reads nothing follows those that do") {
+TEST_CASE("a rank that reads nothing follows those that read") {
   std::vector<ReadPolicy> ranks(3);
   CHECK(staged_of(ranks, 1000, kStagedFast, 0) > 800);
   CHECK(staged_of(ranks, 4096, kReadFast, 0) < 1200);
   CHECK(ranks[0].next(kBytes, false, now).way == Way::read);
 }
 
-TEST_CASE("a rank that reads nothing in a call that begins what is measured judges nothing by it") {
+TEST_CASE("a rank does not judge by a measurement if it read nothing in the first call") {
   time_ns = 1'000'000'000;
   ReadPolicy policy;
-  policy.stagger(1);  // the first trial begins with call 32, and what it is compared with eight calls before
+  policy.stagger(1);  // the first trial begins with call 32, and the calls to compare it with eight calls before
   int staged = 0;
   for (int call = 1; call <= 56; ++call) {
-    const bool reads = call != 24;  // it is the root of that broadcast
+    const bool reads = call != 24;  // the rank is the root of that broadcast
     staged += policy.next(kBytes, reads, now).way == Way::staged ? 1 : 0;
     time_ns += 5000;
   }
   CHECK(staged == 10);
 }
 
-TEST_CASE("a rank follows nobody's trial") {
+TEST_CASE("no rank follows another's trial") {
   std::vector<ReadPolicy> ranks(2);
   CHECK(staged_of(ranks, 1000, kReadFast, 0) <= 50);
 }
 
-TEST_CASE("calls may pass without a word until the next one that is measured") {
+TEST_CASE("calls may skip next() until the next measured one") {
   ReadPolicy policy, told;
   policy.follow(kBytes);
   told.follow(kBytes);
@@ -181,9 +181,9 @@ TEST_CASE("calls may pass without a word until the next one that is measured") {
   }
 }
 
-TEST_CASE("numbers of calls that wrap change nothing") {
+TEST_CASE("a call count that wraps changes nothing") {
   ReadPolicy policy;
-  policy.skip(kBytes, UINT32_MAX - 5000);  // the first trial is behind that
+  policy.skip(kBytes, UINT32_MAX - 5000);  // skips over the first trial
   CHECK(count(policy, 20'000, kStagedFast).staged > 14'000);
   CHECK(count(policy, 20'000, kReadFast).staged < 2000);
 }

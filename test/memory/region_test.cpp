@@ -1,4 +1,4 @@
-// Regions: made, found by address, mapped from what was passed, moved away from under a mapping, freed for all.
+// Tests how regions are made, found by address, mapped from a passed range, moved under a mapping, and freed for all.
 #include "base/error.h"
 #include "memory/backing.h"
 #include "memory/made_regions.h"
@@ -23,7 +23,7 @@
 using namespace anello;
 using namespace anello::memory;
 
-TEST_CASE("a region is zeroed, on a page, and found by any address in it") {
+TEST_CASE("a region is zeroed, begins on a page, and is found by any address in it") {
   const Made made(10'000), other(1);
   CHECK(reinterpret_cast<std::uintptr_t>(made.base) % 4096 == 0);
   for (std::size_t i = 0; i < 10'000; ++i) REQUIRE(made.base[i] == std::byte{0});
@@ -38,7 +38,7 @@ TEST_CASE("a region is zeroed, on a page, and found by any address in it") {
   CHECK(find_region(&local, sizeof local).region == 0);
 }
 
-TEST_CASE("what one mapping stores the other loads, until the region is freed") {
+TEST_CASE("two mappings of a region share its bytes until it is freed") {
   const std::uint64_t before = regions_version();
   std::byte* const base = make_region(100'000);
   CHECK(regions_version() != before);
@@ -49,7 +49,7 @@ TEST_CASE("what one mapping stores the other loads, until the region is freed") 
   CHECK(mapping->data()[77'777] == std::byte{42});
   mapping->data()[5] = std::byte{7};
   CHECK(base[5] == std::byte{7});
-  // One mapping a process, however often it is asked for.
+  // A process has one mapping, however often it asks.
   CHECK(map_again(base) == mapping);
   const std::uint64_t region = find_region(base, 1).region;
   CHECK(RegionMapping::find(region) == mapping);
@@ -59,11 +59,11 @@ TEST_CASE("what one mapping stores the other loads, until the region is freed") 
   CHECK(!free_region(base));
   CHECK(find_region(base, 1).region == 0);
   CHECK(!pass_region(region));
-  // Its pages are gone for all, and nobody is killed for looking.
+  // Its pages are gone for all processes, and reading them kills none.
   CHECK(mapping->data()[77'777] == std::byte{0});
 }
 
-TEST_CASE("a region that was moved keeps its place and contents, and an old mapping reaches it no more") {
+TEST_CASE("a moved region keeps its address and contents, and an old mapping no longer reaches it") {
   const Made made(100'000);
   std::memset(made.base, 0x5a, 100'000);
   const std::uint64_t old = find_region(made.base, 1).region;
@@ -72,7 +72,7 @@ TEST_CASE("a region that was moved keeps its place and contents, and an old mapp
   CHECK(find_region(made.base, 100'000).region != old);
   CHECK(!pass_region(old));
   for (std::size_t i = 0; i < 100'000; ++i) REQUIRE(made.base[i] == std::byte{0x5a});
-  // Who is reading it for another call finds what lay there.
+  // A peer that is reading it for another call finds the old contents.
   for (std::size_t i = 0; i < 100'000; ++i) REQUIRE(stale->data()[i] == std::byte{0x5a});
   std::memset(stale->data(), 0x11, 100'000);
   for (std::size_t i = 0; i < 100'000; ++i) REQUIRE(made.base[i] == std::byte{0x5a});
@@ -85,7 +85,7 @@ TEST_CASE("a region that was moved keeps its place and contents, and an old mapp
 
 namespace {
 
-// KiB of the range that huge pages map.
+// Returns how many KiB of the range huge pages map.
 std::size_t huge_kib(const std::byte* base, std::size_t bytes) {
   const auto from = reinterpret_cast<std::uintptr_t>(base);
   std::ifstream maps("/proc/self/smaps");
@@ -101,7 +101,7 @@ std::size_t huge_kib(const std::byte* base, std::size_t bytes) {
   return sum;
 }
 
-// Empty: whoever asks for huge pages of shared memory gets them.
+// Empty if every request for huge pages of shared memory gets them.
 std::string why_no_huge_pages() {
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
   std::string setting;
@@ -114,11 +114,11 @@ std::string why_no_huge_pages() {
 
 }  // namespace
 
-TEST_CASE("a region for huge pages lies where they can be mapped, for all who map it, whatever was made before",
+TEST_CASE("a region for huge pages lies where they can be mapped in all processes, whatever was made before",
           "[huge]") {
   const Made before(1);
   constexpr std::size_t kBytes = 2 * kHugePage + 4096;
-  // A kernel that gives none maps memory wherever there is room.
+  // A kernel without huge pages maps memory wherever there is room.
   const bool are_given = why_no_huge_pages().empty();
   const auto rest = [=](const void* address) {
     return are_given ? reinterpret_cast<std::uintptr_t>(address) % kHugePage : 0;
@@ -136,8 +136,7 @@ TEST_CASE("a region for huge pages lies where they can be mapped, for all who ma
   CHECK(pass(small.base).offset == pass(plain.base).offset + pass(plain.base).bytes);
 }
 
-TEST_CASE("huge pages, where the kernel gives them to who asks, are there at once and where the region is moved",
-          "[huge]") {
+TEST_CASE("requested huge pages exist at once, and after the region is moved, if the kernel gives them", "[huge]") {
   if (const std::string why = why_no_huge_pages(); !why.empty()) {
     WARN("SKIPPED: " << why);
     return;
@@ -147,7 +146,7 @@ TEST_CASE("huge pages, where the kernel gives them to who asks, are there at onc
   const std::size_t others = pages_in_bytes(pass(before.base));
   const Made made(kBytes, {true, -1}), small(kHugePage / 2, {true, -1});
   CHECK(huge_kib(made.base, kBytes) == 8 * kHugePage / 1024);
-  // Of what fills none there is no more than what was asked for.
+  // A part that does not fill a huge page has no more memory than was requested.
   CHECK(pages_in_bytes(pass(before.base)) - others == kBytes + kHugePage / 2);
   const auto peer = map_again(made.base);
   CHECK(huge_kib(peer->data(), kBytes) == 8 * kHugePage / 1024);
@@ -172,18 +171,18 @@ struct Policy {
   }
 };
 
-// address null: which nodes this process may use.
+// If address is null: the nodes that this process may use.
 bool get_policy(Policy& policy, const void* address) {
   const unsigned long flags = address != nullptr ? MPOL_F_ADDR : MPOL_F_MEMS_ALLOWED;
   return ::syscall(SYS_get_mempolicy, &policy.mode, policy.nodes, kNodeBits, address, flags) == 0;
 }
 
-// How many of the region's pages lie on another node, or nowhere.
+// Returns how many of the region's pages lie on another node, or nowhere.
 int elsewhere(std::byte* base, std::size_t bytes, int node) {
   int wrong = 0;
   for (std::size_t at = 0; at < bytes; at += 4096) {
     void* page = base + at;
-    CHECK(base[at] == std::byte{0});  // older kernels leave it to who touches them to map them
+    CHECK(base[at] == std::byte{0});  // older kernels map a page only when it is touched
     int where = -1;
     if (::syscall(SYS_move_pages, 0, 1ul, &page, nullptr, &where, 0) != 0 || where != node) ++wrong;
   }
@@ -192,14 +191,14 @@ int elsewhere(std::byte* base, std::size_t bytes, int node) {
 
 }  // namespace
 
-TEST_CASE("pages lie on the node that was asked for, for all who map them and where the region is moved", "[node]") {
+TEST_CASE("pages lie on the requested node in all mappings, also after the region is moved", "[node]") {
   Policy allowed;
   if (!get_policy(allowed, nullptr)) {
-    WARN("SKIPPED: this kernel, or container, does not tell of NUMA nodes (get_mempolicy)");
+    WARN("SKIPPED: this kernel or container does not report NUMA nodes (get_mempolicy)");
     return;
   }
-  int node = static_cast<int>(kNodeBits) -
-             1;  // the last one: where there are several, pages would not come there by themselves
+  int node =
+      static_cast<int>(kNodeBits) - 1;  // the last one: if there are several, pages would not come there by themselves
   while (!allowed.has(node)) --node;
   constexpr std::size_t kBytes = 300'000;
   const Made made(kBytes, {false, node});
@@ -222,7 +221,7 @@ TEST_CASE("pages lie on the node that was asked for, for all who map them and wh
   CHECK(policy.mode != MPOL_BIND);
 }
 
-TEST_CASE("more than a node has is an error, though others have it", "[node]") {
+TEST_CASE("a request for more than a node has is an error, even if others have it", "[node]") {
   Policy allowed;
   int node = static_cast<int>(kNodeBits) - 1;
   while (get_policy(allowed, nullptr) && !allowed.has(node)) --node;
@@ -230,13 +229,13 @@ TEST_CASE("more than a node has is an error, though others have it", "[node]") {
   std::string word, number, name;
   std::size_t kibibytes = 0;
   if (!(file >> word >> number >> name >> kibibytes) || name != "MemTotal:") {
-    WARN("SKIPPED: this kernel, or container, does not tell of NUMA nodes");
+    WARN("SKIPPED: this kernel or container does not report NUMA nodes");
     return;
   }
   CHECK_THROWS_AS(make_region(kibibytes * 1024, {false, node}), Error);
 }
 
-TEST_CASE("a region that others have pointers into is not moved, and not found for calls") {
+TEST_CASE("a region into which others have pointers is not moved, and calls do not find it") {
   const Made made(100'000);
   const std::uint64_t region = find_region(made.base, 1).region;
   const std::uint64_t before = regions_version();
@@ -255,14 +254,14 @@ TEST_CASE("a region that others have pointers into is not moved, and not found f
   CHECK(find_region(made.base, 1).region == 0);
   const std::uint64_t kept = regions_version();
   let_move(spot.region);
-  let_move(spot.region);  // of nothing
+  let_move(spot.region);  // no keep_in_place is left
   CHECK(regions_version() != kept);
   CHECK(find_region(made.base, 1).region == region);
   CHECK_FALSE(is_kept_in_place(made.base));
   CHECK(move_region(made.base));
 }
 
-TEST_CASE("what cannot be had is an error with a reason, and takes nothing") {
+TEST_CASE("an impossible request is an error with a reason") {
   const auto code_of = [](std::size_t bytes, const RegionWish& wish) {
     try {
       free_region(make_region(bytes, wish));
@@ -274,11 +273,11 @@ TEST_CASE("what cannot be had is an error with a reason, and takes nothing") {
   };
   CHECK(code_of(0, {}) == ANELLO_ERR_ARGUMENT);
   CHECK(code_of(SIZE_MAX, {}) == ANELLO_ERR_ARGUMENT);
-  CHECK(code_of(std::size_t{1} << 50, {}) == ANELLO_ERR_RESOURCE);  // asked for piece by piece, never touched
+  CHECK(code_of(std::size_t{1} << 50, {}) == ANELLO_ERR_RESOURCE);  // more than any machine has
   RegionWish nowhere;
   nowhere.numa_node = 1000;
   const anello_result_t bound = code_of(4096, nowhere);
-  CHECK((bound == ANELLO_ERR_ARGUMENT || bound == ANELLO_OK));  // OK: a kernel that leaves pages where they come
+  CHECK((bound == ANELLO_ERR_ARGUMENT || bound == ANELLO_OK));  // OK if this kernel cannot place pages
   nowhere.numa_node = 100'000;
   CHECK(code_of(4096, nowhere) == ANELLO_ERR_ARGUMENT);
   CHECK(code_of(1 << 22, {true, -1}) == ANELLO_OK);
@@ -293,7 +292,7 @@ TEST_CASE("a forked child shares the memory and does not take it away") {
   if (child == 0) {
     made.base[1] = std::byte{9};
     int wrong = 0;
-    // The numbers of the parent's descriptors are other files' in the child.
+    // In the child, other files get the numbers of the parent's descriptors.
     for (int number = 0; number < 100; ++number) [[maybe_unused]] const int other = ::open("/dev/null", O_RDONLY);
     if (pass_region(region)) wrong = 1;
     if (move_region(made.base)) wrong = 2;
@@ -342,7 +341,7 @@ std::string why_refused(void* address, std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("the caller's own memory becomes a region with its contents, and its own again") {
+TEST_CASE("the caller's memory becomes a region with its contents, and private memory again") {
   const Pages own(40 * 4096);
   for (int round = 0; round < 2; ++round) {
     register_region(own.at, own.bytes);
@@ -361,12 +360,12 @@ TEST_CASE("the caller's own memory becomes a region with its contents, and its o
     CHECK(own.intact(4098));
     own.at[4097] = std::byte(4097 % 251);
     CHECK(own.intact());
-    mapping->data()[0] = std::byte{99};  // the old pages, which nobody has
+    mapping->data()[0] = std::byte{99};  // the old pages, which the region no longer has
     CHECK(own.intact());
   }
 }
 
-TEST_CASE("what cannot be registered is told with the reason, and stays as it is") {
+TEST_CASE("a refused registration has a reason, and leaves the memory as it is") {
   const Pages own(8 * 4096);
   CHECK_THAT(why_refused(own.at + 64, 4096), Catch::Matchers::Contains("multiples of the page size"));
   CHECK_THAT(why_refused(own.at, 5000), Catch::Matchers::Contains("multiples of the page size"));
@@ -377,7 +376,7 @@ TEST_CASE("what cannot be registered is told with the reason, and stays as it is
   CHECK_THAT(why_refused(own.at + 2 * 4096, 4 * 4096), Catch::Matchers::Contains("registered already"));
   CHECK_THAT(why_refused(own.at, 8 * 4096), Catch::Matchers::Contains("registered already"));
   CHECK(why_refused(own.at + 3 * 4096, 4096).empty());
-  CHECK_THROWS_AS(deregister_region(own.at + 2 * 4096), Error);  // not where it begins
+  CHECK_THROWS_AS(deregister_region(own.at + 2 * 4096), Error);  // not its beginning
   deregister_region(own.at + 3 * 4096);
   deregister_region(own.at + 4096);
 
@@ -397,7 +396,7 @@ TEST_CASE("what cannot be registered is told with the reason, and stays as it is
   ::munmap(hole + 4096, 4096);
   CHECK_THAT(why_refused(hole, 3 * 4096), Catch::Matchers::Contains("not mapped"));
   ::munmap(hole, 3 * 4096);
-  std::byte local[3 * 4096];  // sanitizers do not align it
+  std::byte local[3 * 4096];  // not alignas: sanitizers do not keep it
   auto* const page = local + (4096 - reinterpret_cast<std::uintptr_t>(local) % 4096) % 4096;
   CHECK_THAT(why_refused(page, 2 * 4096), Catch::Matchers::Contains("stack"));
   CHECK(own.intact());

@@ -1,5 +1,4 @@
-// Falling asleep against publishing, both at once: nobody may sleep with news there that he has not seen and no bell
-// rung.
+// A rank falls asleep while another publishes news: it must not sleep on unless it has seen the news or its bell rings.
 #include "memory/sleeper.h"
 
 #include "base/clock.h"
@@ -23,22 +22,22 @@ using namespace anello::memory;
 namespace {
 
 constexpr std::uint32_t kRounds = 60'000;
-// Where one processor has both, or others compute on it, a round takes milliseconds.
+// If both sides share a processor, or others compute on it, a round takes milliseconds.
 constexpr int kMostMs = 3000;
 
-// Waits for the other side; on one processor it must get its turn.
+// Waits for the other side; if both share a processor, the other side must get its turn.
 void await(const std::atomic<std::uint32_t>& word, std::uint32_t value) {
   for (int turn = 0; word.load(std::memory_order_acquire) != value; ++turn) {
     if (turn > 2000) std::this_thread::yield();
   }
 }
 
-// Some nanoseconds.
+// Takes some nanoseconds.
 void dawdle(std::uint32_t turns) {
   for (std::uint32_t turn = 0; turn < turns; ++turn) asm volatile("");
 }
 
-// Another process on every processor, from which on the kernel's barrier reaches this one's threads there
+// Runs another process on every processor. From then on the kernel's barrier reaches this process's threads there
 // (store_barrier.h).
 void run_others_everywhere() {
   for (const int processor : anello::test::allowed_processors()) {
@@ -54,10 +53,10 @@ void run_others_everywhere() {
 
 struct Sleeps {
   std::uint32_t all = 0,
-                lost = 0;  // rounds whose news came too late for the last look; of these, nobody would have ended
+                lost = 0;  // rounds whose news came too late for the last look; of these, those that nobody would end
 };
 
-// `often(round)`: whether the sleeper is in a row of sleeps then.
+// `often(round)`: whether the sleeper sleeps often at that time.
 template <class Often>
 Sleeps race(Often often) {
   const testing::TestArena arena(2);
@@ -67,13 +66,13 @@ Sleeps race(Often often) {
   alignas(64) std::atomic<std::uint32_t> started{0};
   alignas(64) std::atomic<std::uint32_t> news{0};
   alignas(64) std::atomic<std::uint32_t> published{0};
-  bool over = false;  // before `started`
+  bool over = false;  // written before `started`
   std::thread publisher([&] {
     std::minstd_rand random(1);
     for (std::uint32_t round = 1; round <= kRounds; ++round) {
       await(started, round);
       if (over) return;
-      // Its line is here, as a busy lane's is: the look below comes long before the news have left this processor.
+      // This brings the line here, as a busy lane has it: wake then reads it long before the news leave this processor.
       [[maybe_unused]] const volatile std::uint32_t look = publishing.inbox(0).sleeping.load(std::memory_order_relaxed);
       dawdle(random() % 64);
       news.store(round, std::memory_order_relaxed);
@@ -84,7 +83,7 @@ Sleeps race(Often often) {
   Sleeper sleeper;
   std::minstd_rand random(2);
   Sleeps sleeps;
-  // Both stores must be on their way at once, within some ten nanoseconds: what came before says who was late.
+  // Both stores must be in flight at once, within some ten nanoseconds: earlier rounds tell which side was late.
   std::uint32_t late[4] = {400, 400, 400, 400};
   const Deadline deadline = Deadline::in_ms(kMostMs);
   for (std::uint32_t round = 1; round <= kRounds; ++round) {
@@ -110,16 +109,16 @@ Sleeps race(Often often) {
 
 }  // namespace
 
-TEST_CASE("who falls asleep has seen the news or is woken") {
-  SECTION("in a row of sleeps, whose publishers fence") {
+TEST_CASE("a rank that falls asleep has seen the news or is woken") {
+  SECTION("it sleeps often, and publishers fence") {
     const Sleeps sleeps = race([](std::uint32_t) { return true; });
     CHECK(sleeps.lost == 0);
     CHECK(sleeps.all > 0);
   }
-  SECTION("as rows begin and end") {
+  SECTION("it switches to frequent sleeps and back") {
     CHECK(race([](std::uint32_t round) { return round % 4 >= 2; }).lost == 0);
   }
-  SECTION("now and then, with a barrier over all processors") {
+  SECTION("it sleeps now and then, with a barrier over all processors") {
     CHECK(race([](std::uint32_t) { return false; }).lost == 0);
   }
 }

@@ -1,4 +1,4 @@
-// Where a communicator's staging memory lies, and which of it the calls take, one after the other.
+// The place of a communicator's staging memory, and the places in it that successive calls take.
 #include "memory/staging.h"
 #include "transports/test_arena.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kAll = 4 * 1024 * 1024;
 
-// The places of so many calls in a row.
+// The places of this many calls in a row.
 std::set<std::size_t> places_of(Staging& staging, int calls, std::size_t bytes, bool comes_back) {
   std::set<std::size_t> places;
   for (int call = 0; call < calls; ++call) places.insert(staging.take(bytes, comes_back));
@@ -21,7 +21,7 @@ std::set<std::size_t> places_of(Staging& staging, int calls, std::size_t bytes, 
 
 }  // namespace
 
-TEST_CASE("staging memory that comes back is at one place for small calls and large ones, at few for those between") {
+TEST_CASE("staging memory that comes back has one place for small and large calls, and few places for those between") {
   Staging staging;
   staging.bytes = kAll;
   CHECK(places_of(staging, 20, 4 * 1024, true) == std::set<std::size_t>{0});
@@ -29,17 +29,17 @@ TEST_CASE("staging memory that comes back is at one place for small calls and la
   const std::set<std::size_t> few = places_of(staging, 20, 32 * 1024, true);
   CHECK(few.size() == 6);
   CHECK(*few.rbegin() == 5 * 32 * 1024);
-  // Of other sizes in between, too.
+  // This also holds for other sizes in between.
   for (int call = 0; call < 100; ++call) {
     const std::size_t bytes = std::size_t(20 + 7 * call % 90) * 1024 + 4;
     CHECK(staging.take(bytes, true) + bytes <= 192 * 1024);
   }
 }
 
-TEST_CASE("staging memory that others may still load is not the next call's") {
+TEST_CASE("a call knows whether others may still load the staging memory that it takes") {
   Staging staging;
   staging.bytes = kAll;
-  std::size_t from = 0, to = 0;  // what others may load
+  std::size_t from = 0, to = 0;  // bytes that others may load
   for (int call = 0; call < 2000; ++call) {
     const std::size_t bytes = std::size_t(1 + 37 * call % 300) * 1024 + 4;
     const bool comes_back = call % 3 == 0;
@@ -52,7 +52,7 @@ TEST_CASE("staging memory that others may still load is not the next call's") {
   }
 }
 
-TEST_CASE("a board's communicators take the same staging memory one after the other, for ever") {
+TEST_CASE("successive communicators of a board use the same staging memory") {
   anello::testing::TestArena memory(4);
   const anello::memory::Arena arena = memory.of(0);
   const std::uint64_t offset = Staging::find_range(arena, 3, 4, kAll).offset();
@@ -66,7 +66,7 @@ TEST_CASE("a board's communicators take the same staging memory one after the ot
   CHECK(Staging::find_range(arena, 4, 4, kAll).offset() != offset);
 }
 
-TEST_CASE("each rank's part of staging memory is its own, and all see it") {
+TEST_CASE("each rank has its own part of staging memory, and all ranks see it") {
   anello::testing::TestArena memory(3);
   const std::uint64_t offset = Staging::find_range(memory.of(0), 0, 3, kAll).offset();
   Staging staging[3];
@@ -80,7 +80,7 @@ TEST_CASE("each rank's part of staging memory is its own, and all see it") {
   }
 }
 
-TEST_CASE("a place of staging memory that cannot be is not used") {
+TEST_CASE("an impossible place of staging memory is not used") {
   anello::testing::TestArena memory(2);
   const anello::memory::Arena arena = memory.of(0);
   arena.header().board_staging[3] = {std::uint64_t{1} << 62, std::uint64_t{1} << 40};

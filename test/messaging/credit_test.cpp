@@ -4,7 +4,7 @@
 
 using namespace anello::messaging;
 
-TEST_CASE("what is spent comes back once the peer has used it") {
+TEST_CASE("spent credit comes back once the peer has used the bytes") {
   Credits mine, peers;
   mine.steps.spend(1000);
   mine.eager.spend(8);
@@ -18,7 +18,7 @@ TEST_CASE("what is spent comes back once the peer has used it") {
   CHECK(peers.owes() == 0);
 }
 
-TEST_CASE("credit that the peer never had does not come back, nor any with it") {
+TEST_CASE("a rank takes back no credit if the peer returns more than it had") {
   Credits mine;
   mine.steps.spend(1000);
   const std::uint64_t more_of_steps = 1000 + kFrameCost + 1;
@@ -30,7 +30,7 @@ TEST_CASE("credit that the peer never had does not come back, nor any with it") 
   CHECK(mine.steps.left() == kCredit - 500 - kFrameCost);
 }
 
-TEST_CASE("a peer may have as much here as its credit, kept or owed") {
+TEST_CASE("kept and owed bytes together stay within a peer's credit") {
   Credit credit(1000 + 2 * kFrameCost);
   CHECK(credit.keep(600));
   CHECK_FALSE(credit.keep(401));
@@ -43,7 +43,7 @@ TEST_CASE("a peer may have as much here as its credit, kept or owed") {
   CHECK(credit.keep(600));
 }
 
-TEST_CASE("little of what is owed waits for a frame that goes the other way") {
+TEST_CASE("a small owed amount waits for a frame that goes the other way") {
   Credits credits;
   credits.steps.consumed(kHeldBack - kFrameCost);
   CHECK_FALSE(credits.owes_much());

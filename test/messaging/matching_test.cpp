@@ -25,14 +25,14 @@ struct Message {
 
 using Queues = Matching<Request, &Request::next, Message>;
 
-// Keeps a message that no probe is for.
+// Keeps a message that no probe matches.
 void keep(Queues& queues, const Message& message) {
-  queues.keep(message, [](Request&, const Message&) { FAIL("no probe is posted"); });
+  queues.keep(message, [](Request&, const Message&) { FAIL("a probe was answered, but none is posted"); });
 }
 
 }  // namespace
 
-TEST_CASE("a message goes into the first receive that is for it") {
+TEST_CASE("a message goes into the first receive that matches it") {
   Queues queues;
   Request of_one{1, ANELLO_ANY_TAG}, of_tag{ANELLO_ANY_SOURCE, 7}, any;
   for (Request* each : {&of_one, &of_tag, &any}) queues.post_receive(each);
@@ -51,7 +51,7 @@ TEST_CASE("receives for any tag do not take the library's own messages") {
   CHECK(queues.match(0, kInternalTags) == &own);
 }
 
-TEST_CASE("a receive takes the first message that came for it") {
+TEST_CASE("a receive takes the first message that matches it") {
   Queues queues;
   keep(queues, {1, 5, 10});
   keep(queues, {2, 5, 11});
@@ -63,7 +63,7 @@ TEST_CASE("a receive takes the first message that came for it") {
   CHECK(queues.messages() == 1);
 }
 
-TEST_CASE("a claimed message is for the receive that names it alone") {
+TEST_CASE("only the receive that names its claim takes a claimed message") {
   Queues queues;
   keep(queues, {1, 5, 10});
   keep(queues, {1, 5, 11});
@@ -75,7 +75,7 @@ TEST_CASE("a claimed message is for the receive that names it alone") {
   CHECK_FALSE(queues.take_claimed(claim));
 }
 
-TEST_CASE("probes hear of a message in order, up to one that claims it") {
+TEST_CASE("probes see a message in order, up to the one that claims it") {
   Queues queues;
   Request other{2, 5}, looks{1, ANELLO_ANY_TAG}, claims{1, 5, true}, behind{1, 5};
   for (Request* each : {&other, &looks, &claims, &behind}) queues.post_probe(each);
@@ -92,7 +92,7 @@ TEST_CASE("probes hear of a message in order, up to one that claims it") {
   CHECK(queues.withdraw_any() == nullptr);
 }
 
-TEST_CASE("each message is told of at the end, claimed or not") {
+TEST_CASE("each_message visits every message, claimed or not") {
   Queues queues;
   keep(queues, {1, 5, 10});
   keep(queues, {1, 6, 11});

@@ -28,7 +28,7 @@ FrameHeader header(std::uint64_t communicator, FrameKind kind, std::size_t bytes
   return made;
 }
 
-// One that has come whole.
+// A frame arrives completely.
 void receive(FramePool& pool, StrayFrames& strays, const FrameHeader& what, int source) {
   REQUIRE(strays.admit(what, source, kRanks) == Verdict::admitted);
   strays.keep(pool.take(what, source));
@@ -43,7 +43,7 @@ std::vector<std::uint32_t> sequences(FramePool& pool, EarlyFrames frames) {
 
 }  // namespace
 
-TEST_CASE("a communicator that is created takes its own frames, in the order in which they came") {
+TEST_CASE("a new communicator takes its own frames in the order of arrival") {
   FramePool pool;
   StrayFrames strays(pool);
   receive(pool, strays, header(7, FrameKind::step, 10, 1), 0);
@@ -59,7 +59,7 @@ TEST_CASE("a peer may send as much ahead as it has credit for, and no more") {
   StrayFrames strays(pool);
   CHECK(strays.admit(header(7, FrameKind::step, kCredit - kFrameCost), 1, kRanks) == Verdict::admitted);
   CHECK(strays.admit(header(7, FrameKind::step, 0), 1, kRanks) == Verdict::beyond_credit);
-  // Another peer, and another communicator, have their own; and once there is the communicator it counts itself.
+  // Other peers and other communicators have credit of their own. Once a communicator exists, it counts itself.
   CHECK(strays.admit(header(7, FrameKind::step, 0), 0, kRanks) == Verdict::admitted);
   CHECK(strays.admit(header(8, FrameKind::step, 0), 1, kRanks) == Verdict::admitted);
   EarlyFrames none = strays.take(7);
@@ -67,7 +67,7 @@ TEST_CASE("a peer may send as much ahead as it has credit for, and no more") {
   CHECK(strays.admit(header(7, FrameKind::step, 0), 1, kRanks) == Verdict::admitted);
 }
 
-TEST_CASE("notes cost no credit, but have no payload and are so many at most") {
+TEST_CASE("notes cost no credit, but have no payload, and their number is bounded") {
   FramePool pool;
   StrayFrames strays(pool);
   CHECK(strays.admit(header(7, FrameKind::leave, 1), 1, kRanks) == Verdict::beyond_credit);
@@ -76,7 +76,7 @@ TEST_CASE("notes cost no credit, but have no payload and are so many at most") {
   CHECK(strays.admit(header(8, FrameKind::leave, 0), 1, kRanks) == Verdict::beyond_credit);
 }
 
-TEST_CASE("all peers together have a bound, and what is forgotten makes room") {
+TEST_CASE("all peers together have a bound, and forgotten frames make room") {
   FramePool pool;
   StrayFrames strays(pool);
   const std::size_t most = StrayFrames::most_bytes(kRanks);
@@ -90,7 +90,7 @@ TEST_CASE("all peers together have a bound, and what is forgotten makes room") {
   CHECK(strays.admit(header(1000, FrameKind::step, payload), 1, kRanks) == Verdict::admitted);
 }
 
-TEST_CASE("a frame that is given back serves the next one") {
+TEST_CASE("the pool reuses a frame that is given back") {
   FramePool pool;
   EarlyFrame* const first = pool.take(header(7, FrameKind::step, 100), 3);
   CHECK(first->payload.size() == 100);
