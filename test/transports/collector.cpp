@@ -1,4 +1,4 @@
-// What the conformance suite is made of: known payloads, a receiver, a sleeper, and the soak that uses all three.
+// The parts of the conformance suite: known payloads, a receiver, a sleeper, and the soak that uses all three.
 #include "transports/conformance.h"
 
 #include "base/clock.h"
@@ -18,7 +18,7 @@ using transport::Endpoint;
 using transport::FrameHeader;
 
 std::byte byte_of(int rank, std::uint32_t sequence, std::size_t n) {
-  // 64-bit multiply-mix of all three, so that a shift by any number of bytes or frames shows.
+  // A 64-bit multiply-mix of all three shows a shift by any number of bytes or frames.
   std::uint64_t x = (n / 8 + 1) * 0x9e3779b97f4a7c15ull + sequence * 0xbf58476d1ce4e5b9ull + std::uint64_t(rank + 1);
   x ^= x >> 29;
   x *= 0x94d049bb133111ebull;
@@ -81,11 +81,11 @@ std::size_t Collector::take(std::size_t remaining) {
   if (here.size() > remaining) complaint = "a view goes beyond its frame";
   if (got_ % 16 == 0) {
     if (reinterpret_cast<std::uintptr_t>(here.data()) % 16 != 0) complaint = "a view is not aligned";
-    if (here.size() < 16 && here.size() < remaining) complaint = "a view is shorter than an element may be";
+    if (here.size() < 16 && here.size() < remaining) complaint = "a view is shorter than an element";
   }
   std::size_t part = std::min(here.size(), std::max<std::size_t>(piece, 16));
   if (got_ % 16 != 0) {
-    part = std::min(part, 16 - got_ % 16);  // back to where the rules above hold
+    part = std::min(part, 16 - got_ % 16);  // the rules above hold again after this
   } else if (part < remaining) {
     part -= part % 16;
   }
@@ -117,7 +117,7 @@ bool Collector::poll() {
 
 namespace {
 
-// What both ends know of each other's frames without having talked.
+// Both ends compute each other's frame sizes, so they need not exchange them.
 std::size_t soak_bytes(std::uint64_t seed, int rank, std::uint32_t sequence) {
   std::mt19937_64 random(seed * 2 + std::uint64_t(rank) + sequence * 0x9e3779b97f4a7c15ull);
   switch (random() % 8) {
@@ -140,7 +140,7 @@ std::string soak_end(Endpoint& end, const TestArena& arena, int rank, std::uint6
   std::uint32_t sent = 0, received = 0;
   const auto total = static_cast<std::uint32_t>(frames);
   std::vector<std::byte> payload;
-  bool ready = false;  // payload is that of frame `sent`
+  bool ready = false;  // payload belongs to frame `sent`
   const Deadline deadline = Deadline::in_ms(60'000);
   for (bool owing = true; sent < total || received < total || owing;) {
     bool moved = false;
@@ -172,9 +172,9 @@ std::string soak_end(Endpoint& end, const TestArena& arena, int rank, std::uint6
     }
     if (!collector.complaint.empty()) return collector.complaint;
     if (end.failure() != nullptr) return text("after ", received, " frames: ", end.failure()->text());
-    if (deadline.passed()) return text("no end in sight after ", sent, " and ", received, " frames");
+    if (deadline.passed()) return text("no end after ", sent, " and ", received, " frames");
     if (!moved && (sent < total || received < total || owing) && random() % 4 == 0 && !sleep_on(end, arena, rank)) {
-      return text("slept for ever after ", sent, " and ", received, " frames");
+      return text("slept 20 s after ", sent, " and ", received, " frames");
     }
   }
   return {};

@@ -15,7 +15,7 @@ using transport::Endpoint;
 using transport::FrameHeader;
 using transport::kMaxFrameBytes;
 
-// Odd sizes first: around a line, an element, an inlined payload, a staging buffer, and the largest.
+// Sizes around a line, an element, an inlined payload, a read of a socket, and the largest frame.
 const std::size_t kSizes[] = {1,
                               7,
                               15,
@@ -43,7 +43,7 @@ const std::size_t kSizes[] = {1,
                               0,
                               24};
 
-// Moves frame `sequence` of `bytes` from one end to the other, both driven by this thread.
+// Moves frame `sequence` of `bytes` from one end to the other. This thread drives both.
 std::string move_frame(Endpoint& from, Collector& to, int rank, std::uint32_t sequence, std::size_t bytes) {
   const std::vector<std::byte> payload = payload_of(rank, sequence, bytes);
   const Deadline deadline = Deadline::in_ms(20'000);
@@ -57,8 +57,8 @@ std::string move_frame(Endpoint& from, Collector& to, int rank, std::uint32_t se
   return to.complaint + difference(to.header(), to.payload(), rank, sequence, bytes);
 }
 
-// Frames of one size from rank 0, sent until one is refused: that one's number, and its payload, which the endpoint may
-// refer to until it has taken it all.
+// Sends frames of one size from rank 0 until the lane refuses one. Keeps the refused frame's number and payload, which
+// the endpoint may use until it has taken all of it.
 struct Fill {
   Fill(Endpoint& end, std::size_t frame_bytes) : from(end), bytes(frame_bytes) {
     do {
@@ -75,7 +75,7 @@ struct Fill {
   bool refused = false;
 };
 
-// Drives both ends until `from` has nothing of its own left and `to` has taken frames first..last, all of `bytes`.
+// Drives both ends until `from` holds nothing and `to` has taken frames first..last, all of `bytes`.
 std::string drain(Endpoint& from, Collector& to, std::uint32_t first, std::uint32_t last, std::size_t bytes) {
   const Deadline deadline = Deadline::in_ms(20'000);
   for (std::uint32_t sequence = first; sequence <= last;) {
@@ -129,7 +129,7 @@ void incoming_stays(Lane lane) {
   while (header == nullptr && !deadline.passed()) header = lane.end[1]->incoming();
   REQUIRE(header != nullptr);
   CHECK(header->sequence == 6);
-  // Nothing of an empty frame can be consumed, so the next look moves on.
+  // An empty frame has no bytes to consume, so the next call moves on.
   header = nullptr;
   while (header == nullptr && !deadline.passed()) header = lane.end[1]->incoming();
   REQUIRE(header != nullptr);
@@ -141,7 +141,7 @@ void a_full_lane(Lane lane) {
   Fill fill(*lane.end[0], bytes);
   INFO("frame " << fill.sequence << " of " << bytes << " bytes was refused");
   REQUIRE(fill.refused);
-  if (bytes <= 64) REQUIRE(fill.sequence >= 8);  // some go without the receiver's help
+  if (bytes <= 64) REQUIRE(fill.sequence >= 8);  // the lane takes some without the receiver's help
   Collector to(*lane.end[1]);
   const Deadline deadline = Deadline::in_ms(20'000);
   bool sent = false;
@@ -163,7 +163,7 @@ void given_up_half_way(Lane lane) {
   std::uint32_t first = 0;
   Fill fill(*lane.end[0], bytes);
   REQUIRE(fill.refused);
-  // The receiver is in the middle of reading too, where the frame is the first; and a frame must have begun.
+  // If the frame is the first, the receiver is in the middle of it, too. A frame must have begun.
   const Deadline deadline = Deadline::in_ms(20'000);
   if (lane.end[1]->incoming() != nullptr) {
     to.piece = 1000;
@@ -181,7 +181,7 @@ void given_up_half_way(Lane lane) {
   CHECK_FALSE(lane.end[0]->mid_frame());
   CHECK(drain(*lane.end[0], to, first, fill.sequence, bytes) == "");
   CHECK(move_frame(*lane.end[0], to, 0, 77, 33) == "");
-  lane.end[0]->detach();  // between frames: nothing
+  lane.end[0]->detach();  // does nothing between frames
   CHECK(lane.end[0]->flush());
   CHECK(move_frame(*lane.end[0], to, 0, 78, kMaxFrameBytes) == "");
 }
@@ -235,7 +235,7 @@ void a_closed_lane(Lane lane) {
   lane.end[1]->detach();
 }
 
-// The sender goes away in the middle of a frame: what came of it is still to be had, then the failure.
+// The sender goes away in the middle of a frame: the receiver gets all whole frames, and then the failure.
 void closed_half_way(Lane lane) {
   const std::size_t bytes = 200'000;
   const Fill fill(*lane.end[0], bytes);
@@ -267,7 +267,7 @@ void no_room_and_gone(Lane lane) {
   CHECK(lane.end[0]->failure()->code() == ANELLO_ERR_PEER_LOST);
 }
 
-// One side always sleeps when it cannot go on; the other never does, and does one thing at a time.
+// One side always sleeps when it cannot go on; the other never does, and pauses now and then.
 std::string sleepy(Lane& lane, bool sleeping_receiver, std::size_t bytes, std::uint32_t frames) {
   std::string wrong[2];
   const auto sender = [&] {
@@ -278,7 +278,7 @@ std::string sleepy(Lane& lane, bool sleeping_receiver, std::size_t bytes, std::u
         if (!sleeping_receiver && !sleep_on(*lane.end[0], *lane.arena, 0)) wrong[0] = "the sender was not woken";
         if (deadline.passed()) wrong[0] = "the receiver took nothing";
       }
-      // Long enough for the receiver to fall asleep in most rounds; right whether it does or not.
+      // The pause lets the receiver fall asleep in most rounds; the test is valid even if it does not.
       if (sleeping_receiver && n % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
     }
   };
@@ -312,7 +312,7 @@ void news_before_sleep(Lane lane) {
   std::byte got[1000];
   std::size_t have = 0;
   while (have < 1000 && !deadline.passed()) have += lane.end[1]->receive(got + have, 1000 - have);
-  // The second frame may lie in the endpoint's own buffer already, where no descriptor tells of it.
+  // The second frame may be in the endpoint's own buffer already, and no descriptor announces it.
   const Deadline soon = Deadline::in_ms(5'000);
   REQUIRE(sleep_on(*lane.end[1], *lane.arena, 1));
   CHECK_FALSE(soon.passed());
@@ -326,14 +326,14 @@ void news_before_sleep(Lane lane) {
 
 void keeps_contract(const LaneMaker& make) {
   SECTION("frames of all sizes arrive in order, by copy and by view, in all pieces") { order_and_sizes(make()); }
-  SECTION("a frame stays the incoming one until all of it was consumed") { incoming_stays(make()); }
+  SECTION("a frame stays the incoming one until all of it has been consumed") { incoming_stays(make()); }
   SECTION("a full lane refuses a frame, and takes it once there is room") { a_full_lane(make()); }
-  SECTION("a frame given up half-way arrives with its true payload") { given_up_half_way(make()); }
+  SECTION("a frame that is detached half-way arrives with its true payload") { given_up_half_way(make()); }
   SECTION("large frames go both ways at once") { both_directions(make()); }
   SECTION("a closed lane delivers everything before it fails") { a_closed_lane(make()); }
   SECTION("a lane closed in the middle of a frame fails, whole frames first") { closed_half_way(make()); }
   SECTION("a sender without room learns that its peer has gone") { no_room_and_gone(make()); }
-  SECTION("what has arrived keeps a rank from sleeping") { news_before_sleep(make()); }
+  SECTION("arrived bytes keep a rank from sleeping") { news_before_sleep(make()); }
   SECTION("a sleeping receiver is woken") {
     Lane lane = make();
     CHECK(sleepy(lane, true, 40, 60) == "");
@@ -344,7 +344,7 @@ void keeps_contract(const LaneMaker& make) {
     CHECK(sleepy(lane, false, 256 * 1024, 60) == "");
     CHECK(sleepy(lane, false, 24, 4000) == "");
   }
-  SECTION("two ranks that send, copy, view, give up and sleep at random lose nothing") {
+  SECTION("two ranks that send, copy, view, detach and sleep at random lose nothing") {
     Lane lane = make();
     const std::uint64_t seed = GENERATE(1, 2, 3);
     INFO("seed " << seed);

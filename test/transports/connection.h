@@ -6,7 +6,7 @@
 
 namespace anello::testing {
 
-// Throws Error where the family does not exist.
+// Throws Error if the address family does not exist.
 std::pair<UniqueFd, UniqueFd> connected(bool ipv6, const char* congestion = nullptr);
 bool has_ipv6();
 

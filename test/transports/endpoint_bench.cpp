@@ -1,5 +1,6 @@
-// How fast a lane is, beside what carries it, measured in the same run: 8-byte frames there and back, and 256 KiB
-// frames both ways at once. Two threads; takes some seconds. Ratios only: where the processors lie changes all.
+// Compares the speed of lanes with that of their medium, in the same run: 8-byte frames there and back, and 1 MiB
+// frames both ways at once. Two threads; it takes some seconds. Only ratios count: the processors' places change all
+// figures.
 #include "base/clock.h"
 #include "transports/connection.h"
 #include "transports/registry.h"
@@ -24,7 +25,7 @@ using namespace anello::transport;
 
 namespace {
 
-// Short bursts, and the best of them: the only figure that means the same on a machine that others use too.
+// The best of several short bursts is the only figure that stays comparable while others use the machine.
 constexpr int kBursts = 9;
 
 double least(const std::function<double()>& burst) {
@@ -36,7 +37,7 @@ double most(const std::function<double()>& burst) {
   return -least([&] { return -burst(); });
 }
 
-// Spins; where the other thread waits for this processor, lets it have it.
+// Spins, and yields now and then in case the other thread waits for this processor.
 class Patience {
  public:
   void operator()() {
@@ -47,7 +48,7 @@ class Patience {
   unsigned spins_ = 0;
 };
 
-// Nanoseconds that both bodies take together, each on a thread.
+// Returns the nanoseconds until both bodies, each on a thread, have ended.
 double timed(const std::function<void()>& left, const std::function<void()>& right) {
   std::atomic<int> ready{0};
   std::thread other([&] {
@@ -87,7 +88,7 @@ double line_crossing_ns() {
   }) / (2.0 * kTrips);
 }
 
-// Each of two threads copies its 256 KiB to and fro: bytes copied a nanosecond and thread, cache-resident.
+// Each of two threads copies its 256 KiB to and fro in its caches. Returns bytes per nanosecond and thread.
 double copy_rate() {
   constexpr std::size_t kBytes = 256 * 1024;
   constexpr int kTimes = 100;
@@ -101,7 +102,7 @@ double copy_rate() {
   return double(kBytes) * kTimes / timed(body, body);
 }
 
-// Both ways at once over a bare socket.
+// Sends both ways at once over a bare socket.
 double socket_rate(std::size_t piece, const char* congestion) {
   auto sockets = connected(false, congestion);
   constexpr std::size_t kTotal = std::size_t{16} << 20;
@@ -147,7 +148,7 @@ void take(Endpoint& end) {
   while (end.remaining() > 0) end.receive(got, sizeof got);
 }
 
-// Ends are used again by every burst: pages touched for the first time are no property of a lane.
+// Every burst uses the same ends: the first touch of pages says nothing about a lane.
 double one_way_ns(Ends& ends, int trips) {
   FrameHeader header;
   header.bytes = 8;

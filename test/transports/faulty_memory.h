@@ -9,12 +9,12 @@ namespace anello::testing {
 
 struct MemoryFaults {
   static constexpr int kNever = 1 << 30;
-  // A transfer that has ended is told of so many polls later.
+  // poll() reports the end of a transfer this many polls later.
   int delay_polls = 0;
-  // Transfers from that one on (0: the first) end with `error`, and have stored something by then.
+  // Transfers from this one on (0: the first) end with `error`, after they have stored some bytes.
   int fail_from = kNever;
   int error = EFAULT;
-  // Transfers from that one on never end by themselves.
+  // Transfers from this one on never end by themselves.
   int stall_from = kNever;
 };
 

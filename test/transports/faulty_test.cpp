@@ -13,7 +13,7 @@ using namespace anello::transport;
 
 namespace {
 
-// A lane of any transport; end 0 is as it should be, end 1 has the plan.
+// Makes a lane of any transport; end 0 has no faults, end 1 has the plan.
 Lane faulty_lane(std::string_view name, const FaultPlan& plan) {
   Lane lane;
   std::pair<UniqueFd, UniqueFd> sockets;
@@ -25,8 +25,9 @@ Lane faulty_lane(std::string_view name, const FaultPlan& plan) {
   return lane;
 }
 
-// Rank 0 sends `frames` of `bytes`, rank 1 receives; both driven until all came or either end failed, 300 ms at most
-// after the last progress. Returns the frames that came right; `wrong` of the first that did not.
+// `from` sends `frames` frames of `bytes`, and `to` receives them. Drives both until all have arrived or both have
+// failed, at most 300 ms after the last frame. Returns the number of right frames; `wrong` says what is wrong with the
+// next.
 struct Outcome {
   int right = 0;
   std::string wrong;
@@ -60,7 +61,7 @@ anello_result_t code_of(const Endpoint& end) { return end.failure() == nullptr ?
 
 }  // namespace
 
-TEST_CASE("the registry lists the transports best first, each usable here and buildable") {
+TEST_CASE("the registry lists the transports best first, and each can be made and used here") {
   TestArena arena(2);
   std::uint32_t all = 0;
   for (const Row& row : registry()) {
@@ -81,7 +82,7 @@ TEST_CASE("the registry lists the transports best first, each usable here and bu
   CHECK(find_transport("carrier-pigeon") == nullptr);
 }
 
-TEST_CASE("a transport reaches a rank where it can, the same both ways round, and says why where not") {
+TEST_CASE("a transport reaches a rank if it can, in either order, and otherwise says why not") {
   const Place here{.process = 1, .network = 2, .user = 3, .arena = 4, .has_arena = true, .address = {}};
   Place thread = here, process = here, other_user = here, other_host = here, unmapped = here;
   process.process = other_user.process = other_host.process = 7;
@@ -106,7 +107,7 @@ TEST_CASE("a transport reaches a rank where it can, the same both ways round, an
   CHECK(reached(unmapped) == "tcp ");
 }
 
-TEST_CASE("a delayed lane that moves little at a time still keeps the contract's soak") {
+TEST_CASE("a delayed lane that moves few bytes at a time loses nothing") {
   const std::string name = GENERATE("inproc", "shm", "tcp");
   FaultPlan plan;
   plan.delay_polls = 3;
@@ -151,7 +152,7 @@ TEST_CASE("a lane cut at a sent byte delivers the frames before it and fails at 
   }
 }
 
-TEST_CASE("a flipped bit is seen by the checks of this suite") {
+TEST_CASE("the checks of this suite see a flipped bit") {
   const std::string name = GENERATE("inproc", "shm", "tcp");
   const bool by_view = GENERATE(false, true);
   const std::size_t bytes = 20'000;
@@ -172,7 +173,7 @@ TEST_CASE("a flipped bit is seen by the checks of this suite") {
   CHECK(code_of(*lane.end[1]) == ANELLO_ERR_CORRUPT);
 }
 
-TEST_CASE("a stalled lane delivers the frames before and then nothing, without a failure") {
+TEST_CASE("a stalled lane delivers the frames before the stall and then nothing, without a failure") {
   const std::string name = GENERATE("inproc", "shm", "tcp");
   const bool sending = GENERATE(false, true);
   const std::size_t bytes = 1000;
@@ -188,7 +189,7 @@ TEST_CASE("a stalled lane delivers the frames before and then nothing, without a
   CHECK(code_of(*lane.end[1]) == ANELLO_OK);
 }
 
-TEST_CASE("a plan of one seed is always the same, and plans differ") {
+TEST_CASE("the same seed gives the same plan, and different seeds differ") {
   bool differ = false;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const FaultPlan a = FaultPlan::random(seed, 1000), b = FaultPlan::random(seed, 1000);

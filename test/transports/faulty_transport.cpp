@@ -35,7 +35,7 @@ class FaultyEndpoint final : public Endpoint {
       end_of_sent_frame(header_.bytes);
       return;
     }
-    // Nothing of it has reached the inner lane yet.
+    // No byte of the frame has reached the inner lane yet.
     spare_.assign(payload_, payload_ + header_.bytes);
     held_ = true;
   }
@@ -53,7 +53,7 @@ class FaultyEndpoint final : public Endpoint {
     if (current_ != nullptr) received_ = frame_end_;
     current_ = nullptr;
     if (cut_before(received_ + 1)) return nullptr;
-    // Asked again, the inner lane would move on from an empty frame.
+    // A second call of the inner incoming() would move on from an empty frame.
     if (waiting_ == nullptr) waiting_ = inner_->incoming();
     if (waiting_ == nullptr || waited_to_receive_++ < plan_.delay_polls) return nullptr;
     if (cut_before(received_ + kHeader) || (plan_.stall_received_at < received_ + kHeader)) return nullptr;
@@ -92,14 +92,14 @@ class FaultyEndpoint final : public Endpoint {
     const std::size_t may = allowed(here.size(), 16);
     if (failed()) return {};
     if (may < 16 && may < remaining()) {
-      // Too little for a view by its rule: what comes before a cut can only be copied.
+      // A view may not be this short, so only a copy can take the bytes before a cut.
       inner_->consume(0);
       if (plan_.cut_received_at != kNever && may > 0 && may < here.size()) cut();
       return {};
     }
     here = here.first(may);
     if (!flips(received_, here.size())) return here;
-    // In memory of our own, since a view may be the peer's buffer.
+    // The flipped bytes need memory of their own, because a view may be the peer's buffer.
     flipped_.resize(here.size() / 16 + 1);
     auto* const copy = reinterpret_cast<std::byte*>(flipped_.data());
     std::memcpy(copy, here.data(), here.size());
@@ -121,7 +121,7 @@ class FaultyEndpoint final : public Endpoint {
   bool wants_room() const override { return inner_ && inner_->wants_room(); }
   bool before_sleep() override {
     if (failed() || stalled()) return false;
-    // What this decorator holds back nobody else will announce.
+    // No one else announces bytes that this end holds back.
     const bool withheld = sending_withheld_ || waited_to_receive_ > 0 || (plan_.short_bytes != 0 && remaining() > 0);
     return inner_->before_sleep() || withheld;
   }
@@ -145,14 +145,14 @@ class FaultyEndpoint final : public Endpoint {
   }
   void cut() {
     failure_ = Error(ANELLO_ERR_PEER_LOST, text("the lane to rank ", peer_, " was cut (planned)"), peer_);
-    // A payload may be lent to the inner lane, and its caller still has it: taken back as any caller would.
+    // The inner lane may still use the caller's payload; detach releases it.
     inner_->detach();
     inner_.reset();
     current_ = waiting_ = nullptr;
     offered_ = 0;
   }
 
-  // How many of `bytes` may be received now.
+  // Returns how many of `bytes` may be received now.
   std::size_t allowed(std::size_t bytes, std::size_t least) {
     if (bytes == 0 || stalled()) return 0;
     if (plan_.short_bytes != 0) bytes = std::min(bytes, (plan_.short_bytes + least - 1) / least * least);
@@ -196,7 +196,7 @@ class FaultyEndpoint final : public Endpoint {
   int peer_;
   FaultPlan plan_;
   Error failure_;
-  // Sending: bytes of whole frames handed to the inner lane; of the frame under way, how much the caller was told of.
+  // Sending: bytes of whole frames that the inner lane has, and bytes of the frame under way that count as taken.
   std::uint64_t sent_ = 0;
   std::uint64_t offered_ = 0;
   int waited_to_send_ = 0;
@@ -205,7 +205,7 @@ class FaultyEndpoint final : public Endpoint {
   const std::byte* payload_ = nullptr;
   std::vector<std::byte> spare_;
   bool held_ = false;
-  // Receiving: bytes that the caller has had, and the frame under way.
+  // Receiving: bytes that the caller has received, and the current frame.
   std::uint64_t received_ = 0;
   std::uint64_t frame_end_ = 0;
   int waited_to_receive_ = 0;

@@ -25,7 +25,7 @@ Lane inproc_lane() {
 
 TEST_CASE("inproc keeps the contract of a lane") { keeps_contract(inproc_lane); }
 
-TEST_CASE("inproc hands a large payload over where it lies") {
+TEST_CASE("inproc hands over a large payload in place") {
   Lane lane = inproc_lane();
   const auto payload = payload_of(0, 0, 100'000);
   CHECK_FALSE(lane.end[0]->send(header_of(0, 0, 100'000), payload.data()));
@@ -39,7 +39,7 @@ TEST_CASE("inproc hands a large payload over where it lies") {
   CHECK(lane.end[0]->send(header_of(0, 0, 100'000), payload.data()));
 }
 
-TEST_CASE("inproc does not return memory that the receiver is looking at") {
+TEST_CASE("inproc does not return memory while the receiver views it") {
   Lane lane = inproc_lane();
   auto payload = payload_of(0, 0, 100'000);
   CHECK_FALSE(lane.end[0]->send(header_of(0, 0, 100'000), payload.data()));
@@ -69,7 +69,7 @@ TEST_CASE("inproc does not return memory that the receiver is looking at") {
   CHECK(lane.end[0]->flush());
 }
 
-TEST_CASE("inproc keeps frames of a rank that has gone for one that comes later") {
+TEST_CASE("inproc keeps the frames of a rank that has left for one that comes later") {
   TestArena arena(2);
   {
     const auto early = make_inproc(arena.of(0));
@@ -88,7 +88,7 @@ TEST_CASE("inproc keeps frames of a rank that has gone for one that comes later"
   CHECK(end->failure()->code() == ANELLO_ERR_PEER_LOST);
 }
 
-TEST_CASE("inproc refuses a peer that is no thread of this process") {
+TEST_CASE("inproc refuses a peer that is not a thread of this process") {
   TestArena arena(2);
   CHECK_THROWS_AS(make_inproc(arena.of(0))->open(1, -1, {}), Error);
   CHECK_THROWS_AS(make_inproc(arena.of(0))->open(0, 0, {}), Error);

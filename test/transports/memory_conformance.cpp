@@ -21,11 +21,11 @@ using transport::Transferred;
 
 constexpr RemotePeer kOwner{1, 1};
 constexpr std::size_t kSizes[] = {0, 1, 7, 4096, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 3'000'001};
-constexpr std::size_t kRoom = 64;  // on either side of what a transfer may touch
+constexpr std::size_t kRoom = 64;  // on either side of the bytes that a transfer may touch
 
 std::byte pattern(unsigned seed, std::size_t i) { return std::byte((i * 31 + i / 251 + seed * 97) & 0xff); }
 
-// A buffer of the owner's with a pattern, and the place on this side with room around it.
+// The owner's buffer with a pattern, and the buffer on this side with room around it.
 struct Transfers {
   Transfers(const MemoryPair& pair, std::size_t most)
       : memory(pair.memory()), theirs(pair.allocate(most + kRoom)), mine(most + 2 * kRoom) {
@@ -39,7 +39,7 @@ struct Transfers {
   Transfer of(std::size_t from, std::size_t bytes, Token token) {
     return {kOwner, address(from, bytes), mine.data() + kRoom, bytes, token};
   }
-  // The key of all of it, until it is ready or refused.
+  // Prepares the buffer's key, until it is ready or refused.
   RemoteMemory::State prepare() const {
     const Deadline limit = Deadline::in_ms(20'000);
     RemoteMemory::State state = RemoteMemory::State::asked;
@@ -48,7 +48,7 @@ struct Transfers {
     }
     return state;
   }
-  // Until the next one ends.
+  // Waits until a transfer ends.
   Transferred wait() const {
     const Deadline limit = Deadline::in_ms(20'000);
     while (!limit.passed()) {
@@ -57,7 +57,7 @@ struct Transfers {
     }
     return {~Token{0}, -1};
   }
-  // Byte i of what lies there is that of the pattern from `from` on, and nothing beside it was touched.
+  // Whether `mine` holds the pattern from `from` on, and no byte outside was touched.
   bool got(std::size_t from, std::size_t bytes) const {
     for (std::size_t i = 0; i < mine.size(); ++i) {
       const bool inside = i >= kRoom && i < kRoom + bytes;
@@ -77,7 +77,7 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
   const MemoryPair pair = make();
   REQUIRE(pair.transport->remote_memory() != nullptr);
 
-  SECTION("what is got is what lies there, and nothing beside it is touched") {
+  SECTION("a get brings the peer's bytes, and touches no others") {
     const std::size_t bytes = GENERATE(from_range(std::begin(kSizes), std::end(kSizes)));
     const std::size_t from = GENERATE(std::size_t{0}, std::size_t{13});
     CAPTURE(bytes, from);
@@ -97,7 +97,7 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
     CHECK(transfers.got(from, bytes));
   }
 
-  SECTION("what is put arrives, and nothing beside it is touched") {
+  SECTION("a put stores the bytes, and touches no others") {
     const std::size_t bytes = GENERATE(from_range(std::begin(kSizes), std::end(kSizes)));
     CAPTURE(bytes);
     Transfers transfers(pair, 3'000'001);
@@ -119,7 +119,7 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
     CHECK(right);
   }
 
-  SECTION("several are pending at once, and each token comes back once") {
+  SECTION("several transfers are pending at once, and each token comes back once") {
     Transfers transfers(pair, 600'000);
     REQUIRE(transfers.prepare() == RemoteMemory::State::ready);
     std::vector<std::vector<std::byte>> into(5, std::vector<std::byte>(600'000));
@@ -139,7 +139,7 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
     CHECK_FALSE(transfers.memory.is_pending());
   }
 
-  SECTION("one that is withdrawn stores nothing any more, and those behind it go on") {
+  SECTION("a withdrawn transfer stores nothing more, and those behind it go on") {
     Transfers transfers(pair, 3'000'000);
     REQUIRE(transfers.prepare() == RemoteMemory::State::ready);
     std::vector<std::byte> second(1000);
@@ -156,7 +156,7 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
     CHECK(second[999] == pattern(1, 1004));
     CHECK(std::all_of(transfers.mine.begin(), transfers.mine.end(), [](std::byte b) { return b == std::byte{0xee}; }));
     CHECK_FALSE(transfers.memory.is_pending());
-    transfers.memory.withdraw(77);  // of nothing
+    transfers.memory.withdraw(77);  // there is no such transfer
   }
 
   SECTION("withdrawing waits for the piece that another thread moves") {
@@ -181,7 +181,7 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
     }
   }
 
-  SECTION("memory that can be mapped is the owner's, as far as its key goes") {
+  SECTION("mapped memory is the owner's, within the memory of its key") {
     Transfers transfers(pair, 100'000);
     REQUIRE(transfers.prepare() == RemoteMemory::State::ready);
     std::shared_ptr<const void> kept;
@@ -207,7 +207,7 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
     }
   }
 
-  SECTION("a key that nobody has is refused") {
+  SECTION("an unknown key is refused") {
     Transfers transfers(pair, 100);
     if (transfers.memory.shares_addresses() || transfers.address(0, 1).key == 0) return;  // it has no keys
     const std::uint64_t unknown = transfers.address(0, 1).key + 1;

@@ -1,5 +1,5 @@
 #pragma once
-// What every remote memory must do, whatever moves the bytes. A transport that has one joins with one test case:
+// The contract of every remote memory, whatever moves the bytes. A transport that has one joins with one test case:
 //
 //   TEST_CASE("inproc keeps the contract of remote memory") {
 //     keeps_contract_of_memory([] {
@@ -18,21 +18,21 @@
 
 namespace anello::testing {
 
-// Local rank 0's way to the memory of local rank 1, which is this process, too.
+// Local rank 0 reaches the memory of local rank 1; both are this process.
 struct MemoryPair {
   std::shared_ptr<TestArena> arena = std::make_shared<TestArena>(2);
   std::shared_ptr<transport::Transport> transport;
-  // A buffer of rank 1, for as long as what is returned lives.
+  // Makes a buffer of rank 1, which lives as long as the returned pointer.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> allocate = [](std::size_t bytes) {
     return std::shared_ptr<std::byte>(new std::byte[bytes], std::default_delete<std::byte[]>());
   };
-  // Whether this rank may store there.
+  // Whether rank 0 may store there.
   bool puts = true;
 
   transport::RemoteMemory& memory() const { return *transport->remote_memory(); }
 };
 
-// Calls Catch2's sections: once per TEST_CASE, and nothing after it.
+// Contains Catch2 sections: call it once per TEST_CASE, as the last statement.
 void keeps_contract_of_memory(const std::function<MemoryPair()>& make);
 
 }  // namespace anello::testing

@@ -1,4 +1,4 @@
-// Apart from the tests of lanes, some of which fork: what regions arrange for forked children would close their arenas.
+// This is apart from the tests of lanes, some of which fork: regions' handlers for forks would close their arenas.
 #include "memory/process_memory.h"
 #include "memory/region.h"
 #include "transports/inproc/transport.h"
@@ -21,7 +21,7 @@ TEST_CASE("inproc keeps the contract of remote memory") {
 
 namespace {
 
-// The test's process is both ranks'.
+// Both ranks are this process.
 MemoryPair shm_memory() {
   MemoryPair pair;
   pair.arena->of(1).inbox(1).sample = memory::own_sample();
@@ -45,9 +45,9 @@ TEST_CASE("shm keeps the contract of remote memory in regions") {
   });
 }
 
-TEST_CASE("shm keeps the contract of remote memory that lies in no region") {
+TEST_CASE("shm keeps the contract of remote memory outside regions") {
   if (!memory::can_read(memory::own_sample())) {
-    WARN("skipped: the kernel lets no process read another one's memory");
+    WARN("SKIPPED: the kernel does not let processes read each other's memory");
     return;
   }
   keeps_contract_of_memory([] {

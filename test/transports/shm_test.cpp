@@ -24,7 +24,7 @@ Lane shm_lane(std::size_t ring_bytes) {
   return lane;
 }
 
-// What a sender with a memory fault may leave in the ring from 0 to 1.
+// The first slot of the ring from 0 to 1, where a faulty sender may write anything.
 Slot& first_slot(const Lane& lane) { return *reinterpret_cast<Slot*>(lane.arena->of(0).ring_data(0, 1)); }
 
 void must_be_corrupt(Endpoint& end) {
@@ -72,9 +72,7 @@ TEST_CASE("shm works between two processes") {
   CHECK(status == 0);
 }
 
-TEST_CASE(
-    "who was answered leaves space before the next slot, who was not does not, and all arrives, many times round the "
-    "ring") {
+TEST_CASE("a sender leaves space before the next slot only if it was answered, and all frames arrive") {
   Lane lane = shm_lane(32 * 1024);
   Collector collectors[2] = {Collector(*lane.end[0]), Collector(*lane.end[1])};
   std::uint32_t sequence[2] = {};
@@ -91,7 +89,7 @@ TEST_CASE(
     sent += from == 0 ? bytes : 0;
   };
   turn(0, 2048);
-  CHECK(first_slot(lane).stamp.load() == 64 + 2048);  // nobody had answered
+  CHECK(first_slot(lane).stamp.load() == 64 + 2048);  // the peer had not answered
   turn(1, 16);
   const Slot& second = *reinterpret_cast<Slot*>(lane.arena->of(0).ring_data(0, 1) + 64 + 2048);
   turn(0, 2048);
@@ -118,7 +116,7 @@ TEST_CASE("a first frame marks its sender in the receiver's inbox and wakes it")
   CHECK(lane.arena->of(0).inbox(0).first_use[0].load() == 0);
 }
 
-TEST_CASE("a shared ring whose sender writes nonsense is corrupt, and nothing outside of it is touched") {
+TEST_CASE("a shared ring whose sender writes nonsense is corrupt, and the receiver touches nothing outside it") {
   Lane lane = shm_lane(4096);
   const auto payload = payload_of(0, 0, 1000);
   REQUIRE(lane.end[0]->send(header_of(0, 0, 1000), payload.data()));
@@ -131,9 +129,9 @@ TEST_CASE("a shared ring whose sender writes nonsense is corrupt, and nothing ou
     slot.bytes = kMaxFrameBytes;
     slot.stamp.store(4096 + 64);
   }
-  SECTION("a stamp that is no position") { slot.stamp.store(64 + 1000); }
+  SECTION("a stamp that is not a position") { slot.stamp.store(64 + 1000); }
   SECTION("space after a frame that is not whole") { slot.stamp.store((64 + 512) | kSpaced); }
-  SECTION("space where no position counts it") { slot.stamp.store((64 + 1024) | kSpaced); }
+  SECTION("space that the position does not count") { slot.stamp.store((64 + 1024) | kSpaced); }
   SECTION("space beyond the ring") {
     slot.bytes = 2000;
     slot.stamp.store((64 + 2048 + kSpace) | kSpaced);
@@ -147,8 +145,8 @@ TEST_CASE("a shared ring whose tail is nonsense is corrupt") {
   REQUIRE_FALSE(lane.end[0]->send(header_of(0, 0, 100'000), payload.data()));
   memory::RingControl& control = lane.arena->of(0).ring(0, 1);
   SECTION("far away") { control.tail.store(std::uint64_t{1} << 40); }
-  SECTION("no position") { control.tail.store(4096 + 32); }
-  SECTION("at the end of what a number can say") { control.tail.store((std::uint64_t{1} << 63) - 64); }
+  SECTION("not a position") { control.tail.store(4096 + 32); }
+  SECTION("at the end of the range of numbers") { control.tail.store((std::uint64_t{1} << 63) - 64); }
   must_be_corrupt(*lane.end[1]);
 }
 

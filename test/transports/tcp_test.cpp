@@ -27,14 +27,14 @@ Lane over(std::pair<UniqueFd, UniqueFd> sockets, const char* checksum = "auto") 
   return lane;
 }
 
-// As it goes over the socket.
+// The header as it goes over the socket.
 WireHeader on_the_wire(const FrameHeader& header, bool sealed = false) {
   WireHeader wire{header, sealed ? 1u : 0u, 0};
   wire.checksum = wire.right_checksum();
   return wire;
 }
 
-// One end is an endpoint, the other a bare socket that says what it likes.
+// One end is an endpoint, the other a bare socket that may send anything.
 struct Stranger {
   Stranger() {
     auto sockets = connected(false);
@@ -64,7 +64,7 @@ TEST_CASE("tcp keeps the contract of a lane whose payloads are sealed") {
   keeps_contract([] { return over(connected(false), "all"); });
 }
 
-TEST_CASE("tcp ends that differ about checksums understand each other") {
+TEST_CASE("tcp ends with different checksum settings understand each other") {
   const char* here = GENERATE("off", "headers", "all");
   const char* there = GENERATE("off", "headers", "all");
   CAPTURE(here, there);
@@ -83,7 +83,7 @@ TEST_CASE("tcp keeps the contract of a lane over IPv6") {
   keeps_contract([] { return over(connected(true)); });
 }
 
-TEST_CASE("tcp loses nothing where every large frame is written and read in many parts") {
+TEST_CASE("tcp loses nothing if every large frame is written and read in many parts") {
   const char* checksum = GENERATE("headers", "all");
   auto sockets = connected(false);
   const int small = 64 * 1024;  // less than a frame and, doubled by the kernel, more than a segment
@@ -107,7 +107,7 @@ TEST_CASE("a stream that announces more than a frame can hold is corrupt") {
   CHECK(stranger.end->view().empty());
 }
 
-TEST_CASE("every bit of a sealed frame that is changed on the way is found, and no frame becomes whole") {
+TEST_CASE("every bit of a sealed frame that changes on the way is found, and the frame does not become whole") {
   constexpr std::size_t kBytes = 40;
   const WireHeader head = on_the_wire(header_of(0, 9, kBytes), true);
   const auto payload = payload_of(0, 9, kBytes);
@@ -117,7 +117,7 @@ TEST_CASE("every bit of a sealed frame that is changed on the way is found, and 
   std::memcpy(frame.data() + sizeof head, payload.data(), kBytes);
   std::memcpy(frame.data() + sizeof head + kBytes, &seal, sizeof seal);
   const bool by_view = GENERATE(true, false);
-  for (std::size_t bit = 0; bit <= 8 * frame.size(); ++bit) {  // the last round changes none
+  for (std::size_t bit = 0; bit <= 8 * frame.size(); ++bit) {  // the last round changes no bit
     CAPTURE(bit);
     std::vector<std::byte> changed = frame;
     const bool any = bit < 8 * frame.size();
@@ -139,7 +139,7 @@ TEST_CASE("every bit of a sealed frame that is changed on the way is found, and 
   }
 }
 
-TEST_CASE("a header that comes byte by byte is whole when its last byte is there") {
+TEST_CASE("a header that arrives byte by byte is whole when its last byte has arrived") {
   Stranger stranger;
   const WireHeader header = on_the_wire(header_of(0, 9, 3));
   const auto payload = payload_of(0, 9, 3);
@@ -174,7 +174,7 @@ TEST_CASE("a stream that ends inside a header or a payload is a lost peer") {
   CHECK(stranger.end->failure()->code() == ANELLO_ERR_PEER_LOST);
 }
 
-TEST_CASE("what a peer sent before it reset the connection is delivered before the failure") {
+TEST_CASE("frames that a peer sent before it reset the connection are delivered before the failure") {
   Stranger stranger;
   const WireHeader header = on_the_wire(header_of(0, 4, 50));
   const auto payload = payload_of(0, 4, 50);
@@ -183,7 +183,7 @@ TEST_CASE("what a peer sent before it reset the connection is delivered before t
   const linger reset_at_once{1, 0};
   REQUIRE(::setsockopt(stranger.socket.get(), SOL_SOCKET, SO_LINGER, &reset_at_once, sizeof reset_at_once) == 0);
   stranger.socket.reset();
-  // Sending finds the connection broken first.
+  // The sending half finds out first that the connection is broken.
   for (int i = 0; i < 10; ++i) CHECK_FALSE(stranger.end->send(header_of(1, 0, 0), nullptr));
   CHECK(stranger.end->failure() == nullptr);
   Collector collector(*stranger.end);
@@ -195,12 +195,12 @@ TEST_CASE("what a peer sent before it reset the connection is delivered before t
   CHECK(stranger.end->failure()->code() == ANELLO_ERR_PEER_LOST);
 }
 
-TEST_CASE("a connection within the host uses reno where that is allowed, and the system's when told so") {
+TEST_CASE("a connection within the host uses reno if that is allowed, and the system's algorithm on request") {
   const bool ipv6 = has_ipv6() && GENERATE(false, true);
   const std::string system = congestion_of(connected(ipv6).first.get());
   auto sockets = connected(ipv6, "reno");
   const int fd = sockets.first.get();
-  const std::string before = congestion_of(fd);  // the system's where reno is not allowed
+  const std::string before = congestion_of(fd);  // the system's if reno is not allowed
   SECTION("auto") {
     const auto end = make_tcp("auto")->open(1, -1, std::move(sockets.first));
     CHECK(congestion_of(fd) == before);
@@ -209,7 +209,7 @@ TEST_CASE("a connection within the host uses reno where that is allowed, and the
     const auto end = make_tcp("")->open(1, -1, std::move(sockets.first));
     CHECK(congestion_of(fd) == system);
   }
-  SECTION("a name that no kernel knows is an error that says where to look") {
+  SECTION("an unknown name is an error that says where to look") {
     CHECK_THROWS_WITH(make_tcp("nagle-rides-again")->open(1, -1, std::move(sockets.first)),
                       Catch::Contains("ANELLO_TCP_CONGESTION") && Catch::Contains("tcp_allowed_congestion_control"));
   }
