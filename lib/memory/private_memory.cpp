@@ -25,14 +25,14 @@ std::string why_not_private(const void* address, std::size_t bytes) {
     int name = 0;
     if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s %*x %*s %" SCNu64 " %n", &from, &to, rights, &inode,
                     &name) < 4) {
-      return "/proc/self/maps is not understood";
+      return "/proc/self/maps cannot be parsed";
     }
     if (to <= known) continue;
     if (from > known) break;
     const std::string what = line.substr(std::size_t(name));
     if (rights[0] != 'r' || rights[1] != 'w') return "some of it may not be read and written";
     if (rights[3] != 'p') return "some of it is shared with other processes";
-    if (inode != 0) return text("some of it is of a file, ", what);
+    if (inode != 0) return text("some of it belongs to a file, ", what);
     if (what == "[stack]") return "some of it is the stack";
     known = to;
   }

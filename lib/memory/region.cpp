@@ -186,12 +186,12 @@ void register_region(void* address, std::size_t bytes) {
   auto* const place = static_cast<std::byte*>(address);
   if (reinterpret_cast<std::uintptr_t>(place) % kPage != 0 || bytes % kPage != 0) {
     throw Error(ANELLO_ERR_ARGUMENT, text("address and bytes (", bytes, ") must be multiples of the page size, ", kPage,
-                                          ": take memory of aligned_alloc(", kPage, ", ..) or mmap"));
+                                          ": use memory from aligned_alloc(", kPage, ", ..) or mmap"));
   }
   Table& all = table();
   const std::lock_guard held(all.mutex);
   if (overlaps(all.made, place, bytes)) {
-    throw Error(ANELLO_ERR_ARGUMENT, "some of the memory is of anello_mem_alloc, or registered already");
+    throw Error(ANELLO_ERR_ARGUMENT, "some of the memory comes from anello_mem_alloc, or is registered already");
   }
   if (const std::string why = why_not_private(place, bytes); !why.empty()) {
     throw Error(ANELLO_ERR_ARGUMENT, text("the memory cannot be registered: ", why));

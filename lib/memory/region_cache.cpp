@@ -31,7 +31,7 @@ void RegionCache::answered(std::uint64_t region, PassedRange memory) {
     found->second.mapping = RegionMapping::of(region, std::move(memory));
     found->second.state = State::ready;
   } catch (const Error& error) {
-    log::info(-1, "memory of another process is not used: ", error.text());
+    log::info(-1, "another process's memory is not used: ", error.text());
   }
 }
 

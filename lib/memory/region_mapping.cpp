@@ -33,7 +33,7 @@ std::string why_not(const PassedRange& range) {
   if (::fstat(range.file.get(), &about) != 0 || about.st_size < 0) return "its size is not known";
   if (range.bytes == 0 || range.bytes % kPage != 0 || range.offset % kPage != 0) return "it is not of whole pages";
   const auto size = static_cast<std::uint64_t>(about.st_size);
-  if (range.bytes > size || range.offset > size - range.bytes) return "it ends behind the file";
+  if (range.bytes > size || range.offset > size - range.bytes) return "it ends beyond the file";
   // Touching a range without pages would make them here, as many as the peer likes.
   if (range.bytes / 512 > static_cast<std::uint64_t>(about.st_blocks)) return "it has no pages";
   return "";

@@ -219,7 +219,7 @@ int main() {
       for (const bool by_view : {false, true}) {
         const int frames = row.name == "tcp" ? 60 : 100;
         const double rate = most([&] { return duplex_rate(ends, frames, by_view); });
-        std::printf("%-6s 256 KiB both ways, ring %4zu KiB, by %s %6.1f GB/s each way\n", row.name.data(), ring,
+        std::printf("%-6s 1 MiB both ways, ring %4zu KiB, by %s %6.1f GB/s each way\n", row.name.data(), ring,
                     by_view ? "view" : "copy", rate);
       }
     }
