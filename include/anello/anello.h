@@ -20,6 +20,12 @@
  * Memory    Buffers belong to the caller. The caller must not touch them from the call until it returns (blocking), or
  *           until wait or test has reported completion (nonblocking). After that neither the library nor a peer touches
  *           them, even if the operation failed. After a failure the contents of receive buffers are unspecified.
+ * Devices   A buffer of any collective or message may lie in the memory of a CUDA device, at any address of an
+ *           allocation; a rank may have one buffer on a device and the other on the host, and other ranks theirs
+ *           elsewhere. Both buffers of a call must be on one device. The call is ordered after the work of the device's
+ *           default stream; wait for work on other streams first. When it is complete, the result is in the device's
+ *           memory. Managed and pinned memory count as the host's. A pointer to memory that was freed, or that is too
+ *           short for the count, is refused (ANELLO_ERR_ARGUMENT). Windows and anello_register take host memory.
  * Counts    Counts are elements, not bytes, as size_t. Zero is legal: buffers may then be NULL, and the call
  *           synchronises as the same call with data does.
  * Threads   Any thread may call any function, and several threads may use one communicator at once. Collectives of one

@@ -26,7 +26,7 @@
  *           summary, or a call that belongs to a step is final: later calls return the same code, and other ranks learn
  *           of it, at the latest in their next step, which cannot complete. The error text names the parameter or
  *           bucket and the rank; anello_last_error(ANELLO_COMM_NULL) returns it on the same thread.
- * Memory    Gradients lie in host memory. Device memory is not supported yet, and pointers are not checked for it.
+ * Memory    Gradients lie in host memory. Gradients on a device are not supported yet, and pointers are not checked.
  *           The buckets, which ranks of the same host map, take as much memory as the gradients; they take none with
  *           views and half with a wire type. Error feedback takes 4 bytes per element, and each parameter about 200
  *           bytes.

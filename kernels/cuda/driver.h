@@ -30,6 +30,13 @@ inline constexpr int kOldestDriver = 12000;  // the first version that loads ker
                                              // (cuLibraryLoadData)
 
 // CUdevice_attribute
+// CUpointer_attribute
+inline constexpr int kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9, kRangeStart = 11, kRangeSize = 12;
+inline constexpr unsigned kDeviceMemory = 2;  // CUmemorytype
+// CUstreamWaitValue_flags
+inline constexpr unsigned kWaitEqual = 1;
+inline constexpr unsigned kPortable = 1;  // CU_MEMHOSTREGISTER_PORTABLE
+
 inline constexpr int kMultiprocessors = 16, kCapabilityMajor = 75, kCapabilityMinor = 76;
 
 }  // namespace anello::kernels::cuda

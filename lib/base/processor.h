@@ -1,7 +1,20 @@
 #pragma once
 // Hints to the processor that C++ cannot express. None of them changes a program's results.
 
+#include <cstdint>
+
 namespace anello {
+
+// A clock that costs no call, and is good for "a moment ago": it runs at about the processor's rate, or slower.
+inline std::uint64_t processor_ticks() {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+  std::uint64_t ticks;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+#endif
+}
 
 // For a pause between two polls of a line that another processor is about to write.
 inline void pause_processor() {

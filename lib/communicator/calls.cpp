@@ -8,6 +8,7 @@
 #include "communicator/call_buffers.h"
 #include "communicator/premultiply.h"
 #include "communicator/reduction.h"
+#include "communicator/shadowing.h"
 #include "communicator/varying.h"
 #include "schedule/shape.h"
 
@@ -36,6 +37,13 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   // A scaled input lies elsewhere, and the elements around this rank's part of the caller's buffer stay unchanged.
   if (place == InPlace::own_part && reduction.premultiplies()) place = InPlace::no;
   set_buffers(operation, call, place);
+  if (is_on_device(call)) {
+    shadow_buffers(operation, call, rank(), size(), place);
+    if (operation.shadow != nullptr && reduction.premultiplies()) {
+      const auto held = context_->lock();
+      context_->shadows().fetch_now(operation);  // premultiply() reads it
+    }
+  }
   if (is_message(call.kind)) return;
   if (reduction.own_function()) operation.custom = reduction.custom;
   if (reduction.premultiplies())
@@ -80,6 +88,10 @@ Operation* Communicator::start(const anello_call_t& call, int record_kind, std::
     operation->claim = claim;
     if (record_kind >= 0) record.kind = record_kind;
     context_->post(*operation, record);
+  } catch (const Error& why_not) {
+    context_->release(operation);
+    refuse(call, why_not.code(), record_kind);  // the other ranks need not wait for it
+    throw;
   } catch (...) {
     context_->release(operation);
     throw;

@@ -2,6 +2,7 @@
 #include "communicator/communicator.h"
 
 #include "base/dtype.h"
+#include "device/space.h"
 
 namespace anello {
 
@@ -27,6 +28,7 @@ inline executor::SmallMessage message_of(const PlainSend& send) {
 
 executor::Context::Entered Communicator::pass(const PlainSend& send, bool waits, Operation** operation) {
   using executor::Context, executor::Messages;
+  if (device::is_on_device(send.buffer)) return Context::Entered::not_begun;
   const auto held = context_->lock_if_free();
   if (!held) return Context::Entered::not_begun;
   const Messages::Sent sent = context_->messages().send_now(*group_, send.dest, message_of(send), waits);
@@ -37,6 +39,7 @@ executor::Context::Entered Communicator::pass(const PlainSend& send, bool waits,
 }
 
 bool Communicator::pass(const PlainReceive& receive, anello_status_t* status) {
+  if (device::is_on_device(receive.buffer)) return false;
   const auto held = context_->lock_if_free();
   return held && receive_fast(*context_, *group_, receive, status);
 }
@@ -44,6 +47,7 @@ bool Communicator::pass(const PlainReceive& receive, anello_status_t* status) {
 Communicator::Passed Communicator::pass(const PlainSend& send, const PlainReceive& receive, anello_status_t* status,
                                         Operation** sending) {
   using executor::Context, executor::Messages;
+  if (device::is_on_device(send.buffer) || device::is_on_device(receive.buffer)) return Passed::neither;
   const auto held = context_->lock_if_free();
   if (!held) return Passed::neither;
   const Messages::Sent sent = context_->messages().send_now(*group_, send.dest, message_of(send), false);

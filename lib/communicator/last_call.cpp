@@ -4,6 +4,7 @@
 #include "base/kind.h"
 #include "base/text.h"
 #include "communicator/call_buffers.h"
+#include "communicator/shadowing.h"
 #include "executor/exchange.h"
 #include "executor/run.h"
 
@@ -75,6 +76,7 @@ bool Communicator::enter(const anello_call_t& call, int record_kind, Operation**
   if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op)) return false;
   const auto held = context_->lock_if_free();
   if (!held || group_->error) return false;
+  if (is_on_device(call)) return false;
   const InPlace place = in_place(call, rank());
   if (!is_like_last(call, place, record_kind)) prepare_last(call, place, record_kind);
   Operation& operation = *last_.operation;

@@ -51,6 +51,9 @@ std::string Supervision::waits_for(const Operation& operation) const {
     if (!list.empty()) list += ", ";
     list += text(what, describe_now(group.ranks[std::size_t(peer)]));
   };
+  if (const Shadow* const shadow = operation.shadow.get(); shadow != nullptr && shadow->is_copying)
+    return text(shadow->state == Shadow::State::delivering ? "its result to reach" : "its data from", " device ",
+                shadow->device);
   if (operation.kind == ANELLO_SEND) {
     add("the receive of ", operation.peer);
   } else if (is_message(operation.kind)) {

@@ -12,6 +12,7 @@
 #include "executor/peer_buffers.h"
 #include "executor/plan.h"
 #include "executor/resolved_plan.h"
+#include "executor/shadow.h"
 #include "executor/user_function.h"
 #include "kernels/reduce.h"
 #include "memory/region.h"
@@ -125,6 +126,7 @@ struct Operation {
   std::shared_ptr<const CustomOp> custom;  // the caller's own operation
   bool function_threw = false;             // the caller's function threw
   Staged staged;
+  std::unique_ptr<Shadow> shadow;  // of a call with buffers on a device
   std::int64_t timeout_ns = 0;
   Label label;
 
@@ -176,6 +178,8 @@ struct Operation {
   const std::byte* own_input() const { return input_inside ? output + input_at : input; }
   // Whether it is this operation's turn on the board, and it waits for a line or for room.
   bool is_on_board() const;
+  // Whether it has its data.
+  bool is_ready() const { return shadow == nullptr || shadow->state != Shadow::State::waiting; }
   bool announces() const { return plans != nullptr && plans->announces(); }
 
   // Messages

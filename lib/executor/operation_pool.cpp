@@ -64,6 +64,7 @@ void OperationPool::give_back(Operation* operation) {
   operation->run.serves.reset();
   operation->plans.reset();
   operation->custom.reset();
+  operation->shadow.reset();
   operation->group = nullptr;
   operation->state = Operation::State::idle;
   trim(*operation);

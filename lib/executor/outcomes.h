@@ -23,6 +23,11 @@ class Outcomes {
   // Fails the group because an operation has no memory: no thread could finish its interrupted work.
   virtual void fail_for_memory(Group& group) = 0;
 
+  // An operation that waited for its data, or behind one that did, may begin.
+  virtual void may_start(Operation& operation) = 0;
+  // The result of an operation that has run is in its device's memory or, with an error, will not come there.
+  virtual void delivered(Operation& operation, const Error& error) = 0;
+
   // Runs body; if body finds no memory, the communicator fails.
   template <class Body>
   void with_memory(Group& group, Body&& body) {

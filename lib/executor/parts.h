@@ -29,6 +29,7 @@ class KeptFrames;
 class Messages;
 class Outcomes;
 class Routes;
+class Shadows;
 class Steps;
 class Supervision;
 
@@ -48,6 +49,7 @@ struct Parts {
   KeptFrames& kept;          // frames that came early, and credit
   Steps& steps;              // the engine, and steps at peers' buffers
   Gets& gets;                // messages that the receiver gets from the sender's buffer
+  Shadows& shadows;          // calls with buffers on a device
   Messages& messages;        // send, recv and probe
   Agreement& agreement;      // exchanges, barriers and announcements on the communicators' boards
   Supervision& supervision;  // deadlines, lost ranks, calls that differ

@@ -3,6 +3,7 @@
 #include "kernels/default_floats.h"
 #include "progress/driver.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace anello::progress {
@@ -18,8 +19,8 @@ void Driver::watch_in_background() {
     }
     if (driven_.move()) continue;
     if (driven_.arm() && driven_.move()) continue;  // that check may have found a lane full
-    constexpr long kAgainNs = 50'000'000;           // for any event: see sleep
-    looks_soon_ = descriptors_.set_timer(kAgainNs);
+    constexpr long kAgainMs = 50;                   // for any event: see sleep
+    looks_soon_ = descriptors_.set_timer(std::min(kAgainMs, long(driven_.longest_sleep_ms())) * 1'000'000);
     ask_service();
     return;
   }

@@ -22,12 +22,13 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<AvailableTranspo
       sharing_(control::occupancy_of(job_->members(), rank_).ranks_per_processor()),
       activity_(job_->arena()),
       fates_(job_->size()),
-      parts_{*job_,   sharing_, staging, driver_, fates_,    frames_,    buffers_,     activity_, groups_,
-             routes_, kept_,    steps_,  gets_,   messages_, agreement_, supervision_, *this},
+      parts_{*job_,   sharing_, staging, driver_, fates_,   frames_,   buffers_,   activity_,    groups_,
+             routes_, kept_,    steps_,  gets_,   shadows_, messages_, agreement_, supervision_, *this},
       routes_(parts_, std::move(transports)),
       kept_(parts_),
       steps_(parts_, std::move(engine)),
       gets_(parts_),
+      shadows_(parts_),
       messages_(parts_),
       agreement_(parts_),
       supervision_(parts_) {}
@@ -229,7 +230,14 @@ void Context::post(Operation& operation, control::CallRecord& record) {
     }
   }
   with_memory(group, [&] {
-    message ? messages_.post(operation) : queue(operation);
+    if (operation.shadow != nullptr && !fetch(operation)) return;
+    if (!message) {
+      queue(operation);
+    } else if (shadows_.holds_up(operation)) {
+      operation.state = Operation::State::queued;
+    } else {
+      messages_.post(operation);
+    }
     push_routes(operation);
   });
   // The group may have failed before any list had the operation.
@@ -290,11 +298,31 @@ std::vector<int> Context::suspected_ranks(const Group& group) {
   return supervision_.suspected_ranks(group);
 }
 
+// Enqueues the copies of what the operation reads. False: it has ended, as its communicator has.
+bool Context::fetch(Operation& operation) {
+  try {
+    shadows_.fetch(operation);
+    return true;
+  } catch (const Error& why_not) {
+    fail(*operation.group, why_not, true);
+    finish(operation, why_not);
+    return false;
+  }
+}
+
+void Context::may_start(Operation& operation) {
+  Group& group = *operation.group;
+  with_memory(group, [&] {
+    is_message(operation.kind) ? messages_.post(operation) : activate(group);
+    push_routes(operation);
+  });
+}
+
 void Context::activate(Group& group) {
   while (group.active < kWindow) {
     Operation* next = group.window.front();
     while (next != nullptr && next->state != Operation::State::queued) next = OperationFifo::after(next);
-    if (next == nullptr) return;
+    if (next == nullptr || !next->is_ready()) return;
     start(*next);
   }
 }

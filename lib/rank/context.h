@@ -15,6 +15,7 @@
 #include "executor/outcomes.h"
 #include "executor/parts.h"
 #include "executor/routes.h"
+#include "executor/shadows.h"
 #include "executor/steps.h"
 #include "executor/supervision.h"
 #include "health/peer_fates.h"
@@ -73,6 +74,7 @@ class Context final : private progress::Driven, public Outcomes {
   Entered enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // For the fast path of blocking messages, under the lock that the caller holds.
   Messages& messages() { return messages_; }
+  Shadows& shadows() { return shadows_; }
   const Gets& gets() const { return gets_; }
   // Takes the lock for the fast paths if no thread has it and none drives; else empty.
   progress::RankLock::Short lock_if_free() { return driver_.lock_if_free(); }
@@ -117,6 +119,8 @@ class Context final : private progress::Driven, public Outcomes {
   void fail(Group& group, const Error& error, bool tell) override;
   void fail_all_with(int world, const Error& error, bool tell) override;
   void fail_for_memory(Group& group) override;
+  void may_start(Operation& operation) override;
+  void delivered(Operation& operation, const Error& error) override { complete(operation, error); }
   Engine& engine() { return steps_.engine(); }
 
  private:
@@ -152,6 +156,7 @@ class Context final : private progress::Driven, public Outcomes {
   void queue(Operation& operation);
   void activate(Group& group);
   void start(Operation& operation);
+  bool fetch(Operation& operation);
   void push_routes(const Operation& operation);
 
   // The fast path (fast_path.cpp)
@@ -163,6 +168,10 @@ class Context final : private progress::Driven, public Outcomes {
   Entered entered(Operation& operation);
   Entered ended_well(Operation& operation);
 
+  // How an operation ends: it leaves its communicator, then it is done. Returns what there is to add to its error.
+  std::string leave(Operation& operation, const Error& error);
+  void complete(Operation& operation, const Error& error);
+  void begin_next(Group& group);
   void end_all(Group& group, const Error& error);
 
   class WaitForAny;
@@ -184,11 +193,12 @@ class Context final : private progress::Driven, public Outcomes {
   KeptFrames kept_;
   Steps steps_;
   Gets gets_;
+  Shadows shadows_;
   Messages messages_;
   Agreement agreement_;
   Supervision supervision_;
   // In the order in which they are polled: what has arrived may let an agreement go on, and that a step.
-  const std::array<progress::Source*, 4> sources_{&routes_, &agreement_, &steps_, &messages_};
+  const std::array<progress::Source*, 5> sources_{&routes_, &agreement_, &steps_, &messages_, &shadows_};
 };
 
 }  // namespace anello::executor

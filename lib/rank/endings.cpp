@@ -19,6 +19,26 @@ void Context::finish(Operation& operation, const Error& error) {
     fail(group, Error(ANELLO_ERR_STATE, what + job_->describe(rank_), rank_), true);
     return;
   }
+  const std::string aftermath = leave(operation, error);
+  if (operation.shadow != nullptr && !error) {
+    try {
+      // The next ones need not wait for it.
+      if (shadows_.deliver(operation)) return begin_next(group);
+    } catch (const Error& why_not) {
+      complete(operation, why_not);
+      return fail(group, why_not, true);
+    }
+  }
+  complete(operation, aftermath.empty() ? error : Error(error.code(), error.text() + aftermath, error.peer()));
+  if (!error) begin_next(group);
+}
+
+void Context::begin_next(Group& group) {
+  if (!group.window.empty() && !group.error) activate(group);
+}
+
+std::string Context::leave(Operation& operation, const Error& error) {
+  Group& group = *operation.group;
   if (group.on_board.front() == &operation) {
     group.on_board.pop();
     if (!group.on_board.empty()) agreement_.list(group);
@@ -38,18 +58,22 @@ void Context::finish(Operation& operation, const Error& error) {
       }
     }
   }
-  operation.state = Operation::State::done;
-  operation.error = aftermath.empty() ? error : Error(error.code(), error.text() + aftermath, error.peer());
   operation.run.ready.clear();
   if (operation.announces()) {
     steps_.forget(operation);
     agreement_.forget(operation);
   }
+  return aftermath;
+}
+
+void Context::complete(Operation& operation, const Error& error) {
+  if (operation.shadow != nullptr && error) shadows_.abandon(operation);
+  operation.state = Operation::State::done;
+  operation.error = error;
   --activity_.unfinished;
   operation.done.store(true, std::memory_order_release);
   bells_.ring_all();
   driver_.note_completion();
-  if (!error && !group.window.empty() && !group.error) activate(group);
 }
 
 void Context::fail_for_memory(Group& group) { fail(group, no_memory(*job_, kOperationNeeds), true); }
@@ -63,6 +87,7 @@ void Context::end_all(Group& group, const Error& error) {
     frames_.give_back_all(flow.early);
   }
   agreement_.forget_lines(group);
+  shadows_.end_all(group, error);
   messages_.end_all(group, error);
   while (Operation* operation = group.window.pop()) {
     steps_.withdraw(*operation);

@@ -33,8 +33,12 @@ using anello::kernels::cuda::Driver;
 static_assert(!Same<int (*)(int*, int), decltype(&cuInit)>::value);
 static_assert(!Same<int (*)(void*), decltype(&cuInit)>::value);
 
-using anello::kernels::cuda::kCapabilityMajor, anello::kernels::cuda::kCapabilityMinor,
-    anello::kernels::cuda::kMultiprocessors;
+using namespace anello::kernels::cuda;
+static_assert(kMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && kIsManaged == CU_POINTER_ATTRIBUTE_IS_MANAGED);
+static_assert(kDeviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+static_assert(kRangeStart == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && kRangeSize == CU_POINTER_ATTRIBUTE_RANGE_SIZE);
+static_assert(kDeviceMemory == CU_MEMORYTYPE_DEVICE);
+static_assert(kWaitEqual == CU_STREAM_WAIT_VALUE_EQ && kPortable == CU_MEMHOSTREGISTER_PORTABLE);
 static_assert(kMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(kCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(kCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);

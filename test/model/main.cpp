@@ -1,6 +1,7 @@
 // Random programs against the model.
 //   model_test                                   300 programs over all transports, always the same
 //   model_test --programs 10000 --seed random    others each time; the seed is printed
+//   model_test --devices                         half of the buffers on a device
 //   model_test --transport shm --ranks 3 --program 17     one program, as a failure's last line says
 //   model_test --show --ranks 3 --program 17              its text
 #include "model/calls.h"
@@ -49,7 +50,8 @@ std::vector<int> numbers(const std::string& text) {
   std::cerr
       << wrong << "\n"
       << "model_test [--programs N] [--seed N|random] [--transport all|inproc|shm|tcp] [--ranks N] [--shrink SECONDS]\n"
-      << "           [--bug NAME] [--timeout MS] [--plain] [--program SEED,..] [--show] [--steps ID,..] [--first-ranks "
+      << "           [--bug NAME] [--timeout MS] [--plain] [--devices] [--program SEED,..] [--show] [--steps ID,..] "
+         "[--first-ranks "
          "N]\n"
       << "           [--most ELEMENTS] [--without FEATURE,..]\n";
   std::exit(2);
@@ -63,6 +65,10 @@ Options parse(int argc, char** argv) {
     const std::string word = argv[i];
     if (word == "--show") {
       options.show = true;
+      continue;
+    }
+    if (word == "--devices") {
+      options.job.settings["MODEL_DEVICE"] = "1";
       continue;
     }
     if (word == "--plain") {

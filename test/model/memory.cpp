@@ -1,6 +1,7 @@
 #include "model/memory.h"
 
 #include "model/part.h"
+#include "support/device_memory.h"
 
 #include <anello/anello.h>
 
@@ -24,11 +25,12 @@ constexpr std::size_t kRegionBytes = std::size_t{1} << 18;
 
 }  // namespace
 
-Memory::Memory(std::size_t bytes, int shift, bool mapped)
+Memory::Memory(std::size_t bytes, int shift, Place place)
     : bytes_(bytes), shift_(std::size_t(shift)), size_(bytes + 2 * kMargin + 16) {
-  if (!mapped) {
+  if (place != Place::mapped) {
     own_.resize(size_);
     all_ = own_.data();
+    if (place == Place::device) device_ = static_cast<unsigned char*>(test::device_allocate(size_));
   } else {
     const std::lock_guard held(spare().mutex);
     if (size_ <= kRegionBytes && !spare().regions.empty()) {
@@ -42,7 +44,16 @@ Memory::Memory(std::size_t bytes, int shift, bool mapped)
   reset();
 }
 
+void Memory::put() {
+  if (device_ != nullptr) test::copy_to_device(device_, all_, size_);
+}
+
+void Memory::take() const {
+  if (device_ != nullptr) test::copy_to_host(all_, device_, size_);
+}
+
 Memory::~Memory() {
+  if (device_ != nullptr) test::device_free(device_);
   if (region_ == nullptr) return;
   const std::lock_guard held(spare().mutex);
   if (size_ <= kRegionBytes && spare().regions.size() < kMostSpare) {

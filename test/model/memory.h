@@ -8,8 +8,12 @@ namespace anello::model {
 
 class Memory {
  public:
-  // mapped: of anello_mem_alloc, where others of the host reach it.
-  Memory(std::size_t bytes, int shift, bool mapped = false);
+  enum class Place {
+    ordinary,
+    mapped,  // of anello_mem_alloc, where others of the host reach it
+    device   // the program sees a copy of it
+  };
+  Memory(std::size_t bytes, int shift, Place place = Place::ordinary);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -18,6 +22,11 @@ class Memory {
     for (std::size_t i = 0; i < size_; ++i) all_[i] = static_cast<unsigned char>(0xa5 + 7 * i);
   }
   unsigned char* data() { return all_ + begin(); }
+  // What a call is given.
+  unsigned char* address() { return (device_ != nullptr ? device_ : all_) + begin(); }
+  // Of device memory: from the program's copy, and back to it.
+  void put();
+  void take() const;
   std::size_t bytes() const { return bytes_; }
   // All of it, the margins too.
   const unsigned char* all() const { return all_; }
@@ -35,6 +44,7 @@ class Memory {
   std::size_t size_;
   Bytes own_;
   void* region_ = nullptr;
+  unsigned char* device_ = nullptr;
   unsigned char* all_ = nullptr;
 };
 

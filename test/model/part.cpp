@@ -3,6 +3,7 @@
 #include "model/random.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 
 namespace anello::model {
@@ -76,16 +77,21 @@ void Part::came(std::size_t message) {
 void Part::place_buffers() {
   const Role& role = step_.roles[std::size_t(rank_)];
   Random random(mix(step_.seed, 500 + std::uint64_t(rank_)));
-  input_ = std::make_unique<Memory>(shape_.input * element_, role.input_shift, role.mapped);
-  output_ = std::make_unique<Memory>(shape_.output * element_, role.output_shift, role.mapped);
+  const Memory::Place ordinary = role.mapped ? Memory::Place::mapped : Memory::Place::ordinary;
+  // Ranks have their buffers on devices or not, and some ranks one of both.
+  static const bool has_devices = std::getenv("MODEL_DEVICE") != nullptr;
+  Random places(mix(step_.seed, 700 + std::uint64_t(rank_)));
+  const auto somewhere = [&] { return has_devices && places.one_in(2) ? Memory::Place::device : ordinary; };
+  input_ = std::make_unique<Memory>(shape_.input * element_, role.input_shift, somewhere());
+  output_ = std::make_unique<Memory>(shape_.output * element_, role.output_shift, somewhere());
   call_.dtype = step_.dtype;
   call_.op = step_.own_op == OwnOp::none ? step_.op : handle_of(step_.own_op);
   call_.count = step_.count;
   // What is not looked at, or is empty, may be NULL or not.
   const bool null_input = (shape_.input == 0 || !shape_.has_input) && random.one_in(2);
   const bool null_output = (shape_.output == 0 || !shape_.has_output) && !shape_.in_place && random.one_in(2);
-  call_.sendbuf = null_input ? nullptr : input_->data();
-  call_.recvbuf = null_output ? nullptr : output_->data();
+  call_.sendbuf = null_input ? nullptr : input_->address();
+  call_.recvbuf = null_output ? nullptr : output_->address();
   call_.sendcounts = shape_.sendcounts.empty() ? nullptr : shape_.sendcounts.data();
   call_.sdispls = shape_.sdispls.empty() ? nullptr : shape_.sdispls.data();
   call_.recvcounts = shape_.recvcounts.empty() ? nullptr : shape_.recvcounts.data();
@@ -97,8 +103,8 @@ void Part::place_buffers() {
   }
   if (!shape_.in_place) return;
   if (shape_.own_part) {
-    call_.sendbuf = output_->data();
-    call_.recvbuf = output_->data() + shape_.results[0].at * element_;
+    call_.sendbuf = output_->address();
+    call_.recvbuf = output_->address() + shape_.results[0].at * element_;
     return;
   }
   const bool only_marker = step_.kind == ANELLO_REDUCE_SCATTER_BLOCK || step_.kind == ANELLO_REDUCE_SCATTER;
@@ -110,7 +116,7 @@ void Part::place_buffers() {
   if (role.own_address && !only_marker && !empty) {
     std::size_t at = own_part ? std::size_t(rank_) * step_.count : 0;
     if (varying_part) at = (scatters ? shape_.sdispls : shape_.rdispls)[std::size_t(rank_)];
-    place = (scatters ? input_ : output_)->data() + at * element_;
+    place = (scatters ? input_ : output_)->address() + at * element_;
   }
   (scatters ? call_.recvbuf : const_cast<void*&>(call_.sendbuf)) = const_cast<void*>(place);
 }
@@ -123,6 +129,8 @@ void Part::fill(int round) {
     Memory& memory = shape_.input_in_output ? *output_ : *input_;
     lay(memory.data() + piece.at * element_, period(step_, round, piece.source), element_, piece.first, piece.count);
   }
+  input_->put();
+  output_->put();
   expected_input_ = input_->image();
   expected_output_ = output_->image();
   for (const Piece& piece : shape_.results) {
@@ -144,6 +152,8 @@ void Part::check(const anello_status_t& status) const {
         << ", not source " << status_.source << ", tag " << status_.tag << ", count " << status_.count;
     throw Wrong(out.str());
   }
+  input_->take();
+  output_->take();
   const std::size_t end = shape_.output * element_;
   std::size_t specified = end;
   if (shape_.rest_unspecified) specified = shape_.results.empty() ? 0 : shape_.results[0].count * element_;

@@ -2,6 +2,7 @@
 
 #include "fake_device.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -31,7 +32,6 @@ using kernels::cuda::Arguments;
 constexpr int kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200, kInvalidContext = 201, kInvalidHandle = 400,
               kNotFound = 500, kIllegalAddress = 700;
 constexpr std::size_t kTotal = std::size_t{1} << 30;
-constexpr std::size_t kAlignment = 256;
 
 // The names of driver.def, with what each does.
 struct Calls {
@@ -83,12 +83,25 @@ struct Calls {
   }
   static int release_context(int) { return fake_device().entered("cuDevicePrimaryCtxRelease_v2"); }
   static int set_context(void* context) {
-    FakeDevice::has_context = context != nullptr;
+    FakeDevice::contexts.clear();
+    if (context != nullptr) FakeDevice::contexts.push_back(context);
     return fake_device().entered("cuCtxSetCurrent");
+  }
+  static int push_context(void* context) {
+    if (context == nullptr) return kInvalidContext;
+    if (const int code = fake_device().entered("cuCtxPushCurrent_v2")) return code;
+    FakeDevice::contexts.push_back(context);
+    return 0;
+  }
+  static int pop_context(void** context) {
+    if (FakeDevice::contexts.empty()) return kInvalidContext;
+    *context = FakeDevice::contexts.back();
+    FakeDevice::contexts.pop_back();
+    return fake_device().entered("cuCtxPopCurrent_v2");
   }
   static int context_device(int* number) {
     *number = 0;
-    return FakeDevice::has_context ? fake_device().entered("cuCtxGetDevice") : kInvalidContext;
+    return !FakeDevice::contexts.empty() ? fake_device().entered("cuCtxGetDevice") : kInvalidContext;
   }
   static int synchronize() {
     if (const int code = fake_device().entered("cuCtxSynchronize")) return code;
@@ -104,74 +117,136 @@ struct Calls {
     if (const int code = fake_device().entered("cuMemAlloc_v2")) return code;
     if (bytes == 0) return kInvalidValue;
     if (allocated_bytes() + bytes > kTotal) return kOutOfMemory;
-    *address = reinterpret_cast<std::uint64_t>(
-        std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
-    const std::lock_guard lock(fake_device().mutex);
-    fake_device().allocations[*address] = bytes;
-    return 0;
+    *address = fake_device().memory.allocate(bytes);
+    return *address != 0 ? 0 : kOutOfMemory;
   }
   static int release(std::uint64_t address) {
     if (const int code = fake_device().entered("cuMemFree_v2")) return code;
     fake_device().wait();  // as a device does
-    const std::lock_guard lock(fake_device().mutex);
-    if (fake_device().allocations.erase(address) == 0) return kInvalidValue;
-    std::free(reinterpret_cast<void*>(address));
+    return fake_device().memory.release(address) ? 0 : kInvalidValue;
+  }
+  // An address that the driver does not know has the memory type 0.
+  static int pointer_attributes(unsigned count, int* attributes, void** data, std::uint64_t address) {
+    if (const int code = fake_device().entered("cuPointerGetAttributes")) return code;
+    const FakeMemory::Range range = fake_device().memory.find(address);
+    const bool pinned = fake_device().memory.is_pinned(at(address), 1);
+    for (unsigned i = 0; i < count; ++i) {
+      switch (attributes[i]) {
+        case kernels::cuda::kMemoryType:
+          *static_cast<unsigned*>(data[i]) = range.start != 0 ? kernels::cuda::kDeviceMemory : pinned ? 1 : 0;
+          break;
+        case kernels::cuda::kIsManaged: *static_cast<unsigned*>(data[i]) = 0; break;
+        case kernels::cuda::kDeviceOrdinal: *static_cast<int*>(data[i]) = range.start != 0 || pinned ? 0 : -2; break;
+        case kernels::cuda::kRangeStart: *static_cast<std::uint64_t*>(data[i]) = range.start; break;
+        case kernels::cuda::kRangeSize: *static_cast<std::size_t*>(data[i]) = range.bytes; break;
+        default: return kInvalidValue;
+      }
+    }
     return 0;
+  }
+  static int register_host(void* address, std::size_t bytes, unsigned) {
+    if (const int code = fake_device().entered("cuMemHostRegister_v2")) return code;
+    return fake_device().memory.pin(address, bytes) ? 0 : kInvalidValue;
+  }
+  static int unregister_host(void* address) {
+    if (const int code = fake_device().entered("cuMemHostUnregister")) return code;
+    fake_device().wait();
+    return fake_device().memory.unpin(address) ? 0 : kInvalidValue;
+  }
+  static int device_address(std::uint64_t* address, void* host, unsigned) {
+    *address = reinterpret_cast<std::uint64_t>(host);
+    if (!fake_device().memory.is_pinned(host, 1)) return kInvalidValue;
+    return fake_device().entered("cuMemHostGetDevicePointer_v2");
   }
   static int allocate_pinned(void** address, std::size_t bytes, unsigned) {
     *address = std::malloc(bytes);
+    fake_device().memory.pin(*address, bytes);
     return fake_device().entered("cuMemHostAlloc");
   }
   static int release_pinned(void* address) {
+    fake_device().memory.unpin(address);
     std::free(address);
     return fake_device().entered("cuMemFreeHost");
   }
-  static int move(const char* call, void* into, const void* from, std::size_t bytes, void* stream, bool legal) {
+  static int move(const char* call, void* into, const void* from, std::size_t bytes, void* stream) {
     if (const int code = fake_device().entered(call)) return code;
-    if (!legal) return kInvalidValue;
+    if (into == nullptr || from == nullptr) return kInvalidValue;
     fake_device().stream_of(stream).put([=] { std::memmove(into, from, bytes); });
     return 0;
   }
   static void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
-  // As on a device, pageable memory is read before the call returns.
+  static void* real(std::uint64_t address, std::size_t bytes) { return fake_device().memory.real(at(address), bytes); }
+  // As on a device, pageable memory is read or written before the call returns.
   static int copy_to_device(std::uint64_t into, const void* from, std::size_t bytes, void* stream) {
-    const int code =
-        move("cuMemcpyHtoDAsync_v2", at(into), from, bytes, stream, fake_device().covered(at(into), bytes));
-    fake_device().stream_of(stream).wait();
+    const int code = move("cuMemcpyHtoDAsync_v2", real(into, bytes), from, bytes, stream);
+    if (!fake_device().memory.is_pinned(from, bytes)) fake_device().stream_of(stream).wait();
     return code;
   }
   static int copy_to_host(void* into, std::uint64_t from, std::size_t bytes, void* stream) {
-    const int code =
-        move("cuMemcpyDtoHAsync_v2", into, at(from), bytes, stream, fake_device().covered(at(from), bytes));
-    fake_device().stream_of(stream).wait();
+    const int code = move("cuMemcpyDtoHAsync_v2", into, real(from, bytes), bytes, stream);
+    if (!fake_device().memory.is_pinned(into, bytes)) fake_device().stream_of(stream).wait();
     return code != 0 ? code : fake_device().fault.load();
   }
   static int copy_on_device(std::uint64_t into, std::uint64_t from, std::size_t bytes, void* stream) {
-    return move("cuMemcpyDtoDAsync_v2", at(into), at(from), bytes, stream,
-                fake_device().covered(at(into), bytes) && fake_device().covered(at(from), bytes));
+    return move("cuMemcpyDtoDAsync_v2", real(into, bytes), real(from, bytes), bytes, stream);
   }
   static int fill(std::uint64_t into, unsigned char value, std::size_t bytes, void* stream) {
     if (const int code = fake_device().entered("cuMemsetD8Async")) return code;
-    if (!fake_device().covered(at(into), bytes)) return kInvalidValue;
-    fake_device().stream_of(stream).put([=] { std::memset(at(into), value, bytes); });
+    void* const there = real(into, bytes);
+    if (there == nullptr) return kInvalidValue;
+    fake_device().stream_of(stream).put([=] { std::memset(there, value, bytes); });
+    return 0;
+  }
+  // Of pinned host memory, or the device's own.
+  static std::uint32_t* word(std::uint64_t address) {
+    if (fake_device().memory.is_pinned(at(address), 4)) return static_cast<std::uint32_t*>(at(address));
+    return static_cast<std::uint32_t*>(real(address, 4));
+  }
+  static int write_value(void* stream, std::uint64_t address, std::uint32_t value, unsigned) {
+    if (const int code = fake_device().entered("cuStreamWriteValue32_v2")) return code;
+    std::uint32_t* const there = word(address);
+    if (there == nullptr) return kInvalidValue;
+    fake_device().stream_of(stream).put([=] { __atomic_store_n(there, value, __ATOMIC_RELEASE); });
+    return 0;
+  }
+  static int wait_for_value(void* stream, std::uint64_t address, std::uint32_t value, unsigned flags) {
+    if (const int code = fake_device().entered("cuStreamWaitValue32_v2")) return code;
+    const std::uint32_t* const there = word(address);
+    if (there == nullptr) return kInvalidValue;
+    fake_device().stream_of(stream).put_wait(there, value, flags == kernels::cuda::kWaitEqual);
     return 0;
   }
   static int create_stream(void** stream, unsigned) {
     if (const int code = fake_device().entered("cuStreamCreate")) return code;
-    auto* const made = new FakeStream;
+    const auto made = std::make_shared<FakeStream>();
+    const std::lock_guard lock(fake_device().streams_mutex);
     fake_device().streams.insert(made);
-    *stream = made;
+    *stream = made.get();
     return 0;
   }
   static int destroy_stream(void* stream) {
-    fake_device().streams.erase(static_cast<FakeStream*>(stream));
-    delete static_cast<FakeStream*>(stream);
+    std::shared_ptr<FakeStream> gone;  // ends its thread outside the lock
+    {
+      const std::lock_guard lock(fake_device().streams_mutex);
+      auto& all = fake_device().streams;
+      const auto found = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.get() == stream; });
+      if (found == all.end()) return kInvalidHandle;
+      gone = *found;
+      all.erase(found);
+    }
     return fake_device().entered("cuStreamDestroy_v2");
   }
   static int wait_for_stream(void* stream) {
     if (const int code = fake_device().entered("cuStreamSynchronize")) return code;
     fake_device().stream_of(stream).wait();
     return fake_device().fault.load();
+  }
+  static int stream_state(void* stream) {
+    if (const int code = fake_device().entered("cuStreamQuery")) return code;
+    constexpr int kNotReady = 600;
+    return fake_device().fault != 0                    ? fake_device().fault.load()
+           : fake_device().stream_of(stream).is_idle() ? 0
+                                                       : kNotReady;
   }
   static int create_event(void** event, unsigned) {
     *event = new FakeEvent;

@@ -8,7 +8,7 @@ namespace anello::testing {
 // CUresult
 constexpr int kIllegalAddress = 700, kMisalignedAddress = 716;
 
-thread_local bool FakeDevice::has_context = false;
+thread_local std::vector<void*> FakeDevice::contexts;
 
 FakeDevice& fake_device() {
   static FakeDevice one;
@@ -23,34 +23,34 @@ int FakeDevice::entered(const char* call) {
   return found->second.first;
 }
 
-bool FakeDevice::covered(const void* start, std::size_t bytes) {
-  const std::lock_guard lock(mutex);
-  const auto at = reinterpret_cast<std::uint64_t>(start);
-  auto next = allocations.upper_bound(at);
-  if (next == allocations.begin()) return false;
-  --next;
-  return at + bytes <= next->first + next->second;
-}
-
 void FakeDevice::wait() {
   default_stream->wait();
-  for (FakeStream* const stream : streams) stream->wait();
+  std::set<std::shared_ptr<FakeStream>> all;  // that stay while this waits
+  {
+    const std::lock_guard lock(streams_mutex);
+    all = streams;
+  }
+  for (const auto& stream : all) stream->wait();
 }
 
 void FakeDevice::run(const FakeKernel& kernel, const kernels::cuda::Arguments& arguments, std::uint64_t threads) {
-  const auto check = [&](const void* operand, bool sums) {
+  kernels::cuda::Arguments real = arguments;
+  const auto check = [&](auto& operand, bool sums) {
     const std::size_t element = sums ? kernel.sum_bytes : kernel.element_bytes;
-    if (!covered(operand, arguments.count * element)) fault = kIllegalAddress;
+    void* const found = memory.real(operand, arguments.count * element);
+    if (found == nullptr) fault = kIllegalAddress;
+    const auto at = reinterpret_cast<std::uint64_t>(operand);
+    operand = static_cast<std::remove_reference_t<decltype(operand)>>(found);
     const std::size_t per_unit = std::max(kernel.granule_bytes / kernel.element_bytes, std::size_t{1});
     if (arguments.count - arguments.head < per_unit) return;  // none is loaded whole
     const std::size_t load = sums ? std::min(per_unit * element, std::size_t{16}) : kernel.granule_bytes;
-    const auto first = reinterpret_cast<std::uint64_t>(operand) + arguments.head * element;
+    const auto first = at + arguments.head * element;
     if (first % load != 0) fault = kMisalignedAddress;
   };
-  for (int s = 0; s < arguments.source_count; ++s) check(arguments.sources[s], s == 0 && arguments.sums_in != 0);
-  for (int d = 0; d < arguments.destination_count; ++d) check(arguments.destinations[d], arguments.sums_out != 0);
+  for (int s = 0; s < arguments.source_count; ++s) check(real.sources[s], s == 0 && arguments.sums_in != 0);
+  for (int d = 0; d < arguments.destination_count; ++d) check(real.destinations[d], arguments.sums_out != 0);
   if (fault != 0) return;
-  for (std::uint64_t thread = 0; thread < threads; ++thread) kernel.run(arguments, thread, threads);
+  for (std::uint64_t thread = 0; thread < threads; ++thread) kernel.run(real, thread, threads);
 }
 
 void fail_cuda(const std::string& call, int code, int after) {
@@ -78,11 +78,6 @@ int calls_of(const std::string& call) {
   return fake_device().calls[call];
 }
 
-std::size_t allocated_bytes() {
-  const std::lock_guard lock(fake_device().mutex);
-  std::size_t sum = 0;
-  for (const auto& [address, bytes] : fake_device().allocations) sum += bytes;
-  return sum;
-}
+std::size_t allocated_bytes() { return fake_device().memory.allocated(); }
 
 }  // namespace anello::testing

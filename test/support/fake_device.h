@@ -1,6 +1,7 @@
 #pragma once
 // What the fake CUDA device holds: memory, streams, what was asked of it, and what it was told to refuse.
 #include "fake_cuda.h"
+#include "fake_memory.h"
 #include "fake_stream.h"
 
 #include <atomic>
@@ -20,7 +21,6 @@ using FakeGraph = std::vector<FakeWork>;
 struct FakeDevice {
   // Counts the call. 0, or what it was told to return.
   int entered(const char* call);
-  bool covered(const void* start, std::size_t bytes);
   FakeStream& stream_of(void* stream) {
     return stream == nullptr ? *default_stream : *static_cast<FakeStream*>(stream);
   }
@@ -28,11 +28,12 @@ struct FakeDevice {
   void wait();
   void run(const FakeKernel& kernel, const kernels::cuda::Arguments& arguments, std::uint64_t threads);
 
-  static thread_local bool has_context;
+  static thread_local std::vector<void*> contexts;  // of this thread; the last is current
 
   std::mutex mutex;
-  std::map<std::uint64_t, std::size_t> allocations;
-  std::set<FakeStream*> streams;
+  FakeMemory memory;
+  std::mutex streams_mutex;
+  std::set<std::shared_ptr<FakeStream>> streams;
   std::unique_ptr<FakeStream> default_stream = std::make_unique<FakeStream>();
   std::map<std::string, std::pair<int, int>> failures;  // code, calls before it
   std::map<std::string, int> calls;

@@ -1,7 +1,10 @@
 #pragma once
 // A stream of the fake CUDA device: what is put in is done in order by a thread of its own, or kept for a graph while
 // one is being captured.
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -36,9 +39,28 @@ class FakeStream {
     queue_.push_back(std::move(work));
     changed_.notify_all();
   }
+  // While held, no stream does anything.
+  static std::atomic<bool>& is_held() {
+    static std::atomic<bool> held{false};
+    return held;
+  }
+  bool is_idle() {
+    const std::lock_guard lock(mutex_);
+    return queue_.empty() && !busy_;
+  }
   void wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return queue_.empty() && !busy_; });
+  }
+  // Holds up what is behind it until the value is there, or the stream is destroyed.
+  void put_wait(const std::uint32_t* value, std::uint32_t wanted, bool equal) {
+    put([this, value, wanted, equal] {
+      const auto is_there = [&] {
+        const std::uint32_t now = __atomic_load_n(value, __ATOMIC_ACQUIRE);
+        return equal ? now == wanted : static_cast<std::int32_t>(now - wanted) >= 0;
+      };
+      while (!is_there() && !ending_) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    });
   }
   void begin_capture() {
     const std::lock_guard lock(mutex_);
@@ -60,6 +82,7 @@ class FakeStream {
       queue_.pop_front();
       busy_ = true;
       lock.unlock();
+      while (is_held() && !ending_) std::this_thread::sleep_for(std::chrono::microseconds(100));
       next();
       lock.lock();
       busy_ = false;
@@ -71,7 +94,8 @@ class FakeStream {
   std::condition_variable changed_;
   std::deque<FakeWork> queue_;
   std::vector<FakeWork> captured_;
-  bool busy_ = false, ending_ = false, capturing_ = false;
+  bool busy_ = false, capturing_ = false;
+  std::atomic<bool> ending_{false};
   std::thread worker_;  // last: it uses all of the above
 };
 

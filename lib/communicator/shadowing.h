@@ -1,0 +1,16 @@
+#pragma once
+#include "communicator/in_place.h"
+#include "executor/operation.h"
+
+#include <anello/anello.h>
+
+namespace anello {
+
+// Whether a buffer of the call is in a device's memory.
+bool is_on_device(const anello_call_t& call);
+
+// For such a call, whose operation has its buffers: host memory takes the place of those on a device
+// (executor/shadow.h). Throws Error.
+void shadow_buffers(executor::Operation& operation, const anello_call_t& call, int rank, int size, InPlace place);
+
+}  // namespace anello

@@ -1,0 +1,67 @@
+#include "device/copies.h"
+
+namespace anello::device {
+namespace {
+
+constexpr int kNotReady = 600;  // CUresult
+
+template <class Address>
+std::uint64_t number(Address* address) {
+  return reinterpret_cast<std::uint64_t>(address);
+}
+
+}  // namespace
+
+Copies::Copies(Device& device) : device_(device) {
+  const kernels::cuda::Driver& driver = device.driver();
+  const Device::Use use(device);
+  check(driver, "cuStreamCreate", driver.create_stream(&stream_, 0));
+  void* word = nullptr;
+  int code = driver.allocate_pinned(&word, sizeof *word_, kernels::cuda::kPortable);
+  const char* call = "cuMemHostAlloc";
+  if (code == 0) {
+    word_ = static_cast<std::uint32_t*>(word);
+    *word_ = 0;
+    call = "cuMemHostGetDevicePointer";
+    code = driver.device_address(&word_there_, word, 0);
+  }
+  if (code == 0) return;
+  if (word_ != nullptr) driver.release_pinned(word_);
+  driver.destroy_stream(stream_);
+  check(driver, call, code);
+}
+
+Copies::~Copies() {
+  try {
+    const Device::Use use(device_);
+    device_.driver().destroy_stream(stream_);
+    device_.driver().release_pinned(word_);
+  } catch (const Error&) {
+    // The driver has gone, and all of it with it.
+  }
+}
+
+void Copies::to_host(std::byte* into, const std::byte* from, std::size_t bytes) {
+  const Device::Use use(device_);
+  check(device_.driver(), "cuMemcpyDtoHAsync", device_.driver().copy_to_host(into, number(from), bytes, stream_));
+}
+
+void Copies::to_device(std::byte* into, const std::byte* from, std::size_t bytes) {
+  const Device::Use use(device_);
+  check(device_.driver(), "cuMemcpyHtoDAsync", device_.driver().copy_to_device(number(into), from, bytes, stream_));
+}
+
+std::uint32_t Copies::mark() {
+  const Device::Use use(device_);
+  check(device_.driver(), "cuStreamWriteValue32", device_.driver().write_value(stream_, word_there_, last_ + 1, 0));
+  return ++last_;
+}
+
+Error Copies::fault() const {
+  const Device::Use use(device_);
+  const int code = device_.driver().stream_state(stream_);
+  return code == 0 || code == kNotReady ? Error()
+                                        : kernels::cuda::driver_error(device_.driver(), "cuStreamQuery", code);
+}
+
+}  // namespace anello::device

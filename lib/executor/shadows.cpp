@@ -1,0 +1,212 @@
+#include "executor/shadows.h"
+
+#include "base/clock.h"
+#include "base/kind.h"
+#include "base/text.h"
+#include "executor/outcomes.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include <sched.h>
+
+namespace anello::executor {
+namespace {
+
+// Copies end by themselves; those of a device that hangs do not.
+constexpr std::int64_t kMostWaitMs = 1000;
+
+// Copies that were enqueued before one that could not be are still at the block.
+template <class Copy>
+void enqueue(Shadow& shadow, Copy&& copy) {
+  try {
+    copy();
+  } catch (const Error&) {
+    shadow.block.retire(true);
+    throw;
+  }
+  shadow.is_copying = true;
+}
+
+bool is_send(const Operation& operation) { return operation.kind == ANELLO_SEND; }
+
+}  // namespace
+
+Shadows::Shadows(Parts& parts) : outcomes_(parts.outcomes) {}
+
+Shadows::~Shadows() = default;
+
+Shadows::Streams& Shadows::streams(int device) {
+  std::unique_ptr<Streams>& found = streams_[device];
+  if (found == nullptr) found = std::make_unique<Streams>(device::Device::of(device));
+  return *found;
+}
+
+const device::Copies& Shadows::copies_of(const Operation& operation) {
+  const Streams& both = streams(operation.shadow->device);
+  return operation.shadow->state == Shadow::State::delivering ? both.to_device : both.to_host;
+}
+
+bool Shadows::is_copied(const Operation& operation) {
+  const Shadow& shadow = *operation.shadow;
+  return !shadow.is_copying || copies_of(operation).has_reached(shadow.mark);
+}
+
+// False: the device hangs, or has failed.
+bool Shadows::wait_for_copies(const Operation& operation) {
+  const Deadline limit = Deadline::in_ms(kMostWaitMs);
+  while (!is_copied(operation)) {
+    if (limit.passed() || copies_of(operation).fault()) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+void Shadows::fetch(Operation& operation) {
+  Shadow& shadow = *operation.shadow;
+  if (shadow.state != Shadow::State::waiting || shadow.is_copying) return;
+  if (shadow.reads.empty()) {
+    shadow.state = Shadow::State::running;
+    return;
+  }
+  device::Copies& copies = streams(shadow.device).to_host;
+  enqueue(shadow, [&] {
+    for (const Shadow::Part& part : shadow.reads)
+      copies.to_host(shadow.block.data() + part.at, part.device, part.bytes);
+    shadow.mark = copies.mark();
+  });
+  if (!is_message(operation.kind)) waiting_.push_back(&operation);
+}
+
+void Shadows::fetch_now(Operation& operation) {
+  fetch(operation);
+  Shadow& shadow = *operation.shadow;
+  if (shadow.state != Shadow::State::waiting) return;
+  std::erase(waiting_, &operation);
+  if (!wait_for_copies(operation)) {
+    if (const Error fault = copies_of(operation).fault()) throw fault;
+    throw Error(ANELLO_ERR_TIMEOUT, text("device ", shadow.device, " has not copied ", shadow.reads.front().bytes,
+                                         " bytes for ", kMostWaitMs, " ms"));
+  }
+  shadow.is_copying = false;
+  shadow.state = Shadow::State::running;
+}
+
+bool Shadows::is_sending(const Group& group) const {
+  return std::any_of(waiting_.begin(), waiting_.end(),
+                     [&](const Operation* each) { return each->group == &group && is_send(*each); });
+}
+
+bool Shadows::holds_up(Operation& message) {
+  const bool waits = message.shadow != nullptr && message.shadow->state == Shadow::State::waiting;
+  if (!waits && !(is_send(message) && holds_sends(*message.group))) return false;
+  waiting_.push_back(&message);
+  return true;
+}
+
+bool Shadows::deliver(Operation& operation) {
+  Shadow& shadow = *operation.shadow;
+  if (shadow.writes.empty()) return false;
+  std::size_t left = operation.kind == ANELLO_RECV ? operation.status.count * operation.element_bytes : SIZE_MAX;
+  device::Copies& copies = streams(shadow.device).to_device;
+  enqueue(shadow, [&] {
+    for (const Shadow::Part& part : shadow.writes) {
+      const std::size_t bytes = std::min(part.bytes, left);
+      if (bytes > 0) copies.to_device(part.device, shadow.block.data() + part.at, bytes);
+      left -= bytes;
+    }
+    shadow.mark = copies.mark();
+  });
+  shadow.state = Shadow::State::delivering;
+  delivering_.push_back(&operation);
+  return true;
+}
+
+void Shadows::abandon(Operation& operation) {
+  std::erase(waiting_, &operation);
+  std::erase(delivering_, &operation);
+  operation.shadow->block.retire(!wait_for_copies(operation));
+}
+
+void Shadows::end_all(Group& group, const Error& error) {
+  const auto of_group = [&](const Operation* each) { return each->group == &group; };
+  // Collectives that wait are in the window, and end with it.
+  for (std::size_t i = 0; i < waiting_.size();) {
+    Operation& each = *waiting_[i];
+    if (of_group(&each) && is_message(each.kind)) {
+      waiting_.erase(waiting_.begin() + std::ptrdiff_t(i));
+      outcomes_.finish(each, error);
+    } else {
+      ++i;
+    }
+  }
+  while (true) {
+    const auto found = std::find_if(delivering_.begin(), delivering_.end(), of_group);
+    if (found == delivering_.end()) return;
+    Operation& each = **found;
+    const bool is_delivered = wait_for_copies(each);
+    std::erase(delivering_, &each);
+    outcomes_.delivered(each, is_delivered ? Error() : error);
+  }
+}
+
+bool Shadows::move() {
+  if (waiting_.empty() && delivering_.empty()) return false;
+  bool moved = begin_ready();
+  moved |= end_delivered();
+  constexpr unsigned kPollsPerLook = 1024;
+  if (!moved && ++polls_ % kPollsPerLook == 0) find_faults();
+  return moved;
+}
+
+bool Shadows::begin_ready() {
+  bool moved = false;
+  for (std::size_t i = 0; i < waiting_.size();) {
+    Operation& each = *waiting_[i];
+    const bool is_behind = is_send(each) && std::any_of(waiting_.begin(), waiting_.begin() + std::ptrdiff_t(i),
+                                                        [&](const Operation* earlier) {
+      return earlier->group == each.group && is_send(*earlier);
+                           });
+    if (is_behind || (each.shadow != nullptr && !is_copied(each))) {
+      ++i;
+      continue;
+    }
+    waiting_.erase(waiting_.begin() + std::ptrdiff_t(i));
+    if (each.shadow != nullptr) {
+      each.shadow->is_copying = false;
+      each.shadow->state = Shadow::State::running;
+    }
+    outcomes_.may_start(each);
+    moved = true;
+  }
+  return moved;
+}
+
+bool Shadows::end_delivered() {
+  bool moved = false;
+  for (std::size_t i = 0; i < delivering_.size();) {
+    Operation& each = *delivering_[i];
+    if (!is_copied(each)) {
+      ++i;
+      continue;
+    }
+    delivering_.erase(delivering_.begin() + std::ptrdiff_t(i));
+    outcomes_.delivered(each, {});
+    moved = true;
+  }
+  return moved;
+}
+
+// A device that has failed reaches no mark any more.
+void Shadows::find_faults() {
+  for (const std::vector<Operation*>* list : {&waiting_, &delivering_}) {
+    for (Operation* const each : *list) {
+      if (each->shadow == nullptr) continue;
+      const Error fault = copies_of(*each).fault();
+      if (!fault) continue;
+      return outcomes_.fail(*each->group, fault, true);  // it changes the lists
+    }
+  }
+}
+
+}  // namespace anello::executor

@@ -1,0 +1,68 @@
+#pragma once
+// Calls with buffers on a device: the copies before they begin and after they have run. Requires the rank's lock.
+//
+// Calls keep their order: a collective that waits for its data holds up later ones of its communicator, and a send
+// holds up later sends. An operation that fails waits for its own copies, which end by themselves, so that nothing is
+// stored after it has ended.
+#include "device/copies.h"
+#include "executor/group.h"
+#include "executor/parts.h"
+#include "executor/shadow.h"
+#include "progress/source.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace anello::executor {
+
+class Shadows final : public progress::Source {
+ public:
+  explicit Shadows(Parts& parts);
+  ~Shadows() override;
+
+  // Enqueues the copies of what the operation reads. Throws Error.
+  void fetch(Operation& operation);
+  // Likewise, and waits until they are done. Throws Error.
+  void fetch_now(Operation& operation);
+  // Whether the message has to wait for its data, or behind a send that does. Outcomes::may_start tells when it need
+  // not any more.
+  bool holds_up(Operation& message);
+  bool holds_sends(const Group& group) const { return !waiting_.empty() && is_sending(group); }
+
+  // Enqueues the copies of what the operation has written; Outcomes::delivered tells when they are done. False: it has
+  // written nothing to a device. Throws Error.
+  bool deliver(Operation& operation);
+  // The operation ends with an error: nothing is copied for it any more.
+  void abandon(Operation& operation);
+  // The group ends: messages that wait end with the error, and operations that are being delivered end first.
+  void end_all(Group& group, const Error& error);
+
+  bool move() override;
+  // No descriptor tells of the end of a copy.
+  int longest_sleep_ms() const override { return waiting_.empty() && delivering_.empty() ? kAsLongAsOthers : 1; }
+
+ private:
+  struct Streams {
+    explicit Streams(device::Device& device) : to_host(device), to_device(device) {}
+    device::Copies to_host;
+    device::Copies to_device;
+  };
+  Streams& streams(int device);
+  const device::Copies& copies_of(const Operation& operation);
+  bool is_copied(const Operation& operation);
+  bool wait_for_copies(const Operation& operation);
+  bool is_sending(const Group& group) const;
+  bool begin_ready();
+  bool end_delivered();
+  void find_faults();
+
+  Outcomes& outcomes_;
+  std::map<int, std::unique_ptr<Streams>> streams_;  // by device
+  std::vector<Operation*> waiting_;                  // in the order of posting
+  std::vector<Operation*> delivering_;
+  unsigned polls_ = 0;  // in vain
+};
+
+}  // namespace anello::executor

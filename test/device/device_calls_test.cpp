@@ -1,0 +1,259 @@
+// Calls with buffers on a device: what goes wrong says so and which rank did it, order is kept, and the work goes on
+// while nobody waits. What the calls compute is the model's matter (test/model).
+#include "support/device_memory.h"
+#include "support/thread_ranks.h"
+
+#include <catch2/catch.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <numeric>
+
+using namespace anello::test;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class OnDevice {
+ public:
+  explicit OnDevice(std::size_t floats, float value = 0)
+      : floats_(floats), at_(device_allocate(floats * sizeof(float))) {
+    put(value);
+  }
+  ~OnDevice() {
+    if (at_ != nullptr) device_free(at_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+  float* data() const { return static_cast<float*>(at_); }
+  std::size_t count() const { return floats_; }
+  void put(float value) const {
+    const std::vector<float> all(floats_, value);
+    copy_to_device(at_, all.data(), floats_ * sizeof(float));
+  }
+  float at(std::size_t index) const {
+    float value = 0;
+    copy_to_host(&value, data() + index, sizeof value);
+    return value;
+  }
+  void free() {
+    device_free(at_);
+    at_ = nullptr;
+  }
+
+ private:
+  std::size_t floats_;
+  void* at_;
+};
+
+struct Healed {
+  ~Healed() {
+    hold_device(false);
+    for (const char* const call : {"cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuStreamQuery"})
+      fail_device_call(call, 0);
+  }
+};
+
+void wait_for(const Rank& me, const std::atomic<int>& count, int wanted) {
+  const auto begin = Clock::now();
+  while (count < wanted) {
+    if (Clock::now() - begin > std::chrono::seconds(20)) return me.report.wrong("rank ", me.rank, " waited in vain");
+    std::this_thread::yield();
+  }
+}
+
+void says(const Rank& me, const char* what) {
+  const std::string text = anello_last_error(me.comm);
+  if (text.find(what) == std::string::npos) me.report.wrong("rank ", me.rank, ": \"", text, "\" does not say ", what);
+}
+
+}  // namespace
+
+TEST_CASE("a buffer that is too short for the count is refused, and the others hear of it") {
+  CHECK(run_ranks(3, "inproc", [](const Rank& me) {
+          const OnDevice buffer(100, 1);
+          const std::size_t count = me.rank == 1 ? 101 : 100;
+          const anello_result_t result =
+              anello_allreduce(ANELLO_IN_PLACE, buffer.data(), count, ANELLO_FLOAT32, ANELLO_SUM, me.comm);
+          if (me.rank == 1) {
+            me.report.expect(result, ANELLO_ERR_ARGUMENT, me.comm, "the short one");
+            says(me, "anello_allreduce: recvbuf needs 404 bytes of device memory, and its allocation ends after 400");
+          } else if (result == ANELLO_OK) {
+            me.report.wrong("rank ", me.rank, " heard nothing of it");
+          }
+        }) == "");
+}
+
+TEST_CASE("a buffer inside an allocation may be used, and one that was freed is refused") {
+  CHECK(run_ranks(2, "shm", [](const Rank& me) {
+          OnDevice buffer(1000, 1);
+          me.ok(anello_allreduce(ANELLO_IN_PLACE, buffer.data() + 500, 500, ANELLO_FLOAT32, ANELLO_SUM, me.comm),
+                "the second half");
+          if (buffer.at(499) != 1 || buffer.at(500) != 2) me.report.wrong("not the second half");
+          float* const gone = buffer.data();
+          buffer.free();
+          const int peer = 1 - me.rank;
+          me.fails(anello_send(gone, 10, ANELLO_FLOAT32, peer, 0, me.comm), ANELLO_ERR_ARGUMENT, "freed");
+          says(me, "anello_send: buffer is in device memory that has been freed");
+        }) == "");
+}
+
+TEST_CASE("a device that cannot copy ends the communicator, and its rank is named") {
+  const Healed healed;
+  for (const char* const call : {"cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2"}) {
+    std::atomic<int> ready{0};
+    CHECK(run_ranks(2, "inproc", [&](const Rank& me) {
+            const OnDevice buffer(1000, 1);
+            ++ready;
+            wait_for(me, ready, 2);
+            // Rank 1's own buffer is on the host: only rank 0 needs the copy.
+            std::vector<float> host(1000, 1);
+            if (me.rank == 0) fail_device_call(call, 719);
+            ++ready;
+            wait_for(me, ready, 4);
+            anello_result_t result = ANELLO_OK;
+            for (int round = 0; round < 3 && result == ANELLO_OK; ++round)
+              result = anello_allreduce(ANELLO_IN_PLACE, me.rank == 0 ? buffer.data() : host.data(), 1000,
+                                        ANELLO_FLOAT32, ANELLO_SUM, me.comm);
+            if (result == ANELLO_OK) me.report.wrong("rank ", me.rank, " heard nothing of it");
+            says(me, "(719)");
+            ++ready;
+            wait_for(me, ready, 6);
+            if (me.rank == 0) fail_device_call(call, 0);
+          }) == "");
+  }
+}
+
+TEST_CASE("a device that fails while it copies ends the communicator at once") {
+  const Healed healed;
+  std::atomic<int> ready{0};
+  CHECK(run_ranks(2, "inproc", [&](const Rank& me) {
+          const OnDevice buffer(1000, 1);
+          if (++ready == 2) hold_device(true);
+          wait_for(me, ready, 2);
+          anello_request_t request = ANELLO_REQUEST_NULL;
+          me.ok(anello_iallreduce(ANELLO_IN_PLACE, buffer.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, me.comm, &request),
+                "iallreduce");
+          if (++ready == 4) fail_device_call("cuStreamQuery", 719);
+          const auto begin = Clock::now();
+          if (anello_wait(&request, nullptr) == ANELLO_OK) me.report.wrong("rank ", me.rank, " heard nothing of it");
+          says(me, "cuStreamQuery");
+          if (Clock::now() - begin > std::chrono::seconds(10)) me.report.wrong("it took long");
+          if (++ready == 6) {
+            fail_device_call("cuStreamQuery", 0);
+            hold_device(false);
+          }
+          wait_for(me, ready, 6);
+        }) == "");
+}
+
+TEST_CASE("a device that hangs is named when the deadline passes") {
+  const Healed healed;
+  std::atomic<int> ready{0};
+  CHECK(run_ranks(
+            2, "inproc",
+            [&](const Rank& me) {
+    const OnDevice buffer(1000, 1);
+    std::vector<float> host(1000, 1);
+    if (++ready == 2) hold_device(true);
+    wait_for(me, ready, 2);
+    const anello_result_t result = anello_allreduce(ANELLO_IN_PLACE, me.rank == 0 ? buffer.data() : host.data(), 1000,
+                                                    ANELLO_FLOAT32, ANELLO_SUM, me.comm);
+    me.report.expect(result, ANELLO_ERR_TIMEOUT, me.comm, "the deadline");
+    if (++ready == 4) hold_device(false);
+    wait_for(me, ready, 4);
+            },
+            500) == "");
+}
+
+TEST_CASE("a message on the host does not overtake one from a device") {
+  const Healed healed;
+  std::atomic<int> ready{0};
+  CHECK(run_ranks(2, "shm", [&](const Rank& me) {
+          const OnDevice first(1000, 1);
+          std::vector<float> second(1000, 2), third(1000, 0);
+          if (++ready == 2) hold_device(true);
+          wait_for(me, ready, 2);
+          if (me.rank == 0) {
+            anello_request_t requests[2] = {ANELLO_REQUEST_NULL, ANELLO_REQUEST_NULL};
+            me.ok(anello_isend(first.data(), 1000, ANELLO_FLOAT32, 1, 7, me.comm, &requests[0]), "isend");
+            me.ok(anello_isend(second.data(), 1000, ANELLO_FLOAT32, 1, 7, me.comm, &requests[1]), "isend");
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            hold_device(false);
+            me.ok(anello_send(second.data(), 1000, ANELLO_FLOAT32, 1, 7, me.comm), "send");
+            me.ok(anello_wait_all(2, requests, nullptr), "wait");
+          } else {
+            for (const float expected : {1.0f, 2.0f, 2.0f}) {
+              me.ok(anello_recv(third.data(), 1000, ANELLO_FLOAT32, 0, 7, me.comm, nullptr), "recv");
+              if (third[999] != expected) me.report.wrong("got ", third[999], ", not ", expected);
+            }
+          }
+        }) == "");
+}
+
+TEST_CASE("a short message leaves the rest of a buffer on a device as it is") {
+  CHECK(run_ranks(2, "shm", [](const Rank& me) {
+          const OnDevice buffer(1000, float(me.rank + 1));
+          if (me.rank == 0) {
+            me.ok(anello_send(buffer.data(), 10, ANELLO_FLOAT32, 1, 0, me.comm), "send");
+          } else {
+            anello_status_t status;
+            me.ok(anello_recv(buffer.data(), 1000, ANELLO_FLOAT32, 0, 0, me.comm, &status), "recv");
+            if (status.count != 10 || buffer.at(9) != 1 || buffer.at(10) != 2) me.report.wrong("not ten elements");
+          }
+        }) == "");
+}
+
+TEST_CASE("calls on a device go on while no rank waits for them") {
+  std::atomic<int> ready{0};
+  CHECK(run_ranks(2, "shm", [&](const Rank& me) {
+          const OnDevice buffer(100'000, float(me.rank + 1));
+          anello_request_t request = ANELLO_REQUEST_NULL;
+          me.ok(
+              anello_iallreduce(ANELLO_IN_PLACE, buffer.data(), 100'000, ANELLO_FLOAT32, ANELLO_SUM, me.comm, &request),
+              "iallreduce");
+          const auto begin = Clock::now();
+          while (buffer.at(99'999) != 3 && Clock::now() - begin < std::chrono::seconds(10))
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          if (buffer.at(99'999) != 3) me.report.wrong("rank ", me.rank, ": nothing came");
+          me.ok(anello_wait(&request, nullptr), "wait");
+        }) == "");
+}
+
+TEST_CASE("an abort ends calls that wait for a device, and nothing is stored afterwards") {
+  const Healed healed;
+  std::atomic<int> ready{0};
+  CHECK(run_ranks(2, "shm", [&](const Rank& me) {
+          const OnDevice buffer(1000, 1);
+          if (++ready == 2) hold_device(true);
+          wait_for(me, ready, 2);
+          anello_request_t request = ANELLO_REQUEST_NULL;
+          me.ok(anello_iallreduce(ANELLO_IN_PLACE, buffer.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, me.comm, &request),
+                "iallreduce");
+          ++ready;
+          wait_for(me, ready, 4);
+          const auto begin = Clock::now();
+          if (me.rank == 0) anello_comm_abort(me.comm, "enough");
+          if (anello_wait(&request, nullptr) == ANELLO_OK) me.report.wrong("rank ", me.rank, " heard nothing of it");
+          if (Clock::now() - begin > std::chrono::seconds(10)) me.report.wrong("it took long");
+          if (++ready == 6) hold_device(false);
+          wait_for(me, ready, 6);
+          if (buffer.at(0) != 1) me.report.wrong("something was stored");
+        }) == "");
+}
+
+TEST_CASE("memory is pinned once") {
+  int before = 0;
+  std::atomic<int> ready{0};
+  CHECK(run_ranks(2, "shm", [&](const Rank& me) {
+          const OnDevice buffer(100'000, 1);
+          for (int round = 0; round < 20; ++round) {
+            if (round == 10 && ++ready == 2) before = device_calls("cuMemHostRegister_v2");
+            me.ok(anello_allreduce(ANELLO_IN_PLACE, buffer.data(), 100'000, ANELLO_FLOAT32, ANELLO_MAX, me.comm),
+                  "allreduce");
+          }
+        }) == "");
+  CHECK(device_calls("cuMemHostRegister_v2") == before);
+}

@@ -1,0 +1,21 @@
+#pragma once
+// Memory of a device for test programs, by CUDA's driver, which they find as a user's program does. Where
+// LD_LIBRARY_PATH names the folder of the fake driver, that is the fake device's, and nothing of the host can touch it.
+#include <cstddef>
+
+namespace anello::test {
+
+// Throws std::runtime_error: there is no driver, or no memory.
+void* device_allocate(std::size_t bytes);
+void device_free(void* at);
+// Return when the bytes are there.
+void copy_to_device(void* into, const void* from, std::size_t bytes);
+void copy_to_host(void* into, const void* from, std::size_t bytes);
+
+// Of the fake device alone. The call returns the code after so many that work, until it is told 0.
+void fail_device_call(const char* call, int code, int after = 0);
+// While held, it copies nothing.
+void hold_device(bool hold);
+int device_calls(const char* call);
+
+}  // namespace anello::test
