@@ -27,7 +27,8 @@ class Reference:
 
 REFERENCES = [Reference("anello.h", "The C API", ROOT / "docs/api.md"),
               Reference("gradient_sync.h", "The gradient synchronizer in C", ROOT / "docs/api-gradient-sync.md"),
-              Reference("sampler.h", "Samplers in C", ROOT / "docs/api-sampler.md")]
+              Reference("sampler.h", "Samplers in C", ROOT / "docs/api-sampler.md"),
+              Reference("stream.h", "Calls in CUDA streams", ROOT / "docs/api-stream.md")]
 
 SECTION = re.compile(r"/\* -{4} (.*?) -+ \*/")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)

@@ -40,6 +40,7 @@ struct CallGroups {
     if (current_group == nullptr) throw Error(ANELLO_ERR_STATE, "anello_group_end: this thread has begun no group");
     if (--current_group->depth_ > 0) return ANELLO_OK;
     const std::unique_ptr<CallGroup> group(std::exchange(current_group, nullptr));
+    for (const auto& [communicator, call] : group->in_streams_) communicator->finish_enqueuing(call);
     wait_for_all(group->requests_.size(), group->requests_.data());
     anello_result_t first = ANELLO_OK;
     for (std::size_t i = 0; i < group->requests_.size(); ++i) {

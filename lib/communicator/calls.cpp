@@ -19,7 +19,8 @@ namespace anello {
 
 using executor::Operation;
 
-void Communicator::prepare(Operation& operation, const anello_call_t& call, control::CallRecord& record) {
+void Communicator::prepare(Operation& operation, const anello_call_t& call, control::CallRecord& record,
+                           executor::StreamLine* line) {
   operation.kind = call.kind;
   operation.dtype = call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype;
   operation.op = kind_reduces(call.kind) ? call.op : ANELLO_SUM;
@@ -37,9 +38,10 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   // A scaled input lies elsewhere, and the elements around this rank's part of the caller's buffer stay unchanged.
   if (place == InPlace::own_part && reduction.premultiplies()) place = InPlace::no;
   set_buffers(operation, call, place);
-  if (is_on_device(call)) {
-    shadow_buffers(operation, call, rank(), size(), place);
+  if (line != nullptr || is_on_device(call)) {
+    shadow_buffers(operation, call, rank(), size(), place, line);
     if (operation.shadow != nullptr && reduction.premultiplies()) {
+      if (line != nullptr) throw Error(ANELLO_ERR_TYPE, "a premultiplied sum cannot be in a stream yet");
       const auto held = context_->lock();
       context_->shadows().fetch_now(operation);  // premultiply() reads it
     }

@@ -174,6 +174,8 @@ Error Communicator::first_error() {
   return group_->error;
 }
 
+Error Communicator::newest_error() { return context_->newest_error(*group_); }
+
 std::vector<int> Communicator::lost_ranks() { return context_->lost_ranks(*group_); }
 
 std::vector<int> Communicator::suspected_ranks() { return context_->suspected_ranks(*group_); }

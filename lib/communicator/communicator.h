@@ -73,6 +73,15 @@ class Communicator {
   enum class Passed { neither, send_under_way, send, both };
   Passed pass(const PlainSend& send, const PlainReceive& receive, anello_status_t* status,
               executor::Operation** sending);
+  // A checked call in a stream, in two halves: up to where the stream waits for the rank, and from there on. Throw
+  // Error.
+  struct InStream {
+    executor::StreamLine* line;
+    std::vector<executor::Shadow::Part> writes;
+    const std::byte* base;
+  };
+  InStream enqueue(const anello_call_t& call, void* stream);
+  void finish_enqueuing(const InStream& call);
   // Waits for an operation in flight. sequence: that of a collective that failed.
   Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
   // The message that a checked probe finds; nothing: there is no message now (only if it does not wait). Throws Error.
@@ -103,6 +112,8 @@ class Communicator {
   // Destroys it and returns its first error. Later calls find it destroyed.
   Error destroy();
   Error first_error();
+  // Likewise, with what has just been heard of other ranks.
+  Error newest_error();
   // Ranks of this communicator that are known to be dead or unreachable.
   std::vector<int> lost_ranks();
   std::vector<int> suspected_ranks();
@@ -113,7 +124,8 @@ class Communicator {
   Communicator(std::shared_ptr<executor::Context> context, schedule::Wish wish, std::uint64_t id,
                std::vector<int> ranks, int board, std::int64_t timeout_ms);
 
-  void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record);
+  void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record,
+               executor::StreamLine* line = nullptr);
   schedule::Call planned(const anello_call_t& call, InPlace place, const Reduction& reduction) const;
   std::shared_ptr<const executor::Plans> plans(const schedule::Call& call);
   void expose(executor::Operation& operation, const schedule::Call& call) const;

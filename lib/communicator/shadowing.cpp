@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "communicator/call_parts.h"
 #include "device/space.h"
+#include "executor/stream_calls.h"
 
 #include <algorithm>
 #include <utility>
@@ -36,7 +37,8 @@ bool is_on_device(const anello_call_t& call) {
   return device::is_on_device(call.sendbuf) || device::is_on_device(call.recvbuf);
 }
 
-void shadow_buffers(executor::Operation& operation, const anello_call_t& call, int rank, int size, InPlace place) {
+void shadow_buffers(executor::Operation& operation, const anello_call_t& call, int rank, int size, InPlace place,
+                    executor::StreamLine* line) {
   using executor::Shadow;
   const CallParts parts = parts_of(call, rank, size, place);
   const std::size_t element = operation.element_bytes;
@@ -46,31 +48,46 @@ void shadow_buffers(executor::Operation& operation, const anello_call_t& call, i
   if (is_one) input_bytes = output_bytes = std::max(input_bytes, output_bytes);
   const int input_device = device_of(call, operation.input, input_bytes);
   const int output_device = is_one ? input_device : device_of(call, operation.output, output_bytes);
-  if (input_device < 0 && output_device < 0) return;
+  auto shadow = std::make_unique<Shadow>();
+  shadow->line = line;
+  if (input_device < 0 && output_device < 0) {
+    if (line != nullptr) operation.shadow = std::move(shadow);
+    return;
+  }
   if (input_device >= 0 && output_device >= 0 && input_device != output_device) {
     throw Error(ANELLO_ERR_ARGUMENT,
                 text("anello_", kind_name(call.kind), ": sendbuf is on device ", input_device,
                      " and recvbuf on device ", output_device, "; both buffers of a call must be on one device"));
   }
+  const int number = std::max(input_device, output_device);
+  if (line != nullptr && number != line->device.number()) {
+    throw Error(ANELLO_ERR_ARGUMENT, text("anello_", kind_name(call.kind), ": the buffers are on device ", number,
+                                          " and the stream on device ", line->device.number()));
+  }
 
-  auto shadow = std::make_unique<Shadow>();
-  shadow->device = std::max(input_device, output_device);
+  shadow->device = number;
   const std::size_t input_room = input_device >= 0 ? aligned(input_bytes) : 0;
   const std::size_t output_room = output_device >= 0 && !is_one ? aligned(output_bytes) : 0;
-  shadow->block = device::PinnedBlock::take(input_room + output_room);
-  std::byte* const block = shadow->block.data();
+  if (line != nullptr) {
+    shadow->base = executor::StreamCalls::room_in(*line, input_room + output_room);
+  } else {
+    shadow->own = device::PinnedBlock::take(input_room + output_room);
+    shadow->base = shadow->own.data();
+  }
   const std::size_t output_at = is_one ? 0 : input_room;
   if (input_device >= 0) {
     auto* const from = const_cast<std::byte*>(operation.input);
     for (const CallPart& part : parts.reads)
       shadow->reads.push_back({from + part.at * element, part.at * element, part.count * element});
-    operation.input = block;
+    operation.input = shadow->base;
   }
   if (output_device >= 0) {
     for (const CallPart& part : parts.writes)
       shadow->writes.push_back(
           {operation.output + part.at * element, output_at + part.at * element, part.count * element});
-    operation.output = block + output_at;
+    // Of a shorter message, what was there comes back.
+    if (line != nullptr && call.kind == ANELLO_RECV) shadow->reads = shadow->writes;
+    operation.output = shadow->base + output_at;
   }
   operation.shadow = std::move(shadow);
 }

@@ -10,7 +10,8 @@ namespace anello {
 bool is_on_device(const anello_call_t& call);
 
 // For such a call, whose operation has its buffers: host memory takes the place of those on a device
-// (executor/shadow.h). Throws Error.
-void shadow_buffers(executor::Operation& operation, const anello_call_t& call, int rank, int size, InPlace place);
+// (executor/shadow.h). line: of a call in a stream, which has a shadow in any case. Throws Error.
+void shadow_buffers(executor::Operation& operation, const anello_call_t& call, int rank, int size, InPlace place,
+                    executor::StreamLine* line);
 
 }  // namespace anello

@@ -1,5 +1,6 @@
 #include "control/membership.h"
 
+#include "base/log.h"
 #include "control/agent.h"
 #include "control/descriptor_watch.h"
 #include "control/host.h"
@@ -154,6 +155,9 @@ class LoneMembership final : public Job {
     const Host& host = this_host();
     members_.push_back({0, host.name, host.pid, host.process, random_number(), -1, Processors::of_this_process(), 0});
   }
+  ~LoneMembership() override {
+    if (in_forked_child()) new std::shared_ptr<DescriptorWatch>(std::move(watch_));  // it is the parent's
+  }
   int rank() const override { return 0; }
   int size() const override { return 1; }
   const Shared& shared() const override { return shared_; }
@@ -168,15 +172,28 @@ class LoneMembership final : public Job {
   void remove_communicator(std::uint64_t) override {}
   void compare_calls(std::uint64_t, std::uint32_t, int) override {}
   void fail_communicator(std::uint64_t, const Error&) override {}
-  // All operations of a single rank complete at once; its descriptor never becomes readable.
-  void watch(int, std::function<void()>) override {}
-  void unwatch() override {}
+  // Only for operations that wait for a device: all others of a single rank complete at once.
+  void watch(int descriptor, std::function<void()> readable) override {
+    if (in_forked_child()) return;
+    try {
+      if (!hold_) hold_ = ServiceHold::take();
+      if (watch_ == nullptr) watch_ = std::make_shared<DescriptorWatch>(*hold_);
+      watch_->watch(descriptor, std::move(readable));
+    } catch (const Error& why_not) {
+      log::warn(0, "operations go on only while somebody waits: ", why_not.text());
+    }
+  }
+  void unwatch() override {
+    if (watch_ != nullptr && !in_forked_child()) watch_->unwatch();
+  }
 
  private:
+  ServiceHold hold_;  // none as long as nothing is watched; released last
   Mailbox mailbox_;
   Shared shared_;
   std::vector<Member> members_;
   memory::Arena arena_;
+  std::shared_ptr<DescriptorWatch> watch_;
 };
 
 }  // namespace

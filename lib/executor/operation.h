@@ -178,6 +178,8 @@ struct Operation {
   const std::byte* own_input() const { return input_inside ? output + input_at : input; }
   // Whether it is this operation's turn on the board, and it waits for a line or for room.
   bool is_on_board() const;
+  // Of a call that nobody waits for but the stream that it is in.
+  bool is_in_stream() const { return shadow != nullptr && shadow->line != nullptr; }
   // Whether it has its data.
   bool is_ready() const { return shadow == nullptr || shadow->state != Shadow::State::waiting; }
   bool announces() const { return plans != nullptr && plans->announces(); }

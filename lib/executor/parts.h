@@ -31,6 +31,7 @@ class Outcomes;
 class Routes;
 class Shadows;
 class Steps;
+class StreamCalls;
 class Supervision;
 
 struct Parts {
@@ -45,14 +46,15 @@ struct Parts {
   // The executor's own parts.
   Activity& activity;
   Groups& groups;
-  Routes& routes;            // lanes, and the frames that leave and arrive over them
-  KeptFrames& kept;          // frames that came early, and credit
-  Steps& steps;              // the engine, and steps at peers' buffers
-  Gets& gets;                // messages that the receiver gets from the sender's buffer
-  Shadows& shadows;          // calls with buffers on a device
-  Messages& messages;        // send, recv and probe
-  Agreement& agreement;      // exchanges, barriers and announcements on the communicators' boards
-  Supervision& supervision;  // deadlines, lost ranks, calls that differ
+  Routes& routes;             // lanes, and the frames that leave and arrive over them
+  KeptFrames& kept;           // frames that came early, and credit
+  Steps& steps;               // the engine, and steps at peers' buffers
+  Gets& gets;                 // messages that the receiver gets from the sender's buffer
+  Shadows& shadows;           // calls with buffers on a device
+  StreamCalls& stream_calls;  // calls in callers' streams
+  Messages& messages;         // send, recv and probe
+  Agreement& agreement;       // exchanges, barriers and announcements on the communicators' boards
+  Supervision& supervision;   // deadlines, lost ranks, calls that differ
   Outcomes& outcomes;
 };
 

@@ -9,10 +9,12 @@
 
 namespace anello::executor {
 
+struct StreamLine;
+
 struct Shadow {
   struct Part {
     std::byte* device;
-    std::size_t at;  // in the block
+    std::size_t at;  // from `base` on
     std::size_t bytes;
   };
   enum class State : std::uint8_t {
@@ -21,13 +23,15 @@ struct Shadow {
     delivering,  // it has left its communicator, and its result is on its way to the device
   };
 
-  int device = 0;
-  device::PinnedBlock block;
+  int device = -1;          // none: a call in a stream whose buffers are the host's
+  device::PinnedBlock own;  // of a call that is in no stream
+  std::byte* base = nullptr;
   std::vector<Part> reads;
   std::vector<Part> writes;
   State state = State::waiting;
   bool is_copying = false;  // until the mark is reached (device/copies.h)
   std::uint32_t mark = 0;
+  StreamLine* line = nullptr;  // of a call in a stream, which does the copies (stream_calls.h)
 };
 
 }  // namespace anello::executor

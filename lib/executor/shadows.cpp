@@ -22,7 +22,7 @@ void enqueue(Shadow& shadow, Copy&& copy) {
   try {
     copy();
   } catch (const Error&) {
-    shadow.block.retire(true);
+    shadow.own.retire(true);
     throw;
   }
   shadow.is_copying = true;
@@ -49,6 +49,7 @@ const device::Copies& Shadows::copies_of(const Operation& operation) {
 
 bool Shadows::is_copied(const Operation& operation) {
   const Shadow& shadow = *operation.shadow;
+  if (shadow.line != nullptr) return shadow.state != Shadow::State::waiting;  // its stream tells (stream_calls.h)
   return !shadow.is_copying || copies_of(operation).has_reached(shadow.mark);
 }
 
@@ -64,15 +65,14 @@ bool Shadows::wait_for_copies(const Operation& operation) {
 
 void Shadows::fetch(Operation& operation) {
   Shadow& shadow = *operation.shadow;
-  if (shadow.state != Shadow::State::waiting || shadow.is_copying) return;
+  if (shadow.state != Shadow::State::waiting || shadow.is_copying || shadow.line != nullptr) return;
   if (shadow.reads.empty()) {
     shadow.state = Shadow::State::running;
     return;
   }
   device::Copies& copies = streams(shadow.device).to_host;
   enqueue(shadow, [&] {
-    for (const Shadow::Part& part : shadow.reads)
-      copies.to_host(shadow.block.data() + part.at, part.device, part.bytes);
+    for (const Shadow::Part& part : shadow.reads) copies.to_host(shadow.base + part.at, part.device, part.bytes);
     shadow.mark = copies.mark();
   });
   if (!is_message(operation.kind)) waiting_.push_back(&operation);
@@ -112,7 +112,7 @@ bool Shadows::deliver(Operation& operation) {
   enqueue(shadow, [&] {
     for (const Shadow::Part& part : shadow.writes) {
       const std::size_t bytes = std::min(part.bytes, left);
-      if (bytes > 0) copies.to_device(part.device, shadow.block.data() + part.at, bytes);
+      if (bytes > 0) copies.to_device(part.device, shadow.base + part.at, bytes);
       left -= bytes;
     }
     shadow.mark = copies.mark();
@@ -125,7 +125,7 @@ bool Shadows::deliver(Operation& operation) {
 void Shadows::abandon(Operation& operation) {
   std::erase(waiting_, &operation);
   std::erase(delivering_, &operation);
-  operation.shadow->block.retire(!wait_for_copies(operation));
+  operation.shadow->own.retire(!wait_for_copies(operation));
 }
 
 void Shadows::end_all(Group& group, const Error& error) {
@@ -201,7 +201,7 @@ bool Shadows::end_delivered() {
 void Shadows::find_faults() {
   for (const std::vector<Operation*>* list : {&waiting_, &delivering_}) {
     for (Operation* const each : *list) {
-      if (each->shadow == nullptr) continue;
+      if (each->shadow == nullptr || each->shadow->line != nullptr) continue;
       const Error fault = copies_of(*each).fault();
       if (!fault) continue;
       return outcomes_.fail(*each->group, fault, true);  // it changes the lists

@@ -1,9 +1,10 @@
 // Driver: the case in which operations are in flight and no thread waits.
 #include "base/bell.h"
+#include "base/clock.h"
+#include "base/processor.h"
 #include "kernels/default_floats.h"
 #include "progress/driver.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace anello::progress {
@@ -18,9 +19,8 @@ void Driver::watch_in_background() {
       announce_sleep();
     }
     if (driven_.move()) continue;
-    if (driven_.arm() && driven_.move()) continue;  // that check may have found a lane full
-    constexpr long kAgainMs = 50;                   // for any event: see sleep
-    looks_soon_ = descriptors_.set_timer(std::min(kAgainMs, long(driven_.longest_sleep_ms())) * 1'000'000);
+    if (driven_.arm() && driven_.move()) continue;                  // that check may have found a lane full
+    looks_soon_ = descriptors_.set_timer(driven_.poll_again_ns());  // whatever happens: see sleep
     ask_service();
     return;
   }
@@ -29,6 +29,19 @@ void Driver::watch_in_background() {
 // A request to the service thread wakes it. An earlier request is valid until it has been served.
 void Driver::ask_service() {
   if (!std::exchange(asked_service_, true)) job_.watch(descriptors_.get(), [this] { run_in_background(); });
+}
+
+// Streams that are about to hand over, or wait for a call to end, wait for this thread alone. True: something moved.
+bool Driver::poll_for_a_moment() {
+  constexpr long kMomentNs = 50'000;
+  constexpr std::int64_t kMostNs = 200'000;  // others of this process need the thread, too
+  if (driven_.poll_again_ns() > kMomentNs || spins() == 0) return false;
+  const std::int64_t until = now_ns() + kMostNs;
+  while (!is_lock_wanted() && now_ns() < until) {
+    if (driven_.move()) return true;
+    pause_processor();
+  }
+  return false;
 }
 
 // A caller that will wait soon polls itself. If peers woke the service thread meanwhile, it would be in their way.
@@ -69,7 +82,7 @@ void Driver::run_in_background() {
   stop_sleeping();  // the peer that woke this rank has withdrawn its request, and a timer that is set again is not
                     // readable
   silence(job_.wake_descriptor());
-  while (driven_.move()) {
+  while (driven_.move() || poll_for_a_moment()) {
   }
   if (driven_.is_busy()) {
     watch_in_background();

@@ -28,6 +28,9 @@ class Driven {
   // Deadlines are checked at the latest after this time.
   virtual int longest_sleep_ms() const = 0;
 
+  // A rank that no thread waits for is polled again after this time; while it is a moment, in between, too.
+  virtual long poll_again_ns() const = 0;
+
   // The number of sockets that a poll asks.
   virtual int sockets() const = 0;
   // Whether it waits only for ranks on other processors, and whether it waits for a single rank and is the lower of the

@@ -91,6 +91,7 @@ class Driver {
   bool announce_sleep();
   void take_sleep_back();
   void ask_service();
+  bool poll_for_a_moment();
   void run_in_background();
 
   control::Job& job_;

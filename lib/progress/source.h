@@ -17,9 +17,12 @@ class Source {
   // bounds the sleep instead.
   virtual bool arm() { return false; }
   virtual int longest_sleep_ms() const { return kAsLongAsOthers; }
+  // The same for a rank that no thread waits for. Less than a moment: it is worth to poll meanwhile.
+  virtual long poll_again_ns() const { return kNotByTime; }
   // Called before the rank sleeps, so that peers know to wake it.
   virtual void about_to_sleep() {}
 
+  static constexpr long kNotByTime = 50'000'000;
   static constexpr int kAsLongAsOthers = 200;  // deadlines are checked at the latest after this time
 };
 

@@ -22,13 +22,14 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<AvailableTranspo
       sharing_(control::occupancy_of(job_->members(), rank_).ranks_per_processor()),
       activity_(job_->arena()),
       fates_(job_->size()),
-      parts_{*job_,   sharing_, staging, driver_, fates_,   frames_,   buffers_,   activity_,    groups_,
-             routes_, kept_,    steps_,  gets_,   shadows_, messages_, agreement_, supervision_, *this},
+      parts_{*job_, sharing_, staging, driver_,  fates_,        frames_,   buffers_,   activity_,    groups_, routes_,
+             kept_, steps_,   gets_,   shadows_, stream_calls_, messages_, agreement_, supervision_, *this},
       routes_(parts_, std::move(transports)),
       kept_(parts_),
       steps_(parts_, std::move(engine)),
       gets_(parts_),
       shadows_(parts_),
+      stream_calls_(parts_),
       messages_(parts_),
       agreement_(parts_),
       supervision_(parts_) {}
@@ -130,6 +131,8 @@ Error Context::remove_group(Group& group) {
   }
   if (!group.error) group.error = ended;
   agreement_.forget_behind(group);
+  stream_calls_.forget(group);
+  while (Operation* const ended_call = stream_calls_.take_ended()) pool_.give_back(ended_call);
   groups_.remove(group);
   return first;
 }
@@ -210,6 +213,10 @@ Context::Entered Context::enter_now(Operation& operation, control::CallRecord& r
 
 void Context::post(Operation& operation, control::CallRecord& record) {
   const Lock held = lock();
+  post_held(operation, record);
+}
+
+void Context::post_held(Operation& operation, control::CallRecord& record) {
   const kernels::DefaultFloats floats;
   Group& group = *operation.group;
   handle_news();
@@ -233,6 +240,8 @@ void Context::post(Operation& operation, control::CallRecord& record) {
     if (operation.shadow != nullptr && !fetch(operation)) return;
     if (!message) {
       queue(operation);
+    } else if (operation.is_in_stream()) {
+      operation.state = Operation::State::queued;  // until its stream comes to it
     } else if (shadows_.holds_up(operation)) {
       operation.state = Operation::State::queued;
     } else {
@@ -285,6 +294,13 @@ bool Context::probe_now(Operation& probe) {
   return messages_.found_by(probe);
 }
 
+Error Context::newest_error(const Group& group) {
+  const Lock held = lock();
+  const kernels::DefaultFloats floats;
+  handle_news();
+  return group.error;
+}
+
 std::vector<int> Context::lost_ranks(const Group& group) {
   const Lock held = lock();
   const kernels::DefaultFloats floats;
@@ -308,6 +324,16 @@ bool Context::fetch(Operation& operation) {
     finish(operation, why_not);
     return false;
   }
+}
+
+// As post() does, for a call that was prepared once.
+void Context::may_enter(Operation& operation, control::CallRecord& record) {
+  ++activity_.unfinished;
+  if (!is_message(operation.kind)) enter(operation, record, control::digest_of(record));
+  with_memory(*operation.group, [&] {
+    is_message(operation.kind) ? messages_.post(operation) : queue(operation);
+    push_routes(operation);
+  });
 }
 
 void Context::may_start(Operation& operation) {

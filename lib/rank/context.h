@@ -17,6 +17,7 @@
 #include "executor/routes.h"
 #include "executor/shadows.h"
 #include "executor/steps.h"
+#include "executor/stream_calls.h"
 #include "executor/supervision.h"
 #include "health/peer_fates.h"
 #include "memory/buffer.h"
@@ -63,6 +64,8 @@ class Context final : private progress::Driven, public Outcomes {
   // Enters a collective (plan set) or a message. Assigns sequence and digest from record; a record with `refused` only
   // takes its place in the order, and the operation is complete when this returns.
   void post(Operation& operation, control::CallRecord& record);
+  // Likewise, under the lock that the caller holds.
+  void post_held(Operation& operation, control::CallRecord& record);
   // The fast path (fast_path.cpp) of a blocking call whose plan is one exchange: does all of it under the lock that the
   // caller holds, if the communicator is idle and the other ranks come at once. complete: without an error, and the
   // operation may be entered again as it is. digest: of the unchanged record (control/ledger.h).
@@ -75,6 +78,7 @@ class Context final : private progress::Driven, public Outcomes {
   // For the fast path of blocking messages, under the lock that the caller holds.
   Messages& messages() { return messages_; }
   Shadows& shadows() { return shadows_; }
+  StreamCalls& stream_calls() { return stream_calls_; }
   const Gets& gets() const { return gets_; }
   // Takes the lock for the fast paths if no thread has it and none drives; else empty.
   progress::RankLock::Short lock_if_free() { return driver_.lock_if_free(); }
@@ -103,6 +107,8 @@ class Context final : private progress::Driven, public Outcomes {
   void abort(Group& group, const Error& cause);
   // The group's ranks, in rising order, that control knows to be lost by now.
   std::vector<int> lost_ranks(const Group& group);
+  // The group's first error, after a look at what is new.
+  Error newest_error(const Group& group);
   // The group's ranks whose process is stopped, or whose host is silent.
   std::vector<int> suspected_ranks(const Group& group);
   // Maps the memory that a rank of the job (not of a communicator) says it has at `at`, for as long as *kept lives.
@@ -120,6 +126,7 @@ class Context final : private progress::Driven, public Outcomes {
   void fail_all_with(int world, const Error& error, bool tell) override;
   void fail_for_memory(Group& group) override;
   void may_start(Operation& operation) override;
+  void may_enter(Operation& operation, control::CallRecord& record) override;
   void delivered(Operation& operation, const Error& error) override { complete(operation, error); }
   Engine& engine() { return steps_.engine(); }
 
@@ -131,6 +138,7 @@ class Context final : private progress::Driven, public Outcomes {
   void about_to_sleep() override;
   bool arm() override;
   int longest_sleep_ms() const override;
+  long poll_again_ns() const override;
   int sockets() const override { return routes_.sockets(); }
   bool waits_elsewhere() const override { return agreement_.awaits_elsewhere(); }
   bool is_first_of_two() const override { return agreement_.is_first_of_two(); }
@@ -194,11 +202,13 @@ class Context final : private progress::Driven, public Outcomes {
   Steps steps_;
   Gets gets_;
   Shadows shadows_;
+  StreamCalls stream_calls_;
   Messages messages_;
   Agreement agreement_;
   Supervision supervision_;
   // In the order in which they are polled: what has arrived may let an agreement go on, and that a step.
-  const std::array<progress::Source*, 5> sources_{&routes_, &agreement_, &steps_, &messages_, &shadows_};
+  const std::array<progress::Source*, 6> sources_{&routes_,   &agreement_, &steps_,
+                                                  &messages_, &shadows_,   &stream_calls_};
 };
 
 }  // namespace anello::executor

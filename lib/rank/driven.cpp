@@ -28,6 +28,7 @@ bool Context::move_all() {
   if (job_->news.load(std::memory_order_acquire)) moved = handle_events();
   routes_.open_asked();
   for (progress::Source* const source : sources_) moved |= source->move();
+  while (Operation* const ended = stream_calls_.take_ended()) pool_.give_back(ended);
   return moved;
 }
 
@@ -166,13 +167,19 @@ int Context::longest_sleep_ms() const {
   return most;
 }
 
+long Context::poll_again_ns() const {
+  long soonest = progress::Source::kNotByTime;
+  for (const progress::Source* const source : sources_) soonest = std::min(soonest, source->poll_again_ns());
+  return soonest;
+}
+
 std::size_t Context::rest_of_frames() const {
   return agreement_.is_listed() || steps_.has_work() ? 0 : routes_.rest_of_frames();
 }
 
 bool Context::is_busy() {
   routes_.count_unsent();
-  return activity_.unfinished > 0;
+  return activity_.unfinished > 0 || stream_calls_.is_awaited();
 }
 
 }  // namespace anello::executor

@@ -20,7 +20,7 @@ void Context::finish(Operation& operation, const Error& error) {
     return;
   }
   const std::string aftermath = leave(operation, error);
-  if (operation.shadow != nullptr && !error) {
+  if (operation.shadow != nullptr && !error && !operation.is_in_stream()) {
     try {
       // The next ones need not wait for it.
       if (shadows_.deliver(operation)) return begin_next(group);
@@ -67,13 +67,15 @@ std::string Context::leave(Operation& operation, const Error& error) {
 }
 
 void Context::complete(Operation& operation, const Error& error) {
-  if (operation.shadow != nullptr && error) shadows_.abandon(operation);
+  const bool is_in_stream = operation.is_in_stream();
+  if (operation.shadow != nullptr && error && !is_in_stream) shadows_.abandon(operation);
   operation.state = Operation::State::done;
   operation.error = error;
   --activity_.unfinished;
   operation.done.store(true, std::memory_order_release);
   bells_.ring_all();
   driver_.note_completion();
+  if (is_in_stream) stream_calls_.end(operation);
 }
 
 void Context::fail_for_memory(Group& group) { fail(group, no_memory(*job_, kOperationNeeds), true); }
@@ -88,6 +90,7 @@ void Context::end_all(Group& group, const Error& error) {
   }
   agreement_.forget_lines(group);
   shadows_.end_all(group, error);
+  stream_calls_.end_messages(group, error);
   messages_.end_all(group, error);
   while (Operation* operation = group.window.pop()) {
     steps_.withdraw(*operation);

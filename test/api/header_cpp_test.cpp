@@ -2,6 +2,7 @@
 #include <anello/anello.h>
 #include <anello/gradient_sync.h>
 #include <anello/sampler.h>
+#include <anello/stream.h>
 #include <anello/anello.h>
 
 #include <type_traits>

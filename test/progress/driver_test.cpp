@@ -45,6 +45,7 @@ class Chores final : public Driven {
   void about_to_sleep() override { slept = true; }
   bool arm() override { return false; }
   int longest_sleep_ms() const override { return 200; }
+  long poll_again_ns() const override { return 50'000'000; }
   int sockets() const override { return 0; }
   bool waits_elsewhere() const override { return false; }
   bool is_first_of_two() const override { return false; }

@@ -20,6 +20,15 @@ struct Driver {
   int (*to_device)(std::uint64_t, const void*, std::size_t, void*);
   int (*to_host)(void*, std::uint64_t, std::size_t, void*);
   int (*wait)(void*);
+  int (*on_device)(std::uint64_t, std::uint64_t, std::size_t, void*);
+  int (*create_stream)(void**, unsigned);
+  int (*destroy_stream)(void*);
+  int (*begin_capture)(void*, int);
+  int (*end_capture)(void*, void**);
+  int (*instantiate)(void**, void*, unsigned long long);
+  int (*launch_graph)(void*, void*);
+  int (*destroy_graph)(void*);
+  int (*destroy_executable)(void*);
   // Null of a real driver.
   void (*fail)(const char*, int, int);
   void (*hold)(int);
@@ -47,6 +56,15 @@ Driver open() {
   find(driver.to_device, "cuMemcpyHtoDAsync_v2");
   find(driver.to_host, "cuMemcpyDtoHAsync_v2");
   find(driver.wait, "cuStreamSynchronize");
+  find(driver.on_device, "cuMemcpyDtoDAsync_v2");
+  find(driver.create_stream, "cuStreamCreate");
+  find(driver.destroy_stream, "cuStreamDestroy_v2");
+  find(driver.begin_capture, "cuStreamBeginCapture_v2");
+  find(driver.end_capture, "cuStreamEndCapture");
+  find(driver.instantiate, "cuGraphInstantiateWithFlags");
+  find(driver.launch_graph, "cuGraphLaunch");
+  find(driver.destroy_graph, "cuGraphDestroy");
+  find(driver.destroy_executable, "cuGraphExecDestroy");
   driver.fail = reinterpret_cast<void (*)(const char*, int, int)>(dlsym(library, "fake_cuda_fail"));
   driver.hold = reinterpret_cast<void (*)(int)>(dlsym(library, "fake_cuda_hold"));
   driver.calls = reinterpret_cast<int (*)(const char*)>(dlsym(library, "fake_cuda_calls"));
@@ -87,6 +105,39 @@ void copy_to_host(void* into, const void* from, std::size_t bytes) {
   need(driver().to_host(into, number(from), bytes, nullptr), "cuMemcpyDtoHAsync");
   need(driver().wait(nullptr), "cuStreamSynchronize");
 }
+
+void* make_stream() {
+  constexpr unsigned kNonBlocking = 1;
+  void* stream = nullptr;
+  need(driver().create_stream(&stream, kNonBlocking), "cuStreamCreate");
+  return stream;
+}
+
+void destroy_stream(void* stream) { need(driver().destroy_stream(stream), "cuStreamDestroy"); }
+
+void wait_for_stream(void* stream) { need(driver().wait(stream), "cuStreamSynchronize"); }
+
+void copy_on_device(void* into, const void* from, std::size_t bytes, void* stream) {
+  need(driver().on_device(number(into), number(from), bytes, stream), "cuMemcpyDtoDAsync");
+}
+
+void begin_capture(void* stream) {
+  constexpr int kThreadLocal = 1;
+  need(driver().begin_capture(stream, kThreadLocal), "cuStreamBeginCapture");
+}
+
+void* end_capture(void* stream) {
+  void* graph = nullptr;
+  void* executable = nullptr;
+  need(driver().end_capture(stream, &graph), "cuStreamEndCapture");
+  need(driver().instantiate(&executable, graph, 0), "cuGraphInstantiate");
+  need(driver().destroy_graph(graph), "cuGraphDestroy");
+  return executable;
+}
+
+void replay(void* graph, void* stream) { need(driver().launch_graph(graph, stream), "cuGraphLaunch"); }
+
+void destroy_graph(void* graph) { need(driver().destroy_executable(graph), "cuGraphExecDestroy"); }
 
 void fail_device_call(const char* call, int code, int after) { driver().fail(call, code, after); }
 

@@ -12,6 +12,16 @@ void device_free(void* at);
 void copy_to_device(void* into, const void* from, std::size_t bytes);
 void copy_to_host(void* into, const void* from, std::size_t bytes);
 
+// Streams and graphs.
+void* make_stream();
+void destroy_stream(void* stream);
+void wait_for_stream(void* stream);
+void copy_on_device(void* into, const void* from, std::size_t bytes, void* stream);
+void begin_capture(void* stream);
+void* end_capture(void* stream);  // a graph that can be replayed
+void replay(void* graph, void* stream);
+void destroy_graph(void* graph);
+
 // Of the fake device alone. The call returns the code after so many that work, until it is told 0.
 void fail_device_call(const char* call, int code, int after = 0);
 // While held, it copies nothing.

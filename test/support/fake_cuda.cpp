@@ -241,6 +241,10 @@ struct Calls {
     fake_device().stream_of(stream).wait();
     return fake_device().fault.load();
   }
+  static int stream_context(void*, void** context) {
+    *context = &fake_device();
+    return fake_device().entered("cuStreamGetCtx");
+  }
   static int stream_state(void* stream) {
     if (const int code = fake_device().entered("cuStreamQuery")) return code;
     constexpr int kNotReady = 600;
@@ -269,6 +273,10 @@ struct Calls {
   static int begin_capture(void* stream, int) {
     fake_device().stream_of(stream).begin_capture();
     return fake_device().entered("cuStreamBeginCapture_v2");
+  }
+  static int capture_status(void* stream, int* status) {
+    *status = fake_device().stream_of(stream).is_capturing() ? 1 : 0;
+    return fake_device().entered("cuStreamIsCapturing");
   }
   static int end_capture(void* stream, void** graph) {
     *graph = new FakeGraph(fake_device().stream_of(stream).end_capture());

@@ -44,6 +44,10 @@ class FakeStream {
     static std::atomic<bool> held{false};
     return held;
   }
+  bool is_capturing() {
+    const std::lock_guard lock(mutex_);
+    return capturing_;
+  }
   bool is_idle() {
     const std::lock_guard lock(mutex_);
     return queue_.empty() && !busy_;

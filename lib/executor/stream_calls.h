@@ -1,0 +1,82 @@
+#pragma once
+// Calls in callers' streams. The stream does a call's copies, and hands over to the rank when the call may begin
+// (device/handover.h). Requires the rank's lock.
+//
+// A call takes its place in its communicator's order when it is enqueued; in a graph, each time that it is replayed.
+// When a communicator has failed, streams pass all its calls without waiting.
+#include "control/ledger.h"
+#include "device/handover.h"
+#include "device/pinned.h"
+#include "executor/group.h"
+#include "executor/parts.h"
+#include "progress/source.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace anello::executor {
+
+// The calls of one communicator in one stream, or one call of a graph.
+struct StreamLine {
+  StreamLine(Group& of, device::Device& on, void* in) : group(&of), device(on), stream(in), handover(on) {}
+
+  Group* group;  // null: it is gone
+  device::Device& device;
+  void* const stream;
+  device::Handover handover;
+  std::vector<device::PinnedBlock> blocks;  // the last serves new calls; earlier ones serve what has been enqueued
+  std::deque<Operation*> calls;             // that have not begun
+  bool is_open = false;                     // its newest call is enqueued up to the handover only
+  std::size_t to_come = 0;                  // times that the stream will still hand over
+  Operation* running = nullptr;
+  Operation* replayed = nullptr;  // of a graph: the call
+  control::CallRecord record;     // and its record
+};
+
+class StreamCalls final : public progress::Source {
+ public:
+  explicit StreamCalls(Parts& parts);
+  ~StreamCalls() override;
+
+  // The line of a group's calls in a stream, or a fresh one for a graph. Throws Error.
+  StreamLine& line_of(Group& group, device::Device& device, void* stream, bool is_captured);
+  // Host memory for a call's buffers, shared by all calls of the line. Throws Error.
+  static std::byte* room_in(StreamLine& line, std::size_t bytes);
+
+  // The two halves of a call, which the stream does: up to the handover, and from it on. Throw Error.
+  static void enqueue_reads(const Operation& operation);
+  static void enqueue_writes(StreamLine& line, const std::vector<Shadow::Part>& writes, const std::byte* base);
+  // The call is enqueued, and posted; or it is of a graph.
+  static void add(Operation& operation);
+  static void add_replayed(Operation& operation, const control::CallRecord& record);
+
+  // The operation has run, or ends with an error: its stream goes on.
+  void end(Operation& operation);
+  // An operation that is complete, and used no more; null: there is none.
+  Operation* take_ended();
+  // The group ends, and with it the messages that their streams have not come to.
+  void end_messages(Group& group, const Error& error);
+  // The communicator goes away.
+  void forget(Group& group);
+
+  bool move() override;
+  int longest_sleep_ms() const override { return lines_.empty() ? kAsLongAsOthers : 1; }
+  long poll_again_ns() const override;
+  // Whether streams will hand over though no operation is in flight.
+  bool is_awaited() const;
+
+ private:
+  void begin(StreamLine& line);
+
+  Parts& parts_;
+  Outcomes& outcomes_;
+  std::vector<std::unique_ptr<StreamLine>> lines_;
+  std::vector<Operation*> running_;  // for their deadlines
+  std::deque<Operation*> ended_;
+  std::int64_t next_tick_ns_ = 0;
+};
+
+}  // namespace anello::executor

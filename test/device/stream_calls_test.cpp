@@ -1,0 +1,225 @@
+// Calls in callers' streams: the stream's order, graphs, groups, and that an error lets streams pass.
+#include "on_device.h"
+#include "support/thread_ranks.h"
+
+#include <anello/stream.h>
+
+#include <catch2/catch.hpp>
+
+#include <atomic>
+#include <chrono>
+
+using namespace anello::test;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Stream {
+ public:
+  Stream() : stream_(make_stream()) {}
+  ~Stream() { destroy_stream(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  operator void*() const { return stream_; }
+  void wait() const { wait_for_stream(stream_); }
+
+ private:
+  void* stream_;
+};
+
+void reaches(const Rank& me, const std::atomic<int>& count, int wanted) {
+  const auto begin = Clock::now();
+  while (count < wanted) {
+    if (Clock::now() - begin > std::chrono::seconds(20)) return me.report.wrong("rank ", me.rank, " waited in vain");
+    std::this_thread::yield();
+  }
+}
+
+void is(const Rank& me, float got, float expected, const char* what) {
+  if (got != expected) me.report.wrong("rank ", me.rank, ", ", what, ": ", got, ", not ", expected);
+}
+
+}  // namespace
+
+TEST_CASE("calls in a stream run in its order, with nobody waiting in between") {
+  for (const char* const transport : {"inproc", "shm", "tcp"}) {
+    CHECK(run_ranks(3, transport, [](const Rank& me) {
+            const Stream stream;
+            const OnDevice sum(5000, 1), copy(5000);
+            for (int round = 0; round < 5; ++round) {
+              me.ok(anello_allreduce_on(ANELLO_IN_PLACE, sum.data(), 5000, ANELLO_FLOAT32, ANELLO_SUM, me.comm, stream),
+                    "allreduce_on");
+              copy_on_device(copy.data(), sum.data(), 5000 * sizeof(float), stream);
+              me.ok(anello_broadcast_on(copy.data(), 5000, ANELLO_FLOAT32, round % 3, me.comm, stream), "broadcast_on");
+            }
+            stream.wait();
+            is(me, sum.at(4999), 243, "the sum");
+            is(me, copy.at(0), 243, "the copy");
+            me.ok(anello_comm_async_error(me.comm), "async_error");
+          }) == "");
+  }
+}
+
+TEST_CASE("one rank's call in a stream goes with another's that waits, and with buffers on the host") {
+  CHECK(run_ranks(2, "shm",
+                  [](const Rank& me) {
+    const Stream stream;
+    const OnDevice device(1000, 2);
+    std::vector<float> host(1000, 5);
+    for (int round = 0; round < 20; ++round) {
+      if (me.rank == 0) {
+        me.ok(anello_allreduce_on(ANELLO_IN_PLACE, device.data(), 1000, ANELLO_FLOAT32, ANELLO_MAX, me.comm, stream),
+              "allreduce_on");
+      } else if (round % 2 == 0) {
+        me.ok(anello_allreduce_on(ANELLO_IN_PLACE, host.data(), 1000, ANELLO_FLOAT32, ANELLO_MAX, me.comm, stream),
+              "allreduce_on of the host's");
+      } else {
+        stream.wait();
+        me.ok(anello_allreduce(ANELLO_IN_PLACE, host.data(), 1000, ANELLO_FLOAT32, ANELLO_MAX, me.comm), "allreduce");
+      }
+    }
+    stream.wait();
+    if (me.rank == 0) is(me, device.at(999), 5, "the maximum");
+        }) == "");
+}
+
+TEST_CASE("a graph with a call is replayed") {
+  CHECK(run_ranks(2, "shm", [](const Rank& me) {
+          const Stream stream;
+          const OnDevice sum(3000, 1);
+          begin_capture(stream);
+          me.ok(anello_allreduce_on(ANELLO_IN_PLACE, sum.data(), 3000, ANELLO_FLOAT32, ANELLO_SUM, me.comm, stream),
+                "captured");
+          void* const graph = end_capture(stream);
+          is(me, sum.at(0), 1, "before");
+          for (int round = 0; round < 10; ++round) replay(graph, stream);
+          stream.wait();
+          is(me, sum.at(2999), 1024, "after");
+          me.ok(anello_allreduce(ANELLO_IN_PLACE, sum.data(), 3000, ANELLO_FLOAT32, ANELLO_MAX, me.comm), "outside");
+          destroy_graph(graph);
+        }) == "");
+}
+
+TEST_CASE("a send and a receive of one group do not wait for each other") {
+  constexpr std::size_t kCount = 300'000;
+  CHECK(run_ranks(2, "shm", [&](const Rank& me) {
+          const Stream stream;
+          const OnDevice out(kCount, float(me.rank + 1)), in(kCount);
+          for (int round = 0; round < 3; ++round) {
+            anello_group_begin();
+            me.ok(anello_send_on(out.data(), kCount, ANELLO_FLOAT32, 1 - me.rank, 0, me.comm, stream), "send_on");
+            me.ok(anello_recv_on(in.data(), kCount, ANELLO_FLOAT32, 1 - me.rank, 0, me.comm, stream), "recv_on");
+            me.ok(anello_group_end(), "group");
+          }
+          stream.wait();
+          is(me, in.at(kCount - 1), float(2 - me.rank), "what came");
+        }) == "");
+}
+
+TEST_CASE("a receive in a stream leaves what is behind a short message as it is") {
+  CHECK(run_ranks(2, "shm", [](const Rank& me) {
+          const Stream stream;
+          const OnDevice buffer(100, float(me.rank + 1));
+          if (me.rank == 0) {
+            me.ok(anello_send_on(buffer.data(), 10, ANELLO_FLOAT32, 1, 0, me.comm, stream), "send_on");
+          } else {
+            me.ok(anello_recv_on(buffer.data(), 100, ANELLO_FLOAT32, 0, 0, me.comm, stream), "recv_on");
+          }
+          stream.wait();
+          is(me, buffer.at(9), 1, "the message");
+          is(me, buffer.at(10), float(me.rank + 1), "behind it");
+        }) == "");
+}
+
+TEST_CASE("two streams with a communicator each") {
+  CHECK(run_ranks(2, "shm",
+                  [](const Rank& me) {
+    anello_comm_t other = ANELLO_COMM_NULL;
+    me.ok(anello_comm_dup(me.comm, &other), "dup");
+    const Stream one, two;
+    const OnDevice first(1000, 1), second(1000, 1);
+    for (int round = 0; round < 8; ++round) {
+      me.ok(anello_allreduce_on(ANELLO_IN_PLACE, first.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, me.comm, one), "one");
+      me.ok(anello_allreduce_on(ANELLO_IN_PLACE, second.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, other, two), "two");
+    }
+    two.wait();
+    one.wait();
+    is(me, first.at(0), 256, "one");
+    is(me, second.at(0), 256, "two");
+    anello_comm_destroy(other);
+        }) == "");
+}
+
+TEST_CASE("when the deadline passes, the stream goes on and the error is told") {
+  CHECK(run_ranks(
+            2, "shm",
+            [](const Rank& me) {
+    if (me.rank == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    const Stream stream;
+    const OnDevice buffer(1000, 1);
+    me.ok(anello_allreduce_on(ANELLO_IN_PLACE, buffer.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, me.comm, stream),
+          "allreduce_on");
+    me.ok(anello_comm_async_error(me.comm), "not yet");
+    const auto begin = Clock::now();
+    stream.wait();
+    if (Clock::now() - begin > std::chrono::seconds(10)) me.report.wrong("it took long");
+    me.fails(anello_comm_async_error(me.comm), ANELLO_ERR_TIMEOUT, "async_error");
+            },
+            500) == "");
+}
+
+TEST_CASE("an abort lets streams pass all that is enqueued") {
+  std::atomic<int> ready{0};
+  CHECK(run_ranks(2, "shm",
+                  [&](const Rank& me) {
+    const Stream stream;
+    const OnDevice buffer(1000, 1);
+    if (me.rank == 0) {
+      for (int call = 0; call < 5; ++call) {
+        me.ok(anello_allreduce_on(ANELLO_IN_PLACE, buffer.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, me.comm, stream),
+              "allreduce_on");
+        me.ok(anello_send_on(buffer.data(), 1000, ANELLO_FLOAT32, 1, 0, me.comm, stream), "send_on");
+      }
+    }
+    ++ready;
+    reaches(me, ready, 2);
+    if (me.rank == 1) anello_comm_abort(me.comm, "enough");
+    stream.wait();
+    if (me.rank == 0) me.fails(anello_comm_async_error(me.comm), ANELLO_ERR_ABORTED, "async_error");
+        }) == "");
+}
+
+TEST_CASE("after the first call of a size, nothing is allocated or pinned") {
+  std::atomic<int> ready{0};
+  int before = 0;
+  const auto count = [] { return device_calls("cuMemHostRegister_v2") + device_calls("cuMemHostAlloc"); };
+  CHECK(run_ranks(2, "shm",
+                  [&](const Rank& me) {
+    const Stream stream;
+    const OnDevice buffer(100'000, 1);
+    for (int round = 0; round < 20; ++round) {
+      if (round == 1) {
+        stream.wait();
+        if (++ready == 2) before = count();
+        reaches(me, ready, 2);
+      }
+      me.ok(anello_allreduce_on(ANELLO_IN_PLACE, buffer.data(), 100'000, ANELLO_FLOAT32, ANELLO_MAX, me.comm, stream),
+            "allreduce_on");
+    }
+    stream.wait();
+        }) == "");
+  CHECK(count() == before);
+}
+
+TEST_CASE("what cannot be enqueued is refused") {
+  CHECK(run_ranks(1, "inproc", [](const Rank& me) {
+          const Stream stream;
+          const OnDevice buffer(10, 1);
+          me.fails(anello_allreduce_on(ANELLO_IN_PLACE, buffer.data(), 11, ANELLO_FLOAT32, ANELLO_SUM, me.comm, stream),
+                   ANELLO_ERR_ARGUMENT, "a short buffer");
+          me.fails(anello_post_on(me.comm, nullptr, stream), ANELLO_ERR_ARGUMENT, "no call");
+          me.ok(anello_barrier_on(me.comm, nullptr), "a barrier in the default stream");
+          wait_for_stream(nullptr);
+        }) == "");
+}
