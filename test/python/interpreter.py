@@ -44,7 +44,7 @@ def environment(repository, library, scratch):
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: anello\nVersion: 0.1.0\n")
     (metadata / "entry_points.txt").write_text("[torch.backends]\nanello = anello.torch.register:autoload\n")
     here = pathlib.Path(__file__).resolve().parent
-    path = [str(repository / "python"), str(scratch), str(here)]
+    path = [str(repository / "python"), str(repository / "python" / "anello-apex"), str(scratch), str(here)]
     around = {name: value for name, value in os.environ.items() if not name.startswith("ANELLO_TEST_")}
     return {**around, "PYTHONPATH": os.pathsep.join(path), "ANELLO_LIBRARY": str(library), "OMP_NUM_THREADS": "1",
             "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore:Failed to initialize NumPy"}

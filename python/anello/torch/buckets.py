@@ -7,6 +7,7 @@ memory to the allocation of a bucket, in the constructor and when buckets are re
 of other groups.
 """
 
+import contextlib
 import ctypes
 import math
 import os
@@ -46,6 +47,13 @@ def replace():
     # PyTorch's own setting for "no such memory", which is its default if the variable is not set.
     if dist.Reducer is _ordinary and os.environ.get("DDP_DISABLE_COMM_MEM") != "1":
         dist.Reducer = Reducer
+
+
+def memory(group, size):
+    """A context: one-dimensional tensors made inside lie in such memory, if this group has it and the program wants it.
+    They have about `size` bytes together."""
+    wanted = os.environ.get("DDP_DISABLE_COMM_MEM") != "1" and _reaches_a_peer(group)
+    return _BucketMemory(size) if wanted else contextlib.nullcontext()
 
 
 def _reaches_a_peer(argument):

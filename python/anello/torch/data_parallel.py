@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import sys
 import weakref
 
 import torch
@@ -12,10 +11,9 @@ from torch.utils import _pytree as pytree
 from anello import datatypes
 from anello.errors import AnelloError
 from anello.gradient_sync import GradientSync, Parameter
-from anello.torch import elements
+from anello.torch import backward_pass, elements
 
 _MiB = 1 << 20
-_BACKWARD = getattr(torch.autograd.graph, "_engine_run_backward", torch.autograd.backward).__code__
 
 
 class DistributedDataParallel(torch.nn.Module):
@@ -63,8 +61,9 @@ class DistributedDataParallel(torch.nn.Module):
             self._broadcast(self._own_buffers())
         # A weak reference: a parameter's hooks live as long as the parameter, but the wrapper may end earlier.
         weak = weakref.ref(self)
-        hooks = [each.register_post_accumulate_grad_hook(_hook(weak, i)) for i, each in enumerate(self._synced)]
-        weakref.finalize(self, _remove, hooks)
+        hooks = [each.register_post_accumulate_grad_hook(backward_pass.hook(weak, i))
+                 for i, each in enumerate(self._synced)]
+        weakref.finalize(self, backward_pass.remove, hooks)
 
     def _make_sync(self):
         described = [Parameter(name, None, each.numel(), elements.of_reduction(each))
@@ -144,14 +143,14 @@ class DistributedDataParallel(torch.nn.Module):
         task = torch._C._current_graph_task_id()
         if task == self._task:
             return
-        nested = _depth() > 1
+        nested = backward_pass.depth() > 1
         if nested and self._may_be_unused():
             raise RuntimeError("checkpoints with use_reentrant=True do not go with find_unused_parameters or static_graph")
         self._task = task
         # Inside a reentrant checkpoint, the end of its backward pass is not the end of the whole pass: the last
         # gradient is.
         if not nested:
-            _queue(self._end_of_backward)
+            backward_pass.queue(self._end_of_backward)
 
     def _may_be_unused(self):
         return self.find_unused_parameters or self.static_graph
@@ -166,7 +165,7 @@ class DistributedDataParallel(torch.nn.Module):
                                "there were two, of which the first belongs under no_sync()")
         self._hand_over(i, parameter)
         if self._missing == 0 and not self._may_be_unused():
-            _queue(self._end_of_backward)
+            backward_pass.queue(self._end_of_backward)
 
     def _hand_over(self, i, parameter):
         if not self._came[i]:
@@ -284,33 +283,6 @@ class _Beginning(torch.autograd.Function):
         if wrapper is not None and wrapper.require_backward_grad_sync:
             wrapper._begin()
         return (None, *gradients)
-
-
-def _hook(weak, i):
-    def hook(parameter):
-        wrapper = weak()
-        if wrapper is not None:
-            wrapper._take(i, parameter)
-
-    return hook
-
-
-def _remove(hooks):
-    for each in hooks:
-        each.remove()
-
-
-def _queue(callback):
-    torch.autograd.Variable._execution_engine.queue_callback(callback)
-
-
-def _depth():
-    """The number of backward passes that this thread is inside."""
-    depth, frame = 0, sys._getframe(1)
-    while frame is not None:
-        depth += frame.f_code is _BACKWARD
-        frame = frame.f_back
-    return depth
 
 
 def _is_dense(tensor):

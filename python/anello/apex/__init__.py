@@ -1,0 +1,17 @@
+"""The interface of NVIDIA Apex's data-parallel and mixed-precision parts, over torch.distributed:
+
+    from anello.apex import amp
+    from anello.apex.parallel import DistributedDataParallel
+
+The distribution anello-apex provides the same modules under the name `apex`. docs/apex.md says what is there.
+"""
+
+from anello.apex import amp, parallel
+from anello.apex.left_out import LeftOut, refuse
+
+__all__ = ["LeftOut", "amp", "parallel"]
+
+
+def __getattr__(name):
+    refuse(name)
+    raise AttributeError(f"module 'anello.apex' has no attribute {name!r}")
