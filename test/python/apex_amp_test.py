@@ -221,6 +221,7 @@ class Masters(Amp):
         wrapped = DistributedDataParallel(model)
         self.step(wrapped, optimizer)
         self.equal_on_all(amp.master_params(optimizer))
+        self.assertLess((next(amp.master_params(optimizer)) - 1).abs().max().item(), 0.2)  # rank 0 had ones
         fresh = {name: torch.zeros_like(value) for name, value in model.state_dict().items()}
         wrapped.load_state_dict({f"module.{name}": value for name, value in fresh.items()})
         optimizer.zero_grad()

@@ -233,7 +233,8 @@ class Averaging(Ranks):
                 self.layer, self.first = nn.Linear(4, 4), nn.Linear(4, 4)
 
             def forward(self, x):
-                return checkpoint(self.layer, checkpoint(self.layer, self.first(x), use_reentrant=True), use_reentrant=True)
+                once = checkpoint(self.layer, self.first(x), use_reentrant=True)
+                return checkpoint(self.layer, once, use_reentrant=True)
 
         x = torch.randn(self.size, 2, 4)
         model = DistributedDataParallel(Twice(), delay_allreduce=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The texts under "Error messages" in docs/pytorch.md are those of the code: quoted_test.py REPOSITORY
+"""The texts under "Error messages" in docs/pytorch.md and docs/apex.md are those of the code: quoted_test.py REPOSITORY
 
 A text is quoted with ".." for what differs from case to case. Each piece between must stand in one string of the sources.
 """
@@ -10,7 +10,8 @@ import sys
 import unittest
 
 REPOSITORY = pathlib.Path(sys.argv[1]).resolve()
-SOURCES = ("python/anello/**/*.py", "lib/**/*.cpp", "lib/**/*.h")
+PAGES = ("pytorch.md", "apex.md")
+SOURCES = ("python/*/**/*.py", "lib/**/*.cpp", "lib/**/*.h")
 ADJACENT = re.compile(r'"\s*\n?\s*f?"')  # literals that are one string
 VARIABLE = re.compile(r"\{[^{}]*\}")      # of an f-string
 
@@ -24,19 +25,21 @@ def sources():
     return "\n".join(ADJACENT.sub("", text).replace('\\"', '"') for text in texts)
 
 
-def quoted():
-    page = (REPOSITORY / "docs" / "pytorch.md").read_text().split("## Error messages", 1)[1].split("\n## ", 1)[0]
+def quoted(page):
+    page = (REPOSITORY / "docs" / page).read_text().split("## Error messages", 1)[1].split("\n## ", 1)[0]
     return [re.findall(r"`([^`]+)`", line.split("|")[1]) for line in page.split("\n") if line.startswith("| `")]
 
 
 class Quoted(unittest.TestCase):
     def test_every_text_on_the_page_stands_in_the_code(self):
-        code, rows = sources(), quoted()
-        self.assertGreater(len(rows), 10)
-        for text in (text for row in rows for text in row):
-            for piece in filter(None, (piece.strip() for piece in text.split(".."))):
-                with self.subTest(text=text, piece=piece):
-                    self.assertTrue(piece in code)
+        code = sources()
+        for page in PAGES:
+            rows = quoted(page)
+            self.assertGreater(len(rows), 10)
+            for text in (text for row in rows for text in row):
+                for piece in filter(None, (piece.strip() for piece in text.split(".."))):
+                    with self.subTest(page=page, text=text, piece=piece):
+                        self.assertTrue(piece in code)
 
 
 if __name__ == "__main__":
