@@ -153,8 +153,14 @@ class Levels(Amp):
         model, optimizer = self.made("O2")
         with self.assertRaisesRegex(RuntimeError, "a model only once"):
             initialize(model, opt_level="O2")
+        fresh = net()
         with self.assertRaisesRegex(RuntimeError, "an optimizer only once"):
-            initialize(net(), optimizer, opt_level="O2")
+            initialize(fresh, optimizer, opt_level="O2")
+        self.assertEqual(set(self.types(fresh)), {torch.float32})  # nothing was changed
+        with self.assertRaisesRegex(TypeError, "takes optimizers"):
+            initialize(fresh, [[]], opt_level="O2")
+        with self.assertRaisesRegex(TypeError, "takes modules"):
+            initialize(len, opt_level="O2")
         with self.assertRaisesRegex(RuntimeError, "has not seen"), amp.scale_loss(torch.ones(1), self.sgd(net())):
             pass
         with self.assertRaisesRegex(IndexError, "num_losses=2"), amp.scale_loss(torch.ones(1), optimizer, loss_id=1):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import unittest
 import zipfile
 
@@ -82,6 +83,21 @@ class Launcher(Processes):
             time.sleep(1000)
         """)
         self.assertIn("rank 1 ended with 7, so the others are ended; its output is in GPU_1.log", out)
+
+    def test_a_signal_ends_the_ranks_too(self):
+        self.program.write_text("import os, time\nopen(f'{os.getpid()}.pid', 'w').close()\ntime.sleep(1000)\n")
+        command = [PYTHON, "-W", "ignore", "-m", "apex.parallel.multiproc", "--world-size", "2", self.program]
+        with subprocess.Popen(command, env=self.around, cwd=self.scratch) as launcher:
+            until = time.monotonic() + DEADLINE
+            while len(list(self.scratch.glob("*.pid"))) < 2 and time.monotonic() < until:
+                time.sleep(0.05)
+            launcher.terminate()
+            self.assertEqual(launcher.wait(DEADLINE), 143)
+        pids = [int(each.stem) for each in self.scratch.glob("*.pid")]
+        self.assertEqual(len(pids), 2)
+        for each in pids:
+            with self.assertRaises(ProcessLookupError):
+                os.kill(each, 0)
 
     def test_ranks_by_environment(self):
         self.multiproc(self.program, "--world-size", 2, script="""

@@ -81,18 +81,20 @@ class Scaling(Amp):
 
     def test_gradients_of_several_backward_passes_add_up(self):
         for level in ("O0", "O2"):
-            for delayed in (False, True):
+            for delayed in ((False, False), (True, False), (True, False, False)):
                 with self.subTest(level=level, delayed=delayed):
                     model, optimizer = self.made(level, loss_scale="dynamic")
-                    x = self.x[self.rank]
-                    for half in (0, 1):
-                        loss = model(x[32 * half:32 * half + 32]).square().mean()
-                        with amp.scale_loss(loss, optimizer, delay_unscale=delayed and half == 0) as scaled:
+                    parts = self.x[self.rank].chunk(len(delayed))
+                    for part, delay in zip(parts, delayed):
+                        with amp.scale_loss(model(part).square().mean(), optimizer, delay_unscale=delay) as scaled:
                             scaled.backward()
+                        if delay:  # in the model, with the scale
+                            self.assertGreater(model[3].bias.grad.float().norm().item(), 1000)
                     plain = net()
-                    (plain(x[:32]).square().mean() + plain(x[32:]).square().mean()).backward()
+                    sum(plain(part).square().mean() for part in parts).backward()
                     for one, other in zip(amp.master_params(optimizer), plain.parameters()):
-                        torch.testing.assert_close(one.grad, other.grad, rtol=0.1, atol=2e-2 if level == "O2" else 1e-6)
+                        tolerance = 2e-2 if level == "O2" else 1e-6
+                        torch.testing.assert_close(one.grad, other.grad, rtol=0.1, atol=tolerance)
 
     def test_an_exception_in_the_backward_pass_leaves_earlier_gradients(self):
         model, optimizer = self.made("O0", loss_scale="dynamic")
@@ -136,21 +138,27 @@ class Scaling(Amp):
         self.same(model[0].weight.detach(), before)
 
     def test_the_interface_before_initialize(self):
-        handle = amp.init(loss_scale=1024.0)
+        handle = amp.init()
         self.assertTrue(handle.is_active())
         model = net()
         optimizer = handle.wrap_optimizer(self.sgd(model), num_loss=2)
-        before = model[0].weight.detach().clone()
-        for _ in range(2):
-            with optimizer.scale_loss(self.loss(model)) as scaled:
-                scaled.backward()
-        optimizer.step()
-        self.assertFalse(torch.equal(model[0].weight, before))
+        for factor, scale in ((float("inf"), INITIAL / 2), (1.0, INITIAL / 2)):
+            before = model[0].weight.detach().clone()
+            for i in (0, 1):
+                with optimizer.scale_loss(self.loss(model)) as scaled:
+                    (scaled * (factor if i == 0 else 1)).backward()
+                if i == 0:
+                    self.assertEqual(self.scale(), INITIAL if factor != 1 else scale)
+            optimizer.step()
+            optimizer.zero_grad()
+            self.assertEqual(self.scale(), scale)
+            self.assertEqual(torch.equal(model[0].weight, before), factor != 1)
         other = net()
         optimizer = self.sgd(other)
         with handle.scale_loss(self.loss(other), optimizer) as scaled:
             scaled.backward()
         optimizer.step()
+        self.assertFalse(torch.equal(other[0].weight, net()[0].weight))
 
 
 if __name__ == "__main__":

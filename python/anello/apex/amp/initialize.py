@@ -3,9 +3,8 @@
 import collections
 import warnings
 
-from anello.apex.amp import casts, model, options as levels
+from anello.apex.amp import casts, model, optimizer, options as levels
 from anello.apex.amp.loss_scaler import LossScaler
-from anello.apex.amp.optimizer import Stash
 from anello.apex.amp.state import state
 
 
@@ -27,6 +26,8 @@ def initialize(models, optimizers=None, enabled=True, opt_level="O1", cast_model
     if enabled:
         for each in model_list:
             model.check(each)
+        for each in optimizer_list:
+            optimizer.check(each)
     state.opt_properties = options
     state.loss_scalers = [LossScaler(options.loss_scale, min_loss_scale, max_loss_scale) for _ in range(num_losses)]
     casts.activate(enabled and options.patch_torch_functions)
@@ -35,7 +36,7 @@ def initialize(models, optimizers=None, enabled=True, opt_level="O1", cast_model
         for each in model_list:
             model.prepare(each, options, cast_model_outputs)
         for each in optimizer_list:
-            Stash(each, options)
+            optimizer.Stash(each, options)
     return models if optimizers is None else (models, optimizers)
 
 

@@ -18,7 +18,7 @@ class LossScaler:
 
     def update(self):
         """After a step's last backward pass: whether the optimizers must skip the step."""
-        skips, self.overflowed = self.overflowed and self.dynamic, False
+        skips, self.overflowed = self.overflowed, False
         if skips:
             self._scale /= FACTOR
             if self._least is not None:

@@ -16,6 +16,13 @@ def master_params(optimizer):
         yield from group["params"]
 
 
+def check(optimizer):
+    if not hasattr(optimizer, "param_groups"):
+        raise TypeError(f"amp.initialize takes optimizers of torch; this is a {type(optimizer).__name__}")
+    if hasattr(optimizer, "_amp_stash"):
+        raise RuntimeError("this optimizer was already given to amp.initialize, which changes an optimizer only once")
+
+
 def stash_of(optimizer):
     found = getattr(optimizer, "_amp_stash", None)
     if found is None:
@@ -28,9 +35,7 @@ class Stash:
     """An optimizer's part of amp, in its attribute _amp_stash."""
 
     def __init__(self, optimizer, options):
-        if hasattr(optimizer, "_amp_stash"):
-            raise RuntimeError("this optimizer was already given to amp.initialize, which changes an optimizer only "
-                               "once")
+        check(optimizer)
         self._optimizer, self._masters = optimizer, {}  # a master weight -> the 16-bit weight in the model
         self._keeps_masters = bool(options.master_weights)
         self.stale = True     # the model's weights may differ from their masters

@@ -8,6 +8,7 @@ goes to the file GPU_I.log. torchrun and anellorun do more than this.
 """
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -24,6 +25,7 @@ def main(arguments=None):
     size = _devices() if size is None else _positive(size)
     if not words:
         raise SystemExit("multiproc: there is no script to start")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by way of ending the ranks
     return _run(words, size)
 
 
