@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from apex.parallel import DistributedDataParallel, Reducer
+from buckets_test import is_mapped, settled_memory
 from case import SCRATCH, Ranks, main
 
 STEPS, ROWS = 3, 4
@@ -183,7 +184,9 @@ class Averaging(Ranks):
             self.close(one.grad, other.grad)
 
     def test_parameters_that_are_frozen_and_thawed(self):
-        model = DistributedDataParallel(copy.deepcopy(self.net))
+        net = copy.deepcopy(self.net)
+        net.again.requires_grad_(False)
+        model = DistributedDataParallel(net)
         expected = copy.deepcopy(self.net)
         for frozen in (True, False, True):
             for net in (model.module, expected):
@@ -193,6 +196,16 @@ class Averaging(Ranks):
             (sum(expected(part).square().mean() for part in self.batches[0]) / self.size).backward()
             for one, other in zip(model.module.parameters(), expected.parameters()):
                 self.close(one.grad, other.grad)
+
+    def test_buckets_lie_in_memory_that_ranks_map_and_free_it(self):
+        for retain in (False, True):
+            model = DistributedDataParallel(nn.Linear(100, 100), retain_allreduce_buffers=retain)
+            self.assertTrue(is_mapped(model._buckets[0]._flat))
+            before = settled_memory()
+            for frozen in (True, False) * 3:
+                model.module.bias.requires_grad_(not frozen)
+                model(torch.ones(1, 100)).sum().backward()
+            self.assertEqual(settled_memory(), before)
 
     def test_two_backward_passes_of_one_forward_pass(self):
         model = DistributedDataParallel(copy.deepcopy(self.net))

@@ -69,17 +69,31 @@ class Names(unittest.TestCase):
         self.assertEqual(apex.amp._amp_state.loss_scalers, [])
 
     def test_what_is_left_out_says_what_to_use(self):
+        from apex import optimizers
+
         for kind in (NotImplementedError, ImportError):
-            with self.assertRaisesRegex(kind, "apex.optimizers is not part of anello-apex: use torch.optim"):
+            with self.assertRaisesRegex(kind, "apex.optimizers.FusedAdam is not part of anello-apex: use torch.optim"):
                 from apex.optimizers import FusedAdam  # noqa: F401
-        for act in (lambda: apex.normalization, lambda: anello.apex.normalization,
-                    lambda: importlib.import_module("apex.contrib.sparsity")):
+        for act in (lambda: apex.normalization.FusedLayerNorm, lambda: anello.apex.normalization.FusedLayerNorm,
+                    lambda: optimizers.FusedSGD, lambda: importlib.import_module("apex.contrib.sparsity")):
             with self.assertRaises(NotImplementedError):
                 act()
         with self.assertRaises(AttributeError):
             apex.nothing
         with self.assertRaises(ModuleNotFoundError):
             importlib.import_module("apex.nothing")
+
+    def test_modules_that_scripts_import_without_need(self):
+        space = {}
+        exec("from apex.fp16_utils import *\n"
+             "from apex import amp, optimizers\n"
+             "from apex.multi_tensor_apply import multi_tensor_applier\n", space)
+        self.assertIs(space["amp"], apex.amp)
+        self.assertIs(inspect.getmodule(space["optimizers"]), space["optimizers"])
+        self.assertIs(importlib.import_module("apex.optimizers"), space["optimizers"])
+        self.assertFalse(space["multi_tensor_applier"].available)
+        with self.assertRaisesRegex(NotImplementedError, "torch._foreach_"):
+            space["multi_tensor_applier"](None, None, [])
 
     def test_without_a_process_group(self):
         import torch

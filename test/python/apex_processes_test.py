@@ -21,8 +21,13 @@ DEADLINE = 50
 SCRIPT = """
     import argparse
     import torch
-    from apex import amp
-    from apex.parallel import DistributedDataParallel as DDP, convert_syncbn_model
+    try:
+        from apex.parallel import DistributedDataParallel as DDP, convert_syncbn_model
+        from apex.fp16_utils import *
+        from apex import amp, optimizers
+        from apex.multi_tensor_apply import multi_tensor_applier
+    except ImportError:
+        raise ImportError("Please install apex")
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--world-size", type=int, default=1)

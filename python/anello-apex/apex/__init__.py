@@ -1,5 +1,7 @@
 """The names of NVIDIA Apex, from anello.apex. docs/apex.md of Anello says what is there."""
 
+import importlib
+import importlib.machinery
 import importlib.metadata
 import pathlib
 import sys
@@ -24,24 +26,37 @@ def _refuse_beside_another():
 
 _refuse_beside_another()
 
-from anello.apex.left_out import refuse as _refuse  # noqa: E402
+from anello.apex.left_out import INSTEAD as _INSTEAD, Part as _Part, refuse as _refuse  # noqa: E402
 from apex import amp, parallel  # noqa: E402
 
 __all__ = ["amp", "parallel"]
 
 
 class _LeftOut:
-    """Says at `import apex.optimizers` what takes the place of a part that is left out."""
+    """Finds and loads the modules that are left out."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        words = name.split(".")
+        if words[0] != "apex" or len(words) < 2 or words[1] not in _INSTEAD:
+            return None
+        if len(words) > 2:
+            _refuse(name)
+        return importlib.machinery.ModuleSpec(name, cls, is_package=True)
 
     @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name.startswith("apex."):
-            _refuse(name.split(".")[1])
+    def create_module(spec):
+        return _Part(spec.name)
+
+    @staticmethod
+    def exec_module(module):
+        pass
 
 
 sys.meta_path.append(_LeftOut)
 
 
 def __getattr__(name):
-    _refuse(name)
+    if name in _INSTEAD:
+        return importlib.import_module(f"apex.{name}")
     raise AttributeError(f"module 'apex' has no attribute {name!r}")

@@ -7,11 +7,12 @@ The distribution anello-apex provides the same modules under the name `apex`. do
 """
 
 from anello.apex import amp, parallel
-from anello.apex.left_out import LeftOut, refuse
+from anello.apex.left_out import INSTEAD, LeftOut, Part
 
 __all__ = ["LeftOut", "amp", "parallel"]
 
 
 def __getattr__(name):
-    refuse(name)
+    if name in INSTEAD:
+        return Part(f"anello.apex.{name}")
     raise AttributeError(f"module 'anello.apex' has no attribute {name!r}")
