@@ -186,6 +186,19 @@ class Masters(Amp):
         self.assertEqual(trained("O2"), 1 - 16 * 2.0 ** -11)
         self.assertEqual(trained("O3"), 1.0)
 
+    def test_an_optimizer_that_has_made_steps_before(self):
+        for level, dtype in (("O2", torch.float32), ("O3", torch.bfloat16)):
+            model = net()
+            optimizer = self.sgd(model)
+            self.loss(model).backward()
+            optimizer.step()
+            momenta = [optimizer.state[each]["momentum_buffer"].clone() for each in model.parameters()]
+            model, optimizer = initialize(model, optimizer, opt_level=level)
+            self.assertEqual(len(optimizer.state), 6)
+            for each, momentum in zip(amp.master_params(optimizer), momenta):
+                self.same(optimizer.state[each]["momentum_buffer"], momentum.to(dtype))
+            self.step(model, optimizer)
+
     def test_model_zero_grad_is_enough(self):
         model, optimizer = self.made("O2")
         other, theirs = self.made("O2")

@@ -35,8 +35,8 @@ class Part(types.ModuleType):
 
 
 class Applier:
-    """apex.multi_tensor_apply.multi_tensor_applier, which many scripts import and few call. It is as in an Apex that was
-    built without its kernels."""
+    """apex.multi_tensor_apply.multi_tensor_applier, which many scripts import and few call. It is as in an Apex that
+    was built without its kernels."""
 
     available = False
 
