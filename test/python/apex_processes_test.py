@@ -85,12 +85,14 @@ class Launcher(Processes):
             import sys, time
             if sys.argv[-1] == "1":
                 sys.exit(7)
-            time.sleep(1000)
+            time.sleep(20)
+            open("not ended", "w").close()
         """)
+        self.assertFalse((self.scratch / "not ended").exists())
         self.assertIn("rank 1 ended with 7, so the others are ended; its output is in GPU_1.log", out)
 
     def test_a_signal_ends_the_ranks_too(self):
-        self.program.write_text("import os, time\nopen(f'{os.getpid()}.pid', 'w').close()\ntime.sleep(1000)\n")
+        self.program.write_text("import os, time\nopen(f'{os.getpid()}.pid', 'w').close()\ntime.sleep(30)\n")
         command = [PYTHON, "-W", "ignore", "-m", "apex.parallel.multiproc", "--world-size", "2", self.program]
         with subprocess.Popen(command, env=self.around, cwd=self.scratch) as launcher:
             until = time.monotonic() + DEADLINE
