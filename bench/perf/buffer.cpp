@@ -1,5 +1,6 @@
 #include "perf/buffer.h"
 
+#include "perf/device.h"
 #include "perf/failure.h"
 
 #include <sys/mman.h>
@@ -15,6 +16,7 @@ const char* memory_name(Memory memory) {
     case Memory::allocated: return "malloc";
     case Memory::mapped: return "mapped";
     case Memory::registered: return "registered";
+    case Memory::device: return "device";
   }
   return "unknown";
 }
@@ -29,13 +31,23 @@ Buffer::Buffer(std::size_t bytes, Memory memory, anello_comm_t comm) : room_(byt
       throw Failure("no memory for a buffer of " + std::to_string(bytes) + " bytes; take a smaller -e");
   }
   base_ = static_cast<unsigned char*>(base);
+  if (memory == Memory::device) device_ = static_cast<unsigned char*>(allocate_on_device(room_));
   if (memory == Memory::registered) {
     check(anello_window_register(base_, room_, comm, &window_), "anello_window_register", comm);
   }
   guard(bytes);
 }
 
+void Buffer::put() const {
+  if (device_ != nullptr) copy_to_device(device_, base_, room_);
+}
+
+void Buffer::take() const {
+  if (device_ != nullptr) copy_from_device(base_, device_, room_);
+}
+
 Buffer::~Buffer() {
+  if (device_ != nullptr) free_on_device(device_);
   anello_window_free(&window_);  // a failure here has already been reported
   if (memory_ == Memory::mapped) {
     anello_mem_free(base_);

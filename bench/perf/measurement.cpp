@@ -98,7 +98,7 @@ Figures Measurement::figures(const Case& of, Place place) {
 }
 
 void Measurement::call(const Case& of, Place place) {
-  run(of, place == Place::in, send_.data(), receive_.data(), rank_, ranks_, comm_);
+  run(of, place == Place::in, send_.address(), receive_.address(), rank_, ranks_, comm_);
 }
 
 // Times are in microseconds; sizes are the numbers of calls that they cover.
@@ -139,8 +139,9 @@ void Measurement::prepare(const Case& of, Place place, std::uint64_t seed) {
   } else if (of.collective == Collective::allgather || of.collective == Collective::gather) {
     into += static_cast<std::size_t>(rank_) * of.count * element;
   }
-  if (of.collective == Collective::broadcast && rank_ != of.root) return;
-  fill(into, send_count(of, ranks_), element, block, 0);
+  if (of.collective != Collective::broadcast || rank_ == of.root) fill(into, send_count(of, ranks_), element, block, 0);
+  send_.put();
+  receive_.put();
 }
 
 std::int64_t Measurement::verify(const Case& of, Place place, std::uint64_t seed) {
@@ -150,7 +151,11 @@ std::int64_t Measurement::verify(const Case& of, Place place, std::uint64_t seed
   send_.guard(sends_apart(of, place) ? send_count(of, ranks_) * element : 0);
   const bool whole = place == Place::in;  // an in-place reduce_scatter may overwrite its input
   receive_.guard((whole ? receive_room(of, ranks_) : receive_count(of, ranks_)) * element);
+  send_.put();
+  receive_.put();
   call(of, place);
+  send_.take();
+  receive_.take();
   return differing(of, place, seed) + send_.damage() + receive_.damage();
 }
 

@@ -166,11 +166,12 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
                "Adds columns for single calls: minimum, median, 99th percentile, maximum, and "
                "the coefficient of variation");
   std::map<std::string, Memory> memories;
-  for (const Memory each : {Memory::allocated, Memory::mapped, Memory::registered})
+  for (const Memory each : {Memory::allocated, Memory::mapped, Memory::registered, Memory::device})
     memories.emplace(memory_name(each), each);
   app.add_option("--memory", options.memory,
                  "Memory of the buffers: malloc (default), private to this rank; mapped, of a window that all "
-                 "ranks of the host reach; registered, a rank's own memory registered as a window")
+                 "ranks of the host reach; registered, a rank's own memory registered as a window; device, a CUDA "
+                 "device's, of rank modulo the number of devices")
       ->transform(shared::one_of(memories))
       ->type_name("KIND");
   app.add_flag("--dirty", options.dirty, "Rewrites the input before each call");

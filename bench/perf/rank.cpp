@@ -1,6 +1,7 @@
 #include "perf/rank.h"
 
 #include "perf/ceilings.h"
+#include "perf/device.h"
 #include "perf/explain.h"
 #include "perf/failure.h"
 #include "perf/json_report.h"
@@ -73,6 +74,11 @@ int run_rank(const Options& options, anello_comm_t comm) {
   check(anello_barrier(comm), "anello_barrier", comm);
   if (rank == 0) print_header(options, who, ceilings);
 
+  if (options.memory == Memory::device) {
+    int local_rank = 0;
+    check(anello_comm_local_rank(comm, &local_rank), "anello_comm_local_rank", comm);
+    use_device(local_rank);
+  }
   Measurement measurement(options, comm);
   std::vector<Row> rows;
   for (const Case& of : cases(options, ranks)) {
