@@ -67,7 +67,7 @@ TEST_CASE("a buffer inside an allocation may be used, and one that was freed is 
         }) == "");
 }
 
-TEST_CASE("a device that cannot copy ends the communicator, and its rank is named") {
+TEST_CASE("a device that cannot copy ends the communicator, and its rank is named", "[fake]") {
   const Healed healed;
   for (const char* const call : {"cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2"}) {
     std::atomic<int> ready{0};
@@ -93,7 +93,7 @@ TEST_CASE("a device that cannot copy ends the communicator, and its rank is name
   }
 }
 
-TEST_CASE("a device that fails while it copies ends the communicator at once") {
+TEST_CASE("a device that fails while it copies ends the communicator at once", "[fake]") {
   const Healed healed;
   std::atomic<int> ready{0};
   CHECK(run_ranks(2, "inproc", [&](const Rank& me) {
@@ -116,7 +116,7 @@ TEST_CASE("a device that fails while it copies ends the communicator at once") {
         }) == "");
 }
 
-TEST_CASE("a device that hangs is named when the deadline passes") {
+TEST_CASE("a device that hangs is named when the deadline passes", "[fake]") {
   const Healed healed;
   std::atomic<int> ready{0};
   CHECK(run_ranks(
@@ -135,7 +135,7 @@ TEST_CASE("a device that hangs is named when the deadline passes") {
             500) == "");
 }
 
-TEST_CASE("a message on the host does not overtake one from a device") {
+TEST_CASE("a message on the host does not overtake one from a device", "[fake]") {
   const Healed healed;
   std::atomic<int> ready{0};
   CHECK(run_ranks(2, "shm", [&](const Rank& me) {
@@ -189,7 +189,7 @@ TEST_CASE("calls on a device go on while no rank waits for them") {
         }) == "");
 }
 
-TEST_CASE("an abort ends calls that wait for a device, and nothing is stored afterwards") {
+TEST_CASE("an abort ends calls that wait for a device, and nothing is stored afterwards", "[fake]") {
   const Healed healed;
   std::atomic<int> ready{0};
   CHECK(run_ranks(2, "shm", [&](const Rank& me) {
@@ -211,7 +211,7 @@ TEST_CASE("an abort ends calls that wait for a device, and nothing is stored aft
         }) == "");
 }
 
-TEST_CASE("memory is pinned once") {
+TEST_CASE("memory is pinned once", "[fake]") {
   int before = 0;
   std::atomic<int> ready{0};
   CHECK(run_ranks(2, "shm", [&](const Rank& me) {

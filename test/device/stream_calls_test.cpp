@@ -190,7 +190,7 @@ TEST_CASE("an abort lets streams pass all that is enqueued") {
         }) == "");
 }
 
-TEST_CASE("after the first call of a size, nothing is allocated or pinned") {
+TEST_CASE("after the first call of a size, nothing is allocated or pinned", "[fake]") {
   std::atomic<int> ready{0};
   int before = 0;
   const auto count = [] { return device_calls("cuMemHostRegister_v2") + device_calls("cuMemHostAlloc"); };

@@ -15,7 +15,7 @@ import unittest
 
 SCRIPT, BUILD, FAKE = sys.argv[1:4]
 del sys.argv[1:4]
-DEVICE_ROWS = ("0", "2", "3", "4", "4b", "4c", "4d", "4e")
+DEVICE_ROWS = ("0", "2", "3", "4", "4b", "4c", "4d", "4e", "5", "6")
 
 
 class Verify(unittest.TestCase):
@@ -52,6 +52,14 @@ class Verify(unittest.TestCase):
             self.assertGreaterEqual(len(checks), least, row)
             for check in checks:
                 self.assertTrue(check["figure"] or check["name"] in ("torch.add", "cub::DeviceTransform"), check)
+
+    def test_calls_run_over_the_fake_driver(self):
+        fake = pathlib.Path(BUILD) / "test" / "support"
+        done, report = self.verify("--small", "--rows", "5,6", LD_LIBRARY_PATH=str(fake))
+        self.assertEqual(done.returncode, 0, done.stdout)
+        names = [check["name"] for check in report["checks"] if check["verdict"] == "PASS"]
+        self.assertEqual(len(names), 7, done.stdout)
+        self.assertIn("device_calls_test", names)
 
     def test_each_fault_of_a_kernel_is_found(self):
         for fault, says in (("last element missing", "element"), ("one element more", "wrote outside of the result"),
