@@ -1,0 +1,19 @@
+"""A submitted operation of this rank, until its result is there."""
+
+
+class Entry:
+    """request: what the others hear. inputs: its tensors, with their elements in order in memory. outputs: where the
+    results go; None for kinds whose results have a shape that is not known yet. finish: turns outputs into the result
+    that synchronize returns."""
+
+    __slots__ = ("request", "inputs", "outputs", "finish", "result", "done", "error", "left", "extra")
+
+    def __init__(self, request, inputs=(), outputs=None, finish=None):
+        self.request, self.inputs, self.outputs, self.finish = request, inputs, outputs, finish
+        self.result = self.error = self.extra = None
+        self.done = False
+        self.left = len(inputs)  # tensors of the group whose results are still missing
+
+    @property
+    def key(self):
+        return self.request.key

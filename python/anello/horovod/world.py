@@ -1,0 +1,120 @@
+"""The ranks of the job: init, shutdown, and who is who."""
+
+import atexit
+import os
+import threading
+
+import torch
+
+from anello import datatypes
+from anello.communicator import Communicator
+from anello.errors import AnelloError
+from anello.horovod.engine import Engine
+from anello.horovod.errors import NotInitialized
+from anello.horovod.lifelines import Lifelines, duplicate
+from anello.horovod.settings import Settings
+from anello.horovod.timeline import Timeline
+
+
+class World:
+    """From init to shutdown. engine: of the set of all ranks."""
+
+    def __init__(self, communicator, settings):
+        self.settings = settings
+        self.rank, self.size = communicator.rank, communicator.size
+        self.local_rank, self.local_size = communicator.local_rank, communicator.local_size
+        self._place(communicator)
+        self.groups = duplicate(communicator)  # process sets are made of it
+        self.lifelines = Lifelines(communicator)
+        self.timeline = Timeline()
+        if settings.timeline and self.rank == 0:
+            self.timeline.start(settings.timeline, settings.mark_cycles)
+        self.engine = Engine(communicator, range(self.size), settings, self.timeline)
+
+    def _place(self, communicator):
+        mine = torch.tensor([self.local_rank, self.local_size, int(self.settings.fusion_threshold),
+                             self.settings.cache_capacity], dtype=torch.int64)
+        everybody = torch.empty((self.size, mine.numel()), dtype=torch.int64)
+        code = communicator._library.anello_allgather(mine.data_ptr(), everybody.data_ptr(), mine.numel(),
+                                                      datatypes.INT64, communicator.handle)
+        if code:
+            raise communicator.error(code, f"init on rank {self.rank}")
+        rows = everybody.tolist()
+        alike = [rank for rank, row in enumerate(rows) if row[0] == self.local_rank]
+        self.cross_rank, self.cross_size = alike.index(self.rank), len(alike)
+        self.is_homogeneous = len({row[1] for row in rows}) == 1
+        self.settings = self.settings.with_those_of_rank_0(rows[0][2], rows[0][3])
+
+    def end(self, why):
+        self.engine.shut_down(why)
+        self.timeline.stop()
+        try:
+            self.groups.close()
+        except AnelloError:
+            pass  # the engine has reported the loss that it tells of
+
+
+_lock = threading.RLock()
+_world = None
+_process = None
+_last = None  # the world before, over whose lifelines the ranks meet again
+before_shutdown, after_init = [], []
+
+
+def current():
+    if _world is None:
+        raise NotInitialized()
+    return _world
+
+
+def is_initialized():
+    return _world is not None
+
+
+def init(ranks=None):
+    """Joins the other ranks; nothing if this has been done. ranks: only these ranks of the launcher take part.
+
+    After a shutdown, the ranks that are left meet again. The first time, they meet as the launcher says."""
+    global _world, _process, _last
+    with _lock:
+        if _world is not None:
+            return
+        settings = Settings.of_environment()
+        again = _last if _last is not None and ranks is None and _last.lifelines.fit() else None
+        communicator = again.lifelines.meet(again.engine.lost) if again is not None else Communicator.create()
+        if ranks is not None:
+            communicator = _part(communicator, ranks)
+        _world, _process = World(communicator, settings), os.getpid()
+        if _last is not None:
+            _last.lifelines.close()
+            _last = None
+        for act in after_init:
+            act(_world)
+
+
+def _part(communicator, ranks):
+    ranks = list(ranks)
+    if communicator.rank not in ranks:
+        communicator.close()
+        raise ValueError(f"rank {communicator.rank} called init(comm={ranks}), which leaves it out")
+    part = communicator.create_group(ranks)
+    communicator.close()
+    return part
+
+
+def shutdown():
+    """Other ranks that still wait for this one get a HorovodInternalError."""
+    global _world, _last
+    with _lock:
+        if _world is None:
+            return
+        ending, _world = _world, None
+        _last = ending
+        if _process != os.getpid():  # a forked child has none of the threads
+            return
+        for act in before_shutdown:
+            act(ending)
+        ending.end(f"rank {ending.rank} has called shutdown, or its program has ended")
+
+
+atexit.register(shutdown)
