@@ -26,7 +26,7 @@ class Batch:
 
 
 def batches(agreed, threshold, sizes):
-    """agreed: requests in the order of the response. sizes: bytes of an element by dtype. Yields a Batch for allreduce
+    """agreed: requests in the order of the response. sizes: bytes of an element by dtype. A Batch for allreduce
     and broadcast, and the request itself for other kinds."""
     made, filling = [], {}
     for request in agreed:

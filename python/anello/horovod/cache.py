@@ -20,7 +20,10 @@ class Cache:
     def number_of(self, request):
         """The number under which exactly this request is known, or None."""
         number = self._numbers.get(request.key)
-        return number if number is not None and self.requests[number] == request else None
+        if number is None:
+            return None
+        known = self.requests[number]
+        return number if known is request or known == request else None
 
     def store(self, number, request):
         if number == len(self.requests):

@@ -18,7 +18,9 @@ from anello.horovod.execution import Execution
 from anello.horovod.mailbox import Inbox, Outbox
 from anello.horovod.request import Request
 
-_PARTING = 10  # seconds that a rank which leaves waits for rank 0 to hear of it
+_WORTH = 256 << 10  # bytes of tensors that are sent after one cycle; fewer wait for company
+_CYCLES = 5         # at most
+_PARTING = 10       # seconds that a rank which leaves waits for rank 0 to hear of it
 
 
 class Engine:
@@ -29,7 +31,7 @@ class Engine:
         self._settings = settings
         self._state = threading.Condition()  # guards what follows, up to the failure
         self._entries = {}       # submitted and not complete, by key
-        self._unsent = []
+        self._unsent, self._unsent_bytes = [], 0
         self._joining = None     # the entry of join
         self._says_join = False
         self._says_leave = None
@@ -68,6 +70,7 @@ class Engine:
                     "is still under way. Give each a name of its own, or wait for the first")
             self._entries[entry.key] = entry
             self._unsent.append(entry.request)
+            self._unsent_bytes += entry.bytes()
             if len(self._unsent) == 1:
                 self._state.notify_all()
         self._timeline.submitted(entry.request)
@@ -135,8 +138,10 @@ class Engine:
                         break
                 if self._ended:
                     return
-                if self._has_to_say():
-                    self._state.wait_for(lambda: self._ended, self._settings.cycle)
+                for cycle in range(_CYCLES):
+                    if self._ended or not self._has_to_say() or (cycle and self._unsent_bytes >= _WORTH):
+                        break
+                    self._state.wait(self._settings.cycle)
                 ticks = self._watches and not self._has_to_say()
             self._timeline.cycle()
             self._send_now(ticks)
@@ -147,7 +152,7 @@ class Engine:
     def _send_now(self, ticks=False):
         with self._sending:
             with self._state:
-                unsent, self._unsent = self._unsent, []
+                unsent, self._unsent, self._unsent_bytes = self._unsent, [], 0
                 joins, self._says_join = self._says_join, False
                 leaves, self._says_leave = self._says_leave, None
                 if self._ended or not (unsent or joins or ticks or leaves is not None):
@@ -208,10 +213,9 @@ class Engine:
 
     def _carry_out(self, response):
         """Whether this was the last."""
-        agreed = []
-        refused = []
+        agreed, refused, by_number = [], [], response.get("c", "0")
         with self._cache_lock:
-            agreed += [(self._cache.requests[number], None) for number in numbers_in(int(response.get("c", "0"), 16))]
+            agreed += [(self._cache.requests[number], None) for number in numbers_in(int(by_number, 16))]
             for packed, rows, number, error in response.get("r", ()):
                 request = Request.unpacked(packed)
                 if number is not None:
@@ -224,8 +228,7 @@ class Engine:
                 self._cache.begin_generation()
         with self._state:
             entries = {request.key: self._entries.get(request.key) for request, _ in agreed}
-        for request, _ in agreed:
-            self._timeline.agreed(request)
+        self._timeline.agreed(request for request, _ in agreed)
         self._refuse(refused)
         for done in self._execution.run(agreed, entries):
             self._complete(done)
@@ -263,8 +266,9 @@ class Engine:
         if isinstance(error, AnelloError):
             self.lost.update(self._ranks[place] for place in error.lost)
             rank = self._ranks[error.rank] if error.rank is not None and error.rank < len(self._ranks) else None
-            before = f"rank {rank} is lost or has failed, says rank {self._rank}: " if rank is not None else ""
-            return HorovodInternalError(f"{before}{error}", rank)
+            part = self._ranks != list(range(len(self._ranks)))
+            where = f"in the process set of ranks {self._ranks}, which are counted from 0 here: " if part else ""
+            return HorovodInternalError(f"{where}{error}", rank)
         return HorovodInternalError(f"rank {self._rank} could not continue: {type(error).__name__}: {error}",
                                     self._rank)
 
@@ -296,13 +300,12 @@ class Engine:
             if name not in self._warned:
                 self._warned.add(name)
                 print(
-                    f"anello.horovod: tensor {name!r} waits since {seconds:.1f} s for ranks "
+                    f"anello.horovod: tensor {name!r} has waited {seconds:.1f} s for ranks "
                     f"{', '.join(map(str, missing))}, which have not submitted it. They may be busy, may have ended "
                     f"their loop earlier (see join), or use another name or order of unnamed tensors",
                     file=sys.stderr, flush=True)
         end = self._settings.stall_shutdown
-        for name, seconds, missing in late:
-            if end and seconds >= end:
-                raise TimeoutError(
-                    f"tensor {name!r} has waited {seconds:.1f} s for ranks {', '.join(map(str, missing))} "
-                    f"(HOROVOD_STALL_SHUTDOWN_TIME_SECONDS)")
+        if end and any(seconds >= end for _, seconds, _ in late):
+            listed = "; ".join(f"{name!r} for ranks {', '.join(map(str, missing))}" for name, _, missing in late[:5])
+            raise TimeoutError(
+                f"tensors have waited for more than HOROVOD_STALL_SHUTDOWN_TIME_SECONDS={end:g}: {listed}")

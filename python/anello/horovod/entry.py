@@ -17,3 +17,6 @@ class Entry:
     @property
     def key(self):
         return self.request.key
+
+    def bytes(self):
+        return sum([tensor.nbytes for tensor in self.inputs])

@@ -26,6 +26,7 @@ _OPERATIONS = {
     "prod": datatypes.PROD
 }
 _CALL_BYTES = ctypes.sizeof(Call)
+_PLANS = 64
 _NO_COUNTS = (None, None, None, None)
 
 
@@ -37,13 +38,14 @@ class Execution:
         self._rank, self._size, self._ranks = communicator.rank, communicator.size, ranks
         self._threshold, self._timeline = threshold, timeline
         self._fusion = FusionMemory()
+        self._plans = {}
         self._allreduce_call = self._library.anello_allreduce
 
     def run(self, agreed, entries):
         """agreed: (request, rows) in order; entries: this rank's entries by key. Yields the entries that are complete
         after each collective. An operation that the library refuses fails alone; other errors are raised."""
         rows = {request.key: row for request, row in agreed}
-        for step in batches([request for request, _ in agreed], self._threshold, _SIZES):
+        for step in self._steps([request for request, _ in agreed]):
             items = [request for request, *_ in step.items] if isinstance(step, Batch) else [step]
             found = [entries.get(request.key) for request in items]
             try:
@@ -58,6 +60,16 @@ class Execution:
                 for entry in filter(None, found):
                     entry.error = RuntimeError(f"tensor {entry.request.name!r}: {error}")
             yield self._completed(step, found)
+
+    def _steps(self, agreed):
+        """Training agrees on the same tensors in each step."""
+        key = tuple(map(id, agreed))  # a plan keeps its requests, so nothing else has their ids
+        steps = self._plans.get(key)
+        if steps is None:
+            if len(self._plans) == _PLANS:
+                self._plans.clear()
+            steps = self._plans[key] = batches(agreed, self._threshold, _SIZES)
+        return steps
 
     def _completed(self, step, found):
         done = []

@@ -34,10 +34,13 @@ class Timeline:
         if self._file is not None:
             self._waiting[request.key] = self._now()
 
-    def agreed(self, request):
-        begin = self._waiting.pop(request.key, None)
-        if self._file is not None and begin is not None:
-            self._write(f"NEGOTIATE_{request.kind.upper()}", request.name, begin)
+    def agreed(self, requests):
+        if self._file is None:
+            return
+        for request in requests:
+            begin = self._waiting.pop(request.key, None)
+            if begin is not None:
+                self._write(f"NEGOTIATE_{request.kind.upper()}", request.name, begin)
 
     @contextlib.contextmanager
     def operation(self, kind, requests):

@@ -41,10 +41,10 @@ def _reduce(tensors, average, name, op, prescale, postscale, process_set, here, 
         raise TypeError("Adasum takes tensors of floats")
     if here:
         memories, finish = in_place(tensors)
-        return submit(process_set, requests.ALLREDUCE, name, memories, memories, shape(finish), op, -1, prescale,
+        return submit(process_set, requests.ALLREDUCE, name, memories, memories, shape(finish), op.word, -1, prescale,
                       postscale)
     inputs = ordered(tensors)
-    return submit(process_set, requests.ALLREDUCE, name, inputs, _like(inputs), shape(_outputs), op, -1, prescale,
+    return submit(process_set, requests.ALLREDUCE, name, inputs, _like(inputs), shape(_outputs), op.word, -1, prescale,
                   postscale)
 
 
@@ -152,8 +152,8 @@ def _reduce_scatter(tensors, name, op, process_set, prescale, postscale, shape=l
         raise NotImplementedError("reducescatter does not compute Adasum: use allreduce")
     check(tensors, "reducescatter")
     first_dimension(tensors, "reducescatter")
-    return submit(process_set, requests.REDUCESCATTER, name, ordered(tensors), None, shape(_outputs), op, -1, prescale,
-                  postscale)
+    return submit(process_set, requests.REDUCESCATTER, name, ordered(tensors), None, shape(_outputs), op.word, -1,
+                  prescale, postscale)
 
 
 def barrier_async(process_set=global_process_set):

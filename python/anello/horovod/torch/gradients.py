@@ -7,136 +7,149 @@ from anello.horovod.torch.handles import synchronize
 from anello.horovod.torch.reductions import Average, Sum
 
 
+class _Gradient:
+    """Of one parameter. left: backward passes until it is sent. sent: it is, or its group is about to be."""
+
+    __slots__ = ("parameter", "name", "left", "sent", "group")
+
+    def __init__(self, parameter, name):
+        self.parameter, self.name = parameter, name
+        self.left, self.sent, self.group = 0, False, None
+
+
+class _Group:
+    """Gradients that are sent together; missing: how many of them are not computed yet."""
+
+    def __init__(self, members, number):
+        self.members, self.missing = members, len(members)
+        self.name = f"group.{number}.{members[0].name}"
+
+
 class Gradients:
     """Hooks on parameters send each gradient once the agreed number of backward passes has added to it. Without other
     ranks there are no hooks."""
 
     def __init__(self, names, compression, passes, op, predivide, num_groups, groups, sparse_as_dense, process_set):
-        self._names, self._compression, self._op = names, compression, op
+        self._compression, self._op = compression, op
         self._sparse_as_dense, self._process_set = sparse_as_dense, process_set
         # Average divides by the ranks; the factors only move a part of that before the sum.
         self._scales = (1 / predivide, predivide) if predivide != 1 else (1.0, 1.0)
         self.active = bool(process_set.included()) and process_set.size() > 1
-        self._passes = self._check(passes)
-        self._trained = [each for each in names if each.requires_grad]
-        self._left = dict.fromkeys(self._trained, passes)  # backward passes until it is sent
-        self._handles = {}  # by parameter; None: its group is not complete
-        self._groups, self._of_group = _grouped(self._trained, num_groups, groups)
-        self._arrived = [set() for _ in self._groups]
+        self._all = [_Gradient(each, name) for each, name in names.items() if each.requires_grad]
+        self._under_way = []  # (handle, gradients, what decompress needs for each)
+        self._groups = _grouped(self._all, num_groups, groups)
+        self.set_passes(passes)
         if self.active:
-            for each in self._trained:
-                each.register_post_accumulate_grad_hook(self._computed)
-
-    @staticmethod
-    def _check(passes):
-        if passes < 1:
-            raise ValueError(f"backward_passes_per_step is {passes}, but should be at least 1")
-        return passes
+            for each in self._all:
+                each.parameter.register_post_accumulate_grad_hook(self._hook(each))
 
     def set_passes(self, passes):
-        self._passes = self._check(passes)
-        for each in self._left:
-            self._left[each] = passes
+        if passes < 1:
+            raise ValueError(f"backward_passes_per_step is {passes}, but should be at least 1")
+        self._passes = passes
+        for each in self._all:
+            each.left = passes
 
     def has_pending(self):
-        return bool(self._handles)
+        return any(each.sent for each in self._all)
 
     def reset(self):
-        """Forgets what is under way, after a failure."""
-        self._handles.clear()
-        self._arrived = [set() for _ in self._groups]
-        self.set_passes(self._passes)
+        """Forgets what is under way, after a step or a failure."""
+        self._under_way.clear()
+        for each in self._all:
+            each.left, each.sent = self._passes, False
+        for group in self._groups:
+            group.missing = len(group.members)
 
-    def _computed(self, parameter):
-        if parameter in self._handles:
-            raise AssertionError(
-                f"the gradient of {self._names[parameter]!r} was computed more than {self._passes} times before "
-                "optimizer.step(): set backward_passes_per_step to the number of backward passes of a step")
-        self._left[parameter] -= 1
-        if self._left[parameter] == 0:
-            self._send(parameter)
+    def _hook(self, gradient):
+        def computed(_):
+            if gradient.sent:
+                raise AssertionError(
+                    f"the gradient of {gradient.name!r} was computed more than {self._passes} times before "
+                    "optimizer.step(): set backward_passes_per_step to the number of backward passes of a step")
+            gradient.left -= 1
+            if gradient.left == 0:
+                self._send(gradient)
 
-    def _send(self, parameter):
-        group = self._of_group.get(parameter)
+        return computed
+
+    def _send(self, gradient):
+        gradient.sent = True
+        group = gradient.group
         if group is None:
-            self._handles[parameter] = self._submit([parameter], self._names[parameter])
+            self._submit([gradient], gradient.name)
             return
-        self._handles[parameter] = None
-        self._arrived[group].add(parameter)
-        if len(self._arrived[group]) == len(self._groups[group]):
-            handle = self._submit(self._groups[group], f"group.{group}.{self._names[self._groups[group][0]]}")
-            for each in self._groups[group]:
-                self._handles[each] = handle
-            self._arrived[group] = set()
+        group.missing -= 1
+        if group.missing == 0:
+            self._submit(group.members, group.name)
 
-    def _submit(self, parameters, name):
-        """(handle, what decompress needs for each tensor)."""
+    def _submit(self, gradients, name):
         sent, contexts = [], []
-        for each in parameters:
-            gradient = each.grad
-            if gradient is None:  # a branch that another rank may have taken
-                gradient = each.grad = torch.zeros_like(each)
-            if gradient.is_sparse:
+        for each in gradients:
+            parameter = each.parameter
+            tensor = parameter.grad
+            if tensor is None:  # a branch that another rank may have taken
+                tensor = parameter.grad = torch.zeros_like(parameter)
+            if tensor.is_sparse:
                 if not self._sparse_as_dense:
-                    return self._submit_sparse(parameters, each, name)
-                gradient = each.grad = gradient.to_dense()
-            tensor, context = self._compression.compress(gradient)
+                    self._submit_sparse(gradients, each)
+                    return
+                tensor = parameter.grad = tensor.to_dense()
+            tensor, context = self._compression.compress(tensor)
             sent.append(tensor)
             contexts.append(context)
         if len(sent) == 1:
             handle = allreduce_async_(sent[0], None, name, self._op, *self._scales, self._process_set)
         else:
             handle = grouped_allreduce_async_(sent, None, name, self._op, *self._scales, self._process_set)
-        return handle, tuple(parameters), tuple(contexts)
+        self._under_way.append((handle, gradients, contexts))
 
-    def _submit_sparse(self, parameters, parameter, name):
-        if len(parameters) > 1:
-            raise ValueError(f"the gradient of {self._names[parameter]!r} is sparse and cannot be part of a group: use "
+    def _submit_sparse(self, gradients, gradient):
+        if len(gradients) > 1:
+            raise ValueError(f"the gradient of {gradient.name!r} is sparse and cannot be part of a group: use "
                              "sparse_as_dense=True, or leave it out of groups")
         if self._op not in (Average, Sum):
-            raise ValueError(
-                f"the gradient of {self._names[parameter]!r} is sparse and cannot be reduced by {self._op}: use "
-                "sparse_as_dense=True")
-        return sparse_allreduce_async(parameter.grad, name, self._op, self._process_set), tuple(parameters), None
+            raise ValueError(f"the gradient of {gradient.name!r} is sparse and cannot be reduced by {self._op}: use "
+                             "sparse_as_dense=True")
+        handle = sparse_allreduce_async(gradient.parameter.grad, gradient.name, self._op, self._process_set)
+        self._under_way.append((handle, gradients, None))
 
     def complete(self):
         """Sends what no hook has sent, and waits until all gradients are there."""
         if not self.active:
             return
-        for each in self._trained:
-            if each not in self._handles:
-                self._left[each] = 0
+        for each in self._all:
+            if not each.sent:
                 self._send(each)
         try:
-            sent = {id(each): each for each in self._handles.values()}  # a group is there once for each parameter
-            for handle, parameters, contexts in sent.values():
-                self._bring(synchronize(handle), parameters, contexts)
+            for handle, gradients, contexts in self._under_way:
+                self._bring(synchronize(handle), gradients, contexts)
         finally:
-            self._handles.clear()
-            self.set_passes(self._passes)
+            self.reset()
 
-    def _bring(self, result, parameters, contexts):
+    def _bring(self, result, gradients, contexts):
         if contexts is None:
-            parameters[0].grad = result
+            gradients[0].parameter.grad = result
             return
-        for parameter, tensor, context in zip(parameters, result if len(parameters) > 1 else [result], contexts):
-            back = self._compression.decompress(tensor, context)
-            if back is not parameter.grad:
-                parameter.grad.copy_(back)
+        for gradient, tensor, context in zip(gradients, result if len(gradients) > 1 else [result], contexts):
+            back, place = self._compression.decompress(tensor, context), gradient.parameter.grad
+            if back is not place:
+                place.copy_(back)
 
 
-def _grouped(parameters, num_groups, groups):
-    """(groups of parameters, group by parameter)."""
+def _grouped(gradients, num_groups, groups):
+    """Groups; each gradient in one knows it."""
     if groups is not None:
-        listed = [[each for each in group if each.requires_grad] for group in groups]
-        known = set(parameters)
-        for group in listed:
-            for each in group:
-                if each not in known:
-                    raise ValueError("groups has a parameter that the optimizer does not train, or has one twice")
-                known.discard(each)
+        by_parameter = {each.parameter: each for each in gradients}
+        try:
+            listed = [[by_parameter.pop(each) for each in group if each.requires_grad] for group in groups]
+        except KeyError:
+            raise ValueError("groups has a parameter that the optimizer does not train, or has one twice") from None
     else:
-        count = min(num_groups, len(parameters))
-        listed = [parameters[len(parameters) * k // count:len(parameters) * (k + 1) // count] for k in range(count)]
-    listed = [group for group in listed if group]
-    return listed, {each: number for number, group in enumerate(listed) for each in group}
+        count, total = min(num_groups, len(gradients)), len(gradients)
+        listed = [gradients[total * number // count:total * (number + 1) // count] for number in range(count)]
+    made = [_Group(members, number) for number, members in enumerate(filter(None, listed))]
+    for group in made:
+        for each in group.members:
+            each.group = group
+    return made

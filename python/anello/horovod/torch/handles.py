@@ -1,17 +1,14 @@
 """Numbers for operations under way, as programs for Horovod keep them."""
 
 import itertools
-import threading
 
 _next = itertools.count(1)
-_lock = threading.Lock()
-_under_way = {}  # (engine, entry) by handle
+_under_way = {}  # (engine, entry) by handle; each access is one step of the interpreter
 
 
 def issue(engine, entry):
-    with _lock:
-        handle = next(_next)
-        _under_way[handle] = (engine, entry)
+    handle = next(_next)
+    _under_way[handle] = (engine, entry)
     return handle
 
 
@@ -19,8 +16,7 @@ def poll(handle):
     """Whether synchronize(handle) would return at once."""
     if callable(handle):
         return True
-    with _lock:
-        engine, entry = _under_way.get(handle, (None, None))
+    engine, entry = _under_way.get(handle, (None, None))
     if entry is None or entry.done:
         return True
     engine.hurry()
@@ -32,13 +28,11 @@ def synchronize(handle):
     if ranks have submitted different tensors. None for a handle that was synchronized before."""
     if callable(handle):  # of sparse_allreduce_async
         return handle()
-    with _lock:
-        engine, entry = _under_way.get(handle, (None, None))
+    engine, entry = _under_way.get(handle, (None, None))
     if entry is None:
         return None
     engine.wait(entry)
-    with _lock:
-        _under_way.pop(handle, None)
+    _under_way.pop(handle, None)
     if entry.error is not None:
         raise entry.error.with_traceback(None)
     return entry.result
