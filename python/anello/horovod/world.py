@@ -19,8 +19,8 @@ from anello.horovod.timeline import Timeline
 class World:
     """From init to shutdown. engine: of the set of all ranks."""
 
-    def __init__(self, communicator, settings):
-        self.settings = settings
+    def __init__(self, communicator, settings, part):
+        self.settings, self.part = settings, part
         self.rank, self.size = communicator.rank, communicator.size
         self.local_rank, self.local_size = communicator.local_rank, communicator.local_size
         self._place(communicator)
@@ -57,7 +57,7 @@ class World:
 _lock = threading.RLock()
 _world = None
 _process = None
-_last = None  # the world before, over whose lifelines the ranks meet again
+_before = {}  # by the ranks that took part: the world before, over whose lifelines they meet again
 before_shutdown, after_init = [], []
 
 
@@ -75,41 +75,42 @@ def init(ranks=None):
     """Joins the other ranks; nothing if this has been done. ranks: only these ranks of the launcher take part.
 
     After a shutdown, the ranks that are left meet again. The first time, they meet as the launcher says."""
-    global _world, _process, _last
+    global _world, _process
     with _lock:
         if _world is not None:
             return
         settings = Settings.of_environment()
-        again = _last if _last is not None and ranks is None and _last.lifelines.fit() else None
-        communicator = again.lifelines.meet(again.engine.lost) if again is not None else Communicator.create()
-        if ranks is not None:
-            communicator = _part(communicator, ranks)
-        _world, _process = World(communicator, settings), os.getpid()
-        if _last is not None:
-            _last.lifelines.close()
-            _last = None
+        part = None if ranks is None else tuple(ranks)
+        before = _before.get(part)
+        if before is not None and before.lifelines.fit():
+            communicator = before.lifelines.meet(before.engine.lost)
+        else:
+            communicator = _from_the_launcher(part)
+        _world, _process = World(communicator, settings, part), os.getpid()
+        if before is not None:
+            _before.pop(part).lifelines.close()
         for act in after_init:
             act(_world)
 
 
-def _part(communicator, ranks):
-    ranks = list(ranks)
-    if communicator.rank not in ranks:
-        communicator.close()
-        raise ValueError(f"rank {communicator.rank} called init(comm={ranks}), which leaves it out")
-    part = communicator.create_group(ranks)
-    communicator.close()
-    return part
+def _from_the_launcher(part):
+    communicator = Communicator.create()
+    if part is None:
+        return communicator
+    with communicator:
+        if communicator.rank not in part:
+            raise ValueError(f"rank {communicator.rank} called init(comm={list(part)}), which leaves it out")
+        return communicator.create_group(part)
 
 
 def shutdown():
     """Other ranks that still wait for this one get a HorovodInternalError."""
-    global _world, _last
+    global _world
     with _lock:
         if _world is None:
             return
         ending, _world = _world, None
-        _last = ending
+        _before[ending.part] = ending
         if _process != os.getpid():  # a forked child has none of the threads
             return
         for act in before_shutdown:

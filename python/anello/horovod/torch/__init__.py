@@ -8,6 +8,7 @@ docs/horovod.md says what is there and what is not.
 
 from anello.horovod.errors import HorovodInternalError
 from anello.horovod.process_set import ProcessSet, global_process_set
+from anello.horovod.torch import elastic
 from anello.horovod.torch.asynchronous import (allgather_async, allreduce_async, allreduce_async_, alltoall_async,
                                                broadcast_async, broadcast_async_, grouped_allgather_async,
                                                grouped_allreduce_async, grouped_allreduce_async_,
@@ -26,5 +27,6 @@ from anello.horovod.torch.operations import (allgather, allreduce, allreduce_, a
                                              grouped_reducescatter, join, reducescatter)
 from anello.horovod.torch.optimizer import DistributedOptimizer
 from anello.horovod.torch.reductions import Adasum, Average, Max, Min, Product, Sum
+from anello.horovod.torch.sync_batch_norm import SyncBatchNorm
 
 __all__ = [name for name in dir() if not name.startswith("_")]

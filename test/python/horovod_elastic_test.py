@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Training goes on when a rank is killed: horovod_elastic_test.py REPOSITORY ANELLORUN LIBRARY
+
+The ranks are started one by one, as a launcher does that lets the others live when one has died.
+"""
+
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+import interpreter
+
+REPOSITORY, ANELLORUN, LIBRARY = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+PYTHON = interpreter.or_skip(REPOSITORY)
+DEADLINE = 60
+
+
+class Elastic(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = pathlib.Path(scratch.name)
+        self.around = interpreter.environment(REPOSITORY, LIBRARY, self.scratch)
+
+    def run_ranks(self, size, text, killed=(), **environment):
+        """Each rank's output; all but those killed must succeed."""
+        program = self.scratch / "program.py"
+        program.write_text(textwrap.dedent(text))
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        ranks = []
+        for rank in range(size):
+            around = {**self.around, **environment, "RANK": str(rank), "WORLD_SIZE": str(size),
+                      "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+            ranks.append(subprocess.Popen([PYTHON, "-W", "ignore", str(program)], env=around, cwd=self.scratch,
+                                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+        said = []
+        try:
+            for each in ranks:
+                said.append(each.communicate(timeout=DEADLINE)[0])
+        except subprocess.TimeoutExpired:
+            self.fail(f"rank {len(said)} has not ended; before it: {said}")
+        finally:
+            for each in ranks:
+                if each.poll() is None:
+                    each.kill()
+                    each.communicate()
+        for rank, each in enumerate(ranks):
+            self.assertEqual(each.returncode, -signal.SIGKILL if rank in killed else 0, f"rank {rank}: {said[rank]}")
+        return said
+
+    def test_the_others_go_on_from_the_last_commit_until_one_is_left(self):
+        said = self.run_ranks(3, """
+            import copy, os, signal, torch, anello.horovod.torch as hvd
+            hvd.init()
+            first, killed = hvd.rank(), {0: 5, 2: 9}
+            torch.manual_seed(1)
+            model = torch.nn.Linear(4, 1)
+            alone = copy.deepcopy(model)
+            sgd = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+            optimizer = hvd.DistributedOptimizer(sgd, model.named_parameters())
+            resets = []
+
+            def backward(model, batch):
+                model(torch.full((2, 4), batch / 20)).square().mean().backward()
+
+            @hvd.elastic.run
+            def train(state):
+                print("begins at", state.batch, "with", hvd.size(), "as", hvd.rank(), flush=True)
+                while state.batch < 14:
+                    optimizer.zero_grad()
+                    backward(model, state.batch)
+                    if killed.get(first) == state.batch:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    optimizer.step()
+                    state.batch += 1
+                    if state.batch % 2 == 0:
+                        state.commit()
+                return "done"
+
+            state = hvd.elastic.TorchState(model=model, optimizer=optimizer, batch=0)
+            state.register_reset_callbacks([lambda: resets.append(hvd.size())])
+            assert train(state) == "done"
+            plain = torch.optim.SGD(alone.parameters(), lr=0.01, momentum=0.9)
+            for batch in range(14):  # all ranks had equal batches
+                plain.zero_grad()
+                backward(alone, batch)
+                plain.step()
+            torch.testing.assert_close(model.weight, alone.weight)
+            print("resets", resets)
+        """, killed=(0, 2))
+        self.assertIn("begins at 4 with 2 as 0", said[1])
+        self.assertIn("begins at 4 with 2 as 1", said[2])
+        self.assertIn("begins at 8 with 1 as 0", said[1])
+        self.assertIn("resets [2, 1]", said[1])
+
+    def test_a_sampler_gives_what_is_left_to_those_who_are_left(self):
+        said = self.run_ranks(3, """
+            import os, signal, torch, anello.horovod.torch as hvd
+            hvd.init()
+            first, seen = hvd.rank(), []
+
+            @hvd.elastic.run
+            def train(state):
+                for number, place in enumerate(state.sampler):
+                    if first == 1 and number == 4:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    hvd.allreduce(torch.ones(1), name="step")
+                    state.sampler.record_batch(number, 1)
+                    seen.append(place)
+                    state.commit()
+
+            sampler = hvd.elastic.ElasticSampler(range(30), shuffle=True, seed=3)
+            assert len(sampler) == 10
+            train(hvd.elastic.TorchState(sampler=sampler))
+            print("seen", *seen)
+        """, killed=(1,))
+        seen = [set(said[rank].split("seen ")[1].split()) for rank in (0, 2)]
+        self.assertEqual(len(seen[0] & seen[1]), 0)
+        self.assertEqual(len(seen[0] | seen[1]), 30)  # also what only rank 1 knew that it had processed
+
+    def test_without_elastic_run_the_error_names_the_rank_and_init_brings_the_others_together(self):
+        said = self.run_ranks(3, """
+            import os, signal, time, torch, anello.horovod.torch as hvd
+            hvd.init()
+            if hvd.rank() == 1:
+                hvd.allreduce(torch.ones(1), name="a")
+                os.kill(os.getpid(), signal.SIGKILL)
+            hvd.allreduce(torch.ones(1), name="a")
+            begin = time.monotonic()
+            for name in ("b", "c"):
+                try:
+                    hvd.allreduce(torch.ones(1), name=name)
+                except hvd.HorovodInternalError as error:
+                    print(name, error.rank, error, flush=True)
+            assert time.monotonic() - begin < 10
+            hvd.shutdown()
+            hvd.init()
+            print("size", hvd.size(), "sum", hvd.allreduce(torch.ones(1), op=hvd.Sum).item(), flush=True)
+            if hvd.rank() == 0:  # the other one leaves, as a program does that ends
+                try:
+                    hvd.allreduce(torch.ones(1), name="too late")
+                except hvd.HorovodInternalError as error:
+                    print("left:", error.rank, error)
+        """, killed=(1,))
+        for rank in (0, 2):
+            self.assertRegex(said[rank], "b 1 .*rank 1 .* is lost")
+            self.assertIn("c 1 ", said[rank])
+            self.assertIn("size 2 sum 2.0", said[rank])
+        self.assertIn("left: 1 rank 1 has left: rank 1 has called shutdown, or its program has ended", said[0])
+
+
+if __name__ == "__main__":
+    sys.argv[1:4] = []
+    unittest.main(verbosity=2)
