@@ -1,0 +1,5 @@
+"""The sampler of anello.horovod.torch.elastic."""
+
+from anello.horovod.torch.elastic import ElasticSampler
+
+__all__ = ["ElasticSampler"]
