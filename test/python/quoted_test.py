@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The texts under "Error messages" in docs/pytorch.md and docs/apex.md are those of the code: quoted_test.py REPOSITORY
+"""The texts under "Error messages" in the pages on Python are those of the code: quoted_test.py REPOSITORY
 
 A text is quoted with ".." for what differs from case to case. Each piece between must stand in one string of the sources.
 """
@@ -10,7 +10,7 @@ import sys
 import unittest
 
 REPOSITORY = pathlib.Path(sys.argv[1]).resolve()
-PAGES = ("pytorch.md", "apex.md")
+PAGES = ("pytorch.md", "apex.md", "horovod.md")
 SOURCES = ("python/*/**/*.py", "lib/**/*.cpp", "lib/**/*.h")
 ADJACENT = re.compile(r'"\s*\n?\s*f?"')  # literals that are one string
 VARIABLE = re.compile(r"\{[^{}]*\}")      # of an f-string

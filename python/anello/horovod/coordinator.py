@@ -46,10 +46,13 @@ class Coordinator:
         generation, mask = message.get("g", 0), int(message.get("c", "0"), 16)
         if not 0 <= generation <= self._cache.generation:
             raise ValueError(f"rank {rank} speaks of generation {generation} of the cache")
+        known = self._cache.requests if generation == self._cache.generation else self._older[generation]
+        if mask >> len(known):
+            raise ValueError(f"rank {rank} speaks of number {mask.bit_length() - 1}, which the cache does not have")
         self._generations[rank] = generation
         if generation < self._cache.generation:
             for number in numbers_in(mask):
-                self._add(rank, self._older[generation][number])
+                self._add(rank, known[number])
         else:
             for number in numbers_in(mask & self._loose):
                 self._add(rank, self._cache.requests[number])

@@ -20,7 +20,7 @@ from anello.horovod.request import Request
 
 _WORTH = 256 << 10  # bytes of tensors that are sent after one cycle; fewer wait for company
 _CYCLES = 5         # at most
-_PARTING = 10       # seconds that a rank which leaves waits for rank 0 to hear of it
+_PARTING = 10       # seconds that a rank which leaves waits for the others to hear of it
 
 
 class Engine:
@@ -116,6 +116,8 @@ class Engine:
                 self._ended = True
                 self._state.notify_all()
             self._threads[0].join()
+        for box in (self._outbox, self._responses):
+            box.finish(_PARTING)
         handle, self._communicator.handle = self._communicator.handle, None
         self._communicator._library.anello_comm_destroy(handle)
         for box in (self._inbox, self._outbox, self._responses):

@@ -1,13 +1,16 @@
 """Messages of any length between ranks, for the negotiation: small frames, which the library sends at once."""
 
 import ctypes
+import time
 
+from anello.errors import AnelloError
 from anello.library import Call, Status
 from anello.memory import Memory
 
 _SEND, _RECV = 5, 6
 _TAG = 7
 _FRAME = 4096             # the library promises to send as much without waiting for the receiver
+_LONGEST = 64 << 20       # bytes of a message
 _LAST, _MORE = b"\1", b"\0"
 _NO_LIMIT = 1 << 60  # ms; the library takes its own longest time. An idle job may be silent for as long as it likes
 _BYTES = ctypes.sizeof(Call)
@@ -47,6 +50,17 @@ class Outbox:
             if not done.value:
                 return
             self._under_way.pop(0)
+
+    def finish(self, seconds):
+        """Waits until what was sent has left, or has failed, or for this long."""
+        end = time.monotonic() + seconds
+        try:
+            while self._under_way and time.monotonic() < end:
+                self._reap()
+                if self._under_way:
+                    time.sleep(0.001)
+        except AnelloError:
+            pass  # nobody is there to receive it
 
     def drain(self):
         """After the communicator's end: nothing uses the memory any more."""
@@ -103,6 +117,8 @@ class Inbox:
         self._listen(place)
         parts = self._parts[place]
         parts += frame[1:]
+        if len(parts) > _LONGEST:
+            raise ValueError(f"rank {self._sources[place]} of the set sends a message of more than {_LONGEST} bytes")
         if frame[:1] != _LAST:
             return None
         message = bytes(parts)

@@ -18,10 +18,11 @@ class Timeline:
         with self._lock:
             if self._file is not None:
                 raise ValueError(f"a timeline is being written to {self._file.name}: call stop_timeline first")
-            self._file = open(path, "w", encoding="utf-8")
+            opened = open(path, "w", encoding="utf-8")
+            opened.write("[\n")
             self._begin, self._rows, self._waiting, self._empty = time.monotonic(), {}, {}, True
             self.mark_cycles = mark_cycles
-            self._file.write("[\n")
+            self._file = opened  # last: other threads record from now on
 
     def stop(self):
         with self._lock:

@@ -8,7 +8,7 @@ except importlib.metadata.PackageNotFoundError:
     _other = None
 if _other is not None:
     raise ImportError(
-        f"Horovod {_other} and anello-horovod are both installed, and each has overwritten modules of the other. Remove "
+        f"Horovod {_other} and anello-horovod are both installed, and one has overwritten modules of the other. Remove "
         "both (pip uninstall horovod anello-horovod), and then install the one that you want")
 
 __version__ = "0.1.0"
