@@ -159,6 +159,20 @@ class Anellorun(unittest.TestCase):
         self.assertEqual(code, 5)
         self.assertRegex(err.splitlines()[0], r"rank 2 .* exit code 5$")
 
+    def test_with_keep_going_the_other_ranks_live_and_their_success_counts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lives = (f"cd {folder}; if [ $RANK = 1 ]; then echo $$ > new; mv new pid; kill -9 $$; fi; "
+                     "until [ -e pid ]; do sleep 0.01; done; while kill -0 $(cat pid) 2>/dev/null; do :; done; "
+                     "sleep 1; echo $RANK lives")  # longer than the half second that others get
+            code, out, err = self.run_shell(3, lives, "--keep-going")
+        self.assertEqual((code, sorted(out.splitlines())), (0, ["0 lives", "2 lives"]))
+        self.assertRegex(err, "rank 1 .* signal 9")
+        code, _, err = self.run_shell(2, "exit $((RANK + 3))", "--keep-going")
+        self.assertIn(code, (3, 4))
+        self.assertEqual(len(err.splitlines()), 2)
+        code, _, err = self.run_shell(2, f"[ $RANK = 0 ] && exit 5; exec {WAITS}", "--keep-going", "--timeout", "0.5")
+        self.assertEqual(code, 124)
+
     def test_ranks_that_will_not_end_are_killed_within_two_seconds(self):
         script = f"if [ $RANK = 1 ]; then read go < $FIFO; exit 4; fi; {IGNORES}"
         with tempfile.TemporaryDirectory() as folder:

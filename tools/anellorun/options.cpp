@@ -28,8 +28,9 @@ that is handed down through a descriptor: it shows in no command line, environme
 
 Exit code: 0 when every rank returned 0; else that of the rank that failed first (128 + n for signal n);
 124 after --timeout, 126 when the program cannot be started, 127 when it is not found, 2 for a mistake in the options.
-When a rank fails it is named, the others have half a second to say what they saw, and then they are ended. A rank
-that ends before it has created a communicator for which others wait is named to these, whose creation fails.
+When a rank fails it is named, the others have half a second to say what they saw, and then they are ended. With
+--keep-going they are not, and the exit code is 0 when any rank returned 0: for programs that go on without a rank.
+A rank that ends before it has created a communicator for which others wait is named to these, whose creation fails.
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on, a second of the first four kills; SIGTSTP and
 SIGCONT stop and continue the ranks with the launcher.)";
 
@@ -111,6 +112,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
       ->expected(1)
       ->take_all();
   app.add_flag("--tag-output", options.tag_output, "Begins each line of output with its rank");
+  app.add_flag("--keep-going", options.keep_going, "Leaves the other ranks alone when one fails");
   app.add_option("--timeout", options.timeout_seconds, "Ends the job after this many seconds")
       ->check(shared::number(0.001, 1e9))
       ->type_name("SECONDS");

@@ -20,6 +20,7 @@ struct Options {
   int ranks = 0;
   std::vector<std::pair<std::string, std::string>> environment;  // -x, in the order given
   bool tag_output = false;
+  bool keep_going = false;
   double timeout_seconds = 0;  // 0: none
   Binding binding = Binding::none;
   std::vector<std::string> program;  // its name and its arguments; not empty

@@ -108,6 +108,7 @@ int Supervisor::run() {
     }
   }
   while ((output_.pending() || errors_.pending()) && !asked_to_end_) poll_once();
+  if (options_.keep_going && any_succeeded_ && !cut_short_) return 0;
   return exit_code_.value_or(0);
 }
 
@@ -168,12 +169,13 @@ void Supervisor::note_death(Process& process) {
   --alive_;
   drain(process.rank);
   tell_ended();
+  any_succeeded_ = any_succeeded_ || !process.failed();
   if (!process.failed() || kill_at_) return;  // a rank that ends after we ended it is no news
   if (++failures_named_ <= kFailuresNamed) say(name(process) + " " + process.end());
   if (failures_named_ == kFailuresNamed + 1) say("more ranks have failed");
   if (!exit_code_) {
     exit_code_ = process.exit_code();
-    terminate_at_ = Clock::now() + kLastWords;
+    if (!options_.keep_going) terminate_at_ = Clock::now() + kLastWords;
   }
 }
 
@@ -212,7 +214,8 @@ void Supervisor::take_signals() {
     if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
       if (asked_to_end_) {
         say(std::string("a second signal: killing ") + living());
-        if (!exit_code_) exit_code_ = 128 + signal;
+        if (!exit_code_ || options_.keep_going) exit_code_ = 128 + signal;
+        cut_short_ = true;
         begin_end();
         kill_at_ = Clock::now();
       } else if (!from_terminal) {
@@ -236,9 +239,10 @@ void Supervisor::keep_deadlines() {
   const auto now = Clock::now();
   if (timeout_at_ && now >= *timeout_at_) {
     timeout_at_.reset();
-    if (!exit_code_) {
+    if (!exit_code_ || options_.keep_going) {
       say(seconds(options_.timeout_seconds) + " have passed (--timeout): ending " + living());
       exit_code_ = kExitTimeout;
+      cut_short_ = true;
       terminate_at_ = now;
     }
   }

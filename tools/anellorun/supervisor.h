@@ -64,6 +64,8 @@ class Supervisor {
   std::vector<Source> sources_;  // two per rank: output, errors
 
   std::optional<int> exit_code_;  // known with the first failure
+  bool any_succeeded_ = false;
+  bool cut_short_ = false;  // by --timeout or a second signal
   bool asked_to_end_ = false;
   int failures_named_ = 0;
   std::optional<Clock::time_point> timeout_at_;
