@@ -4,8 +4,8 @@
     python horovod_fashion_mnist.py                       one process
     anellorun -np 2 python horovod_fashion_mnist.py       two ranks; horovodrun -np 2 .. with Horovod
 
-The packages anello and anello-horovod must be installed (pip install ./python ./python/horovod_face in a clone), and the
-data set too (Debian: dataset-fashion-mnist).
+The packages anello and anello-horovod must be installed (pip install ./python ./python/horovod_face in a clone), and
+the data set too (Debian: dataset-fashion-mnist).
 """
 
 import argparse

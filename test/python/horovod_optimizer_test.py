@@ -118,7 +118,8 @@ class Options(Ranks):
         def act(model, optimizer):
             optimizer.synchronize()
             nn.utils.clip_grad_norm_(model.parameters(), 0.05)
-            with optimizer.skip_synchronize():
+            with optimizer.skip_synchronize(), warnings.catch_warnings():
+                warnings.simplefilter("error")  # of gradients that are sent a second time
                 optimizer.step()
 
         self.both(clip=0.05, act=act)

@@ -1,10 +1,8 @@
 """Which agreed tensors travel together. Every rank comes to the same answer, because all see the same requests."""
 
-import math
-
 from anello.horovod.request import ALLREDUCE, BROADCAST
 
-_ALIGNMENT = 64  # elements; tensors of a batch begin at a multiple, so that they lie like tensors of their own
+_ALONE = 1 << 20  # bytes of a tensor whose two copies take longer than a collective of its own
 
 
 class Batch:
@@ -14,12 +12,12 @@ class Batch:
         self.kind, self.dtype = request.kind, dtype
         self.op, self.root = request.op, request.root
         self.prescale, self.postscale = request.prescale, request.postscale
-        self.items, self.count = [], 0
+        self.items, self.counts, self.count = [], [], 0
 
     def add(self, request, part, count):
-        offset = math.ceil(self.count / _ALIGNMENT) * _ALIGNMENT
-        self.items.append((request, part, offset))
-        self.count = offset + count
+        self.items.append((request, part, self.count))
+        self.counts.append(count)
+        self.count += count
 
     def names(self):
         return [request.name for request, *_ in self.items]
@@ -39,9 +37,12 @@ def batches(agreed, threshold, sizes):
                 (sizes[dtype], request.elements(part))
             kind = (request.kind, "" if request.kind == BROADCAST else dtype, request.op, request.root,
                     request.prescale, request.postscale)
-            batch = filling.get(kind)
+            alone = count * unit >= _ALONE
+            batch = None if alone else filling.get(kind)
             if batch is None or (batch.count + count) * unit > threshold:
-                batch = filling[kind] = Batch(request, dtype)
+                batch = Batch(request, dtype)
                 made.append(batch)
+                if not alone:
+                    filling[kind] = batch
             batch.add(request, part, count)
     return made

@@ -18,8 +18,8 @@ from anello.horovod.execution import Execution
 from anello.horovod.mailbox import Inbox, Outbox
 from anello.horovod.request import Request
 
-_WORTH = 256 << 10  # bytes of tensors that are sent after one cycle; fewer wait for company
-_CYCLES = 5         # at most
+_WORTH = 16 << 20   # bytes of tensors that are submitted after one cycle; fewer wait for company
+_CYCLES = 10        # at most
 _PARTING = 10       # seconds that a rank which leaves waits for the others to hear of it
 
 
@@ -29,7 +29,8 @@ class Engine:
         self._communicator, self._ranks, self._timeline = communicator, list(ranks), timeline
         self._rank = self._ranks[communicator.rank]
         self._settings = settings
-        self._state = threading.Condition()  # guards what follows, up to the failure
+        self._state = threading.Lock()  # guards what follows, up to the failure
+        self._done, self._to_send = threading.Condition(self._state), threading.Condition(self._state)
         self._entries = {}       # submitted and not complete, by key
         self._unsent, self._unsent_bytes = [], 0
         self._joining = None     # the entry of join
@@ -70,9 +71,10 @@ class Engine:
                     "is still under way. Give each a name of its own, or wait for the first")
             self._entries[entry.key] = entry
             self._unsent.append(entry.request)
+            before = self._unsent_bytes
             self._unsent_bytes += entry.bytes()
-            if len(self._unsent) == 1:
-                self._state.notify_all()
+            if len(self._unsent) == 1 or before < _WORTH <= self._unsent_bytes:
+                self._to_send.notify()
         self._timeline.submitted(entry.request)
 
     def join(self):
@@ -83,7 +85,7 @@ class Engine:
                 raise ValueError(f"rank {self._rank} has already called join")
             entry = self._joining = Entry(Request("join.join", "join"))
             self._says_join = True
-            self._state.notify_all()
+            self._to_send.notify()
         return entry
 
     def wait(self, entry):
@@ -93,7 +95,7 @@ class Engine:
         self._send_now()
         with self._state:
             while not entry.done:
-                self._state.wait()
+                self._done.wait()
 
     def hurry(self):
         """Sends what waits for the end of its cycle."""
@@ -104,7 +106,7 @@ class Engine:
         with self._state:
             if not self._ended:
                 self._says_leave = why
-                self._state.notify_all()
+                self._to_send.notify()
         self._send_now()
         executor = self._threads[1]
         if executor is not threading.current_thread():
@@ -114,7 +116,7 @@ class Engine:
                 executor.join()
             with self._state:
                 self._ended = True
-                self._state.notify_all()
+                self._to_send.notify()
             self._threads[0].join()
         for box in (self._outbox, self._responses):
             box.finish(_PARTING)
@@ -136,17 +138,18 @@ class Engine:
         while True:
             with self._state:
                 while not self._ended and not self._has_to_say():
-                    if not self._state.wait(tick if self._watches else None) and self._watches:
+                    if not self._to_send.wait(tick if self._watches else None) and self._watches:
                         break
                 if self._ended:
                     return
-                for cycle in range(_CYCLES):
-                    if self._ended or not self._has_to_say() or (cycle and self._unsent_bytes >= _WORTH):
-                        break
-                    self._state.wait(self._settings.cycle)
-                ticks = self._watches and not self._has_to_say()
-            self._timeline.cycle()
+                ticks = not self._has_to_say()
+                if self._unsent:  # else a rank joins or leaves, which others may wait for
+                    self._to_send.wait(self._settings.cycle)
+                    self._to_send.wait_for(self._is_worth_it, self._settings.cycle * (_CYCLES - 1))
             self._send_now(ticks)
+
+    def _is_worth_it(self):
+        return self._ended or not self._unsent or self._unsent_bytes >= _WORTH or self._says_leave is not None
 
     def _has_to_say(self):
         return bool(self._unsent) or self._says_join or self._says_leave is not None
@@ -159,6 +162,7 @@ class Engine:
                 leaves, self._says_leave = self._says_leave, None
                 if self._ended or not (unsent or joins or ticks or leaves is not None):
                     return
+            self._timeline.cycle()
             message = self._message(unsent)
             if joins:
                 message["j"] = 1
@@ -260,7 +264,7 @@ class Engine:
             for entry in done:
                 self._entries.pop(entry.key, None)
                 entry.done = True
-            self._state.notify_all()
+            self._done.notify_all()
 
     # ---- Failures
 
@@ -284,7 +288,7 @@ class Engine:
             self._joining = None
             for entry in pending:
                 entry.error, entry.done = self.failure, True
-            self._state.notify_all()
+            self._done.notify_all()
 
     def _watch(self):
         """Names the ranks for which tensors wait, and gives up if that was asked for."""
@@ -293,7 +297,7 @@ class Engine:
         if waits != self._watches:
             with self._state:
                 self._watches = waits
-                self._state.notify_all()
+                self._to_send.notify()
         if not limit or not waits:
             self._warned.clear()
             return

@@ -27,6 +27,7 @@ _OPERATIONS = {
 }
 _CALL_BYTES = ctypes.sizeof(Call)
 _PLANS = 64
+_SMALL = 16 << 10  # bytes of a tensor
 _NO_COUNTS = (None, None, None, None)
 
 
@@ -103,7 +104,7 @@ class Execution:
         elif batch.postscale != 1:
             scale(memory, batch.postscale)
         if not alone:
-            self._spread(batch, found, address, dtype.itemsize)
+            self._spread(batch, found, memory)
 
     def _broadcast(self, batch, found):
         root = self._ranks.index(batch.root)
@@ -111,7 +112,7 @@ class Execution:
         address = memory.data_ptr()
         self._post(BROADCAST, batch.names(), address, address, memory.nbytes, datatypes.BYTE, peer=root)
         if not alone:
-            self._spread(batch, found, address, 1)
+            self._spread(batch, found, memory)
 
     def _collected(self, batch, found, dtype, fill=True):
         """Memory with this rank's tensors, and whether it is that of the only tensor's output."""
@@ -124,22 +125,32 @@ class Execution:
         memory = self._fusion.of(batch.count, dtype)
         if fill:
             with self._timeline.activity("MEMCPY_IN_FUSION_BUFFER", batch.items):
-                base = memory.data_ptr()
-                for (request, part, offset), entry in zip(batch.items, found):
-                    if entry is not None:
-                        source = entry.inputs[part]
-                        ctypes.memmove(base + offset * dtype.itemsize, source.data_ptr(), source.nbytes)
-                    else:
-                        length = request.elements(part) * _SIZES[request.dtypes[part]]
-                        ctypes.memset(base + offset * dtype.itemsize, 0, length)
+                places = memory.split_with_sizes(batch.counts)
+                self._copy([(place, entry.inputs[part] if entry is not None else None)
+                            for place, (_, part, _), entry in zip(places, batch.items, found)])
         return memory, False
 
-    def _spread(self, batch, found, base, itemsize):
+    def _spread(self, batch, found, memory):
         with self._timeline.activity("MEMCPY_OUT_FUSION_BUFFER", batch.items):
-            for (_, part, offset), entry in zip(batch.items, found):
-                if entry is not None:
-                    into = entry.outputs[part]
-                    ctypes.memmove(into.data_ptr(), base + offset * itemsize, into.nbytes)
+            places = memory.split_with_sizes(batch.counts)
+            self._copy([(entry.outputs[part], place)
+                        for place, (_, part, _), entry in zip(places, batch.items, found) if entry is not None])
+
+    @staticmethod
+    def _copy(pairs):
+        """From the second of each pair to the first; zeros for None. Small ones in one call: between calls, this thread
+        would have to wait for the interpreter's lock each time."""
+        into, sources = [], []
+        for place, source in pairs:
+            if source is None:
+                place.zero_()
+            elif place.nbytes < _SMALL and place.dtype == source.dtype:
+                into.append(place.view(-1))
+                sources.append(source.view(-1))
+            else:
+                ctypes.memmove(place.data_ptr(), source.data_ptr(), source.nbytes)
+        if into:
+            torch._foreach_copy_(into, sources)
 
     # ---- Tensors that travel alone
 

@@ -3,18 +3,24 @@
 import torch
 
 from anello.horovod.torch.asynchronous import allreduce_async_, grouped_allreduce_async_, sparse_allreduce_async
-from anello.horovod.torch.handles import synchronize
+from anello.horovod.torch.compression import NoneCompressor
+from anello.horovod.torch.handles import request_of, synchronize
 from anello.horovod.torch.reductions import Average, Sum
+from anello.horovod.torch.submission import submit_again
+from anello.torch import elements
+
+_NO_CONTEXT = (None,)
 
 
 class _Gradient:
     """Of one parameter. left: backward passes until it is sent. sent: it is, or its group is about to be."""
 
-    __slots__ = ("parameter", "name", "left", "sent", "group")
+    __slots__ = ("parameter", "name", "left", "sent", "group", "request", "dtype")
 
     def __init__(self, parameter, name):
         self.parameter, self.name = parameter, name
         self.left, self.sent, self.group = 0, False, None
+        self.request = self.dtype = None  # as it was sent the last time, if in place
 
 
 class _Group:
@@ -77,11 +83,22 @@ class Gradients:
         gradient.sent = True
         group = gradient.group
         if group is None:
-            self._submit([gradient], gradient.name)
+            if gradient.request is None or not self._submit_again(gradient):
+                self._submit([gradient], gradient.name)
             return
         group.missing -= 1
         if group.missing == 0:
             self._submit(group.members, group.name)
+
+    def _submit_again(self, gradient):
+        tensor = gradient.parameter.grad
+        if tensor is None or tensor.dtype is not gradient.dtype or not tensor.is_cpu or tensor.is_sparse:
+            return False
+        if tensor.requires_grad or not elements.is_plain(tensor):
+            return False
+        handle = submit_again(self._process_set, gradient.request, tensor)
+        self._under_way.append((handle, (gradient,), _NO_CONTEXT))
+        return True
 
     def _submit(self, gradients, name):
         sent, contexts = [], []
@@ -100,6 +117,8 @@ class Gradients:
             contexts.append(context)
         if len(sent) == 1:
             handle = allreduce_async_(sent[0], None, name, self._op, *self._scales, self._process_set)
+            if self._compression is NoneCompressor:
+                gradients[0].request, gradients[0].dtype = request_of(handle), sent[0].dtype
         else:
             handle = grouped_allreduce_async_(sent, None, name, self._op, *self._scales, self._process_set)
         self._under_way.append((handle, gradients, contexts))

@@ -12,6 +12,10 @@ def issue(engine, entry):
     return handle
 
 
+def request_of(handle):
+    return _under_way[handle][1].request
+
+
 def poll(handle):
     """Whether synchronize(handle) would return at once."""
     if callable(handle):
