@@ -96,10 +96,9 @@ def main():
                for number in range(options.rounds)]
     medians = {way: statistics.median(each[way] for each in slowest) * 1000 for way in WAYS}
     ratio = statistics.median(each["hvd"] / each["ddp"] for each in slowest)
-    print(
-        f"{reports[0]['parameters']} parameters in {reports[0]['tensors']} tensors, {options.ranks} ranks, "
-        f"{options.rounds} rounds: torch's DDP {medians['ddp']:.1f} ms, hvd.DistributedOptimizer {medians['hvd']:.1f} ms, "
-        f"ratio {ratio:.3f}")
+    what = f"{reports[0]['parameters']} parameters in {reports[0]['tensors']} tensors"
+    print(f"{what}, {options.ranks} ranks, {options.rounds} rounds: torch's DDP {medians['ddp']:.1f} ms, "
+          f"hvd.DistributedOptimizer {medians['hvd']:.1f} ms, ratio {ratio:.3f}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
     python horovod_fashion_mnist.py                       one process
     anellorun -np 2 python horovod_fashion_mnist.py       two ranks; horovodrun -np 2 .. with Horovod
 
-The packages anello and anello-horovod must be installed (pip install ./python ./python/horovod_face in a clone), and
+The packages anello and anello-horovod must be installed (pip install ./python ./python/anello-horovod in a clone), and
 the data set too (Debian: dataset-fashion-mnist).
 """
 

@@ -30,7 +30,7 @@ class Trainer(unittest.TestCase):
     def train(self, *options, launcher=()):
         with tempfile.TemporaryDirectory() as scratch:
             around = interpreter.environment(REPOSITORY, LIBRARY, scratch)
-            around["PYTHONPATH"] += os.pathsep + str(REPOSITORY / "python/horovod_face")
+            around["PYTHONPATH"] += os.pathsep + str(REPOSITORY / "python/anello-horovod")
             report = pathlib.Path(scratch) / "report.json"
             program = REPOSITORY / "examples/torch/horovod_fashion_mnist.py"
             done = subprocess.run([*launcher, PYTHON, "-W", "ignore", program, "--quick", "--json", report, *options],

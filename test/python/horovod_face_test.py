@@ -15,7 +15,7 @@ import interpreter
 
 REPOSITORY, ANELLORUN, LIBRARY = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
 PYTHON = interpreter.or_skip(REPOSITORY)
-FACE = REPOSITORY / "python/horovod_face"
+FACE = REPOSITORY / "python/anello-horovod"
 DEADLINE = 100
 PROGRAM = """
     import torch
