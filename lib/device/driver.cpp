@@ -1,11 +1,13 @@
 #include "device/driver.h"
 
 #include "base/log.h"
+#include "base/processor.h"
 
 #include <atomic>
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sched.h>
 
 namespace anello::device {
 namespace {
@@ -41,14 +43,22 @@ const Driver* look_for_driver() {
 const Driver* driver_in_use() {
   static std::atomic<const Driver*> in_use{nullptr};
   static std::atomic<unsigned long long> looked_at{0};
-  const Driver* found = in_use.load(std::memory_order_acquire);
+  const Driver* const found = in_use.load(std::memory_order_acquire);
   if (found != nullptr) return found;
+  // One thread at a time takes the loader's lock, which would send the others to sleep.
+  static std::atomic_flag looking;
+  constexpr int kPausesPerYield = 1000;
+  for (int turn = 1; looking.test_and_set(std::memory_order_acquire); ++turn) {
+    pause_processor();
+    if (turn % kPausesPerYield == 0) sched_yield();
+  }
   const unsigned long long loaded = libraries_loaded();
-  if (looked_at.load(std::memory_order_relaxed) == loaded) return nullptr;
-  found = look_for_driver();
-  in_use.store(found, std::memory_order_release);
-  looked_at.store(loaded, std::memory_order_relaxed);
-  return found;
+  if (looked_at.load(std::memory_order_relaxed) != loaded) {
+    in_use.store(look_for_driver(), std::memory_order_release);
+    looked_at.store(loaded, std::memory_order_relaxed);
+  }
+  looking.clear(std::memory_order_release);
+  return in_use.load(std::memory_order_acquire);
 }
 
 void check(const Driver& driver, const char* call, int code) {
