@@ -83,12 +83,12 @@ bool detail::look_whether_on_device(const void* address) {
   const Driver* const driver = driver_in_use();
   const auto at = reinterpret_cast<std::uint64_t>(address);
   if (driver != nullptr) {
-    looked_at.store(0, std::memory_order_relaxed);
+    trusted_until.store(0, std::memory_order_relaxed);
     const Attributes found = attributes_of(*driver, at);
     return found.is_on_device() || has_been_freed(found, at);
   }
   known_host[(at >> 12) % kKnownPages].store(at >> 12, std::memory_order_relaxed);
-  looked_at.store(processor_ticks(), std::memory_order_relaxed);
+  trusted_until.store(processor_ticks() + kTrustedTicks, std::memory_order_relaxed);
   return false;
 }
 

@@ -11,11 +11,12 @@ namespace anello::device {
 
 namespace detail {
 // Pages that were asked about while the process had no driver. An address that the host has given back may become a
-// device's later, but to load a driver takes many milliseconds: a shorter time after a look, there still is none.
+// device's later, but to load a driver and make a context takes some hundred milliseconds: a shorter time after a look,
+// there still is no device memory.
 inline constexpr std::size_t kKnownPages = 64;
-inline constexpr std::uint64_t kTrustedTicks = 1'000'000;  // under a millisecond
+inline constexpr std::uint64_t kTrustedTicks = 20'000'000;  // ten milliseconds at 2 GHz
 inline std::atomic<std::uintptr_t> known_host[kKnownPages];
-inline std::atomic<std::uint64_t> looked_at{0};  // 0: not yet, or the process has a driver
+inline std::atomic<std::uint64_t> trusted_until{0};  // 0: not at all, or the process has a driver
 bool look_whether_on_device(const void* address);
 }  // namespace detail
 
@@ -24,8 +25,7 @@ bool look_whether_on_device(const void* address);
 inline bool is_on_device(const void* address) {
   const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) >> 12;
   const bool is_known = detail::known_host[page % detail::kKnownPages].load(std::memory_order_relaxed) == page;
-  if (is_known && processor_ticks() - detail::looked_at.load(std::memory_order_relaxed) < detail::kTrustedTicks)
-    return false;
+  if (is_known && processor_ticks() < detail::trusted_until.load(std::memory_order_relaxed)) return false;
   return detail::look_whether_on_device(address);
 }
 

@@ -5,7 +5,6 @@
 #include "executor/kept_frames.h"
 #include "executor/messages.h"
 #include "executor/routes.h"
-#include "executor/shadows.h"
 #include "health/peer_fates.h"
 #include "progress/driver.h"
 
@@ -25,7 +24,7 @@ Messages::Sent Messages::send_now(Group& group, int dest, const SmallMessage& me
   Flow& flow = group.flows.to(dest);
   if (!undisturbed(group, flow)) return Sent::not_begun;
   // An earlier message has not left yet.
-  if (!flow.unsent.empty() || parts_.shadows.holds_sends(group)) return Sent::not_begun;
+  if (!flow.unsent.empty() || group.sends_held_up > 0) return Sent::not_begun;
   if (message.bytes >= flow.least_got) return request_now(flow, message, waits);
   return flow.route->send_small(flow, message);
 }

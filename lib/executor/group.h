@@ -146,6 +146,7 @@ class Group {
 
   messaging::Matching<Operation, &Operation::next, Unexpected> messages;
   OperationFifo matched;  // receives whose message is arriving
+  int sends_held_up = 0;  // sends that wait for their data, or behind one that does (shadows.h)
   OperationFifo getting;  // receives that get their messages
   TakenMessages taken;
   std::uint32_t next_number = 1;

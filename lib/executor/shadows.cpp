@@ -82,7 +82,7 @@ void Shadows::fetch_now(Operation& operation) {
   fetch(operation);
   Shadow& shadow = *operation.shadow;
   if (shadow.state != Shadow::State::waiting) return;
-  std::erase(waiting_, &operation);
+  take_out(operation);
   if (!wait_for_copies(operation)) {
     if (const Error fault = copies_of(operation).fault()) throw fault;
     throw Error(ANELLO_ERR_TIMEOUT, text("device ", shadow.device, " has not copied ", shadow.reads.front().bytes,
@@ -92,15 +92,16 @@ void Shadows::fetch_now(Operation& operation) {
   shadow.state = Shadow::State::running;
 }
 
-bool Shadows::is_sending(const Group& group) const {
-  return std::any_of(waiting_.begin(), waiting_.end(),
-                     [&](const Operation* each) { return each->group == &group && is_send(*each); });
+// It waits no more.
+void Shadows::take_out(Operation& operation) {
+  if (std::erase(waiting_, &operation) > 0 && is_send(operation)) --operation.group->sends_held_up;
 }
 
 bool Shadows::holds_up(Operation& message) {
   const bool waits = message.shadow != nullptr && message.shadow->state == Shadow::State::waiting;
-  if (!waits && !(is_send(message) && holds_sends(*message.group))) return false;
+  if (!waits && !(is_send(message) && message.group->sends_held_up > 0)) return false;
   waiting_.push_back(&message);
+  if (is_send(message)) ++message.group->sends_held_up;
   return true;
 }
 
@@ -123,7 +124,7 @@ bool Shadows::deliver(Operation& operation) {
 }
 
 void Shadows::abandon(Operation& operation) {
-  std::erase(waiting_, &operation);
+  take_out(operation);
   std::erase(delivering_, &operation);
   operation.shadow->own.retire(!wait_for_copies(operation));
 }
@@ -134,7 +135,7 @@ void Shadows::end_all(Group& group, const Error& error) {
   for (std::size_t i = 0; i < waiting_.size();) {
     Operation& each = *waiting_[i];
     if (of_group(&each) && is_message(each.kind)) {
-      waiting_.erase(waiting_.begin() + std::ptrdiff_t(i));
+      take_out(each);
       outcomes_.finish(each, error);
     } else {
       ++i;
@@ -171,7 +172,7 @@ bool Shadows::begin_ready() {
       ++i;
       continue;
     }
-    waiting_.erase(waiting_.begin() + std::ptrdiff_t(i));
+    take_out(each);
     if (each.shadow != nullptr) {
       each.shadow->is_copying = false;
       each.shadow->state = Shadow::State::running;

@@ -29,7 +29,6 @@ class Shadows final : public progress::Source {
   // Whether the message has to wait for its data, or behind a send that does. Outcomes::may_start tells when it need
   // not any more.
   bool holds_up(Operation& message);
-  bool holds_sends(const Group& group) const { return !waiting_.empty() && is_sending(group); }
 
   // Enqueues the copies of what the operation has written; Outcomes::delivered tells when they are done. False: it has
   // written nothing to a device. Throws Error.
@@ -54,7 +53,7 @@ class Shadows final : public progress::Source {
   const device::Copies& copies_of(const Operation& operation);
   bool is_copied(const Operation& operation);
   bool wait_for_copies(const Operation& operation);
-  bool is_sending(const Group& group) const;
+  void take_out(Operation& operation);
   bool begin_ready();
   bool end_delivered();
   void find_faults();

@@ -69,7 +69,7 @@ Driver open() {
   driver.hold = reinterpret_cast<void (*)(int)>(dlsym(library, "fake_cuda_hold"));
   driver.calls = reinterpret_cast<int (*)(const char*)>(dlsym(library, "fake_cuda_calls"));
   need(driver.init(0), "cuInit");
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // a real driver takes longer to come (device/space.h)
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a real driver takes longer to come (device/space.h)
   need(driver.retain(&driver.context, 0), "cuDevicePrimaryCtxRetain");
   return driver;
 }
