@@ -34,8 +34,8 @@ inline constexpr int kOldestDriver = 12000;  // the first version that loads ker
 inline constexpr int kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9, kRangeStart = 11, kRangeSize = 12;
 inline constexpr unsigned kDeviceMemory = 2;  // CUmemorytype
 // CUstreamWaitValue_flags
-inline constexpr unsigned kWaitEqual = 1;
-inline constexpr unsigned kPortable = 1;  // CU_MEMHOSTREGISTER_PORTABLE
+inline constexpr unsigned kWaitReached = 0;  // the word minus the value, as a signed number, is not negative
+inline constexpr unsigned kPortable = 1;     // CU_MEMHOSTREGISTER_PORTABLE
 
 inline constexpr int kMultiprocessors = 16, kCapabilityMajor = 75, kCapabilityMinor = 76;
 

@@ -74,11 +74,12 @@ class Communicator {
   Passed pass(const PlainSend& send, const PlainReceive& receive, anello_status_t* status,
               executor::Operation** sending);
   // A checked call in a stream, in two halves: up to where the stream waits for the rank, and from there on. Throw
-  // Error.
+  // Error; if it was the driver that refused, the communicator has failed.
   struct InStream {
     executor::StreamLine* line;
+    std::vector<executor::Shadow::Part> reads;
     std::vector<executor::Shadow::Part> writes;
-    const std::byte* base;
+    std::byte* base;
   };
   InStream enqueue(const anello_call_t& call, void* stream);
   void finish_enqueuing(const InStream& call);
@@ -130,6 +131,7 @@ class Communicator {
   std::shared_ptr<const executor::Plans> plans(const schedule::Call& call);
   void expose(executor::Operation& operation, const schedule::Call& call) const;
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
+  InStream post_in_stream(const anello_call_t& call, device::Device& device, void* stream, bool is_captured);
   bool enter(const anello_call_t& call, int record_kind, executor::Operation** under_way);
   bool enter_last(executor::Operation** under_way);
   executor::Operation* rest_of(const PlainSend& send, executor::Messages::Sent sent);

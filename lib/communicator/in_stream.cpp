@@ -2,48 +2,78 @@
 #include "communicator/communicator.h"
 #include "device/handover.h"
 
+#include <utility>
+
 namespace anello {
 
 using executor::Operation, executor::StreamCalls, executor::StreamLine;
 
+// The call takes its place in the order, before its stream gets any of it.
+Communicator::InStream Communicator::post_in_stream(const anello_call_t& call, device::Device& device, void* stream,
+                                                    bool is_captured) {
+  const auto held = context_->lock();
+  if (group_->error) throw group_->error;  // another thread may have destroyed the communicator just now
+  StreamLine& line = context_->stream_calls().open_line(*group_, device, stream, is_captured);
+  Operation* operation = nullptr;
+  try {
+    operation = context_->operations().take(*group_);
+    control::CallRecord record;
+    prepare(*operation, call, record, &line);
+    executor::Shadow& shadow = *operation->shadow;
+    InStream posted{&line, std::move(shadow.reads), std::move(shadow.writes), shadow.base};
+    if (is_captured) {
+      StreamCalls::add_replayed(*operation, record);
+    } else {
+      context_->post_held(*operation, record);
+    }
+    return posted;
+  } catch (...) {
+    line.is_open = false;
+    if (operation != nullptr) context_->operations().give_back(operation);
+    throw;
+  }
+}
+
 Communicator::InStream Communicator::enqueue(const anello_call_t& call, void* stream) {
   if (device::driver_in_use() == nullptr)
     throw Error(ANELLO_ERR_STATE, "a call in a stream needs CUDA's driver, which this process has not loaded");
-  device::Device& device = device::device_of_stream(stream);
-  const bool is_captured = device::is_capturing(stream);
-  InStream enqueued{};
+  InStream posted{};
   try {
-    const auto held = context_->lock();
-    Operation* const operation = context_->operations().take(*group_);
-    try {
-      control::CallRecord record;
-      StreamLine& line = context_->stream_calls().line_of(*group_, device, stream, is_captured);
-      prepare(*operation, call, record, &line);
-      StreamCalls::enqueue_reads(*operation);
-      line.is_open = true;
-      enqueued = {&line, operation->shadow->writes, operation->shadow->base};
-      if (is_captured) {
-        StreamCalls::add_replayed(*operation, record);
-      } else {
-        StreamCalls::add(*operation);
-        context_->post_held(*operation, record);
-      }
-    } catch (...) {
-      context_->operations().give_back(operation);
-      throw;
-    }
+    device::Device& device = device::device_of_stream(stream);
+    posted = post_in_stream(call, device, stream, device::is_capturing(stream));
   } catch (const Error& why_not) {
     refuse(call, why_not.code());  // the other ranks need not wait for it
     throw;
   }
   context_->leave_to_background();
-  return enqueued;
+  try {
+    StreamCalls::enqueue_reads(*posted.line, posted.reads, posted.base);
+  } catch (const Error& why_not) {
+    {
+      const auto held = context_->lock();
+      StreamCalls::take_back(*posted.line);
+      posted.line->is_open = false;
+    }
+    context_->abort(*group_, why_not);  // the other ranks wait for it
+    throw;
+  }
+  return posted;
 }
 
 void Communicator::finish_enqueuing(const InStream& call) {
-  const auto held = context_->lock();
-  call.line->is_open = false;
-  StreamCalls::enqueue_writes(*call.line, call.writes, call.base);
+  Error wrong;
+  try {
+    StreamCalls::enqueue_writes(*call.line, call.writes, call.base);
+  } catch (const Error& why_not) {
+    wrong = why_not;
+  }
+  {
+    const auto held = context_->lock();
+    call.line->is_open = false;
+  }
+  if (!wrong) return;
+  context_->abort(*group_, wrong);
+  throw wrong;
 }
 
 }  // namespace anello

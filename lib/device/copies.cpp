@@ -1,5 +1,7 @@
 #include "device/copies.h"
 
+#include "base/unique_fd.h"
+
 namespace anello::device {
 namespace {
 
@@ -32,6 +34,7 @@ Copies::Copies(Device& device) : device_(device) {
 }
 
 Copies::~Copies() {
+  if (in_forked_child()) return;
   try {
     const Device::Use use(device_);
     device_.driver().destroy_stream(stream_);

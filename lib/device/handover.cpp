@@ -1,6 +1,8 @@
 #include "device/handover.h"
 
-#include <array>
+#include "base/unique_fd.h"
+#include "device/pinned.h"
+
 #include <cstddef>
 #include <mutex>
 #include <vector>
@@ -9,8 +11,9 @@ namespace anello::device {
 
 // On a line of its own.
 struct alignas(64) Handover::Words {
-  std::uint32_t ready;
+  std::uint32_t come;
   std::uint32_t release;
+  std::uint32_t passed;
 };
 
 namespace {
@@ -49,34 +52,53 @@ Handover::Words* words_for(Device& device) {
 
 }  // namespace
 
-Handover::Handover(Device& device)
-    : device_(device), words_(words_for(device)), ready_(&words_->ready), release_(&words_->release) {}
+Handover::Handover(Device& device, Use use)
+    : device_(device),
+      in_graph_(use == Use::in_graph),
+      words_(words_for(device)),
+      come_(&words_->come),
+      release_(&words_->release),
+      passed_(&words_->passed) {
+  const Device::Use current(device);
+  check(device.driver(), "cuMemHostGetDevicePointer", device.driver().device_address(&words_there_, words_, 0));
+  keep_pinned();
+}
 
 Handover::~Handover() {
-  release();
-  const std::lock_guard lock(spare().mutex);
-  spare().words.push_back(words_);
+  if (in_forked_child()) return;
+  if (has_passed()) {
+    const std::lock_guard lock(spare().mutex);
+    spare().words.push_back(words_);
+  } else {
+    // The words stay the stream's.
+    __atomic_store_n(release_, in_graph_ ? 1 : enqueued_, __ATOMIC_RELEASE);
+  }
+  keep_pinned_no_more();
 }
 
-void Handover::write(void* stream, std::uint32_t* word, std::uint32_t value) {
-  const kernels::cuda::Driver& driver = device_.driver();
-  std::uint64_t there = 0;
-  check(driver, "cuMemHostGetDevicePointer", driver.device_address(&there, word, 0));
-  check(driver, "cuStreamWriteValue32", driver.write_value(stream, there, value, 0));
+std::uint64_t Handover::there(const std::uint32_t* word) const {
+  return words_there_ + std::uint64_t(reinterpret_cast<const std::byte*>(word) - reinterpret_cast<std::byte*>(words_));
 }
 
-void Handover::enqueue_ready(void* stream) {
+void Handover::write(void* stream, const std::uint32_t* word, std::uint32_t value) const {
   const Device::Use use(device_);
-  write(stream, release_, 0);
-  write(stream, ready_, 1);
+  check(device_.driver(), "cuStreamWriteValue32", device_.driver().write_value(stream, there(word), value, 0));
+}
+
+void Handover::enqueue_come(void* stream) {
+  write(stream, come_, in_graph_ ? 1 : enqueued_ + 1);
+  if (!in_graph_) ++enqueued_;
 }
 
 void Handover::enqueue_wait(void* stream) {
   const Device::Use use(device_);
-  const kernels::cuda::Driver& driver = device_.driver();
-  std::uint64_t there = 0;
-  check(driver, "cuMemHostGetDevicePointer", driver.device_address(&there, release_, 0));
-  check(driver, "cuStreamWaitValue32", driver.wait_for_value(stream, there, 1, kernels::cuda::kWaitEqual));
+  const std::uint32_t wanted = in_graph_ ? 1 : enqueued_;
+  check(device_.driver(), "cuStreamWaitValue32",
+        device_.driver().wait_for_value(stream, there(release_), wanted, kernels::cuda::kWaitReached));
+}
+
+void Handover::enqueue_passed(void* stream) {
+  in_graph_ ? write(stream, release_, 0) : write(stream, passed_, enqueued_);
 }
 
 Device& device_of_stream(void* stream) {

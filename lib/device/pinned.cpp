@@ -1,6 +1,7 @@
 #include "device/pinned.h"
 
 #include "base/error.h"
+#include "base/unique_fd.h"
 #include "device/driver.h"
 #include "memory/region.h"
 
@@ -22,6 +23,8 @@ struct Kept {
   std::mutex mutex;
   std::array<std::vector<std::byte*>, 64> by_size;
   std::size_t bytes = 0;
+  int waiting_streams = 0;
+  std::vector<std::byte*> to_free;  // once no stream waits
 };
 
 // Never destroyed: when static objects are, the driver may have gone.
@@ -42,6 +45,18 @@ std::byte* make(std::size_t bytes) {
 }
 
 void free(std::byte* at) noexcept {
+  {
+    Kept& all = kept();
+    const std::lock_guard lock(all.mutex);
+    if (all.waiting_streams > 0) {
+      try {
+        all.to_free.push_back(at);
+      } catch (const std::bad_alloc&) {
+        // It stays as it is.
+      }
+      return;
+    }
+  }
   kernels::cuda::driver().unregister_host(at);
   memory::free_region(at);
 }
@@ -77,12 +92,12 @@ PinnedBlock& PinnedBlock::operator=(PinnedBlock&& other) noexcept {
 }
 
 void PinnedBlock::give_back() noexcept {
-  if (at_ == nullptr) return;
   std::byte* const at = std::exchange(at_, nullptr);
+  if (at == nullptr || in_forked_child()) return;
   {
     Kept& all = kept();
     const std::lock_guard lock(all.mutex);
-    if (all.bytes + bytes_ <= kMostKept) {
+    if (all.bytes + bytes_ <= kMostKept || all.waiting_streams > 0) {
       try {
         all.by_size[std::size_t(std::countr_zero(bytes_))].push_back(at);
         all.bytes += bytes_;
@@ -96,7 +111,21 @@ void PinnedBlock::give_back() noexcept {
 
 void PinnedBlock::retire(bool is_pending) noexcept {
   std::byte* const at = std::exchange(at_, nullptr);
-  if (at != nullptr && !is_pending) free(at);
+  if (at != nullptr && !is_pending && !in_forked_child()) free(at);
+}
+
+void keep_pinned() {
+  const std::lock_guard lock(kept().mutex);
+  ++kept().waiting_streams;
+}
+
+void keep_pinned_no_more() noexcept {
+  std::vector<std::byte*> unused;
+  {
+    const std::lock_guard lock(kept().mutex);
+    if (--kept().waiting_streams == 0) unused.swap(kept().to_free);
+  }
+  for (std::byte* const each : unused) free(each);
 }
 
 std::size_t pinned_bytes_kept() {

@@ -31,6 +31,11 @@ class PinnedBlock {
   std::size_t bytes_ = 0;
 };
 
+// To unpin memory waits for all that the device does. While a stream may wait for a call of this process, nothing is
+// unpinned (handover.h); calls of the first are counted.
+void keep_pinned();
+void keep_pinned_no_more() noexcept;
+
 // Of all blocks that are kept for later calls.
 std::size_t pinned_bytes_kept();
 

@@ -14,23 +14,34 @@ namespace anello::executor {
 
 StreamCalls::StreamCalls(Parts& parts) : parts_(parts), outcomes_(parts.outcomes) {}
 
-StreamCalls::~StreamCalls() {
-  // A stream that has not come by yet still uses the memory.
-  for (const auto& line : lines_) {
-    if (line->to_come == 0) continue;
-    for (device::PinnedBlock& block : line->blocks) block.retire(true);
-  }
+StreamLine::~StreamLine() {
+  const bool is_used = !handover.has_passed();
+  if (!is_used && !is_spoiled) return;
+  for (device::PinnedBlock& block : blocks) block.retire(is_used);
 }
 
-StreamLine& StreamCalls::line_of(Group& group, device::Device& device, void* stream, bool is_captured) {
+bool StreamLine::is_over() const {
+  if (is_open || running != nullptr) return false;
+  if (is_of_graph && replayed == nullptr && group != nullptr) return true;  // its call could not be prepared
+  return group == nullptr && to_come == 0 && handover.has_passed();
+}
+
+StreamLine& StreamCalls::open_line(Group& group, device::Device& device, void* stream, bool is_captured) {
+  StreamLine* line = nullptr;
   if (!is_captured) {
-    for (const auto& line : lines_) {
-      const bool is_free = line->replayed == nullptr && !line->is_open;
-      if (is_free && line->group == &group && line->stream == stream) return *line;
+    for (const auto& each : lines_) {
+      const bool is_free = !each->is_of_graph && !each->is_open;
+      // The null stream is another one on each device.
+      if (is_free && each->group == &group && each->stream == stream && &each->device == &device) line = each.get();
     }
   }
-  lines_.push_back(std::make_unique<StreamLine>(group, device, stream));
-  return *lines_.back();
+  if (line == nullptr) {
+    using Use = device::Handover::Use;
+    lines_.push_back(std::make_unique<StreamLine>(group, device, stream, is_captured ? Use::in_graph : Use::in_stream));
+    line = lines_.back().get();
+  }
+  line->is_open = true;
+  return *line;
 }
 
 std::byte* StreamCalls::room_in(StreamLine& line, std::size_t bytes) {
@@ -39,30 +50,35 @@ std::byte* StreamCalls::room_in(StreamLine& line, std::size_t bytes) {
   return line.blocks.back().data();
 }
 
-void StreamCalls::enqueue_reads(const Operation& operation) {
-  const Shadow& shadow = *operation.shadow;
-  StreamLine& line = *shadow.line;
+void StreamCalls::enqueue_reads(StreamLine& line, const std::vector<Shadow::Part>& reads, std::byte* base) {
   const kernels::cuda::Driver& driver = line.device.driver();
   {
     const device::Device::Use use(line.device);
-    for (const Shadow::Part& part : shadow.reads) {
-      device::check(driver, "cuMemcpyDtoHAsync",
-                    driver.copy_to_host(shadow.base + part.at, reinterpret_cast<std::uint64_t>(part.device), part.bytes,
-                                        line.stream));
+    for (const Shadow::Part& part : reads) {
+      device::check(
+          driver, "cuMemcpyDtoHAsync",
+          driver.copy_to_host(base + part.at, reinterpret_cast<std::uint64_t>(part.device), part.bytes, line.stream));
     }
   }
-  line.handover.enqueue_ready(line.stream);
+  line.handover.enqueue_come(line.stream);
 }
 
 void StreamCalls::enqueue_writes(StreamLine& line, const std::vector<Shadow::Part>& writes, const std::byte* base) {
-  line.handover.enqueue_wait(line.stream);
   const kernels::cuda::Driver& driver = line.device.driver();
-  const device::Device::Use use(line.device);
-  for (const Shadow::Part& part : writes) {
-    device::check(
-        driver, "cuMemcpyHtoDAsync",
-        driver.copy_to_device(reinterpret_cast<std::uint64_t>(part.device), base + part.at, part.bytes, line.stream));
+  Error wrong;
+  try {
+    line.handover.enqueue_wait(line.stream);
+    const device::Device::Use use(line.device);
+    for (const Shadow::Part& part : writes) {
+      device::check(
+          driver, "cuMemcpyHtoDAsync",
+          driver.copy_to_device(reinterpret_cast<std::uint64_t>(part.device), base + part.at, part.bytes, line.stream));
+    }
+  } catch (const Error& why_not) {
+    wrong = why_not;
   }
+  line.handover.enqueue_passed(line.stream);
+  if (wrong) throw wrong;
 }
 
 void StreamCalls::add(Operation& operation) {
@@ -77,9 +93,13 @@ void StreamCalls::add_replayed(Operation& operation, const control::CallRecord& 
   line.record = record;
 }
 
+void StreamCalls::take_back(StreamLine& line) {
+  if (!line.is_of_graph) --line.to_come;
+}
+
 void StreamCalls::begin(StreamLine& line) {
   line.handover.take();
-  if (line.replayed == nullptr) --line.to_come;
+  if (!line.is_of_graph) --line.to_come;
   Operation* call = line.replayed;
   if (call == nullptr && !line.calls.empty()) {
     call = line.calls.front();
@@ -95,6 +115,7 @@ void StreamCalls::begin(StreamLine& line) {
 
 void StreamCalls::end(Operation& operation) {
   StreamLine& line = *operation.shadow->line;
+  if (operation.error) line.is_spoiled = true;
   std::erase(running_, &operation);
   std::erase(line.calls, &operation);  // one that has failed before its stream came to it
   if (line.running == &operation) {
@@ -147,13 +168,11 @@ bool StreamCalls::move() {
   bool moved = false;
   for (std::size_t i = 0; i < lines_.size(); ++i) {
     StreamLine& line = *lines_[i];
-    if (line.running != nullptr || !line.handover.is_ready()) continue;
+    if (line.running != nullptr || !line.handover.has_come()) continue;
     begin(line);
     moved = true;
   }
-  std::erase_if(lines_, [](const auto& line) {
-    return line->group == nullptr && line->to_come == 0 && line->running == nullptr && !line->handover.is_ready();
-  });
+  std::erase_if(lines_, [](const auto& line) { return line->is_over(); });
   if (running_.empty()) return moved;
   // No thread waits for them, and so looks at their deadlines.
   constexpr std::int64_t kTickNs = 20 * kMs;

@@ -21,16 +21,24 @@ namespace anello::executor {
 
 // The calls of one communicator in one stream, or one call of a graph.
 struct StreamLine {
-  StreamLine(Group& of, device::Device& on, void* in) : group(&of), device(on), stream(in), handover(on) {}
+  StreamLine(Group& of, device::Device& on, void* in, device::Handover::Use use)
+      : group(&of), device(on), stream(in), is_of_graph(use == device::Handover::Use::in_graph), handover(on, use) {}
+  ~StreamLine();
+  StreamLine(const StreamLine&) = delete;
+  StreamLine& operator=(const StreamLine&) = delete;
+  // Nobody uses it any more.
+  bool is_over() const;
 
   Group* group;  // null: it is gone
   device::Device& device;
   void* const stream;
+  const bool is_of_graph;
   device::Handover handover;
   std::vector<device::PinnedBlock> blocks;  // the last serves new calls; earlier ones serve what has been enqueued
   std::deque<Operation*> calls;             // that have not begun
-  bool is_open = false;                     // its newest call is enqueued up to the handover only
-  std::size_t to_come = 0;                  // times that the stream will still hand over
+  bool is_open = false;     // a thread is enqueuing its newest call, and uses the line without the rank's lock
+  bool is_spoiled = false;  // a call has failed: its peers may have replaced pages of the blocks
+  std::size_t to_come = 0;  // times that the stream will still hand over
   Operation* running = nullptr;
   Operation* replayed = nullptr;  // of a graph: the call
   control::CallRecord record;     // and its record
@@ -39,19 +47,21 @@ struct StreamLine {
 class StreamCalls final : public progress::Source {
  public:
   explicit StreamCalls(Parts& parts);
-  ~StreamCalls() override;
 
-  // The line of a group's calls in a stream, or a fresh one for a graph. Throws Error.
-  StreamLine& line_of(Group& group, device::Device& device, void* stream, bool is_captured);
+  // The line of a group's calls in a stream, or a fresh one for a graph. It is open for the caller. Throws Error.
+  StreamLine& open_line(Group& group, device::Device& device, void* stream, bool is_captured);
   // Host memory for a call's buffers, shared by all calls of the line. Throws Error.
   static std::byte* room_in(StreamLine& line, std::size_t bytes);
 
-  // The two halves of a call, which the stream does: up to the handover, and from it on. Throw Error.
-  static void enqueue_reads(const Operation& operation);
+  // The two halves of a call, which the stream does: up to the handover, and from it on. Not under the rank's lock: a
+  // stream whose queue is full makes these wait, and what is first in the queue may wait for the rank. Throw Error.
+  static void enqueue_reads(StreamLine& line, const std::vector<Shadow::Part>& reads, std::byte* base);
   static void enqueue_writes(StreamLine& line, const std::vector<Shadow::Part>& writes, const std::byte* base);
-  // The call is enqueued, and posted; or it is of a graph.
+  // The call is posted, and its stream will come to it; or it is of a graph.
   static void add(Operation& operation);
   static void add_replayed(Operation& operation, const control::CallRecord& record);
+  // Its stream will not come to the call that was added last.
+  static void take_back(StreamLine& line);
 
   // The operation has run, or ends with an error: its stream goes on.
   void end(Operation& operation);

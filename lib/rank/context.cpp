@@ -222,6 +222,8 @@ void Context::post_held(Operation& operation, control::CallRecord& record) {
   handle_news();
   supervision_.request_gone_check();
   ++activity_.unfinished;
+  // After the news, which may end all that is there.
+  if (operation.is_in_stream()) StreamCalls::add(operation);
   if (group.error) {
     finish(operation, group.error);
     return;

@@ -38,7 +38,7 @@ static_assert(kMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && kIsManaged == C
 static_assert(kDeviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 static_assert(kRangeStart == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && kRangeSize == CU_POINTER_ATTRIBUTE_RANGE_SIZE);
 static_assert(kDeviceMemory == CU_MEMORYTYPE_DEVICE);
-static_assert(kWaitEqual == CU_STREAM_WAIT_VALUE_EQ && kPortable == CU_MEMHOSTREGISTER_PORTABLE);
+static_assert(kWaitReached == CU_STREAM_WAIT_VALUE_GEQ && kPortable == CU_MEMHOSTREGISTER_PORTABLE);
 static_assert(kMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(kCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(kCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);

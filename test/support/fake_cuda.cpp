@@ -213,7 +213,7 @@ struct Calls {
     if (const int code = fake_device().entered("cuStreamWaitValue32_v2")) return code;
     const std::uint32_t* const there = word(address);
     if (there == nullptr) return kInvalidValue;
-    fake_device().stream_of(stream).put_wait(there, value, flags == kernels::cuda::kWaitEqual);
+    fake_device().stream_of(stream).put_wait(there, value, flags != kernels::cuda::kWaitReached);
     return 0;
   }
   static int create_stream(void** stream, unsigned) {

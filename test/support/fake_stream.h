@@ -30,12 +30,15 @@ class FakeStream {
   FakeStream(const FakeStream&) = delete;
   FakeStream& operator=(const FakeStream&) = delete;
 
+  // As on a device, the caller waits while the queue is full.
   void put(FakeWork work) {
-    const std::lock_guard lock(mutex_);
+    constexpr std::size_t kMostQueued = 1000;
+    std::unique_lock lock(mutex_);
     if (capturing_) {
       captured_.push_back(std::move(work));
       return;
     }
+    changed_.wait(lock, [this] { return queue_.size() < kMostQueued; });
     queue_.push_back(std::move(work));
     changed_.notify_all();
   }
@@ -85,6 +88,7 @@ class FakeStream {
       const FakeWork next = std::move(queue_.front());
       queue_.pop_front();
       busy_ = true;
+      changed_.notify_all();
       lock.unlock();
       while (is_held() && !ending_) std::this_thread::sleep_for(std::chrono::microseconds(100));
       next();
