@@ -40,13 +40,22 @@ struct CallGroups {
     if (current_group == nullptr) throw Error(ANELLO_ERR_STATE, "anello_group_end: this thread has begun no group");
     if (--current_group->depth_ > 0) return ANELLO_OK;
     const std::unique_ptr<CallGroup> group(std::exchange(current_group, nullptr));
-    for (const auto& [communicator, call] : group->in_streams_) communicator->finish_enqueuing(call);
+    // A call that cannot be enqueued ends its communicator. The others go on.
+    Error wrong;
+    for (const auto& [communicator, call] : group->in_streams_) {
+      try {
+        communicator->finish_enqueuing(call);
+      } catch (const Error& why_not) {
+        if (!wrong) wrong = why_not;
+      }
+    }
     wait_for_all(group->requests_.size(), group->requests_.data());
     anello_result_t first = ANELLO_OK;
     for (std::size_t i = 0; i < group->requests_.size(); ++i) {
       const anello_result_t result = anello_wait(&group->requests_[i], group->statuses_[i]);
       if (first == ANELLO_OK) first = result;
     }
+    if (wrong) throw wrong;
     return first;
   }
 };

@@ -333,6 +333,41 @@ TEST_CASE("a driver that refuses to enqueue ends the communicator, and no stream
   }
 }
 
+TEST_CASE("a group waits for its other calls if one cannot be enqueued", "[fake]") {
+  const Healed healed;
+  std::atomic<int> ready{0};
+  CHECK(run_ranks(2, "shm", [&](const Rank& me) {
+          anello_comm_t other = ANELLO_COMM_NULL;
+          me.ok(anello_comm_dup(me.comm, &other), "dup");
+          const Stream one, two;
+          const OnDevice lost(1000, 1);
+          std::vector<float> sum(1000, 1);
+          ++ready;
+          reaches(me, ready, 2);
+          if (me.rank == 0) {
+            anello_group_begin();
+            me.ok(anello_allreduce_on(ANELLO_IN_PLACE, lost.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, me.comm, one),
+                  "allreduce_on");
+            me.ok(anello_barrier_on(other, two), "barrier_on");
+            me.ok(anello_allreduce(ANELLO_IN_PLACE, sum.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, other), "allreduce");
+            fail_device_call("cuMemcpyHtoDAsync_v2", 2);
+            if (anello_group_end() == ANELLO_OK) me.report.wrong("nothing was refused");
+            fail_device_call("cuMemcpyHtoDAsync_v2", 0);
+            ++ready;
+          } else {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            me.ok(anello_barrier(other), "barrier");
+            me.ok(anello_allreduce(ANELLO_IN_PLACE, sum.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, other), "allreduce");
+            reaches(me, ready, 3);
+          }
+          is(me, sum[999], 2, "the sum");
+          for (void* const stream : {static_cast<void*>(one), static_cast<void*>(two)})
+            if (!passes(stream)) me.report.wrong("a stream waits");
+          me.ok(anello_comm_async_error(other), "the other communicator");
+          anello_comm_destroy(other);
+        }) == "");
+}
+
 TEST_CASE("a message in a stream that finds its communicator aborted ends once") {
   std::atomic<int> ready{0};
   CHECK(run_ranks(2, "shm", [&](const Rank& me) {
