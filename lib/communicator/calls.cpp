@@ -42,8 +42,7 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
     shadow_buffers(operation, call, rank(), size(), place, line);
     if (operation.shadow != nullptr && reduction.premultiplies()) {
       if (line != nullptr) throw Error(ANELLO_ERR_TYPE, "a premultiplied sum cannot be in a stream yet");
-      const auto held = context_->lock();
-      context_->shadows().fetch_now(operation);  // premultiply() reads it
+      context_->fetch_now(operation);  // premultiply() reads it
     }
   }
   if (is_message(call.kind)) return;

@@ -78,18 +78,18 @@ void Shadows::fetch(Operation& operation) {
   if (!is_message(operation.kind)) waiting_.push_back(&operation);
 }
 
-void Shadows::fetch_now(Operation& operation) {
+void Shadows::fetch_early(Operation& operation) {
   fetch(operation);
-  Shadow& shadow = *operation.shadow;
-  if (shadow.state != Shadow::State::waiting) return;
   take_out(operation);
-  if (!wait_for_copies(operation)) {
-    if (const Error fault = copies_of(operation).fault()) throw fault;
-    throw Error(ANELLO_ERR_TIMEOUT, text("device ", shadow.device, " has not copied ", shadow.reads.front().bytes,
-                                         " bytes for ", kMostWaitMs, " ms"));
-  }
+}
+
+bool Shadows::fetched(Operation& operation) {
+  Shadow& shadow = *operation.shadow;
+  if (shadow.state != Shadow::State::waiting) return true;
+  if (!is_copied(operation)) return false;
   shadow.is_copying = false;
   shadow.state = Shadow::State::running;
+  return true;
 }
 
 // It waits no more.

@@ -24,8 +24,11 @@ class Shadows final : public progress::Source {
 
   // Enqueues the copies of what the operation reads. Throws Error.
   void fetch(Operation& operation);
-  // Likewise, and waits until they are done. Throws Error.
-  void fetch_now(Operation& operation);
+  // Likewise, for an operation that is not posted before fetched() holds. Throws Error.
+  void fetch_early(Operation& operation);
+  bool fetched(Operation& operation);
+  // What is wrong with the device that it is not; none: it works, or hangs.
+  Error fault_of(const Operation& operation) { return copies_of(operation).fault(); }
   // Whether the message has to wait for its data, or behind a send that does. Outcomes::may_start tells when it need
   // not any more.
   bool holds_up(Operation& message);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include <sched.h>
 #include <unistd.h>
 
 namespace anello::executor {
@@ -325,6 +326,38 @@ bool Context::fetch(Operation& operation) {
     fail(*operation.group, why_not, true);
     finish(operation, why_not);
     return false;
+  }
+}
+
+void Context::fetch_now(Operation& operation) {
+  Group& group = *operation.group;
+  executor::Shadow& shadow = *operation.shadow;
+  try {
+    {
+      const Lock held = lock();
+      shadows_.fetch_early(operation);
+    }
+    const Deadline limit = Deadline::in_ms(operation.timeout_ns / 1'000'000);
+    for (unsigned look = 1;; ++look) {
+      {
+        const Lock held = lock();
+        if (shadows_.fetched(operation)) return;
+        if (group.error) throw group.error;
+        if (look % 256 == 0) {
+          if (const Error fault = shadows_.fault_of(operation)) throw fault;
+          if (limit.passed())
+            throw Error(ANELLO_ERR_TIMEOUT,
+                        text("device ", shadow.device, " has not copied ", shadow.reads.front().bytes, " bytes for ",
+                             operation.timeout_ns / 1'000'000, " ms"));
+        }
+      }
+      const timespec nap{0, 20'000};
+      look < 1000 ? sched_yield() : nanosleep(&nap, nullptr);
+    }
+  } catch (const Error& why_not) {
+    shadow.own.retire(true);
+    abort(group, why_not);
+    throw;
   }
 }
 

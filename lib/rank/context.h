@@ -77,13 +77,15 @@ class Context final : private progress::Driven, public Outcomes {
   Entered enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
   // For the fast path of blocking messages, under the lock that the caller holds.
   Messages& messages() { return messages_; }
-  Shadows& shadows() { return shadows_; }
   StreamCalls& stream_calls() { return stream_calls_; }
   const Gets& gets() const { return gets_; }
   // Takes the lock for the fast paths if no thread has it and none drives; else empty.
   progress::RankLock::Short lock_if_free() { return driver_.lock_if_free(); }
   // The pool, for the fast paths, under the lock that the caller holds.
   OperationPool& operations() { return pool_; }
+  // Waits until the host has what an operation reads that is not posted yet. When this fails, so does the communicator.
+  // Throws Error.
+  void fetch_now(Operation& operation);
   // Waits until the operation is done; when its deadline passes, it is done with ANELLO_ERR_TIMEOUT.
   void wait(Operation& operation);
   // The caller leaves operations in flight: the service thread looks after them while no thread waits.

@@ -3,6 +3,8 @@
 #include "on_device.h"
 #include "support/thread_ranks.h"
 
+#include <anello/stream.h>
+
 #include <catch2/catch.hpp>
 
 #include <atomic>
@@ -223,4 +225,35 @@ TEST_CASE("memory is pinned once", "[fake]") {
           }
         }) == "");
   CHECK(device_calls("cuMemHostRegister_v2") == before);
+}
+
+TEST_CASE("a premultiplied sum waits for the device's earlier work up to its deadline", "[fake]") {
+  const Healed healed;
+  anello_op_t doubled;
+  const float two = 2;
+  REQUIRE(anello_op_create_premul_sum(&two, ANELLO_FLOAT32, &doubled) == ANELLO_OK);
+  CHECK(run_ranks(1, "inproc", [&](const Rank& me) {
+          const OnDevice in(1000, 1), out(1000, 0);
+          hold_device(true);
+          std::thread worker([] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+            hold_device(false);
+          });
+          me.ok(anello_allreduce(in.data(), out.data(), 1000, ANELLO_FLOAT32, doubled, me.comm), "allreduce");
+          worker.join();
+          if (out.at(999) != 2) me.report.wrong("got ", out.at(999), ", not 2");
+        }) == "");
+  CHECK(run_ranks(
+            2, "shm",
+            [&](const Rank& me) {
+    const OnDevice in(1000, 1), out(1000, 0);
+    me.ok(anello_barrier(me.comm), "barrier");
+    hold_device(true);
+    if (anello_allreduce(in.data(), out.data(), 1000, ANELLO_FLOAT32, doubled, me.comm) == ANELLO_OK)
+      me.report.wrong("the device did not hang");
+    if (anello_comm_async_error(me.comm) == ANELLO_OK) me.report.wrong("the communicator goes on");
+    hold_device(false);
+            },
+            300) == "");
+  anello_op_free(doubled);
 }
