@@ -1,5 +1,6 @@
 #include "communicator/shadowing.h"
 
+#include "base/dtype.h"
 #include "base/kind.h"
 #include "base/label.h"
 #include "base/text.h"
@@ -41,7 +42,7 @@ void shadow_buffers(executor::Operation& operation, const anello_call_t& call, i
                     executor::StreamLine* line) {
   using executor::Shadow;
   const CallParts parts = parts_of(call, rank, size, place);
-  const std::size_t element = operation.element_bytes;
+  const std::size_t element = dtype_bytes(call.dtype);  // the operation's are wider in a premultiplied sum of 16 bits
   std::size_t input_bytes = extent_of(parts.reads) * element;
   std::size_t output_bytes = extent_of(parts.writes) * element;
   const bool is_one = operation.input == operation.output;
