@@ -427,3 +427,31 @@ TEST_CASE("a call that fails does not wait for streams that wait for this rank",
           anello_comm_destroy(other);
         }) == "");
 }
+
+TEST_CASE("a deadline does not count what a stream has to do before its call", "[fake]") {
+  const Healed healed;
+  std::atomic<int> ready{0};
+  CHECK(run_ranks(
+            2, "shm",
+            [&](const Rank& me) {
+    const Stream stream;
+    const OnDevice sum(1000, 1);
+    ++ready;
+    reaches(me, ready, 2);
+    hold_device(true);
+    me.ok(anello_allreduce_on(ANELLO_IN_PLACE, sum.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, me.comm, stream),
+          "allreduce_on");
+    const auto begin = Clock::now();
+    while (Clock::now() - begin < std::chrono::milliseconds(900)) {
+      me.ok(anello_progress(me.comm), "progress");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ++ready;
+    reaches(me, ready, 4);
+    hold_device(false);
+    stream.wait();
+    me.ok(anello_comm_async_error(me.comm), "async_error");
+    is(me, sum.at(0), 2, "the sum");
+            },
+            300) == "");
+}
