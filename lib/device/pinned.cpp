@@ -24,7 +24,7 @@ struct Kept {
   std::array<std::vector<std::byte*>, 64> by_size;
   std::size_t bytes = 0;
   int waiting_streams = 0;
-  std::vector<std::byte*> to_free;  // once no stream waits
+  std::vector<std::byte*> unused;  // still pinned, and for no call
 };
 
 // Never destroyed: when static objects are, the driver may have gone.
@@ -33,7 +33,20 @@ Kept& kept() {
   return all;
 }
 
+void free_unused() {
+  std::vector<std::byte*> unused;
+  {
+    const std::lock_guard lock(kept().mutex);
+    if (kept().waiting_streams == 0) unused.swap(kept().unused);
+  }
+  for (std::byte* const at : unused) {
+    kernels::cuda::driver().unregister_host(at);
+    memory::free_region(at);
+  }
+}
+
 std::byte* make(std::size_t bytes) {
+  free_unused();
   const kernels::cuda::Driver& driver = kernels::cuda::driver();
   std::byte* const at = memory::make_region(bytes);
   const int code = driver.register_host(at, bytes, kernels::cuda::kPortable);
@@ -44,21 +57,15 @@ std::byte* make(std::size_t bytes) {
   return at;
 }
 
-void free(std::byte* at) noexcept {
-  {
-    Kept& all = kept();
-    const std::lock_guard lock(all.mutex);
-    if (all.waiting_streams > 0) {
-      try {
-        all.to_free.push_back(at);
-      } catch (const std::bad_alloc&) {
-        // It stays as it is.
-      }
-      return;
-    }
+// Not here: to unpin waits for all that the device does, and this may be a thread that ends calls of a device that
+// hangs, or for which a stream waits.
+void free_later(std::byte* at) noexcept {
+  const std::lock_guard lock(kept().mutex);
+  try {
+    kept().unused.push_back(at);
+  } catch (const std::bad_alloc&) {
+    // It stays as it is.
   }
-  kernels::cuda::driver().unregister_host(at);
-  memory::free_region(at);
 }
 
 }  // namespace
@@ -106,12 +113,12 @@ void PinnedBlock::give_back() noexcept {
       }
     }
   }
-  free(at);
+  free_later(at);
 }
 
 void PinnedBlock::retire(bool is_pending) noexcept {
   std::byte* const at = std::exchange(at_, nullptr);
-  if (at != nullptr && !is_pending && !in_forked_child()) free(at);
+  if (at != nullptr && !is_pending && !in_forked_child()) free_later(at);
 }
 
 void keep_pinned() {
@@ -120,12 +127,8 @@ void keep_pinned() {
 }
 
 void keep_pinned_no_more() noexcept {
-  std::vector<std::byte*> unused;
-  {
-    const std::lock_guard lock(kept().mutex);
-    if (--kept().waiting_streams == 0) unused.swap(kept().to_free);
-  }
-  for (std::byte* const each : unused) free(each);
+  const std::lock_guard lock(kept().mutex);
+  --kept().waiting_streams;
 }
 
 std::size_t pinned_bytes_kept() {

@@ -21,7 +21,7 @@ class PinnedBlock {
   // For later calls.
   void give_back() noexcept;
   // Not for later calls: somebody may still store there, or its pages have been replaced (memory::move_region). It is
-  // freed if nothing of the device's is pending there; else it stays as it is for ever.
+  // freed when more memory is pinned, if nothing of the device's is pending there; else it stays as it is for ever.
   void retire(bool is_pending) noexcept;
 
  private:

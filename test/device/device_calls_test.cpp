@@ -314,3 +314,28 @@ TEST_CASE("premultiplied sums of buffers on a device have the host's bits") {
   }
   anello_op_free(scaled);
 }
+
+TEST_CASE("a communicator is destroyed while its device hangs", "[fake]") {
+  const Healed healed;
+  std::atomic<int> ready{0};
+  CHECK(run_ranks(2, "shm", [&](const Rank& me) {
+          anello_comm_t other = ANELLO_COMM_NULL;
+          me.ok(anello_comm_dup(me.comm, &other), "dup");
+          const OnDevice sum(1000, 1), out(1000, 1), in(1000, 1);
+          if (++ready == 2) hold_device(true);
+          wait_for(me, ready, 2);
+          anello_request_t requests[3] = {ANELLO_REQUEST_NULL, ANELLO_REQUEST_NULL, ANELLO_REQUEST_NULL};
+          me.ok(anello_iallreduce(ANELLO_IN_PLACE, sum.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, other, &requests[0]),
+                "iallreduce");
+          me.ok(anello_isend(out.data(), 1000, ANELLO_FLOAT32, 1 - me.rank, 0, other, &requests[1]), "isend");
+          me.ok(anello_irecv(in.data(), 1000, ANELLO_FLOAT32, 1 - me.rank, 0, other, &requests[2]), "irecv");
+          anello_comm_destroy(other);
+          for (anello_request_t& request : requests)
+            if (anello_wait(&request, nullptr) == ANELLO_OK) me.report.wrong("a call ended well");
+          ++ready;
+          wait_for(me, ready, 4);
+          hold_device(false);
+          me.ok(anello_allreduce(ANELLO_IN_PLACE, sum.data(), 1000, ANELLO_FLOAT32, ANELLO_MAX, me.comm), "afterwards");
+          if (sum.at(0) != 1) me.report.wrong("something was stored");
+        }) == "");
+}
