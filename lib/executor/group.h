@@ -124,6 +124,7 @@ class Group {
   Board board;
   control::Ledger ledger;
   Error error;
+  bool is_ending = false;  // its operations are being ended
 
   std::uint32_t next_sequence;
   std::uint64_t chain = 0;  // digest of all calls so far

@@ -68,6 +68,7 @@ std::string Context::leave(Operation& operation, const Error& error) {
 
 void Context::complete(Operation& operation, const Error& error) {
   const bool is_in_stream = operation.is_in_stream();
+  Group& group = *operation.group;
   if (operation.shadow != nullptr && error && !is_in_stream) shadows_.abandon(operation);
   operation.state = Operation::State::done;
   operation.error = error;
@@ -75,12 +76,16 @@ void Context::complete(Operation& operation, const Error& error) {
   operation.done.store(true, std::memory_order_release);
   bells_.ring_all();
   driver_.note_completion();
-  if (is_in_stream) stream_calls_.end(operation);
+  if (!is_in_stream) return;
+  stream_calls_.end(operation);
+  // A receive whose message is too long. Nobody waits for it, and would hear of it.
+  if (error && !group.is_ending) fail(group, error, true);
 }
 
 void Context::fail_for_memory(Group& group) { fail(group, no_memory(*job_, kOperationNeeds), true); }
 
 void Context::end_all(Group& group, const Error& error) {
+  group.is_ending = true;
   if (group.board) group.board.stop_gets_of_peers();
   for (Flow& flow : group.flows) {
     if (flow.route != nullptr) flow.route->forget(group);

@@ -455,3 +455,42 @@ TEST_CASE("a deadline does not count what a stream has to do before its call", "
             },
             300) == "");
 }
+
+TEST_CASE("a message that is too long for a receive in a stream is told") {
+  CHECK(run_ranks(2, "shm", [&](const Rank& me) {
+          const Stream stream;
+          const OnDevice out(500, 1), in(1000, 9);
+          if (me.rank == 0) {
+            me.ok(anello_send_on(out.data(), 500, ANELLO_FLOAT32, 1, 4, me.comm, stream), "send_on");
+            stream.wait();
+          } else {
+            me.ok(anello_recv_on(in.data(), 100, ANELLO_FLOAT32, 0, 4, me.comm, stream), "recv_on");
+            stream.wait();
+            me.fails(anello_comm_async_error(me.comm), ANELLO_ERR_TRUNCATE, "async_error");
+            is(me, in.at(100), 9, "behind the buffer");
+          }
+        }) == "");
+}
+
+TEST_CASE("messages in streams to oneself, to no rank, and of any length") {
+  CHECK(run_ranks(2, "shm", [&](const Rank& me) {
+          constexpr std::size_t kMost = 300'000;
+          const Stream stream;
+          const OnDevice out(kMost, float(me.rank + 1)), in(kMost, 9);
+          me.ok(anello_recv_on(in.data(), kMost, ANELLO_FLOAT32, ANELLO_RANK_NULL, 0, me.comm, stream), "from no rank");
+          me.ok(anello_send_on(out.data(), kMost, ANELLO_FLOAT32, ANELLO_RANK_NULL, 0, me.comm, stream), "to no rank");
+          stream.wait();
+          is(me, in.at(0), 9, "from no rank");
+          for (const std::size_t count : {std::size_t{0}, std::size_t{1}, kMost}) {
+            for (const int peer : {me.rank, 1 - me.rank}) {
+              anello_group_begin();
+              me.ok(anello_send_on(out.data(), count, ANELLO_FLOAT32, peer, 0, me.comm, stream), "send_on");
+              me.ok(anello_recv_on(in.data(), count, ANELLO_FLOAT32, peer, 0, me.comm, stream), "recv_on");
+              me.ok(anello_group_end(), "group");
+              stream.wait();
+              if (count > 0) is(me, in.at(count - 1), float(peer + 1), "what came");
+            }
+          }
+          me.ok(anello_comm_async_error(me.comm), "async_error");
+        }) == "");
+}
