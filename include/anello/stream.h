@@ -12,14 +12,17 @@
  * Memory    Buffers belong to the stream until it has passed the call. They may lie on the stream's device or on the
  *           host. Arrays of counts are read during the call. Memory for the copies is taken by the first call of a size;
  *           later ones allocate nothing.
- * Order     A call takes its place in its communicator's order when it is enqueued. Calls of one stream run in order.
- *           A program that uses several streams with one communicator enqueues in the same order on every rank.
- * Errors    What is wrong with the arguments, or with the enqueuing, is returned. Errors of the run are final for the
- *           communicator: anello_comm_async_error tells them, and streams pass its calls without waiting. Results are
- *           then unspecified. A deadline (ANELLO_TIMEOUT_MS) counts from when the stream has come to the call.
+ * Order     A collective takes its place in its communicator's order when it is enqueued, a message when its stream
+ *           comes to it: one that the host sends meanwhile may overtake it. Calls of one stream run in order. A program
+ *           that uses several streams with one communicator enqueues in the same order on every rank.
+ * Errors    What is wrong with the arguments is returned. What is wrong with the enqueuing is returned, too, and is as
+ *           final for the communicator as errors of the run. anello_comm_async_error tells all of these, and streams
+ *           pass its calls without waiting. Results are then unspecified. A deadline (ANELLO_TIMEOUT_MS) counts from
+ *           when the stream has come to the call.
+ * Destroy   A stream passes the calls of a communicator that was destroyed before it came to them.
  * Graphs    A call may be captured into a graph. It takes its place in the order each time that the graph is replayed:
  *           replay in the same order on every rank, and not while the communicator has other calls in flight. Destroy
- *           the graph before its communicator.
+ *           the graph before its communicator, after its last replay has ended.
  * Groups    Between anello_group_begin and anello_group_end, streams wait for their calls at the group's end, so that a
  *           send and a receive in one stream need not wait for each other.
  * Limits    Operations with a factor for each rank (premultiplied sums) are refused.

@@ -87,7 +87,6 @@ bool detail::look_whether_on_device(const void* address) {
     const Attributes found = attributes_of(*driver, at);
     return found.is_on_device() || has_been_freed(found, at);
   }
-  known_host[(at >> 12) % kKnownPages].store(at >> 12, std::memory_order_relaxed);
   trusted_until.store(processor_ticks() + kTrustedTicks, std::memory_order_relaxed);
   return false;
 }

@@ -10,22 +10,21 @@
 namespace anello::device {
 
 namespace detail {
-// Pages that were asked about while the process had no driver. An address that the host has given back may become a
-// device's later, but to load a driver and make a context takes some hundred milliseconds: a shorter time after a look,
-// there still is no device memory.
-inline constexpr std::size_t kKnownPages = 64;
+// To load a driver and make a context takes some hundred milliseconds: a shorter time after a look that found no driver,
+// there is no device memory.
+#if defined(__aarch64__)
+inline constexpr std::uint64_t kTrustedTicks = 200'000;  // its counter runs at 25 MHz to 1 GHz
+#else
 inline constexpr std::uint64_t kTrustedTicks = 20'000'000;  // ten milliseconds at 2 GHz
-inline std::atomic<std::uintptr_t> known_host[kKnownPages];
+#endif
 inline std::atomic<std::uint64_t> trusted_until{0};  // 0: not at all, or the process has a driver
 bool look_whether_on_device(const void* address);
 }  // namespace detail
 
-// Whether the address is in a device's memory. Costs some ten instructions for host memory that is used again and again
-// by a process without a driver.
+// Whether the address is in a device's memory. Costs a process without a driver a few instructions, and now and then a
+// look for one.
 inline bool is_on_device(const void* address) {
-  const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) >> 12;
-  const bool is_known = detail::known_host[page % detail::kKnownPages].load(std::memory_order_relaxed) == page;
-  if (is_known && processor_ticks() < detail::trusted_until.load(std::memory_order_relaxed)) return false;
+  if (processor_ticks() < detail::trusted_until.load(std::memory_order_relaxed)) return false;
   return detail::look_whether_on_device(address);
 }
 

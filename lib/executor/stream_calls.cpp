@@ -28,9 +28,12 @@ bool StreamLine::is_over() const {
 
 StreamLine& StreamCalls::open_line(Group& group, device::Device& device, void* stream, bool is_captured) {
   StreamLine* line = nullptr;
+  // CU_STREAM_PER_THREAD is another stream in each thread.
+  const bool is_of_thread = stream == reinterpret_cast<void*>(2);
   if (!is_captured) {
     for (const auto& each : lines_) {
-      const bool is_free = !each->is_of_graph && !each->is_open;
+      const bool is_free =
+          !each->is_of_graph && !each->is_open && !(is_of_thread && each->thread != std::this_thread::get_id());
       // The null stream is another one on each device.
       if (is_free && each->group == &group && each->stream == stream && &each->device == &device) line = each.get();
     }

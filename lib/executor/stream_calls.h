@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace anello::executor {
@@ -32,6 +33,7 @@ struct StreamLine {
   Group* group;  // null: it is gone
   device::Device& device;
   void* const stream;
+  const std::thread::id thread = std::this_thread::get_id();  // that opened it
   const bool is_of_graph;
   device::Handover handover;
   std::vector<device::PinnedBlock> blocks;  // the last serves new calls; earlier ones serve what has been enqueued
