@@ -10,8 +10,8 @@
 namespace anello::device {
 
 namespace detail {
-// To load a driver and make a context takes some hundred milliseconds: a shorter time after a look that found no driver,
-// there is no device memory.
+// To load a driver and make a context takes some hundred milliseconds: a shorter time after a look that found no
+// driver, there is no device memory.
 #if defined(__aarch64__)
 inline constexpr std::uint64_t kTrustedTicks = 200'000;  // its counter runs at 25 MHz to 1 GHz
 #else
