@@ -317,68 +317,6 @@ std::vector<int> Context::suspected_ranks(const Group& group) {
   return supervision_.suspected_ranks(group);
 }
 
-// Enqueues the copies of what the operation reads. False: it has ended, as its communicator has.
-bool Context::fetch(Operation& operation) {
-  try {
-    shadows_.fetch(operation);
-    return true;
-  } catch (const Error& why_not) {
-    fail(*operation.group, why_not, true);
-    finish(operation, why_not);
-    return false;
-  }
-}
-
-void Context::fetch_now(Operation& operation) {
-  Group& group = *operation.group;
-  executor::Shadow& shadow = *operation.shadow;
-  try {
-    {
-      const Lock held = lock();
-      shadows_.fetch_early(operation);
-    }
-    const Deadline limit = Deadline::in_ms(operation.timeout_ns / 1'000'000);
-    for (unsigned look = 1;; ++look) {
-      {
-        const Lock held = lock();
-        if (shadows_.fetched(operation)) return;
-        if (group.error) throw group.error;
-        if (look % 256 == 0) {
-          if (const Error fault = shadows_.fault_of(operation)) throw fault;
-          if (limit.passed())
-            throw Error(ANELLO_ERR_TIMEOUT,
-                        text("device ", shadow.device, " has not copied ", shadow.reads.front().bytes, " bytes for ",
-                             operation.timeout_ns / 1'000'000, " ms"));
-        }
-      }
-      const timespec nap{0, 20'000};
-      look < 1000 ? sched_yield() : nanosleep(&nap, nullptr);
-    }
-  } catch (const Error& why_not) {
-    shadow.own.retire(true);
-    abort(group, why_not);
-    throw;
-  }
-}
-
-// As post() does, for a call that was prepared once.
-void Context::may_enter(Operation& operation, control::CallRecord& record) {
-  ++activity_.unfinished;
-  if (!is_message(operation.kind)) enter(operation, record, control::digest_of(record));
-  with_memory(*operation.group, [&] {
-    is_message(operation.kind) ? messages_.post(operation) : queue(operation);
-    push_routes(operation);
-  });
-}
-
-void Context::may_start(Operation& operation) {
-  Group& group = *operation.group;
-  with_memory(group, [&] {
-    is_message(operation.kind) ? messages_.post(operation) : activate(group);
-    push_routes(operation);
-  });
-}
-
 void Context::activate(Group& group) {
   while (group.active < kWindow) {
     Operation* next = group.window.front();
