@@ -1,10 +1,8 @@
 #include "support/device_memory.h"
 
-#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 #include <dlfcn.h>
 
@@ -69,7 +67,6 @@ Driver open() {
   driver.hold = reinterpret_cast<void (*)(int)>(dlsym(library, "fake_cuda_hold"));
   driver.calls = reinterpret_cast<int (*)(const char*)>(dlsym(library, "fake_cuda_calls"));
   need(driver.init(0), "cuInit");
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a real driver takes longer to come (device/space.h)
   need(driver.retain(&driver.context, 0), "cuDevicePrimaryCtxRetain");
   return driver;
 }

@@ -35,7 +35,15 @@ constexpr std::size_t kTotal = std::size_t{1} << 30;
 
 // The names of driver.def, with what each does.
 struct Calls {
-  static int init(unsigned) { return fake_device().entered("cuInit"); }
+  // A driver takes its time to come, on which device/space.h relies.
+  static int init(unsigned) {
+    static const bool waited = [] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      return true;
+    }();
+    static_cast<void>(waited);
+    return fake_device().entered("cuInit");
+  }
   static int driver_version(int* version) {
     *version = 13000;
     return fake_device().entered("cuDriverGetVersion");
