@@ -15,10 +15,7 @@ sys.path.insert(0, str(REPOSITORY / "test/python"))
 import interpreter  # noqa: E402
 
 PYTHON = interpreter.or_skip(REPOSITORY)
-DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
-if not (DATA / "train-images-idx3-ubyte.gz").exists():
-    print(f"{DATA} has no images; install dataset-fashion-mnist")
-    sys.exit(77)
+interpreter.images_or_skip()
 TRAINER = REPOSITORY / "examples/torch/apex_fashion_mnist.py"
 ALONE, TWO_RANKS = [PYTHON, "-W", "ignore", TRAINER], [LAUNCHER, "-np", "2"]
 MULTIPROC = [PYTHON, "-W", "ignore", "-m", "apex.parallel.multiproc", "--world-size", "2"]

@@ -1,8 +1,8 @@
 /* Collectives and messages in a CUDA stream.
  *
- * A call of this page is enqueued in a stream, like a kernel, and returns at once. The stream runs it behind what is
- * already in the stream, and before what comes later: an event that is recorded behind the call completes when the
- * result is there. The header needs nothing of CUDA; `stream` is a cudaStream_t or CUstream, NULL is the default stream.
+ * These functions enqueue a call in a stream, like a kernel, and return at once. The stream runs the call after all
+ * earlier work and before all later work: an event that is recorded after the call completes when the result is there.
+ * `stream` is a cudaStream_t or CUstream, or NULL for the default stream. This header includes nothing of CUDA.
  *
  *   anello_allreduce_on(ANELLO_IN_PLACE, x, n, ANELLO_FLOAT32, ANELLO_SUM, comm, stream);
  *   my_kernel<<<blocks, threads, 0, stream>>>(x);                      sees the sum
@@ -10,21 +10,21 @@
  * The conventions of anello.h apply, with these differences:
  *
  * Memory    Buffers belong to the stream until it has passed the call. They may lie on the stream's device or on the
- *           host. Arrays of counts are read during the call. Memory for the copies is taken by the first call of a size;
- *           later ones allocate nothing.
- * Order     A collective takes its place in its communicator's order when it is enqueued, a message when its stream
- *           comes to it: one that the host sends meanwhile may overtake it. Calls of one stream run in order. A program
- *           that uses several streams with one communicator enqueues in the same order on every rank.
- * Errors    What is wrong with the arguments is returned. What is wrong with the enqueuing is returned, too, and is as
- *           final for the communicator as errors of the run. anello_comm_async_error tells all of these, and streams
- *           pass its calls without waiting. Results are then unspecified. A deadline (ANELLO_TIMEOUT_MS) counts from
- *           when the stream has come to the call.
- * Destroy   A stream passes the calls of a communicator that was destroyed before it came to them.
- * Graphs    A call may be captured into a graph. It takes its place in the order each time that the graph is replayed:
- *           replay in the same order on every rank, and not while the communicator has other calls in flight. Destroy
- *           the graph before its communicator, after its last replay has ended.
- * Groups    Between anello_group_begin and anello_group_end, streams wait for their calls at the group's end, so that a
- *           send and a receive in one stream need not wait for each other.
+ *           host. The arrays of counts are read during the call. The first call of a size allocates memory for the
+ *           copies; later calls allocate nothing.
+ * Order     A collective takes its place in its communicator's order when it is enqueued. A message takes its place
+ *           when the stream reaches it, so a later send of the host may overtake it. Calls of one stream run in order.
+ *           A program that uses several streams with one communicator must enqueue in the same order on every rank.
+ * Errors    The function returns errors in the arguments, and failures to enqueue. A failure to enqueue or to run is
+ *           final for the communicator. anello_comm_async_error returns it, streams then pass the communicator's calls
+ *           without waiting, and their results are unspecified. A deadline (ANELLO_TIMEOUT_MS) counts from the moment
+ *           when the stream reaches the call.
+ * Destroy   A stream also passes the calls that it has not reached when their communicator is destroyed.
+ * Graphs    A call may be captured into a graph. It takes its place in the order at each replay. All ranks must replay
+ *           in the same order, and only while the communicator has no other calls in flight. Destroy the graph before
+ *           its communicator, after the last replay has ended.
+ * Groups    Between anello_group_begin and anello_group_end, streams wait for their calls only at the group's end. A
+ *           send and a receive in one stream therefore do not wait for each other.
  * Limits    Operations with a factor for each rank (premultiplied sums) are refused.
  */
 #ifndef ANELLO_STREAM_H
@@ -36,14 +36,14 @@
 extern "C" {
 #endif
 
-/* Any call, by its struct: what anello_post is for calls that are in no stream. */
+/* Enqueues any call, given by its struct, as anello_post does for calls outside of streams. */
 ANELLO_API anello_result_t anello_post_on(anello_comm_t comm, const anello_call_t *call, void *stream);
 
-/* The first error of a communicator's calls, so far: ANELLO_OK, or the code that its later calls return. Does not wait.
+/* Returns ANELLO_OK, or the communicator's first error so far, which its later calls return too. Does not wait.
  * anello_last_error has the text. */
 ANELLO_API anello_result_t anello_comm_async_error(anello_comm_t comm);
 
-/* As their namesakes in anello.h. */
+/* These do what the functions without _on in anello.h do. */
 ANELLO_API anello_result_t anello_allreduce_on(const void *sendbuf, void *recvbuf, size_t count, anello_dtype_t dtype,
                                                anello_op_t op, anello_comm_t comm, void *stream);
 ANELLO_API anello_result_t anello_broadcast_on(void *buffer, size_t count, anello_dtype_t dtype, int root,
@@ -67,8 +67,8 @@ ANELLO_API anello_result_t anello_exscan_on(const void *sendbuf, void *recvbuf, 
                                             anello_op_t op, anello_comm_t comm, void *stream);
 ANELLO_API anello_result_t anello_barrier_on(anello_comm_t comm, void *stream);
 
-/* A message from another rank's stream, or from its host, and to either. A receive does not tell how long its message
- * was; elements behind it stay as they are. */
+/* The other rank may send or receive in a stream or on its host. A receive does not report the length of its message;
+ * elements after the message stay unchanged. */
 ANELLO_API anello_result_t anello_send_on(const void *buffer, size_t count, anello_dtype_t dtype, int dest, int tag,
                                           anello_comm_t comm, void *stream);
 ANELLO_API anello_result_t anello_recv_on(void *buffer, size_t count, anello_dtype_t dtype, int source, int tag,

@@ -57,3 +57,12 @@ def or_skip(repository):
         print(why)
         sys.exit(77)
     return place
+
+
+def images_or_skip():
+    """The folder of Fashion-MNIST, or the end of the program as skipped."""
+    data = pathlib.Path("/usr/share/datasets/fashion-mnist")
+    if not (data / "train-images-idx3-ubyte.gz").exists():
+        print(f"{data} has no images; install dataset-fashion-mnist")
+        sys.exit(77)
+    return data

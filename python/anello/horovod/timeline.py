@@ -43,17 +43,8 @@ class Timeline:
             if begin is not None:
                 self._write(f"NEGOTIATE_{request.kind.upper()}", request.name, begin)
 
-    @contextlib.contextmanager
     def operation(self, kind, requests):
-        if self._file is None:
-            yield
-            return
-        begin = self._now()
-        try:
-            yield
-        finally:
-            for request in requests:
-                self._write(kind.upper(), request.name, begin)
+        return self.activity(kind.upper(), [(request,) for request in requests])
 
     @contextlib.contextmanager
     def activity(self, name, items):
