@@ -7,7 +7,6 @@
 #include "executor/supervision.h"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 namespace anello::executor {

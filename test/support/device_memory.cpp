@@ -1,5 +1,7 @@
 #include "support/device_memory.h"
 
+#include "kernels/cuda/driver.h"
+
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -9,76 +11,30 @@
 namespace anello::test {
 namespace {
 
-struct Driver {
-  int (*init)(unsigned);
-  int (*retain)(void**, int);
-  int (*set_current)(void*);
-  int (*allocate)(std::uint64_t*, std::size_t);
-  int (*free)(std::uint64_t);
-  int (*to_device)(std::uint64_t, const void*, std::size_t, void*);
-  int (*to_host)(void*, std::uint64_t, std::size_t, void*);
-  int (*wait)(void*);
-  int (*on_device)(std::uint64_t, std::uint64_t, std::size_t, void*);
-  int (*create_stream)(void**, unsigned);
-  int (*destroy_stream)(void*);
-  int (*begin_capture)(void*, int);
-  int (*end_capture)(void*, void**);
-  int (*instantiate)(void**, void*, unsigned long long);
-  int (*launch_graph)(void*, void*);
-  int (*destroy_graph)(void*);
-  int (*destroy_executable)(void*);
-  // Null of a real driver.
-  void (*fail)(const char*, int, int);
-  void (*hold)(int);
-  int (*calls)(const char*);
-  void* context = nullptr;
-};
-
 void need(int code, const char* what) {
   if (code != 0) throw std::runtime_error(std::string(what) + ": " + std::to_string(code));
 }
 
-Driver open() {
-  void* const library = dlopen("libcuda.so.1", RTLD_NOW);
-  if (library == nullptr) throw std::runtime_error(dlerror());
-  Driver driver;
-  const auto find = [&](auto& field, const char* name) {
-    field = reinterpret_cast<std::remove_reference_t<decltype(field)>>(dlsym(library, name));
-    if (field == nullptr) throw std::runtime_error(std::string("no ") + name);
-  };
-  find(driver.init, "cuInit");
-  find(driver.retain, "cuDevicePrimaryCtxRetain");
-  find(driver.set_current, "cuCtxSetCurrent");
-  find(driver.allocate, "cuMemAlloc_v2");
-  find(driver.free, "cuMemFree_v2");
-  find(driver.to_device, "cuMemcpyHtoDAsync_v2");
-  find(driver.to_host, "cuMemcpyDtoHAsync_v2");
-  find(driver.wait, "cuStreamSynchronize");
-  find(driver.on_device, "cuMemcpyDtoDAsync_v2");
-  find(driver.create_stream, "cuStreamCreate");
-  find(driver.destroy_stream, "cuStreamDestroy_v2");
-  find(driver.begin_capture, "cuStreamBeginCapture_v2");
-  find(driver.end_capture, "cuStreamEndCapture");
-  find(driver.instantiate, "cuGraphInstantiateWithFlags");
-  find(driver.launch_graph, "cuGraphLaunch");
-  find(driver.destroy_graph, "cuGraphDestroy");
-  find(driver.destroy_executable, "cuGraphExecDestroy");
-  driver.fail = reinterpret_cast<void (*)(const char*, int, int)>(dlsym(library, "fake_cuda_fail"));
-  driver.hold = reinterpret_cast<void (*)(int)>(dlsym(library, "fake_cuda_hold"));
-  driver.calls = reinterpret_cast<int (*)(const char*)>(dlsym(library, "fake_cuda_calls"));
-  need(driver.init(0), "cuInit");
-  need(driver.retain(&driver.context, 0), "cuDevicePrimaryCtxRetain");
-  return driver;
+// With device 0's primary context current for this thread.
+const kernels::cuda::Driver& driver() {
+  static const kernels::cuda::Driver& opened = kernels::cuda::driver();
+  static void* const context = [] {
+    void* primary = nullptr;
+    need(opened.retain_context(&primary, 0), "cuDevicePrimaryCtxRetain");
+    return primary;
+  }();
+  thread_local const int current = opened.set_context(context);
+  need(current, "cuCtxSetCurrent");
+  return opened;
 }
 
-const Driver& driver() {
-  static const Driver opened = open();
-  thread_local const bool current = [] {
-    need(opened.set_current(opened.context), "cuCtxSetCurrent");
-    return true;
-  }();
-  static_cast<void>(current);
-  return opened;
+// A function that the fake driver has besides the driver's own.
+template <class Function>
+Function* of_fake(const char* name) {
+  static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  auto* const found = reinterpret_cast<Function*>(library != nullptr ? dlsym(library, name) : nullptr);
+  if (found == nullptr) throw std::runtime_error(std::string(name) + " is the fake driver's alone");
+  return found;
 }
 
 std::uint64_t number(const void* address) { return reinterpret_cast<std::uint64_t>(address); }
@@ -91,16 +47,16 @@ void* device_allocate(std::size_t bytes) {
   return reinterpret_cast<void*>(address);
 }
 
-void device_free(void* at) { need(driver().free(number(at)), "cuMemFree"); }
+void device_free(void* at) { need(driver().release(number(at)), "cuMemFree"); }
 
 void copy_to_device(void* into, const void* from, std::size_t bytes) {
-  need(driver().to_device(number(into), from, bytes, nullptr), "cuMemcpyHtoDAsync");
-  need(driver().wait(nullptr), "cuStreamSynchronize");
+  need(driver().copy_to_device(number(into), from, bytes, nullptr), "cuMemcpyHtoDAsync");
+  need(driver().wait_for_stream(nullptr), "cuStreamSynchronize");
 }
 
 void copy_to_host(void* into, const void* from, std::size_t bytes) {
-  need(driver().to_host(into, number(from), bytes, nullptr), "cuMemcpyDtoHAsync");
-  need(driver().wait(nullptr), "cuStreamSynchronize");
+  need(driver().copy_to_host(into, number(from), bytes, nullptr), "cuMemcpyDtoHAsync");
+  need(driver().wait_for_stream(nullptr), "cuStreamSynchronize");
 }
 
 void* make_stream() {
@@ -112,10 +68,10 @@ void* make_stream() {
 
 void destroy_stream(void* stream) { need(driver().destroy_stream(stream), "cuStreamDestroy"); }
 
-void wait_for_stream(void* stream) { need(driver().wait(stream), "cuStreamSynchronize"); }
+void wait_for_stream(void* stream) { need(driver().wait_for_stream(stream), "cuStreamSynchronize"); }
 
 void copy_on_device(void* into, const void* from, std::size_t bytes, void* stream) {
-  need(driver().on_device(number(into), number(from), bytes, stream), "cuMemcpyDtoDAsync");
+  need(driver().copy_on_device(number(into), number(from), bytes, stream), "cuMemcpyDtoDAsync");
 }
 
 void begin_capture(void* stream) {
@@ -136,10 +92,12 @@ void replay(void* graph, void* stream) { need(driver().launch_graph(graph, strea
 
 void destroy_graph(void* graph) { need(driver().destroy_executable(graph), "cuGraphExecDestroy"); }
 
-void fail_device_call(const char* call, int code, int after) { driver().fail(call, code, after); }
+void fail_device_call(const char* call, int code, int after) {
+  of_fake<void(const char*, int, int)>("fake_cuda_fail")(call, code, after);
+}
 
-void hold_device(bool hold) { driver().hold(hold ? 1 : 0); }
+void hold_device(bool hold) { of_fake<void(int)>("fake_cuda_hold")(hold ? 1 : 0); }
 
-int device_calls(const char* call) { return driver().calls(call); }
+int device_calls(const char* call) { return of_fake<int(const char*)>("fake_cuda_calls")(call); }
 
 }  // namespace anello::test
