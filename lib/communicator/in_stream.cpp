@@ -54,7 +54,7 @@ Communicator::InStream Communicator::enqueue(const anello_call_t& call, void* st
       StreamCalls::take_back(*posted.line);
       posted.line->is_open = false;
     }
-    context_->abort(*group_, why_not);  // the other ranks wait for it
+    context_->abort(*group_, context_->job().own_error(why_not));  // the other ranks wait for it
     throw;
   }
   return posted;
@@ -72,7 +72,7 @@ void Communicator::finish_enqueuing(const InStream& call) {
     call.line->is_open = false;
   }
   if (!wrong) return;
-  context_->abort(*group_, wrong);
+  context_->abort(*group_, context_->job().own_error(wrong));
   throw wrong;
 }
 

@@ -10,4 +10,8 @@ std::string Job::describe(int rank) const {
   return text("rank ", rank, " (host ", member.host, ", pid ", member.pid, ")");
 }
 
+Error Job::own_error(const Error& error) const {
+  return Error(error.code(), text(describe(rank()), ": ", error.text()), rank());
+}
+
 }  // namespace anello::control

@@ -150,6 +150,8 @@ class Job {
 
   // A rank's name in messages for people: "rank 2 (host alpha, pid 4711)".
   std::string describe(int rank) const;
+  // An error that only this rank can see, as all ranks are told of it.
+  Error own_error(const Error& error) const;
 };
 
 }  // namespace anello::control

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include <sched.h>
+#include <time.h>
 
 namespace anello::executor {
 namespace {
@@ -32,7 +32,7 @@ bool is_send(const Operation& operation) { return operation.kind == ANELLO_SEND;
 
 }  // namespace
 
-Shadows::Shadows(Parts& parts) : outcomes_(parts.outcomes) {}
+Shadows::Shadows(Parts& parts) : job_(parts.job), outcomes_(parts.outcomes) {}
 
 Shadows::~Shadows() = default;
 
@@ -49,7 +49,6 @@ const device::Copies& Shadows::copies_of(const Operation& operation) {
 
 bool Shadows::is_copied(const Operation& operation) {
   const Shadow& shadow = *operation.shadow;
-  if (shadow.line != nullptr) return shadow.state != Shadow::State::waiting;  // its stream tells (stream_calls.h)
   return !shadow.is_copying || copies_of(operation).has_reached(shadow.mark);
 }
 
@@ -58,7 +57,8 @@ bool Shadows::wait_for_copies(const Operation& operation) {
   const Deadline limit = Deadline::in_ms(kMostWaitMs);
   while (!is_copied(operation)) {
     if (limit.passed() || copies_of(operation).fault()) return false;
-    sched_yield();
+    const timespec nap{0, 20'000};
+    nanosleep(&nap, nullptr);
   }
   return true;
 }
@@ -168,15 +168,11 @@ bool Shadows::begin_ready() {
                                                         [&](const Operation* earlier) {
       return earlier->group == each.group && is_send(*earlier);
                            });
-    if (is_behind || (each.shadow != nullptr && !is_copied(each))) {
+    if (is_behind || (each.shadow != nullptr && !fetched(each))) {
       ++i;
       continue;
     }
     take_out(each);
-    if (each.shadow != nullptr) {
-      each.shadow->is_copying = false;
-      each.shadow->state = Shadow::State::running;
-    }
     outcomes_.may_start(each);
     moved = true;
   }
@@ -202,10 +198,10 @@ bool Shadows::end_delivered() {
 void Shadows::find_faults() {
   for (const std::vector<Operation*>* list : {&waiting_, &delivering_}) {
     for (Operation* const each : *list) {
-      if (each->shadow == nullptr || each->shadow->line != nullptr) continue;
+      if (each->shadow == nullptr) continue;  // a send of the host that waits for its turn
       const Error fault = copies_of(*each).fault();
       if (!fault) continue;
-      return outcomes_.fail(*each->group, fault, true);  // it changes the lists
+      return outcomes_.fail(*each->group, job_.own_error(fault), true);  // it changes the lists
     }
   }
 }

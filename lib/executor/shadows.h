@@ -61,6 +61,7 @@ class Shadows final : public progress::Source {
   bool end_delivered();
   void find_faults();
 
+  control::Job& job_;
   Outcomes& outcomes_;
   std::map<int, std::unique_ptr<Streams>> streams_;  // by device
   std::vector<Operation*> waiting_;                  // in the order of posting

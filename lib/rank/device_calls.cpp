@@ -11,7 +11,8 @@ bool Context::fetch(Operation& operation) {
   try {
     shadows_.fetch(operation);
     return true;
-  } catch (const Error& why_not) {
+  } catch (const Error& of_device) {
+    const Error why_not = job_->own_error(of_device);
     fail(*operation.group, why_not, true);
     finish(operation, why_not);
     return false;
@@ -33,11 +34,11 @@ void Context::fetch_now(Operation& operation) {
         if (shadows_.fetched(operation)) return;
         if (group.error) throw group.error;
         if (look % 256 == 0) {
-          if (const Error fault = shadows_.fault_of(operation)) throw fault;
+          if (const Error fault = shadows_.fault_of(operation)) throw job_->own_error(fault);
           if (limit.passed())
             throw Error(ANELLO_ERR_TIMEOUT,
-                        text("device ", shadow.device, " has not copied ", shadow.reads.front().bytes, " bytes for ",
-                             operation.timeout_ns / 1'000'000, " ms"));
+                        text(job_->describe(rank_), ": device ", shadow.device, " has not copied ",
+                             shadow.reads.front().bytes, " bytes for ", operation.timeout_ns / 1'000'000, " ms"));
         }
       }
       const timespec nap{0, 20'000};

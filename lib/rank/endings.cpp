@@ -24,7 +24,8 @@ void Context::finish(Operation& operation, const Error& error) {
     try {
       // The next ones need not wait for it.
       if (shadows_.deliver(operation)) return begin_next(group);
-    } catch (const Error& why_not) {
+    } catch (const Error& of_device) {
+      const Error why_not = job_->own_error(of_device);
       complete(operation, why_not);
       return fail(group, why_not, true);
     }

@@ -90,6 +90,7 @@ TEST_CASE("a device that cannot copy ends the communicator, and its rank is name
                                         ANELLO_FLOAT32, ANELLO_SUM, me.comm);
             if (result == ANELLO_OK) me.report.wrong("rank ", me.rank, " heard nothing of it");
             says(me, "(719)");
+            says(me, "rank 0 (host");
             ++ready;
             wait_for(me, ready, 6);
             if (me.rank == 0) fail_device_call(call, 0);
