@@ -1,9 +1,6 @@
-// Agreement: the ranks' first lines of a call over peers' memory, and the conclusions from them. A rank announces its
-// buffers; a rank that already knows that the others cannot reach them goes on at once in the way that is left, and
-// says so.
 #include "executor/announcing.h"
 
-#include "executor/agreement.h"
+#include "executor/entering.h"
 #include "executor/exchange.h"
 #include "executor/run.h"
 #include "executor/steps.h"
@@ -69,6 +66,46 @@ LineKind kind_of_line(const Operation& operation, int rank) {
 
 bool is_buffers(LineKind kind) { return kind == LineKind::buffers || kind == LineKind::keep_away; }
 
+// Takes the plan of a call whose ranks reach no other rank's buffers.
+void take_plain(Operation& operation) {
+  const std::shared_ptr<const Plan>& plain = operation.plans->at(Reach::none);
+  if (operation.plan != plain) operation.plan = plain;
+  operation.reach = Reach::none;
+  if (operation.resolved.agreement != 0) operation.resolved.forget();
+}
+
+// Does the steps up to the first barrier, for which the lines stand. Others may still be in the last call, but in none
+// before it.
+void stage_early(Operation& operation) {
+  operation.staged_early = true;
+  take_plain(operation);
+  take_staging(operation);
+  // Memory that does not come back lies at another place in each call.
+  const bool comes_back = operation.plan->schedule.staging_comes_back;
+  if (comes_back && operation.resolved.staging_from != operation.staging_from) resolve_staged_plan(operation);
+  if (!comes_back) operation.resolved.steps.clear();
+  std::size_t all = SIZE_MAX;
+  operation.barrier_step = advance(operation, 0, &all);
+}
+
+void publish_entry(Operation& operation) {
+  Group& group = *operation.group;
+  const LineKind entry = operation.entry;
+  const auto publish = [&](const void* payload, std::size_t bytes, int needs = Board::kAll) {
+    group.board.publish(entry, static_cast<const std::byte*>(payload), bytes, operation.digest, operation.sequence,
+                        needs);
+  };
+  if (is_payload(entry)) return publish(operation.exchange.from, operation.exchange.bytes);
+  if (is_sends(entry)) return publish(nullptr, 0, Board::kNobody);
+  if (is_staged(entry)) {
+    stage_early(operation);
+    return publish(nullptr, 0);
+  }
+  // Exposed from here on: a late rank finds these lines, and may begin although this rank has given up.
+  operation.exposed = true;
+  publish(&operation.announced[std::size_t(group.rank)].at, sizeof(Announced));
+}
+
 }  // namespace
 
 bool may_publish_payload(const Operation& operation) {
@@ -98,17 +135,19 @@ Entries entries_of(const Operation& operation) {
   return entries;
 }
 
+Announcing::Announcing(Parts& parts) : buffers_(parts.buffers), steps_(parts.steps), staging_(parts.staging) {}
+
 // Decides whether this rank prefers a staged call to reads in place. If any rank does, the call is staged.
-void Agreement::take_turn(Operation& operation) const {
+void Announcing::take_turn(Operation& operation) const {
   Group& group = *operation.group;
   const std::size_t bytes = operation.count * operation.element_bytes;
   const bool from_one = operation.kind == ANELLO_BROADCAST;
   memory::ReadPolicy::Turn turn{};
   if (operation.plans->may_be_staged && !group.by_address &&
       memory::ReadPolicy::concerns(bytes, group.size(), from_one)) {
-    if (parts_.staging == memory::ReadPolicy::Wish::by_time)
+    if (staging_ == memory::ReadPolicy::Wish::by_time)
       turn = group.reading[std::size_t(operation.kind)].next(bytes, operation.plans->reads_peers);
-    else if (parts_.staging == memory::ReadPolicy::Wish::always)
+    else if (staging_ == memory::ReadPolicy::Wish::always)
       turn.way = memory::ReadPolicy::Way::staged;
   }
   const bool away = turn.way == memory::ReadPolicy::Way::staged;
@@ -119,30 +158,22 @@ void Agreement::take_turn(Operation& operation) const {
   operation.entry_known = false;
 }
 
-// Takes the plan of a call whose ranks reach no other rank's buffers.
-void Agreement::take_plain(Operation& operation) {
-  const std::shared_ptr<const Plan>& plain = operation.plans->at(Reach::none);
-  if (operation.plan != plain) operation.plan = plain;
-  operation.reach = Reach::none;
-  if (operation.resolved.agreement != 0) operation.resolved.forget();
-}
-
-void Agreement::announce(Operation& operation) {
+void Announcing::announce(Operation& operation) const {
   Group& group = *operation.group;
   operation.entry_version = line_version(operation);
   operation.entry_known = true;
   const auto said = [&](const void* address, std::size_t bytes) -> transport::RemoteAddress {
     if (address == nullptr || bytes == 0) return {};
-    return transport::address_of(parts_.buffers.find(address, bytes));
+    return transport::address_of(buffers_.find(address, bytes));
   };
   const Announced own{said(operation.own_input(), operation.input_bytes),
                       said(operation.output, operation.output_bytes)};
   const bool slow = operation.stays_away, judged = operation.judged_slow;
   const bool lacks = slow || (lacks_regions(operation, own) &&
-                              (parts_.staging == memory::ReadPolicy::Wish::always || !is_read_instead(operation, own)));
+                              (staging_ == memory::ReadPolicy::Wish::always || !is_read_instead(operation, own)));
   // A rank that enters at once does its first steps before it publishes its line, or as soon as the lines are there.
   // Only an immediate engine can.
-  const bool at_once = lacks && parts_.steps.is_immediate();
+  const bool at_once = lacks && steps_.is_immediate();
   const bool may_stage = at_once && may_stage_early(operation);
   if (may_stage && stages_apart(operation)) {
     operation.entry = judged ? LineKind::staged_for_speed : LineKind::staged;
@@ -164,7 +195,7 @@ void Agreement::announce(Operation& operation) {
   publish_entry(operation);
 }
 
-bool Agreement::enters_again(Operation& operation) {
+bool Announcing::enters_again(Operation& operation) const {
   if (!operation.entry_known || operation.entry_version != line_version(operation)) return false;
   if (is_staged(operation.entry) && !stages_apart(operation)) return false;
   operation.announces_as_before = true;
@@ -172,25 +203,7 @@ bool Agreement::enters_again(Operation& operation) {
   return true;
 }
 
-void Agreement::publish_entry(Operation& operation) {
-  Group& group = *operation.group;
-  const LineKind entry = operation.entry;
-  const auto publish = [&](const void* payload, std::size_t bytes, int needs = Board::kAll) {
-    group.board.publish(entry, static_cast<const std::byte*>(payload), bytes, operation.digest, operation.sequence,
-                        needs);
-  };
-  if (is_payload(entry)) return publish(operation.exchange.from, operation.exchange.bytes);
-  if (is_sends(entry)) return publish(nullptr, 0, Board::kNobody);
-  if (is_staged(entry)) {
-    stage_early(operation);
-    return publish(nullptr, 0);
-  }
-  // Exposed from here on: a late rank finds these lines, and may begin although this rank has given up.
-  operation.exposed = true;
-  publish(&operation.announced[std::size_t(group.rank)].at, sizeof(Announced));
-}
-
-std::uint32_t Agreement::decide_by_lines(Operation& operation) {
+std::uint32_t Announcing::decide_by_lines(Operation& operation) const {
   Group& group = *operation.group;
   // A rank that sends needs only its own line: the others' may be missing.
   const Entries entries = is_sends(operation.entry) ? Entries{.sends = 1} : entries_of(operation);
@@ -220,7 +233,7 @@ std::uint32_t Agreement::decide_by_lines(Operation& operation) {
   return kUndecided;
 }
 
-std::uint32_t Agreement::decide_as_before(Operation& operation) {
+std::uint32_t Announcing::decide_as_before(Operation& operation) const {
   const Group& group = *operation.group;
   const Board& board = group.board;
   const LineKind entry = operation.entry;

@@ -1,8 +1,10 @@
 #pragma once
-// The lines with which ranks enter a call over peers' memory (announcing.cpp, entering.cpp).
+// A rank's first line of a call over peers' memory, and what follows from the ranks' first lines. A rank announces its
+// buffers; a rank that already knows that the others cannot reach them goes on at once in the way that is left, and
+// says so. Requires the rank's lock; the fast path uses this, too.
 #include "executor/group.h"
+#include "executor/parts.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -21,22 +23,31 @@ struct Entries {
 };
 Entries entries_of(const Operation& operation);
 
-// A line of the round `agree`: bit i is set where this rank has not mapped the memory that rank i announced, or cannot
-// read its process.
-struct Lacking {
-  using Ranks = std::array<std::uint64_t, memory::kMaxLocalRanks / 64>;
-  Ranks mapping{};
-  Ranks reading{};
+class Announcing {
+ public:
+  static constexpr std::uint32_t kUndecided = ~std::uint32_t{0};
 
-  static void add(Ranks& ranks, std::size_t rank) { ranks[rank / 64] |= std::uint64_t{1} << (rank % 64); }
-  static bool has(const Ranks& ranks, std::size_t rank) { return (ranks[rank / 64] >> (rank % 64) & 1) != 0; }
-  void join(const Lacking& other) {
-    for (std::size_t word = 0; word < mapping.size(); ++word) {
-      mapping[word] |= other.mapping[word];
-      reading[word] |= other.reading[word];
-    }
+  explicit Announcing(Parts& parts);
+
+  // Decides whether this rank prefers to stage the call. Most calls leave nothing to decide.
+  void choose_way(Operation& operation) const {
+    if (operation.plans->may_be_staged || operation.stays_away) take_turn(operation);
   }
+  // Publishes this rank's first line.
+  void announce(Operation& operation) const;
+  // Enters as the last call with these buffers did, if that entry is known to be valid still.
+  bool enters_again(Operation& operation) const;
+  // Returns the next step of the call's plan where the lines alone determine it. kUndecided: they do not.
+  std::uint32_t decide_by_lines(Operation& operation) const;
+  // Like decide_by_lines, where this rank has entered as before; then the others nearly always have, too.
+  std::uint32_t decide_as_before(Operation& operation) const;
+
+ private:
+  void take_turn(Operation& operation) const;
+
+  memory::Buffers& buffers_;
+  Steps& steps_;
+  const memory::ReadPolicy::Wish staging_;
 };
-static_assert(sizeof(Lacking) <= memory::kBoardBytes);
 
 }  // namespace anello::executor

@@ -1,13 +1,13 @@
-// Agreement: chooses the schedule of a call that may go over peers' memory, from the ranks' announcements.
+#include "executor/entering.h"
+
 #include "base/log.h"
 #include "base/text.h"
-#include "executor/agreement.h"
+#include "control/job.h"
 #include "executor/announcing.h"
 #include "executor/outcomes.h"
+#include "executor/rounds.h"
 #include "executor/routes.h"
 #include "executor/run.h"
-#include "executor/steps.h"
-#include "executor/supervision.h"
 
 #include <algorithm>
 #include <cstring>
@@ -33,8 +33,9 @@ void each_buffer(const Operation& operation, std::size_t rank, Visit&& visit) {
 
 }  // namespace
 
-// Goes on where the lines alone do not tell the next step.
-void Agreement::entries_came(Operation& operation) {
+Entering::Entering(Parts& parts) : parts_(parts), job_(parts.job), routes_(parts.routes), outcomes_(parts.outcomes) {}
+
+void Entering::entries_came(Operation& operation) {
   Group& group = *operation.group;
   const Entries entries = entries_of(operation);
   group.board.finish();
@@ -53,7 +54,7 @@ void Agreement::entries_came(Operation& operation) {
 }
 
 // The announced memory that this rank could not map, and the processes that it cannot read.
-Lacking Agreement::lacking_of(const Operation& operation) const {
+Lacking Entering::lacking_of(const Operation& operation) const {
   Lacking lacking;
   for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
     if (!has_mapped(operation, int(rank))) Lacking::add(lacking.mapping, rank);
@@ -63,7 +64,7 @@ Lacking Agreement::lacking_of(const Operation& operation) const {
 }
 
 // The lines of the round `agree` are here: no rank uses memory that one of them lacks.
-void Agreement::all_agreed(Operation& operation) {
+void Entering::all_agreed(Operation& operation) {
   Group& group = *operation.group;
   Lacking lacking;
   for (int rank = 0; rank < group.size(); ++rank) {
@@ -83,7 +84,7 @@ void Agreement::all_agreed(Operation& operation) {
 }
 
 // All ranks draw identical conclusions here: their lines are identical, and so were all earlier ones.
-void Agreement::all_announced(Operation& operation) {
+void Entering::all_announced(Operation& operation) {
   Group& group = *operation.group;
   if (group.by_address) return take_schedule(operation, Reach::store);
   Reach reach = Reach::store;
@@ -121,7 +122,7 @@ void Agreement::all_announced(Operation& operation) {
 }
 
 // Goes on once each announced region is mapped here or refused.
-void Agreement::map_announced(Operation& operation) {
+void Entering::map_announced(Operation& operation) {
   bool waits = false;
   for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
     if (reaches_by_address(operation, int(rank))) continue;
@@ -137,28 +138,28 @@ void Agreement::map_announced(Operation& operation) {
   }
   if (listed != mapping_.end()) mapping_.erase(listed);
   if (operation.agreed) return take_schedule(operation, operation.reach);
-  begin_round(operation, Round::agree);
+  parts_.rounds.begin(operation, Round::agree);
 }
 
-bool Agreement::is_mapping(const Operation& operation) const {
+bool Entering::is_mapping(const Operation& operation) const {
   return std::find(mapping_.begin(), mapping_.end(), &operation) != mapping_.end();
 }
 
-void Agreement::region_came() {
+void Entering::region_came() {
   for (Operation* waiting : std::vector<Operation*>(mapping_)) {
     if (waiting->state != Operation::State::entering) continue;
     outcomes_.with_memory(*waiting->group, [&] { map_announced(*waiting); });
   }
 }
 
-void Agreement::forget(Operation& operation) { std::erase(mapping_, &operation); }
+void Entering::forget(Operation& operation) { std::erase(mapping_, &operation); }
 
-bool Agreement::reaches_by_address(const Operation& operation, int rank) const {
+bool Entering::reaches_by_address(const Operation& operation, int rank) const {
   const Group& group = *operation.group;
   return rank == group.rank || group.by_address || routes_.shares_addresses(group, rank);
 }
 
-bool Agreement::has_mapped(const Operation& operation, int rank) const {
+bool Entering::has_mapped(const Operation& operation, int rank) const {
   if (reaches_by_address(operation, rank)) return true;
   bool mapped = true;
   each_buffer(operation, std::size_t(rank), [&](const transport::RemoteAddress& said) {
@@ -168,13 +169,13 @@ bool Agreement::has_mapped(const Operation& operation, int rank) const {
   return mapped;
 }
 
-bool Agreement::can_read(const Operation& operation, int rank) const {
+bool Entering::can_read(const Operation& operation, int rank) const {
   return reaches_by_address(operation, rank) ||
          routes_.prepare(*operation.group, rank, kAnyMemory) == transport::RemoteMemory::State::ready;
 }
 
 // Finds the buffers that the operation's plan accesses. False: the communicator has failed.
-bool Agreement::find_buffers(Operation& operation, Reach reach) {
+bool Entering::find_buffers(Operation& operation, Reach reach) {
   Group& group = *operation.group;
   const Plan& plan = *operation.plan;
   operation.buffers.assign(operation.exposed ? std::size_t(group.size()) : 0, {});
@@ -213,13 +214,21 @@ bool Agreement::find_buffers(Operation& operation, Reach reach) {
   return true;
 }
 
-void Agreement::take_schedule(Operation& operation, Reach reach) {
+void take_staging(Operation& operation) {
+  const std::size_t staged = operation.plan->schedule.staging * operation.element_bytes;
+  if (staged == 0) return;
+  memory::Staging& staging = operation.group->staging;
+  operation.staging = staging.at.data();
+  operation.staging_from = staging.take(staged, operation.plan->schedule.staging_comes_back);
+}
+
+void Entering::take_schedule(Operation& operation, Reach reach) {
   Group& group = *operation.group;
   operation.resolved.forget();
   operation.plan = operation.plans->at(reach);
   if (operation.plan->schedule.staging > 0) {
     operation.reach = reach;
-    if (group.staging.state == memory::Staging::State::none) return set_up_staging(operation);
+    if (group.staging.state == memory::Staging::State::none) return parts_.rounds.begin(operation, Round::find_staging);
     if (group.staging.state == memory::Staging::State::failed) operation.plan = operation.plans->unstaged;
   }
   take_staging(operation);
@@ -234,7 +243,17 @@ void Agreement::take_schedule(Operation& operation, Reach reach) {
   begin_reaching(operation, 0);
 }
 
-void Agreement::begin_reaching(Operation& operation, std::uint32_t first) {
+void Entering::staging_agreed(Operation& operation, bool everywhere) {
+  memory::Staging& staging = operation.group->staging;
+  staging.state = everywhere ? memory::Staging::State::ready : memory::Staging::State::failed;
+  if (!everywhere) {
+    log::info(job_.rank(), "not all ranks have staging memory: their calls send messages instead");
+    staging.give_up(operation.group->rank);
+  }
+  take_schedule(operation, operation.reach);
+}
+
+void Entering::begin_reaching(Operation& operation, std::uint32_t first) {
   Group& group = *operation.group;
   ++group.reached[std::size_t(operation.reach)];
   // A call that needs the board no more passes it on; any other keeps its turn, as it does on all other ranks.

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/text.h"
-#include "executor/agreement.h"
+#include "executor/entering.h"
 #include "executor/groups.h"
 #include "executor/outcomes.h"
 #include "executor/routes.h"
@@ -50,7 +50,7 @@ bool Supervision::waits_in_vain(const Operation& operation, int peer) const {
   const Group& group = *operation.group;
   if (needs(operation, peer)) return true;
   // It waits for memory to map, and then for the lines of all ranks.
-  if (parts_.agreement.is_mapping(operation)) return true;
+  if (parts_.entering.is_mapping(operation)) return true;
   if (!is_message(operation.kind) || operation.peer != ANELLO_ANY_SOURCE) return false;
   std::string how;
   for (int each = 0; each < group.size(); ++each) {

@@ -1,6 +1,5 @@
 // Supervision: ranks that seem to have made different calls.
 #include "base/clock.h"
-#include "executor/agreement.h"
 #include "executor/outcomes.h"
 #include "executor/supervision.h"
 

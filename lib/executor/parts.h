@@ -22,12 +22,14 @@ class Driver;
 namespace anello::executor {
 
 struct Activity;
-class Agreement;
+class Announcing;
+class Entering;
 class Gets;
 class Groups;
 class KeptFrames;
 class Messages;
 class Outcomes;
+class Rounds;
 class Routes;
 class Shadows;
 class Steps;
@@ -53,7 +55,9 @@ struct Parts {
   Shadows& shadows;           // calls with buffers on a device
   StreamCalls& stream_calls;  // calls in callers' streams
   Messages& messages;         // send, recv and probe
-  Agreement& agreement;       // exchanges, barriers and announcements on the communicators' boards
+  Rounds& rounds;             // rounds of lines on the communicators' boards
+  Announcing& announcing;     // a rank's first line of a call over peers' memory
+  Entering& entering;         // the schedule of such a call
   Supervision& supervision;   // deadlines, lost ranks, calls that differ
   Outcomes& outcomes;
 };

@@ -1,6 +1,8 @@
-// Agreement: rounds of lines. Writes an operation's next line, and goes on once all lines have come.
-#include "executor/agreement.h"
+#include "executor/rounds.h"
 
+#include "control/job.h"
+#include "executor/announcing.h"
+#include "executor/entering.h"
 #include "executor/exchange.h"
 #include "executor/outcomes.h"
 #include "executor/run.h"
@@ -24,14 +26,14 @@ ResolvedStep take_lines_step() {
 
 }  // namespace
 
-Agreement::Agreement(Parts& parts) : parts_(parts), job_(parts.job), routes_(parts.routes), outcomes_(parts.outcomes) {}
+Rounds::Rounds(Parts& parts) : parts_(parts) {}
 
-void Agreement::begin_round(Operation& operation, Round round) {
+void Rounds::begin(Operation& operation, Round round) {
   operation.round = round;
   poll(*operation.group);
 }
 
-void Agreement::poll(Group& group) {
+void Rounds::poll(Group& group) {
   if (group.polling_board) return;  // the loop below made this call, and goes on
   group.polling_board = true;
   Operation* operation;
@@ -50,17 +52,17 @@ void Agreement::poll(Group& group) {
     }
     operation->published = false;
     ++group.movement;
-    outcomes_.with_memory(group, [&] { lines_came(*operation, std::exchange(operation->round, Round::none)); });
+    parts_.outcomes.with_memory(group, [&] { lines_came(*operation, std::exchange(operation->round, Round::none)); });
   }
   group.polling_board = false;
   std::erase(on_boards_, &group);
 }
 
-void Agreement::list(Group& group) {
+void Rounds::list(Group& group) {
   if (std::find(on_boards_.begin(), on_boards_.end(), &group) == on_boards_.end()) on_boards_.push_back(&group);
 }
 
-std::size_t Agreement::line_bytes(const Operation& operation) {
+std::size_t Rounds::line_bytes(const Operation& operation) {
   const auto payload = [&](const Plan& plan) { return plan.schedule.steps[0].from.count * operation.element_bytes; };
   switch (operation.round) {
     case Round::exchange: return payload(*operation.plan);
@@ -71,7 +73,7 @@ std::size_t Agreement::line_bytes(const Operation& operation) {
   }
 }
 
-void Agreement::publish_line(Operation& operation) {
+void Rounds::publish_line(Operation& operation) {
   Group& group = *operation.group;
   const auto publish = [&](const void* payload, std::size_t bytes, int needs = Board::kAll) {
     group.board.publish(kind_of(operation.round), static_cast<const std::byte*>(payload), bytes, operation.digest,
@@ -82,47 +84,47 @@ void Agreement::publish_line(Operation& operation) {
       const schedule::Step& step = operation.plan->schedule.steps[0];
       return publish(operation.at(step.from), line_bytes(operation), lines_needed(group, operation));
     }
-    case Round::announce: return announce(operation);
+    case Round::announce: return parts_.announcing.announce(operation);
     case Round::agree: {
-      const Lacking lacking = lacking_of(operation);
+      const Lacking lacking = parts_.entering.lacking_of(operation);
       return publish(&lacking, sizeof lacking);
     }
     case Round::barrier: return publish(nullptr, 0);
     case Round::find_staging: {
       std::uint64_t offset = 0;
       if (group.rank == 0)
-        offset = memory::Staging::find_range(job_.arena(), group.board.index(), group.size(),
+        offset = memory::Staging::find_range(parts_.job.arena(), group.board.index(), group.size(),
                                              schedule::usual_staging_bytes(group.size()))
                      .offset();
       return publish(&offset, sizeof offset);
     }
     case Round::share_staging: {
       const std::byte mapped{
-          group.staging.map(job_.arena(), group.size(), group.rank, schedule::usual_staging_bytes(group.size()))};
+          group.staging.map(parts_.job.arena(), group.size(), group.rank, schedule::usual_staging_bytes(group.size()))};
       return publish(&mapped, sizeof mapped);
     }
     case Round::none: return;
   }
 }
 
-void Agreement::lines_came(Operation& operation, Round round) {
+void Rounds::lines_came(Operation& operation, Round round) {
   Group& group = *operation.group;
   switch (round) {
     case Round::exchange:
       if (parts_.steps.issue(operation, Ticket::Part::lines, 0, take_lines_step())) lines_taken(operation);
       return;
     case Round::announce:
-      if (const std::uint32_t next = decide_by_lines(operation); next != kUndecided) {
+      if (const std::uint32_t next = parts_.announcing.decide_by_lines(operation); next != Announcing::kUndecided) {
         leave_exchange(group);
-        return begin_reaching(operation, next);
+        return parts_.entering.begin_reaching(operation, next);
       }
-      return entries_came(operation);
-    case Round::agree: return all_agreed(operation);
+      return parts_.entering.entries_came(operation);
+    case Round::agree: return parts_.entering.all_agreed(operation);
     case Round::find_staging:
       std::memcpy(&group.staging.offset, group.board.payload(0, sizeof group.staging.offset),
                   sizeof group.staging.offset);
       group.board.finish();
-      return begin_round(operation, Round::share_staging);
+      return begin(operation, Round::share_staging);
     case Round::share_staging: {
       // A rank knows its own answer without its line, to which others could write.
       bool everywhere = !group.staging.at.empty();
@@ -130,14 +132,14 @@ void Agreement::lines_came(Operation& operation, Round round) {
         everywhere = *group.board.payload(rank, 1) != std::byte{0} && everywhere;
       }
       group.board.finish();
-      return staging_agreed(operation, everywhere);
+      return parts_.entering.staging_agreed(operation, everywhere);
     }
     case Round::barrier: group.board.finish(); return step_done(operation, operation.barrier_step);
     case Round::none: return;
   }
 }
 
-bool Agreement::move() {
+bool Rounds::move() {
   bool moved = false;
   for (std::size_t i = 0; i < on_boards_.size();) {
     Group* const group = on_boards_[i];
@@ -158,33 +160,33 @@ bool Agreement::move() {
   return moved;
 }
 
-void Agreement::leave_exchange(Group& group) {
+void Rounds::leave_exchange(Group& group) {
   group.board.finish();
   if (group.board.is_behind()) note_behind(group);
 }
 
-void Agreement::note_behind(Group& group) {
+void Rounds::note_behind(Group& group) {
   if (std::find(behind_.begin(), behind_.end(), &group) == behind_.end()) behind_.push_back(&group);
 }
 
-void Agreement::forget_lines(Group& group) {
+void Rounds::forget_lines(Group& group) {
   while (group.on_board.pop() != nullptr) {
   }
   std::erase(on_boards_, &group);
 }
 
-void Agreement::forget_behind(Group& group) { std::erase(behind_, &group); }
+void Rounds::forget_behind(Group& group) { std::erase(behind_, &group); }
 
-bool Agreement::awaits_elsewhere() const {
+bool Rounds::awaits_elsewhere() const {
   return !on_boards_.empty() && std::all_of(on_boards_.begin(), on_boards_.end(),
                                             [](const Group* each) { return each->board.awaits_elsewhere(); });
 }
 
-void Agreement::about_to_sleep() {
+void Rounds::about_to_sleep() {
   for (Group* group : on_boards_) group->board.about_to_sleep();
 }
 
-void Agreement::reserve(std::size_t groups) {
+void Rounds::reserve(std::size_t groups) {
   on_boards_.reserve(groups);
   behind_.reserve(groups);
 }

@@ -2,9 +2,9 @@
 
 #include "base/kind.h"
 #include "base/text.h"
-#include "executor/agreement.h"
 #include "executor/kept_frames.h"
 #include "executor/outcomes.h"
+#include "executor/rounds.h"
 #include "executor/routes.h"
 #include "executor/steps.h"
 #include "executor/supervision.h"
@@ -84,12 +84,12 @@ void start_ready(Operation& operation) {
       }
       case Kind::exchange:
         if (!operation.announces()) operation.group->on_board.push(&operation);  // otherwise it is there already
-        operation.group->parts.agreement.begin_round(operation, Round::exchange);
+        operation.group->parts.rounds.begin(operation, Round::exchange);
         if (operation.state != Operation::State::active) return;
         break;
       case Kind::barrier:
         operation.barrier_step = index;
-        operation.group->parts.agreement.begin_round(operation, Round::barrier);
+        operation.group->parts.rounds.begin(operation, Round::barrier);
         if (operation.state != Operation::State::active) return;
         break;
       default:
@@ -270,7 +270,7 @@ bool arrival_done(RunLane& lane) {
 }
 
 void lines_taken(Operation& operation) {
-  operation.group->parts.agreement.leave_exchange(*operation.group);
+  operation.group->parts.rounds.leave_exchange(*operation.group);
   step_done(operation, 0);
 }
 

@@ -23,8 +23,9 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<AvailableTranspo
       sharing_(control::occupancy_of(job_->members(), rank_).ranks_per_processor()),
       activity_(job_->arena()),
       fates_(job_->size()),
-      parts_{*job_, sharing_, staging, driver_,  fates_,        frames_,   buffers_,   activity_,    groups_, routes_,
-             kept_, steps_,   gets_,   shadows_, stream_calls_, messages_, agreement_, supervision_, *this},
+      parts_{*job_,         sharing_,  staging, driver_,     fates_,    frames_,      buffers_,
+             activity_,     groups_,   routes_, kept_,       steps_,    gets_,        shadows_,
+             stream_calls_, messages_, rounds_, announcing_, entering_, supervision_, *this},
       routes_(parts_, std::move(transports)),
       kept_(parts_),
       steps_(parts_, std::move(engine)),
@@ -32,7 +33,9 @@ Context::Context(std::unique_ptr<control::Job> job, std::vector<AvailableTranspo
       shadows_(parts_),
       stream_calls_(parts_),
       messages_(parts_),
-      agreement_(parts_),
+      rounds_(parts_),
+      announcing_(parts_),
+      entering_(parts_),
       supervision_(parts_) {}
 
 Context::~Context() {
@@ -60,7 +63,7 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
     }
     group = std::make_unique<Group>(parts_, id, ranks, static_cast<int>(me), std::move(board), first_sequence);
     // Even the first call that must wait allocates nothing.
-    agreement_.reserve(groups_.size() + 1);
+    rounds_.reserve(groups_.size() + 1);
     steps_.reserve(groups_.size() + 1);
     // This comes first: from here on, the others hear of a failure of the communicator.
     job_->add_communicator(id, std::move(ranks), &group->ledger);
@@ -131,7 +134,7 @@ Error Context::remove_group(Group& group) {
     flow.route->forget_notes(group);
   }
   if (!group.error) group.error = ended;
-  agreement_.forget_behind(group);
+  rounds_.forget_behind(group);
   stream_calls_.forget(group);
   while (Operation* const ended_call = stream_calls_.take_ended()) pool_.give_back(ended_call);
   groups_.remove(group);
@@ -335,8 +338,8 @@ void Context::start(Operation& operation) {
     operation.state = Operation::State::entering;
     operation.run.lanes.clear();  // they are an earlier call's: nothing can be received yet
     group.on_board.push(&operation);
-    if (!operation.published) agreement_.choose_way(operation);  // otherwise the fast path has done so
-    agreement_.begin_round(operation, Round::announce);
+    if (!operation.published) announcing_.choose_way(operation);  // otherwise the fast path has done so
+    rounds_.begin(operation, Round::announce);
   });
 }
 

@@ -4,8 +4,9 @@
 #include "base/error.h"
 #include "control/job.h"
 #include "executor/activity.h"
-#include "executor/agreement.h"
+#include "executor/announcing.h"
 #include "executor/engine.h"
+#include "executor/entering.h"
 #include "executor/gets.h"
 #include "executor/group.h"
 #include "executor/groups.h"
@@ -14,6 +15,7 @@
 #include "executor/operation_pool.h"
 #include "executor/outcomes.h"
 #include "executor/parts.h"
+#include "executor/rounds.h"
 #include "executor/routes.h"
 #include "executor/shadows.h"
 #include "executor/steps.h"
@@ -142,8 +144,8 @@ class Context final : private progress::Driven, public Outcomes {
   int longest_sleep_ms() const override;
   long poll_again_ns() const override;
   int sockets() const override { return routes_.sockets(); }
-  bool waits_elsewhere() const override { return agreement_.awaits_elsewhere(); }
-  bool is_first_of_two() const override { return agreement_.is_first_of_two(); }
+  bool waits_elsewhere() const override { return rounds_.awaits_elsewhere(); }
+  bool is_first_of_two() const override { return rounds_.is_first_of_two(); }
   std::size_t rest_of_frames() const override;
   std::uint64_t received_bytes() const override { return activity_.received_bytes; }
 
@@ -206,11 +208,12 @@ class Context final : private progress::Driven, public Outcomes {
   Shadows shadows_;
   StreamCalls stream_calls_;
   Messages messages_;
-  Agreement agreement_;
+  Rounds rounds_;
+  Announcing announcing_;
+  Entering entering_;
   Supervision supervision_;
-  // In the order in which they are polled: what has arrived may let an agreement go on, and that a step.
-  const std::array<progress::Source*, 6> sources_{&routes_,   &agreement_, &steps_,
-                                                  &messages_, &shadows_,   &stream_calls_};
+  // In the order in which they are polled: what has arrived may let a round go on, and that a step.
+  const std::array<progress::Source*, 6> sources_{&routes_, &rounds_, &steps_, &messages_, &shadows_, &stream_calls_};
 };
 
 }  // namespace anello::executor

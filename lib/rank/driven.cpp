@@ -48,7 +48,7 @@ bool Context::handle_events() {
       case control::Event::Kind::region:
         if (transport::RemoteMemory* const memory = routes_.memory_of(event.peer); memory != nullptr)
           memory->answered(event.region, std::move(event.memory));
-        agreement_.region_came();
+        entering_.region_came();
         break;
       case control::Event::Kind::failed:
         if (Group* group = groups_.find(event.communicator)) {
@@ -174,7 +174,7 @@ long Context::poll_again_ns() const {
 }
 
 std::size_t Context::rest_of_frames() const {
-  return agreement_.is_listed() || steps_.has_work() ? 0 : routes_.rest_of_frames();
+  return rounds_.is_listed() || steps_.has_work() ? 0 : routes_.rest_of_frames();
 }
 
 bool Context::is_busy() {

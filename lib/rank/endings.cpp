@@ -42,7 +42,7 @@ std::string Context::leave(Operation& operation, const Error& error) {
   Group& group = *operation.group;
   if (group.on_board.front() == &operation) {
     group.on_board.pop();
-    if (!group.on_board.empty()) agreement_.list(group);
+    if (!group.on_board.empty()) rounds_.list(group);
   }
   if (error) steps_.withdraw(operation);
   std::string aftermath;
@@ -62,7 +62,7 @@ std::string Context::leave(Operation& operation, const Error& error) {
   operation.run.ready.clear();
   if (operation.announces()) {
     steps_.forget(operation);
-    agreement_.forget(operation);
+    entering_.forget(operation);
   }
   return aftermath;
 }
@@ -94,7 +94,7 @@ void Context::end_all(Group& group, const Error& error) {
     }
     frames_.give_back_all(flow.early);
   }
-  agreement_.forget_lines(group);
+  rounds_.forget_lines(group);
   shadows_.end_all(group, error);
   stream_calls_.end_messages(group, error);
   messages_.end_all(group, error);

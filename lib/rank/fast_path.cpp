@@ -41,7 +41,7 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
   group.ledger.note(record);  // while the line is on its way
   if (lines_seen(board, Round::exchange, operation.digest) == Board::Seen::complete) {
     take_lines(group, operation);
-    agreement_.leave_exchange(group);
+    rounds_.leave_exchange(group);
     ++group.movement;
     return Entered::complete;
   }
@@ -57,20 +57,20 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   if (!group.idle() || group.error || activity_.unfinished > 0 || job_->news.load(std::memory_order_relaxed))
     return Entered::not_begun;
   operation.round = Round::announce;
-  if (group.board.is_behind() && !room_comes(group.board, agreement_.line_bytes(operation))) return Entered::not_begun;
+  if (group.board.is_behind() && !room_comes(group.board, rounds_.line_bytes(operation))) return Entered::not_begun;
   const kernels::DefaultFloats floats;
   // This could fail, so it comes before others may be at this rank's buffers. A resolved plan has its memory already.
   if (operation.resolved.agreement != 0 && operation.resolved.empty()) take_memory(operation);
   number(operation, record, digest);
-  agreement_.choose_way(operation);
-  const bool again = agreement_.enters_again(operation);
-  if (!again) agreement_.publish_line(operation);
+  announcing_.choose_way(operation);
+  const bool again = announcing_.enters_again(operation);
+  if (!again) rounds_.publish_line(operation);
   group.ledger.note(record);
-  std::uint32_t at = !lines_come(operation) ? Agreement::kUndecided
-                     : again                ? agreement_.decide_as_before(operation)
-                                            : agreement_.decide_by_lines(operation);
+  std::uint32_t at = !lines_come(operation) ? Announcing::kUndecided
+                     : again                ? announcing_.decide_as_before(operation)
+                                            : announcing_.decide_by_lines(operation);
   // A read of a process's memory may fail, and a failure must find the operation in the window.
-  if (at == Agreement::kUndecided || operation.reach == schedule::Reach::read) {
+  if (at == Announcing::kUndecided || operation.reach == schedule::Reach::read) {
     operation.published = true;
     ++activity_.unfinished;
     queue(operation);
@@ -117,7 +117,7 @@ void Context::put_in_window(Operation& operation) {
 // Begins a call that goes by messages, as its lines have told.
 [[gnu::noinline]] Context::Entered Context::begin_by_messages(Operation& operation) {
   Group& group = *operation.group;
-  if (group.board.is_behind()) agreement_.note_behind(group);
+  if (group.board.is_behind()) rounds_.note_behind(group);
   put_in_window(operation);
   begin(operation);
   push_routes(operation);
@@ -143,7 +143,7 @@ bool Context::lines_come(const Operation& operation) {
 Context::Entered Context::entered(Operation& operation) {
   for (int turn = 0; turn <= driver_.spins() && operation.round != Round::none && !driver_.has_spun(); ++turn) {
     pause_processor();
-    agreement_.poll(*operation.group);
+    rounds_.poll(*operation.group);
   }
   return ended_well(operation);
 }
