@@ -1,6 +1,7 @@
 """Puts libanello into the wheel: the one that ANELLO_LIBRARY names, else that of the clone's build folder, else one
-that is built now with Meson and Ninja. The wheel is for this platform, but for any Python 3: no code is compiled
-against Python."""
+that is built now with Meson and Ninja. If ANELLO_PROGRAMS names a folder, its programs go into the wheel, too: they must
+find the library in the folder above theirs, as those of tools/package do. The wheel is for this platform, but for any
+Python 3: no code is compiled against Python."""
 
 import os
 import pathlib
@@ -43,6 +44,10 @@ class WithLibrary(build_py):
         if not self.editable_mode:  # a clone in use finds the library of its build folder
             with tempfile.TemporaryDirectory(prefix="anello-build-") as scratch:
                 shutil.copyfile(built_library(scratch), pathlib.Path(self.build_lib) / "anello" / SONAME)
+            programs = os.environ.get("ANELLO_PROGRAMS")
+            if programs:
+                into = pathlib.Path(self.build_lib) / "anello" / "bin"
+                shutil.copytree(programs, into, dirs_exist_ok=True)
 
 
 class ForAnyPython(bdist_wheel):

@@ -3,6 +3,7 @@
 #include "perf/pattern.h"
 
 #include "shared/command_line.h"
+#include "shared/manual.h"
 
 #include <sched.h>
 
@@ -110,6 +111,7 @@ std::vector<std::size_t> Options::sizes() const {
 bool parse(int argc, char** argv, Options& options, int& exit_code) {
   CLI::App app("anello-perf: latency and bandwidth of Anello's collectives, every result verified.", "anello-perf");
   app.footer(kColumns);
+  shared::add_manual(app);
   std::string types = "float32", ops = "sum", ranks = "processes";
   std::string collective = "allreduce";
   app.add_option("--collective", collective,

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""libanello.so exports exactly what the public headers declare. Arguments: the library, the headers."""
+"""libanello.so exports exactly what the public headers declare, and what the Debian package has promised since which
+version. Arguments: the library, the package's list of symbols, the headers."""
 
 import pathlib
 import re
@@ -26,6 +27,7 @@ def exported(listing):
 class ExportedSymbols(unittest.TestCase):
     library = None
     headers = []
+    symbols = None
 
     def test_the_library_exports_exactly_the_headers(self):
         promised = set().union(*(declared(pathlib.Path(header).read_text()) for header in self.headers))
@@ -35,6 +37,19 @@ class ExportedSymbols(unittest.TestCase):
         self.assertGreater(len(promised), 40, "the headers were not understood")
         self.assertEqual(promised - found, set(), "declared, but not exported")
         self.assertEqual(found - promised, set(), "exported, but not declared")
+
+    def test_a_symbol_that_was_once_promised_is_still_there(self):
+        lines = pathlib.Path(self.symbols).read_text().splitlines()
+        self.assertRegex(lines[0], r"^libanello\.so\.0 libanello0 ")
+        kept = {}
+        for line in lines[1:]:
+            name, version, since = re.fullmatch(r" (\w+)@(ANELLO_\d+) (\S+)", line).groups()
+            kept[name] = (version, since)
+        listing = subprocess.run(["nm", "-D", "--defined-only", self.library], check=True, capture_output=True,
+                                 text=True)
+        found = exported(listing.stdout)
+        self.assertEqual(set(kept) - found - {"ANELLO_0"}, set(), "programs that were linked with it no longer start")
+        self.assertEqual(found - set(kept), set(), "new: the list must say since which version")
 
     def test_it_needs_nothing_but_the_runtime_of_c_and_cpp(self):
         listing = subprocess.run(["readelf", "-d", self.library], check=True, capture_output=True, text=True).stdout
@@ -55,5 +70,5 @@ class ExportedSymbols(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    ExportedSymbols.library, *ExportedSymbols.headers = sys.argv[1:]
+    ExportedSymbols.library, ExportedSymbols.symbols, *ExportedSymbols.headers = sys.argv[1:]
     unittest.main(argv=sys.argv[:1], verbosity=2)

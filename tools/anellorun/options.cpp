@@ -1,6 +1,7 @@
 #include "anellorun/options.h"
 
 #include "shared/command_line.h"
+#include "shared/manual.h"
 
 #include <anello/anello.h>
 
@@ -102,6 +103,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
       "anellorun -np N [options] program [arguments]",
       "anellorun");
   app.footer(kExamples);
+  shared::add_manual(app);
   std::vector<std::string> exports;
   app.add_option("-n,--np,--nproc-per-node,--nproc_per_node", options.ranks, "Number of ranks (also written -np)")
       ->check(number_of_ranks())

@@ -5,6 +5,7 @@
 #include "info/report.h"
 
 #include "shared/command_line.h"
+#include "shared/manual.h"
 
 #include <iostream>
 #include <string>
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
       "  anello-info                  a table\n"
       "  anello-info --json           the same for programs\n"
       "  anellorun -np 1 --bind-to core anello-info      what a rank finds that is started so");
+  shared::add_manual(app);
   bool json = false;
   app.add_flag("--json", json, "Writes JSON");
   try {

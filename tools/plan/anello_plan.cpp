@@ -8,6 +8,7 @@
 #include "schedule/simulate.h"
 #include "schedule/svg.h"
 #include "shared/command_line.h"
+#include "shared/manual.h"
 #include "shared/complaint.h"
 #include "shared/output_file.h"
 
@@ -257,6 +258,7 @@ int show(const Request& request, const View& view) {
 int run(int argc, char** argv) {
   CLI::App app("What an Anello collective will do: prints, draws, simulates and explains its schedule.", "anello-plan");
   app.footer(kExamples);
+  shared::add_manual(app);
   Request request;
   View view;
   bool lists = false;

@@ -10,6 +10,7 @@
 #include "tune/others.h"
 
 #include "shared/command_line.h"
+#include "shared/manual.h"
 #include "shared/complaint.h"
 #include "shared/output_file.h"
 
@@ -226,6 +227,7 @@ int run(int argc, char** argv) {
   CLI::App app("Measures which algorithms collective calls should take on this machine, and writes a table of them.",
                "anello-tune");
   app.footer(kExamples);
+  shared::add_manual(app);
   Options options;
   std::string job;
   std::vector<std::string> names;
