@@ -3,6 +3,7 @@
 
 #include "failures/judge.h"
 #include "failures/rank.h"
+#include "support/sanitizers.h"
 
 #include <atomic>
 #include <random>
@@ -150,7 +151,7 @@ TEST_CASE("threads that are cancelled at random moments leave no call half made"
   if (cannot_cancel()) return;
   for (const char* const transport : {"shm", "tcp"}) {
     INFO(transport);
-    Ranks job(3, "cancelled often", transport, {{"calls", "4000"}});
+    Ranks job(3, "cancelled often", transport, {{"calls", std::to_string(4000 / anello::test::kTimeFactor)}});
     job.finish();
   }
 }

@@ -23,8 +23,7 @@ class Memory {
   // rank would keep the others waiting beyond their deadline.
   void reset() {
     for (std::size_t i = 0; i < size_ && i < 256; ++i) all_[i] = static_cast<unsigned char>(0xa5 + 7 * i);
-    for (std::size_t done = 256; done < size_; done *= 2)
-      std::memcpy(all_ + done, all_, std::min(done, size_ - done));
+    for (std::size_t done = 256; done < size_; done *= 2) std::memcpy(all_ + done, all_, std::min(done, size_ - done));
   }
   unsigned char* data() { return all_ + begin(); }
   // What a call is given.
