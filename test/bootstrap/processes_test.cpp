@@ -155,7 +155,13 @@ TEST_CASE("the same place serves one creation after another, and none leaves a d
     for (RankHandle& rank : ranks) REQUIRE(!rank.hear("joined").empty());
     for (RankHandle& rank : ranks) CHECK(rank.ask("leave", "gone") == "gone");
   }
-  for (std::size_t rank = 0; rank < 3; ++rank) CHECK(ranks[rank].ask("fds", "fds") == before[rank]);
+  // On a loaded machine the last connections of a place are closed a little later than a rank is gone.
+  const Deadline limit = Deadline::in_ms(10'000);
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    std::string now = ranks[rank].ask("fds", "fds");
+    while (now != before[rank] && !limit.passed()) now = ranks[rank].ask("fds", "fds");
+    CHECK(now == before[rank]);
+  }
 }
 
 TEST_CASE("ranks that disagree on a call all hear of both calls, and a late one disturbs nobody") {

@@ -56,6 +56,8 @@ class Verify(unittest.TestCase):
     def test_calls_run_over_the_fake_driver(self):
         fake = pathlib.Path(BUILD) / "test" / "support"
         done, report = self.verify("--small", "--rows", "5,6", LD_LIBRARY_PATH=str(fake))
+        if "static TLS block" in done.stdout:
+            self.skipTest("Python cannot load a library with ThreadSanitizer, and the driver of the tests is one")
         self.assertEqual(done.returncode, 0, done.stdout)
         names = [check["name"] for check in report["checks"] if check["verdict"] == "PASS"]
         self.assertEqual(len(names), 7, done.stdout)
