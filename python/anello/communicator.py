@@ -45,6 +45,15 @@ class Communicator:
             raise describe(opened, None, code, "joining the other ranks") from (raised[-1] if raised else None)
         return cls(handle.value)
 
+    @classmethod
+    def create_all(cls, size):
+        """So many ranks in this process, for as many threads: the communicators in the order of ranks."""
+        opened, handles = library(), (ctypes.c_void_p * size)()
+        code = opened.anello_comm_create_all(size, handles)
+        if code != 0:
+            raise describe(opened, None, code, f"making {size} ranks of this process")
+        return [cls(handle) for handle in handles]
+
     def _number(self, name):
         value = ctypes.c_int()
         self._check(getattr(self._library, name)(self.handle, ctypes.byref(value)), name[12:])
@@ -86,6 +95,20 @@ class Communicator:
         self._check(self._library.anello_iallreduce(source.address, into.address, into.count, into.dtype,
                                                     datatypes.operation(op), self.handle, ctypes.byref(request)), "allreduce")
         return Request(self._library, self.handle, request, "allreduce", (source, into))
+
+    def reduce(self, buffer, op="sum", out=None, root=0):
+        """Stores the reduction of all ranks' buffers in root's out, or in its buffer. Other ranks need no out."""
+        if self.rank == root:
+            source, into = self._pair(buffer, out)
+            address = into.address
+        else:
+            source, address = Memory(buffer, writable=False), None
+        self._check(self._library.anello_reduce(source.address, address, source.count, source.dtype, datatypes.operation(op),
+                                                root, self.handle), "reduce")
+
+    def reduce_at(self, address, count, dtype, op, root):
+        """In place at root, for memory that has no buffer in Python's sense, of a device for instance."""
+        self._check(self._library.anello_reduce(address, address, count, dtype, op, root, self.handle), "reduce")
 
     def broadcast(self, buffer, root=0):
         memory = Memory(buffer, writable=self.rank != root)

@@ -99,6 +99,7 @@ _FUNCTIONS = {
     "anello_comm_transport": ([_pointer, _int, ctypes.POINTER(_text)], _int),
     "anello_allreduce": (_two_buffers + [_int, _pointer], _int),
     "anello_iallreduce": (_two_buffers + [_int, _pointer, _request], _int),
+    "anello_reduce": (_two_buffers + [_int, _int, _pointer], _int),
     "anello_broadcast": (_buffer + [_int, _pointer], _int),
     "anello_ibroadcast": (_buffer + [_int, _pointer, _request], _int),
     "anello_allgather": (_two_buffers + [_pointer], _int),

@@ -51,6 +51,34 @@ class Communicators(unittest.TestCase):
                 assert comm.transport(comm.rank) == "self" and comm.local_size == 3
         """)
 
+    def test_ranks_of_one_process(self):
+        self.ranks(1, """
+            import threading
+            comms = anello.Communicator.create_all(3)
+            results = [array.array("i", [comm.rank + 1, 7]) for comm in comms]
+            sums = array.array("i", [0, 0])
+
+            def rank(comm):
+                comm.allreduce(results[comm.rank])
+                comm.reduce(results[comm.rank], "max", out=sums if comm.rank == 1 else None, root=1)
+                comm.reduce(results[comm.rank], root=2)
+                comm.close()
+
+            threads = [threading.Thread(target=rank, args=(comm,)) for comm in comms]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert sums.tolist() == [6, 21], sums
+            assert [each.tolist() for each in results] == [[6, 21], [6, 21], [18, 63]], results
+            try:
+                anello.Communicator.create_all(0)
+            except anello.AnelloError as error:
+                assert error.name == "ANELLO_ERR_ARGUMENT", error
+            else:
+                sys.exit("made no rank")
+        """)
+
     def test_messages_tell_their_source_tag_and_count(self):
         self.ranks(2, """
             with anello.Communicator.create() as comm:

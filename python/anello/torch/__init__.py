@@ -9,7 +9,7 @@ not installed, `import anello.torch` registers it.
 
 from anello.torch.register import autoload, register
 
-__all__ = ["DistributedDataParallel", "ProcessGroup", "Work", "bf16_compress_hook", "register"]
+__all__ = ["DataParallel", "DistributedDataParallel", "ProcessGroup", "Work", "bf16_compress_hook", "register"]
 
 
 def __getattr__(name):  # PyTorch loads this module at every import of torch, so the rest is loaded when a group is made
@@ -17,6 +17,10 @@ def __getattr__(name):  # PyTorch loads this module at every import of torch, so
         from anello.torch.data_parallel import DistributedDataParallel
 
         return DistributedDataParallel
+    if name == "DataParallel":
+        from anello.torch.multi_device import DataParallel
+
+        return DataParallel
     if name == "ProcessGroup":
         from anello.torch.process_group import ProcessGroup
 
