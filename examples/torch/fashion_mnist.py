@@ -74,7 +74,9 @@ def digest(network):
     return torch.frombuffer(bytearray(state.digest()), dtype=torch.uint8)
 
 
-def train(options):
+def train(options, wrap=None):
+    """wrap: makes the model of the network; by default DistributedDataParallel if there is a group. It is the
+    model.module, or the model itself, that is tested."""
     rank, size = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
     if options.batch % size:
         sys.exit(f"a batch of {options.batch} images does not divide evenly into {size} ranks")
@@ -84,10 +86,10 @@ def train(options):
         images, labels = images[:QUICK_IMAGES], labels[:QUICK_IMAGES]
     torch.manual_seed(options.seed)
     network = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10))
-    model = wrapped(network, options)
+    model = wrap(network) if wrap else wrapped(network, options)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     sampler = DistributedSampler(range(len(images)), size, rank, seed=options.seed, drop_last=True)
-    report = {"ranks": size, "ddp": options.ddp, "epochs": []}
+    report = {"ranks": size, "epochs": []}
     for epoch in range(options.epochs):
         sampler.set_epoch(epoch)
         start, losses = time.perf_counter(), torch.zeros(2, dtype=torch.float64)
@@ -138,19 +140,30 @@ def run(options):
         dist.destroy_process_group()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(description):
+    """The options of train."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch", type=int, default=200, help="images of one update, over all ranks")
-    parser.add_argument("--ddp", choices=("torch", "anello"), default="torch")
-    parser.add_argument("--spawn", type=int, default=0, metavar="N", help="start N ranks of this program")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist")
     parser.add_argument("--json", help="file to which rank 0 writes figures")
     parser.add_argument("--quick", action="store_true", help=f"one epoch over {QUICK_IMAGES} images")
+    return parser
+
+
+def parsed(parser):
     options = parser.parse_args()
     if options.quick:
         options.epochs = 1
+    return options
+
+
+def main():
+    parser = parser_of(__doc__)
+    parser.add_argument("--ddp", choices=("torch", "anello"), default="torch")
+    parser.add_argument("--spawn", type=int, default=0, metavar="N", help="start N ranks of this program")
+    options = parsed(parser)
     if not options.spawn:
         return run(options)
     import socket
