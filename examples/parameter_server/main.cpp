@@ -29,13 +29,16 @@ void run_without_server(fashion::Communicator& all, Worker worker, fashion::Netw
   all.broadcast(network.parameters().data(), static_cast<std::size_t>(network.parameters().size()));
   Eigen::VectorXf gradient(network.parameters().size());
   progress.begin();
-  for (std::int64_t step = 0; step < worker.steps(); ++step) {
-    double totals[] = {worker.compute(network, &gradient), double(settings.batch)};
+  double loss = 0;
+  for (std::int64_t step = 1; step <= worker.steps(); ++step) {
+    loss += worker.compute(network, &gradient);
     all.average(gradient.data(), static_cast<std::size_t>(gradient.size()));
     network.parameters() -= progress.rate() * gradient;
-    all.sum(totals, 2);
-    progress.count_gradient(static_cast<std::int64_t>(totals[1]), totals[0], 0);
+    const bool tested = step % worker.batches() == 0 || step == worker.steps();
+    if (tested) all.sum(&loss, 1);
+    progress.count_gradient(std::int64_t{settings.batch} * all.size(), tested ? loss : 0, 0);
     progress.count_update(network);
+    if (tested) loss = 0;
   }
 }
 
@@ -80,6 +83,7 @@ int run(const Options& options) {
   } else {
     run_without_server(all, Worker(all.rank(), workers, training, settings), network, settings, progress);
   }
+  progress.test(network);  // when workers were lost, the last epoch is not whole
   if (json.is_open()) {
     json << progress.report(network).dump(2) << '\n';
     if (!json.flush()) throw std::runtime_error(options.json + ": cannot be written");

@@ -67,7 +67,7 @@ class Client:
 
 class Server:
     def __init__(self, network, options, images, test):
-        self.network, self.options, self.test = network, options, test
+        self.network, self.options, self.test_images = network, options, test
         self.weights = parameters_to_vector(network.parameters()).detach()
         self.clients = [Client(worker, len(self.weights)) for worker in range(1, dist.get_world_size())]
         self.images_per_epoch = images
@@ -83,6 +83,7 @@ class Server:
         for each in self.clients:
             each.give(self.weights, 0)
         self.run_synchronous() if self.options.mode == "sync" else self.run_asynchronous()
+        self.test_network()
         self.seconds = time.perf_counter() - self.begun
 
     def run_synchronous(self):
@@ -148,13 +149,17 @@ class Server:
         client.active = not last
 
     def updated(self):
-        """Counts an update; at the end of an epoch, tests the network and prints. That time does not count."""
         self.updates += 1
-        if self.images < min((len(self.epochs) + 1) * self.images_per_epoch, self.images_planned) or self.images == self.images_before:
+        if self.images >= min((len(self.epochs) + 1) * self.images_per_epoch, self.images_planned):
+            self.test_network()
+
+    def test_network(self):
+        """At the end of an epoch, or of what came after the last one when workers were lost. The time does not count."""
+        if self.images == self.images_before:
             return
         begun = time.perf_counter()
         vector_to_parameters(self.weights, self.network.parameters())
-        accuracy = evaluate(self.network, *self.test, 0, 1)[1]
+        accuracy = evaluate(self.network, *self.test_images, 0, 1)[1]
         loss = self.loss / (self.images - self.images_before)
         self.epochs.append({"loss": loss, "accuracy": accuracy})
         gradients = sum(self.staleness)

@@ -57,7 +57,7 @@ Progress::Progress(const Settings& settings, std::int64_t images, int workers, c
       images_planned_(settings.steps > 0 ? std::int64_t{settings.steps} * settings.batch * workers
                                          : images * settings.epochs),
       workers_(workers),
-      test_(test) {}
+      test_images_(test) {}
 
 float Progress::rate() const {
   const double done = static_cast<double>(images_) / static_cast<double>(images_planned_);
@@ -75,13 +75,16 @@ void Progress::count_gradient(std::int64_t images, double loss, std::int64_t sta
 
 void Progress::count_update(fashion::Network& network) {
   ++updates_;
-  if (test_ == nullptr) return;
   const auto epoch = static_cast<std::int64_t>(epochs_.size()) + 1;
-  if (images_ < std::min(epoch * images_per_epoch_, images_planned_) || images_ == images_before_) return;
+  if (images_ >= std::min(epoch * images_per_epoch_, images_planned_)) test(network);
+}
+
+void Progress::test(fashion::Network& network) {
+  if (test_images_ == nullptr || images_ == images_before_) return;
   const Clock::time_point begun = Clock::now();
   const double until = seconds();
   const auto images = static_cast<double>(images_ - images_before_);
-  epochs_.push_back({loss_ / images, accuracy_of(network, *test_), images / (until - seconds_before_)});
+  epochs_.push_back({loss_ / images, accuracy_of(network, *test_images_), images / (until - seconds_before_)});
   const Epoch& last = epochs_.back();
   std::printf("epoch %zu  loss %.4f  test accuracy %.2f %%  %.0f images/s  %s\n", epochs_.size(), last.loss,
               100 * last.accuracy, last.images_per_s, text_of(staleness_).c_str());

@@ -25,8 +25,10 @@ class Progress {
 
   // A gradient that was computed with weights that lacked so many of the updates before it.
   void count_gradient(std::int64_t images, double loss, std::int64_t staleness);
-  // After each update. At the end of an epoch, tests the network and prints; that time does not count.
+  // After each update. Tests the network at the end of an epoch.
   void count_update(fashion::Network& network);
+  // Prints what the network knows, unless nothing was learned since the last test. That time does not count.
+  void test(fashion::Network& network);
   void lose(int worker, int left, const char* why);
   nlohmann::json report(const fashion::Network& network) const;
 
@@ -40,7 +42,7 @@ class Progress {
   const Settings& settings_;
   const std::int64_t images_per_epoch_, images_planned_;
   const int workers_;
-  const fashion::Dataset* const test_;
+  const fashion::Dataset* const test_images_;
   Clock::time_point begun_ = Clock::now();
   Clock::duration aside_{};  // spent on tests
   std::int64_t updates_ = 0, gradients_ = 0, images_ = 0;

@@ -16,6 +16,7 @@ class Worker {
   Worker(int number, int workers, const fashion::Dataset& training, const Settings& settings);
 
   std::int64_t steps() const { return steps_; }
+  std::int64_t batches() const { return batches_; }  // of an epoch
   // The gradient of the next batch's mean loss; returns the summed loss.
   double compute(fashion::Network& network, Eigen::VectorXf* gradient);
   // Receives weights from the server and sends it gradients, so many as there are steps.
