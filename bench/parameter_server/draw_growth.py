@@ -2,6 +2,7 @@
 
 import json
 import sys
+import textwrap
 
 import matplotlib
 
@@ -35,7 +36,7 @@ def main():
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=8, frameon=False, loc="upper left")
     axes.set_title(given["title"], fontsize=11)
-    figure.supxlabel(given["facts"], fontsize=5.5, color="#666666", wrap=True)
+    figure.supxlabel(textwrap.fill(given["facts"], 130), fontsize=5.5, color="#666666")
     # Equal rows give equal files, byte by byte, so that a file in a repository changes only with its figures.
     figure.savefig(sys.argv[1], metadata={"Date": None})
 

@@ -54,7 +54,7 @@ def run(hosts, way, options, directory):
     report, secret = directory / "report.json", directory / "secret"
     report.unlink(missing_ok=True)
     around = dict(os.environ, WORLD_SIZE=str(hosts.count), MASTER_ADDR=hosts.address(0), MASTER_PORT="29477",
-                  ANELLO_SECRET_FILE=str(secret))
+                  ANELLO_SECRET_FILE=str(secret), ANELLO_TCP_CONGESTION=options.congestion)
     if way == "ring":
         around["ANELLO_ALGORITHM"] = "ring"
     program = [options.build / "examples/parameter_server/parameter-server", "--mode", WAYS[way][0], "--quick", "--steps", options.steps,
@@ -72,7 +72,8 @@ def run(hosts, way, options, directory):
                 rank.kill()
                 rank.wait()
     figures = json.loads(report.read_text())
-    return 1e3 * figures["seconds"] * figures["workers"] / figures["gradients"], figures["parameters"]
+    rounds = figures["gradients"] / (1 if way == "ring" else figures["workers"])
+    return 1e3 * figures["seconds"] / rounds, figures["parameters"]
 
 
 def measure(options):
@@ -110,6 +111,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", default="2,4,8", help="list; at most 16")
     parser.add_argument("--mbit", type=int, default=200, help="rate of each host's link, both ways")
+    parser.add_argument("--congestion", default="reno", help="TCP's congestion control on the hosts; reno or bbr, for instance. BBR "
+                        "learns a link's rate from long transfers, and a step of the ring is short")
     parser.add_argument("--steps", type=int, default=40, help="gradients of each worker")
     parser.add_argument("--batch", type=int, default=8, help="images of a gradient: few, so that it is the link that counts")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each, of which the median counts")
@@ -127,7 +130,9 @@ def main():
     header = ["hosts", *(word for _, name in WAYS.values() for word in (f"{name}, ms", "predicted"))]
     lines = [[str(row["hosts"]), *(f"{row[kind][way]:.0f}" for way in WAYS for kind in ("measured", "predicted"))] for row in found]
     title = f"a round: every worker's gradient of {weights} weights is applied once"
-    facts = f"{text.replace(f'{options.hosts[-1]} hosts', 'hosts', 1)}; {machine.text()}; {datetime.date.today():%-d %B %Y}"
+    on = machine.text().split(", TCP congestion")[0]
+    facts = (f"{text.split(' ', 1)[1]}; TCP congestion control {options.congestion}; {on}; median of {options.rounds} runs of {options.steps} rounds; "
+             f"{datetime.date.today():%-d %B %Y}")
     print(table.as_text(title, header, lines), facts, sep="\n")
     if options.markdown:
         pathlib.Path(options.markdown).write_text(table.as_markdown(title, header, lines) + f"\n\n{facts}\n")
