@@ -29,7 +29,7 @@ bool parse_options(int argc, char** argv, Options* options, int* exit_code) {
       ->check(CLI::Range(0, 1000000));
   app.add_option("--learning-rate", settings.learning_rate, "learning rate of the first update; falls linearly to 0")
       ->check(CLI::Range(0.0, 10.0));
-  app.add_option("--compensation", settings.compensation, "lambda of DC-ASGD")->check(CLI::Range(0.0, 1000.0));
+  app.add_option("--compensation", settings.compensation, "lambda of DC-ASGD")->check(CLI::Range(0.0, 1e12));
   app.add_option("--hidden", settings.hidden, "widths of the hidden layers")
       ->check(CLI::Range(1, 4096))
       ->expected(1, 8);

@@ -71,6 +71,7 @@ void Server::run_asynchronous() {
     }
     drop_lost();
   }
+  drop_lost();
   if (std::none_of(clients_.begin(), clients_.end(), [](const auto& each) { return each->why_lost().empty(); })) {
     throw std::runtime_error("all workers are lost");
   }
