@@ -1,8 +1,12 @@
 #pragma once
 // The launcher's own descriptors: each has one owner and is closed on exec. (The library's UniqueFd is private to the
 // library.)
+#include "anellorun/failure.h"
+
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <utility>
 
 namespace anellorun {
@@ -31,5 +35,21 @@ class Descriptor {
  private:
   int fd_ = -1;
 };
+
+struct Pipe {
+  Descriptor from;
+  Descriptor to;
+};
+
+// Throws std::system_error.
+inline Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("pipe2");
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+inline void make_nonblocking(const Descriptor& descriptor) {
+  if (fcntl(descriptor.get(), F_SETFL, O_NONBLOCK) != 0) fail("fcntl");
+}
 
 }  // namespace anellorun

@@ -1,17 +1,16 @@
 #include "anellorun/job.h"
 
+#include "anellorun/failure.h"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <array>
-#include <cerrno>
 #include <map>
-#include <system_error>
 #include <utility>
 
 extern char** environ;
@@ -19,36 +18,6 @@ extern char** environ;
 namespace anellorun {
 namespace {
 
-[[noreturn]] void fail(const char* call) { throw std::system_error(errno, std::generic_category(), call); }
-
-void draw(void* into, std::size_t bytes) {
-  // Requests of up to 256 bytes are never partial.
-  if (getrandom(into, bytes, 0) != static_cast<ssize_t>(bytes)) fail("getrandom");
-}
-
-std::string random_name() {
-  std::array<unsigned char, 8> bytes{};
-  draw(bytes.data(), bytes.size());
-  std::string name;
-  for (unsigned char byte : bytes) {
-    name += "0123456789abcdef"[byte >> 4];
-    name += "0123456789abcdef"[byte & 15];
-  }
-  return name;
-}
-
-constexpr std::size_t kSecretBytes = 32;
-
-unsigned char* new_secret() {
-  void* const page = mmap(nullptr, kSecretBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) fail("mmap");
-  madvise(page, kSecretBytes, MADV_DONTDUMP);
-  draw(page, kSecretBytes);
-  return static_cast<unsigned char*>(page);
-}
-
-// The port is free at this time. Another program may take it before rank 0 listens; rank 0 then says that the port is
-// in use.
 // 0: the host has no such address.
 int free_port(int family, const char* ip) {
   Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -70,19 +39,35 @@ int free_port(int family, const char* ip) {
 
 }  // namespace
 
-Job::Job(const Options& options) : options_(options), name_(random_name()), secret_(new_secret()) {
+std::string new_job_name() {
+  std::array<unsigned char, 8> bytes{};
+  draw(bytes.data(), bytes.size());
+  std::string name;
+  for (unsigned char byte : bytes) {
+    name += "0123456789abcdef"[byte >> 4];
+    name += "0123456789abcdef"[byte & 15];
+  }
+  return name;
+}
+
+MeetingPlace place_on_this_host() {
   constexpr std::pair<int, const char*> kLoopbacks[] = {{AF_INET, "127.0.0.1"}, {AF_INET6, "::1"}};
   for (const auto& [family, ip] : kLoopbacks) {
-    if (port_ == 0 && (port_ = free_port(family, ip)) != 0) address_ = ip;
+    if (const int port = free_port(family, ip); port != 0) return {ip, port};
   }
-  make_ended_file();
+  return {};
+}
+
+Job::Job(std::string name, const Secret& secret, MeetingPlace place, int world)
+    : name_(std::move(name)), secret_(secret), place_(std::move(place)) {
+  make_ended_file(world);
 }
 
 // A mark and one byte for each rank, as the library reads it (lib/bootstrap/ended_ranks.h). Only this process can write
 // it.
-void Job::make_ended_file() {
+void Job::make_ended_file(int world) {
   constexpr char kMark[16] = "anello ended 1\n";
-  const std::size_t bytes = sizeof kMark + static_cast<std::size_t>(options_.ranks);
+  const std::size_t bytes = sizeof kMark + static_cast<std::size_t>(world);
   ended_file_ = Descriptor(memfd_create("anello-ended", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!ended_file_) return;
   if (ftruncate(ended_file_.get(), static_cast<off_t>(bytes)) != 0) fail("ftruncate");
@@ -94,47 +79,25 @@ void Job::make_ended_file() {
     fail("fcntl");
 }
 
-Job::~Job() {
-  explicit_bzero(secret_, kSecretBytes);
-  munmap(secret_, kSecretBytes);
-}
-
-Descriptor Job::secret_file() const {
-  Descriptor file(memfd_create("anello-secret", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  Descriptor into;
-  if (!file && (errno == EPERM || errno == EACCES || errno == ENOSYS)) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) fail("pipe2");
-    file = Descriptor(ends[0]);
-    into = Descriptor(ends[1]);
-  }
-  if (!file) fail("memfd_create");
-  const int writing = into ? into.get() : file.get();
-  if (write(writing, secret_, kSecretBytes) != static_cast<ssize_t>(kSecretBytes)) fail("write");
-  if (into) return file;
-  if (lseek(file.get(), 0, SEEK_SET) != 0) fail("lseek");
-  if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) fail("fcntl");
-  return file;
-}
-
-std::vector<std::string> Job::environment(int rank, int secret_fd) const {
+std::vector<std::string> Job::environment(const Share& share, int rank, int secret_fd) const {
   std::map<std::string, std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string word = *entry;
     const auto equals = word.find('=');
     if (equals != std::string::npos && equals > 0) variables[word.substr(0, equals)] = word.substr(equals + 1);
   }
-  const std::string size = std::to_string(options_.ranks);
-  variables["RANK"] = variables["LOCAL_RANK"] = std::to_string(rank);
-  variables["WORLD_SIZE"] = variables["LOCAL_WORLD_SIZE"] = size;
+  variables["RANK"] = std::to_string(rank);
+  variables["WORLD_SIZE"] = std::to_string(share.world);
+  variables["LOCAL_RANK"] = std::to_string(rank - share.first);
+  variables["LOCAL_WORLD_SIZE"] = std::to_string(share.ranks);
   // Ranks of one host meet by the job's name if there is no address.
   for (const char* name : {"MASTER_ADDR", "MASTER_PORT"}) variables.erase(name);
-  if (!address_.empty()) {
-    variables["MASTER_ADDR"] = address_;
-    variables["MASTER_PORT"] = std::to_string(port_);
+  if (!place_.address.empty()) {
+    variables["MASTER_ADDR"] = place_.address;
+    variables["MASTER_PORT"] = std::to_string(place_.port);
   }
   variables["ANELLO_JOB"] = name_;
-  for (const auto& [name, value] : options_.environment) variables[name] = value;
+  for (const auto& [name, value] : share.program_of(rank).environment) variables[name] = value;
   // These come last: a descriptor number that the user has set means nothing here.
   variables["ANELLO_SECRET_FD"] = std::to_string(secret_fd);
   variables["ANELLO_ENDED_FD"] = std::to_string(ended_file_.get());

@@ -2,41 +2,48 @@
 // The data that all ranks of one job share: its name, its secret, its meeting place, and the environment that passes
 // them on.
 #include "anellorun/descriptor.h"
-#include "anellorun/options.h"
+#include "anellorun/secret.h"
+#include "anellorun/share.h"
 
 #include <string>
 #include <vector>
 
 namespace anellorun {
 
+struct MeetingPlace {
+  std::string address;  // empty: this host has no address, and its ranks meet by the job's name
+  int port = 0;
+};
+
+// A random name for a job.
+std::string new_job_name();
+// A port of the loopback that is free now. Another program may take it before rank 0 listens; rank 0 then says that the
+// port is in use.
+MeetingPlace place_on_this_host();
+
 class Job {
  public:
-  // Draws name and secret and finds a free port of the loopback. Throws std::system_error.
-  explicit Job(const Options& options);
-  ~Job();
+  // secret must live as long. Throws std::system_error.
+  Job(std::string name, const Secret& secret, MeetingPlace place, int world);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // A sealed memory file with the secret, or a pipe if memory files are not allowed. There is one for each rank, so
-  // that each reads it from its beginning.
-  Descriptor secret_file() const;
+  const Secret& secret() const { return secret_; }
   // Tells ranks which of them have ended, so that no rank waits for an ended rank to join. -1 if memory files are not
   // allowed.
   int ended_file() const { return ended_file_.get(); }
   void note_ended(int rank) {
     if (ended_ != nullptr) ended_[rank] = 1;
   }
-  // "NAME=value" for every variable of rank; secret_fd is the number that secret_file() has in the child.
-  std::vector<std::string> environment(int rank, int secret_fd) const;
+  // "NAME=value" for every variable of rank; secret_fd is the number that the secret's file has in the child.
+  std::vector<std::string> environment(const Share& share, int rank, int secret_fd) const;
 
  private:
-  void make_ended_file();
+  void make_ended_file(int world);
 
-  const Options& options_;
-  std::string name_;
-  std::string address_;  // the loopback address; empty: this host has none
-  int port_ = 0;
-  unsigned char* const secret_;  // in a page that no core dump contains
+  const std::string name_;
+  const Secret& secret_;
+  const MeetingPlace place_;
   Descriptor ended_file_;
   volatile unsigned char* ended_ = nullptr;  // one byte for each rank, in that file
 };

@@ -1,5 +1,5 @@
-// anellorun: starts the ranks of a job on this machine and stays until the last of them has ended.
-#include "anellorun/job.h"
+// anellorun: starts the ranks of a job, on this machine or on several, and stays until the last of them has ended.
+#include "anellorun/agent.h"
 #include "anellorun/options.h"
 #include "anellorun/process.h"
 #include "anellorun/supervisor.h"
@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <exception>
 #include <iostream>
+#include <string_view>
 
 namespace {
 
@@ -24,21 +25,33 @@ void open_standard_streams() {
   if (fd >= 0) close(fd);
 }
 
+int run_agent() {
+  try {
+    return anellorun::Agent().run();
+  } catch (const std::exception& failure) {
+    std::cerr << "anellorun's agent: " << shared::complaint(failure) << '\n';
+    return anellorun::kExitCannotStart;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace anellorun;
   open_standard_streams();
+  if (argc == 2 && std::string_view(argv[1]) == kAgentWord) return run_agent();
   Options options;
   int exit_code = 0;
   if (!parse(argc, argv, options, exit_code)) return exit_code;
   try {
-    Job job(options);
     Supervisor supervisor(options);
-    supervisor.start(job);
+    supervisor.start();
     return supervisor.run();
+  } catch (const Interrupted& interrupted) {
+    return 128 + interrupted.signal;
   } catch (const CannotStart& failure) {
-    std::cerr << "anellorun: cannot start '" << options.program.front() << "': " << strerror(failure.code)
+    std::cerr << "anellorun: cannot start '" << failure.program << "'"
+              << (failure.host.empty() ? "" : " on host " + failure.host) << ": " << strerror(failure.code)
               << (failure.code == ENOENT ? "; is it a path (./prog) or in PATH?" : "") << '\n';
     return failure.code == ENOENT ? kExitNotFound : kExitCannotStart;
   } catch (const std::exception& failure) {

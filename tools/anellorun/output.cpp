@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 namespace anellorun {
@@ -24,7 +23,7 @@ void Sink::write_some() {
   }
 }
 
-void Source::hand_on(std::size_t bytes) {
+void Lines::hand_on(std::size_t bytes) {
   std::string text;
   std::size_t begin = 0;
   while (begin < bytes) {
@@ -39,24 +38,14 @@ void Source::hand_on(std::size_t bytes) {
   sink_->put(text);
 }
 
-bool Source::read_some() {
-  std::array<char, 64 * 1024> buffer;
-  const ssize_t got = ::read(fd_.get(), buffer.data(), buffer.size());
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (got <= 0) {
-    close();
-    return false;
-  }
-  partial_.append(buffer.data(), static_cast<std::size_t>(got));
+void Lines::put(std::string_view bytes) {
+  partial_.append(bytes);
   const std::size_t newline = partial_.rfind('\n');
   if (newline != std::string::npos) hand_on(newline + 1);
   if (partial_.size() > kLongestLine) hand_on(partial_.size());
-  return true;
 }
 
-void Source::close() {
-  if (!open()) return;
-  fd_.close();
+void Lines::end() {
   hand_on(partial_.size());
   if (inside_line_) sink_->put("\n");  // otherwise the next rank's line would continue this one
   inside_line_ = false;

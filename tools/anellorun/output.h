@@ -1,11 +1,10 @@
 #pragma once
-// Forwards the output of ranks in whole lines: there is a Line source per rank and stream, and a Sink per stream of the
-// launcher. Nothing here blocks: a reader that does not read (less, a stopped terminal) must not keep the launcher from
-// noticing that a rank has died.
-#include "anellorun/descriptor.h"
-
+// Forwards the output of ranks in whole lines: there are Lines for each rank and stream, and a Sink for each stream of
+// the launcher. Nothing here blocks: a reader that does not read (less, a stopped terminal) must not keep the launcher
+// from noticing that a rank has died.
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace anellorun {
 
@@ -19,9 +18,8 @@ class Sink {
     if (!gone_) waiting_ += bytes;
   }
   bool pending() const { return !waiting_.empty(); }
-  // While this is true, sources are not read, and their ranks wait in write(2) as they would on a slow terminal.
   bool full() const { return waiting_.size() >= kEnough; }
-  // The reader has closed its end: the launcher closes the ranks' pipes to tell them.
+  // The reader has closed its end.
   bool gone() const { return gone_; }
   // Writes some of the waiting output. Requires: poll says that fd() is writable.
   void write_some();
@@ -35,26 +33,21 @@ class Sink {
 };
 
 // One stream of one rank.
-class Source {
+class Lines {
  public:
   // tag: "" or the beginning of each line.
-  Source(Descriptor fd, std::string tag, Sink& sink) : fd_(std::move(fd)), tag_(std::move(tag)), sink_(&sink) {}
+  Lines(std::string tag, Sink& sink) : tag_(std::move(tag)), sink_(&sink) {}
 
-  int fd() const { return fd_.get(); }
-  bool open() const { return static_cast<bool>(fd_); }
-  const Sink& sink() const { return *sink_; }
-  // Reads the available output and forwards its whole lines; false if there was none.
-  // Requires: fd() does not block.
-  bool read_some();
-  // Forwards the rest, even an incomplete line, and closes.
-  void close();
+  // Forwards the lines that are whole now.
+  void put(std::string_view bytes);
+  // Forwards the rest, even an incomplete line.
+  void end();
 
  private:
   static constexpr std::size_t kLongestLine = 64 * 1024;  // a longer line is forwarded in pieces
 
   void hand_on(std::size_t bytes);
 
-  Descriptor fd_;
   std::string tag_;
   Sink* sink_;
   std::string partial_;

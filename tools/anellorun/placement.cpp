@@ -19,8 +19,8 @@ int core_of(int cpu) {
 
 }  // namespace
 
-std::vector<cpu_set_t> placement(const Options& options) {
-  if (options.binding == Binding::none) return {};
+std::vector<cpu_set_t> placement(const Share& share) {
+  if (share.binding == Binding::none) return {};
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
     throw std::system_error(errno, std::generic_category(), "sched_getaffinity");
@@ -39,12 +39,12 @@ std::vector<cpu_set_t> placement(const Options& options) {
     }
     CPU_SET(cpu, &cores[i]);
   }
-  if (static_cast<std::size_t>(options.ranks) > cores.size()) {
-    std::cerr << "anellorun: --bind-to core: " << options.ranks << " ranks share " << cores.size()
+  if (static_cast<std::size_t>(share.ranks) > cores.size()) {
+    std::cerr << "anellorun: --bind-to core: " << share.ranks << " ranks share " << cores.size()
               << (cores.size() == 1 ? " core" : " cores") << '\n';
   }
   std::vector<cpu_set_t> sets;
-  for (int rank = 0; rank < options.ranks; ++rank) sets.push_back(cores[static_cast<std::size_t>(rank) % cores.size()]);
+  for (int rank = 0; rank < share.ranks; ++rank) sets.push_back(cores[static_cast<std::size_t>(rank) % cores.size()]);
   return sets;
 }
 

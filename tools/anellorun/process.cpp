@@ -7,33 +7,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <system_error>
 #include <vector>
 
 namespace anellorun {
 namespace {
-
-[[noreturn]] void fail(const char* call) { throw std::system_error(errno, std::generic_category(), call); }
-
-struct Pipe {
-  Descriptor from;
-  Descriptor to;
-};
-
-Pipe make_pipe() {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("pipe2");
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
-}
 
 // Everything that the child needs, made before the fork: nothing allocates between fork and exec.
 struct Child {
   std::vector<char*> arguments;
   std::vector<char*> environment;
   pid_t launcher;
-  int input;  // -1: the launcher's own
+  int input;
   int output;
   int errors;
   int secret;
@@ -46,7 +31,7 @@ struct Child {
 [[noreturn]] void run(const Child& child) {
   bool ready = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
   if (getppid() != child.launcher) _exit(1);  // the launcher died before the line above took effect
-  ready = ready && (child.input < 0 || dup2(child.input, STDIN_FILENO) >= 0);
+  ready = ready && dup2(child.input, STDIN_FILENO) >= 0;
   ready = ready && dup2(child.output, STDOUT_FILENO) >= 0 && dup2(child.errors, STDERR_FILENO) >= 0;
   ready = ready && fcntl(child.secret, F_SETFD, 0) == 0 && (child.ended < 0 || fcntl(child.ended, F_SETFD, 0) == 0);
   ready = ready && (child.cpus == nullptr || sched_setaffinity(0, sizeof *child.cpus, child.cpus) == 0);
@@ -66,31 +51,31 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 }  // namespace
 
-int Process::exit_code() const { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+int exit_code(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
-std::string Process::end() const {
+std::string describe_end(int status) {
   if (!WIFSIGNALED(status)) return "ended with exit code " + std::to_string(WEXITSTATUS(status));
   const char* what = sigdescr_np(WTERMSIG(status));
   return "ended with signal " + std::to_string(WTERMSIG(status)) + " (" + (what != nullptr ? what : "unnamed") + ")" +
          (WCOREDUMP(status) ? ", core dumped" : "");
 }
 
-Process start(const Options& options, const Job& job, int rank, const sigset_t& signals, const cpu_set_t* cpus) {
+Process start(const Share& share, const Job& job, int rank, int input, const sigset_t& signals, const cpu_set_t* cpus) {
   Pipe output = make_pipe();
   Pipe errors = make_pipe();
   Pipe report = make_pipe();
-  Descriptor secret = job.secret_file();
+  Descriptor secret = job.secret().file();
   Descriptor nothing;
-  if (rank != 0) {
+  if (input < 0) {
     nothing = Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (!nothing) fail("open /dev/null");
   }
-  std::vector<std::string> arguments = options.program;
-  std::vector<std::string> environment = job.environment(rank, secret.get());
+  std::vector<std::string> arguments = share.program_of(rank).words;
+  std::vector<std::string> environment = job.environment(share, rank, secret.get());
   const Child child{pointers(arguments),
                     pointers(environment),
                     getpid(),
-                    nothing.get(),
+                    nothing ? nothing.get() : input,
                     output.to.get(),
                     errors.to.get(),
                     secret.get(),
@@ -113,13 +98,11 @@ Process start(const Options& options, const Job& job, int rank, const sigset_t& 
   } while (got < 0 && errno == EINTR);
   if (got == static_cast<ssize_t>(sizeof code)) {
     waitpid(process.pid, nullptr, 0);
-    throw CannotStart{code};
+    throw CannotStart{code, arguments.front(), share.host};
   }
   process.pidfd = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
   if (!process.pidfd && errno != EPERM && errno != EACCES && errno != ENOSYS) fail("pidfd_open");
-  for (const Descriptor* end : {&output.from, &errors.from}) {
-    if (fcntl(end->get(), F_SETFL, O_NONBLOCK) != 0) fail("fcntl");
-  }
+  for (const Descriptor* end : {&output.from, &errors.from}) make_nonblocking(*end);
   process.output = std::move(output.from);
   process.errors = std::move(errors.from);
   return process;

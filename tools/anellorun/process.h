@@ -2,7 +2,6 @@
 // One rank's process: starts it, and describes its end.
 #include "anellorun/descriptor.h"
 #include "anellorun/job.h"
-#include "anellorun/options.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -20,22 +19,23 @@ struct Process {
   Descriptor errors;
   bool ended = false;
   int status = 0;  // as waitpid gives it, once ended
-
-  bool failed() const { return ended && status != 0; }
-  // 128 + n for signal n.
-  int exit_code() const;
-  // "ended with signal 9 (Killed)", "ended with exit code 3".
-  std::string end() const;
 };
+
+// 128 + n for signal n.
+int exit_code(int status);
+// "ended with signal 9 (Killed)", "ended with exit code 3".
+std::string describe_end(int status);
 
 // The program could not be started; code is errno of execvp.
 struct CannotStart {
   int code;
+  std::string program;
+  std::string host;  // empty: this one
 };
 
 // Starts rank and returns once its program runs. The child dies with the launcher, however that ends. signals: the mask
-// with which the launcher itself was started; cpus: NULL, or the processors for the rank.
-// Throws CannotStart and std::system_error.
-Process start(const Options& options, const Job& job, int rank, const sigset_t& signals, const cpu_set_t* cpus);
+// with which the launcher itself was started; cpus: NULL, or the processors for the rank; input: its standard input,
+// -1: nothing. Throws CannotStart and std::system_error.
+Process start(const Share& share, const Job& job, int rank, int input, const sigset_t& signals, const cpu_set_t* cpus);
 
 }  // namespace anellorun

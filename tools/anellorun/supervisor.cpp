@@ -1,20 +1,19 @@
 #include "anellorun/supervisor.h"
 
-#include "anellorun/orphans.h"
-#include "anellorun/placement.h"
+#include "anellorun/hosts.h"
+#include "anellorun/local_ranks.h"
+#include "anellorun/meeting_place.h"
+#include "anellorun/process.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <system_error>
+#include <cstdlib>
+#include <stdexcept>
 
 namespace anellorun {
 namespace {
@@ -24,17 +23,23 @@ using namespace std::chrono_literals;
 // Their sum is below the two seconds that a failed job may take to end.
 constexpr auto kLastWords = 500ms;
 constexpr auto kMercy = 1000ms;
+constexpr auto kHostsStart = 60s;
 constexpr int kFailuresNamed = 8;
 
 constexpr std::array kPassedOn{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
-
-[[noreturn]] void fail(const char* call) { throw std::system_error(errno, std::generic_category(), call); }
 
 std::string seconds(double value) {
   std::string digits = std::to_string(value);
   digits.erase(digits.find_last_not_of('0') + 1);
   if (digits.back() == '.') digits.pop_back();
   return digits + " s";
+}
+
+bool ends_a_job(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
 }
 
 }  // namespace
@@ -50,62 +55,93 @@ Supervisor::Supervisor(const Options& options) : options_(options), output_(STDO
   if (sigprocmask(SIG_BLOCK, &blocked, &original_signals_) != 0) fail("sigprocmask");
   signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_) fail("signalfd");
-  deaths_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
-  if (!deaths_) fail("epoll_create1");
-  adopt_orphans();
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   host_ = host.data();
+  const auto tag = [&](int rank) { return options.tag_output ? "[" + std::to_string(rank) + "] " : std::string(); };
+  for (int rank = 0; rank < options.world(); ++rank)
+    ranks_.push_back({Lines(tag(rank), output_), Lines(tag(rank), errors_)});
 }
 
-Supervisor::~Supervisor() {
-  for (Process& process : processes_) {
-    if (process.ended) continue;
-    kill(process.pid, SIGKILL);
-    waitpid(process.pid, nullptr, 0);
-  }
-}
+Supervisor::~Supervisor() = default;
 
-void Supervisor::start(Job& job) {
-  job_ = &job;
-  const auto cpus = placement(options_);
-  processes_.reserve(static_cast<std::size_t>(options_.ranks));
-  for (int rank = 0; rank < options_.ranks; ++rank) {
-    const auto i = static_cast<std::size_t>(rank);
-    processes_.push_back(anellorun::start(options_, job, rank, original_signals_, cpus.empty() ? nullptr : &cpus[i]));
-    Process& process = processes_.back();
-    ++alive_;
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = i;
-    if (process.pidfd && epoll_ctl(deaths_.get(), EPOLL_CTL_ADD, process.pidfd.get(), &event) != 0) fail("epoll_ctl");
-    const std::string tag = options_.tag_output ? std::string("[").append(std::to_string(rank)).append("] ") : "";
-    sources_.emplace_back(std::move(process.output), tag, output_);
-    sources_.emplace_back(std::move(process.errors), tag, errors_);
+void Supervisor::start() {
+  alive_ = options_.world();
+  if (options_.on_agents) {
+    start_on_hosts();
+  } else {
+    start_here();
   }
+  started_ = true;
   if (options_.timeout_seconds > 0) {
     const std::chrono::duration<double> patience(std::min(options_.timeout_seconds, 1e9));
     timeout_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
   }
 }
 
-int Supervisor::run() {
-  const auto ranks = [this](pid_t pid) { return is_rank(pid); };
-  while (alive_ > 0) poll_once();
-  // Orphans hold the ends of our pipes: the output is complete only when they are gone.
-  timeout_at_.reset();
-  terminate_at_ = Clock::now();
-  while (!orphans(ranks).empty()) poll_once();
-  timeout_at_ = terminate_at_ = kill_at_ = std::nullopt;
-  asked_to_end_ = false;  // from here on, a signal means: do not wait for a reader that does not read
-  for (Source& source : sources_) {
-    while (source.open() && !asked_to_end_) {
-      if (source.sink().full()) {
-        poll_once();
-      } else if (!source.read_some()) {
-        source.close();
-      }
+void Supervisor::start_here() {
+  const Share& share = options_.shares.front();
+  job_ = std::make_unique<Job>(new_job_name(), secret_, place_on_this_host(), share.world);
+  auto ranks = std::make_unique<LocalRanks>(share, *job_, static_cast<Events&>(*this));
+  LocalRanks& here = *ranks;
+  hosts_.push_back(std::move(ranks));
+  here.start(STDIN_FILENO, original_signals_);
+}
+
+void Supervisor::start_on_hosts() {
+  std::vector<RemoteHost*> hosts;
+  JobOrder order{new_job_name(), options_.folder, environment_for_others(), {}};
+  for (const Share& share : options_.shares) {
+    auto command = agent_command(share.host, variable("ANELLO_SSH"), options_.agent_path);
+    auto host =
+        std::make_unique<RemoteHost>(std::move(command), share, static_cast<HostEvents&>(*this), original_signals_);
+    hosts.push_back(host.get());
+    hosts_.push_back(std::move(host));
+    order.share = share;
+    hosts.back()->send_job(order, secret_);
+  }
+  const auto wait = [this](const std::function<bool()>& holds, std::chrono::seconds time) {
+    return this->wait(holds, time);
+  };
+  const MeetingPlace place = find_meeting_place(hosts, variable("ANELLO_INTERFACE"), wait);
+  for (RemoteHost* host : hosts) host->start(place);
+  const auto started = [&] {
+    return std::all_of(hosts.begin(), hosts.end(), [](RemoteHost* h) { return h->started(); });
+  };
+  started_ = true;  // ranks may fail before the last host has answered
+  if (!wait([&] { return started() || exit_code_; }, kHostsStart))
+    throw std::runtime_error("not all hosts have started their ranks within " + std::to_string(kHostsStart / 1s) +
+                             " s");
+  first_host_ = hosts.front();
+  input_open_ = true;
+}
+
+bool Supervisor::wait(const std::function<bool()>& holds, std::chrono::seconds time) {
+  const auto end = Clock::now() + time;
+  while (!holds()) {
+    if (Clock::now() > end) return false;
+    poll_once();
+    if (lost_before_start_) {
+      while (errors_.pending()) poll_once();
+      throw std::runtime_error(*lost_before_start_);
     }
+  }
+  return true;
+}
+
+int Supervisor::run() {
+  while (alive_ > 0) poll_once();
+  timeout_at_ = terminate_at_ = kill_at_ = std::nullopt;
+  finishing_ = true;
+  asked_to_end_ = false;  // from here on, a signal means: do not wait for a reader that does not read
+  for (const auto& host : hosts_) host->finish();
+  const auto done = [this] {
+    return std::all_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->done(); });
+  };
+  while (!done() && !(asked_to_end_ && (output_.full() || errors_.full()))) poll_once();
+  for (Rank& rank : ranks_) {
+    rank.output.end();
+    rank.errors.end();
   }
   while ((output_.pending() || errors_.pending()) && !asked_to_end_) poll_once();
   if (options_.keep_going && any_succeeded_ && !cut_short_) return 0;
@@ -117,83 +153,103 @@ int Supervisor::poll_milliseconds() const {
   for (const auto& at : {timeout_at_, terminate_at_, kill_at_}) {
     if (at && (!next || *at < *next)) next = at;
   }
+  for (const auto& host : hosts_) {
+    const auto at = host->deadline();
+    if (at && (!next || *at < *next)) next = at;
+  }
+  if (!started_) next = std::min(next.value_or(Clock::time_point::max()), Clock::now() + 1s);
   if (!next) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now()).count();
   return static_cast<int>(std::clamp<long long>(left, 0, 3'600'000));
 }
 
 void Supervisor::poll_once() {
-  std::vector<pollfd> watched{{signals_.get(), POLLIN, 0}, {deaths_.get(), POLLIN, 0}};
+  std::vector<pollfd> watched{{signals_.get(), POLLIN, 0}};
   for (Sink* sink : {&output_, &errors_}) watched.push_back({sink->pending() ? sink->fd() : -1, POLLOUT, 0});
-  for (Source& source : sources_) {
-    if (source.open() && source.sink().gone()) source.close();
-    watched.push_back({source.open() && !source.sink().full() ? source.fd() : -1, POLLIN, 0});
+  // A process in the background that reads its terminal would be stopped.
+  const bool may_read =
+      input_open_ && first_host_->wants_input() && (isatty(STDIN_FILENO) == 0 || tcgetpgrp(STDIN_FILENO) == getpgrp());
+  watched.push_back({may_read ? STDIN_FILENO : -1, POLLIN, 0});
+  std::vector<std::size_t> begins;
+  for (const auto& host : hosts_) {
+    begins.push_back(watched.size());
+    host->watch(watched);
   }
   const int ready = poll(watched.data(), watched.size(), poll_milliseconds());
   if (ready < 0 && errno != EINTR) fail("poll");
   if (ready > 0) {
-    // Output comes before deaths: a rank's last output precedes the line that reports its death.
-    for (std::size_t i = 0; i < sources_.size(); ++i) {
-      if (watched[4 + i].revents != 0) sources_[i].read_some();
-    }
-    if (watched[1].revents != 0) take_deaths();
+    for (std::size_t i = 0; i < begins.size(); ++i) hosts_[i]->take(watched.data() + begins[i]);
     if (watched[0].revents != 0) take_signals();
-    if (watched[2].revents != 0) output_.write_some();
-    if (watched[3].revents != 0) errors_.write_some();
+    if (watched[1].revents != 0) output_.write_some();
+    if (watched[2].revents != 0) errors_.write_some();
+    if (watched[3].revents != 0) read_input();
   }
   keep_deadlines();
 }
 
-void Supervisor::take_deaths() {
-  std::array<epoll_event, 64> events{};
-  const int count = epoll_wait(deaths_.get(), events.data(), static_cast<int>(events.size()), 0);
-  for (int i = 0; i < count; ++i) note_death(processes_[events[static_cast<std::size_t>(i)].data.u64]);
+void Supervisor::read_input() {
+  std::array<char, kMaxPiece> buffer;
+  const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  input_open_ = got > 0;
+  first_host_->give_input({buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0});
 }
 
-// Checks ranks without a process descriptor, which SIGCHLD may concern.
-void Supervisor::look_for_deaths() {
-  for (Process& process : processes_) {
-    siginfo_t ended{};
-    if (process.ended || process.pidfd) continue;
-    constexpr int kLook = WEXITED | WNOHANG | WNOWAIT;
-    if (waitid(P_PID, static_cast<id_t>(process.pid), &ended, kLook) == 0 && ended.si_pid != 0) note_death(process);
-  }
+void Supervisor::output(int rank, Stream stream, std::string_view bytes) {
+  Rank& from = ranks_[static_cast<std::size_t>(rank)];
+  (stream == kOutput ? from.output : from.errors).put(bytes);
 }
 
-void Supervisor::note_death(Process& process) {
-  while (waitpid(process.pid, &process.status, 0) != process.pid) {
-    if (errno != EINTR) fail("waitpid");
-  }
-  process.ended = true;
-  process.pidfd.close();  // also leaves the epoll
+void Supervisor::ended(int rank, pid_t pid, int status) {
+  ranks_[static_cast<std::size_t>(rank)].ended = true;
   --alive_;
-  drain(process.rank);
-  tell_ended();
-  any_succeeded_ = any_succeeded_ || !process.failed();
-  if (!process.failed() || kill_at_) return;  // a rank that ends after we ended it is no news
-  if (++failures_named_ <= kFailuresNamed) say(name(process) + " " + process.end());
+  if (rank == 0) input_open_ = false;
+  any_succeeded_ = any_succeeded_ || status == 0;
+  if (status == 0 || kill_at_) return;  // a rank that ends after we ended it is no news
+  if (++failures_named_ <= kFailuresNamed)
+    say("rank " + std::to_string(rank) + " (host " + host_of(rank) + ", pid " + std::to_string(pid) + ") " +
+        describe_end(status));
   if (failures_named_ == kFailuresNamed + 1) say("more ranks have failed");
-  if (!exit_code_) {
-    exit_code_ = process.exit_code();
-    if (!options_.keep_going) terminate_at_ = Clock::now() + kLastWords;
+  note_failure(exit_code(status));
+}
+
+void Supervisor::note_failure(int code) {
+  if (exit_code_) return;
+  exit_code_ = code;
+  if (!options_.keep_going) terminate_at_ = Clock::now() + kLastWords;
+}
+
+void Supervisor::gone(int rank) {
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    if (!options_.shares[i].has(rank)) hosts_[i]->note_gone(rank);
   }
 }
 
-// A process that a rank's program has left behind may still be that rank: a shell may have started it and ended.
-void Supervisor::tell_ended() {
-  if (alive_ == 0 || !orphans([this](pid_t pid) { return is_rank(pid); }).empty()) return;
-  for (const Process& process : processes_) {
-    if (process.ended) job_->note_ended(process.rank);
-  }
+void Supervisor::said(const Share& share, std::string_view line) {
+  say("host " + share.host + ": " + std::string(line));
 }
 
-void Supervisor::drain(int rank) {
-  for (int stream = 0; stream < 2; ++stream) {
-    Source& source = sources_[static_cast<std::size_t>(2 * rank + stream)];
-    // Reads as much as a pipe holds, so that an orphan that keeps writing does not keep us here.
-    for (int i = 0; i < 16 && source.open() && !source.sink().full() && source.read_some(); ++i) {
-    }
+void Supervisor::lost(const Share& share, const std::string& why) {
+  if (!started_) {
+    if (!lost_before_start_) lost_before_start_ = "host " + share.host + ": " + why;
+    return;
   }
+  int lost_here = 0;
+  for (int rank = share.first; rank < share.first + share.ranks; ++rank) {
+    Rank& each = ranks_[static_cast<std::size_t>(rank)];
+    if (each.ended) continue;
+    each.ended = true;
+    --alive_;
+    ++lost_here;
+    gone(rank);
+  }
+  if (lost_here == 0 && finishing_ && exit_code_) return;
+  const int last = share.first + share.ranks - 1;
+  say("host " + share.host + " is lost, with " +
+      (share.ranks == 1 ? "rank " + std::to_string(last)
+                        : "ranks " + std::to_string(share.first) + " to " + std::to_string(last)) +
+      ": " + why);
+  note_failure(kExitHostLost);
 }
 
 void Supervisor::take_signals() {
@@ -201,17 +257,16 @@ void Supervisor::take_signals() {
   while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) {
-      look_for_deaths();
-      reap_orphans([this](pid_t pid) { return is_rank(pid); });
-      tell_ended();
+      for (const auto& host : hosts_) host->child_ended();
       continue;
     }
-    // A key of the terminal has also reached the ranks, because they are in the same foreground group.
+    if (!started_ && ends_a_job(signal)) throw Interrupted{signal};
+    // A key of the terminal has also reached the ranks that are here, because they are in the same foreground group.
     const bool from_terminal = info.ssi_code == SI_KERNEL;
     // A process group without a shell above it ignores SIGTSTP.
-    if (!from_terminal) send_all(signal == SIGTSTP ? SIGSTOP : signal, false);
+    if (!from_terminal || options_.on_agents) signal_all(signal == SIGTSTP ? SIGSTOP : signal, false);
     if (signal == SIGTSTP) stop_here();
-    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
+    if (ends_a_job(signal)) {
       if (asked_to_end_) {
         say(std::string("a second signal: killing ") + living());
         if (!exit_code_ || options_.keep_going) exit_code_ = 128 + signal;
@@ -233,6 +288,7 @@ void Supervisor::stop_here() {
   for (auto* at : {&timeout_at_, &terminate_at_, &kill_at_}) {
     if (*at) **at += away;  // the time while everything was stopped does not count
   }
+  for (const auto& host : hosts_) host->stood_still(away);
 }
 
 void Supervisor::keep_deadlines() {
@@ -251,34 +307,28 @@ void Supervisor::keep_deadlines() {
     begin_end();
   }
   if (kill_at_ && now >= *kill_at_) {
-    send_all(SIGKILL, true);
+    signal_all(SIGKILL, true);
     kill_at_ = now + kMercy;  // again, for processes that the killed ones leave behind
   }
+  for (const auto& host : hosts_) host->keep_deadlines(now);
 }
 
 void Supervisor::begin_end() {
   terminate_at_.reset();
   if (kill_at_) return;
-  send_all(SIGTERM, true);
+  signal_all(SIGTERM, true);
   kill_at_ = Clock::now() + kMercy;
 }
 
-void Supervisor::send_all(int signal, bool also_orphans) {
-  // None of these pids can belong to another process: a child keeps its pid until it is waited for.
-  for (const Process& process : processes_) {
-    if (!process.ended) kill(process.pid, signal);
+void Supervisor::signal_all(int signal, bool also_orphans) {
+  for (const auto& host : hosts_) host->signal(signal, also_orphans);
+}
+
+std::string Supervisor::host_of(int rank) const {
+  for (const Share& share : options_.shares) {
+    if (share.has(rank) && !share.host.empty()) return share.host;
   }
-  if (!also_orphans) return;
-  for (pid_t pid : orphans([this](pid_t child) { return is_rank(child); })) kill(pid, signal);
-}
-
-bool Supervisor::is_rank(pid_t pid) const {
-  return std::any_of(processes_.begin(), processes_.end(),
-                     [pid](const Process& process) { return !process.ended && process.pid == pid; });
-}
-
-std::string Supervisor::name(const Process& process) const {
-  return "rank " + std::to_string(process.rank) + " (host " + host_ + ", pid " + std::to_string(process.pid) + ")";
+  return host_;
 }
 
 std::string Supervisor::living() const { return std::to_string(alive_) + (alive_ == 1 ? " rank" : " ranks"); }

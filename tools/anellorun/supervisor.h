@@ -4,66 +4,91 @@
 //
 //   running --a rank fails--> failing (0.5 s: the others report it) --> ending (SIGTERM) --1 s--> SIGKILL
 //      |--the timeout or a second SIGINT----------------------------------------^
-//      `--all ranks have ended--> their orphans are ended likewise --> done
+//      `--all ranks have ended--> what they have left behind is ended likewise --> done
+#include "anellorun/host.h"
 #include "anellorun/job.h"
 #include "anellorun/options.h"
 #include "anellorun/output.h"
-#include "anellorun/process.h"
+#include "anellorun/remote_host.h"
 
-#include <chrono>
+#include <signal.h>
+
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace anellorun {
 
-class Supervisor {
+// A signal came before any rank had started.
+struct Interrupted {
+  int signal;
+};
+
+class Supervisor final : private HostEvents {
  public:
   // Blocks the signals that it handles; ranks start with the previous mask. Throws std::system_error.
   explicit Supervisor(const Options& options);
-  // Kills all processes that still run.
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // Starts all ranks. Throws CannotStart, std::system_error.
-  void start(Job& job);
+  // Starts all ranks. Throws CannotStart, Interrupted, std::runtime_error.
+  void start();
   // Returns the job's exit code when all its processes have ended and its output is written.
   int run();
 
  private:
-  using Clock = std::chrono::steady_clock;
+  void start_here();
+  void start_on_hosts();
+  bool wait(const std::function<bool()>& holds, std::chrono::seconds time);
 
   void poll_once();
   int poll_milliseconds() const;
-  void take_deaths();
   void take_signals();
-  void look_for_deaths();
-  void note_death(Process& process);
-  void tell_ended();
+  void read_input();
   void keep_deadlines();
   void begin_end();
   void stop_here();
-  void drain(int rank);
-  void send_all(int signal, bool also_orphans);
-  bool is_rank(pid_t pid) const;
-  std::string name(const Process& process) const;
+  void signal_all(int signal, bool also_orphans);
+  void note_failure(int code);
+  std::string host_of(int rank) const;
   std::string living() const;
   void say(const std::string& text) { errors_.put("anellorun: " + text + "\n"); }
 
+  void output(int rank, Stream stream, std::string_view bytes) override;
+  void ended(int rank, pid_t pid, int status) override;
+  void gone(int rank) override;
+  bool full(Stream stream) const override { return sink(stream).full(); }
+  bool unread(Stream stream) const override { return sink(stream).gone(); }
+  void lost(const Share& share, const std::string& why) override;
+  void said(const Share& share, std::string_view line) override;
+  const Sink& sink(Stream stream) const { return stream == kOutput ? output_ : errors_; }
+
+  struct Rank {
+    Lines output, errors;
+    bool ended = false;
+  };
+
   const Options& options_;
-  Job* job_ = nullptr;
   sigset_t original_signals_{};
   Descriptor signals_;
-  Descriptor deaths_;  // epoll: its ready list keeps the order in which ranks died
   std::string host_;
-  std::vector<Process> processes_;
-  int alive_ = 0;
   Sink output_;
   Sink errors_;
-  std::vector<Source> sources_;  // two per rank: output, errors
+  Secret secret_;
+  std::unique_ptr<Job> job_;  // if the ranks are here
+  std::vector<Rank> ranks_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  RemoteHost* first_host_ = nullptr;  // with rank 0, if that is an agent's
+  bool input_open_ = false;           // and rank 0 reads this process's standard input
+  bool started_ = false;
+  bool finishing_ = false;
+  int alive_ = 0;
 
   std::optional<int> exit_code_;  // known with the first failure
+  std::optional<std::string> lost_before_start_;
   bool any_succeeded_ = false;
   bool cut_short_ = false;  // by --timeout or a second signal
   bool asked_to_end_ = false;

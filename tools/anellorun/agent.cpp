@@ -1,0 +1,266 @@
+#include "anellorun/agent.h"
+
+#include "anellorun/options.h"
+
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+
+namespace anellorun {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kProbeTime = 5s;
+constexpr std::array kEnds{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+// The frames' streams, while the standard ones lead nowhere: no rank and no message of a library gets in between.
+Channel take_standard_streams() {
+  Descriptor from(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  Descriptor to(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  const Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!from || !to || !nothing || dup2(nothing.get(), STDIN_FILENO) < 0 || dup2(nothing.get(), STDOUT_FILENO) < 0)
+    fail("dup2");
+  return Channel(std::move(from), std::move(to), false);
+}
+
+}  // namespace
+
+Agent::Agent() : channel_(take_standard_streams()), heard_(Clock::now()), beat_at_(heard_) {
+  sigset_t watched;
+  sigemptyset(&watched);
+  for (int signal : kEnds) sigaddset(&watched, signal);
+  sigaddset(&watched, SIGCHLD);
+  sigset_t blocked = watched;
+  sigaddset(&blocked, SIGPIPE);
+  if (sigprocmask(SIG_BLOCK, &blocked, &original_signals_) != 0) fail("sigprocmask");
+  signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_) fail("signalfd");
+  channel_.send_raw(kPreamble);
+  channel_.send(Kind::hello, Writer().put(kAgentVersion).put(host_name()));
+}
+
+int Agent::run() {
+  try {
+    while (!over_) poll_once();
+  } catch (const CannotStart& failure) {
+    channel_.send(Kind::cannot_start, Writer().put(failure.code).put(failure.program));
+  } catch (const std::exception& failure) {
+    refuse(failure.what());
+  }
+  ranks_.reset();
+  // The last frames: a launcher that does not read has this long.
+  const auto end = Clock::now() + 5s;
+  while (channel_.pending() && Clock::now() < end) {
+    pollfd watched{channel_.to(), POLLOUT, 0};
+    poll(&watched, 1, 100);
+    channel_.write_some();
+  }
+  return 0;
+}
+
+void Agent::poll_once() {
+  std::vector<pollfd> watched{{signals_.get(), POLLIN, 0},
+                              {launcher_gone_ ? -1 : channel_.from(), POLLIN, 0},
+                              {channel_.pending() ? channel_.to() : -1, POLLOUT, 0},
+                              {input_ && !input_waiting_.empty() ? input_.get() : -1, POLLOUT, 0}};
+  constexpr std::size_t kOwn = 4;
+  if (offers_) offers_->watch(watched);
+  const bool offering = offers_.has_value();
+  const bool started = ranks_ != nullptr;
+  if (started) ranks_->watch(watched);
+
+  auto next = beat_at_;
+  if (started && ranks_->deadline()) next = std::min(next, *ranks_->deadline());
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
+  if (poll(watched.data(), watched.size(), static_cast<int>(std::clamp<long long>(wait, 0, 60'000))) < 0) {
+    if (errno != EINTR) fail("poll");
+    return;
+  }
+  if (offering) offers_->take(watched.data() + kOwn);
+  if (started) ranks_->take(watched.data() + kOwn);
+  if (watched[0].revents != 0) take_signals();
+  if (watched[3].revents != 0) write_input();
+  if (watched[1].revents != 0) {
+    if (channel_.read_some()) {
+      heard_ = Clock::now();
+      launcher_stopped_ = false;
+      while (const auto frame = channel_.next()) take_frame(*frame);
+    } else {
+      end_all();
+    }
+  }
+  const auto now = Clock::now();
+  if (now >= beat_at_) {
+    if (!channel_.pending()) channel_.send(Kind::beat);
+    beat_at_ = now + kBeat;
+    if (now - heard_ > kSilence && !launcher_stopped_) end_all();
+  }
+  if (ranks_) {
+    ranks_->keep_deadlines(now);
+    if (ranks_->done()) {
+      if (!launcher_gone_) channel_.send(Kind::done);
+      over_ = true;
+    }
+  } else if (launcher_gone_) {
+    over_ = true;
+  }
+  channel_.write_some();
+}
+
+void Agent::take_frame(const Frame& frame) {
+  Reader reader(frame.body);
+  const auto need_ranks = [this] {
+    if (!ranks_) throw WrongFrame();
+  };
+  switch (frame.kind) {
+    case Kind::job: take_job(reader); break;
+    case Kind::offer: {
+      offers_.emplace(std::string(reader.text()));
+      Writer writer;
+      writer.put(offers_->nonce()).put(static_cast<std::uint32_t>(offers_->places().size()));
+      for (const MeetingPlace& place : offers_->places()) writer.put(place.address).put(place.port);
+      channel_.send(Kind::offers, writer);
+      break;
+    }
+    case Kind::probe: {
+      const std::string_view nonce = reader.text();
+      std::vector<MeetingPlace> places(reader.count());
+      for (MeetingPlace& place : places) {
+        place.address = reader.text();
+        place.port = reader.integer(65535);
+      }
+      Writer writer;
+      writer.put(static_cast<std::uint32_t>(places.size()));
+      for (const int error : probe(nonce, places, kProbeTime)) writer.put(error);
+      channel_.send(Kind::probed, writer);
+      break;
+    }
+    case Kind::start: {
+      MeetingPlace place;
+      place.address = reader.text();
+      place.port = reader.integer(65535);
+      start(std::move(place));
+      break;
+    }
+    case Kind::signal: {
+      need_ranks();
+      const int number = reader.integer(SIGRTMAX);
+      launcher_stopped_ = number == SIGSTOP;
+      ranks_->signal(number, reader.number() != 0);
+      break;
+    }
+    case Kind::gone:
+      need_ranks();
+      ranks_->note_gone(reader.integer(order_.share.world - 1));
+      break;
+    case Kind::taken: {
+      const int stream = reader.integer(kStreams - 1);
+      const std::size_t bytes = reader.number();
+      untaken_[static_cast<std::size_t>(stream)] -= std::min(bytes, untaken_[static_cast<std::size_t>(stream)]);
+      break;
+    }
+    case Kind::unread: unread_[static_cast<std::size_t>(reader.integer(kStreams - 1))] = true; break;
+    case Kind::input: {
+      const std::string_view bytes = reader.text();
+      input_waiting_ += bytes;
+      input_ends_ = input_ends_ || bytes.empty();
+      write_input();
+      break;
+    }
+    case Kind::finish:
+      need_ranks();
+      ranks_->finish();
+      break;
+    case Kind::beat: break;
+    default: throw WrongFrame();
+  }
+}
+
+void Agent::take_job(Reader reader) {
+  if (secret_) throw WrongFrame();
+  order_ = take_order(reader, secret_);
+  for (const std::string& variable : order_.environment) {
+    const auto equals = variable.find('=');
+    if (equals != std::string::npos) setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
+  }
+  if (chdir(order_.folder.c_str()) != 0) {
+    throw std::runtime_error("the folder " + order_.folder + ": " + strerror(errno) +
+                             "; ranks start in the folder of " + "the launcher, or in that of --wdir");
+  }
+}
+
+void Agent::start(MeetingPlace place) {
+  if (!secret_ || ranks_) throw WrongFrame();
+  offers_.reset();  // its port is rank 0's now
+  job_ = std::make_unique<Job>(order_.name, *secret_, std::move(place), order_.share.world);
+  ranks_ = std::make_unique<LocalRanks>(order_.share, *job_, static_cast<Events&>(*this));
+  Pipe input;
+  if (order_.share.has(0)) {
+    input = make_pipe();
+    make_nonblocking(input.to);
+  }
+  ranks_->start(order_.share.has(0) ? input.from.get() : -1, original_signals_);
+  input_ = std::move(input.to);
+  channel_.send(Kind::started);
+}
+
+void Agent::take_signals() {
+  signalfd_siginfo info{};
+  while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    if (info.ssi_signo != SIGCHLD) {
+      refuse(std::string("its agent got SIG") + sigabbrev_np(static_cast<int>(info.ssi_signo)));
+      end_all();
+    } else if (ranks_) {
+      ranks_->child_ended();
+    }
+  }
+}
+
+void Agent::write_input() {
+  std::size_t taken = 0;
+  while (!input_waiting_.empty()) {
+    const ssize_t written = input_ ? write(input_.get(), input_waiting_.data(), input_waiting_.size()) : -1;
+    if (written < 0 && input_ && errno == EINTR) continue;
+    if (written < 0 && input_ && errno == EAGAIN) break;
+    if (written < 0) input_.close();  // rank 0 does not read it
+    const std::size_t bytes = written < 0 ? input_waiting_.size() : static_cast<std::size_t>(written);
+    input_waiting_.erase(0, bytes);
+    taken += bytes;
+  }
+  if (taken > 0) channel_.send(Kind::input_taken, Writer().put(static_cast<std::uint32_t>(taken)));
+  if (input_waiting_.empty() && input_ends_) input_.close();
+}
+
+void Agent::refuse(const std::string& why) { channel_.send(Kind::refused, Writer().put(why)); }
+
+void Agent::end_all() {
+  if (launcher_gone_) return;
+  launcher_gone_ = true;
+  unread_ = {true, true};
+  if (ranks_) ranks_->finish();
+}
+
+void Agent::output(int rank, Stream stream, std::string_view bytes) {
+  untaken_[stream] += bytes.size();
+  channel_.send(Kind::output, Writer().put(rank).put(static_cast<int>(stream)).put(bytes));
+}
+
+void Agent::ended(int rank, pid_t pid, int status) {
+  if (rank == 0) input_.close();
+  channel_.send(Kind::ended, Writer().put(rank).put(static_cast<int>(pid)).put(status));
+}
+
+void Agent::gone(int rank) { channel_.send(Kind::gone, Writer().put(rank)); }
+
+}  // namespace anellorun

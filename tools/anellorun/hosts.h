@@ -1,0 +1,33 @@
+#pragma once
+// The hosts of a job: how a person writes them, which ranks each gets, and how its agent is started.
+#include "anellorun/share.h"
+
+#include <string>
+#include <vector>
+
+namespace anellorun {
+
+struct HostSlots {
+  std::string name;  // as ssh takes it: host or user@host
+  int slots = 1;
+  bool counted = false;  // the user wrote the number
+};
+
+// "alpha:2,user@beta:4,[fe80::1]:2". Throws std::runtime_error, which names the mistake.
+std::vector<HostSlots> parse_hosts(const std::string& list);
+// Lines of "alpha slots=2", "alpha:2" or "alpha"; # begins a comment. Throws std::runtime_error.
+std::vector<HostSlots> read_hostfile(const std::string& path);
+
+// How many ranks each host gets; it fills the first host first. ranks: 0 if the user did not say. Sets crowded if hosts
+// get more ranks than they have slots.
+std::vector<int> spread(const std::vector<HostSlots>& hosts, int ranks, bool& crowded);
+
+// Whether no remote shell is needed for it.
+bool is_this_host(const std::string& name);
+
+// The words that start an agent on the host. remote_shell: ANELLO_SSH, or empty; agent_path: this program there, or
+// empty for the path that it has here. Throws std::runtime_error.
+std::vector<std::string> agent_command(const std::string& host, const std::string& remote_shell,
+                                       const std::string& agent_path);
+
+}  // namespace anellorun

@@ -1,0 +1,67 @@
+#include "anellorun/meeting_place.h"
+
+#include <string.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace anellorun {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kGreeting = 30s;
+constexpr auto kAnswer = 15s;  // a probe takes five
+
+void wait_for_all(const std::vector<RemoteHost*>& hosts, const std::function<bool(const RemoteHost&)>& there,
+                  std::chrono::seconds time, const std::string& what, const Wait& wait) {
+  const auto all = [&] {
+    return std::all_of(hosts.begin(), hosts.end(), [&](RemoteHost* host) { return there(*host); });
+  };
+  if (wait(all, time)) return;
+  for (RemoteHost* host : hosts) {
+    if (!there(*host))
+      throw std::runtime_error("host " + host->name() + ": " + what + " within " + std::to_string(time / 1s) + " s");
+  }
+}
+
+std::string at(const MeetingPlace& place) {
+  const bool six = place.address.find(':') != std::string::npos;
+  return (six ? "[" + place.address + "]" : place.address) + ":" + std::to_string(place.port);
+}
+
+}  // namespace
+
+MeetingPlace find_meeting_place(const std::vector<RemoteHost*>& hosts, const std::string& interface, const Wait& wait) {
+  wait_for_all(
+      hosts, [](const RemoteHost& host) { return host.greeted(); }, kGreeting, "its agent did not answer", wait);
+  if (hosts.size() == 1) return place_on_this_host();
+  RemoteHost* const first = hosts.front();
+  first->ask_offers(interface);
+  wait_for_all(
+      {first}, [](const RemoteHost& host) { return host.offers().has_value(); }, kAnswer,
+      "its agent did not say its addresses", wait);
+  const std::vector<MeetingPlace> places = *first->offers();
+  const std::vector<RemoteHost*> others(hosts.begin() + 1, hosts.end());
+  for (RemoteHost* host : others) host->ask_probe(first->nonce(), places);
+  wait_for_all(
+      others, [](const RemoteHost& host) { return host.probed().has_value(); }, kAnswer,
+      "its agent did not say what it reaches", wait);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (std::all_of(others.begin(), others.end(), [i](const RemoteHost* host) { return host->probed()->at(i) == 0; }))
+      return places[i];
+  }
+  std::string why = "no address of host " + first->name() + ", where rank 0 is, is reached by all other hosts:";
+  for (const RemoteHost* host : others) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const int error = host->probed()->at(i);
+      if (error == 0) continue;
+      why += "\n  " + host->name() + " to " + at(places[i]) + ": " +
+             (error == EADDRINUSE ? "another host answers there" : strerror(error));
+    }
+  }
+  throw std::runtime_error(why +
+                           "\nLook for a firewall between the hosts, or list first a host that all others reach.");
+}
+
+}  // namespace anellorun
