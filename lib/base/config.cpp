@@ -1,5 +1,6 @@
 #include "base/config.h"
 
+#include "base/interface_filter.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -85,6 +86,10 @@ Config Config::read(const std::function<const char*(const char* name)>& lookup) 
   if (config.staging != "auto" && config.staging != "never" && config.staging != "always") {
     config.problems.push_back(text("ANELLO_STAGING=", config.staging, " is not one of auto, never, always"));
     config.staging = "auto";
+  }
+  if (int low, high; !parse_port_range(config.port_range, low, high)) {
+    config.problems.push_back(text("ANELLO_PORT_RANGE=", config.port_range, " is not LOW-HIGH, from 1 to 65535"));
+    config.port_range.clear();
   }
   return config;
 }

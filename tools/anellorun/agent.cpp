@@ -126,7 +126,8 @@ void Agent::take_frame(const Frame& frame) {
   switch (frame.kind) {
     case Kind::job: take_job(reader); break;
     case Kind::offer: {
-      offers_.emplace(std::string(reader.text()));
+      const std::string interface(reader.text());
+      offers_.emplace(interface, std::string(reader.text()));
       Writer writer;
       writer.put(offers_->nonce()).put(static_cast<std::uint32_t>(offers_->places().size()));
       for (const MeetingPlace& place : offers_->places()) writer.put(place.address).put(place.port);
@@ -203,7 +204,7 @@ void Agent::take_job(Reader reader) {
 void Agent::start(MeetingPlace place) {
   if (!secret_ || ranks_) throw WrongFrame();
   offers_.reset();  // its port is rank 0's now
-  job_ = std::make_unique<Job>(order_.name, *secret_, std::move(place), order_.share.world);
+  job_ = std::make_unique<Job>(order_.name, secret_.get(), std::move(place), order_.share.world);
   ranks_ = std::make_unique<LocalRanks>(order_.share, *job_, static_cast<Events&>(*this));
   Pipe input;
   if (order_.share.has(0)) {
@@ -249,6 +250,10 @@ void Agent::end_all() {
   launcher_gone_ = true;
   unread_ = {true, true};
   if (ranks_) ranks_->finish();
+}
+
+void Agent::bound(int rank, const std::string& processors) {
+  channel_.send(Kind::bound, Writer().put(rank).put(processors));
 }
 
 void Agent::output(int rank, Stream stream, std::string_view bytes) {

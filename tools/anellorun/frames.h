@@ -13,7 +13,7 @@
 //   start (place)                ->
 //                                <-     started
 //   signal, gone, input, taken, unread, beat        ->
-//                                <-     output, ended, gone, input_taken, beat
+//                                <-     bound, output, ended, gone, input_taken, beat
 //   finish                       ->
 //                                <-     done
 //
@@ -39,7 +39,7 @@ inline constexpr std::size_t kMaxUntaken = 1024 * 1024;  // bytes of a host's ou
 enum class Kind : std::uint8_t {
   hello = 1,    // u32 version, text host name
   job,          // text secret, text name, Share, text folder, u32 count, text variables
-  offer,        // text interface
+  offer,        // text interface, text ports
   offers,       // text nonce, u32 count, {text address, u32 port}
   probe,        // the same
   probed,       // u32 count, {u32 errno}
@@ -51,6 +51,7 @@ enum class Kind : std::uint8_t {
   unread,       // u32 stream
   ended,        // u32 rank, u32 pid, u32 status
   gone,         // u32 rank
+  bound,        // u32 rank, text processors
   input,        // text bytes; empty: its end
   input_taken,  // u32 bytes
   finish,

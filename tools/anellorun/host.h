@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,8 @@ inline constexpr int kStreams = 2;
 // What the ranks of a host do, in the order in which it happened there.
 class Events {
  public:
+  // The rank may run on these processors only.
+  virtual void bound(int rank, const std::string& processors) = 0;
   virtual void output(int rank, Stream stream, std::string_view bytes) = 0;
   // The rank's process has ended; what it wrote before has been given to output(). status: as waitpid gives it.
   virtual void ended(int rank, pid_t pid, int status) = 0;

@@ -58,7 +58,7 @@ MeetingPlace place_on_this_host() {
   return {};
 }
 
-Job::Job(std::string name, const Secret& secret, MeetingPlace place, int world)
+Job::Job(std::string name, const Secret* secret, MeetingPlace place, int world)
     : name_(std::move(name)), secret_(secret), place_(std::move(place)) {
   make_ended_file(world);
 }
@@ -79,7 +79,7 @@ void Job::make_ended_file(int world) {
     fail("fcntl");
 }
 
-std::vector<std::string> Job::environment(const Share& share, int rank, int secret_fd) const {
+std::vector<std::string> Job::environment(const Share& share, int rank, int secret_fd, int processors) const {
   std::map<std::string, std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string word = *entry;
@@ -90,16 +90,24 @@ std::vector<std::string> Job::environment(const Share& share, int rank, int secr
   variables["WORLD_SIZE"] = std::to_string(share.world);
   variables["LOCAL_RANK"] = std::to_string(rank - share.first);
   variables["LOCAL_WORLD_SIZE"] = std::to_string(share.ranks);
+  // As torchrun calls them.
+  variables["GROUP_RANK"] = std::to_string(share.node);
+  variables["GROUP_WORLD_SIZE"] = std::to_string(share.nodes);
+  variables["TORCHELASTIC_RESTART_COUNT"] = std::to_string(share.restarts);
+  variables["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(share.most_restarts);
+  // Else each rank's OpenMP would start a thread for each processor.
+  variables.emplace("OMP_NUM_THREADS", std::to_string(processors));
   // Ranks of one host meet by the job's name if there is no address.
   for (const char* name : {"MASTER_ADDR", "MASTER_PORT"}) variables.erase(name);
   if (!place_.address.empty()) {
     variables["MASTER_ADDR"] = place_.address;
     variables["MASTER_PORT"] = std::to_string(place_.port);
   }
-  variables["ANELLO_JOB"] = name_;
+  if (!name_.empty()) variables["ANELLO_JOB"] = name_;
   for (const auto& [name, value] : share.program_of(rank).environment) variables[name] = value;
   // These come last: a descriptor number that the user has set means nothing here.
-  variables["ANELLO_SECRET_FD"] = std::to_string(secret_fd);
+  variables.erase("ANELLO_SECRET_FD");
+  if (secret_fd >= 0) variables["ANELLO_SECRET_FD"] = std::to_string(secret_fd);
   variables["ANELLO_ENDED_FD"] = std::to_string(ended_file_.get());
 
   std::vector<std::string> entries;

@@ -23,26 +23,28 @@ MeetingPlace place_on_this_host();
 
 class Job {
  public:
-  // secret must live as long. Throws std::system_error.
-  Job(std::string name, const Secret& secret, MeetingPlace place, int world);
+  // name: empty if ranks that this process does not know of belong to the job; secret: NULL if these have another one.
+  // It must live as long. Throws std::system_error.
+  Job(std::string name, const Secret* secret, MeetingPlace place, int world);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  const Secret& secret() const { return secret_; }
+  const Secret* secret() const { return secret_; }
   // Tells ranks which of them have ended, so that no rank waits for an ended rank to join. -1 if memory files are not
   // allowed.
   int ended_file() const { return ended_file_.get(); }
   void note_ended(int rank) {
     if (ended_ != nullptr) ended_[rank] = 1;
   }
-  // "NAME=value" for every variable of rank; secret_fd is the number that the secret's file has in the child.
-  std::vector<std::string> environment(const Share& share, int rank, int secret_fd) const;
+  // "NAME=value" for every variable of rank. secret_fd: the number that the secret's file has in the child, -1: there
+  // is none; processors: those that the rank may use.
+  std::vector<std::string> environment(const Share& share, int rank, int secret_fd, int processors) const;
 
  private:
   void make_ended_file(int world);
 
   const std::string name_;
-  const Secret& secret_;
+  const Secret* const secret_;
   const MeetingPlace place_;
   Descriptor ended_file_;
   volatile unsigned char* ended_ = nullptr;  // one byte for each rank, in that file

@@ -30,6 +30,7 @@ void put_order(Writer& writer, const JobOrder& order, const Secret& secret) {
   writer.put(secret.bytes()).put(order.name).put(order.folder);
   put_words(writer, order.environment);
   writer.put(share.host).put(share.world).put(share.first).put(share.ranks).put(share.node).put(share.nodes);
+  writer.put(share.restarts).put(share.most_restarts);
   writer.put(static_cast<std::uint32_t>(share.binding)).put(static_cast<std::uint32_t>(share.programs.size()));
   for (const Program& program : share.programs) {
     writer.put(program.ranks).put(static_cast<std::uint32_t>(program.environment.size()));
@@ -53,6 +54,8 @@ JobOrder take_order(Reader& reader, std::unique_ptr<Secret>& secret) {
   share.ranks = reader.integer(share.world - share.first);
   share.node = reader.integer(kMaxNodes);
   share.nodes = reader.integer(kMaxNodes);
+  share.restarts = reader.integer(kMaxRestarts);
+  share.most_restarts = reader.integer(kMaxRestarts);
   share.binding = static_cast<Binding>(reader.integer(static_cast<int>(kLastBinding)));
   share.programs.resize(reader.count());
   for (Program& program : share.programs) {

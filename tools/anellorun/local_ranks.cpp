@@ -33,12 +33,15 @@ LocalRanks::~LocalRanks() {
 
 void LocalRanks::start(int input, const sigset_t& signals) {
   const auto cpus = placement(share_);
+  const int usable = usable_processors();
   processes_.reserve(static_cast<std::size_t>(share_.ranks));
   told_gone_.resize(static_cast<std::size_t>(share_.ranks));
   for (std::size_t i = 0; i < static_cast<std::size_t>(share_.ranks); ++i) {
     const int rank = share_.first + static_cast<int>(i);
-    processes_.push_back(
-        anellorun::start(share_, job_, rank, rank == 0 ? input : -1, signals, cpus.empty() ? nullptr : &cpus[i]));
+    const cpu_set_t* const own = cpus.empty() ? nullptr : &cpus[i];
+    if (own != nullptr) events_.bound(rank, describe(*own));
+    const int processors = std::min(own != nullptr ? CPU_COUNT(own) : usable, std::max(1, usable / share_.ranks));
+    processes_.push_back(anellorun::start(share_, job_, rank, rank == 0 ? input : -1, signals, own, processors));
     Process& process = processes_.back();
     ++alive_;
     epoll_event event{};

@@ -34,6 +34,19 @@ int run_agent() {
   }
 }
 
+// A job that fails is started anew, as often as the user allows.
+int run(anellorun::Options& options) {
+  const int most = options.shares.front().most_restarts;
+  for (int restarts = 0;; ++restarts) {
+    for (anellorun::Share& share : options.shares) share.restarts = restarts;
+    anellorun::Supervisor supervisor(options);
+    supervisor.start();
+    const int code = supervisor.run();
+    if (code == 0 || restarts == most || supervisor.was_cut_short()) return code;
+    std::cerr << "anellorun: starting the job anew (" << restarts + 1 << " of " << most << ")\n";
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -44,9 +57,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   if (!parse(argc, argv, options, exit_code)) return exit_code;
   try {
-    Supervisor supervisor(options);
-    supervisor.start();
-    return supervisor.run();
+    return run(options);
   } catch (const Interrupted& interrupted) {
     return 128 + interrupted.signal;
   } catch (const CannotStart& failure) {

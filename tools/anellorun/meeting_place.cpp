@@ -32,12 +32,13 @@ std::string at(const MeetingPlace& place) {
 
 }  // namespace
 
-MeetingPlace find_meeting_place(const std::vector<RemoteHost*>& hosts, const std::string& interface, const Wait& wait) {
+MeetingPlace find_meeting_place(const std::vector<RemoteHost*>& hosts, const std::string& interface,
+                                const std::string& ports, const Wait& wait) {
   wait_for_all(
       hosts, [](const RemoteHost& host) { return host.greeted(); }, kGreeting, "its agent did not answer", wait);
   if (hosts.size() == 1) return place_on_this_host();
   RemoteHost* const first = hosts.front();
-  first->ask_offers(interface);
+  first->ask_offers(interface, ports);
   wait_for_all(
       {first}, [](const RemoteHost& host) { return host.offers().has_value(); }, kAnswer,
       "its agent did not say its addresses", wait);

@@ -1,5 +1,7 @@
 #include "anellorun/meeting_probe.h"
 
+#include "base/interface_filter.h"
+
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -68,31 +70,40 @@ std::vector<Interface> interfaces() {
 
 }  // namespace
 
-Offers::Offers(const std::string& interface) {
+Offers::Offers(const std::string& interface, const std::string& ports) {
   nonce_.resize(16);
   draw(nonce_.data(), nonce_.size());
+  int low = 0, high = 0;
+  if (!anello::parse_port_range(ports, low, high))
+    throw std::runtime_error("ANELLO_PORT_RANGE=" + ports + " is not LOW-HIGH, from 1 to 65535");
+  const anello::InterfaceFilter wanted(interface);
+  bool any = false;
   for (const Interface& each : interfaces()) {
-    if (interface.empty() || interface == each.name || interface == each.ip) offer(each.ip);
+    if (!wanted.matches(each.name, each.ip)) continue;
+    any = true;
+    offer(each.ip, low, high);
   }
-  if (places_.empty()) {
-    throw std::runtime_error(interface.empty()
-                                 ? "it has no network address at which others could reach it"
-                                 : "ANELLO_INTERFACE=" + interface + ": no interface has this name or address");
-  }
+  if (!places_.empty()) return;
+  throw std::runtime_error(any ? "no port of ANELLO_PORT_RANGE=" + ports + " is free"
+                           : interface.empty()
+                               ? "it has no network address at which others could reach it"
+                               : "ANELLO_INTERFACE=" + interface + ": no interface has this name or address");
 }
 
-void Offers::offer(const std::string& ip) {
-  SocketAddress address = parse(ip, 0);
-  Descriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket || bind(socket.get(), address.get(), address.length) != 0 || listen(socket.get(), SOMAXCONN) != 0 ||
-      getsockname(socket.get(), address.get(), &address.length) != 0) {
-    return;  // such as an address that is not ready yet
+void Offers::offer(const std::string& ip, int low, int high) {
+  for (int port = low; port <= high; ++port) {
+    SocketAddress address = parse(ip, port);
+    Descriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket || bind(socket.get(), address.get(), address.length) != 0 || listen(socket.get(), SOMAXCONN) != 0 ||
+        getsockname(socket.get(), address.get(), &address.length) != 0) {
+      continue;  // the port is in use, or the address is not ready yet
+    }
+    places_.push_back({ip, ntohs(address.storage.ss_family == AF_INET
+                                     ? reinterpret_cast<const sockaddr_in&>(address.storage).sin_port
+                                     : reinterpret_cast<const sockaddr_in6&>(address.storage).sin6_port)});
+    listeners_.push_back(std::move(socket));
+    return;
   }
-  const int port =
-      ntohs(address.storage.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(address.storage).sin_port
-                                                 : reinterpret_cast<const sockaddr_in6&>(address.storage).sin6_port);
-  places_.push_back({ip, port});
-  listeners_.push_back(std::move(socket));
 }
 
 void Offers::watch(std::vector<pollfd>& into) {

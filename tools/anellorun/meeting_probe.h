@@ -15,8 +15,9 @@ namespace anellorun {
 
 class Offers {
  public:
-  // interface: ANELLO_INTERFACE, or "" for all. Throws std::system_error, std::runtime_error.
-  explicit Offers(const std::string& interface);
+  // interface: ANELLO_INTERFACE, or "" for all; ports: ANELLO_PORT_RANGE, or "" for any. Throws std::system_error,
+  // std::runtime_error.
+  Offers(const std::string& interface, const std::string& ports);
 
   const std::string& nonce() const { return nonce_; }
   // In order of preference; ports are free.
@@ -26,7 +27,7 @@ class Offers {
   void take(const pollfd* entries);
 
  private:
-  void offer(const std::string& ip);
+  void offer(const std::string& ip, int low, int high);
 
   std::string nonce_;
   std::vector<MeetingPlace> places_;

@@ -1,17 +1,20 @@
 #include "anellorun/options.h"
 
-#include "anellorun/hosts.h"
+#include "anellorun/layout.h"
+#include "anellorun/placement.h"
+#include "anellorun/words.h"
 #include "shared/command_line.h"
 #include "shared/manual.h"
 
 #include <anello/anello.h>
 
-#include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 
 namespace anellorun {
@@ -19,58 +22,42 @@ namespace {
 
 constexpr const char* kExamples = R"(Examples:
   anellorun -np 4 ./prog --its-own-option      four ranks of ./prog on this machine
+  anellorun -np auto python3 train.py          a rank for each GPU, or for each processor without GPUs
   anellorun -np 2 --tag-output hostname        every line says which rank wrote it: "[1] alpha"
   anellorun -np 4 -x ANELLO_TRANSPORT=tcp ./prog        with a variable for all ranks
   anellorun -np 4 --timeout 60 ./prog          ends the job after a minute, with exit code 124
   anellorun -np 2 --bind-to core ./prog        a core of its own for each rank
+  anellorun -np 8 --log-dir out --tee ./prog   a file for each rank: out/rank-0.log, ..
   anellorun -np 2 sh -c 'echo rank $RANK of $WORLD_SIZE'
   anellorun -np 8 python3 train.py < data      standard input goes to rank 0
+  anellorun -np 1 ./server : -np 3 ./worker    rank 0 runs one program, ranks 1 to 3 another
   anellorun --hosts alpha:2,beta:2 ./prog      two ranks on each of two hosts, started over ssh
   anellorun --hostfile FILE -np 6 ./prog       lines of "alpha slots=4"; the first host is filled first
+  anellorun --nnodes 2 --node-rank 0 --nproc-per-node 4 --master-addr alpha ./prog
+                                               as with torchrun: each host has its own anellorun
+  anellorun --dry-run ...                      says what would run where, and runs nothing
+
+Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its environment;
+anello_comm_create(NULL, &comm) needs nothing else. Ranks prove to each other that they belong to the job by a secret
+that is handed down through a descriptor: it shows in no command line, environment or file. OMP_NUM_THREADS, unless it
+is set, becomes the number of processors divided by the number of ranks on the host.
 
 Hosts: ssh must need no password, and anellorun and the program must be under the same path on every host. Ranks start
 in this folder (--wdir names another), with this shell's environment but for what describes this host and user (HOME,
 TMPDIR, SSH_* and the like). The secret goes through ssh to an anellorun on each host, which starts the ranks there. An
 address and a port of the first host at which all others reach it are found before any rank starts.
-
-Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its environment;
-anello_comm_create(NULL, &comm) needs nothing else. Ranks prove to each other that they belong to the job by a secret
-that is handed down through a descriptor: it shows in no command line, environment or file.
+ANELLO_SSH, if set, is used in place of ssh; for example ANELLO_SSH='ssh -p 2222 -i key'. It gets a host and a command.
 
 Exit code: 0 when every rank returned 0; else that of the rank that failed first (128 + n for signal n);
-124 after --timeout, 125 when a host is lost, 126 when the program cannot be started, 127 when it is not found, 2 for a mistake in the options.
-When a rank fails it is named, the others have half a second to say what they saw, and then they are ended. With
---keep-going they are not, and the exit code is 0 when any rank returned 0: for programs that go on without a rank.
+124 after --timeout, 125 when a host is lost, 126 when the program cannot be started, 127 when it is not found,
+2 for a mistake in the options.
+When a rank fails it is named, the others have half a second to say what they saw, and then they are ended; the first
+failure and that rank's last lines are the last thing printed. With --keep-going the others are not ended, and the exit
+code is 0 when any rank returned 0: for programs that go on without a rank.
 A rank that ends before it has created a communicator for which others wait is named to these, whose creation fails.
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on, a second of the first four kills; SIGTSTP and
 SIGCONT stop and continue the ranks with the launcher.
-When a host or the way to it fails, the job ends within 20 s, and what ran there ends too.
-
-ANELLO_SSH, if set, is used in place of ssh; for example ANELLO_SSH='ssh -p 2222 -i key'. It gets a host and a command.)";
-
-// Names that mpirun and mpiexec write with one dash, but that other parsers read as several options of one letter: -np
-// is "-n p".
-std::string canonical(const std::string& word) {
-  static const std::set<std::string> names{"-np", "-hosts", "-host", "-hostfile", "-machinefile"};
-  return names.count(word.substr(0, word.find('='))) != 0 ? "-" + word : word;
-}
-
-// Whether the word after this one is the option's value.
-bool takes_next(const CLI::App& app, const std::string& word) {
-  if (word.find('=') != std::string::npos) return false;
-  const CLI::Option* option = app.get_option_no_throw(word);
-  return option != nullptr && option->get_expected_min() > 0;  // -n4 is not an option's name: it contains its value
-}
-
-std::size_t program_begin(const CLI::App& app, const std::vector<std::string>& words) {
-  std::size_t i = 0;
-  while (i < words.size()) {
-    if (words[i] == "--") break;
-    if (words[i].size() < 2 || words[i][0] != '-') break;
-    i += takes_next(app, words[i]) ? 2 : 1;
-  }
-  return std::min(i, words.size());
-}
+When a host or the way to it fails, the job ends within 20 s, and what ran there ends too.)";
 
 std::pair<std::string, std::string> variable(const std::string& word) {
   const auto equals = word.find('=');
@@ -82,18 +69,57 @@ std::pair<std::string, std::string> variable(const std::string& word) {
   return {name, value};
 }
 
+int gpus() {
+  int count = 0;
+  for (struct stat about{}; stat(("/dev/nvidia" + std::to_string(count)).c_str(), &about) == 0;) ++count;
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr || count == 0) return count;
+  const std::string list = visible;
+  return list.empty() ? 0 : std::min(count, static_cast<int>(std::count(list.begin(), list.end(), ',')) + 1);
+}
+
+// A number, or a word that stands for one.
 CLI::Validator number_of_ranks() {
   const CLI::Validator whole = shared::whole(1, kMaxRanks);
   return CLI::Validator(
       [whole](std::string& input) {
-    if (input != "auto" && input != "cpu" && input != "gpu") return whole(input);
-    cpu_set_t allowed;
-    const int processors = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-    const std::string count = std::to_string(processors);
-    return shared::in_quotes(input) + " is not known yet; write a number: -np " + count + " gives each " +
-           (processors == 1 ? "processor" : "of the " + count + " processors") + " here a rank";
+    if (input == "gpu" && gpus() == 0)
+      return std::string("'gpu': this machine has no NVIDIA GPU that this shell may use");
+    if (input == "gpu" || (input == "auto" && gpus() > 0)) {
+      input = std::to_string(gpus());
+    } else if (input == "cpu" || input == "auto") {
+      input = std::to_string(usable_processors());
+    }
+    return whole(input);
       },
       "");
+}
+
+// "2"; torchrun also takes "1:4", a range in which hosts may come and go.
+CLI::Validator number_of_nodes() {
+  const CLI::Validator whole = shared::whole(1, kMaxRanks);
+  return CLI::Validator(
+      [whole](std::string& input) {
+    const auto colon = input.find(':');
+    if (colon != std::string::npos && input.substr(0, colon) == input.substr(colon + 1)) input.resize(colon);
+    if (input.find(':') != std::string::npos)
+      return "the number of nodes cannot change while a job runs; write one number in place of " +
+             shared::in_quotes(input);
+    return whole(input);
+      },
+      "");
+}
+
+// "alpha:29400", "alpha"
+void read_endpoint(const std::string& endpoint, Wishes& wishes) {
+  if (endpoint.empty()) return;
+  const auto colon = endpoint.rfind(':');
+  wishes.master = endpoint.substr(0, colon);
+  if (colon == std::string::npos) return;
+  std::string digits = endpoint.substr(colon + 1);
+  const std::string wrong = shared::whole(0, 65534)(digits);
+  if (!wrong.empty()) throw CLI::ValidationError("--rdzv-endpoint", wrong);
+  wishes.port = std::atoi(digits.c_str());
 }
 
 std::vector<HostSlots> hosts_of(const CLI::App& app) {
@@ -109,41 +135,46 @@ std::vector<HostSlots> hosts_of(const CLI::App& app) {
   return {};
 }
 
-// Numbers the ranks host by host. A host that gets none is left out.
-std::vector<Share> shares_of(const std::vector<HostSlots>& hosts, int ranks) {
-  if (hosts.empty() && ranks == 0) throw CLI::RequiredError("--np");
-  bool crowded = false;
-  const std::vector<int> counts = hosts.empty() ? std::vector<int>{ranks} : spread(hosts, ranks, crowded);
-  if (crowded) std::cerr << "anellorun: the hosts have fewer slots than " << ranks << " ranks; they share processors\n";
-  std::vector<Share> shares;
-  int first = 0;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] == 0) continue;
-    Share share;
-    if (!hosts.empty()) share.host = hosts[i].name;
-    share.first = first;
-    share.ranks = counts[i];
-    share.node = static_cast<int>(shares.size());
-    first += counts[i];
-    shares.push_back(std::move(share));
-  }
-  if (first > kMaxRanks) throw CLI::ValidationError("--hosts", "more than " + std::to_string(kMaxRanks) + " ranks");
-  for (Share& share : shares) {
-    share.world = first;
-    share.nodes = static_cast<int>(shares.size());
-  }
-  return shares;
-}
-
 // Other hosts are told a whole path; ranks of this one inherit the folder.
-void settle_folder(Options& options) {
-  if (options.folder.empty() && !options.on_agents) return;
+void settle_folders(Options& options) {
   std::array<char, 4096> here{};
+  if (!options.log_folder.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.log_folder, error);
+    if (error) throw CLI::ValidationError("--log-dir", shared::in_quotes(options.log_folder) + ": " + error.message());
+    options.log_folder = std::filesystem::absolute(options.log_folder);
+  }
   if (!options.folder.empty() && !options.on_agents && chdir(options.folder.c_str()) != 0)
     throw CLI::ValidationError("--wdir", "there is no folder " + shared::in_quotes(options.folder));
+  if (!options.on_agents) return;
   if (getcwd(here.data(), here.size()) == nullptr) throw CLI::ValidationError("--wdir", "this folder has no name");
   if (options.folder.empty()) options.folder = here.data();
   if (options.folder[0] != '/') options.folder = std::string(here.data()) + "/" + options.folder;
+}
+
+// Options of one program; the others are of the job.
+void add_program_options(CLI::App& app, int& ranks, std::vector<std::string>& exports) {
+  app.add_option("-n,--np", ranks, "Number of ranks (also written -np): a number, auto, cpu or gpu")
+      ->transform(number_of_ranks())
+      ->type_name("N");
+  app.add_option("-x", exports, "Sets a variable for all ranks; without a value, passes on this shell's")
+      ->type_name("NAME[=VALUE]")
+      ->expected(1)
+      ->take_all();
+}
+
+// The programs after the first, each behind a colon.
+Program further_program(const std::vector<std::string>& words) {
+  CLI::App app("", "anellorun");
+  Program program;
+  std::vector<std::string> exports;
+  add_program_options(app, program.ranks, exports);
+  CommandLine line = split_words(app, words);
+  app.parse(line.reversed_options);
+  for (const std::string& word : exports) program.environment.push_back(variable(word));
+  program.words = line.program;
+  if (program.words.empty()) throw CLI::RequiredError("a program to start after ':'");
+  return program;
 }
 
 }  // namespace
@@ -156,59 +187,98 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
       "anellorun");
   app.footer(kExamples);
   shared::add_manual(app);
+  Wishes wishes;
   std::vector<std::string> exports;
-  int ranks = 0;
-  Binding binding = Binding::none;
-  app.add_option("-n,--np,--nproc-per-node,--nproc_per_node", ranks, "Number of ranks (also written -np)")
-      ->check(number_of_ranks())
-      ->type_name("N");
-  std::string host_list, host_file;
-  app.add_option("--hosts,--host,-H", host_list, "Hosts, each with its number of ranks")->type_name("HOST[:N],...");
-  app.add_option("--hostfile,--machinefile", host_file, "The same from a file, a host on each line")->type_name("FILE");
-  app.add_option("--wdir", options.folder, "Folder in which ranks start")->type_name("FOLDER");
-  app.add_option("--agent-path", options.agent_path, "Where anellorun is on the other hosts, if not where it is here")
-      ->type_name("PATH");
-  app.add_option("-x", exports, "Sets a variable for all ranks; without a value, passes on this shell's")
-      ->type_name("NAME[=VALUE]")
-      ->expected(1)
-      ->take_all();
+  std::string ignored, endpoint;
+  bool unused = false;
+  add_program_options(app, wishes.ranks, exports);
   app.add_flag("--tag-output", options.tag_output, "Begins each line of output with its rank");
+  app.add_option("--log-dir,--log_dir", options.log_folder, "Writes each rank's output to a file rank-N.log there")
+      ->type_name("FOLDER");
+  // torchrun's --tee takes a number; see split_words.
+  app.add_flag("--tee", options.tee, "With --log-dir: output goes to the screen too");
   app.add_flag("--keep-going", options.keep_going, "Leaves the other ranks alone when one fails");
+  app.add_option("--max-restarts,--max_restarts", wishes.most_restarts, "Starts a job that fails again, so many times")
+      ->check(shared::whole(0, kMaxRestarts))
+      ->type_name("N");
   app.add_option("--timeout", options.timeout_seconds, "Ends the job after this many seconds")
       ->check(shared::number(0.001, 1e9))
       ->type_name("SECONDS");
-  const std::map<std::string, Binding> bindings{{"none", Binding::none}, {"core", Binding::core}};
-  app.add_option("--bind-to", binding, "none (default), or core: rank i runs on the i-th core of those allowed")
+  const std::map<std::string, Binding> bindings{
+      {"none", Binding::none}, {"core", Binding::core}, {"socket", Binding::socket}, {"numa", Binding::numa}};
+  app.add_option("--bind-to", wishes.binding,
+                 "Each rank runs on one core, or shares a socket or NUMA node; says which (default: none)")
       ->transform(shared::one_of(bindings))
-      ->type_name("none|core");
+      ->type_name("none|core|socket|numa");
+  app.add_flag("--dry-run", options.dry_run, "Says what would run where, and runs nothing");
   app.set_version_flag("--version", std::string("anellorun " ANELLO_VERSION_STRING));
 
-  std::vector<std::string> words;
-  for (int i = 1; i < argc; ++i) words.push_back(words.empty() || words.back() != "--" ? canonical(argv[i]) : argv[i]);
-  const std::size_t begin = program_begin(app, words);
-  // CLI11 wants them reversed.
-  std::vector<std::string> own(words.rend() - static_cast<std::ptrdiff_t>(begin), words.rend());
-  const std::size_t skipped = begin < words.size() && words[begin] == "--" ? 1 : 0;
-  // As they were typed: the program may have its own -np.
-  Program program;
-  for (std::size_t i = begin + skipped; i < words.size(); ++i) program.words.push_back(argv[i + 1]);
+  const char* const kHosts = "Several hosts, started from here";
+  app.add_option("--hosts,--host,-H", ignored, "Hosts, each with its number of ranks")
+      ->type_name("HOST[:N],...")
+      ->group(kHosts);
+  app.add_option("--hostfile,--machinefile", ignored, "The same from a file, a host on each line")
+      ->type_name("FILE")
+      ->group(kHosts);
+  app.add_option("--nproc-per-node,--nproc_per_node", wishes.ranks_of_host, "Number of ranks on each host")
+      ->transform(number_of_ranks())
+      ->type_name("N")
+      ->group(kHosts);
+  app.add_option("--wdir", options.folder, "Folder in which ranks start")->type_name("FOLDER")->group(kHosts);
+  app.add_option("--agent-path", options.agent_path, "Where anellorun is on the other hosts, if not where it is here")
+      ->type_name("PATH")
+      ->group(kHosts);
+  app.add_flag("--oversubscribe", wishes.oversubscribe, "Says nothing about more ranks than hosts have slots")
+      ->group(kHosts);
+
+  const char* const kNodes = "Several hosts, each with its own anellorun (torchrun's names, - or _)";
+  app.add_option("--nnodes", wishes.nodes, "Number of hosts")
+      ->transform(number_of_nodes())
+      ->type_name("N")
+      ->group(kNodes);
+  app.add_option("--node-rank,--node_rank", wishes.node, "This host's number, from 0")
+      ->check(shared::whole(0, kMaxRanks))
+      ->type_name("R")
+      ->group(kNodes);
+  app.add_option("--master-addr,--master_addr", wishes.master, "Address of host 0")->type_name("HOST")->group(kNodes);
+  app.add_option("--master-port,--master_port", wishes.port, "Port there (default: 29500)")
+      ->check(shared::whole(1, 65534))
+      ->type_name("PORT")
+      ->group(kNodes);
+  app.add_option("--rdzv-endpoint,--rdzv_endpoint", endpoint, "The two in one")->type_name("HOST:PORT")->group(kNodes);
+  app.add_option("--rdzv-id,--rdzv_id", options.job_name, "Name of the job")->type_name("ID")->group(kNodes);
+  app.add_option("--rdzv-backend,--rdzv_backend", ignored, "Accepted; changes nothing")
+      ->type_name("NAME")
+      ->group(kNodes);
+  app.add_flag("--standalone", unused, "Accepted; one host is the default")->group(kNodes);
+
+  std::vector<std::vector<std::string>> programs = split_programs({argv + 1, argv + argc});
   try {
-    app.parse(own);
-    for (const std::string& word : exports) program.environment.push_back(variable(word));
-    if (program.words.empty()) throw CLI::RequiredError("a program to start");
-    options.shares = shares_of(hosts_of(app), ranks);
-    for (Share& share : options.shares) {
-      program.ranks = share.world;
-      share.programs = {program};
-      share.binding = binding;
-    }
-    options.on_agents = !options.shares.front().host.empty();
-    settle_folder(options);
+    CommandLine line = split_words(app, programs.front());
+    app.parse(line.reversed_options);
+    Program first;
+    first.ranks = wishes.ranks;
+    first.words = line.program;
+    for (const std::string& word : exports) first.environment.push_back(variable(word));
+    if (first.words.empty()) throw CLI::RequiredError("a program to start");
+    wishes.programs.push_back(std::move(first));
+    for (std::size_t i = 1; i < programs.size(); ++i) wishes.programs.push_back(further_program(programs[i]));
+    wishes.hosts = hosts_of(app);
+    read_endpoint(endpoint, wishes);
+    const std::string note = lay_out(wishes, options);
+    if (!note.empty()) std::cerr << "anellorun: " << note << '\n';
+    settle_folders(options);
+  } catch (const Mistake& mistake) {
+    exit_code = shared::end(app, CLI::ValidationError(mistake.option, mistake.what()));
+    return false;
   } catch (const CLI::ParseError& error) {
     exit_code = shared::end(app, error);
     return false;
   }
-  return true;
+  if (!options.dry_run) return true;
+  std::cout << describe(options);
+  exit_code = 0;
+  return false;
 }
 
 }  // namespace anellorun

@@ -1,14 +1,17 @@
 #pragma once
 // The parsed command line. The launcher's own options end at the first word that is not one of them: that word is the
 // program, and everything after it belongs to the program, even if it looks like an option of the launcher.
+#include "anellorun/job.h"
 #include "anellorun/share.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace anellorun {
 
 inline constexpr int kMaxRanks = 4096;
+inline constexpr int kMaxRestarts = 1000;
 
 // Exit codes of the launcher itself, besides kExitUsage (shared/command_line.h), as in shells, env(1) and timeout(1).
 inline constexpr int kExitTimeout = 124;
@@ -19,10 +22,17 @@ inline constexpr int kExitNotFound = 127;
 struct Options {
   std::vector<Share> shares;  // one for each host; not empty
   bool on_agents = false;     // the user has named hosts
-  std::string folder;         // in which ranks start; empty: this process's own
-  std::string agent_path;     // of anellorun on other hosts; empty: as here
+  // A launcher on each host starts a share (--nnodes): they have the same place, and ANELLO_SECRET_FILE.
+  bool others_start_too = false;
+  std::optional<MeetingPlace> place;  // as the user wants it
+  std::string job_name;               // empty: a random one, or with others_start_too none
+  std::string folder;                 // in which ranks start; empty: this process's own
+  std::string agent_path;             // of anellorun on other hosts; empty: as here
+  std::string log_folder;             // for a file of each rank; empty: none
+  bool tee = false;                   // their output goes to the screen too
   bool tag_output = false;
   bool keep_going = false;
+  bool dry_run = false;
   double timeout_seconds = 0;  // 0: none
 
   int world() const { return shares.front().world; }

@@ -24,6 +24,7 @@ void Sink::write_some() {
 }
 
 void Lines::hand_on(std::size_t bytes) {
+  if (bytes > 0) log_->put(std::string_view(partial_).substr(0, bytes));
   std::string text;
   std::size_t begin = 0;
   while (begin < bytes) {
@@ -35,7 +36,7 @@ void Lines::hand_on(std::size_t bytes) {
     begin = end;
   }
   partial_.erase(0, bytes);
-  sink_->put(text);
+  if (sink_ != nullptr) sink_->put(text);
 }
 
 void Lines::put(std::string_view bytes) {
@@ -47,7 +48,7 @@ void Lines::put(std::string_view bytes) {
 
 void Lines::end() {
   hand_on(partial_.size());
-  if (inside_line_) sink_->put("\n");  // otherwise the next rank's line would continue this one
+  if (inside_line_ && sink_ != nullptr) sink_->put("\n");  // otherwise the next rank's line would continue this one
   inside_line_ = false;
 }
 

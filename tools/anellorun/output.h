@@ -2,6 +2,8 @@
 // Forwards the output of ranks in whole lines: there are Lines for each rank and stream, and a Sink for each stream of
 // the launcher. Nothing here blocks: a reader that does not read (less, a stopped terminal) must not keep the launcher
 // from noticing that a rank has died.
+#include "anellorun/rank_log.h"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -15,12 +17,15 @@ class Sink {
 
   int fd() const { return fd_; }
   void put(const std::string& bytes) {
+    put_ += bytes.size();
     if (!gone_) waiting_ += bytes;
   }
   bool pending() const { return !waiting_.empty(); }
   bool full() const { return waiting_.size() >= kEnough; }
   // The reader has closed its end.
   bool gone() const { return gone_; }
+  // How much has been put, in bytes.
+  std::size_t put_so_far() const { return put_; }
   // Writes some of the waiting output. Requires: poll says that fd() is writable.
   void write_some();
 
@@ -29,14 +34,15 @@ class Sink {
 
   int fd_;
   bool gone_ = false;
+  std::size_t put_ = 0;
   std::string waiting_;
 };
 
 // One stream of one rank.
 class Lines {
  public:
-  // tag: "" or the beginning of each line.
-  Lines(std::string tag, Sink& sink) : tag_(std::move(tag)), sink_(&sink) {}
+  // tag: "" or the beginning of each line on the screen; sink: NULL if the lines go to the log only.
+  Lines(std::string tag, Sink* sink, RankLog* log) : tag_(std::move(tag)), sink_(sink), log_(log) {}
 
   // Forwards the lines that are whole now.
   void put(std::string_view bytes);
@@ -50,6 +56,7 @@ class Lines {
 
   std::string tag_;
   Sink* sink_;
+  RankLog* log_;
   std::string partial_;
   bool inside_line_ = false;  // a piece of this line has already been forwarded
 };

@@ -1,51 +1,83 @@
 #include "anellorun/placement.h"
 
-#include <cerrno>
+#include "anellorun/failure.h"
+
+#include <algorithm>
 #include <fstream>
-#include <iostream>
-#include <string>
-#include <system_error>
+#include <map>
 
 namespace anellorun {
 namespace {
 
-// The lowest hardware thread of cpu's core represents the core; a machine that does not report this counts as having
-// one thread per core.
-int core_of(int cpu) {
-  std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
-  int first = cpu;
-  return file >> first ? first : cpu;  // "0,4" or "0-1": the first number
+int first_number_in(const std::string& path, int otherwise) {
+  std::ifstream file(path);
+  int number = otherwise;
+  return file >> number ? number : otherwise;
+}
+
+// The number of the unit to which cpu belongs; a machine that does not report this counts as having one thread for each
+// core, one socket and one node.
+int unit_of(int cpu, Binding binding) {
+  const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
+  // The lowest hardware thread of a core represents it: "0,4" or "0-1".
+  if (binding == Binding::core) return first_number_in(folder + "/topology/thread_siblings_list", cpu);
+  if (binding == Binding::socket) return std::max(0, first_number_in(folder + "/topology/physical_package_id", 0));
+  constexpr int kMaxNodes = 1024;
+  for (int node = 0; node < kMaxNodes; ++node) {
+    if (std::ifstream(folder + "/node" + std::to_string(node) + "/cpulist")) return node;
+  }
+  return 0;
+}
+
+cpu_set_t allowed_processors() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) fail("sched_getaffinity");
+  return allowed;
 }
 
 }  // namespace
 
+int usable_processors() {
+  const cpu_set_t allowed = allowed_processors();
+  int count = std::max(1, CPU_COUNT(&allowed));
+  std::ifstream quota("/sys/fs/cgroup/cpu.max");
+  long long microseconds = 0, period = 0;
+  if (quota >> microseconds >> period && period > 0)
+    count = std::clamp(static_cast<int>((microseconds + period - 1) / period), 1, count);
+  return count;
+}
+
 std::vector<cpu_set_t> placement(const Share& share) {
   if (share.binding == Binding::none) return {};
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
-    throw std::system_error(errno, std::generic_category(), "sched_getaffinity");
-  }
-  std::vector<int> names;
-  std::vector<cpu_set_t> cores;
+  const cpu_set_t allowed = allowed_processors();
+  std::vector<cpu_set_t> units;
+  std::map<int, std::size_t> known;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &allowed)) continue;
-    const int name = core_of(cpu);
-    std::size_t i = 0;
-    while (i < names.size() && names[i] != name) ++i;
-    if (i == names.size()) {
-      names.push_back(name);
-      cores.emplace_back();
-      CPU_ZERO(&cores.back());
-    }
-    CPU_SET(cpu, &cores[i]);
+    const auto [at, is_new] = known.emplace(unit_of(cpu, share.binding), units.size());
+    if (is_new) CPU_ZERO(&units.emplace_back());
+    CPU_SET(cpu, &units[at->second]);
   }
-  if (static_cast<std::size_t>(share.ranks) > cores.size()) {
-    std::cerr << "anellorun: --bind-to core: " << share.ranks << " ranks share " << cores.size()
-              << (cores.size() == 1 ? " core" : " cores") << '\n';
-  }
+  const auto ranks = static_cast<std::size_t>(share.ranks);
   std::vector<cpu_set_t> sets;
-  for (int rank = 0; rank < share.ranks; ++rank) sets.push_back(cores[static_cast<std::size_t>(rank) % cores.size()]);
+  for (std::size_t i = 0; i < ranks; ++i) {
+    const std::size_t neighbours = i * units.size() / ranks;
+    sets.push_back(units[share.binding == Binding::core ? i % units.size() : neighbours]);
+  }
   return sets;
+}
+
+std::string describe(const cpu_set_t& set) {
+  std::string text;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &set)) continue;
+    int last = cpu;
+    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(cpu);
+    if (last > cpu) text += "-" + std::to_string(last);
+    cpu = last;
+  }
+  return text;
 }
 
 }  // namespace anellorun

@@ -33,7 +33,8 @@ struct Child {
   if (getppid() != child.launcher) _exit(1);  // the launcher died before the line above took effect
   ready = ready && dup2(child.input, STDIN_FILENO) >= 0;
   ready = ready && dup2(child.output, STDOUT_FILENO) >= 0 && dup2(child.errors, STDERR_FILENO) >= 0;
-  ready = ready && fcntl(child.secret, F_SETFD, 0) == 0 && (child.ended < 0 || fcntl(child.ended, F_SETFD, 0) == 0);
+  ready = ready && (child.secret < 0 || fcntl(child.secret, F_SETFD, 0) == 0);
+  ready = ready && (child.ended < 0 || fcntl(child.ended, F_SETFD, 0) == 0);
   ready = ready && (child.cpus == nullptr || sched_setaffinity(0, sizeof *child.cpus, child.cpus) == 0);
   ready = ready && sigprocmask(SIG_SETMASK, child.signals, nullptr) == 0;
   if (ready) execvpe(child.arguments[0], child.arguments.data(), child.environment.data());
@@ -60,18 +61,19 @@ std::string describe_end(int status) {
          (WCOREDUMP(status) ? ", core dumped" : "");
 }
 
-Process start(const Share& share, const Job& job, int rank, int input, const sigset_t& signals, const cpu_set_t* cpus) {
+Process start(const Share& share, const Job& job, int rank, int input, const sigset_t& signals, const cpu_set_t* cpus,
+              int processors) {
   Pipe output = make_pipe();
   Pipe errors = make_pipe();
   Pipe report = make_pipe();
-  Descriptor secret = job.secret().file();
+  const Descriptor secret = job.secret() != nullptr ? job.secret()->file() : Descriptor();
   Descriptor nothing;
   if (input < 0) {
     nothing = Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (!nothing) fail("open /dev/null");
   }
   std::vector<std::string> arguments = share.program_of(rank).words;
-  std::vector<std::string> environment = job.environment(share, rank, secret.get());
+  std::vector<std::string> environment = job.environment(share, rank, secret.get(), processors);
   const Child child{pointers(arguments),
                     pointers(environment),
                     getpid(),

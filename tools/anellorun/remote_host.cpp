@@ -69,7 +69,9 @@ void RemoteHost::send_job(const JobOrder& order, const Secret& secret) {
   channel_->send(Kind::job, writer);
 }
 
-void RemoteHost::ask_offers(const std::string& interface) { channel_->send(Kind::offer, Writer().put(interface)); }
+void RemoteHost::ask_offers(const std::string& interface, const std::string& ports) {
+  channel_->send(Kind::offer, Writer().put(interface).put(ports));
+}
 
 void RemoteHost::ask_probe(const std::string& nonce, const std::vector<MeetingPlace>& places) {
   Writer writer;
@@ -169,6 +171,11 @@ void RemoteHost::take_frame(const Frame& frame) {
       for (int& error : *probed_) error = reader.integer(4095);
       break;
     case Kind::started: started_ = true; break;
+    case Kind::bound: {
+      const int rank = own_rank(reader);
+      events_.bound(rank, std::string(reader.text()));
+      break;
+    }
     case Kind::output: {
       const int rank = own_rank(reader);
       const auto stream = static_cast<Stream>(reader.integer(kStreams - 1));

@@ -7,8 +7,8 @@
 
 namespace anellorun {
 
-enum class Binding { none, core };
-inline constexpr Binding kLastBinding = Binding::core;
+enum class Binding { none, core, socket, numa };
+inline constexpr Binding kLastBinding = Binding::numa;
 
 struct Program {
   int ranks = 0;
@@ -23,6 +23,8 @@ struct Share {
   int ranks = 0;
   int node = 0;  // the number of this host, of nodes
   int nodes = 1;
+  int restarts = 0;  // of the whole job, so far
+  int most_restarts = 0;
   Binding binding = Binding::none;
   std::vector<Program> programs;  // of the whole job: the first ranks have the first program
 

@@ -3,6 +3,7 @@
 #include "anellorun/hosts.h"
 #include "anellorun/local_ranks.h"
 #include "anellorun/meeting_place.h"
+#include "anellorun/placement.h"
 #include "anellorun/process.h"
 
 #include <poll.h>
@@ -37,6 +38,19 @@ std::string seconds(double value) {
 
 bool ends_a_job(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
 
+// Blocks the signals that the supervisor handles. The mask from before the first time.
+const sigset_t& original_signals() {
+  static const sigset_t original = [] {
+    sigset_t blocked, before;
+    sigemptyset(&blocked);
+    for (int signal : kPassedOn) sigaddset(&blocked, signal);
+    for (int signal : {SIGCHLD, SIGPIPE, SIGTTOU}) sigaddset(&blocked, signal);  // EPIPE says that a reader left
+    if (sigprocmask(SIG_BLOCK, &blocked, &before) != 0) fail("sigprocmask");
+    return before;
+  }();
+  return original;
+}
+
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
@@ -45,28 +59,31 @@ std::string variable(const char* name) {
 }  // namespace
 
 Supervisor::Supervisor(const Options& options) : options_(options), output_(STDOUT_FILENO), errors_(STDERR_FILENO) {
+  original_signals();
   sigset_t watched;
   sigemptyset(&watched);
   for (int signal : kPassedOn) sigaddset(&watched, signal);
   sigaddset(&watched, SIGCHLD);
-  sigset_t blocked = watched;
-  sigaddset(&blocked, SIGPIPE);  // a reader that left is seen as EPIPE
-  sigaddset(&blocked, SIGTTOU);
-  if (sigprocmask(SIG_BLOCK, &blocked, &original_signals_) != 0) fail("sigprocmask");
   signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_) fail("signalfd");
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   host_ = host.data();
-  const auto tag = [&](int rank) { return options.tag_output ? "[" + std::to_string(rank) + "] " : std::string(); };
-  for (int rank = 0; rank < options.world(); ++rank)
-    ranks_.push_back({Lines(tag(rank), output_), Lines(tag(rank), errors_)});
+  const bool on_screen = options.log_folder.empty() || options.tee;
+  ranks_.resize(static_cast<std::size_t>(options.world()));
+  for (int rank = 0; rank < options.world(); ++rank) {
+    Rank& each = ranks_[static_cast<std::size_t>(rank)];
+    const std::string number = std::to_string(rank), tag = options.tag_output ? "[" + number + "] " : "";
+    if (!options.log_folder.empty()) each.log.open(options.log_folder + "/rank-" + number + ".log");
+    each.output.emplace(tag, on_screen ? &output_ : nullptr, &each.log);
+    each.errors.emplace(tag, on_screen ? &errors_ : nullptr, &each.log);
+  }
 }
 
 Supervisor::~Supervisor() = default;
 
 void Supervisor::start() {
-  alive_ = options_.world();
+  for (const Share& share : options_.shares) alive_ += share.ranks;
   if (options_.on_agents) {
     start_on_hosts();
   } else {
@@ -81,20 +98,30 @@ void Supervisor::start() {
 
 void Supervisor::start_here() {
   const Share& share = options_.shares.front();
-  job_ = std::make_unique<Job>(new_job_name(), secret_, place_on_this_host(), share.world);
+  const bool alone = !options_.others_start_too;
+  const std::string name = alone && options_.job_name.empty() ? new_job_name() : options_.job_name;
+  MeetingPlace place = options_.place ? *options_.place : place_on_this_host();
+  job_ = std::make_unique<Job>(name, alone ? &secret_ : nullptr, std::move(place), share.world);
   auto ranks = std::make_unique<LocalRanks>(share, *job_, static_cast<Events&>(*this));
   LocalRanks& here = *ranks;
   hosts_.push_back(std::move(ranks));
-  here.start(STDIN_FILENO, original_signals_);
+  here.start(STDIN_FILENO, original_signals());
+  // For people; a script that reads what the program says should find nothing else.
+  if (isatty(STDERR_FILENO) != 0 && share.ranks > 1 && std::getenv("OMP_NUM_THREADS") == nullptr) {
+    const int processors = usable_processors();
+    say("each rank has OMP_NUM_THREADS=" + std::to_string(std::max(1, processors / share.ranks)) + ": " +
+        std::to_string(processors) + " processors for " + std::to_string(share.ranks) + " ranks");
+  }
 }
 
 void Supervisor::start_on_hosts() {
   std::vector<RemoteHost*> hosts;
-  JobOrder order{new_job_name(), options_.folder, environment_for_others(), {}};
+  JobOrder order{
+      options_.job_name.empty() ? new_job_name() : options_.job_name, options_.folder, environment_for_others(), {}};
   for (const Share& share : options_.shares) {
     auto command = agent_command(share.host, variable("ANELLO_SSH"), options_.agent_path);
     auto host =
-        std::make_unique<RemoteHost>(std::move(command), share, static_cast<HostEvents&>(*this), original_signals_);
+        std::make_unique<RemoteHost>(std::move(command), share, static_cast<HostEvents&>(*this), original_signals());
     hosts.push_back(host.get());
     hosts_.push_back(std::move(host));
     order.share = share;
@@ -103,7 +130,9 @@ void Supervisor::start_on_hosts() {
   const auto wait = [this](const std::function<bool()>& holds, std::chrono::seconds time) {
     return this->wait(holds, time);
   };
-  const MeetingPlace place = find_meeting_place(hosts, variable("ANELLO_INTERFACE"), wait);
+  const MeetingPlace found =
+      find_meeting_place(hosts, variable("ANELLO_INTERFACE"), variable("ANELLO_PORT_RANGE"), wait);
+  const MeetingPlace place = options_.place.value_or(found);
   for (RemoteHost* host : hosts) host->start(place);
   const auto started = [&] {
     return std::all_of(hosts.begin(), hosts.end(), [](RemoteHost* h) { return h->started(); });
@@ -140,9 +169,10 @@ int Supervisor::run() {
   };
   while (!done() && !(asked_to_end_ && (output_.full() || errors_.full()))) poll_once();
   for (Rank& rank : ranks_) {
-    rank.output.end();
-    rank.errors.end();
+    rank.output->end();
+    rank.errors->end();
   }
+  report_first_failure();
   while ((output_.pending() || errors_.pending()) && !asked_to_end_) poll_once();
   if (options_.keep_going && any_succeeded_ && !cut_short_) return 0;
   return exit_code_.value_or(0);
@@ -195,9 +225,14 @@ void Supervisor::read_input() {
   first_host_->give_input({buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0});
 }
 
+void Supervisor::bound(int rank, const std::string& processors) {
+  say("rank " + std::to_string(rank) + " (host " + host_of(rank) + ") runs on " +
+      (processors.find_first_not_of("0123456789") == std::string::npos ? "processor " : "processors ") + processors);
+}
+
 void Supervisor::output(int rank, Stream stream, std::string_view bytes) {
   Rank& from = ranks_[static_cast<std::size_t>(rank)];
-  (stream == kOutput ? from.output : from.errors).put(bytes);
+  (stream == kOutput ? from.output : from.errors)->put(bytes);
 }
 
 void Supervisor::ended(int rank, pid_t pid, int status) {
@@ -206,17 +241,32 @@ void Supervisor::ended(int rank, pid_t pid, int status) {
   if (rank == 0) input_open_ = false;
   any_succeeded_ = any_succeeded_ || status == 0;
   if (status == 0 || kill_at_) return;  // a rank that ends after we ended it is no news
-  if (++failures_named_ <= kFailuresNamed)
-    say("rank " + std::to_string(rank) + " (host " + host_of(rank) + ", pid " + std::to_string(pid) + ") " +
-        describe_end(status));
+  const std::string what = "rank " + std::to_string(rank) + " (host " + host_of(rank) + ", pid " + std::to_string(pid) +
+                           ") " + describe_end(status);
+  if (++failures_named_ <= kFailuresNamed) say(what);
   if (failures_named_ == kFailuresNamed + 1) say("more ranks have failed");
-  note_failure(exit_code(status));
+  note_failure(exit_code(status), what, rank);
 }
 
-void Supervisor::note_failure(int code) {
+void Supervisor::note_failure(int code, const std::string& what, int rank) {
+  if (!first_failure_) first_failure_ = Failure{what, rank, printed()};
   if (exit_code_) return;
   exit_code_ = code;
   if (!options_.keep_going) terminate_at_ = Clock::now() + kLastWords;
+}
+
+// Where much may have been printed since, the cause is the last thing on the screen.
+void Supervisor::report_first_failure() {
+  if (!first_failure_) return;
+  const bool unseen = !options_.log_folder.empty() && !options_.tee;
+  if (first_failure_->printed == printed() && !unseen) return;
+  std::string text = "the first failure: " + first_failure_->what;
+  if (first_failure_->rank >= 0) {
+    const auto& lines = ranks_[static_cast<std::size_t>(first_failure_->rank)].log.last_lines();
+    text += lines.empty() ? "; it had printed nothing" : "; its last lines:";
+    for (const std::string& line : lines) text += "\n    " + line;
+  }
+  say(text);
 }
 
 void Supervisor::gone(int rank) {
@@ -245,11 +295,12 @@ void Supervisor::lost(const Share& share, const std::string& why) {
   }
   if (lost_here == 0 && finishing_ && exit_code_) return;
   const int last = share.first + share.ranks - 1;
-  say("host " + share.host + " is lost, with " +
-      (share.ranks == 1 ? "rank " + std::to_string(last)
-                        : "ranks " + std::to_string(share.first) + " to " + std::to_string(last)) +
-      ": " + why);
-  note_failure(kExitHostLost);
+  const std::string what = "host " + share.host + " is lost, with " +
+                           (share.ranks == 1 ? "rank " + std::to_string(last)
+                                             : "ranks " + std::to_string(share.first) + " to " + std::to_string(last)) +
+                           ": " + why;
+  say(what);
+  note_failure(kExitHostLost, what, -1);
 }
 
 void Supervisor::take_signals() {
@@ -267,6 +318,7 @@ void Supervisor::take_signals() {
     if (!from_terminal || options_.on_agents) signal_all(signal == SIGTSTP ? SIGSTOP : signal, false);
     if (signal == SIGTSTP) stop_here();
     if (ends_a_job(signal)) {
+      signalled_ = true;
       if (asked_to_end_) {
         say(std::string("a second signal: killing ") + living());
         if (!exit_code_ || options_.keep_going) exit_code_ = 128 + signal;

@@ -9,10 +9,12 @@
 #include "anellorun/job.h"
 #include "anellorun/options.h"
 #include "anellorun/output.h"
+#include "anellorun/rank_log.h"
 #include "anellorun/remote_host.h"
 
 #include <signal.h>
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -38,6 +40,8 @@ class Supervisor final : private HostEvents {
   void start();
   // Returns the job's exit code when all its processes have ended and its output is written.
   int run();
+  // The user has asked for the end: by a signal or --timeout.
+  bool was_cut_short() const { return cut_short_ || signalled_; }
 
  private:
   void start_here();
@@ -52,11 +56,14 @@ class Supervisor final : private HostEvents {
   void begin_end();
   void stop_here();
   void signal_all(int signal, bool also_orphans);
-  void note_failure(int code);
+  void note_failure(int code, const std::string& what, int rank);
+  void report_first_failure();
+  std::size_t printed() const { return output_.put_so_far() + errors_.put_so_far(); }
   std::string host_of(int rank) const;
   std::string living() const;
   void say(const std::string& text) { errors_.put("anellorun: " + text + "\n"); }
 
+  void bound(int rank, const std::string& processors) override;
   void output(int rank, Stream stream, std::string_view bytes) override;
   void ended(int rank, pid_t pid, int status) override;
   void gone(int rank) override;
@@ -67,19 +74,24 @@ class Supervisor final : private HostEvents {
   const Sink& sink(Stream stream) const { return stream == kOutput ? output_ : errors_; }
 
   struct Rank {
-    Lines output, errors;
+    RankLog log;
+    std::optional<Lines> output, errors;
     bool ended = false;
+  };
+  struct Failure {
+    std::string what;  // "rank 1 (..) ended with .."
+    int rank;          // -1: a host was lost
+    std::size_t printed;
   };
 
   const Options& options_;
-  sigset_t original_signals_{};
   Descriptor signals_;
   std::string host_;
   Sink output_;
   Sink errors_;
   Secret secret_;
   std::unique_ptr<Job> job_;  // if the ranks are here
-  std::vector<Rank> ranks_;
+  std::deque<Rank> ranks_;    // they stay where they are
   std::vector<std::unique_ptr<Host>> hosts_;
   RemoteHost* first_host_ = nullptr;  // with rank 0, if that is an agent's
   bool input_open_ = false;           // and rank 0 reads this process's standard input
@@ -88,10 +100,12 @@ class Supervisor final : private HostEvents {
   int alive_ = 0;
 
   std::optional<int> exit_code_;  // known with the first failure
+  std::optional<Failure> first_failure_;
   std::optional<std::string> lost_before_start_;
   bool any_succeeded_ = false;
   bool cut_short_ = false;  // by --timeout or a second signal
   bool asked_to_end_ = false;
+  bool signalled_ = false;
   int failures_named_ = 0;
   std::optional<Clock::time_point> timeout_at_;
   std::optional<Clock::time_point> terminate_at_;

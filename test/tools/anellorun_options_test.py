@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""What anellorun takes from the habits of other launchers, and its report of a failure. Argument: the program."""
+
+import os
+import pathlib
+import pty
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from launcher import Launcher
+
+ANELLORUN = os.path.abspath(sys.argv.pop())
+PROCESSORS = len(os.sched_getaffinity(0))
+CLEAN = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "ANELLO_SECRET_FILE")}
+
+
+class Options(unittest.TestCase):
+    def run_with(self, *arguments, **more):
+        launcher = Launcher(ANELLORUN, arguments, env=CLEAN | more.pop("variables", {}), **more)
+        self.addCleanup(launcher.close)
+        return launcher.end()
+
+    def lines(self, *arguments, **more):
+        code, out, err = self.run_with(*arguments, **more)
+        self.assertEqual((code, err), (0, ""))
+        return sorted(out.splitlines())
+
+    # -- other spellings ------------------------------------------------------------------------------------------
+
+    def test_torchruns_command_lines(self):
+        script = ["sh", "-c", "echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $MASTER_ADDR"]
+        here = ["0 0 2 2 0 127.0.0.1", "1 1 2 2 0 127.0.0.1"]
+        for options in (["--standalone", "--nproc-per-node", "2"], ["--nproc_per_node=2", "--nnodes=1"],
+                        ["--nnodes=1:1", "--nproc-per-node=2", "--rdzv-backend=c10d", "--rdzv_id", "x", "--tee", "3"],
+                        ["--nproc-per-node=2", "--rdzv-endpoint=127.0.0.1:29401", "--max_restarts=0"]):
+            with self.subTest(options=options):
+                self.assertEqual(self.lines(*options, *script), here)
+
+    def test_each_node_has_its_own_launcher(self):
+        with tempfile.TemporaryDirectory() as folder:
+            secret = pathlib.Path(folder, "secret")
+            secret.write_bytes(os.urandom(32))
+            secret.chmod(0o600)
+            for rank, shown in [(0, ["0 0 4 2 0 a:7 unset", "1 1 4 2 0 a:7 unset"]), (1, ["2 0 4 2 1 a:7 unset", "3 1 4 2 1 a:7 unset"])]:
+                self.assertEqual(self.lines(
+                    "--nnodes=2", f"--node_rank={rank}", "--nproc_per_node=2", "--master_addr=a", "--master_port=7", "sh", "-c",
+                    "echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $MASTER_ADDR:$MASTER_PORT ${ANELLO_SECRET_FD-unset}",
+                    variables={"ANELLO_SECRET_FILE": str(secret)}), shown)
+
+    def test_auto_counts(self):
+        for word in ("auto", "cpu"):
+            if word == "auto" and pathlib.Path("/dev/nvidia0").exists():
+                continue
+            out = self.lines("-np", word, "sh", "-c", "echo $WORLD_SIZE")
+            self.assertEqual(len(out), int(out[0]))
+            self.assertLessEqual(len(out), PROCESSORS)
+        if not pathlib.Path("/dev/nvidia0").exists():
+            code, _, err = self.run_with("-np", "gpu", "true")
+            self.assertEqual(code, 2)
+            self.assertIn("no NVIDIA GPU", err)
+
+    def test_several_programs(self):
+        out = self.lines("-np", "1", "-x", "W=one", "sh", "-c", "echo $RANK $W $WORLD_SIZE a :", ":", "-n", "2", "-x", "W=two", "sh", "-c",
+                         "echo $RANK $W $WORLD_SIZE b")
+        self.assertEqual(out, ["0 one 3 a :", "1 two 3 b", "2 two 3 b"])
+        self.assertEqual(self.lines("-np", "1", "echo", ":", "x", ":"), [": x :"])
+
+    def test_what_contradicts_itself_is_refused(self):
+        for arguments, said in [
+                (["--nnodes", "2", "--nproc-per-node", "1", "true"], "--master-addr"),
+                (["--nnodes", "2", "--nproc-per-node", "1", "--master-addr", "a", "true"], "ANELLO_SECRET_FILE"),
+                (["--nnodes", "1:4", "--nproc-per-node", "1", "true"], "cannot change"),
+                (["--nnodes", "2", "-np", "2", "true"], "--nproc-per-node"),
+                (["-np", "2", "--nproc-per-node", "2", "true"], "one of them"),
+                (["--nnodes", "2", "--hosts", "a", "--nproc-per-node", "1", "true"], "--hosts"),
+                (["--hosts", "a", "--hostfile", "f", "true"], "give one"),
+                (["-np", "1", "true", ":", "-np", "1"], "a program to start"),
+                (["true"], "-np N is required")]:
+            with self.subTest(arguments=arguments):
+                code, _, err = self.run_with(*arguments)
+                self.assertEqual(code, 2, err)
+                self.assertIn(said, err)
+
+    # -- processors -----------------------------------------------------------------------------------------------
+
+    def test_bindings_are_printed_and_kept(self):
+        for unit in ("core", "socket", "numa"):
+            code, out, err = self.run_with("-np", "2", "--bind-to", unit, "--tag-output", "sh", "-c",
+                                           "grep Cpus_allowed_list /proc/self/status; echo threads $OMP_NUM_THREADS")
+            self.assertEqual(code, 0)
+            for rank in range(2):
+                mask = re.search(rf"^\[{rank}\] Cpus_allowed_list:\s+(\S+)$", out, re.M)[1]
+                self.assertRegex(err, rf"anellorun: rank {rank} \(host \S+\) runs on processors? {re.escape(mask)}\n")
+
+    def test_threads_share_the_processors(self):
+        self.assertEqual(set(self.lines("-np", "1", "sh", "-c", "echo $OMP_NUM_THREADS")) <= {str(n + 1) for n in range(PROCESSORS)}, True)
+        self.assertEqual(self.lines("-np", str(PROCESSORS), "sh", "-c", "echo $OMP_NUM_THREADS"), ["1"] * PROCESSORS)
+        self.assertEqual(self.lines("-np", "2", "sh", "-c", "echo $OMP_NUM_THREADS", variables={"OMP_NUM_THREADS": "7"}), ["7", "7"])
+
+    def test_on_a_terminal_the_number_of_threads_is_said(self):
+        master, slave = pty.openpty()
+        code = subprocess.run([ANELLORUN, "-np", "2", "true"], env=CLEAN, stderr=slave, timeout=20).returncode
+        os.set_blocking(master, False)
+        said = os.read(master, 4096).decode()  # while the other end is open: its close would discard it
+        os.close(slave)
+        os.close(master)
+        self.assertEqual(code, 0)
+        self.assertRegex(said, r"anellorun: each rank has OMP_NUM_THREADS=\d+: \d+ processors for 2 ranks")
+
+    def test_a_dry_run_says_what_would_run_and_runs_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, out, err = self.run_with("--hosts", "alpha:2,localhost:1", "--dry-run", "touch", f"{folder}/it")
+            self.assertEqual((code, err, os.listdir(folder)), (0, "", []))
+        self.assertIn("host alpha: ranks 0 to 1 of 3\n  started by: ssh ", out)
+        self.assertIn(f"rank 1: touch {folder}/it\n", out)
+        self.assertIn("host localhost: ranks 2 to 2 of 3\n  processors: ", out)
+
+    # -- output ---------------------------------------------------------------------------------------------------
+
+    def test_log_files(self):
+        script = ["sh", "-c", "echo out $RANK; echo err $RANK >&2; printf rest"]
+        for tee in ([], ["--tee"], ["--tee", "3"]):
+            with self.subTest(tee=tee), tempfile.TemporaryDirectory() as folder:
+                code, out, err = self.run_with("-np", "2", "--log-dir", f"{folder}/new/logs", *tee, *script)
+                self.assertEqual(code, 0)
+                for rank in range(2):
+                    text = pathlib.Path(folder, f"new/logs/rank-{rank}.log").read_text()
+                    self.assertEqual(sorted(text.splitlines()), [f"err {rank}", f"out {rank}", "rest"])
+                self.assertEqual((sorted(out.split("\n")), sorted(err.split("\n"))),
+                                 (["", "out 0", "out 1", "rest", "rest"], ["", "err 0", "err 1"]) if tee else ([""], [""]))
+        code, _, err = self.run_with("-np", "1", "--log-dir", "/dev/null/x", "true")
+        self.assertEqual(code, 2)
+        self.assertIn("--log-dir", err)
+
+    def test_the_first_failure_and_its_last_lines_come_last(self):
+        script = ("if [ $RANK = 1 ]; then for i in $(seq 30); do echo line $i >&2; done; echo ValueError: it >&2; exit 3; fi; "
+                  "trap 'for i in $(seq 100); do echo noise; echo noise >&2; done; exit 9' TERM; while :; do sleep 0.05; done")
+        for options in ([], ["--log-dir", tempfile.mkdtemp()]):
+            code, _, err = self.run_with("-np", "3", *options, "sh", "-c", script)
+            self.assertEqual(code, 3)
+            lines = err.splitlines()
+            self.assertRegex(lines[-11], r"^anellorun: the first failure: rank 1 \(host \S+, pid \d+\) ended with exit code 3; its last lines:$")
+            self.assertEqual(lines[-10:], [f"    line {i}" for i in range(22, 31)] + ["    ValueError: it"])
+
+    # -- restarts -------------------------------------------------------------------------------------------------
+
+    def test_a_job_that_fails_is_started_anew(self):
+        script = 'echo "$TORCHELASTIC_RESTART_COUNT $ANELLO_JOB"; [ $RANK = 0 ] || exec sleep 60; [ $TORCHELASTIC_RESTART_COUNT = 2 ]'
+        code, out, err = self.run_with("-np", "2", "--max-restarts", "1", "sh", "-c", script)
+        self.assertEqual(code, 1)
+        self.assertEqual([line.split()[0] for line in sorted(out.splitlines())], ["0", "0", "1", "1"])
+        self.assertEqual(len({line.split()[1] for line in out.splitlines()}), 2, "each start is a job of its own")
+        self.assertIn("anellorun: starting the job anew (1 of 1)", err)
+        code, out, err = self.run_with("-np", "1", "--max-restarts", "5", "sh", "-c", script)
+        self.assertEqual((code, [line.split()[0] for line in out.splitlines()]), (0, ["0", "1", "2"]))
+
+    def test_a_job_that_the_user_ends_is_not_started_anew(self):
+        code, _, err = self.run_with("-np", "2", "--max-restarts", "5", "--timeout", "0.3", "sleep", "60")
+        self.assertEqual(code, 124)
+        self.assertNotIn("anew", err)
+        launcher = Launcher(ANELLORUN, ["-np", "1", "--max-restarts", "5", "sh", "-c", "echo ready; exec sleep 60"])
+        self.addCleanup(launcher.close)
+        launcher.line()
+        launcher.process.terminate()
+        self.assertEqual(launcher.end()[0], 143)
+
+    def test_256_ranks_start_and_end_soon(self):
+        begin = time.monotonic()
+        code, out, err = self.run_with("-np", "256", "sh", "-c", "echo $RANK")
+        self.assertEqual((code, sorted(map(int, out.split())), err), (0, list(range(256)), ""))
+        self.assertLess(time.monotonic() - begin, 30)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

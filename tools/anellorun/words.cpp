@@ -1,0 +1,69 @@
+#include "anellorun/words.h"
+
+#include <algorithm>
+#include <set>
+
+namespace anellorun {
+namespace {
+
+// Names that mpirun and mpiexec write with one dash, but that other parsers read as several options of one letter: -np
+// is "-n p".
+std::string canonical(const std::string& word) {
+  static const std::set<std::string> names{"-np",          "-hosts", "-host",      "-hostfile",
+                                           "-machinefile", "-wdir",  "-tag-output"};
+  return names.count(word.substr(0, word.find('='))) != 0 ? "-" + word : word;
+}
+
+// Whether the word after this one is the option's value.
+bool takes_next(const CLI::App& app, const std::string& word) {
+  if (word.find('=') != std::string::npos) return false;
+  const CLI::Option* option = app.get_option_no_throw(word);
+  return option != nullptr && option->get_expected_min() > 0;  // -n4 is not an option's name: it contains its value
+}
+
+// "3" or "0:1,1:3", which torchrun writes after --tee to choose streams. All of them are chosen here.
+bool chooses_streams(const std::string& word) {
+  return !word.empty() && word.find_first_not_of("0123456789:,") == std::string::npos;
+}
+
+}  // namespace
+
+CommandLine split_words(const CLI::App& app, const std::vector<std::string>& words) {
+  CommandLine line;
+  std::vector<std::string>& options = line.reversed_options;
+  std::size_t i = 0;
+  while (i < words.size()) {
+    const std::string word = canonical(words[i]);
+    if (word == "--") {
+      ++i;
+      break;
+    }
+    if (word.size() < 2 || word[0] != '-') break;
+    ++i;
+    if (word == "--tee" || word.rfind("--tee=", 0) == 0) {
+      options.push_back("--tee");
+      if (word == "--tee" && i < words.size() && chooses_streams(words[i])) ++i;
+      continue;
+    }
+    options.push_back(word);
+    if (takes_next(app, word) && i < words.size()) options.push_back(words[i++]);
+  }
+  std::reverse(options.begin(), options.end());
+  line.program.assign(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+  return line;
+}
+
+std::vector<std::vector<std::string>> split_programs(const std::vector<std::string>& words) {
+  std::vector<std::vector<std::string>> programs(1);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string next = i + 1 < words.size() ? words[i + 1] : "";
+    if (words[i] == ":" && !programs.back().empty() && (next == "-np" || next == "--np" || next.rfind("-n", 0) == 0)) {
+      programs.emplace_back();
+    } else {
+      programs.back().push_back(words[i]);
+    }
+  }
+  return programs;
+}
+
+}  // namespace anellorun
