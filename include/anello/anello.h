@@ -262,7 +262,7 @@ typedef struct anello_config {
   size_t size;            /* sizeof(anello_config_t) of the caller's header; set by ANELLO_CONFIG_INITIALIZER */
   int rank;               /* -1: from the environment */
   int world_size;         /* -1: from the environment */
-  const char *url;        /* NULL: env://. Else env://, tcp://host:port or unix://name (one host, abstract) */
+  const char *url;        /* NULL: env://. Else that, tcp://host:port, unix://name (this host) or file:///shared/path */
   const anello_unique_id_t *unique_id;  /* if set, url and store are not used */
   const anello_store_t *store;          /* if set, url is not used */
   int64_t timeout_ms;     /* deadline of every wait, from the last progress. 0: ANELLO_TIMEOUT_MS, else 300 s */

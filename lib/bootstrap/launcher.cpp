@@ -1,10 +1,12 @@
 #include "bootstrap/launcher.h"
 
 #include "base/error.h"
+#include "base/node_list.h"
 #include "base/text.h"
 
 #include <charconv>
 #include <cstring>
+#include <string_view>
 
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -53,7 +55,61 @@ pid_t server_behind(int descriptor) {
   return ::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.pid : 0;
 }
 
+constexpr std::size_t kMaxNodes = 1 << 20;
+
+// Of the step that srun has started, else of the whole allocation.
+const char* slurm(const Lookup& lookup, const char* of_step, const char* of_job) {
+  const char* const value = value_of(lookup, of_step);
+  return value != nullptr ? value : value_of(lookup, of_job);
+}
+
+std::string first_node(const Lookup& lookup) {
+  const char* const list = slurm(lookup, "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST");
+  const auto names = list != nullptr ? expand_node_list(list, kMaxNodes) : std::nullopt;
+  return names ? names->front() : std::string();
+}
+
+// Where srun's ranks are, and a place on the first node where they can meet: rank 0 runs there. Steps of one node get
+// different ports, of which another program may have one.
+void read_slurm(const Lookup& lookup, Launch& launch) {
+  const char* const nodes = slurm(lookup, "SLURM_STEP_NUM_NODES", "SLURM_NNODES");
+  if (nodes != nullptr) {
+    launch.all_local = std::string_view(nodes) == "1";
+    launch.several_hosts = !launch.all_local;
+  }
+  if (!launch.several_hosts || value_of(lookup, "SLURM_JOB_ID") == nullptr) return;
+  constexpr unsigned kLowest = 20'000, kPorts = 10'000;  // below those that the kernel gives out by itself
+  unsigned mix = 0;
+  for (const char* const name : {"SLURM_JOB_ID", "SLURM_STEP_ID"}) {
+    const char* const value = value_of(lookup, name);
+    for (const char digit : std::string_view(value != nullptr ? value : ""))
+      mix = 31 * mix + static_cast<unsigned char>(digit);
+  }
+  launch.master_host = first_node(lookup);
+  launch.master_port = static_cast<int>(kLowest + mix % kPorts);
+}
+
 }  // namespace
+
+std::string launcher_address(const Lookup& lookup) {
+  if (const char* const host = value_of(lookup, "MASTER_ADDR")) return host;
+  return value_of(lookup, "SLURM_PROCID") != nullptr ? first_node(lookup) : std::string();
+}
+
+std::string why_alone(const Lookup& lookup) {
+  const char* const tasks = value_of(lookup, "SLURM_NTASKS");
+  if (tasks != nullptr && std::string_view(tasks) != "1") {
+    return text("this process is alone, a world of one rank, though its Slurm job has SLURM_NTASKS=", tasks,
+                ": srun has not started it. Start it with srun");
+  }
+  for (const char* const name : {"PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "FLUX_TASK_RANK", "PALS_RANKID"}) {
+    if (const char* const value = value_of(lookup, name)) {
+      return text("this process is alone, a world of one rank, though ", name, "=", value,
+                  " says that a launcher has started several: it does not say how many. Set RANK and WORLD_SIZE");
+    }
+  }
+  return {};
+}
 
 Launch read_launch(const Lookup& lookup, int rank, int size, bool address) {
   Launch launch;
@@ -83,6 +139,7 @@ Launch read_launch(const Lookup& lookup, int rank, int size, bool address) {
   if (launch.size > kMaxRanks || launch.rank >= launch.size) {
     throw Error(ANELLO_ERR_ARGUMENT, text("rank ", launch.rank, " does not exist in a world of ", launch.size));
   }
+  if (found != nullptr && std::string_view(found->rank) == "SLURM_PROCID") read_slurm(lookup, launch);
   if (const char* const host = address ? value_of(lookup, "MASTER_ADDR") : nullptr) {
     launch.master_host = host;
     if (value_of(lookup, "MASTER_PORT") == nullptr) {

@@ -25,4 +25,10 @@ using Lookup = std::function<const char*(const char* name)>;  // nullptr: not se
 // which is ignored otherwise. Throws Error: ANELLO_ERR_ARGUMENT.
 Launch read_launch(const Lookup& lookup, int rank, int size, bool address = true);
 
+// A name or address that every rank of the job can resolve, as far as the launcher says one; empty: it says none.
+std::string launcher_address(const Lookup& lookup);
+
+// For a process that counts as alone: why it may be one of several all the same. Empty: nothing speaks for it.
+std::string why_alone(const Lookup& lookup);
+
 }  // namespace anello::bootstrap

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "bootstrap/secret_source.h"
 #include "control/host.h"
+#include "control/interfaces.h"
 
 #include <algorithm>
 #include <charconv>
@@ -13,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <unistd.h>
 
@@ -63,8 +65,8 @@ Address unix_address_for(const Meeting& meeting, const std::string& name) {
 }
 
 constexpr const char* kHowToGiveSecret =
-    "ranks on several hosts need a secret: start them with anellorun, or give all of them the same ANELLO_SECRET_FILE "
-    "(mode 0600)";
+    "ranks on several hosts need a secret: start them with anellorun, give all of them the same ANELLO_SECRET_FILE "
+    "(mode 0600), or let them meet over a file that all see (ANELLO_URL=file:///path)";
 
 Meeting at_address(const std::string& host, int port, const Launch& launch, std::int64_t timeout_ms) {
   Meeting meeting;
@@ -88,14 +90,20 @@ Meeting at_address(const std::string& host, int port, const Launch& launch, std:
   }
   const auto low = static_cast<std::uint16_t>(port), high = static_cast<std::uint16_t>(port + 1);
   if (other_hosts && !meeting.same_user) {
-    meeting.listen.push_back({"", ip, low});
+    // Behind a translator of addresses, rank 0 listens at an address of its own.
+    const bool translated = launch.rank == 0 && !is_local(ip) && !Config::get().advertise.empty();
+    const std::string& filter = Config::get().interface;
+    const std::string own = !translated ? ip : filter.empty() ? address_towards(ip) : address_of_interface(filter, ip);
+    meeting.listen.push_back({"", own, low});
+    if (translated) meeting.reach.push_back({"", own, low});
   } else if (other_hosts) {
     meeting.hint = text("if they are on other hosts: ", kHowToGiveSecret);
   }
   if (meeting.reach.empty()) {
     // torchrun's store may use the port itself, and it waits for us to speak. So try the next port first, which refuses
-    // at once if no process listens there.
+    // at once if no process listens there. anellorun has no store, and a firewall may let through its port alone.
     meeting.reach = {{"", ip, high}, {"", ip, low}};
+    if (!launch.job.empty()) std::swap(meeting.reach[0], meeting.reach[1]);
   }
   return meeting;
 }
@@ -118,6 +126,8 @@ Place parse_url(std::string_view url) {
   };
   if (url == "env://") return {};
   if (const auto name = after("unix://"); name && !name->empty()) return {Place::Kind::name, std::string(*name), 0};
+  if (const auto path = after("file://"); path && path->size() > 1 && path->front() == '/')
+    return {Place::Kind::file, std::string(*path), 0};
   if (const auto address = after("tcp://")) {
     const std::size_t colon = std::min(address->rfind(':'), address->size());
     const std::string_view digits = address->substr(std::min(colon + 1, address->size()));
@@ -130,7 +140,8 @@ Place parse_url(std::string_view url) {
     }
     return {Place::Kind::tcp, std::string(host), port};
   }
-  throw Error(ANELLO_ERR_ARGUMENT, text("the url ", url, " is not one of env://, tcp://host:port, unix://name"));
+  throw Error(ANELLO_ERR_ARGUMENT,
+              text("the url ", url, " is not one of env://, tcp://host:port, unix://name, file:///path"));
 }
 
 Meeting meeting_at(const char* url, const Launch& launch, std::int64_t timeout_ms) {

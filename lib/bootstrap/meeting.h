@@ -6,6 +6,7 @@
 #include "control/address.h"
 #include "control/admission.h"
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,15 +25,16 @@ struct Meeting {
   bool must_exist = false;                  // it existed before any rank learned of it
   std::string place;                        // for people
   std::shared_ptr<const EndedRanks> ended;  // null: ended ranks are not reported
+  std::function<bool()> wanted;             // false: no rank should come here any more; empty: always true
   std::string hint;                         // the likely cause if ranks are missing; empty: unknown
 };
 
 // The meeting for url (env:// if null) and launch. Throws Error: ARGUMENT, ADDRESS, AUTH.
 // The contents of a URL. Throws Error (ANELLO_ERR_ARGUMENT). No side effects.
 struct Place {
-  enum class Kind { environment, tcp, name };
+  enum class Kind { environment, tcp, name, file };
   Kind kind = Kind::environment;
-  std::string host;  // of tcp; a name's name
+  std::string host;  // of tcp; a name's name; a file's path
   int port = 0;
 };
 Place parse_url(std::string_view url);

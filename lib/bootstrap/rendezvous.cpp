@@ -1,8 +1,10 @@
 #include "bootstrap/rendezvous.h"
 
+#include "base/config.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/rendezvous_wire.h"
+#include "control/interfaces.h"
 
 #include <algorithm>
 #include <cstring>
@@ -26,7 +28,7 @@ Task<> Rendezvous::run(std::shared_ptr<Rendezvous> self) {
   call.deadline = self->deadline_;
   call.must_exist = self->meeting_.must_exist;
   const std::shared_ptr<const EndedRanks> ended = self->meeting_.ended;
-  if (ended) call.wanted = [ended] { return !ended->has(0); };
+  call.wanted = [ended, wanted = self->meeting_.wanted] { return (!ended || !ended->has(0)) && (!wanted || wanted()); };
   std::shared_ptr<Stream> stream;
   try {
     stream = co_await dial(self->agent_->service().io(), std::move(call));
@@ -113,6 +115,8 @@ void Rendezvous::take_peers(Reader& reader) {
   bootstrap::take_peers(reader, agent_->size(), peers_);
   if (static_cast<int>(peers_.size()) < agent_->size()) return;
   known_ = std::exchange(peers_, {});
+  const std::string own = tcp_ ? tcp_->address().ip : std::string();
+  for (Peer& peer : known_) peer.tcp_address.ip = with_scope_of(peer.tcp_address.ip, own);
   self_ = known_[static_cast<std::size_t>(agent_->rank())];
 }
 
@@ -203,7 +207,7 @@ void Rendezvous::listen() {
   const bool one_host =
       std::all_of(known_.begin(), known_.end(), [&](const Peer& p) { return p.reach == self_.reach; });
   if (!interface_.empty()) {
-    tcp_ = door.listen({"", address_of_interface(interface_), 0});
+    tcp_ = door.listen({"", address_of_interface(interface_, peer_address(link_->stream()->descriptor()).ip), 0});
   } else if (one_host) {
     try {
       tcp_ = door.listen({"", "127.0.0.1", 0});
@@ -213,12 +217,14 @@ void Rendezvous::listen() {
   } else {
     std::string ip = local_address(link_->stream()->descriptor()).ip;
     // The ranks met over a Unix socket: then the meeting place is on this host, and its address for the others is this
-    // host's.
-    for (const Address& address : meeting_.reach) {
-      if (ip.empty()) ip = address.ip;
+    // host's, unless others know it by an address that is translated.
+    std::vector<Address> places = meeting_.reach;
+    places.insert(places.end(), meeting_.listen.begin(), meeting_.listen.end());
+    for (const Address& place : places) {
+      if (ip.empty() && !place.ip.empty() && is_local(place.ip)) ip = place.ip;
     }
-    for (const Address& address : meeting_.listen) {
-      if (ip.empty()) ip = address.ip;
+    for (const Address& place : places) {
+      if (ip.empty() && !place.ip.empty()) ip = address_towards(place.ip);
     }
     if (ip.empty()) {
       throw Error(ANELLO_ERR_ADDRESS,
@@ -228,8 +234,10 @@ void Rendezvous::listen() {
     tcp_ = door.listen({"", ip, 0});
   }
   if (!tcp_) throw Error(ANELLO_ERR_ADDRESS, "no free port to listen on");
+  Address told = tcp_->address();
+  if (const std::string& other = Config::get().advertise; !one_host && !other.empty()) told.ip = other;
   Writer writer;
-  put_address(writer, tcp_->address());
+  put_address(writer, told);
   link_->send(writer.frame(kListening));
 }
 

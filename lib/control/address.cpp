@@ -12,8 +12,6 @@
 #include <system_error>
 #include <thread>
 
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -57,25 +55,6 @@ std::string numeric(const sockaddr* address, socklen_t length) {
   char host[NI_MAXHOST];
   if (::getnameinfo(address, length, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0) return {};
   return host;
-}
-
-socklen_t length_of(const sockaddr* address) {
-  return address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-}
-
-// Calls visit(name, numeric address, is up) for each address of each interface, until it returns true.
-template <class Visit>
-bool each_interface(Visit visit) {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return false;
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, ::freeifaddrs);
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr) continue;
-    const int family = entry->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    if (visit(std::string(entry->ifa_name), numeric(entry->ifa_addr, length_of(entry->ifa_addr)))) return true;
-  }
-  return false;
 }
 
 int family_of(const SocketAddress& address) { return address.storage.ss_family; }
@@ -173,34 +152,15 @@ Address peer_address(int socket) {
   return address_from(there);
 }
 
-bool is_loopback(const std::string& ip) { return ip.rfind("127.", 0) == 0 || ip == "::1"; }
-
-bool is_local(const std::string& ip) {
-  return is_loopback(ip) || each_interface([&](const std::string&, const std::string& own) { return own == ip; });
-}
-
-std::string source_towards(const std::string& ip) {
+std::string source_of_datagrams(const Address& to) {
   try {
-    const SocketAddress to = parse({"", ip, 9});
-    const UniqueFd socket(::socket(family_of(to), SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    // Connecting a datagram socket sends nothing: the kernel only looks up the route.
-    if (!socket || ::connect(socket.get(), to.get(), to.length) != 0) return {};
+    const SocketAddress there = parse(to);
+    const UniqueFd socket(::socket(family_of(there), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!socket || ::connect(socket.get(), there.get(), there.length) != 0) return {};
     return local_address(socket.get()).ip;
   } catch (const Error&) {
     return {};
   }
-}
-
-std::string address_of_interface(const std::string& name) {
-  std::string found;
-  each_interface([&](const std::string& interface, const std::string& ip) {
-    if (ip == name || interface == name) found = ip;
-    return !found.empty();
-  });
-  if (found.empty()) {
-    throw Error(ANELLO_ERR_ADDRESS, text("ANELLO_INTERFACE=", name, ": no interface has this name or address"));
-  }
-  return found;
 }
 
 std::string resolve(const std::string& host, std::int64_t timeout_ms) {

@@ -30,13 +30,8 @@ int connect_result(int socket);
 
 Address local_address(int socket);
 Address peer_address(int socket);  // empty: a Unix socket without a name, or a socket that is not connected
-bool is_loopback(const std::string& ip);
-// Whether one of this host's interfaces has the address.
-bool is_local(const std::string& ip);
-// The address of this host from which packets to ip leave; empty: no route.
-std::string source_towards(const std::string& ip);
-// ANELLO_INTERFACE: an interface's name, or an address itself. Throws Error.
-std::string address_of_interface(const std::string& name);
+// The address of this host from which datagrams to another address leave; empty: no route. Sends nothing.
+std::string source_of_datagrams(const Address& to);
 
 // Name service with a time limit: returns the numeric addresses of host, in order of preference. Blocks the caller's
 // thread.

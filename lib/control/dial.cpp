@@ -1,5 +1,7 @@
 #include "control/dial.h"
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -58,12 +60,17 @@ Task<std::shared_ptr<Stream>> try_once(asio::io_context& io, Address address, Cr
   co_return nullptr;
 }
 
+// Until a person hears of a place that does not answer. A place where no process listens yet is normal.
+constexpr std::int64_t kTellAfterMs = 3'000;
+
 }  // namespace
 
 Task<std::shared_ptr<Stream>> dial(asio::io_context& io, Call call) {
   std::int64_t pause_ms = 1;
   std::int64_t limit_ms = 2'000;  // an overloaded machine gets more time in the next attempt
   std::string reasons;
+  const Deadline silent = Deadline::in_ms(kTellAfterMs);
+  bool told = false;
   for (;;) {
     reasons.clear();
     bool all_gone = true, answered = false;
@@ -84,6 +91,11 @@ Task<std::shared_ptr<Stream>> dial(asio::io_context& io, Call call) {
       throw over;
     }
     if (call.deadline.passed()) throw Error(ANELLO_ERR_RENDEZVOUS, reasons);
+    if (!told && !all_gone && silent.passed()) {
+      told = true;
+      log::warn(call.credentials.from, "no connection yet: ", reasons,
+                "; is a firewall in between? ANELLO_PORT_RANGE keeps to ports that one lets through");
+    }
     co_await sleep_ms(io, std::min(pause_ms, std::max<std::int64_t>(call.deadline.left_ms(), 1)));
     pause_ms = std::min<std::int64_t>(pause_ms * 2, 50);
     limit_ms = std::min<std::int64_t>(limit_ms * 2, 10'000);

@@ -1,6 +1,8 @@
 #include "control/door.h"
 
 #include "base/clock.h"
+#include "base/config.h"
+#include "base/interface_filter.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -33,6 +35,21 @@ bool hung_up(int socket) {
 
 bool out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
+// At a free port that ANELLO_PORT_RANGE allows. Ranks of a host begin at different ones. Throws Error if none is free.
+UniqueFd listen_within_range(const std::string& ip) {
+  bool in_use = false;
+  int low = 0, high = 0;
+  parse_port_range(Config::get().port_range, low, high);
+  if (low == 0) return listen_at({"", ip, 0}, in_use);
+  const int count = high - low + 1, begin = ::getpid() % count;
+  for (int i = 0; i < count; ++i) {
+    UniqueFd socket = listen_at({"", ip, static_cast<std::uint16_t>(low + (begin + i) % count)}, in_use);
+    if (socket) return socket;
+  }
+  throw Error(ANELLO_ERR_ADDRESS,
+              text("every port of ANELLO_PORT_RANGE=", Config::get().port_range, " is in use at ", ip));
+}
+
 }  // namespace
 
 Listener::Listener(Service& service, UniqueFd socket)
@@ -52,7 +69,8 @@ std::shared_ptr<Listener> Door::listen(const Address& address) {
   std::erase_if(listeners_, [](const auto& entry) { return entry.second.expired(); });
   if (const auto known = listeners_.find(address.describe()); known != listeners_.end()) return known->second.lock();
   bool in_use = false;
-  UniqueFd socket = listen_at(address, in_use);
+  UniqueFd socket =
+      !address.is_unix() && address.port == 0 ? listen_within_range(address.ip) : listen_at(address, in_use);
   if (in_use) return nullptr;
   auto listener = std::make_shared<Listener>(service_, std::move(socket));
   listeners_[listener->address().describe()] = listener;

@@ -4,6 +4,7 @@
 #include "bootstrap/secret_source.h"
 #include "bootstrap/thread_ranks.h"
 #include "bootstrap/unique_id.h"
+#include "control/interfaces.h"
 
 #include <catch2/catch.hpp>
 

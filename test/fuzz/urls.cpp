@@ -19,6 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
     if (which == 0) {
       const Place place = parse_url(input.text());
       if (place.kind == Place::Kind::tcp && (place.host.empty() || place.port < 1 || place.port > 65534)) std::abort();
+      if (place.kind == Place::Kind::file && (place.host.empty() || place.host[0] != '/')) std::abort();
       if (place.kind == Place::Kind::name && place.host.empty()) std::abort();
     } else if (which == 1) {
       std::map<std::string, std::string> set;

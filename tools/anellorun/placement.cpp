@@ -73,8 +73,9 @@ std::string describe(const cpu_set_t& set) {
     if (!CPU_ISSET(cpu, &set)) continue;
     int last = cpu;
     while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
-    text += (text.empty() ? "" : ",") + std::to_string(cpu);
-    if (last > cpu) text += "-" + std::to_string(last);
+    if (!text.empty()) text += ',';
+    text += std::to_string(cpu);
+    if (last > cpu) text.append("-").append(std::to_string(last));
     cpu = last;
   }
   return text;

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Where ranks on several hosts listen and meet: hosts are network namespaces without a default route. Argument: a rank."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path[:0] = [str(pathlib.Path(__file__).parent.parent / each) for each in ("support", "failures")]
+import cases  # noqa: E402
+import networks  # noqa: E402
+
+RANK = os.path.abspath(sys.argv.pop())
+WHY_NOT = networks.why_not()
+PORT = "4100"
+RELAY = """
+import asyncio, sys
+here, there, *ports = sys.argv[1:]
+
+async def copy(reader, writer):
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+async def serve(port):
+    async def visit(reader, writer):
+        try:
+            onward = await asyncio.open_connection(there, port)
+        except OSError:
+            return writer.close()
+        await asyncio.gather(copy(reader, onward[1]), copy(onward[0], writer), return_exceptions=True)
+    return await asyncio.start_server(visit, here, port)
+
+async def main():
+    servers = [await serve(int(port)) for port in ports]
+    print("ready", flush=True)
+    await asyncio.gather(*(server.serve_forever() for server in servers))
+
+asyncio.run(main())
+"""
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class Network(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.network = networks.Network(2)
+        self.addCleanup(self.network.close)
+        secret = pathlib.Path(self.folder.name, "secret")
+        secret.write_bytes(os.urandom(32))
+        secret.chmod(0o600)
+        self.secret = str(secret)
+
+    def start(self, rank, host=None, **variables):
+        environment = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_PORT": PORT, "ANELLO_SECRET_FILE": self.secret,
+                       "MASTER_ADDR": self.network.address(0), "TIMEOUT_MS": "20000", "PATH": os.environ["PATH"]}
+        process = subprocess.Popen([*self.network.hosts[rank if host is None else host].enter, RANK], env=environment | variables,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def meet(self, **variables):
+        ranks = [self.start(rank, **variables) for rank in range(2)]
+        return [rank.communicate(timeout=40) for rank in ranks]
+
+    def meets(self, **variables):
+        self.assertEqual([out for out, _ in self.meet(**variables)], ["sum 2\n"] * 2)
+
+    def listeners(self, host):
+        shown = subprocess.run([*self.network.hosts[host].enter, "ss", "-ltnH"], capture_output=True, text=True, check=True).stdout
+        return sorted(line.split()[3] for line in shown.splitlines())
+
+    # -- which address --------------------------------------------------------------------------------------------
+
+    def test_over_a_frameworks_store_rank_0_gives_the_address_that_leads_to_the_others(self):
+        for host in self.network.hosts:  # as of a container engine; its address is the first
+            host.run("ip", "link", "add", "docker0", "type", "bridge")
+            host.run("ip", "addr", "add", "172.17.0.1/16", "dev", "docker0")
+            host.run("ip", "link", "set", "docker0", "up")
+        stores = [tempfile.mkdtemp(dir=self.folder.name) for _ in range(3)]
+        self.meets(STORE_FOLDER=stores[0])
+        # Rank 0 is not on the host of the store: the route to that counts.
+        self.meets(STORE_FOLDER=stores[1], MASTER_ADDR=self.network.address(1))
+        # Nobody knows of an address that all reach.
+        self.meets(STORE_FOLDER=stores[2], MASTER_ADDR="")
+
+    def test_interfaces_are_chosen_by_name_and_network(self):
+        for number, host in enumerate(self.network.hosts):
+            host.run("ip", "addr", "add", f"10.80.0.{number + 1}/24", "dev", "eth0")
+        for words, expected in [("eth", "10.79.0.1"), ("=eth0", "10.79.0.1"), ("^lo", "10.79.0.1"), ("10.80.0.0/16", "10.80.0.1"),
+                                ("10.80.0.1", "10.80.0.1")]:
+            with self.subTest(words=words):
+                first = self.start(0, ANELLO_INTERFACE=words, STORE_FOLDER=tempfile.mkdtemp(dir=self.folder.name))
+                end = time.monotonic() + 20
+                while not self.listeners(0) and time.monotonic() < end:
+                    time.sleep(0.01)
+                self.assertEqual([each.rsplit(":", 1)[0] for each in self.listeners(0)], [expected], "one address, never all")
+                first.kill()
+                first.communicate()
+        out, _ = self.start(0, ANELLO_INTERFACE="=eth", STORE_FOLDER=self.folder.name).communicate(timeout=20)
+        self.assertIn("ANELLO_INTERFACE==eth: no interface has this name or address", out)
+
+    def test_link_local_addresses_with_the_scope_of_each_host(self):
+        # The interfaces have different names, so neither host can use the other's scope.
+        self.network.hosts[1].run("ip", "link", "set", "eth0", "down")
+        self.network.hosts[1].run("ip", "link", "set", "eth0", "name", "lan7", "addrgenmode", "none")
+        for number, name in ((0, "eth0"), (1, "lan7")):
+            self.network.hosts[number].run("ip", "link", "set", name, "up")
+            self.network.hosts[number].run("ip", "addr", "add", f"fe80::79:{number + 1}/64", "dev", name, "nodad")
+        ranks = [self.start(0, MASTER_ADDR="fe80::79:1%eth0"), self.start(1, MASTER_ADDR="fe80::79:1%lan7")]
+        self.assertEqual([rank.communicate(timeout=40)[0] for rank in ranks], ["sum 2\n"] * 2)
+
+    # -- which port -----------------------------------------------------------------------------------------------
+
+    def test_ranks_keep_to_the_range_of_ports(self):
+        store = tempfile.mkdtemp(dir=self.folder.name)
+        first = self.start(0, ANELLO_PORT_RANGE="5000-5003", STORE_FOLDER=store)
+        end = time.monotonic() + 20
+        while not self.listeners(0) and time.monotonic() < end:
+            time.sleep(0.01)
+        for each in self.listeners(0):
+            self.assertIn(each.rsplit(":", 1)[1], ("5000", "5001", "5002", "5003"))
+        second = self.start(1, ANELLO_PORT_RANGE="5000-5003", STORE_FOLDER=store)
+        self.assertEqual([each.communicate(timeout=40)[0] for each in (first, second)], ["sum 2\n"] * 2)
+        out, _ = self.start(0, ANELLO_PORT_RANGE="5000-5000", STORE_FOLDER=store, MASTER_ADDR="10.79.0.99").communicate(timeout=40)
+        self.assertNotIn("sum", out)
+        for wrong in ("5000", "0-3", "9-8", "1-70000", "a-b"):
+            out, _ = self.start(0, ANELLO_PORT_RANGE=wrong).communicate(timeout=20)
+            self.assertIn(f"ANELLO_PORT_RANGE={wrong} is not LOW-HIGH", out)
+
+    def test_a_place_that_does_not_answer_is_named_soon(self):
+        # What host 1 sends arrives, and no answer comes back: as behind a firewall that drops.
+        self.network.deafen(1)
+        second = self.start(1, ANELLO_SILENCE_MS="0", TIMEOUT_MS="9000")
+        begin = time.monotonic()
+        said = second.stderr.readline()
+        self.assertLess(time.monotonic() - begin, 9)
+        self.assertIn("no connection yet: tcp://10.79.0.1:4101: connect: no answer; tcp://10.79.0.1:4100: connect: no answer", said)
+        out, _ = second.communicate(timeout=40)
+        self.assertIn("did not answer", out)
+
+    def test_the_reason_of_a_place_that_is_not_there_is_named(self):
+        out, _ = self.start(1, TIMEOUT_MS="1000").communicate(timeout=20)
+        self.assertIn("tcp://10.79.0.1:4100: connect: Connection refused", out)
+        out, _ = self.start(1, TIMEOUT_MS="1000", MASTER_ADDR="10.99.0.1").communicate(timeout=20)
+        self.assertIn("tcp://10.99.0.1:4100: connect: Network is unreachable", out)
+
+    # -- an address that is not its own ---------------------------------------------------------------------------
+
+    def test_the_told_address_may_differ_from_the_bound_one(self):
+        # A third host passes on what comes to its ports, and the others know rank 0 by that host's address.
+        self.network.close()
+        self.network = networks.Network(3)
+        self.addCleanup(self.network.close)
+        relay = subprocess.Popen([*self.network.hosts[2].enter, sys.executable, "-c", RELAY, "10.79.0.3", "10.79.0.1", PORT,
+                                  *map(str, range(5000, 5004))], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(relay.communicate)
+        self.addCleanup(relay.kill)
+        self.assertEqual(relay.stdout.readline(), "ready\n")
+        shared = {"ANELLO_PORT_RANGE": "5000-5003", "MASTER_ADDR": "10.79.0.3"}
+        for more in ({}, {"STORE_FOLDER": tempfile.mkdtemp(dir=self.folder.name)}):
+            ranks = [self.start(0, ANELLO_ADVERTISE="10.79.0.3", **shared, **more), self.start(1, **shared, **more)]
+            self.assertEqual([rank.communicate(timeout=40)[0] for rank in ranks], ["sum 2\n"] * 2)
+
+
+if __name__ == "__main__":
+    cases.run()
