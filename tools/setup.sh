@@ -127,23 +127,37 @@ torch_environment() {
   fi
 }
 
-# Debian's kernel and shell in FOLDER/vm, for the nightly tests that need a virtual machine; they say what is missing if
-# it is not available.
+# The modules of Debian's kernel without which a virtual machine has neither the host's files nor RDMA devices.
+machine_modules=(virtio_pci virtio_console 9p 9pnet_virtio overlay veth sch_netem crc32_generic ib_uverbs rdma_rxe)
+
+# kernel_parts PLACE VERSION: from an unpacked kernel, its image and those modules, listed in the order to load them.
+kernel_parts() {
+  local place=$1 version=$2 each
+  /sbin/depmod -b "$place" "$version" && mkdir -p "$place/modules" && mv "$place/boot/vmlinuz-$version" "$place/vmlinuz" || return
+  /sbin/modprobe -d "$place" -S "$version" -a --show-depends "${machine_modules[@]}" |
+    awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$place/modules.paths" || return
+  while read -r each; do cp "$each" "$place/modules/"; done <"$place/modules.paths"
+  sed 's|.*/||' "$place/modules.paths" >"$place/modules.list"
+}
+
+# Debian's kernel and shell in FOLDER/vm, for the tests that need a virtual machine (tools/rdma-vm); they say what is
+# missing if it is not available.
 virtual_machine() {
   local place=$repository/$1/vm name
-  if [ -x "$place/busybox" ] && [ -f "$place/vmlinuz" ] && is_installed qemu-system-x86; then return; fi
+  if [ -x "$place/busybox" ] && [ -s "$place/modules.list" ] && is_installed qemu-system-x86; then return; fi
   [ "$(uname -m)" = x86_64 ] || return 0
-  heading "Fetching qemu, and Debian's kernel for virtual machines into $1/vm (30 MB; once)"
+  heading "Fetching qemu, and Debian's kernel for virtual machines into $1/vm (75 MB; once)"
   apt_get update -qq
-  name=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/.*Depends: //p' | head -n 1)
-  if apt_get install -y -qq --no-install-recommends qemu-system-x86 && mkdir -p "$place" &&
-    (cd "$place" && apt-get download -qq "$name" busybox-static && for each in ./*.deb; do dpkg-deb -x "$each" .; done) &&
-    mv "$place"/boot/vmlinuz-* "$place/vmlinuz" && mv "$place/bin/busybox" "$place/busybox"; then
+  name=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/.*Depends: //p' | head -n 1)
+  if apt_get install -y -qq --no-install-recommends qemu-system-x86 kmod && mkdir -p "$place" &&
+    (cd "$place" && apt-get -o APT::Sandbox::User=root download -qq "$name" busybox-static &&
+      for each in ./*.deb; do dpkg-deb -x "$each" .; done) &&
+    kernel_parts "$place" "${name#linux-image-}" && mv "$place/bin/busybox" "$place/busybox"; then
     row "qemu, $name" "the tests in a virtual machine" "installed"
   else
     row qemu "the tests in a virtual machine" "left out: apt-get could not install it"
   fi
-  rm -rf "$place"/*.deb "$place"/{bin,boot,lib,usr}
+  rm -rf "$place"/*.deb "$place"/modules.paths "$place"/{bin,boot,lib,usr}
 }
 
 # A compiler that builds fuzzers, for the nightly fuzz tests; they say what is missing if it is not available.

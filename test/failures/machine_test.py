@@ -73,7 +73,7 @@ class Machine(unittest.TestCase):
         if shutil.which("qemu-system-x86_64") is None:
             lacking.append("qemu-system-x86_64")
         if lacking:
-            self.skipTest(f"needs {', '.join(lacking)}: tools/test --nightly fetches them, on x86-64")
+            self.skipTest(f"needs {', '.join(lacking)}: tools/test fetches them, on x86-64")
         if Machine.told is None:
             with tempfile.TemporaryDirectory() as directory:
                 Machine.told = self.boot(pathlib.Path(directory))
