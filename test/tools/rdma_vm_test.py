@@ -5,9 +5,11 @@ Arguments: the repository; the folder where tools/setup.sh (virtual_machine) has
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 RDMA_VM = pathlib.Path(sys.argv[1]) / "tools/rdma-vm"
@@ -29,13 +31,14 @@ def run(*arguments, **options):
 
 def running(word):
     """The processes with this word in their command lines."""
-    found = []
+    found = {}
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if word in path.read_text(errors="replace"):
-                found.append(path.parent.name)
+            line = path.read_text(errors="replace")
         except OSError:
-            pass
+            continue
+        if word in line:
+            found[path.parent.name] = line
     return found
 
 
@@ -64,8 +67,23 @@ class RdmaVm(unittest.TestCase):
             ran = run("--deadline", "3", "sleep", "1000", env=environment)
             self.assertEqual(ran.returncode, 124, ran)
             self.assertIn("3 s, the deadline", ran.stderr)
-            self.assertEqual(running(directory), [])
+            self.assertEqual(running(directory), {})
             self.assertEqual(os.listdir(directory), [])
+
+    def test_its_machine_ends_with_it(self):
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            with tempfile.TemporaryDirectory() as directory:
+                with subprocess.Popen([RDMA_VM, "--machine", MACHINE, "sleep", "1000"], env={**os.environ, "TMPDIR": directory},
+                                      stderr=subprocess.DEVNULL) as ran:
+                    while not any("qemu" in line for line in running(directory).values()):
+                        self.assertIsNone(ran.poll())
+                        time.sleep(0.05)
+                    ran.send_signal(how)
+                    ran.wait(60)
+                end = time.monotonic() + 30
+                while running(directory) and time.monotonic() < end:
+                    time.sleep(0.05)
+                self.assertEqual(running(directory), {})
 
     def test_it_says_what_is_missing(self):
         with tempfile.TemporaryDirectory() as empty:
