@@ -22,6 +22,7 @@ catch2                 | the test suite                                | needed
 cmake                  | the test that CMake finds an installed Anello | its test
 iproute2               | the tests that make networks of their own     | those tests
 libhwloc-dev           | the topology line of anello-info              | that line
+libibverbs-dev         | lanes over InfiniBand and RoCE adapters        | those lanes
 libeigen3-dev          | matrix products of the Fashion-MNIST trainer  | the trainer
 zlib1g-dev             | reads the compressed images                   | the trainer
 dataset-fashion-mnist  | 60,000 images to train with                   | the trainer
@@ -57,7 +58,7 @@ hardware_rows() {
   fi
   adapters=$(find /sys/class/infiniband -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)
   if [ "$adapters" -gt 0 ]; then
-    row InfiniBand "verbs ($adapters adapters here)" "left out: this version uses them through TCP only"
+    row InfiniBand "verbs ($adapters adapters here)" "used if asked for: ANELLO_TRANSPORT=shm,verbs,tcp"
   else
     row InfiniBand verbs "left out: no adapter here, and not needed"
   fi

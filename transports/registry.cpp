@@ -3,6 +3,7 @@
 #include "transports/inproc/transport.h"
 #include "transports/shm/transport.h"
 #include "transports/tcp/transport.h"
+#include "transports/verbs/transport.h"
 
 #include <algorithm>
 #include <cassert>
@@ -16,6 +17,7 @@ std::unique_ptr<Transport> inproc_of(const Resources& resources) {
 std::unique_ptr<Transport> shm_of(const Resources& resources) {
   return resources.arena ? make_shm(resources.arena, resources.request_key) : nullptr;
 }
+std::unique_ptr<Transport> verbs_of(const Resources& /*resources*/) { return make_verbs(); }
 std::unique_ptr<Transport> tcp_of(const Resources& resources) {
   return make_tcp(resources.congestion, resources.ranks_per_processor, resources.checksum);
 }
@@ -24,6 +26,8 @@ std::unique_ptr<Transport> tcp_of(const Resources& resources) {
 constexpr Row kRows[] = {
     {"inproc", Over::threads, inproc_why_not, nullptr, inproc_reaches, inproc_why_unreached, inproc_of},
     {"shm", Over::arena, shm_why_not, nullptr, shm_reaches, shm_why_unreached, shm_of},
+    {"verbs", Over::connection, verbs_why_not, verbs_address, verbs_reaches, verbs_why_unreached, verbs_of,
+     On::request},
     {"tcp", Over::connection, tcp_why_not, nullptr, tcp_reaches, tcp_why_unreached, tcp_of},
 };
 
@@ -49,6 +53,12 @@ std::uint32_t all_transports() { return (1u << std::size(kRows)) - 1; }
 std::uint32_t transports_over(Over over) {
   std::uint32_t bits = 0;
   for (const Row& row : kRows) bits |= row.over == over ? row.bit() : 0;
+  return bits;
+}
+
+std::uint32_t default_transports() {
+  std::uint32_t bits = 0;
+  for (const Row& row : kRows) bits |= row.on == On::its_own ? row.bit() : 0;
   return bits;
 }
 

@@ -30,6 +30,9 @@ struct Resources {
 
 inline constexpr std::size_t kMostAddressBytes = 200;
 
+// Whether ranks use a transport without being told to (ANELLO_TRANSPORT).
+enum class On : std::uint8_t { its_own, request };
+
 struct Row {
   std::string_view name;
   Over over;
@@ -45,6 +48,7 @@ struct Row {
   std::string (*why_unreached)(const Place& a, const Place& b);
   // nullptr if the resources lack a part that it needs (an arena).
   std::unique_ptr<Transport> (*make)(const Resources& resources);
+  On on = On::its_own;
 
   std::uint32_t bit() const;
 };
@@ -55,6 +59,8 @@ const Row* find_transport(std::string_view name);
 // Requires: there is such a transport.
 std::uint32_t bit_of(std::string_view name);
 std::uint32_t all_transports();
+// Those that ranks use unless they are told which.
+std::uint32_t default_transports();
 std::uint32_t transports_over(Over over);
 // Those of `transports` that need an arena.
 std::uint32_t over_arena(std::uint32_t transports);

@@ -56,7 +56,7 @@ class Endpoint {
   virtual bool flush() = 0;
   // Bytes of taken frames that this end's system still holds, and may lose with the endpoint. 0 if nothing can be lost
   // any more, or everything is.
-  virtual std::size_t on_the_way() const { return 0; }
+  virtual std::size_t on_the_way() { return 0; }
 
   // -- Receiving ----------------------------------------------------------------------------------------------
   // Returns the header of the arriving frame once the header is complete; nullptr before. It stays the same until all
@@ -82,6 +82,9 @@ class Endpoint {
 
   // A descriptor that becomes readable when something arrives, or -1 if the context's wake-up descriptor does.
   virtual int descriptor() const { return -1; }
+  // Whether only calls find what arrives while the rank is awake: the descriptor, if there is one, reports what arrives
+  // after before_sleep.
+  virtual bool must_be_polled() const { return descriptor() < 0; }
   // True while a send or flush waits for room on that descriptor (the caller then watches EPOLLOUT, too).
   virtual bool wants_room() const { return false; }
   // The caller is about to wait on descriptors only. Arranges that the peer wakes this rank when it frees room that a

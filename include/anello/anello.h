@@ -327,7 +327,7 @@ ANELLO_API anello_result_t anello_comm_size(anello_comm_t comm, int *size);
 /* The same among the ranks of comm that run on this rank's host. */
 ANELLO_API anello_result_t anello_comm_local_rank(anello_comm_t comm, int *local_rank);
 ANELLO_API anello_result_t anello_comm_local_size(anello_comm_t comm, int *local_size);
-/* The transport that carries data to peer: "self", "inproc", "shm" or "tcp". A static string. */
+/* The transport that carries data to peer: "self", "inproc", "shm", "verbs" or "tcp". A static string. */
 ANELLO_API anello_result_t anello_comm_transport(anello_comm_t comm, int peer, const char **name);
 
 /* Each thread remembers only its last failed call. If that was a call on comm, this returns its text; if not, the text

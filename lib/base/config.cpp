@@ -72,6 +72,17 @@ Config Config::read(const std::function<const char*(const char* name)>& lookup) 
   at_least("ANELLO_FIRST_SEQUENCE", config.first_sequence, 0);
   at_least("ANELLO_SILENCE_MS", config.silence_ms, 0);
   at_least("ANELLO_SPIN_US", config.spin_us, -1);
+  const auto within = [&config](const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+    if (value < least || value > most)
+      config.problems.push_back(text(name, "=", value, " is not between ", least, " and ", most));
+  };
+  within("ANELLO_VERBS_GID_INDEX", config.verbs_gid_index, -1, 255);
+  within("ANELLO_VERBS_PKEY_INDEX", config.verbs_pkey_index, 0, 65535);
+  within("ANELLO_VERBS_RETRY", config.verbs_retry, 0, 7);
+  within("ANELLO_VERBS_RNR_TIMER", config.verbs_rnr_timer, 12, 31);
+  within("ANELLO_VERBS_SERVICE_LEVEL", config.verbs_service_level, 0, 15);
+  within("ANELLO_VERBS_TIMEOUT", config.verbs_timeout, 1, 31);
+  within("ANELLO_VERBS_TRAFFIC_CLASS", config.verbs_traffic_class, 0, 255);
   static constexpr std::string_view kLevels[] = {"off", "error", "warn", "info", "debug", "trace"};
   if (std::find(std::begin(kLevels), std::end(kLevels), config.log_level) == std::end(kLevels)) {
     config.problems.push_back(

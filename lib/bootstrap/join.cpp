@@ -26,7 +26,7 @@ using namespace control;
 
 std::uint32_t transports_from(const char* asked) {
   const std::string list = asked != nullptr ? std::string(asked) : Config::get().transport;
-  if (list.empty()) return transport::all_transports();
+  if (list.empty()) return transport::default_transports();
   std::uint32_t transports = 0;
   for (std::string_view rest = list; !rest.empty();) {
     const std::size_t comma = rest.find(',');

@@ -19,7 +19,7 @@
 
 namespace anello::control {
 
-inline constexpr std::uint32_t kWireVersion = 25;
+inline constexpr std::uint32_t kWireVersion = 26;
 inline constexpr std::uint32_t kFeatures = 0;
 using JobId = std::array<std::byte, 16>;
 

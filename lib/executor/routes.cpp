@@ -122,7 +122,7 @@ void Routes::take_out(Route& route) {
   has_broken_ = true;
   // Otherwise its end of file would keep every thread awake that waits on descriptors.
   if (const int descriptor = route.endpoint()->descriptor(); descriptor >= 0) {
-    --sockets_;
+    sockets_ -= route.endpoint()->must_be_polled() ? 0 : 1;
     descriptors_.remove(descriptor);
   }
 }
@@ -167,7 +167,8 @@ bool Routes::move() {
   if (ask_all) mark_ready_sockets();
   for (std::size_t i = 0; i < open_.size(); ++i) {
     Route& route = *open_[i];
-    const bool silent = ask_all && !route.heard && route.is_socket() && route.endpoint()->remaining() == 0;
+    const bool silent =
+        ask_all && !route.heard && !route.endpoint()->must_be_polled() && route.endpoint()->remaining() == 0;
     moved |= !silent && route.pull();
   }
   // All lanes pull before any pushes: a frame from one may cause a send over any other.
@@ -192,7 +193,7 @@ void Routes::watch(Route& route, bool add) {
   if (!add && route.interest == events) return;
   route.interest = events;
   if (add) {
-    ++sockets_;
+    sockets_ += route.endpoint()->must_be_polled() ? 0 : 1;
     descriptors_.add(descriptor, events, &route);
   } else {
     descriptors_.modify(descriptor, events, &route);

@@ -215,6 +215,9 @@ TEST_CASE("a rank that is killed is named to every survivor within a second, ove
 
 TEST_CASE("a rank that is killed is named to every survivor within a second, over TCP") { kill_many("tcp"); }
 
+// In tools/rdma-vm.
+TEST_CASE("a rank that is killed is named to every survivor, over verbs", "[.adapter]") { kill_many("verbs"); }
+
 TEST_CASE("a rank that ends before anything was sent is named to every other within a second, over TCP") {
   for (const End end : {End::killed_first, End::killed_then, End::left}) {
     end_silent("recv", 2, end);

@@ -18,11 +18,11 @@ def output(*command, **more):
 class Info(unittest.TestCase):
     def test_json_has_every_section(self):
         report = json.loads(output(INFO, "--json"))
-        self.assertEqual(list(report), ["anello", "build", "processors", "memory", "transports", "cuda"])
+        self.assertEqual(list(report), ["anello", "build", "processors", "memory", "transports", "rdma", "cuda"])
         self.assertRegex(report["anello"]["version"]["value"], r"^\d+\.\d+\.\d+$")
         self.assertEqual(int(report["processors"]["allowed by affinity"]["value"]), len(os.sched_getaffinity(0)))
         self.assertRegex(report["memory"]["total"]["value"], r"^[1-9][\d.]* [KMGT]iB$")
-        for name in ("shm", "tcp"):
+        for name in ("shm", "verbs", "tcp"):
             self.assertIn(report["transports"][name]["value"], ("usable", "not usable"))
             self.assertEqual("remark" in report["transports"][name], report["transports"][name]["value"] != "usable")
 
@@ -33,6 +33,12 @@ class Info(unittest.TestCase):
         self.assertEqual("remark" in cuda["kernels"], cuda["kernels"]["value"] != "found")
         self.assertEqual(cuda["driver"]["value"] == "none", "remark" in cuda["driver"])
         self.assertEqual(any(name.startswith("device") for name in cuda), cuda["driver"]["value"] != "none")
+
+    def test_ports_of_rdma_adapters_are_there_or_the_remark_says_why_not(self):
+        rdma = json.loads(output(INFO, "--json"))["rdma"]
+        self.assertNotEqual(rdma, {})
+        for entry in rdma.values():
+            self.assertEqual("remark" in entry, entry["value"] in ("none", "not usable"))
 
     def test_the_table_has_every_entry_of_the_json(self):
         table = output(INFO).splitlines()

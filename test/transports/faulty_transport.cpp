@@ -45,7 +45,7 @@ class FaultyEndpoint final : public Endpoint {
     if (held_ && push(header_, spare_.data())) held_ = false;
     return !held_ && (!inner_ || inner_->flush());
   }
-  std::size_t on_the_way() const override { return inner_ ? inner_->on_the_way() : 0; }
+  std::size_t on_the_way() override { return inner_ ? inner_->on_the_way() : 0; }
 
   const FrameHeader* incoming() override {
     if (failed() || stalled()) return nullptr;
@@ -118,6 +118,7 @@ class FaultyEndpoint final : public Endpoint {
     return inner_ ? inner_->failure() : nullptr;
   }
   int descriptor() const override { return inner_ ? inner_->descriptor() : -1; }
+  bool must_be_polled() const override { return inner_ && inner_->must_be_polled(); }
   bool wants_room() const override { return inner_ && inner_->wants_room(); }
   bool before_sleep() override {
     if (failed() || stalled()) return false;

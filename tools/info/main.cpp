@@ -2,6 +2,7 @@
 #include "info/cuda.h"
 #include "info/host.h"
 #include "info/library.h"
+#include "info/rdma.h"
 #include "info/report.h"
 
 #include "shared/command_line.h"
@@ -12,7 +13,8 @@
 #include <vector>
 
 int main(int argc, char** argv) {
-  CLI::App app("anello-info: version, build, processors, memory, which transports work here, and GPUs.", "anello-info");
+  CLI::App app("anello-info: version, build, processors, memory, which transports work here, RDMA ports, and GPUs.",
+               "anello-info");
   app.footer(
       "Examples:\n"
       "  anello-info                  a table\n"
@@ -27,8 +29,8 @@ int main(int argc, char** argv) {
     return shared::end(app, error);
   }
 
-  const std::vector<info::Section> sections{info::library(), info::build(),      info::processors(),
-                                            info::memory(),  info::transports(), info::cuda()};
+  const std::vector<info::Section> sections{info::library(),    info::build(), info::processors(), info::memory(),
+                                            info::transports(), info::rdma(),  info::cuda()};
   std::cout << (json ? info::as_json(sections) : info::as_table(sections));
   return std::cout.flush() ? 0 : 1;
 }

@@ -57,7 +57,7 @@ bool TcpEndpoint::flush() {
 
 // If a socket is closed while the peer still sends (to return credit), it is reset, and bytes that the peer's system
 // has not acknowledged are lost.
-std::size_t TcpEndpoint::on_the_way() const {
+std::size_t TcpEndpoint::on_the_way() {
   tcp_info info{};
   socklen_t size = sizeof info;
   int bytes = 0;

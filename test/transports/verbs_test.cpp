@@ -1,0 +1,258 @@
+#include "base/clock.h"
+#include "transports/conformance.h"
+#include "transports/connection.h"
+#include "transports/verbs/address.h"
+#include "transports/verbs/device_filter.h"
+#include "transports/verbs/endpoint.h"
+#include "transports/verbs/greeting.h"
+#include "transports/verbs/inflow.h"
+#include "transports/verbs/transport.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+// Cases with the tag [adapter] need the devices of tools/rdma-vm.
+using namespace anello;
+using namespace anello::testing;
+using namespace anello::transport;
+
+namespace {
+
+VerbsSettings on(const char* device) {
+  VerbsSettings settings;
+  settings.devices = device;
+  return settings;
+}
+
+// Both ends exist, and have not heard of each other.
+Lane unmet(const char* one = "rxe0", const char* other = "rxe1") {
+  auto sockets = connected(false);
+  Lane lane;
+  for (const char* device : {one, other}) lane.keep.push_back(make_verbs(on(device)));
+  lane.end[0] = lane.keep[0]->open(1, -1, std::move(sockets.first));
+  lane.end[1] = lane.keep[1]->open(0, -1, std::move(sockets.second));
+  return lane;
+}
+
+// A greeting, then its confirmation, each way.
+void meet(Endpoint& one, Endpoint& other) {
+  for (int turn = 0; turn < 100; ++turn) {
+    REQUIRE(one.incoming() == nullptr);
+    REQUIRE(other.incoming() == nullptr);
+    ::sched_yield();
+  }
+}
+
+Lane met(const char* one = "rxe0", const char* other = "rxe1") {
+  Lane lane = unmet(one, other);
+  meet(*lane.end[0], *lane.end[1]);
+  return lane;
+}
+
+// Of the driver, since the device was made. The kernel shows values of up to 10 ms before.
+std::uint64_t counter_of(const std::string& device, const std::string& name) {
+  ::usleep(50'000);
+  std::uint64_t count = 0;
+  std::ifstream file("/sys/class/infiniband/" + device + "/ports/1/hw_counters/" + name);
+  REQUIRE(file >> count);
+  return count;
+}
+
+bool move(Endpoint& from, Collector& to, std::uint32_t frame, std::size_t bytes) {
+  const auto payload = payload_of(0, frame, bytes);
+  const Deadline deadline = Deadline::in_ms(20'000);
+  bool sent = false, arrived = false;
+  while ((!sent || !arrived) && !deadline.passed()) {
+    if (!sent) sent = from.send(header_of(0, frame, bytes), payload.data());
+    if (!arrived) arrived = to.poll();
+  }
+  return arrived && difference(to.header(), to.payload(), 0, frame, bytes).empty();
+}
+
+void poll_until_failure(Endpoint& end) {
+  const Deadline deadline = Deadline::in_ms(20'000);
+  while (end.failure() == nullptr && !deadline.passed()) end.incoming();
+  REQUIRE(end.failure() != nullptr);
+}
+
+PortAddress address_of(std::uint8_t link, std::initializer_list<std::uint8_t> gid) {
+  PortAddress address;
+  address.link = link;
+  address.mtu = 5;
+  std::copy(gid.begin(), gid.end(), address.gid.begin());
+  return address;
+}
+
+}  // namespace
+
+// ---- Without an adapter ----
+
+TEST_CASE("a filter of devices takes names by their beginning, exactly, or all others") {
+  CHECK(takes_device("", "mlx5_0", 1));
+  CHECK(takes_device("mlx5", "mlx5_0", 1));
+  CHECK(takes_device("rxe0,mlx5_1", "mlx5_12", 1));
+  CHECK_FALSE(takes_device("rxe0,mlx5_1", "mlx5_0", 1));
+  CHECK_FALSE(takes_device("=mlx5_1", "mlx5_12", 1));
+  CHECK(takes_device("=mlx5_1:2", "mlx5_1", 2));
+  CHECK_FALSE(takes_device("=mlx5_1:2", "mlx5_1", 1));
+  CHECK(takes_device("^mlx5_1", "mlx5_0", 1));
+  CHECK_FALSE(takes_device("^mlx5_1", "mlx5_12", 1));
+  CHECK(takes_device("^=mlx5_1:1", "mlx5_1", 2));
+  CHECK(takes_device("^", "mlx5_1", 2));
+}
+
+TEST_CASE("ports reach each other on one kind of link, with one kind of address or one subnet") {
+  const PortAddress ipv4 = address_of(PortAddress::kEthernet, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1});
+  const PortAddress ipv6 = address_of(PortAddress::kEthernet, {0x20, 1});
+  const PortAddress subnet = address_of(PortAddress::kInfiniBand, {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 7});
+  const PortAddress other_subnet = address_of(PortAddress::kInfiniBand, {0xfe, 0x80, 0, 0, 0, 0, 0, 1, 7});
+  const auto reach = [](const std::string& a, const std::string& b) {
+    const Place one{.address = a}, other{.address = b};
+    CHECK(verbs_reaches(one, other) == verbs_reaches(other, one));
+    if (!verbs_reaches(one, other)) CHECK(verbs_why_unreached(one, other).find("verbs") == 0);
+    return verbs_reaches(one, other);
+  };
+  CHECK(reach(ipv4.bytes(), ipv4.bytes()));
+  CHECK(reach(subnet.bytes(), subnet.bytes()));
+  CHECK_FALSE(reach(ipv4.bytes(), ipv6.bytes()));
+  CHECK_FALSE(reach(ipv4.bytes(), subnet.bytes()));
+  CHECK_FALSE(reach(subnet.bytes(), other_subnet.bytes()));
+  CHECK_FALSE(reach(ipv4.bytes(), ""));
+  std::string wrong = ipv4.bytes();
+  wrong[0] = 9;
+  CHECK_FALSE(reach(wrong, wrong));
+}
+
+TEST_CASE("a peer cannot write more into the ring than it may") {
+  std::vector<std::byte> ring(kLaneRingBytes);
+  VerbsInflow inflow(ring.data());
+  CHECK(inflow.arrive(kSlots));
+  CHECK_FALSE(inflow.arrive(1));
+  // A frame frees its slot, but the peer must have been told.
+  REQUIRE(inflow.incoming() != nullptr);
+  REQUIRE(inflow.incoming() != nullptr);
+  CHECK(inflow.owed() == 1);
+  CHECK_FALSE(inflow.arrive(1));
+  CHECK(inflow.take_owed() == 1);
+  CHECK(inflow.arrive(1));
+}
+
+TEST_CASE("a frame that announces more than any has is corrupt") {
+  std::vector<std::byte> ring(kLaneRingBytes);
+  FrameHeader header;
+  header.bytes = kMaxFrameBytes + 1;
+  std::memcpy(ring.data(), &header, sizeof header);
+  VerbsInflow inflow(ring.data());
+  CHECK(inflow.arrive(1));
+  CHECK(inflow.incoming() == nullptr);
+  CHECK(inflow.corrupt());
+}
+
+TEST_CASE("a greeting with impossible values is refused") {
+  VerbsGreeting right;
+  right.port = address_of(PortAddress::kEthernet, {0x20, 1});
+  CHECK(right.is_right());
+  VerbsGreeting other_magic = right, other_ring = right, other_pair = right, other_mtu = right;
+  other_magic.magic ^= 1;
+  other_ring.ring_slots = kSlots * 2;
+  other_pair.queue_pair = 0x1000000;
+  other_mtu.port.mtu = 6;
+  for (const VerbsGreeting& wrong : {other_magic, other_ring, other_pair, other_mtu}) CHECK_FALSE(wrong.is_right());
+}
+
+// ---- With adapters ----
+
+TEST_CASE("verbs keeps the contract of a lane", "[adapter]") {
+  keeps_contract([] { return met(); });
+}
+
+TEST_CASE("verbs moves frames within one device", "[adapter]") {
+  Lane lane = met("rxe1", "rxe1");
+  CHECK(soak(lane, 11, 60) == "");
+}
+
+TEST_CASE("frames given to a lane before the peer has greeted arrive", "[adapter]") {
+  Lane lane = unmet();
+  const auto payload = payload_of(0, 3, 5000);
+  REQUIRE(lane.end[0]->send(header_of(0, 3, 5000), payload.data()));
+  CHECK(lane.end[0]->on_the_way() > 0);
+  Collector to(*lane.end[1]);
+  const Deadline deadline = Deadline::in_ms(20'000);
+  while (!to.poll()) {
+    lane.end[0]->incoming();
+    REQUIRE_FALSE(deadline.passed());
+  }
+  CHECK(difference(to.header(), to.payload(), 0, 3, 5000) == "");
+  while (lane.end[0]->on_the_way() > 0) REQUIRE_FALSE(deadline.passed());
+}
+
+TEST_CASE("a peer that ends before or after its greeting, or greets wrongly, is lost", "[adapter]") {
+  auto sockets = connected(false);
+  const auto transport = make_verbs(on("rxe0"));
+  const auto end = transport->open(7, -1, std::move(sockets.first));
+  const int what = GENERATE(0, 1, 2);
+  VerbsGreeting wrong;
+  if (what == 1) REQUIRE(::send(sockets.second.get(), &wrong, sizeof wrong, 0) == sizeof wrong);
+  if (what == 2) REQUIRE(::send(sockets.second.get(), &wrong, 10, 0) == 10);
+  if (what != 1) sockets.second.reset();
+  poll_until_failure(*end);
+  CHECK(end->failure()->code() == ANELLO_ERR_PEER_LOST);
+  CHECK(end->failure()->peer() == 7);
+  CHECK_THAT(end->failure()->text(), Catch::Contains("rank 7") && Catch::Contains("rxe0 port 1"));
+  CHECK_FALSE(end->send(header_of(0, 0, 0), nullptr));
+}
+
+TEST_CASE("a lane makes as few requests, bytes, completions and packets as its shape allows", "[adapter]") {
+  const std::size_t bytes = GENERATE(0, 200, 2000, 2001, 100'000, kMaxFrameBytes);
+  constexpr std::uint32_t kFrames = 24;
+  CAPTURE(bytes);
+  auto sockets = connected(false);
+  VerbsEndpoint from(1, VerbsPort::open(on("rxe0")), std::move(sockets.first));
+  VerbsEndpoint to(0, VerbsPort::open(on("rxe1")), std::move(sockets.second));
+  meet(from, to);
+  Collector collector(to);
+  const std::uint64_t packets_before = counter_of("rxe0", "sent_pkts");
+  for (std::uint32_t frame = 0; frame < kFrames; ++frame) REQUIRE(move(from, collector, frame, bytes));
+  const Deadline deadline = Deadline::in_ms(20'000);
+  while (from.on_the_way() > 0) REQUIRE_FALSE(deadline.passed());
+
+  // Whole slots, cut at the ring's end and in pieces; a lane without room may cut once more.
+  const std::uint64_t slots = kFrames * slots_of(kFrameHead + bytes);
+  const std::uint64_t pieces = kFrames * ((slots_of(kFrameHead + bytes) + kPieceSlots - 1) / kPieceSlots);
+  const std::uint64_t rounds = slots / kSlots + 1;
+  const bool fits = slots_of(kFrameHead + bytes) < kSlots / 2;
+  CHECK(from.counts().bytes == kFrames * (kFrameHead + bytes));
+  CHECK(from.counts().writes >= pieces);
+  CHECK(from.counts().writes <= pieces + rounds + (fits ? 0 : slots / kCreditSlots * 2));
+  // The other end only returns credit, a quarter of the ring at a time.
+  CHECK(to.counts().bytes == 0);
+  CHECK(to.counts().writes <= slots / kCreditSlots);
+  CHECK(to.counts().writes + 1 >= slots / kSlots);
+  // One completion for each piece and for each credit.
+  CHECK(from.counts().completions <= from.counts().writes + to.counts().writes);
+  CHECK(from.counts().completions >= from.counts().writes);
+  // Data in packets of the path's MTU, and an acknowledgement for each credit; under load a packet may be sent again.
+  const std::uint64_t packets = counter_of("rxe0", "sent_pkts") - packets_before;
+  const std::uint64_t least = kFrames * ((kFrameHead + bytes + 4095) / 4096);
+  CHECK(packets >= least);
+  CHECK(packets <= (least + from.counts().writes + to.counts().writes) * 11 / 10 + 2);
+}
+
+TEST_CASE("a port is chosen by its name, and each that is not says why", "[adapter]") {
+  CHECK(make_verbs(on("=rxe1"))->name() == "verbs");
+  CHECK_THROWS_WITH(make_verbs(on("mlx5")), Catch::Contains("rxe0 port 1: left out by ANELLO_VERBS_DEVICES") &&
+                                                Catch::Contains("rxe1 port 1: left out"));
+  VerbsSettings beyond = on("rxe0");
+  beyond.gid_index = 200;
+  CHECK_THROWS_WITH(make_verbs(beyond), Catch::Contains("rxe0 port 1: no address in entry 200"));
+  CHECK(verbs_why_not() == "");
+  CHECK(PortAddress::from(verbs_address())->is_ipv4());
+}

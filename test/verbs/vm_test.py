@@ -1,0 +1,101 @@
+"""Lanes over verbs, in a virtual machine with two software adapters (tools/rdma-vm). Ranks that use one adapter each are
+as two hosts: their packets go over the cable between the adapters.
+
+Arguments: the repository; the build folder. VERBS_LONG=1: the tests that take minutes, instead of the others.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+REPOSITORY, BUILD = (pathlib.Path(path) for path in sys.argv[1:3])
+RDMA_VM = REPOSITORY / "tools/rdma-vm"
+DEADLINE = 1800
+LONG = os.environ.get("VERBS_LONG") == "1"
+
+# perf RANKS ARGUMENTS..: odd ranks use the other adapter.
+PERF = """
+export ANELLO_TRANSPORT=verbs ANELLO_LOG=info
+perf() {
+  ranks=$1
+  shift
+  tools/anellorun -np $ranks sh -c 'ANELLO_VERBS_DEVICES=rxe$((RANK % 2)) exec bench/anello-perf --no-ceilings "$@"' sh "$@" 2>&1
+}
+"""
+COLLECTIVES = ("allreduce", "broadcast", "reduce", "allgather", "gather", "scatter", "alltoall", "reduce_scatter", "scan",
+               "barrier", "sendrecv")
+
+
+def in_machine(script, **environment):
+    """A shell script's run in the machine, in the build folder."""
+    settings = [f"{name}={value}" for name, value in environment.items()]
+    return subprocess.run([RDMA_VM, "--machine", BUILD / "vm", "--deadline", str(DEADLINE), "env", *settings, "sh", "-c", script],
+                          cwd=BUILD, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=DEADLINE + 60,
+                          check=False)
+
+
+class InMachine(unittest.TestCase):
+    def setUp(self):
+        lacking = subprocess.run([RDMA_VM, "--machine", BUILD / "vm", "--why-not"], capture_output=True, text=True,
+                                 check=True).stdout.strip()
+        if lacking:
+            self.skipTest(lacking)
+
+    def ran(self, script, **environment):
+        ran = in_machine(script, **environment)
+        self.assertEqual(ran.returncode, 0, ran.stdout[-6000:])
+        return ran.stdout
+
+
+@unittest.skipIf(LONG, "runs by day")
+class Verbs(InMachine):
+    def test_the_lane_keeps_its_contract(self):
+        self.assertIn("All tests passed", self.ran("test/transports/verbs_test '[adapter]' -d yes"))
+
+    def test_every_collective_is_right_between_two_hosts_and_within_one(self):
+        output = self.ran(PERF + "set -e; for collective in " + " ".join(COLLECTIVES) +
+                          "; do perf 4 --collective $collective -b 4 -e 64K -f 128 -n 1; done")
+        self.assertIn("over verbs", output)
+        self.assertNotRegex(output, r"over (tcp|shm|inproc)")
+
+    def test_packets_that_are_lost_are_sent_again(self):
+        output = self.ran(PERF + """set -e
+for i in 0 1; do tc qdisc add dev roce$i root netem loss 1%; done
+perf 2 -b 64K -e 64K -n 10
+tc -s qdisc show dev roce0""")
+        self.assertIn("over verbs", output)
+        self.assertRegex(output, r"dropped [1-9]")
+
+    def test_anello_info_lists_the_ports_and_says_why_one_is_not_used(self):
+        report = json.loads(self.ran("ip link set roce1 down; tools/anello-info --json"))
+        self.assertEqual(report["transports"]["verbs"]["value"], "usable")
+        self.assertEqual(report["rdma"]["rxe0 port 1"]["value"], "RoCE, 10.77.0.1, MTU 4096")
+        self.assertIn("not active", report["rdma"]["rxe1 port 1"]["remark"])
+
+    def test_too_little_memory_to_lock_is_told_with_the_limit_and_where_to_raise_it(self):
+        ran = in_machine(PERF + """ulimit -l 512
+perf() { tools/anellorun -np 2 setpriv --reuid 1 --clear-groups --inh-caps=-all bench/anello-perf --no-ceilings "$@" 2>&1; }
+chmod a+rw /dev/infiniband/*; perf -b 4""")
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertRegex(ran.stdout, "rxe0 port 1: locking 512 KiB more is not allowed: .* 512 KiB in all.*limits.conf")
+
+    def test_a_killed_rank_is_named(self):
+        output = self.ran("test/failures/failures_test '[.adapter]'", FAILURE_KILLS=3)
+        self.assertIn("All tests passed", output)
+
+
+@unittest.skipUnless(LONG, "takes minutes: tools/test --nightly runs it")
+class LongVerbs(InMachine):
+    def test_every_collective_is_right_on_2_and_8_ranks(self):
+        self.ran(PERF + "set -e; for ranks in 2 8; do for collective in " + " ".join(COLLECTIVES) +
+                 "; do perf $ranks --collective $collective -b 4 -e 1M -f 512 -n 1; done; done")
+
+    def test_random_programs_are_as_their_model(self):
+        self.ran("test/model/model_test --transport verbs --programs 40")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

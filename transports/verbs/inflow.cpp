@@ -1,0 +1,78 @@
+#include "transports/verbs/inflow.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+namespace anello::transport {
+
+bool VerbsInflow::arrive(std::uint32_t slots) {
+  if (came_ + slots - told_ > kSlots) return false;
+  came_ += slots;
+  return true;
+}
+
+std::uint16_t VerbsInflow::take_owed() {
+  const std::uint32_t slots = owed();
+  told_ = free_;
+  return std::uint16_t(slots);
+}
+
+const FrameHeader* VerbsInflow::incoming() {
+  if (current_) {
+    if (consumed_ < header_.bytes) return &header_;
+    current_ = false;
+    free_ = next_;
+  }
+  if (next_ == came_ || corrupt_) return nullptr;
+  std::memcpy(&header_, ring_ + next_ % kSlots * kSlotBytes, sizeof header_);
+  // The checked length must also be the used one, even if the peer writes to the slot at this moment.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (header_.bytes > kMaxFrameBytes) {
+    corrupt_ = true;
+    return nullptr;
+  }
+  payload_ = next_ * kSlotBytes + kFrameHead;
+  next_ += slots_of(kFrameHead + header_.bytes);
+  consumed_ = 0;
+  reported_ = came_;
+  current_ = true;
+  return &header_;
+}
+
+std::size_t VerbsInflow::arrived() const {
+  if (!current_) return 0;
+  return std::min<std::uint64_t>(header_.bytes, came_ * kSlotBytes - payload_) - consumed_;
+}
+
+std::span<const std::byte> VerbsInflow::view() {
+  reported_ = came_;
+  const std::size_t at = (payload_ + consumed_) % kLaneRingBytes;
+  return {ring_ + at, std::min(arrived(), kLaneRingBytes - at)};
+}
+
+void VerbsInflow::consume(std::size_t bytes) {
+  if (!current_) return;
+  consumed_ += std::min(bytes, arrived());
+  free_ = consumed_ == header_.bytes ? next_ : (payload_ + consumed_) / kSlotBytes;
+}
+
+std::size_t VerbsInflow::receive(std::byte* into, std::size_t bytes) {
+  std::size_t done = 0;
+  while (done < bytes) {
+    const std::span<const std::byte> here = view();
+    if (here.empty()) break;
+    const std::size_t part = std::min(here.size(), bytes - done);
+    std::memcpy(into + done, here.data(), part);
+    consume(part);
+    done += part;
+  }
+  return done;
+}
+
+bool VerbsInflow::has_more() const { return current_ && consumed_ < header_.bytes ? arrived() > 0 : next_ != came_; }
+
+bool VerbsInflow::news() const { return has_more() && (!current_ || consumed_ == header_.bytes || came_ != reported_); }
+
+}  // namespace anello::transport

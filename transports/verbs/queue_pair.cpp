@@ -1,0 +1,238 @@
+#include "transports/verbs/queue_pair.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/random.h>
+
+namespace anello::transport {
+namespace {
+
+// Asked for; an adapter that copies less into a request gets a queue pair without.
+constexpr std::uint32_t kInlineBytes = 256;
+constexpr int kDrainMs = 200;
+// A receive request is always there, so the peer's adapter need not ask again and again.
+constexpr std::uint8_t kUnreadyRetries = 3;
+
+std::uint32_t random_packet() {
+  std::uint32_t number = 0;
+  [[maybe_unused]] const ssize_t got = ::getrandom(&number, sizeof number, 0);
+  return number & 0xffffff;
+}
+
+}  // namespace
+
+VerbsQueuePair::VerbsQueuePair(std::shared_ptr<VerbsPort> port)
+    : port_(std::move(port)), first_packet_(random_packet()) {
+  try {
+    channel_ = verbs_library().create_comp_channel(port_->context());
+    if (channel_ == nullptr) throw system_error("ibv_create_comp_channel", errno);
+    remember_descriptor(channel_->fd);
+    ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
+    queue_ = verbs_library().create_cq(port_->context(), kLaneCompletions, nullptr, channel_, 0);
+    if (queue_ == nullptr) throw system_error("ibv_create_cq", errno);
+    create_pair();
+    if (const int error = modify_to_init(); error != 0) throw system_error("ibv_modify_qp to INIT", error);
+    if (const int error = post_receives(kLaneRequests); error != 0) throw system_error("ibv_post_recv", error);
+  } catch (const Error& error) {
+    release();
+    throw Error(ANELLO_ERR_RESOURCE, text(port_->name(), ": ", error.text()));
+  }
+}
+
+void VerbsQueuePair::create_pair() {
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = queue_;
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.cap.max_send_wr = wanted.cap.max_recv_wr = kLaneRequests;
+  wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
+  for (const std::uint32_t inlined : {kInlineBytes, 0u}) {
+    wanted.cap.max_inline_data = inlined;
+    pair_ = verbs_library().create_qp(port_->domain(), &wanted);
+    if (pair_ != nullptr) break;
+  }
+  if (pair_ == nullptr) throw system_error("ibv_create_qp", errno);
+  inline_bytes_ = wanted.cap.max_inline_data;
+}
+
+VerbsQueuePair::~VerbsQueuePair() {
+  if (!in_forked_child()) release();
+}
+
+void VerbsQueuePair::release() {
+  if (pair_ != nullptr) verbs_library().destroy_qp(pair_);
+  if (queue_ != nullptr) verbs_library().destroy_cq(queue_);
+  if (channel_ == nullptr) return;
+  forget_descriptor(channel_->fd);
+  verbs_library().destroy_comp_channel(channel_);
+}
+
+// ---- Connecting ----
+
+int VerbsQueuePair::modify_to_init() {
+  ibv_qp_attr to{};
+  to.qp_state = IBV_QPS_INIT;
+  to.pkey_index = std::uint16_t(port_->settings().pkey_index);
+  to.port_num = std::uint8_t(port_->number());
+  to.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  return verbs_library().modify_qp(pair_, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+int VerbsQueuePair::modify_to_receive(const VerbsGreeting& peer) {
+  const VerbsSettings& settings = port_->settings();
+  const PortAddress mine = port_->address();
+  ibv_qp_attr to{};
+  to.qp_state = IBV_QPS_RTR;
+  to.path_mtu = ibv_mtu(std::min(mine.mtu, peer.port.mtu));
+  to.dest_qp_num = peer.queue_pair;
+  to.rq_psn = peer.first_packet;
+  to.max_dest_rd_atomic = 1;
+  to.min_rnr_timer = std::uint8_t(settings.rnr_timer);
+  to.ah_attr.sl = std::uint8_t(settings.service_level);
+  to.ah_attr.port_num = std::uint8_t(port_->number());
+  to.ah_attr.dlid = std::uint16_t(peer.port.lid);
+  if (mine.link == PortAddress::kEthernet) {
+    to.ah_attr.is_global = 1;
+    std::copy(peer.port.gid.begin(), peer.port.gid.end(), to.ah_attr.grh.dgid.raw);
+    to.ah_attr.grh.sgid_index = std::uint8_t(port_->gid_index());
+    to.ah_attr.grh.hop_limit = 255;
+    to.ah_attr.grh.traffic_class = std::uint8_t(settings.traffic_class);
+  }
+  return verbs_library().modify_qp(pair_, &to,
+                                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+}
+
+int VerbsQueuePair::modify_to_send() {
+  const VerbsSettings& settings = port_->settings();
+  ibv_qp_attr to{};
+  to.qp_state = IBV_QPS_RTS;
+  to.timeout = std::uint8_t(settings.timeout);
+  to.retry_cnt = std::uint8_t(settings.retry);
+  to.rnr_retry = kUnreadyRetries;
+  to.sq_psn = first_packet_;
+  to.max_rd_atomic = 1;
+  return verbs_library().modify_qp(
+      pair_, &to,
+      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+std::string VerbsQueuePair::connect(const VerbsGreeting& peer) {
+  try {
+    if (!port_->address().joins(peer.port)) return "its port is of another kind or subnet";
+    if (const int error = modify_to_receive(peer); error != 0) {
+      return text(system_text("ibv_modify_qp to RTR", error), "; is the peer's address reachable from this port, and ",
+                  "is GID index ", port_->gid_index(), " right (ANELLO_VERBS_GID_INDEX)?");
+    }
+    if (const int error = modify_to_send(); error != 0) return system_text("ibv_modify_qp to RTS", error);
+  } catch (const Error& error) {
+    return error.text();
+  }
+  return {};
+}
+
+// ---- Moving ----
+
+int VerbsQueuePair::post(const Write& write) {
+  ibv_sge part{reinterpret_cast<std::uintptr_t>(write.from), std::uint32_t(write.bytes), write.key};
+  ibv_send_wr request{};
+  request.wr_id = write.id;
+  request.sg_list = &part;
+  request.num_sge = write.bytes > 0 ? 1 : 0;
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.send_flags = IBV_SEND_SIGNALED;
+  if (write.bytes > 0 && write.bytes <= inline_bytes_) request.send_flags |= IBV_SEND_INLINE;
+  request.imm_data = htonl(write.number);
+  request.wr.rdma.remote_addr = write.to;
+  request.wr.rdma.rkey = write.to_key;
+  ibv_send_wr* bad = nullptr;
+  const int error = ibv_post_send(pair_, &request, &bad);
+  if (error != 0) return error;
+  ++posted_;
+  ++counts_.writes;
+  counts_.bytes += write.bytes;
+  return 0;
+}
+
+// The writes bring their own addresses, so that a request needs no memory.
+int VerbsQueuePair::post_receives(int count) {
+  constexpr int kTogether = 32;
+  while (count > 0) {
+    const int together = std::min(count, kTogether);
+    std::array<ibv_recv_wr, kTogether> requests{};
+    for (int i = 0; i + 1 < together; ++i) requests[std::size_t(i)].next = &requests[std::size_t(i) + 1];
+    ibv_recv_wr* bad = nullptr;
+    if (const int error = ibv_post_recv(pair_, requests.data(), &bad); error != 0) return error;
+    posted_ += together;
+    count -= together;
+  }
+  return 0;
+}
+
+std::span<const ibv_wc> VerbsQueuePair::poll() {
+  const int count = std::max(ibv_poll_cq(queue_, int(completions_.size()), completions_.data()), 0);
+  posted_ -= count;
+  counts_.completions += std::uint64_t(count);
+  return {completions_.data(), std::size_t(count)};
+}
+
+void VerbsQueuePair::arm() {
+  ibv_cq* queue = nullptr;
+  void* context = nullptr;
+  while (armed_ && verbs_library().get_cq_event(channel_, &queue, &context) == 0) {
+    verbs_library().ack_cq_events(queue, 1);
+    armed_ = false;
+  }
+  if (!armed_) armed_ = ibv_req_notify_cq(queue_, 0) == 0;
+}
+
+void VerbsQueuePair::drain() {
+  ibv_qp_attr to{};
+  to.qp_state = IBV_QPS_ERR;
+  if (verbs_library().modify_qp(pair_, &to, IBV_QP_STATE) != 0) return;
+  // Every request that is still posted ends with an error.
+  const Deadline limit = Deadline::in_ms(kDrainMs);
+  while (posted_ > 0 && !limit.passed()) {
+    if (poll().empty()) ::sched_yield();
+  }
+}
+
+// ---- Errors ----
+
+std::string completion_text(ibv_wc_status status, std::uint32_t vendor_error) {
+  const auto says = [&](const char* what, const char* cause) {
+    return text(what, " (completion status ", int(status), ", vendor's code ", vendor_error, ")", *cause ? ": " : "",
+                cause);
+  };
+  switch (status) {
+    case IBV_WC_RETRY_EXC_ERR:
+      return says("its adapter does not answer",
+                  "its process has ended, a link is down, or a switch or firewall drops RDMA packets (UDP port 4791 "
+                  "for RoCE v2); ANELLO_VERBS_TIMEOUT and ANELLO_VERBS_RETRY say how long to try");
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return says("its queue pair had no receive request", "that is an error in Anello; please report it");
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_OP_ERR:
+      return says("its adapter refused the request", "the peer closed the lane, or has a memory fault");
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_LOC_ACCESS_ERR:
+      return says("this adapter refused the memory of the request", "that is an error in Anello; please report it");
+    case IBV_WC_LOC_QP_OP_ERR:
+      return says("this adapter could not send", "the local link is down, or its address is gone");
+    case IBV_WC_WR_FLUSH_ERR: return says("the queue pair had failed before", "");
+    case IBV_WC_FATAL_ERR: return says("this adapter has failed", "see the kernel's log (dmesg)");
+    default: return says("a request failed", "see enum ibv_wc_status");
+  }
+}
+
+}  // namespace anello::transport

@@ -1,0 +1,83 @@
+#pragma once
+// A reliable connection to one peer, its completion queue, and the channel on which a sleeper hears of completions.
+#include "base/unique_fd.h"
+#include "transports/verbs/greeting.h"
+#include "transports/verbs/port.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace anello::transport {
+
+// What a queue pair has done so far.
+struct VerbsCounts {
+  std::uint64_t writes = 0;
+  std::uint64_t bytes = 0;  // written to the peer's memory
+  std::uint64_t completions = 0;
+};
+
+class VerbsQueuePair {
+ public:
+  // Throws Error.
+  explicit VerbsQueuePair(std::shared_ptr<VerbsPort> port);
+  ~VerbsQueuePair();
+  VerbsQueuePair(const VerbsQueuePair&) = delete;
+  VerbsQueuePair& operator=(const VerbsQueuePair&) = delete;
+
+  std::uint32_t number() const { return pair_->qp_num; }
+  std::uint32_t first_packet() const { return first_packet_; }
+  const VerbsPort& port() const { return *port_; }
+
+  // After this it receives and sends. Returns "" or why it cannot.
+  std::string connect(const VerbsGreeting& peer);
+
+  // A write of the peer's memory with a number, which the peer's next receive request takes. Returns an errno.
+  struct Write {
+    const std::byte* from = nullptr;
+    std::uint32_t key = 0;
+    std::size_t bytes = 0;
+    std::uint64_t to = 0;
+    std::uint32_t to_key = 0;
+    std::uint32_t number = 0;
+    std::uint64_t id = 0;  // of its completion
+  };
+  int post(const Write& write);
+  int post_receives(int count);
+  const VerbsCounts& counts() const { return counts_; }
+  // Valid until the next call.
+  std::span<const ibv_wc> poll();
+
+  // Readable if a completion has come since arm().
+  int descriptor() const { return channel_->fd; }
+  // Completions from here on are announced; the caller polls once more.
+  void arm();
+  // The peer gets nothing more, and nothing that has been posted remains: the adapter touches no memory any more.
+  void drain();
+
+ private:
+  int modify_to_init();
+  int modify_to_receive(const VerbsGreeting& peer);
+  int modify_to_send();
+  void create_pair();
+  void release();
+
+  std::shared_ptr<VerbsPort> port_;
+  ibv_comp_channel* channel_ = nullptr;
+  ibv_cq* queue_ = nullptr;
+  ibv_qp* pair_ = nullptr;
+  std::uint32_t first_packet_ = 0;
+  std::size_t inline_bytes_ = 0;
+  bool armed_ = false;
+  int posted_ = 0;  // requests without a completion
+  VerbsCounts counts_;
+  std::array<ibv_wc, 16> completions_{};
+};
+
+// "the peer's adapter does not answer (12, vendor 0x0): ..", with the usual cause.
+std::string completion_text(ibv_wc_status status, std::uint32_t vendor_error);
+
+}  // namespace anello::transport

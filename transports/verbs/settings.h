@@ -1,0 +1,31 @@
+#pragma once
+// The ANELLO_VERBS_* variables (lib/base/environment.def).
+#include "base/config.h"
+
+#include <string>
+
+namespace anello::transport {
+
+struct VerbsSettings {
+  std::string devices;
+  int gid_index = -1;
+  int pkey_index = 0;
+  int service_level = 0;
+  int traffic_class = 0;
+  int timeout = 18;
+  int retry = 7;
+  int rnr_timer = 12;
+
+  static VerbsSettings of(const Config& config) {
+    return {config.verbs_devices,
+            int(config.verbs_gid_index),
+            int(config.verbs_pkey_index),
+            int(config.verbs_service_level),
+            int(config.verbs_traffic_class),
+            int(config.verbs_timeout),
+            int(config.verbs_retry),
+            int(config.verbs_rnr_timer)};
+  }
+};
+
+}  // namespace anello::transport

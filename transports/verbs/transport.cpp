@@ -1,0 +1,83 @@
+#include "transports/verbs/transport.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "transports/verbs/endpoint.h"
+
+namespace anello::transport {
+namespace {
+
+VerbsSettings environment() { return VerbsSettings::of(Config::get()); }
+
+class VerbsTransport final : public Transport {
+ public:
+  explicit VerbsTransport(const VerbsSettings& settings) : port_(VerbsPort::open(settings)) {}
+
+  std::string_view name() const override { return "verbs"; }
+  bool needs_connection() const override { return true; }
+
+  std::unique_ptr<Endpoint> open(int peer, int /*local_peer*/, UniqueFd fd) override {
+    if (!fd) throw Error(ANELLO_ERR_INTERNAL, text("no connection to rank ", peer), peer);
+    try {
+      return std::make_unique<VerbsEndpoint>(peer, port_, std::move(fd));
+    } catch (const Error& error) {
+      throw Error(error.code(), text("no lane to rank ", peer, ": ", error.text()), peer);
+    }
+  }
+
+ private:
+  std::shared_ptr<VerbsPort> port_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_verbs(const VerbsSettings& settings) {
+  return std::make_unique<VerbsTransport>(settings);
+}
+
+std::string verbs_why_not() {
+  try {
+    VerbsPort::open(environment());
+    return {};
+  } catch (const Error& why_not) {
+    return why_not.text();
+  }
+}
+
+std::vector<VerbsPortReport> verbs_ports() {
+  std::vector<VerbsPortReport> reports;
+  try {
+    VerbsPort::visit(environment(),
+                     [&](const std::string& name, const std::shared_ptr<VerbsPort>& port, const std::string& why_not) {
+      reports.push_back({name, port != nullptr ? port->address().text() : "not usable", why_not});
+      return true;
+    });
+  } catch (const Error& error) {
+    reports.push_back({"adapters", "none", error.text()});
+  }
+  return reports;
+}
+
+std::string verbs_address() {
+  try {
+    return VerbsPort::open(environment())->address().bytes();
+  } catch (const Error& why_not) {
+    log::info(-1, "no verbs: ", why_not.text());
+    return {};
+  }
+}
+
+bool verbs_reaches(const Place& a, const Place& b) {
+  const std::optional<PortAddress> one = PortAddress::from(a.address), other = PortAddress::from(b.address);
+  return one && other && one->joins(*other);
+}
+
+std::string verbs_why_unreached(const Place& a, const Place& b) {
+  if (a.address.empty() || b.address.empty())
+    return text("verbs needs an RDMA adapter, and ", a.address.empty() ? "one" : "the other",
+                " of the two ranks can use none (anello-info there says why)");
+  return "verbs needs ports of one kind and subnet, and those of the two ranks differ";
+}
+
+}  // namespace anello::transport
