@@ -194,6 +194,22 @@ TEST_CASE("frames given to a lane before the peer has greeted arrive", "[adapter
   while (lane.end[0]->on_the_way() > 0) REQUIRE_FALSE(deadline.passed());
 }
 
+TEST_CASE("a frame that was refused and is not wanted any more does not keep a rank awake", "[adapter]") {
+  Lane lane = met();
+  std::uint32_t sequence = 0;
+  while (lane.end[0]->send(header_of(0, sequence, 0), nullptr)) ++sequence;
+  lane.end[0]->detach();
+  Collector to(*lane.end[1]);
+  const Deadline deadline = Deadline::in_ms(20'000);
+  for (std::uint32_t taken = 0; taken < sequence;) {
+    taken += to.poll() ? 1 : 0;
+    REQUIRE_FALSE(deadline.passed());
+  }
+  ::usleep(100'000);
+  lane.end[0]->incoming();  // takes the credit
+  CHECK_FALSE(lane.end[0]->before_sleep());
+}
+
 TEST_CASE("a peer that ends before or after its greeting, or greets wrongly, is lost", "[adapter]") {
   auto sockets = connected(false);
   const auto transport = make_verbs(on("rxe0"));

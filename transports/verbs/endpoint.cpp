@@ -189,6 +189,7 @@ bool VerbsEndpoint::send(const FrameHeader& header, const std::byte* payload) {
 }
 
 void VerbsEndpoint::detach() {
+  if (!mid_frame()) out_.forget();
   if (!mid_frame() || failure_) return;
   const std::size_t taken = out_.payload_taken();
   std::memcpy(spare_.get() + taken, payload_ + taken, header_.bytes - taken);

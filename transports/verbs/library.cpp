@@ -1,6 +1,7 @@
 #include "transports/verbs/library.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 
 #include <type_traits>
@@ -9,6 +10,16 @@
 
 namespace anello::transport {
 namespace {
+
+// Before Linux 5.12, a child made the parent's pages move away from the adapter unless rdma-core knew of it in time. An
+// rdma-core without the question is as old.
+void make_forks_safe(void* handle) {
+  const auto ask = reinterpret_cast<decltype(&::ibv_is_fork_initialized)>(::dlsym(handle, "ibv_is_fork_initialized"));
+  const auto init = reinterpret_cast<decltype(&::ibv_fork_init)>(::dlsym(handle, "ibv_fork_init"));
+  if (ask != nullptr && ask() != IBV_FORK_DISABLED) return;
+  if (init == nullptr || init() != 0)
+    log::warn(-1, "verbs: ibv_fork_init failed; children of this process are not safe");
+}
 
 VerbsLibrary load() {
   void* const handle = ::dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -25,6 +36,7 @@ VerbsLibrary load() {
 #define ANELLO_VERBS_CALL(field, name) need(library.field, #name);
 #include "transports/verbs/library.def"
 #undef ANELLO_VERBS_CALL
+  make_forks_safe(handle);
   return library;
 }
 

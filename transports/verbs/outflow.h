@@ -24,6 +24,8 @@ class VerbsOutflow {
   bool mid_frame() const { return begun_ > 0; }
   std::size_t payload_taken() const { return begun_ == 0 ? 0 : begun_ - kFrameHead; }
   bool starved() const { return starved_; }  // the last write found no room for all of its frame
+  // The refused frame will not be offered again.
+  void forget() { starved_ = false; }
   bool has_room() const { return room() > 0; }
   // For the rest of a frame with so many bytes.
   bool has_room_for(std::size_t payload) const { return room() >= slots_of(kFrameHead + payload - begun_); }

@@ -82,7 +82,7 @@ int VerbsQueuePair::modify_to_init() {
   to.qp_state = IBV_QPS_INIT;
   to.pkey_index = std::uint16_t(port_->settings().pkey_index);
   to.port_num = std::uint8_t(port_->number());
-  to.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  to.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   return verbs_library().modify_qp(pair_, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 

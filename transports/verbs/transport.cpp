@@ -12,7 +12,9 @@ VerbsSettings environment() { return VerbsSettings::of(Config::get()); }
 
 class VerbsTransport final : public Transport {
  public:
-  explicit VerbsTransport(const VerbsSettings& settings) : port_(VerbsPort::open(settings)) {}
+  explicit VerbsTransport(const VerbsSettings& settings) : port_(VerbsPort::open(settings)) {
+    log::info(-1, "verbs over ", port_->name(), " (", port_->address().text(), ")");
+  }
 
   std::string_view name() const override { return "verbs"; }
   bool needs_connection() const override { return true; }
