@@ -35,11 +35,12 @@ int ranks_of(const Wishes& wishes) {
 }
 
 void check_nodes(const Wishes& wishes) {
+  if (wishes.node < 0 || wishes.node >= wishes.nodes)
+    throw Mistake("--node-rank", "counts from 0 to the number of nodes less 1; --nnodes says how many there are");
   if (wishes.nodes == 1) return;
   if (!wishes.hosts.empty())
     throw Mistake("--nnodes", "is for hosts that each have their own anellorun; --hosts starts all");
   if (wishes.ranks_of_host == 0) throw Mistake("--nnodes", "needs --nproc-per-node");
-  if (wishes.node >= wishes.nodes) throw Mistake("--node-rank", "counts from 0 to the number of nodes less 1");
   if (wishes.programs.size() > 1) throw Mistake("--nnodes", "takes one program; --hosts takes several");
   if (wishes.most_restarts > 0)
     throw Mistake("--max-restarts", "needs one anellorun that starts all ranks, with --hosts; --nnodes has several");
