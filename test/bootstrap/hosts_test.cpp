@@ -68,10 +68,10 @@ TEST_CASE("ranks on two hosts meet, share memory where they can and use tcp wher
     // As torchrun's store does: the ranks meet at the next port.
     if (squatted) CHECK(hosts.ranks[0].ask("squat 4100", "") == "ok");
     hosts.join();
-    CHECK(hosts.ranks[0].hear("") == "joined 0 2 4 4");
-    CHECK(hosts.ranks[1].hear("") == "joined 2 0 4 4");
-    CHECK(hosts.ranks[2].hear("") == "joined 4 4 0 2");
-    CHECK(hosts.ranks[3].hear("") == "joined 4 4 2 0");
+    CHECK(hosts.ranks[0].hear("") == "joined - shm tcp tcp");
+    CHECK(hosts.ranks[1].hear("") == "joined shm - tcp tcp");
+    CHECK(hosts.ranks[2].hear("") == "joined tcp tcp - shm");
+    CHECK(hosts.ranks[3].hear("") == "joined tcp tcp shm -");
     // One for each rank of this host, and none for the meeting place any more.
     CHECK(hosts.ranks[0].ask("listeners", "listeners") == (squatted ? "listeners 3" : "listeners 2"));
     for (int rank = 0; rank < 4; ++rank) {

@@ -1,5 +1,5 @@
 // A rank as a process of its own, led by a test over its standard input; says what happens on its standard output.
-//   join URL RANK SIZE TIMEOUT_MS TRANSPORTS|- -> "joined TRANSPORT_OF_EACH_PEER" or "error CODE TEXT"
+//   join URL RANK SIZE TIMEOUT_MS TRANSPORTS|- -> "joined TRANSPORT_OF_EACH_PEER (-: of itself)" or "error CODE TEXT"
 //   lane PEER | comm ID RANKS.. | call SEQUENCE KIND COUNT | compare ID SEQUENCE | remove ID | fork | fds | leave
 //   network (go to one of one's own) | squat PORT | listeners | hide PATH | forbid SYSTEM_CALL
 //   inherited NAME (is it open in a program that this one starts?) | keys HEX (the secret: where does it stand?)
@@ -9,6 +9,7 @@
 #include "control/address.h"
 #include "control/secret.h"
 #include "support/call_filter.h"
+#include "transports/registry.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -48,7 +49,8 @@ void join(std::istringstream& words) {
   try {
     job = bootstrap::join(config);
     std::string line = "joined";
-    for (const Member& member : job->members()) line += text(" ", member.transport());
+    for (const Member& member : job->members())
+      line += " " + (member.transport() == 0 ? "-" : anello::transport::transport_names(member.transport()));
     say(line);
   } catch (const Error& error) {
     say(std::string("error ") + result_name(error.code()) + " " + error.text());
