@@ -8,6 +8,11 @@
 
 namespace anello::kernels::cuda {
 
+// Names an allocation of this process to others of the host (CUipcMemHandle).
+struct IpcHandle {
+  unsigned char bytes[64];
+};
+
 struct Driver {
 #define ANELLO_CUDA_CALL(field, name, parameters) int(*field) parameters = nullptr;
 #include "kernels/cuda/driver.def"
@@ -29,14 +34,20 @@ Error driver_error(const Driver& driver, const char* call, int code);
 inline constexpr int kOldestDriver = 12000;  // the first version that loads kernels for all contexts
                                              // (cuLibraryLoadData)
 
-// CUdevice_attribute
 // CUpointer_attribute
-inline constexpr int kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9, kRangeStart = 11, kRangeSize = 12;
+inline constexpr int kMemoryType = 2, kBufferId = 7, kIsManaged = 8, kDeviceOrdinal = 9, kHasIpcHandle = 10,
+                     kRangeStart = 11, kRangeSize = 12;
 inline constexpr unsigned kDeviceMemory = 2;  // CUmemorytype
 // CUstreamWaitValue_flags
 inline constexpr unsigned kWaitReached = 0;  // the word minus the value, as a signed number, is not negative
 inline constexpr unsigned kPortable = 1;     // CU_MEMHOSTREGISTER_PORTABLE
+inline constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING: not ordered with the default stream
+inline constexpr unsigned kReachPeer = 1;    // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 
-inline constexpr int kMultiprocessors = 16, kCapabilityMajor = 75, kCapabilityMinor = 76;
+// CUresult
+inline constexpr int kNotReady = 600, kAlreadyMapped = 208, kAlreadyReaches = 704;
+
+// CUdevice_attribute
+inline constexpr int kMultiprocessors = 16, kCapabilityMajor = 75, kCapabilityMinor = 76, kMps = 133;
 
 }  // namespace anello::kernels::cuda

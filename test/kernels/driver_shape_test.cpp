@@ -24,6 +24,7 @@ requires(sizeof...(Ours) == sizeof...(Theirs)) struct Same<int (*)(Ours...), CUr
 };
 
 using anello::kernels::cuda::Driver;
+using anello::kernels::cuda::IpcHandle;
 #define ANELLO_CUDA_CALL(field, name, parameters) \
   static_assert(Same<decltype(Driver::field), decltype(&name)>::value, #name " is declared otherwise in cuda.h");
 #include "kernels/cuda/driver.def"
@@ -37,6 +38,11 @@ using namespace anello::kernels::cuda;
 static_assert(kMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && kIsManaged == CU_POINTER_ATTRIBUTE_IS_MANAGED);
 static_assert(kDeviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 static_assert(kRangeStart == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && kRangeSize == CU_POINTER_ATTRIBUTE_RANGE_SIZE);
+static_assert(kBufferId == CU_POINTER_ATTRIBUTE_BUFFER_ID);
+static_assert(kHasIpcHandle == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE);
+static_assert(kNonBlocking == CU_STREAM_NON_BLOCKING && kReachPeer == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+static_assert(kNotReady == CUDA_ERROR_NOT_READY && kAlreadyMapped == CUDA_ERROR_ALREADY_MAPPED);
+static_assert(kAlreadyReaches == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED && kMps == CU_DEVICE_ATTRIBUTE_MPS_ENABLED);
 static_assert(kDeviceMemory == CU_MEMORYTYPE_DEVICE);
 static_assert(kWaitReached == CU_STREAM_WAIT_VALUE_GEQ && kPortable == CU_MEMHOSTREGISTER_PORTABLE);
 static_assert(kMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);

@@ -60,9 +60,8 @@ void copy_to_host(void* into, const void* from, std::size_t bytes) {
 }
 
 void* make_stream() {
-  constexpr unsigned kNonBlocking = 1;
   void* stream = nullptr;
-  need(driver().create_stream(&stream, kNonBlocking), "cuStreamCreate");
+  need(driver().create_stream(&stream, kernels::cuda::kNonBlocking), "cuStreamCreate");
   return stream;
 }
 
@@ -97,6 +96,12 @@ void fail_device_call(const char* call, int code, int after) {
 }
 
 void hold_device(bool hold) { of_fake<void(int)>("fake_cuda_hold")(hold ? 1 : 0); }
+
+void hold_kernels(bool hold) { of_fake<void(int)>("fake_cuda_hold_kernels")(hold ? 1 : 0); }
+
+void give_handles(bool give) { of_fake<void(int)>("fake_cuda_give_handles")(give ? 1 : 0); }
+
+int device_opened() { return of_fake<int()>("fake_cuda_opened")(); }
 
 int device_calls(const char* call) { return of_fake<int(const char*)>("fake_cuda_calls")(call); }
 

@@ -24,8 +24,13 @@ void destroy_graph(void* graph);
 
 // Of the fake device alone. The call returns the code after so many that work, until it is told 0.
 void fail_device_call(const char* call, int code, int after = 0);
-// While held, it copies nothing.
+// While held, it copies nothing, or no kernel ends.
 void hold_device(bool hold);
+void hold_kernels(bool hold);
+// Whether what is allocated from now on has a handle for other processes.
+void give_handles(bool give);
 int device_calls(const char* call);
+// Allocations of other processes that are open here.
+int device_opened();
 
 }  // namespace anello::test

@@ -1,6 +1,6 @@
 #include "fake_cuda.h"
 
-#include "fake_device.h"
+#include "fake_memory_calls.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -28,162 +28,16 @@ namespace {
 
 using kernels::cuda::Arguments;
 
-// CUresult
-constexpr int kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200, kInvalidContext = 201, kInvalidHandle = 400,
-              kNotFound = 500, kIllegalAddress = 700;
-constexpr std::size_t kTotal = std::size_t{1} << 30;
+constexpr int kInvalidImage = 200, kNotFound = 500;  // CUresult
 
 // The names of driver.def, with what each does.
-struct Calls {
-  // A driver takes its time to come, on which device/space.h relies.
-  static int init(unsigned) {
-    static const bool waited = [] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      return true;
-    }();
-    static_cast<void>(waited);
-    return fake_device().entered("cuInit");
-  }
-  static int driver_version(int* version) {
-    *version = 13000;
-    return fake_device().entered("cuDriverGetVersion");
-  }
-  static int error_name(int code, const char** name) {
-    *name = code == kOutOfMemory      ? "CUDA_ERROR_OUT_OF_MEMORY"
-            : code == kIllegalAddress ? "CUDA_ERROR_ILLEGAL_ADDRESS"
-                                      : "CUDA_ERROR_FAKED";
-    return fake_device().entered("cuGetErrorName");
-  }
-  static int error_text(int code, const char** text) {
-    *text = code == kOutOfMemory ? "out of memory" : "it was told to fail, or misused";
-    return fake_device().entered("cuGetErrorString");
-  }
-  static int device_count(int* count) {
-    *count = 1;
-    return fake_device().entered("cuDeviceGetCount");
-  }
-  static int device(int* number, int ordinal) {
-    *number = ordinal;
-    return ordinal == 0 ? fake_device().entered("cuDeviceGet") : kInvalidValue;
-  }
-  static int device_name(char* name, int bytes, int) {
-    std::strncpy(name, "fake device", static_cast<std::size_t>(bytes));
-    return fake_device().entered("cuDeviceGetName");
-  }
-  static int device_uuid(unsigned char* uuid, int) {
-    std::memset(uuid, 0xfa, 16);
-    return fake_device().entered("cuDeviceGetUuid_v2");
-  }
-  static int device_attribute(int* value, int attribute, int) {
-    static const std::map<int, int> values = {{kernels::cuda::kMultiprocessors, kFakeMultiprocessors},
-                                              {kernels::cuda::kCapabilityMajor, 9},
-                                              {102, 1},
-                                              {103, 1},
-                                              {122, 1},
-                                              {125, 1}};  // what gpu-verify asks a device to have
-    const auto found = values.find(attribute);
-    *value = found == values.end() ? 0 : found->second;
-    return fake_device().entered("cuDeviceGetAttribute");
-  }
-  static int retain_context(void** context, int) {
-    *context = &fake_device();
-    return fake_device().entered("cuDevicePrimaryCtxRetain");
-  }
-  static int release_context(int) { return fake_device().entered("cuDevicePrimaryCtxRelease_v2"); }
-  static int set_context(void* context) {
-    FakeDevice::contexts.clear();
-    if (context != nullptr) FakeDevice::contexts.push_back(context);
-    return fake_device().entered("cuCtxSetCurrent");
-  }
-  static int push_context(void* context) {
-    if (context == nullptr) return kInvalidContext;
-    if (const int code = fake_device().entered("cuCtxPushCurrent_v2")) return code;
-    FakeDevice::contexts.push_back(context);
-    return 0;
-  }
-  static int pop_context(void** context) {
-    if (FakeDevice::contexts.empty()) return kInvalidContext;
-    *context = FakeDevice::contexts.back();
-    FakeDevice::contexts.pop_back();
-    return fake_device().entered("cuCtxPopCurrent_v2");
-  }
-  static int context_device(int* number) {
-    *number = 0;
-    return !FakeDevice::contexts.empty() ? fake_device().entered("cuCtxGetDevice") : kInvalidContext;
-  }
-  static int synchronize() {
-    if (const int code = fake_device().entered("cuCtxSynchronize")) return code;
-    fake_device().wait();
-    return fake_device().fault.load();
-  }
-  static int memory_info(std::size_t* free, std::size_t* total) {
-    *total = kTotal;
-    *free = kTotal - allocated_bytes();
-    return fake_device().entered("cuMemGetInfo_v2");
-  }
-  static int allocate(std::uint64_t* address, std::size_t bytes) {
-    if (const int code = fake_device().entered("cuMemAlloc_v2")) return code;
-    if (bytes == 0) return kInvalidValue;
-    if (allocated_bytes() + bytes > kTotal) return kOutOfMemory;
-    *address = fake_device().memory.allocate(bytes);
-    return *address != 0 ? 0 : kOutOfMemory;
-  }
-  static int release(std::uint64_t address) {
-    if (const int code = fake_device().entered("cuMemFree_v2")) return code;
-    fake_device().wait();  // as a device does
-    return fake_device().memory.release(address) ? 0 : kInvalidValue;
-  }
-  // An address that the driver does not know has the memory type 0.
-  static int pointer_attributes(unsigned count, int* attributes, void** data, std::uint64_t address) {
-    if (const int code = fake_device().entered("cuPointerGetAttributes")) return code;
-    const FakeMemory::Range range = fake_device().memory.find(address);
-    const bool pinned = fake_device().memory.is_pinned(at(address), 1);
-    for (unsigned i = 0; i < count; ++i) {
-      switch (attributes[i]) {
-        case kernels::cuda::kMemoryType:
-          *static_cast<unsigned*>(data[i]) = range.start != 0 ? kernels::cuda::kDeviceMemory : pinned ? 1 : 0;
-          break;
-        case kernels::cuda::kIsManaged: *static_cast<unsigned*>(data[i]) = 0; break;
-        case kernels::cuda::kDeviceOrdinal: *static_cast<int*>(data[i]) = range.start != 0 || pinned ? 0 : -2; break;
-        case kernels::cuda::kRangeStart: *static_cast<std::uint64_t*>(data[i]) = range.start; break;
-        case kernels::cuda::kRangeSize: *static_cast<std::size_t*>(data[i]) = range.bytes; break;
-        default: return kInvalidValue;
-      }
-    }
-    return 0;
-  }
-  static int register_host(void* address, std::size_t bytes, unsigned) {
-    if (const int code = fake_device().entered("cuMemHostRegister_v2")) return code;
-    return fake_device().memory.pin(address, bytes) ? 0 : kInvalidValue;
-  }
-  static int unregister_host(void* address) {
-    if (const int code = fake_device().entered("cuMemHostUnregister")) return code;
-    fake_device().wait();
-    return fake_device().memory.unpin(address) ? 0 : kInvalidValue;
-  }
-  static int device_address(std::uint64_t* address, void* host, unsigned) {
-    *address = reinterpret_cast<std::uint64_t>(host);
-    if (!fake_device().memory.is_pinned(host, 1)) return kInvalidValue;
-    return fake_device().entered("cuMemHostGetDevicePointer_v2");
-  }
-  static int allocate_pinned(void** address, std::size_t bytes, unsigned) {
-    *address = std::malloc(bytes);
-    fake_device().memory.pin(*address, bytes);
-    return fake_device().entered("cuMemHostAlloc");
-  }
-  static int release_pinned(void* address) {
-    fake_device().memory.unpin(address);
-    std::free(address);
-    return fake_device().entered("cuMemFreeHost");
-  }
+struct Calls : DeviceCalls, MemoryCalls {
   static int move(const char* call, void* into, const void* from, std::size_t bytes, void* stream) {
     if (const int code = fake_device().entered(call)) return code;
     if (into == nullptr || from == nullptr) return kInvalidValue;
-    fake_device().stream_of(stream).put([=] { std::memmove(into, from, bytes); });
+    fake_device().put(stream, [=] { std::memmove(into, from, bytes); });
     return 0;
   }
-  static void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
-  static void* real(std::uint64_t address, std::size_t bytes) { return fake_device().memory.real(at(address), bytes); }
   // As on a device, pageable memory is read or written before the call returns.
   static int copy_to_device(std::uint64_t into, const void* from, std::size_t bytes, void* stream) {
     const int code = move("cuMemcpyHtoDAsync_v2", real(into, bytes), from, bytes, stream);
@@ -202,7 +56,7 @@ struct Calls {
     if (const int code = fake_device().entered("cuMemsetD8Async")) return code;
     void* const there = real(into, bytes);
     if (there == nullptr) return kInvalidValue;
-    fake_device().stream_of(stream).put([=] { std::memset(there, value, bytes); });
+    fake_device().put(stream, [=] { std::memset(there, value, bytes); });
     return 0;
   }
   // Of pinned host memory, or the device's own.
@@ -214,19 +68,22 @@ struct Calls {
     if (const int code = fake_device().entered("cuStreamWriteValue32_v2")) return code;
     std::uint32_t* const there = word(address);
     if (there == nullptr) return kInvalidValue;
-    fake_device().stream_of(stream).put([=] { __atomic_store_n(there, value, __ATOMIC_RELEASE); });
+    fake_device().put(stream, [=] { __atomic_store_n(there, value, __ATOMIC_RELEASE); });
     return 0;
   }
   static int wait_for_value(void* stream, std::uint64_t address, std::uint32_t value, unsigned flags) {
     if (const int code = fake_device().entered("cuStreamWaitValue32_v2")) return code;
     const std::uint32_t* const there = word(address);
     if (there == nullptr) return kInvalidValue;
-    fake_device().stream_of(stream).put_wait(there, value, flags != kernels::cuda::kWaitReached);
+    FakeStream& its = fake_device().stream_of(stream);
+    fake_device().put(stream, its.wait_for(there, value, flags != kernels::cuda::kWaitReached));
     return 0;
   }
-  static int create_stream(void** stream, unsigned) {
+  static int create_stream(void** stream, unsigned flags) {
     if (const int code = fake_device().entered("cuStreamCreate")) return code;
-    const auto made = std::make_shared<FakeStream>();
+    using Order = FakeStream::Order;
+    const auto made = std::make_shared<FakeStream>(
+        fake_device().current(), flags == kernels::cuda::kNonBlocking ? Order::alone : Order::with_default);
     const std::lock_guard lock(fake_device().streams_mutex);
     fake_device().streams.insert(made);
     *stream = made.get();
@@ -249,8 +106,8 @@ struct Calls {
     fake_device().stream_of(stream).wait();
     return fake_device().fault.load();
   }
-  static int stream_context(void*, void** context) {
-    *context = &fake_device();
+  static int stream_context(void* stream, void** context) {
+    *context = &fake_device().stream_of(stream).context();
     return fake_device().entered("cuStreamGetCtx");
   }
   static int stream_state(void* stream) {
@@ -269,7 +126,7 @@ struct Calls {
     return fake_device().entered("cuEventDestroy_v2");
   }
   static int record(void* event, void* stream) {
-    fake_device().stream_of(stream).put([=] { static_cast<FakeEvent*>(event)->at = std::chrono::steady_clock::now(); });
+    fake_device().put(stream, [=] { static_cast<FakeEvent*>(event)->at = std::chrono::steady_clock::now(); });
     return fake_device().entered("cuEventRecord");
   }
   static int wait_for_event(void*) { return synchronize(); }
@@ -295,7 +152,7 @@ struct Calls {
     return fake_device().entered("cuGraphInstantiateWithFlags");
   }
   static int launch_graph(void* executable, void* stream) {
-    for (const FakeWork& work : *static_cast<FakeGraph*>(executable)) fake_device().stream_of(stream).put(work);
+    for (const FakeWork& work : *static_cast<FakeGraph*>(executable)) fake_device().put(stream, work);
     return fake_device().entered("cuGraphLaunch");
   }
   static int destroy_graph(void* graph) {
@@ -308,12 +165,10 @@ struct Calls {
   }
   static int load_library(void** library, const void* code, int*, void**, unsigned, int*, void**, unsigned) {
     if (const int failed = fake_device().entered("cuLibraryLoadData")) return failed;
-    for (int image = 0; image < kernels::cuda::kImages; ++image) {
-      if (fake_images().images[image].start != code) continue;
-      *library = const_cast<std::vector<FakeKernel>*>(&fake_kernels(image));
-      return 0;
-    }
-    return kInvalidImage;
+    const int image = fake_image(code);
+    if (image < 0) return kInvalidImage;
+    *library = const_cast<std::vector<FakeKernel>*>(&fake_kernels(image));
+    return 0;
   }
   static int unload_library(void*) { return fake_device().entered("cuLibraryUnload"); }
   static int find_kernel(void** kernel, void* library, const char* name) {
@@ -338,8 +193,11 @@ struct Calls {
       const std::lock_guard lock(fake_device().mutex);
       fake_device().launches.push_back({one.name, grid_x, block_x, stream, arguments});
     }
-    fake_device().stream_of(stream).put(
-        [=, &one] { fake_device().run(one, arguments, std::uint64_t{grid_x} * block_x); });
+    fake_device().put(stream, [=, &one, &its = fake_device().stream_of(stream)] {
+      while (fake_device().holds_kernels && !its.is_ending())
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      fake_device().run(its.context(), one, arguments, std::uint64_t{grid_x} * block_x);
+    });
     return 0;
   }
 };
@@ -355,17 +213,6 @@ const kernels::cuda::Driver& fake_driver() {
     return made;
   }();
   return driver;
-}
-
-const kernels::cuda::ImageTable& fake_images() {
-  static const unsigned char names[kernels::cuda::kImages] = {};
-  static const kernels::cuda::ImageTable table = [] {
-    kernels::cuda::ImageTable made{kernels::cuda::kImageVersion, 0, kernels::cuda::kImages, {}};
-    for (int image = 0; image < kernels::cuda::kImages; ++image)
-      made.images[image] = {names + image, names + image + 1};
-    return made;
-  }();
-  return table;
 }
 
 }  // namespace anello::testing

@@ -23,8 +23,9 @@ const std::vector<FakeKernel>& fake_kernels(int image);
 
 // The calls. There is one device, since the table's functions know nothing else.
 const kernels::cuda::Driver& fake_driver();
-// Images that name themselves, for CudaReducer.
+// Images that name themselves, for CudaReducer; and the number of an image, or -1.
 const kernels::cuda::ImageTable& fake_images();
+int fake_image(const void* code);
 
 inline constexpr int kFakeMultiprocessors = 3;
 

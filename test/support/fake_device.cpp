@@ -1,6 +1,7 @@
 #include "fake_device.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace anello::testing {
@@ -15,6 +16,38 @@ FakeDevice& fake_device() {
   return one;
 }
 
+FakeDevice::FakeDevice() {
+  const char* const wanted = std::getenv("ANELLO_FAKE_DEVICES");
+  const int count = wanted != nullptr ? std::atoi(wanted) : 1;
+  for (int number = 0; number < count; ++number) devices.emplace_back(number);
+}
+
+FakeContext& FakeDevice::current() {
+  void* const context = contexts.empty() ? nullptr : contexts.back();
+  for (FakeContext& each : devices) {
+    if (&each == context) return each;
+  }
+  return devices.front();
+}
+
+void FakeDevice::put(void* stream, FakeWork work) {
+  FakeStream& own = stream_of(stream);
+  FakeContext& context = own.context();
+  if (&own != &context.default_stream) {
+    own.put(own.order() == FakeStream::Order::with_default ? context.default_stream.after(std::move(work))
+                                                           : std::move(work));
+    return;
+  }
+  {
+    const std::lock_guard lock(streams_mutex);
+    for (const auto& each : streams) {
+      if (&each->context() == &context && each->order() == FakeStream::Order::with_default)
+        work = each->after(std::move(work));
+    }
+  }
+  own.put(std::move(work));
+}
+
 int FakeDevice::entered(const char* call) {
   const std::lock_guard lock(mutex);
   ++calls[call];
@@ -24,7 +57,7 @@ int FakeDevice::entered(const char* call) {
 }
 
 void FakeDevice::wait() {
-  default_stream->wait();
+  for (FakeContext& each : devices) each.default_stream.wait();
   std::set<std::shared_ptr<FakeStream>> all;  // that stay while this waits
   {
     const std::lock_guard lock(streams_mutex);
@@ -33,12 +66,14 @@ void FakeDevice::wait() {
   for (const auto& stream : all) stream->wait();
 }
 
-void FakeDevice::run(const FakeKernel& kernel, const kernels::cuda::Arguments& arguments, std::uint64_t threads) {
+void FakeDevice::run(const FakeContext& context, const FakeKernel& kernel, const kernels::cuda::Arguments& arguments,
+                     std::uint64_t threads) {
   kernels::cuda::Arguments real = arguments;
   const auto check = [&](auto& operand, bool sums) {
     const std::size_t element = sums ? kernel.sum_bytes : kernel.element_bytes;
     void* const found = memory.real(operand, arguments.count * element);
-    if (found == nullptr) fault = kIllegalAddress;
+    const int owner = memory.find(reinterpret_cast<std::uint64_t>(operand)).device;
+    if (found == nullptr || (owner != context.device && context.reaches.count(owner) == 0)) fault = kIllegalAddress;
     const auto at = reinterpret_cast<std::uint64_t>(operand);
     operand = static_cast<std::remove_reference_t<decltype(operand)>>(found);
     const std::size_t per_unit = std::max(kernel.granule_bytes / kernel.element_bytes, std::size_t{1});

@@ -1,11 +1,12 @@
 #pragma once
-// What the fake CUDA device holds: memory, streams, what was asked of it, and what it was told to refuse.
+// What the fake CUDA driver holds: devices, memory, streams, what was asked of it, and what it was told to refuse.
 #include "fake_cuda.h"
 #include "fake_memory.h"
 #include "fake_stream.h"
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,15 +19,31 @@ struct FakeEvent {
 };
 using FakeGraph = std::vector<FakeWork>;
 
+// A device's primary context.
+struct FakeContext {
+  explicit FakeContext(int number) : device(number) {}
+
+  const int device;
+  FakeStream default_stream{*this, FakeStream::Order::alone};
+  std::set<int> reaches;  // other devices whose memory its kernels may use
+};
+
 struct FakeDevice {
+  // ANELLO_FAKE_DEVICES: how many there are, instead of one.
+  FakeDevice();
   // Counts the call. 0, or what it was told to return.
   int entered(const char* call);
+  // This thread's. An address that is none of the driver's stands for device 0's.
+  FakeContext& current();
   FakeStream& stream_of(void* stream) {
-    return stream == nullptr ? *default_stream : *static_cast<FakeStream*>(stream);
+    return stream == nullptr ? current().default_stream : *static_cast<FakeStream*>(stream);
   }
+  // In order with the device's default stream, unless the stream is not.
+  void put(void* stream, FakeWork work);
   // For all streams.
   void wait();
-  void run(const FakeKernel& kernel, const kernels::cuda::Arguments& arguments, std::uint64_t threads);
+  void run(const FakeContext& context, const FakeKernel& kernel, const kernels::cuda::Arguments& arguments,
+           std::uint64_t threads);
 
   static thread_local std::vector<void*> contexts;  // of this thread; the last is current
 
@@ -34,10 +51,11 @@ struct FakeDevice {
   FakeMemory memory;
   std::mutex streams_mutex;
   std::set<std::shared_ptr<FakeStream>> streams;
-  std::unique_ptr<FakeStream> default_stream = std::make_unique<FakeStream>();
+  std::deque<FakeContext> devices;
   std::map<std::string, std::pair<int, int>> failures;  // code, calls before it
   std::map<std::string, int> calls;
   std::vector<FakeLaunch> launches;
+  std::atomic<bool> holds_kernels{false};
   std::atomic<int> fault{0};  // of a kernel: as on a device, seen at the next wait
 };
 

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+using anello::kernels::cuda::IpcHandle;
 using anello::testing::fake_driver;
 
 // Resolved when somebody looks the name up, long after this library has been initialised.
@@ -21,10 +22,16 @@ using anello::testing::fake_driver;
 extern "C" {
 __attribute__((visibility("default"))) void fake_cuda_fail(const char* call, int code, int after);
 __attribute__((visibility("default"))) void fake_cuda_hold(int hold);
+__attribute__((visibility("default"))) void fake_cuda_hold_kernels(int hold);
+__attribute__((visibility("default"))) void fake_cuda_give_handles(int give);
+__attribute__((visibility("default"))) int fake_cuda_opened();
 __attribute__((visibility("default"))) int fake_cuda_calls(const char* call);
 
 void fake_cuda_fail(const char* call, int code, int after) { anello::testing::fail_cuda(call, code, after); }
 void fake_cuda_hold(int hold) { anello::testing::FakeStream::is_held() = hold != 0; }
+void fake_cuda_hold_kernels(int hold) { anello::testing::fake_device().holds_kernels = hold != 0; }
+void fake_cuda_give_handles(int give) { anello::testing::fake_device().memory.has_handles(give != 0); }
+int fake_cuda_opened() { return static_cast<int>(anello::testing::fake_device().memory.opened()); }
 int fake_cuda_calls(const char* call) { return anello::testing::calls_of(call); }
 }
 

@@ -1,8 +1,11 @@
 #include "fake_memory.h"
 
 #include <cstdlib>
+#include <string>
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace anello::testing {
@@ -10,6 +13,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kPage = 4096;
+constexpr std::uint32_t kMagic = 0xfa4e1bc1;
 
 // Of the ranges that begin at the keys, the one that holds the address.
 template <class Ranges>
@@ -20,26 +24,45 @@ auto holding(const Ranges& ranges, std::uint64_t address) {
 
 }  // namespace
 
-std::uint64_t FakeMemory::allocate(std::size_t bytes) {
+std::uint64_t FakeMemory::add_guarded(Allocation made, int file) {
+  made.mapped = (made.bytes + kPage - 1) / kPage * kPage;
+  void* const seen = mmap(nullptr, made.mapped, PROT_NONE, MAP_SHARED, file, 0);
+  void* const real = mmap(nullptr, made.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (seen == MAP_FAILED || real == MAP_FAILED) {
+    ::close(file);
+    return 0;
+  }
+  made.real = static_cast<unsigned char*>(real);
+  made.file = file;
+  const auto address = reinterpret_cast<std::uint64_t>(seen);
+  allocations_[address] = made;
+  return address;
+}
+
+void FakeMemory::unmap(std::uint64_t address, const Allocation& gone) {
+  if (gone.mapped == 0) return std::free(gone.real);
+  munmap(gone.real, gone.mapped);
+  munmap(reinterpret_cast<void*>(address), gone.mapped);
+  ::close(gone.file);
+}
+
+std::uint64_t FakeMemory::allocate(std::size_t bytes, int device) {
   const std::lock_guard lock(mutex_);
   Allocation made;
   made.bytes = bytes;
-  std::uint64_t address = 0;
+  made.device = device;
+  made.id = ++last_id_;
   if (guarded_) {
-    made.mapped = (bytes + kPage - 1) / kPage * kPage;
+    made.has_handle = has_handles_;
     const int file = memfd_create("fake-device", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, static_cast<off_t>(made.mapped)) != 0) return 0;
-    void* const seen = mmap(nullptr, made.mapped, PROT_NONE, MAP_SHARED, file, 0);
-    void* const real = mmap(nullptr, made.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    if (seen == MAP_FAILED || real == MAP_FAILED) return 0;
-    made.real = static_cast<unsigned char*>(real);
-    address = reinterpret_cast<std::uint64_t>(seen);
-  } else {
-    made.real =
-        static_cast<unsigned char*>(std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
-    address = reinterpret_cast<std::uint64_t>(made.real);
+    if (file < 0) return 0;
+    if (ftruncate(file, static_cast<off_t>((bytes + kPage - 1) / kPage * kPage)) == 0) return add_guarded(made, file);
+    ::close(file);
+    return 0;
   }
+  made.real =
+      static_cast<unsigned char*>(std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
+  const auto address = reinterpret_cast<std::uint64_t>(made.real);
   allocations_[address] = made;
   return address;
 }
@@ -47,14 +70,8 @@ std::uint64_t FakeMemory::allocate(std::size_t bytes) {
 bool FakeMemory::release(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto found = allocations_.find(address);
-  if (found == allocations_.end()) return false;
-  const Allocation& gone = found->second;
-  if (gone.mapped == 0) {
-    std::free(gone.real);
-  } else {
-    munmap(gone.real, gone.mapped);
-    munmap(reinterpret_cast<void*>(address), gone.mapped);
-  }
+  if (found == allocations_.end() || found->second.times > 0) return false;
+  unmap(address, found->second);
   allocations_.erase(found);
   return true;
 }
@@ -62,7 +79,7 @@ bool FakeMemory::release(std::uint64_t address) {
 std::size_t FakeMemory::allocated() const {
   const std::lock_guard lock(mutex_);
   std::size_t sum = 0;
-  for (const auto& [address, allocation] : allocations_) sum += allocation.bytes;
+  for (const auto& [address, allocation] : allocations_) sum += allocation.times == 0 ? allocation.bytes : 0;
   return sum;
 }
 
@@ -70,7 +87,8 @@ FakeMemory::Range FakeMemory::find(std::uint64_t address) const {
   const std::lock_guard lock(mutex_);
   const auto found = holding(allocations_, address);
   if (found == allocations_.end() || address >= found->first + found->second.bytes) return {};
-  return {found->first, found->second.bytes};
+  const Allocation& its = found->second;
+  return {found->first, its.bytes, its.device, its.id, its.has_handle};
 }
 
 void* FakeMemory::real(const void* address, std::size_t bytes) const {
@@ -79,6 +97,67 @@ void* FakeMemory::real(const void* address, std::size_t bytes) const {
   const auto found = holding(allocations_, at);
   if (found == allocations_.end() || at + bytes > found->first + found->second.bytes) return nullptr;
   return found->second.real + (at - found->first);
+}
+
+bool FakeMemory::share(std::uint64_t address, Shared* shared) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = holding(allocations_, address);
+  if (found == allocations_.end() || address >= found->first + found->second.bytes) return false;
+  const Allocation& its = found->second;
+  struct stat status {};
+  if (!its.has_handle || fstat(its.file, &status) != 0) return false;
+  *shared = {kMagic, getpid(), its.file, its.device, status.st_ino, its.id, found->first, its.bytes};
+  return true;
+}
+
+FakeMemory::Opened FakeMemory::open(const Shared& shared, std::uint64_t* address) {
+  const std::lock_guard lock(mutex_);
+  if (shared.magic != kMagic) return Opened::gone;
+  if (shared.process == getpid()) return Opened::own;
+  for (auto& [start, allocation] : allocations_) {
+    if (allocation.times == 0 || allocation.of.process != shared.process) continue;
+    if (allocation.of.id == shared.id) {
+      ++allocation.times;
+      *address = start;
+      return Opened::yes;
+    }
+    // What is open there has been freed.
+    const bool apart =
+        allocation.of.start + allocation.of.bytes <= shared.start || shared.start + shared.bytes <= allocation.of.start;
+    if (!apart) return Opened::overlaps;
+  }
+  const std::string path = "/proc/" + std::to_string(shared.process) + "/fd/" + std::to_string(shared.file);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat status {};
+  if (file < 0 || fstat(file, &status) != 0 || status.st_ino != shared.inode) {
+    if (file >= 0) ::close(file);
+    return Opened::gone;
+  }
+  Allocation made;
+  made.bytes = shared.bytes;
+  made.device = shared.device;
+  made.id = ++last_id_;
+  made.of = shared;
+  made.times = 1;
+  *address = add_guarded(made, file);
+  return *address != 0 ? Opened::yes : Opened::no_memory;
+}
+
+bool FakeMemory::close(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = allocations_.find(address);
+  if (found == allocations_.end() || found->second.times == 0) return false;
+  if (--found->second.times > 0) return true;
+  unmap(address, found->second);
+  allocations_.erase(found);
+  return true;
+}
+
+std::size_t FakeMemory::opened() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t count = 0;
+  for (const auto& [address, allocation] : allocations_) count += allocation.times > 0 ? 1 : 0;
+  return count;
 }
 
 bool FakeMemory::pin(void* address, std::size_t bytes) {

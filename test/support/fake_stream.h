@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -15,10 +16,13 @@
 namespace anello::testing {
 
 using FakeWork = std::function<void()>;
+struct FakeContext;
 
 class FakeStream {
  public:
-  FakeStream() : worker_([this] { work(); }) {}
+  // with_default: its work waits for what was put into the device's default stream before, and the other way round.
+  enum class Order { with_default, alone };
+  FakeStream(FakeContext& context, Order order) : context_(context), order_(order), worker_([this] { work(); }) {}
   ~FakeStream() {
     {
       const std::lock_guard lock(mutex_);
@@ -40,13 +44,26 @@ class FakeStream {
     }
     changed_.wait(lock, [this] { return queue_.size() < kMostQueued; });
     queue_.push_back(std::move(work));
+    ++put_;
     changed_.notify_all();
+  }
+  FakeContext& context() const { return context_; }
+  Order order() const { return order_; }
+  // The work, behind what is in this stream now.
+  FakeWork after(FakeWork work) {
+    const std::lock_guard lock(mutex_);
+    if (capturing_ || *done_ == put_) return work;
+    return [done = done_, until = put_, then = std::move(work)] {
+      while (*done < until) std::this_thread::sleep_for(std::chrono::microseconds(20));
+      then();
+    };
   }
   // While held, no stream does anything.
   static std::atomic<bool>& is_held() {
     static std::atomic<bool> held{false};
     return held;
   }
+  bool is_ending() const { return ending_; }
   bool is_capturing() {
     const std::lock_guard lock(mutex_);
     return capturing_;
@@ -59,15 +76,15 @@ class FakeStream {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return queue_.empty() && !busy_; });
   }
-  // Holds up what is behind it until the value is there, or the stream is destroyed.
-  void put_wait(const std::uint32_t* value, std::uint32_t wanted, bool equal) {
-    put([this, value, wanted, equal] {
+  // Work that holds up what is behind it until the value is there, or the stream is destroyed.
+  FakeWork wait_for(const std::uint32_t* value, std::uint32_t wanted, bool equal) {
+    return [this, value, wanted, equal] {
       const auto is_there = [&] {
         const std::uint32_t now = __atomic_load_n(value, __ATOMIC_ACQUIRE);
         return equal ? now == wanted : static_cast<std::int32_t>(now - wanted) >= 0;
       };
       while (!is_there() && !ending_) std::this_thread::sleep_for(std::chrono::microseconds(20));
-    });
+    };
   }
   void begin_capture() {
     const std::lock_guard lock(mutex_);
@@ -94,15 +111,20 @@ class FakeStream {
       next();
       lock.lock();
       busy_ = false;
+      ++*done_;
       changed_.notify_all();
     }
   }
 
+  FakeContext& context_;
+  const Order order_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<FakeWork> queue_;
   std::vector<FakeWork> captured_;
   bool busy_ = false, capturing_ = false;
+  std::uint64_t put_ = 0;
+  const std::shared_ptr<std::atomic<std::uint64_t>> done_ = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::atomic<bool> ending_{false};
   std::thread worker_;  // last: it uses all of the above
 };
