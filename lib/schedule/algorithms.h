@@ -59,6 +59,9 @@ Schedule staged_allgather(const Call& call, const Topology& topology, int rank, 
 Schedule staged_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 Schedule staged_alltoall(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
+// central.cpp: one rank works in the memory of all.
+Schedule central_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+
 // staged_leaders.cpp: if ranks share processors, the ranks of each processor send one sum to the others.
 Schedule staged_leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 

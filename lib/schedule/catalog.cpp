@@ -95,6 +95,8 @@ const std::vector<Algorithm>& catalog() {
       {"exchange", allreduce, on_board, exchange, "every rank reduces all payloads on the board"},
       {"direct", allreduce, stores_to_peers, direct_allreduce,
        "each block's owner reduces all inputs in place and stores the result into all outputs", true},
+      {"central", allreduce, stores_to_peers, central_allreduce,
+       "rank 0 reduces all inputs in place and stores the result into all outputs; the others wait"},
       {"attach", allreduce, reads_peers, attach_allreduce,
        "each block's owner reduces all inputs in place; all read the results from the owners", true},
       {"staged", allreduce, stages, staged_allreduce,
@@ -245,6 +247,15 @@ const char* name(Collective collective) {
     case Collective::scatterv: return "scatterv";
     case Collective::reduce_scatterv: return "reduce_scatterv";
     case Collective::alltoallv: return "alltoallv";
+  }
+  return "unknown";
+}
+
+const char* name(Space space) {
+  switch (space) {
+    case Space::host: return "host";
+    case Space::one_device: return "one device";
+    case Space::devices: return "devices";
   }
   return "unknown";
 }

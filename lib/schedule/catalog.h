@@ -42,7 +42,8 @@ struct Wish {
   std::shared_ptr<const Tuning> tuning = nullptr;  // its rules come before those of the library
 };
 
-// Never fails for a valid call: it ignores a wish that does not fit. The call's own wish comes first.
+// Never fails for a valid call in host memory: it ignores a wish that does not fit. The call's own wish comes first. In
+// devices' memory, no algorithm: the call goes through the host, because it is too small or nothing fits.
 Choice choose(const Call& call, const Topology& topology, const Wish& wish = {});
 // Whether choose() would take an algorithm that reaches other ranks' buffers if they were reachable. Then all ranks
 // announce theirs, whether they are reachable or not. Equal on all ranks: call.reach and call.in_place do not matter.
@@ -54,5 +55,6 @@ std::string why_not(const Wish& wish);
 
 const char* name(Collective collective);
 const char* name(Reach reach);
+const char* name(Space space);
 
 }  // namespace anello::schedule

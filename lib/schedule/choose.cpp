@@ -88,8 +88,8 @@ bool holds(const Rule& rule, const Call& call, const Topology& topology) {
   const std::size_t bytes = payload_bytes(call, topology);
   return rule.collectives.has(call.collective) && fits_crowd(rule.crowd, topology) &&
          fits_place(rule.where, topology) && topology.size >= rule.from_ranks && topology.size <= rule.up_to_ranks &&
-         call.reach >= rule.reach && bytes >= rule.from_bytes && bytes <= rule.up_to_bytes &&
-         bytes <= rule.up_to_bytes_total / static_cast<std::size_t>(topology.size);
+         call.reach >= rule.reach && call.space == rule.space && bytes >= rule.from_bytes &&
+         bytes <= rule.up_to_bytes && bytes <= rule.up_to_bytes_total / static_cast<std::size_t>(topology.size);
 }
 
 std::string name_of(const Rule& rule, const Wish& wish) {
@@ -120,10 +120,18 @@ std::string names_for(Collective collective) {
 
 Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
   Decision decision;
+  if (call.space != Space::host && topology.size > kMostOnDevices) {
+    decision.why = text("It goes through the host: a kernel takes operands of ", kMostOnDevices, " ranks. ");
+    return decision;
+  }
   const std::string_view wanted = call.algorithm.empty() ? wished(wish, call.collective) : call.algorithm;
   const std::string who = call.algorithm.empty() ? " was asked for" : " was asked for by the call";
   if (!wanted.empty()) {
     const Algorithm* row = find(call.collective, wanted);
+    if (call.space != Space::host && (row == nullptr || could_reach(call, Reach::none, topology, *row))) {
+      decision.why = text(wanted, who, ", which works through the host. ");
+      return decision;
+    }
     if (row != nullptr && row->fits(call, topology)) {
       decision.choice.algorithm = row;
       decision.why = text(wanted, who, ". ");
@@ -159,6 +167,10 @@ Decision decide(const Call& call, const Topology& topology, const Wish& wish) {
   for (const std::vector<Rule>* table : {wish.tuning ? &wish.tuning->rules : nullptr, &rules()}) {
     if (table == nullptr) continue;
     for (const Rule& rule : *table) take(rule);
+  }
+  if (decision.choice.algorithm == nullptr) {
+    decision.why += "No rule for devices holds: the call goes through the host. ";
+    return decision;
   }
   if (chunk_bytes == 0) chunk_bytes = usual_chunk_bytes(topology) * crowd_factor;
   decision.choice.chunk = chunk_for(call, topology, *decision.choice.algorithm, chunk_bytes);

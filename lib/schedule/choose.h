@@ -50,6 +50,7 @@ struct Rule {
   int from_ranks = 1;
   int up_to_ranks = INT_MAX;
   Reach reach = Reach::none;                 // what ranks must be able to do with each other's buffers, at least
+  Space space = Space::host;                 // where these lie
   std::size_t from_bytes = 0;                // of one rank's payload
   std::size_t up_to_bytes = SIZE_MAX;        // of one rank's payload
   std::size_t up_to_bytes_total = SIZE_MAX;  // of all ranks' payloads
@@ -65,7 +66,7 @@ const std::vector<Rule>& rules();
 std::string_view rules_measured_on();
 
 struct Decision {
-  Choice choice;
+  Choice choice;               // no algorithm: the call is not for devices
   const Rule* rule = nullptr;  // of rules(), or of the wish's table; nullptr: the wish for an algorithm decided
   std::string why;             // some sentences for people
 

@@ -27,6 +27,7 @@ const std::vector<Rule>& rules() {
   using enum Where;
   using enum Reach;
   using enum Crowd;
+  using enum Space;
   static const std::vector<Rule> table = {
       // There is no data to move.
       {.collectives = kEvery, .algorithm = "alone", .why = "a single rank already has all data"},
@@ -44,6 +45,24 @@ const std::vector<Rule>& rules() {
        .up_to_bytes = 0,
        .algorithm = "dissemination",
        .why = "no data crosses links, and log2(ranks) rounds are the fewest possible"},
+
+      // In devices' memory. Anything else goes through the host.
+      {.collectives = allreduce,
+       .where = memory,
+       .reach = store,
+       .space = one_device,
+       .from_bytes = 256 * kKiB,
+       .algorithm = "central",
+       .why = "each change between processes costs a device as much as it takes to move some 100 KiB through the host: "
+              "one rank's kernel does all the work"},
+      {.collectives = allreduce,
+       .where = memory,
+       .reach = store,
+       .space = devices,
+       .from_bytes = 64 * kKiB,
+       .algorithm = "direct",
+       .why = "each element is loaded once from each input and stored once into each output; below, it is faster to go "
+              "through the host than to launch kernels"},
 
       // In memory, for payloads too small to profit from peers' buffers.
       {.collectives = broadcast | reduce,

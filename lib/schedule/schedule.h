@@ -56,6 +56,16 @@ enum class Reach : std::uint8_t {
 };
 inline constexpr int kReaches = 3;
 
+// Where all ranks' buffers lie, and so what runs the steps.
+enum class Space : std::uint8_t {
+  host,
+  one_device,  // of a device on which the ranks' kernels run in turns, since the ranks are processes
+  devices,     // of devices that reach each other, or of one, and the ranks' kernels run at the same time
+};
+inline constexpr int kSpaces = 3;
+// The most ranks of a call on devices: a kernel takes an operand and a result of each.
+inline constexpr int kMostOnDevices = 8;
+
 // The properties of a call that all ranks know to be equal.
 struct Call {
   Collective collective = Collective::barrier;
@@ -75,6 +85,7 @@ struct Call {
   // own, and compared by address: choose() ignores it.
   std::shared_ptr<const Varying> varying;
   Reach reach = Reach::none;
+  Space space = Space::host;
   std::string_view algorithm;  // the algorithm that the call itself requests, as the catalog spells it; "": none
   bool operator==(const Call&) const = default;
 };
