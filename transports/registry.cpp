@@ -1,5 +1,6 @@
 #include "transports/registry.h"
 
+#include "transports/cuda_ipc/remote_memory.h"
 #include "transports/inproc/transport.h"
 #include "transports/shm/transport.h"
 #include "transports/tcp/transport.h"
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace anello::transport {
 namespace {
@@ -32,6 +34,11 @@ constexpr Row kRows[] = {
 };
 
 }  // namespace
+
+std::unique_ptr<RemoteMemory> make_device_memory(int device,
+                                                 std::function<void(int world, std::uint64_t key)> request_key) {
+  return std::make_unique<DeviceMemory>(device::Device::of(device), std::move(request_key));
+}
 
 std::uint32_t Row::bit() const { return 1u << (this - kRows); }
 

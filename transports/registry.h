@@ -4,6 +4,7 @@
 // inserting a row renumbers those after it, and requires a new wire version.
 #include "memory/arena.h"
 #include "transports/reach.h"
+#include "transports/remote_memory.h"
 #include "transports/transport.h"
 
 #include <cstdint>
@@ -52,6 +53,11 @@ struct Row {
 
   std::uint32_t bit() const;
 };
+
+// The memory that kernels of a device of this process reach in place (cuda_ipc). request_key: as Resources has it.
+// Throws Error.
+std::unique_ptr<RemoteMemory> make_device_memory(int device,
+                                                 std::function<void(int world, std::uint64_t key)> request_key);
 
 std::span<const Row> registry();
 // nullptr if there is no such transport.

@@ -7,6 +7,7 @@
 #include "memory/buffer.h"
 #include "memory/region_cache.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -52,6 +53,13 @@ struct Transferred {
   int error = 0;  // an errno if not all bytes were moved
 };
 
+// The device that has some memory. Equal for all ranks of the host.
+struct DevicePlace {
+  std::array<unsigned char, 16> device{};
+  bool runs_together = false;  // whether kernels of several processes run at the same time there, instead of in turns
+  bool operator==(const DevicePlace&) const = default;
+};
+
 class RemoteMemory {
  public:
   RemoteMemory() = default;
@@ -59,8 +67,6 @@ class RemoteMemory {
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
 
-  // Whether it reaches memory of this kind of space.
-  virtual bool serves(memory::Space::Kind kind) const { return kind == memory::Space::Kind::host; }
   // Whether a peer's address is valid in this process, without any key.
   virtual bool shares_addresses() const { return false; }
   // Whether getting a long message is better than sending it through the lane.
@@ -70,12 +76,16 @@ class RemoteMemory {
   // The first call requests the key, and answered() brings the answer. Key 0: any memory of the peer's process.
   using State = memory::KeyState;
   virtual State prepare(const RemotePeer& peer, std::uint64_t key) = 0;
+  // Whether it has requested the key, and not been answered.
+  virtual bool awaits(std::uint64_t /*key*/) const { return false; }
   // Takes control's answer for a requested key. memory is empty if it cannot be had.
   virtual void answered(std::uint64_t /*key*/, memory::PassedRange /*memory*/) {}
   // Returns the address at which this rank's processor can load and store that memory, valid while *kept lives. Null if
   // there is none, or if the memory under the key is too short.
   virtual std::byte* map(const RemotePeer& peer, const RemoteAddress& at, std::size_t bytes,
                          std::shared_ptr<const void>* kept) = 0;
+  // Where memory lies whose key is ready, if that is on a device.
+  virtual std::optional<DevicePlace> place_of(std::uint64_t /*key*/) const { return std::nullopt; }
 
   // ---- Transfers that the calling thread makes by itself ----
   // Return 0 or an errno: ESRCH if the peer's process has ended, ENOTSUP if the thread cannot move the bytes itself.

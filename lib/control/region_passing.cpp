@@ -87,8 +87,7 @@ void RegionPassing::deliver(std::uint64_t region, const Question& question, cons
     event.kind = Event::Kind::region;
     event.peer = question.owner;
     event.region = region;
-    if (memory)
-      event.memory = {UniqueFd(::fcntl(memory->file.get(), F_DUPFD_CLOEXEC, 0)), memory->offset, memory->bytes};
+    if (memory) event.memory = memory->copy();
     if (!event.memory) {
       event.error = Error(ANELLO_ERR_PEER_LOST,
                           text("the memory of ", describe(agent_.peer(question.owner).member),

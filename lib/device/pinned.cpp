@@ -131,6 +131,11 @@ void keep_pinned_no_more() noexcept {
   --kept().waiting_streams;
 }
 
+bool streams_wait() {
+  const std::lock_guard lock(kept().mutex);
+  return kept().waiting_streams > 0;
+}
+
 std::size_t pinned_bytes_kept() {
   const std::lock_guard lock(kept().mutex);
   return kept().bytes;

@@ -9,6 +9,7 @@
 #include "health/peer_fates.h"
 #include "kernels/default_floats.h"
 #include "progress/driver.h"
+#include "transports/registry.h"
 
 #include <algorithm>
 #include <array>
@@ -26,8 +27,8 @@ Routes::Routes(Parts& parts, std::vector<AvailableTransport> transports)
       descriptors_(parts.driver.descriptors()),
       transports_(std::move(transports)),
       transport_of_(std::size_t(job_.size())),
+      memory_of_(std::size_t(job_.size())),
       routes_(std::size_t(job_.size())) {
-  for (std::vector<transport::RemoteMemory*>& of : memory_of_) of.resize(std::size_t(job_.size()));
   for (const AvailableTransport& each : transports_) {  // best first
     transport::RemoteMemory* const memory = each.transport->remote_memory();
     if (memory != nullptr) memories_.push_back(memory);
@@ -36,12 +37,25 @@ Routes::Routes(Parts& parts, std::vector<AvailableTransport> transports)
       if (member.rank == job_.rank()) continue;
       if (member.transport() == each.bit) transport_of_[world] = each.transport.get();
       if (memory == nullptr || (member.transports & each.bit) == 0) continue;
-      for (std::size_t space = 0; space < memory::Space::kKinds; ++space) {
-        const bool first = memory_of_[space][world] == nullptr;
-        if (first && memory->serves(memory::Space::Kind(space))) memory_of_[space][world] = memory;
-      }
+      if (memory_of_[world] == nullptr) memory_of_[world] = memory;
     }
   }
+}
+
+transport::RemoteMemory& Routes::device_memory(int device) {
+  std::unique_ptr<transport::RemoteMemory>& found = device_memories_[device];
+  if (found == nullptr) {
+    found = transport::make_device_memory(device,
+                                          [this](int world, std::uint64_t key) { job_.request_region(world, key); });
+  }
+  return *found;
+}
+
+void Routes::answered(int world, std::uint64_t key, memory::PassedRange memory) {
+  for (const auto& [device, each] : device_memories_) {
+    if (each->awaits(key)) each->answered(key, memory.copy());
+  }
+  if (transport::RemoteMemory* const host = memory_of(world); host != nullptr) host->answered(key, std::move(memory));
 }
 
 Route& Routes::to(int world) {

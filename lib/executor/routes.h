@@ -8,9 +8,9 @@
 #include "transports/remote_memory.h"
 #include "transports/transport.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -63,10 +63,12 @@ class Routes final : public progress::Source {
   // ---- Transports ----
   // The transport of the lane to a rank.
   transport::Transport& transport_to(int world) const { return *transport_of_[std::size_t(world)]; }
-  // The access to a rank's memory of a space, perhaps by another transport than the lane's; null: there is none.
-  transport::RemoteMemory* memory_of(int world, memory::Space::Kind space = memory::Space::Kind::host) const {
-    return memory_of_[std::size_t(space)][std::size_t(world)];
-  }
+  // The access to a rank's host memory, perhaps by another transport than the lane's; null: there is none.
+  transport::RemoteMemory* memory_of(int world) const { return memory_of_[std::size_t(world)]; }
+  // What kernels of a device of this process reach of the memory of ranks of this host. Throws Error.
+  transport::RemoteMemory& device_memory(int device);
+  // Control's answer for a key that was requested.
+  void answered(int world, std::uint64_t key, memory::PassedRange memory);
   const std::vector<transport::RemoteMemory*>& memories() const { return memories_; }
   transport::RemoteMemory* memory_of(const Group& group, int peer) const {
     return memory_of(group.ranks[std::size_t(peer)]);
@@ -104,9 +106,10 @@ class Routes final : public progress::Source {
   std::vector<AvailableTransport> transports_;
   // By world rank; null for this rank.
   std::vector<transport::Transport*> transport_of_;
-  std::array<std::vector<transport::RemoteMemory*>, memory::Space::kKinds> memory_of_;  // by space
-  std::vector<transport::RemoteMemory*> memories_;                                      // each once
-  std::vector<std::unique_ptr<Route>> routes_;  // by world rank; null until used
+  std::vector<transport::RemoteMemory*> memory_of_;
+  std::vector<transport::RemoteMemory*> memories_;                           // each once
+  std::map<int, std::unique_ptr<transport::RemoteMemory>> device_memories_;  // by device
+  std::vector<std::unique_ptr<Route>> routes_;                               // by world rank; null until used
   std::vector<Route*> open_;
   int sockets_ = 0;  // among the open ones
   bool has_broken_ = false;

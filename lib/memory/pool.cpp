@@ -97,6 +97,11 @@ void PoolRange::give_back() const {
   if (pool_ && !in_forked_child()) give_pages_back(pool_->file(), offset_, bytes_);
 }
 
+PassedRange PassedRange::copy() const {
+  if (!file) return {};
+  return {UniqueFd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)), offset, bytes};
+}
+
 PassedRange PoolRange::pass() const {
   // A forked child's descriptor may be another file's by now.
   if (!pool_ || in_forked_child()) return {};

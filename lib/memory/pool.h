@@ -18,6 +18,8 @@ struct PassedRange {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   explicit operator bool() const { return static_cast<bool>(file); }
+  // Empty if there are no descriptors left.
+  PassedRange copy() const;
 };
 
 class Pool;

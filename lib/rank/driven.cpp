@@ -46,8 +46,7 @@ bool Context::handle_events() {
         break;
       case control::Event::Kind::left: fates_.note_leaving(event.peer, now_ns()); break;
       case control::Event::Kind::region:
-        if (transport::RemoteMemory* const memory = routes_.memory_of(event.peer); memory != nullptr)
-          memory->answered(event.region, std::move(event.memory));
+        routes_.answered(event.peer, event.region, std::move(event.memory));
         entering_.region_came();
         break;
       case control::Event::Kind::failed:

@@ -24,7 +24,6 @@ class FaultyMemory final : public transport::RemoteMemory {
 
   bool shares_addresses() const override { return inner_.shares_addresses(); }
   bool spares_the_lane() const override { return inner_.spares_the_lane(); }
-  bool serves(memory::Space::Kind space) const override { return inner_.serves(space); }
   State prepare(const transport::RemotePeer& peer, std::uint64_t key) override { return inner_.prepare(peer, key); }
   void answered(std::uint64_t key, memory::PassedRange memory) override { inner_.answered(key, std::move(memory)); }
   std::byte* map(const transport::RemotePeer& peer, const transport::RemoteAddress& at, std::size_t bytes,

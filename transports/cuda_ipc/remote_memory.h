@@ -1,0 +1,60 @@
+#pragma once
+// Memory that the kernels of one device of this process load and store in place: of other processes' devices, opened by
+// their IPC handles, and of this process's own, at its addresses. Handles come as regions do (device/exported.h).
+#include "device/imported.h"
+#include "memory/region_cache.h"
+#include "transports/remote_memory.h"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+namespace anello::transport {
+
+class DeviceMemory final : public RemoteMemory {
+ public:
+  using Request = std::function<void(int world, std::uint64_t key)>;
+  DeviceMemory(device::Device& device, Request request) : device_(device), request_(std::move(request)) {}
+
+  State prepare(const RemotePeer& peer, std::uint64_t key) override;
+  bool awaits(std::uint64_t key) const override;
+  void answered(std::uint64_t key, memory::PassedRange memory) override { records_.answered(key, std::move(memory)); }
+  std::byte* map(const RemotePeer& peer, const RemoteAddress& at, std::size_t bytes,
+                 std::shared_ptr<const void>* kept) override;
+  std::optional<DevicePlace> place_of(std::uint64_t key) const override;
+
+  // Kernels use the memory where it lies.
+  int get_now(const Transfer& transfer) override;
+  int put_now(const Transfer& transfer) override;
+  void get(const Transfer& transfer) override { ended_.push_back(transfer.token); }
+  void put(const Transfer& transfer) override { ended_.push_back(transfer.token); }
+  std::optional<Transferred> poll() override;
+  void withdraw(Token token) override { std::erase(ended_, token); }
+  bool is_pending() const override { return !ended_.empty(); }
+
+ private:
+  struct Entry {
+    State state = State::asked;
+    device::ExportRecord record;
+    std::shared_ptr<device::Imported> imported;  // null: this process's own
+    std::uint64_t used = 0;
+  };
+  // More would keep too much memory that its owners have freed. All calls under way together use fewer.
+  static constexpr std::size_t kMost = 1024;
+
+  bool take_own(Entry& entry, std::uint64_t key) const;
+  void take(Entry& entry, std::uint64_t key, const memory::RegionMapping& record) const;
+  void drop_freed();
+
+  device::Device& device_;
+  const Request request_;
+  memory::RegionCache records_;
+  std::unordered_map<std::uint64_t, Entry> entries_;
+  std::uint64_t clock_ = 0;
+  std::deque<Token> ended_;
+};
+
+}  // namespace anello::transport
