@@ -42,16 +42,21 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
     shadow_buffers(operation, call, rank(), size(), place, line);
     if (operation.shadow != nullptr && reduction.premultiplies()) {
       if (line != nullptr) throw Error(ANELLO_ERR_TYPE, "a premultiplied sum cannot be in a stream yet");
+      operation.shadow->move_to_host(operation);
       context_->fetch_now(operation);  // premultiply() reads it
     }
   }
-  if (is_message(call.kind)) return;
+  if (is_message(call.kind)) {
+    if (operation.shadow != nullptr) offer_or_shadow(operation);
+    return;
+  }
   if (reduction.own_function()) operation.custom = reduction.custom;
   if (reduction.premultiplies())
     premultiply(operation, *reduction.custom, place == InPlace::yes, amounts_of(call, rank(), size()));
 
   schedule::Call asked = planned(call, place, reduction);
   operation.count = asked.count;
+  if (operation.shadow != nullptr && !reduction.premultiplies()) asked.space = schedule::Space::devices;
   if (kind_is_varying(call.kind)) asked.varying = varying_of(call, rank(), size(), place != InPlace::no);
   operation.plans = plans(asked);
   operation.resolved.agreement = 0;
@@ -59,6 +64,7 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   operation.mappings.clear();
   operation.plan = operation.plans->at(schedule::Reach::none);
   if (operation.announces()) expose(operation, asked);
+  if (operation.shadow != nullptr && !reduction.premultiplies()) offer_or_shadow(operation);
 
   record.kind = call.kind;
   record.dtype = operation.dtype;

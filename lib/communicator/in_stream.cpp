@@ -20,7 +20,11 @@ Communicator::InStream Communicator::post_in_stream(const anello_call_t& call, d
     control::CallRecord record;
     prepare(*operation, call, record, &line);
     executor::Shadow& shadow = *operation->shadow;
-    InStream posted{&line, std::move(shadow.reads), std::move(shadow.writes), shadow.base};
+    InStream posted{&line, {}, {}, shadow.base};
+    if (!shadow.is_copied_by_rank()) {
+      posted.reads = std::move(shadow.reads);
+      posted.writes = std::move(shadow.writes);
+    }
     if (is_captured) {
       StreamCalls::add_replayed(*operation, record);
     } else {

@@ -8,6 +8,7 @@ namespace {
 std::size_t steps_of(const executor::Plans& plans) {
   std::size_t steps = 0;
   for (const auto& plan : plans.by_reach) steps += plan != nullptr ? plan->schedule.steps.size() : 0;
+  for (const auto& plan : plans.by_space) steps += plan != nullptr ? plan->schedule.steps.size() : 0;
   return steps;
 }
 

@@ -11,13 +11,15 @@
 
 namespace anello {
 
-std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call& call) {
+std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call& asked) {
   // Counts rarely repeat, so such a plan is made for its call and not cached.
-  const bool kept = call.varying == nullptr;
+  const bool kept = asked.varying == nullptr;
   std::unique_lock held(plans_mutex_, std::defer_lock);
   if (kept) held.lock();
-  if (auto known = kept ? plans_.find(call) : nullptr) return known;
+  if (auto known = kept ? plans_.find(asked) : nullptr) return known;
   auto made = std::make_shared<executor::Plans>();
+  schedule::Call call = asked;
+  call.space = schedule::Space::host;
   const schedule::Choice plain = schedule::choose(call, topology_, wish_);
   const auto make_plan =
       [&](const schedule::Call& made_for, const schedule::Topology& topology, const schedule::Choice& choice) {
@@ -54,7 +56,16 @@ std::shared_ptr<const executor::Plans> Communicator::plans(const schedule::Call&
   const bool is_concerned = made->by_library && call.collective != schedule::Collective::allreduce;
   made->may_be_staged =
       is_concerned && (made->may_stage_at_once() || made->may_exchange_at_once() || made->may_send_at_once());
-  if (kept) plans_.keep(call, made);
+  if (asked.space != schedule::Space::host && announces) {
+    for (const schedule::Space space : {schedule::Space::one_device, schedule::Space::devices}) {
+      schedule::Call in_place = asked;
+      in_place.space = space;
+      in_place.reach = schedule::Reach::store;
+      const schedule::Choice choice = schedule::choose(in_place, topology_, wish_);
+      if (choice.algorithm != nullptr) made->add(space, make_plan(in_place, topology_, choice));
+    }
+  }
+  if (kept) plans_.keep(asked, made);
   return made;
 }
 

@@ -3,10 +3,15 @@
 #include "base/dtype.h"
 #include "base/kind.h"
 #include "base/label.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "communicator/call_parts.h"
+#include "device/exported.h"
+#include "device/reductions.h"
 #include "device/space.h"
+#include "executor/group.h"
 #include "executor/stream_calls.h"
+#include "kernels/cuda/runs_as.h"
 
 #include <algorithm>
 #include <utility>
@@ -69,28 +74,76 @@ void shadow_buffers(executor::Operation& operation, const anello_call_t& call, i
   shadow->device = number;
   const std::size_t input_room = input_device >= 0 ? aligned(input_bytes) : 0;
   const std::size_t output_room = output_device >= 0 && !is_one ? aligned(output_bytes) : 0;
-  if (line != nullptr) {
-    shadow->base = executor::StreamCalls::room_in(*line, input_room + output_room);
-  } else {
-    shadow->own = device::PinnedBlock::take(input_room + output_room);
-    shadow->base = shadow->own.data();
-  }
-  const std::size_t output_at = is_one ? 0 : input_room;
+  shadow->bytes = input_room + output_room;
+  shadow->output_at = is_one ? 0 : input_room;
   if (input_device >= 0) {
+    shadow->device_input = operation.input;
     auto* const from = const_cast<std::byte*>(operation.input);
     for (const CallPart& part : parts.reads)
       shadow->reads.push_back({from + part.at * element, part.at * element, part.count * element});
-    operation.input = shadow->base;
   }
   if (output_device >= 0) {
+    shadow->device_output = operation.output;
     for (const CallPart& part : parts.writes)
       shadow->writes.push_back(
-          {operation.output + part.at * element, output_at + part.at * element, part.count * element});
+          {operation.output + part.at * element, shadow->output_at + part.at * element, part.count * element});
     // Of a shorter message, what was there comes back.
     if (line != nullptr && call.kind == ANELLO_RECV) shadow->reads = shadow->writes;
-    operation.output = shadow->base + output_at;
   }
   operation.shadow = std::move(shadow);
+}
+
+namespace {
+
+using executor::Operation, executor::Shadow;
+
+// Whether a buffer is on the device, where the type's alignment lets kernels use it.
+bool is_usable(const Operation& operation, const void* buffer, std::size_t bytes, bool is_there) {
+  if (buffer == nullptr || bytes == 0) return true;
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(buffer) % kernels::cuda::alignment(operation.dtype) == 0;
+  return is_there && (is_aligned || !kind_reduces(operation.kind));
+}
+
+// Of a buffer that ranks of other processes can open; none: why_not says why they cannot.
+transport::RemoteAddress address_for_peers(const Operation& operation, const device::Device& device, const void* buffer,
+                                           std::size_t bytes, std::string* why_not) {
+  if (buffer == nullptr || bytes == 0) return {};
+  const auto with = operation.group->by_address ? device::Sharing::threads : device::Sharing::processes;
+  const device::Exported found = device::export_buffer(device, buffer, bytes, with);
+  if (found.spot.region == 0) *why_not = found.why_not;
+  return {reinterpret_cast<std::uintptr_t>(buffer), found.spot.region, found.spot.offset};
+}
+
+void offer(Operation& operation) {
+  Shadow& shadow = *operation.shadow;
+  const executor::Plans& plans = *operation.plans;
+  if (!operation.announces() || !plans.has_device_plans() || operation.custom != nullptr) return;
+  const bool has_input = operation.input_inside ? shadow.device_output != nullptr : shadow.device_input != nullptr;
+  if (!is_usable(operation, operation.own_input(), operation.input_bytes, has_input)) return;
+  if (!is_usable(operation, operation.output, operation.output_bytes, shadow.device_output != nullptr)) return;
+  const device::Device& device = device::Device::of(shadow.device);
+  if (kind_reduces(operation.kind) && !device::why_no_reduction(device, operation.dtype, operation.op).empty()) return;
+  std::string why_not;
+  executor::Announced own;
+  own.input = address_for_peers(operation, device, operation.own_input(), operation.input_bytes, &why_not);
+  own.output = address_for_peers(operation, device, operation.output, operation.output_bytes, &why_not);
+  if (why_not.empty()) {
+    shadow.offer = own;
+    shadow.offer_again(operation);
+  } else {
+    log::debug(-1, "a buffer on device ", shadow.device, " goes through the host: ", why_not);
+  }
+}
+
+}  // namespace
+
+void offer_or_shadow(Operation& operation) {
+  Shadow& shadow = *operation.shadow;
+  if (shadow.device < 0) return;
+  if (!is_message(operation.kind)) offer(operation);
+  if (shadow.way == Shadow::Way::offered) return;
+  if (shadow.line != nullptr) shadow.base = executor::StreamCalls::room_in(*shadow.line, shadow.bytes);
+  shadow.move_to_host(operation);
 }
 
 }  // namespace anello

@@ -9,9 +9,12 @@ namespace anello {
 // Whether a buffer of the call is in a device's memory.
 bool is_on_device(const anello_call_t& call);
 
-// For such a call, whose operation has its buffers: host memory takes the place of those on a device
-// (executor/shadow.h). line: of a call in a stream, which has a shadow in any case. Throws Error.
+// For such a call, whose operation has its buffers: finds those on a device (executor/shadow.h). line: of a call in a
+// stream, which has a shadow in any case. Throws Error.
 void shadow_buffers(executor::Operation& operation, const anello_call_t& call, int rank, int size, InPlace place,
                     executor::StreamLine* line);
+// Offers to run in place a call with such buffers, which is prepared but for its memory, if this rank can; else host
+// memory takes their place. Throws Error.
+void offer_or_shadow(executor::Operation& operation);
 
 }  // namespace anello

@@ -64,7 +64,9 @@ LineKind kind_of_line(const Operation& operation, int rank) {
   return rank == operation.group->rank ? operation.entry : operation.group->board.kind(rank);
 }
 
-bool is_buffers(LineKind kind) { return kind == LineKind::buffers || kind == LineKind::keep_away; }
+bool is_buffers(LineKind kind) {
+  return kind == LineKind::buffers || kind == LineKind::keep_away || kind == LineKind::on_device;
+}
 
 // Takes the plan of a call whose ranks reach no other rank's buffers.
 void take_plain(Operation& operation) {
@@ -104,6 +106,16 @@ void publish_entry(Operation& operation) {
   // Exposed from here on: a late rank finds these lines, and may begin although this rank has given up.
   operation.exposed = true;
   publish(&operation.announced[std::size_t(group.rank)].at, sizeof(Announced));
+}
+
+void announce_on_device(Operation& operation) {
+  Group& group = *operation.group;
+  operation.entry = LineKind::on_device;
+  operation.entry_known = false;
+  operation.announced.resize(std::size_t(group.size()));
+  operation.announced[std::size_t(group.rank)] = {operation.shadow->offer, LineKind::on_device};
+  operation.announces_as_before = false;
+  publish_entry(operation);
 }
 
 }  // namespace
@@ -160,6 +172,7 @@ void Announcing::take_turn(Operation& operation) const {
 
 void Announcing::announce(Operation& operation) const {
   Group& group = *operation.group;
+  if (operation.is_on_device()) return announce_on_device(operation);
   operation.entry_version = line_version(operation);
   operation.entry_known = true;
   const auto said = [&](const void* address, std::size_t bytes) -> transport::RemoteAddress {
@@ -209,6 +222,8 @@ std::uint32_t Announcing::decide_by_lines(Operation& operation) const {
   const Entries entries = is_sends(operation.entry) ? Entries{.sends = 1} : entries_of(operation);
   if (entries.for_speed) group.reading[std::size_t(operation.kind)].follow(operation.count * operation.element_bytes);
   if (entries.wrong >= 0) return kUndecided;
+  // First its data must come to the host.
+  if (operation.is_on_device() && entries.sends + entries.payloads + entries.staged > 0) return kUndecided;
   if (entries.sends > 0) {
     take_plain(operation);
     operation.exposed = false;  // no rank accesses its buffers

@@ -10,6 +10,9 @@
 
 namespace anello::executor {
 
+// A communicator remembers about this many regions of one rank (Group::agreed).
+inline constexpr std::size_t kMostAgreed = 1024;
+
 // Whether a rank's line may be its payload instead of an announcement, so that the lines may be the whole call.
 bool may_publish_payload(const Operation& operation);
 

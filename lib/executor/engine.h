@@ -1,6 +1,7 @@
 #pragma once
 // Runs resolved steps. The host's engine runs each step where it is issued; a device's engine takes a step and reports
 // its end later. Requires the rank's lock.
+#include "base/error.h"
 #include "executor/resolved_step.h"
 
 #include <cstdint>
@@ -26,6 +27,7 @@ struct Ticket {
 struct Completed {
   Ticket ticket;
   std::optional<ReadFailure> failure;  // set: the step is not done
+  Error error;                         // of the device: likewise
 };
 
 class Engine {
@@ -42,13 +44,15 @@ class Engine {
   virtual bool issue(const Ticket& ticket, const ResolvedStep& step) = 0;
   // A pending step that has ended. Empty if none has.
   virtual std::optional<Completed> take() = 0;
-  // From here on no pending step of the operation loads or stores anything, and take() reports none.
-  virtual void withdraw(const Operation& operation) = 0;
+  // From here on no pending step of the operation loads or stores anything, and take() reports none. False: a device
+  // hangs, and may do that still.
+  virtual bool withdraw(const Operation& operation) = 0;
   // Whether anything is pending; no descriptor signals its end.
   virtual bool has_pending() const = 0;
 };
 
-// The engine of a rank whose buffers are the host's memory.
+// The engine for buffers in the host's memory, and that for buffers on devices (device_engine.cpp).
 std::unique_ptr<Engine> make_engine();
+std::unique_ptr<Engine> make_device_engine();
 
 }  // namespace anello::executor

@@ -17,9 +17,6 @@ namespace {
 
 using schedule::Reach;
 
-// A communicator remembers about this many regions of one rank.
-constexpr std::size_t kMostAgreed = 1024;
-
 // The key of memory outside all regions. Under it the ranks agree on whether all can read a rank's process.
 constexpr std::uint64_t kAnyMemory = 0;
 
@@ -27,8 +24,9 @@ constexpr std::uint64_t kAnyMemory = 0;
 template <class Visit>
 void each_buffer(const Operation& operation, std::size_t rank, Visit&& visit) {
   const Announced& said = operation.announced[rank].at;
-  if (operation.plans->peers_inputs && said.input.address != 0) visit(said.input);
-  if (operation.plans->peers_outputs && said.output.address != 0) visit(said.output);
+  const bool all = operation.is_on_device();
+  if ((all || operation.plans->peers_inputs) && said.input.address != 0) visit(said.input);
+  if ((all || operation.plans->peers_outputs) && said.output.address != 0) visit(said.output);
 }
 
 }  // namespace
@@ -49,7 +47,7 @@ void Entering::entries_came(Operation& operation) {
   }
   // This rank has staged already: at the barrier it meets those that stage now.
   if (entries.staged > 0 && operation.staged_early) return begin_reaching(operation, operation.barrier_step);
-  if (entries.staged > 0 || entries.payloads > 0) return take_schedule(operation, Reach::none);
+  if (entries.staged + entries.payloads + entries.sends > 0) return take_schedule(operation, Reach::none);
   all_announced(operation);
 }
 
@@ -86,6 +84,7 @@ void Entering::all_agreed(Operation& operation) {
 // All ranks draw identical conclusions here: their lines are identical, and so were all earlier ones.
 void Entering::all_announced(Operation& operation) {
   Group& group = *operation.group;
+  if (is_any_on_device(operation)) return devices_announced(operation);
   if (group.by_address) return take_schedule(operation, Reach::store);
   Reach reach = Reach::store;
   bool agreed = true, away = false;
@@ -128,7 +127,7 @@ void Entering::map_announced(Operation& operation) {
     if (reaches_by_address(operation, int(rank))) continue;
     each_buffer(operation, rank, [&](const transport::RemoteAddress& said) {
       if (said.key == 0) return;
-      waits = routes_.prepare(*operation.group, int(rank), said.key) == transport::RemoteMemory::State::asked || waits;
+      waits = prepare(operation, int(rank), said.key) == transport::RemoteMemory::State::asked || waits;
     });
   }
   const auto listed = std::find(mapping_.begin(), mapping_.end(), &operation);
@@ -137,8 +136,8 @@ void Entering::map_announced(Operation& operation) {
     return;
   }
   if (listed != mapping_.end()) mapping_.erase(listed);
-  if (operation.agreed) return take_schedule(operation, operation.reach);
-  parts_.rounds.begin(operation, Round::agree);
+  if (!operation.agreed) return parts_.rounds.begin(operation, Round::agree);
+  operation.is_on_device() ? take_devices(operation) : take_schedule(operation, operation.reach);
 }
 
 bool Entering::is_mapping(const Operation& operation) const {
@@ -154,8 +153,15 @@ void Entering::region_came() {
 
 void Entering::forget(Operation& operation) { std::erase(mapping_, &operation); }
 
+transport::RemoteMemory::State Entering::prepare(const Operation& operation, int rank, std::uint64_t key) const {
+  if (!operation.is_on_device()) return routes_.prepare(*operation.group, rank, key);
+  return routes_.device_memory(operation.shadow->device).prepare(routes_.remote_peer(*operation.group, rank), key);
+}
+
+// On a device even threads' memory has to be prepared.
 bool Entering::reaches_by_address(const Operation& operation, int rank) const {
   const Group& group = *operation.group;
+  if (operation.is_on_device()) return false;
   return rank == group.rank || group.by_address || routes_.shares_addresses(group, rank);
 }
 
@@ -164,13 +170,13 @@ bool Entering::has_mapped(const Operation& operation, int rank) const {
   bool mapped = true;
   each_buffer(operation, std::size_t(rank), [&](const transport::RemoteAddress& said) {
     if (said.key == 0) return;
-    mapped = routes_.prepare(*operation.group, rank, said.key) == transport::RemoteMemory::State::ready && mapped;
+    mapped = prepare(operation, rank, said.key) == transport::RemoteMemory::State::ready && mapped;
   });
   return mapped;
 }
 
 bool Entering::can_read(const Operation& operation, int rank) const {
-  return reaches_by_address(operation, rank) ||
+  return rank == operation.group->rank || routes_.shares_addresses(*operation.group, rank) ||
          routes_.prepare(*operation.group, rank, kAnyMemory) == transport::RemoteMemory::State::ready;
 }
 
@@ -181,7 +187,8 @@ bool Entering::find_buffers(Operation& operation, Reach reach) {
   operation.buffers.assign(operation.exposed ? std::size_t(group.size()) : 0, {});
   operation.mappings.clear();
   for (std::size_t rank = 0; rank < operation.buffers.size(); ++rank) {
-    transport::RemoteMemory* const memory = routes_.memory_of(group, int(rank));
+    transport::RemoteMemory* const memory = operation.is_on_device() ? &routes_.device_memory(operation.shadow->device)
+                                                                     : routes_.memory_of(group, int(rank));
     const auto place = [&](const transport::RemoteAddress& said, std::size_t elements) -> PeerBuffer {
       if (said.address == 0 || elements == 0) return {};
       auto* const address = reinterpret_cast<std::byte*>(said.address);
@@ -224,6 +231,7 @@ void take_staging(Operation& operation) {
 
 void Entering::take_schedule(Operation& operation, Reach reach) {
   Group& group = *operation.group;
+  if (operation.is_on_device()) return move_to_host(operation, Shadow::Then::plain);
   operation.resolved.forget();
   operation.plan = operation.plans->at(reach);
   if (operation.plan->schedule.staging > 0) {

@@ -4,7 +4,9 @@
 // conclusions. Requires the rank's lock.
 #include "executor/group.h"
 #include "executor/parts.h"
+#include "executor/shadow.h"
 #include "memory/arena.h"
+#include "transports/remote_memory.h"
 
 #include <array>
 #include <cstddef>
@@ -35,6 +37,9 @@ class Entering {
  public:
   explicit Entering(Parts& parts);
 
+  // Begins the operation's rounds.
+  void enter(Operation& operation);
+
   // Called when all announcements are on the board, and the lines alone do not tell the next step.
   void entries_came(Operation& operation);
   // What this rank says in the round `agree`, and what follows from all ranks' lines of that round.
@@ -45,6 +50,10 @@ class Entering {
   // Begins the schedule that was chosen, at its step `first`.
   void begin_reaching(Operation& operation, std::uint32_t first);
 
+  // Whether ranks may do the operation on devices, as far as the group knows.
+  static bool is_worth_offering(const Operation& operation);
+  // Called when the data of an operation that was offered in vain is on the host.
+  void data_came(Operation& operation);
   // Called when a requested region has come or is known not to come.
   void region_came();
   // Whether the operation waits for memory to be mapped.
@@ -55,11 +64,19 @@ class Entering {
  private:
   void all_announced(Operation& operation);
   void map_announced(Operation& operation);
+  transport::RemoteMemory::State prepare(const Operation& operation, int rank, std::uint64_t key) const;
   bool has_mapped(const Operation& operation, int rank) const;
   bool can_read(const Operation& operation, int rank) const;
   bool reaches_by_address(const Operation& operation, int rank) const;
   bool find_buffers(Operation& operation, schedule::Reach reach);
   void take_schedule(Operation& operation, schedule::Reach reach);
+
+  // Buffers on devices (on_devices.cpp)
+  void devices_announced(Operation& operation);
+  void take_devices(Operation& operation);
+  schedule::Space space_of(const Operation& operation) const;
+  void announce_anew(Operation& operation);
+  void move_to_host(Operation& operation, Shadow::Then then);
 
   Parts& parts_;
   control::Job& job_;
@@ -68,6 +85,8 @@ class Entering {
   std::vector<Operation*> mapping_;  // entering operations, until the announced memory is mapped
 };
 
+// Whether some rank has announced buffers on a device.
+bool is_any_on_device(const Operation& operation);
 // Finds the place of the call in the communicator's staging memory, if its plan needs one.
 void take_staging(Operation& operation);
 

@@ -137,6 +137,7 @@ class Group {
   std::uint64_t agreements = 1;  // rounds of agreement, plus one
   std::uint64_t reached[schedule::kReaches] =
       {};  // collectives whose ranks announced buffers, by what they turned out to reach
+  schedule::Space space = schedule::Space::host;  // of the last call that ranks offered to do on devices; host: none
   memory::Staging staging;
   std::array<memory::ReadPolicy, ANELLO_ALLTOALLV + 1> reading;  // by kind
   bool unreadable = false;                                       // some rank cannot read another's process

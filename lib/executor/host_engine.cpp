@@ -11,7 +11,7 @@ class HostEngine final : public Engine {
     return true;
   }
   std::optional<Completed> take() override { return {}; }
-  void withdraw(const Operation&) override {}
+  bool withdraw(const Operation&) override { return true; }
   bool has_pending() const override { return false; }
 };
 

@@ -27,6 +27,7 @@ enum class LineKind : std::uint8_t {
   payload_for_speed,
   staged_for_speed,
   sends_for_speed,
+  on_device,  // where the buffers lie in a device's memory: an Announced. Unless all ranks say so, none accesses them
   agree = std::uint8_t(Round::agree) << 4,
   barrier = std::uint8_t(Round::barrier) << 4,
   find_staging = std::uint8_t(Round::find_staging) << 4,

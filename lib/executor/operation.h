@@ -180,6 +180,9 @@ struct Operation {
   bool is_on_board() const;
   // Of a call that nobody waits for but the stream that it is in.
   bool is_in_stream() const { return shadow != nullptr && shadow->line != nullptr; }
+  // Whether its buffers are those on the device: its steps run there, or may.
+  bool is_on_device() const { return shadow != nullptr && shadow->way != Shadow::Way::host; }
+  bool is_in_place() const { return shadow != nullptr && shadow->way == Shadow::Way::in_place; }
   // Whether it has its data.
   bool is_ready() const { return shadow == nullptr || shadow->state != Shadow::State::waiting; }
   bool announces() const { return plans != nullptr && plans->announces(); }

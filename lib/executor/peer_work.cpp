@@ -20,8 +20,9 @@ namespace {
 using schedule::Kind;
 using schedule::Step;
 
-// This rank checks after each piece whether the others are still in the call.
-constexpr std::size_t kPieceBytes = 256 * 1024;
+// This rank checks after each piece whether the others are still in the call. A device moves the larger one in some
+// milliseconds, and its kernels cost microseconds each.
+constexpr std::size_t kPieceBytes = 256 * 1024, kDevicePieceBytes = std::size_t{1} << 30;
 
 // The error to report; none if the peer has gone, of which control has the better account in a moment.
 Error error_of(const Operation& operation, const ReadFailure& failure) {
@@ -77,7 +78,8 @@ Worked work_at_peers(Operation& operation, std::size_t bytes, std::uint32_t* fin
   const bool exposes = operation.exposed;
   if (exposes && !board.begin_touching(operation.sequence)) return Worked::nothing;
   const Step& step = operation.plan->schedule.steps[work.step];
-  const std::size_t piece = std::max<std::size_t>(kPieceBytes / operation.element_bytes, 1);
+  const std::size_t piece_bytes = operation.is_in_place() ? kDevicePieceBytes : kPieceBytes;
+  const std::size_t piece = std::max<std::size_t>(piece_bytes / operation.element_bytes, 1);
   try {
     for (std::size_t moved = 0; moved < bytes && work.done < step.into.count;
          moved += piece * operation.element_bytes) {
@@ -125,6 +127,11 @@ std::string keep_peers_out(Operation& operation) {
     }
   }
   if (late.empty()) return {};
+  if (operation.is_in_place()) {
+    return text("; ", late,
+                " or its device has not ended what it does in this call, and may still store to this rank's "
+                "buffer: do not use it");
+  }
   // In whatever state the peer is stopped, it finds the old pages when it goes on, and no other process does. It cannot
   // harm memory that it can only read.
   bool moved = true, can_store = false;

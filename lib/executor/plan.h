@@ -40,6 +40,8 @@ struct Plan {
 // the first is set, no rank announces its buffers.
 struct Plans {
   std::shared_ptr<const Plan> by_reach[schedule::kReaches];
+  // If all ranks' buffers are on devices, by space; null: the call goes through the host.
+  std::shared_ptr<const Plan> by_space[schedule::kSpaces];
   // Replaces a plan that needs staging memory, if there is none.
   std::shared_ptr<const Plan> unstaged;
   // Which buffers some of the plans access at peers: only these matter in an announcement.
@@ -60,7 +62,13 @@ struct Plans {
     by_reach[std::size_t(reach)] = std::move(plan);
   }
 
+  void add(schedule::Space space, std::shared_ptr<const Plan> plan) { by_space[std::size_t(space)] = std::move(plan); }
+
   const std::shared_ptr<const Plan>& at(schedule::Reach reach) const { return by_reach[std::size_t(reach)]; }
+  const std::shared_ptr<const Plan>& at(schedule::Space space) const { return by_space[std::size_t(space)]; }
+  bool has_device_plans() const {
+    return at(schedule::Space::one_device) != nullptr || at(schedule::Space::devices) != nullptr;
+  }
   bool announces() const { return at(schedule::Reach::store) != nullptr; }
   // Whether the read policy decides (memory/read_policy.h): a rule of the library lets ranks read data that they could
   // also stage.

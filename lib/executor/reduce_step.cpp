@@ -78,6 +78,7 @@ class PieceReduction {
     if (!everywhere) add(operation_.at(into));
   }
   bool is_abreast() const {
+    if (operation_.is_in_place()) return true;  // its schedule has no more than a kernel takes
     return operands_ <= kAbreast && stores_ <= kAbreast && loads_all() && reducer()->reduce_all != nullptr &&
            !(step_.among && reducer()->finishes);
   }

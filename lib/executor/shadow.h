@@ -1,7 +1,9 @@
 #pragma once
-// The host memory in which a call with buffers on a device runs: what the call reads is copied there before it begins,
-// and what it has written is copied back before it ends.
+// What a call with buffers on a device has besides an operation. Where the ranks' devices can do its steps, it runs in
+// place. Else it runs in host memory: what it reads is copied there before it begins, and what it has written is copied
+// back before it ends.
 #include "device/pinned.h"
+#include "executor/peer_buffers.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +11,7 @@
 
 namespace anello::executor {
 
+struct Operation;
 struct StreamLine;
 
 struct Shadow {
@@ -18,20 +21,47 @@ struct Shadow {
     std::size_t bytes;
   };
   enum class State : std::uint8_t {
-    waiting,     // for its copies to the host, or for earlier calls'
+    waiting,     // for its data: copies to the host, earlier work of the device, or earlier calls'
     running,     // as any other call
     delivering,  // it has left its communicator, and its result is on its way to the device
   };
+  enum class Way : std::uint8_t {
+    host,
+    offered,   // in place, if all ranks offer that: their lines tell (on_devices.cpp)
+    in_place,  // its steps are the device's
+  };
 
-  int device = -1;          // none: a call in a stream whose buffers are the host's
-  device::PinnedBlock own;  // of a call that is in no stream
-  std::byte* base = nullptr;
+  // How a call that was offered in vain goes on, once its data is on the host.
+  enum class Then : std::uint8_t {
+    announce,  // its ranks announce their buffers anew
+    plain,     // as ranks do that reach none of the others' buffers
+  };
+
+  int device = -1;  // none: a call in a stream whose buffers are the host's
+  Way way = Way::host;
+  Announced offer;  // no addresses: it goes through the host
+  // Its buffers on the device; null: there is none, or it is the host's.
+  const std::byte* device_input = nullptr;
+  std::byte* device_output = nullptr;
+  device::PinnedBlock own;    // of a call that is in no stream, or was offered
+  std::byte* base = nullptr;  // of the host memory; null: it has none yet
+  std::size_t bytes = 0;      // of it
+  std::size_t output_at = 0;  // in it
   std::vector<Part> reads;
   std::vector<Part> writes;
   State state = State::waiting;
-  bool is_copying = false;  // until the mark is reached (device/copies.h)
+  bool is_copying = false;  // until the mark is reached (device/queue.h)
   std::uint32_t mark = 0;
-  StreamLine* line = nullptr;  // of a call in a stream, which does the copies (stream_calls.h)
+  Then then = Then::announce;
+  bool hangs = false;          // the device had not ended its steps when it ended with an error
+  StreamLine* line = nullptr;  // of a call in a stream
+
+  bool is_offer() const { return offer.input || offer.output; }
+  // Whether the rank does its copies. Else its stream does (stream_calls.h).
+  bool is_copied_by_rank() const { return line == nullptr || is_offer(); }
+  // The operation's buffers are those on the device, or host memory. Throws Error: there is no memory to pin.
+  void offer_again(Operation& operation);
+  void move_to_host(Operation& operation);
 };
 
 }  // namespace anello::executor

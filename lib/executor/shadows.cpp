@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/text.h"
+#include "executor/entering.h"
 #include "executor/outcomes.h"
 
 #include <algorithm>
@@ -32,31 +33,34 @@ bool is_send(const Operation& operation) { return operation.kind == ANELLO_SEND;
 
 }  // namespace
 
-Shadows::Shadows(Parts& parts) : job_(parts.job), outcomes_(parts.outcomes) {}
+Shadows::Shadows(Parts& parts) : parts_(parts), job_(parts.job), outcomes_(parts.outcomes) {}
 
 Shadows::~Shadows() = default;
 
-Shadows::Streams& Shadows::streams(int device) {
-  std::unique_ptr<Streams>& found = streams_[device];
-  if (found == nullptr) found = std::make_unique<Streams>(device::Device::of(device));
+Shadows::Queues& Shadows::queues(int device) {
+  std::unique_ptr<Queues>& found = queues_[device];
+  if (found == nullptr) found = std::make_unique<Queues>(device::Device::of(device));
   return *found;
 }
 
-const device::Copies& Shadows::copies_of(const Operation& operation) {
-  const Streams& both = streams(operation.shadow->device);
-  return operation.shadow->state == Shadow::State::delivering ? both.to_device : both.to_host;
+// Of its copies.
+device::Queue& Shadows::queue_of(const Operation& operation) {
+  const Shadow& shadow = *operation.shadow;
+  Queues& all = queues(shadow.device);
+  if (shadow.is_offer() && !operation.is_on_device()) return all.later;
+  return shadow.state == Shadow::State::delivering ? all.to_device : all.to_host;
 }
 
 bool Shadows::is_copied(const Operation& operation) {
   const Shadow& shadow = *operation.shadow;
-  return !shadow.is_copying || copies_of(operation).has_reached(shadow.mark);
+  return !shadow.is_copying || queue_of(operation).has_reached(shadow.mark);
 }
 
 // False: the device hangs, or has failed.
 bool Shadows::wait_for_copies(const Operation& operation) {
   const Deadline limit = Deadline::in_ms(kMostWaitMs);
   while (!is_copied(operation)) {
-    if (limit.passed() || copies_of(operation).fault()) return false;
+    if (limit.passed() || queue_of(operation).fault()) return false;
     const timespec nap{0, 20'000};
     nanosleep(&nap, nullptr);
   }
@@ -66,16 +70,30 @@ bool Shadows::wait_for_copies(const Operation& operation) {
 void Shadows::fetch(Operation& operation) {
   Shadow& shadow = *operation.shadow;
   if (shadow.state != Shadow::State::waiting || shadow.is_copying || shadow.line != nullptr) return;
-  if (shadow.reads.empty()) {
+  if (operation.is_on_device() && !Entering::is_worth_offering(operation)) shadow.move_to_host(operation);
+  if (shadow.reads.empty() && !operation.is_on_device()) {
     shadow.state = Shadow::State::running;
     return;
   }
-  device::Copies& copies = streams(shadow.device).to_host;
-  enqueue(shadow, [&] {
-    for (const Shadow::Part& part : shadow.reads) copies.to_host(shadow.base + part.at, part.device, part.bytes);
-    shadow.mark = copies.mark();
-  });
+  enqueue_reads(operation, queues(shadow.device).to_host);
   if (!is_message(operation.kind)) waiting_.push_back(&operation);
+}
+
+// Of a call that is on the device, only the mark.
+void Shadows::enqueue_reads(Operation& operation, device::Queue& queue) {
+  Shadow& shadow = *operation.shadow;
+  enqueue(shadow, [&] {
+    for (const Shadow::Part& part : shadow.reads) {
+      if (!operation.is_on_device()) queue.to_host(shadow.base + part.at, part.device, part.bytes);
+    }
+    shadow.mark = queue.mark();
+  });
+}
+
+void Shadows::move_to_host(Operation& operation) {
+  operation.shadow->move_to_host(operation);
+  enqueue_reads(operation, queue_of(operation));
+  waiting_.push_back(&operation);
 }
 
 void Shadows::fetch_early(Operation& operation) {
@@ -85,7 +103,7 @@ void Shadows::fetch_early(Operation& operation) {
 
 bool Shadows::fetched(Operation& operation) {
   Shadow& shadow = *operation.shadow;
-  if (shadow.state != Shadow::State::waiting) return true;
+  if (shadow.state != Shadow::State::waiting && !shadow.is_copying) return true;
   if (!is_copied(operation)) return false;
   shadow.is_copying = false;
   shadow.state = Shadow::State::running;
@@ -107,18 +125,18 @@ bool Shadows::holds_up(Operation& message) {
 
 bool Shadows::deliver(Operation& operation) {
   Shadow& shadow = *operation.shadow;
-  if (shadow.writes.empty()) return false;
+  if (shadow.writes.empty() || operation.is_on_device()) return false;
   std::size_t left = operation.kind == ANELLO_RECV ? operation.status.count * operation.element_bytes : SIZE_MAX;
-  device::Copies& copies = streams(shadow.device).to_device;
+  shadow.state = Shadow::State::delivering;
+  device::Queue& queue = queue_of(operation);
   enqueue(shadow, [&] {
     for (const Shadow::Part& part : shadow.writes) {
       const std::size_t bytes = std::min(part.bytes, left);
-      if (bytes > 0) copies.to_device(part.device, shadow.base + part.at, bytes);
+      if (bytes > 0) queue.to_device(part.device, shadow.base + part.at, bytes);
       left -= bytes;
     }
-    shadow.mark = copies.mark();
+    shadow.mark = queue.mark();
   });
-  shadow.state = Shadow::State::delivering;
   delivering_.push_back(&operation);
   return true;
 }
@@ -173,7 +191,7 @@ bool Shadows::begin_ready() {
       continue;
     }
     take_out(each);
-    outcomes_.may_start(each);
+    each.state == Operation::State::entering ? parts_.entering.data_came(each) : outcomes_.may_start(each);
     moved = true;
   }
   return moved;
@@ -199,7 +217,7 @@ void Shadows::find_faults() {
   for (const std::vector<Operation*>* list : {&waiting_, &delivering_}) {
     for (Operation* const each : *list) {
       if (each->shadow == nullptr) continue;  // a send of the host that waits for its turn
-      const Error fault = copies_of(*each).fault();
+      const Error fault = queue_of(*each).fault();
       if (!fault) continue;
       return outcomes_.fail(*each->group, job_.own_error(fault), true);  // it changes the lists
     }

@@ -1,10 +1,11 @@
 #pragma once
-// Calls with buffers on a device: the copies before they begin and after they have run. Requires the rank's lock.
+// Calls with buffers on a device: the copies before they begin and after they have run. A call that is offered to run
+// in place waits only for earlier work of the device's default stream. Requires the rank's lock.
 //
 // Calls keep their order: a collective that waits for its data holds up later ones of its communicator, and a send
 // holds up later sends. An operation that fails waits for its own copies, which end by themselves, so that nothing is
 // stored after it has ended.
-#include "device/copies.h"
+#include "device/queue.h"
 #include "executor/group.h"
 #include "executor/parts.h"
 #include "executor/shadow.h"
@@ -24,17 +25,20 @@ class Shadows final : public progress::Source {
 
   // Enqueues the copies of what the operation reads. Throws Error.
   void fetch(Operation& operation);
-  // Likewise, for an operation that is not posted before fetched() holds. Throws Error.
+  // Likewise, for an operation that has been offered in vain: it goes on in host memory (Entering::data_came). Throws
+  // Error.
+  void move_to_host(Operation& operation);
+  // Likewise as fetch, for an operation that is not posted before fetched() holds. Throws Error.
   void fetch_early(Operation& operation);
   bool fetched(Operation& operation);
   // What is wrong with the device that it is not; none: it works, or hangs.
-  Error fault_of(const Operation& operation) { return copies_of(operation).fault(); }
+  Error fault_of(const Operation& operation) { return queue_of(operation).fault(); }
   // Whether the message has to wait for its data, or behind a send that does. Outcomes::may_start tells when it need
   // not any more.
   bool holds_up(Operation& message);
 
-  // Enqueues the copies of what the operation has written; Outcomes::delivered tells when they are done. False: it has
-  // written nothing to a device. Throws Error.
+  // Enqueues the copies of what the operation has written; Outcomes::delivered tells when they are done. False: there
+  // is nothing to copy. Throws Error.
   bool deliver(Operation& operation);
   // The operation ends with an error: nothing is copied for it any more.
   void abandon(Operation& operation);
@@ -47,13 +51,19 @@ class Shadows final : public progress::Source {
   long poll_again_ns() const override { return longest_sleep_ms() == 1 ? 1'000'000 : kNotByTime; }
 
  private:
-  struct Streams {
-    explicit Streams(device::Device& device) : to_host(device), to_device(device) {}
-    device::Copies to_host;
-    device::Copies to_device;
+  struct Queues {
+    explicit Queues(device::Device& device)
+        : to_host(device, device::Queue::Order::with_default),
+          to_device(device, device::Queue::Order::with_default),
+          later(device, device::Queue::Order::alone) {}
+    device::Queue to_host;
+    device::Queue to_device;
+    // Of calls that the default stream has come to before, and may wait for.
+    device::Queue later;
   };
-  Streams& streams(int device);
-  const device::Copies& copies_of(const Operation& operation);
+  Queues& queues(int device);
+  device::Queue& queue_of(const Operation& operation);
+  void enqueue_reads(Operation& operation, device::Queue& queue);
   bool is_copied(const Operation& operation);
   bool wait_for_copies(const Operation& operation);
   void take_out(Operation& operation);
@@ -61,10 +71,11 @@ class Shadows final : public progress::Source {
   bool end_delivered();
   void find_faults();
 
+  Parts& parts_;
   control::Job& job_;
   Outcomes& outcomes_;
-  std::map<int, std::unique_ptr<Streams>> streams_;  // by device
-  std::vector<Operation*> waiting_;                  // in the order of posting
+  std::map<int, std::unique_ptr<Queues>> queues_;  // by device
+  std::vector<Operation*> waiting_;                // in the order of posting
   std::vector<Operation*> delivering_;
   unsigned polls_ = 0;  // in vain
 };

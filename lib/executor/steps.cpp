@@ -10,10 +10,13 @@
 namespace anello::executor {
 
 Steps::Steps(Parts& parts, std::unique_ptr<Engine> engine)
-    : parts_(parts), engine_(std::move(engine)), is_immediate_(engine_->is_immediate()) {}
+    : parts_(parts),
+      engine_(std::move(engine)),
+      device_engine_(make_device_engine()),
+      is_immediate_(engine_->is_immediate()) {}
 
 bool Steps::issue(Operation& operation, Ticket::Part part, std::uint32_t index, const ResolvedStep& step) {
-  if (engine_->issue({&operation, part, index}, step)) return true;
+  if (engine_of(operation).issue({&operation, part, index}, step)) return true;
   ++operation.run.pending;
   return false;
 }
@@ -39,13 +42,20 @@ void Steps::go_on(const Completed& completed) {
   }
 }
 
-bool Steps::take_completed() {
+// The device has failed, or refused the step.
+void Steps::end_by_device(const Completed& completed) {
+  Operation& operation = *completed.ticket.operation;
+  ++operation.run.pending;  // for withdraw()
+  parts_.outcomes.fail(*operation.group, parts_.job.own_error(completed.error), true);
+}
+
+bool Steps::take_completed(Engine& engine) {
   bool any = false;
-  while (const std::optional<Completed> completed = engine_->take()) {
+  while (const std::optional<Completed> completed = engine.take()) {
     any = true;
     Group& group = *completed->ticket.operation->group;
     --completed->ticket.operation->run.pending;
-    parts_.outcomes.with_memory(group, [&] { go_on(*completed); });
+    parts_.outcomes.with_memory(group, [&] { completed->error ? end_by_device(*completed) : go_on(*completed); });
   }
   return any;
 }
@@ -71,7 +81,8 @@ bool Steps::note_worked(Operation& operation, Worked worked, std::uint32_t step)
 }
 
 bool Steps::move() {
-  bool moved = take_completed();
+  bool moved = take_completed(*engine_);
+  if (device_engine_->has_pending()) moved |= take_completed(*device_engine_);
   for (std::size_t i = 0; i < working_.size();) {
     Operation* const operation = working_[i];
     moved |= work(*operation);
@@ -82,8 +93,13 @@ bool Steps::move() {
 
 void Steps::withdraw(Operation& operation) {
   if (operation.run.pending == 0) return;
-  engine_->withdraw(operation);
+  const bool hangs = !engine_of(operation).withdraw(operation);
   operation.run.pending = 0;
+  // Its peers hear that it is at their buffers still.
+  if (hangs) {
+    operation.shadow->hangs = true;
+    return;
+  }
   if (operation.peer_work.pending == 0) return;
   operation.peer_work.pending = 0;
   if (operation.exposed) operation.group->board.end_touching();

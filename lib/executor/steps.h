@@ -1,5 +1,6 @@
 #pragma once
-// The rank's engine, its pending steps, and the operations that have steps at peers' buffers. Requires the rank's lock.
+// The rank's engines, their pending steps, and the operations that have steps at peers' buffers. Requires the rank's
+// lock.
 #include "executor/engine.h"
 #include "executor/parts.h"
 #include "executor/peer_work.h"
@@ -16,11 +17,11 @@ class Steps final : public progress::Source {
  public:
   Steps(Parts& parts, std::unique_ptr<Engine> engine);
 
-  // Whether no step is ever pending. The fast paths are taken only then.
+  // Whether no step in the host's memory is ever pending. The fast paths are taken only then.
   bool is_immediate() const { return is_immediate_; }
   // No descriptor tells of the end of a step that is pending.
-  int longest_sleep_ms() const override { return engine_->has_pending() ? 1 : kAsLongAsOthers; }
-  long poll_again_ns() const override { return engine_->has_pending() ? 1'000'000 : kNotByTime; }
+  int longest_sleep_ms() const override { return has_pending() ? 1 : kAsLongAsOthers; }
+  long poll_again_ns() const override { return has_pending() ? 1'000'000 : kNotByTime; }
   Engine& engine() { return *engine_; }
   memory::PieceCopy& copies_to_peers() { return copies_; }
 
@@ -40,12 +41,16 @@ class Steps final : public progress::Source {
   void reserve(std::size_t groups) { working_.reserve(groups); }
 
  private:
-  bool take_completed();
+  bool has_pending() const { return engine_->has_pending() || device_engine_->has_pending(); }
+  Engine& engine_of(const Operation& operation) { return operation.is_in_place() ? *device_engine_ : *engine_; }
+  bool take_completed(Engine& engine);
+  void end_by_device(const Completed& completed);
   void go_on(const Completed& completed);
   bool note_worked(Operation& operation, Worked worked, std::uint32_t step);
 
   Parts& parts_;
   const std::unique_ptr<Engine> engine_;
+  const std::unique_ptr<Engine> device_engine_;
   const bool is_immediate_;
   memory::PieceCopy copies_;         // into memory that other ranks load
   std::vector<Operation*> working_;  // with steps at peers' buffers

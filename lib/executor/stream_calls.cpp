@@ -109,6 +109,7 @@ void StreamCalls::begin(StreamLine& line) {
   }
   if (line.group == nullptr || line.group->error || call == nullptr) return line.handover.release();
   if (line.replayed != nullptr) OperationPool::renew(*call);
+  if (call->shadow->is_offer()) call->shadow->offer_again(*call);
   line.running = call;
   running_.push_back(call);
   call->shadow->state = Shadow::State::running;

@@ -339,7 +339,7 @@ void Context::start(Operation& operation) {
     operation.run.lanes.clear();  // they are an earlier call's: nothing can be received yet
     group.on_board.push(&operation);
     if (!operation.published) announcing_.choose_way(operation);  // otherwise the fast path has done so
-    rounds_.begin(operation, Round::announce);
+    entering_.enter(operation);
   });
 }
 

@@ -20,7 +20,7 @@ void Context::finish(Operation& operation, const Error& error) {
     return;
   }
   const std::string aftermath = leave(operation, error);
-  if (operation.shadow != nullptr && !error && !operation.is_in_stream()) {
+  if (operation.shadow != nullptr && !error && operation.shadow->is_copied_by_rank()) {
     try {
       // The next ones need not wait for it.
       if (shadows_.deliver(operation)) return begin_next(group);
@@ -47,6 +47,9 @@ std::string Context::leave(Operation& operation, const Error& error) {
   if (error) steps_.withdraw(operation);
   std::string aftermath;
   if (std::exchange(operation.exposed, false) && error) aftermath = keep_peers_out(operation);
+  if (operation.shadow != nullptr && operation.shadow->hangs)
+    aftermath += text("; device ", operation.shadow->device,
+                      " has not ended what it does in the ranks' buffers, which may still change: do not use them");
   if (operation.state == Operation::State::active && !is_message(operation.kind)) {
     const bool oldest = group.is_oldest(operation);
     group.window.remove(&operation);
@@ -70,7 +73,7 @@ std::string Context::leave(Operation& operation, const Error& error) {
 void Context::complete(Operation& operation, const Error& error) {
   const bool is_in_stream = operation.is_in_stream();
   Group& group = *operation.group;
-  if (operation.shadow != nullptr && error && !is_in_stream) shadows_.abandon(operation);
+  if (operation.shadow != nullptr && error && operation.shadow->is_copied_by_rank()) shadows_.abandon(operation);
   operation.state = Operation::State::done;
   operation.error = error;
   --activity_.unfinished;

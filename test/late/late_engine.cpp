@@ -45,12 +45,13 @@ class LateEngine final : public Engine {
     return completed;
   }
 
-  void withdraw(const Operation& operation) override {
+  bool withdraw(const Operation& operation) override {
     std::erase_if(pending_, [&](Pending& each) {
       if (each.completed.ticket.operation != &operation) return false;
       if (one_in(2)) run(each);  // a device ends what it has begun
       return true;
     });
+    return true;
   }
 
   bool has_pending() const override { return !pending_.empty(); }

@@ -1,11 +1,10 @@
-#include "device/copies.h"
+#include "device/queue.h"
 
 #include "base/unique_fd.h"
+#include "device/reductions.h"
 
 namespace anello::device {
 namespace {
-
-constexpr int kNotReady = 600;  // CUresult
 
 template <class Address>
 std::uint64_t number(Address* address) {
@@ -14,10 +13,11 @@ std::uint64_t number(Address* address) {
 
 }  // namespace
 
-Copies::Copies(Device& device) : device_(device) {
+Queue::Queue(Device& device, Order order) : device_(device) {
   const kernels::cuda::Driver& driver = device.driver();
   const Device::Use use(device);
-  check(driver, "cuStreamCreate", driver.create_stream(&stream_, 0));
+  check(driver, "cuStreamCreate",
+        driver.create_stream(&stream_, order == Order::alone ? kernels::cuda::kNonBlocking : 0));
   void* word = nullptr;
   int code = driver.allocate_pinned(&word, sizeof *word_, kernels::cuda::kPortable);
   const char* call = "cuMemHostAlloc";
@@ -33,8 +33,9 @@ Copies::Copies(Device& device) : device_(device) {
   check(driver, call, code);
 }
 
-Copies::~Copies() {
-  if (in_forked_child()) return;
+Queue::~Queue() {
+  // A device that hangs may still write the word, and freeing that would wait for the device.
+  if (in_forked_child() || !has_reached(last_)) return;
   try {
     const Device::Use use(device_);
     device_.driver().destroy_stream(stream_);
@@ -44,27 +45,40 @@ Copies::~Copies() {
   }
 }
 
-void Copies::to_host(std::byte* into, const std::byte* from, std::size_t bytes) {
+void Queue::to_host(std::byte* into, const std::byte* from, std::size_t bytes) {
   const Device::Use use(device_);
   check(device_.driver(), "cuMemcpyDtoHAsync", device_.driver().copy_to_host(into, number(from), bytes, stream_));
 }
 
-void Copies::to_device(std::byte* into, const std::byte* from, std::size_t bytes) {
+void Queue::to_device(std::byte* into, const std::byte* from, std::size_t bytes) {
   const Device::Use use(device_);
   check(device_.driver(), "cuMemcpyHtoDAsync", device_.driver().copy_to_device(number(into), from, bytes, stream_));
 }
 
-std::uint32_t Copies::mark() {
+void Queue::on_device(std::byte* into, const std::byte* from, std::size_t bytes) {
+  const Device::Use use(device_);
+  check(device_.driver(), "cuMemcpyDtoDAsync",
+        device_.driver().copy_on_device(number(into), number(from), bytes, stream_));
+}
+
+void Queue::reduce(kernels::CudaReduction reduction) {
+  reduction.stream = stream_;
+  const Device::Use use(device_);
+  if (const Error wrong = reducer().reduce(reduction)) throw wrong;
+}
+
+std::uint32_t Queue::mark() {
   const Device::Use use(device_);
   check(device_.driver(), "cuStreamWriteValue32", device_.driver().write_value(stream_, word_there_, last_ + 1, 0));
   return ++last_;
 }
 
-Error Copies::fault() const {
+Error Queue::fault() const {
   const Device::Use use(device_);
   const int code = device_.driver().stream_state(stream_);
-  return code == 0 || code == kNotReady ? Error()
-                                        : kernels::cuda::driver_error(device_.driver(), "cuStreamQuery", code);
+  return code == 0 || code == kernels::cuda::kNotReady
+             ? Error()
+             : kernels::cuda::driver_error(device_.driver(), "cuStreamQuery", code);
 }
 
 }  // namespace anello::device
