@@ -28,10 +28,11 @@ class HeldEngine final : public executor::Engine {
     const auto [ticket, step] = held_.back();
     held_.pop_back();
     executor::run_step(*ticket.operation, step);
-    return executor::Completed{ticket, {}};
+    return executor::Completed{ticket, {}, {}};
   }
-  void withdraw(const executor::Operation& operation) override {
+  bool withdraw(const executor::Operation& operation) override {
     std::erase_if(held_, [&](const auto& each) { return each.first.operation == &operation; });
+    return true;
   }
   bool has_pending() const override { return !held_.empty(); }
 
