@@ -47,6 +47,7 @@ Error CudaReducer::prepare(anello_dtype_t dtype, anello_op_t op) {
     for (const int granule : cuda::kGranules) {
       if (!cuda::has_granule(cuda::alignment(type), granule)) continue;
       if (Error error = find(type, operation, form, granule, kernel)) return error;
+      if (Error error = load(kernel)) return error;
     }
     return {};
   };
@@ -76,6 +77,17 @@ Error CudaReducer::find(anello_dtype_t dtype, anello_op_t op, cuda::Form form, i
     return {cause.code(), text("kernel ", name, ": ", cause.text())};
   }
   handle.store(kernel, std::memory_order_release);
+  return {};
+}
+
+// A driver that loads lazily would do so at the first launch. What a kernel needs is known once it is loaded.
+Error CudaReducer::load(void* kernel) {
+  void* function = nullptr;
+  if (const int code = driver_.function_of(&function, kernel); code != 0)
+    return cuda::driver_error(driver_, "cuKernelGetFunction", code);
+  int registers = 0;
+  if (const int code = driver_.function_attribute(&registers, cuda::kRegisters, function); code != 0)
+    return cuda::driver_error(driver_, "cuFuncGetAttribute", code);
   return {};
 }
 

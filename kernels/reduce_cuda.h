@@ -55,11 +55,12 @@ class CudaReducer {
   // Returns once the kernel is in the stream. Any thread with a current context may call it. The first call of a kind
   // loads its kernels, which may wait for the device; prepare() does this in advance.
   Error reduce(const CudaReduction& reduction);
-  // All kernels that a data type and operation may need.
+  // Loads into the current context all kernels that a data type and operation may need.
   Error prepare(anello_dtype_t dtype, anello_op_t op);
 
  private:
   Error find(anello_dtype_t dtype, anello_op_t op, cuda::Form form, int granule, void*& kernel);
+  Error load(void* kernel);
   Error library(int image, void*& library);
   Error multiprocessors(int& count);
 

@@ -73,7 +73,8 @@ class RemoteMemory {
   virtual bool spares_the_lane() const { return true; }
 
   // ---- Keys ----
-  // The first call requests the key, and answered() brings the answer. Key 0: any memory of the peer's process.
+  // The first call requests the key, and answered() brings the answer. Key 0: any memory of the peer's process. A key
+  // of device memory that was refused may be ready at a later call.
   using State = memory::KeyState;
   virtual State prepare(const RemotePeer& peer, std::uint64_t key) = 0;
   // Whether it has requested the key, and not been answered.

@@ -810,7 +810,10 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
  *   by_reach {none, read, store}: the algorithm used if it turns out that ranks cannot reach each other's buffers, can
  *     read them by system call, or can load and store them. All fields above describe "none"
  *   reached {none, read, store}: how many of the communicator's calls so far had each kind of reach, if their ranks
- *     checked it */
+ *     checked it
+ *   on_devices {one_device, devices, calls}: the algorithm used if all buffers turn out to be on one device that the
+ *     ranks use in turns, or on devices that they use at the same time (null: it goes through the host); and how many of
+ *     the communicator's calls so far ran on devices */
 ANELLO_API anello_result_t anello_explain(anello_comm_t comm, const anello_call_t *call, char *json, size_t capacity,
                                           size_t *length);
 

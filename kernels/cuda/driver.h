@@ -13,6 +13,23 @@ struct IpcHandle {
   unsigned char bytes[64];
 };
 
+// CUmemLocation of a device, CUmemAllocationProp and CUmemAccessDesc.
+struct MemoryPlace {
+  int type = 1;
+  int device = 0;
+};
+struct MemoryProperties {
+  int type = 1;  // pinned
+  int handle_types = 0;
+  MemoryPlace place;
+  void* unused = nullptr;
+  unsigned char flags[8] = {};
+};
+struct MemoryAccess {
+  MemoryPlace place;
+  int flags = 3;  // load and store
+};
+
 struct Driver {
 #define ANELLO_CUDA_CALL(field, name, parameters) int(*field) parameters = nullptr;
 #include "kernels/cuda/driver.def"
@@ -36,7 +53,8 @@ inline constexpr int kOldestDriver = 12000;  // the first version that loads ker
 
 // CUpointer_attribute
 inline constexpr int kMemoryType = 2, kBufferId = 7, kIsManaged = 8, kDeviceOrdinal = 9, kHasIpcHandle = 10,
-                     kRangeStart = 11, kRangeSize = 12;
+                     kRangeStart = 11, kRangeSize = 12, kHandleTypes = 14;
+inline constexpr int kDescriptor = 1;         // CUmemAllocationHandleType
 inline constexpr unsigned kDeviceMemory = 2;  // CUmemorytype
 // CUstreamWaitValue_flags
 inline constexpr unsigned kWaitReached = 0;  // the word minus the value, as a signed number, is not negative
@@ -46,6 +64,8 @@ inline constexpr unsigned kReachPeer = 1;    // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCE
 
 // CUresult
 inline constexpr int kNotReady = 600, kAlreadyMapped = 208, kAlreadyReaches = 704;
+
+inline constexpr int kRegisters = 4;  // CUfunction_attribute
 
 // CUdevice_attribute
 inline constexpr int kMultiprocessors = 16, kCapabilityMajor = 75, kCapabilityMinor = 76, kMps = 133;

@@ -64,6 +64,16 @@ json by_reach(const Values& values) {
   return out;
 }
 
+json on_devices(const Explanation& found) {
+  const auto name = [&](schedule::Space space) {
+    const char* const algorithm = found.by_space[std::size_t(space)];
+    return algorithm != nullptr ? json(algorithm) : json(nullptr);
+  };
+  return {{"one_device", name(schedule::Space::one_device)},
+          {"devices", name(schedule::Space::devices)},
+          {"calls", found.on_devices}};
+}
+
 json of_collective(const anello_call_t& call, Communicator& communicator) {
   const Explanation found = communicator.explain(call);
   const std::size_t element = found.call.element_bytes;
@@ -101,7 +111,8 @@ json of_collective(const anello_call_t& call, Communicator& communicator) {
           {"expected_seconds", found.seconds ? json(*found.seconds) : json(nullptr)},
           {"cached", found.cached},
           {"by_reach", by_reach(found.by_reach)},
-          {"reached", by_reach(found.reached)}};
+          {"reached", by_reach(found.reached)},
+          {"on_devices", on_devices(found)}};
 }
 
 std::string explained(const anello_call_t& call, Communicator& communicator) {

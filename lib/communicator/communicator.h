@@ -131,6 +131,7 @@ class Communicator {
   std::shared_ptr<const executor::Plans> plans(const schedule::Call& call);
   void expose(executor::Operation& operation, const schedule::Call& call) const;
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
+  void load_kernels_of(const anello_call_t& call, const device::Device& device);
   InStream post_in_stream(const anello_call_t& call, device::Device& device, void* stream, bool is_captured);
   bool enter(const anello_call_t& call, int record_kind, executor::Operation** under_way);
   bool enter_last(executor::Operation** under_way);

@@ -33,8 +33,16 @@ Explanation Communicator::explain(const anello_call_t& call) {
     reaching.reach = schedule::Reach(reach);
     found.by_reach[reach] = schedule::choose(reaching, topology_, wish_).algorithm->name.data();  // a literal's data
   }
+  for (const schedule::Space space : {schedule::Space::one_device, schedule::Space::devices}) {
+    schedule::Call in_place = found.call;
+    in_place.reach = schedule::Reach::store;
+    in_place.space = space;
+    const schedule::Algorithm* const row = schedule::choose(in_place, topology_, wish_).algorithm;
+    if (row != nullptr) found.by_space[std::size_t(space)] = row->name.data();
+  }
   {
     const auto held = context_->lock();
+    found.on_devices = group_->on_devices;
     std::copy(std::begin(group_->reached), std::end(group_->reached), found.reached.begin());
   }
   found.totals = schedule::totals(found.call, size(), rank(), found.plan->schedule);

@@ -19,6 +19,8 @@ struct Explanation {
   bool cached = false;                                      // the plan already existed
   std::array<const char*, schedule::kReaches> by_reach{};   // the algorithm's name
   std::array<std::uint64_t, schedule::kReaches> reached{};  // calls so far
+  std::array<const char*, schedule::kSpaces> by_space{};    // likewise; null: through the host
+  std::uint64_t on_devices = 0;                             // calls so far
   schedule::Totals totals;
   std::size_t chunks = 0;         // of a block, or of the whole vector if the algorithm cuts that
   std::optional<double> seconds;  // a rough guess; none if other ranks' counts are unknown, or too many to read

@@ -1,12 +1,24 @@
 // Calls in a caller's stream.
 #include "communicator/communicator.h"
+
+#include "base/kind.h"
+#include "communicator/reduction.h"
+#include "communicator/shadowing.h"
 #include "device/handover.h"
+#include "device/imported.h"
 
 #include <utility>
 
 namespace anello {
 
 using executor::Operation, executor::StreamCalls, executor::StreamLine;
+
+void Communicator::load_kernels_of(const anello_call_t& call, const device::Device& device) {
+  if (is_message(call.kind) || kind_is_varying(call.kind) || is_custom_op(call.op)) return;
+  schedule::Call asked = planned(call, in_place(call, rank()), reduction_of(call));
+  asked.space = schedule::Space::devices;
+  if (plans(asked)->has_device_plans()) load_kernels(call.kind, call.dtype, call.op, device);
+}
 
 // The call takes its place in the order, before its stream gets any of it.
 Communicator::InStream Communicator::post_in_stream(const anello_call_t& call, device::Device& device, void* stream,
@@ -44,7 +56,10 @@ Communicator::InStream Communicator::enqueue(const anello_call_t& call, void* st
   InStream posted{};
   try {
     device::Device& device = device::device_of_stream(stream);
-    posted = post_in_stream(call, device, stream, device::is_capturing(stream));
+    device::Imported::close_unused();
+    const bool is_captured = device::is_capturing(stream);
+    if (!is_captured) load_kernels_of(call, device);  // a capture allows no such calls
+    posted = post_in_stream(call, device, stream, is_captured);
   } catch (const Error& why_not) {
     refuse(call, why_not.code());  // the other ranks need not wait for it
     throw;

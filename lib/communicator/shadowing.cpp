@@ -100,8 +100,8 @@ using executor::Operation, executor::Shadow;
 // Whether a buffer is on the device, where the type's alignment lets kernels use it.
 bool is_usable(const Operation& operation, const void* buffer, std::size_t bytes, bool is_there) {
   if (buffer == nullptr || bytes == 0) return true;
-  const bool is_aligned = reinterpret_cast<std::uintptr_t>(buffer) % kernels::cuda::alignment(operation.dtype) == 0;
-  return is_there && (is_aligned || !kind_reduces(operation.kind));
+  if (!is_there || !kind_reduces(operation.kind)) return is_there;
+  return reinterpret_cast<std::uintptr_t>(buffer) % kernels::cuda::alignment(operation.dtype) == 0;
 }
 
 // Of a buffer that ranks of other processes can open; none: why_not says why they cannot.
@@ -114,6 +114,15 @@ transport::RemoteAddress address_for_peers(const Operation& operation, const dev
   return {reinterpret_cast<std::uintptr_t>(buffer), found.spot.region, found.spot.offset};
 }
 
+// Copies to several places are kernels, too.
+struct Kernels {
+  anello_dtype_t dtype;
+  anello_op_t op;
+};
+Kernels kernels_of(anello_kind_t kind, anello_dtype_t dtype, anello_op_t op) {
+  return kind_reduces(kind) ? Kernels{dtype, op} : Kernels{ANELLO_BYTE, ANELLO_SUM};
+}
+
 void offer(Operation& operation) {
   Shadow& shadow = *operation.shadow;
   const executor::Plans& plans = *operation.plans;
@@ -122,20 +131,28 @@ void offer(Operation& operation) {
   if (!is_usable(operation, operation.own_input(), operation.input_bytes, has_input)) return;
   if (!is_usable(operation, operation.output, operation.output_bytes, shadow.device_output != nullptr)) return;
   const device::Device& device = device::Device::of(shadow.device);
-  if (kind_reduces(operation.kind) && !device::why_no_reduction(device, operation.dtype, operation.op).empty()) return;
+  const Kernels kernels = kernels_of(operation.kind, operation.dtype, operation.op);
+  if (shadow.line == nullptr) device::load_reduction(device, kernels.dtype, kernels.op);
+  if (!device::why_no_reduction(device, kernels.dtype, kernels.op).empty()) return;
   std::string why_not;
   executor::Announced own;
-  own.input = address_for_peers(operation, device, operation.own_input(), operation.input_bytes, &why_not);
-  own.output = address_for_peers(operation, device, operation.output, operation.output_bytes, &why_not);
-  if (why_not.empty()) {
-    shadow.offer = own;
-    shadow.offer_again(operation);
-  } else {
-    log::debug(-1, "a buffer on device ", shadow.device, " goes through the host: ", why_not);
+  try {
+    own.input = address_for_peers(operation, device, operation.own_input(), operation.input_bytes, &why_not);
+    own.output = address_for_peers(operation, device, operation.output, operation.output_bytes, &why_not);
+  } catch (const Error& of_driver) {
+    why_not = of_driver.text();
   }
+  if (!why_not.empty()) return log::debug(-1, "memory of device ", shadow.device, " goes through the host: ", why_not);
+  shadow.offer = own;
+  shadow.offer_again(operation);
 }
 
 }  // namespace
+
+void load_kernels(anello_kind_t kind, anello_dtype_t dtype, anello_op_t op, const device::Device& device) {
+  const Kernels kernels = kernels_of(kind, dtype, op);
+  device::load_reduction(device, kernels.dtype, kernels.op);
+}
 
 void offer_or_shadow(Operation& operation) {
   Shadow& shadow = *operation.shadow;

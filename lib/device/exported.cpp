@@ -1,12 +1,14 @@
 #include "device/exported.h"
 
 #include "base/text.h"
+#include "device/mapped_piece.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <random>
+#include <vector>
 
 #include <unistd.h>
 
@@ -14,25 +16,35 @@ namespace anello::device {
 namespace {
 
 using kernels::cuda::Driver;
+using Way = ExportRecord::Way;
 
-struct Allocation {
-  std::uint64_t id = 0;  // never used again; 0: the address is in none
-  std::uint64_t start = 0;
-  std::size_t bytes = 0;
-  unsigned has_handle = 0;
+// Allocations that hold a buffer, one after the other.
+struct Span {
+  std::vector<Allocation> all;
+  std::string why_not;
 
-  bool holds(std::uint64_t at, std::size_t count) const {
-    return at >= start && at - start <= bytes && count <= bytes - (at - start);
+  std::vector<std::uint64_t> ids() const {
+    std::vector<std::uint64_t> found;
+    for (const Allocation& each : all) found.push_back(each.id);
+    return found;
+  }
+  Way way() const {
+    if (all.size() == 1 && all.front().has_handle != 0) return Way::handle;
+    const bool passes =
+        std::all_of(all.begin(), all.end(), [](const Allocation& each) { return each.can_be_passed(); });
+    return passes && all.size() <= ExportRecord::kMostPieces ? Way::pieces : Way::own_process;
   }
 };
 
-Allocation allocation_at(const Driver& driver, std::uint64_t address) {
-  using namespace kernels::cuda;
-  Allocation found;
-  std::array<int, 4> names = {kBufferId, kRangeStart, kRangeSize, kHasIpcHandle};
-  std::array<void*, 4> into = {&found.id, &found.start, &found.bytes, &found.has_handle};
-  const int code = driver.pointer_attributes(unsigned(names.size()), names.data(), into.data(), address);
-  return code == 0 ? found : Allocation{};
+Span span_of(const Driver& driver, std::uint64_t address, std::size_t bytes) {
+  Span span;
+  for (std::uint64_t at = address; at < address + bytes;) {
+    const Allocation part = Allocation::at(driver, at);
+    if (part.id == 0 || part.start + part.bytes <= at) return {{}, "the driver gives its allocation no number"};
+    span.all.push_back(part);
+    at = part.start + part.bytes;
+  }
+  return span;
 }
 
 struct Entry {
@@ -43,7 +55,7 @@ struct Entry {
 // Never destroyed: peers may have records open up to the last static destructor.
 struct Table {
   std::mutex mutex;
-  std::map<std::uint64_t, Entry> by_id;
+  std::map<std::vector<std::uint64_t>, Entry> by_ids;
   std::uint64_t process = 0;
 };
 Table& table() {
@@ -52,57 +64,66 @@ Table& table() {
 }
 
 void drop_freed(const Driver& driver, Table& all) {
-  for (auto entry = all.by_id.begin(); entry != all.by_id.end();) {
-    if (allocation_at(driver, entry->second.record->start).id == entry->first) {
-      ++entry;
-      continue;
+  std::erase_if(all.by_ids, [&](const auto& each) {
+    const auto& [ids, entry] = each;
+    std::uint64_t at = entry.record->start;
+    bool is_there = true;
+    for (const std::uint64_t id : ids) {
+      const Allocation now = Allocation::at(driver, at);
+      is_there = is_there && now.id == id;
+      at += now.bytes;
     }
-    memory::free_region(entry->second.record);
-    entry = all.by_id.erase(entry);
-  }
+    if (!is_there) memory::free_region(entry.record);
+    return !is_there;
+  });
 }
 
-Entry add(const Device& device, const Allocation& allocation, Table& all) {
+ExportRecord record_of(const Device& device, const Span& span, std::uint64_t process) {
   ExportRecord made;
   made.magic = ExportRecord::kMagic;
-  made.process = all.process;
-  made.start = allocation.start;
-  made.bytes = allocation.bytes;
+  made.process = process;
+  made.start = span.all.front().start;
+  for (const Allocation& each : span.all) made.bytes += each.bytes;
   made.device = device.uuid();
   made.runs_together = device.runs_together() ? 1 : 0;
-  made.has_handle = allocation.has_handle;
-  if (allocation.has_handle != 0) {
+  made.way = span.way();
+  if (made.way == Way::handle) {
     const Device::Use use(device);
-    check(device.driver(), "cuIpcGetMemHandle", device.driver().get_handle(&made.handle, allocation.start));
+    check(device.driver(), "cuIpcGetMemHandle", device.driver().get_handle(&made.handle, made.start));
+  } else if (made.way == Way::pieces) {
+    for (const Allocation& each : span.all) made.pieces[made.count++] = {key_of_piece(each), each.bytes};
   }
-  std::byte* const page = memory::make_region(std::size_t(getpagesize()));
-  std::memcpy(page, &made, sizeof made);
-  return {reinterpret_cast<ExportRecord*>(page), memory::find_region(page, 1).region};
+  return made;
 }
 
 }  // namespace
 
 Exported export_buffer(const Device& device, const void* address, std::size_t bytes, Sharing with) {
   const auto at = reinterpret_cast<std::uint64_t>(address);
-  const Allocation allocation = allocation_at(device.driver(), at);
-  if (!allocation.holds(at, bytes)) return {{}, "it lies in several allocations that are mapped in a row"};
-  if (allocation.has_handle == 0 && with == Sharing::processes)
-    return {{}, "its allocation has no IPC handle: it is of a pool, or mapped by cuMemMap"};
+  const Span span = span_of(device.driver(), at, bytes);
+  if (!span.why_not.empty()) return {{}, span.why_not};
+  if (span.way() == Way::own_process && with == Sharing::processes)
+    return {{}, "its memory has neither an IPC handle nor descriptors: it is of a pool, or was made to be private"};
   Table& all = table();
   const std::lock_guard lock(all.mutex);
-  auto entry = all.by_id.find(allocation.id);
-  if (entry == all.by_id.end()) {
-    if (all.process == 0) all.process = std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+  const std::vector<std::uint64_t> ids = span.ids();
+  auto entry = all.by_ids.find(ids);
+  if (entry == all.by_ids.end()) {
+    if (all.process == 0) all.process = memory::fresh_identity();
     drop_freed(device.driver(), all);
-    entry = all.by_id.emplace(allocation.id, add(device, allocation, all)).first;
+    const ExportRecord made = record_of(device, span, all.process);
+    std::byte* const page = memory::make_region(std::max(sizeof made, std::size_t(getpagesize())));
+    std::memcpy(page, &made, sizeof made);
+    const std::uint64_t key = memory::find_region(page, 1).region;
+    entry = all.by_ids.emplace(ids, Entry{reinterpret_cast<ExportRecord*>(page), key}).first;
   }
-  return {{entry->second.key, at - allocation.start}, ""};
+  return {{entry->second.key, at - span.all.front().start}, ""};
 }
 
 std::optional<ExportRecord> own_record(std::uint64_t key) {
   Table& all = table();
   const std::lock_guard lock(all.mutex);
-  for (const auto& [id, entry] : all.by_id) {
+  for (const auto& [ids, entry] : all.by_ids) {
     if (entry.key == key) return *entry.record;
   }
   return std::nullopt;

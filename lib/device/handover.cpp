@@ -1,7 +1,7 @@
 #include "device/handover.h"
 
 #include "base/unique_fd.h"
-#include "device/pinned.h"
+#include "device/waiting_streams.h"
 
 #include <cstddef>
 #include <mutex>
@@ -61,11 +61,12 @@ Handover::Handover(Device& device, Use use)
       passed_(&words_->passed) {
   const Device::Use current(device);
   check(device.driver(), "cuMemHostGetDevicePointer", device.driver().device_address(&words_there_, words_, 0));
-  keep_pinned();
+  WaitingStreams::add(*this);
 }
 
 Handover::~Handover() {
   if (in_forked_child()) return;
+  WaitingStreams::remove(*this);
   if (has_passed()) {
     const std::lock_guard lock(spare().mutex);
     spare().words.push_back(words_);
@@ -73,7 +74,6 @@ Handover::~Handover() {
     // The words stay the stream's.
     __atomic_store_n(release_, in_graph_ ? 1 : enqueued_, __ATOMIC_RELEASE);
   }
-  keep_pinned_no_more();
 }
 
 std::uint64_t Handover::there(const std::uint32_t* word) const {

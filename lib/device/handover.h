@@ -36,6 +36,7 @@ class Handover {
   void enqueue_wait(void* stream);
   void enqueue_passed(void* stream);
 
+  bool is_of_graph() const { return in_graph_; }
   // Whether the stream has come to a call that the rank has not taken.
   bool has_come() const { return static_cast<std::int32_t>(__atomic_load_n(come_, __ATOMIC_ACQUIRE) - taken_) > 0; }
   void take() {

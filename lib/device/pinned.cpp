@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/unique_fd.h"
 #include "device/driver.h"
+#include "device/waiting_streams.h"
 #include "memory/region.h"
 
 #include <algorithm>
@@ -23,7 +24,6 @@ struct Kept {
   std::mutex mutex;
   std::array<std::vector<std::byte*>, 64> by_size;
   std::size_t bytes = 0;
-  int waiting_streams = 0;
   std::vector<std::byte*> unused;  // still pinned, and for no call
 };
 
@@ -34,15 +34,17 @@ Kept& kept() {
 }
 
 void free_unused() {
-  std::vector<std::byte*> unused;
-  {
-    const std::lock_guard lock(kept().mutex);
-    if (kept().waiting_streams == 0) unused.swap(kept().unused);
-  }
-  for (std::byte* const at : unused) {
-    kernels::cuda::driver().unregister_host(at);
-    memory::free_region(at);
-  }
+  WaitingStreams::do_if_none([] {
+    std::vector<std::byte*> unused;
+    {
+      const std::lock_guard lock(kept().mutex);
+      unused.swap(kept().unused);
+    }
+    for (std::byte* const at : unused) {
+      kernels::cuda::driver().unregister_host(at);
+      memory::free_region(at);
+    }
+  });
 }
 
 std::byte* make(std::size_t bytes) {
@@ -104,7 +106,7 @@ void PinnedBlock::give_back() noexcept {
   {
     Kept& all = kept();
     const std::lock_guard lock(all.mutex);
-    if (all.bytes + bytes_ <= kMostKept || all.waiting_streams > 0) {
+    if (all.bytes + bytes_ <= kMostKept || WaitingStreams::are_any()) {
       try {
         all.by_size[std::size_t(std::countr_zero(bytes_))].push_back(at);
         all.bytes += bytes_;
@@ -119,21 +121,6 @@ void PinnedBlock::give_back() noexcept {
 void PinnedBlock::retire(bool is_pending) noexcept {
   std::byte* const at = std::exchange(at_, nullptr);
   if (at != nullptr && !is_pending && !in_forked_child()) free_later(at);
-}
-
-void keep_pinned() {
-  const std::lock_guard lock(kept().mutex);
-  ++kept().waiting_streams;
-}
-
-void keep_pinned_no_more() noexcept {
-  const std::lock_guard lock(kept().mutex);
-  --kept().waiting_streams;
-}
-
-bool streams_wait() {
-  const std::lock_guard lock(kept().mutex);
-  return kept().waiting_streams > 0;
 }
 
 std::size_t pinned_bytes_kept() {

@@ -31,12 +31,6 @@ class PinnedBlock {
   std::size_t bytes_ = 0;
 };
 
-// To unpin memory waits for all that the device does. While a stream may wait for a call of this process, nothing is
-// unpinned (handover.h), nor anything else done that may wait so; calls of the first are counted.
-void keep_pinned();
-void keep_pinned_no_more() noexcept;
-bool streams_wait();
-
 // Of all blocks that are kept for later calls.
 std::size_t pinned_bytes_kept();
 

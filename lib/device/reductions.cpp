@@ -1,7 +1,6 @@
 #include "device/reductions.h"
 
 #include "base/log.h"
-#include "device/pinned.h"
 
 #include <map>
 #include <mutex>
@@ -28,17 +27,38 @@ kernels::CudaReducer& reducer() {
   return only;
 }
 
+namespace {
+
+struct Known {
+  std::mutex mutex;
+  std::map<std::pair<int, int>, std::string> why_not;  // by device, and type and operation
+};
+Known& known() {
+  static Known& all = *new Known;
+  return all;
+}
+std::pair<int, int> key_of(const Device& device, anello_dtype_t dtype, anello_op_t op) {
+  return {device.number(), int{dtype} * kernels::kOps + int{op}};
+}
+
+}  // namespace
+
+void load_reduction(const Device& device, anello_dtype_t dtype, anello_op_t op) {
+  const std::pair<int, int> key = key_of(device, dtype, op);
+  {
+    const std::lock_guard lock(known().mutex);
+    if (known().why_not.contains(key)) return;
+  }
+  const std::string why_not = prepare(device, dtype, op);
+  if (!why_not.empty()) log::info(-1, op_name(op), " of ", dtype_name(dtype), " is computed on the host: ", why_not);
+  const std::lock_guard lock(known().mutex);
+  known().why_not[key] = why_not;
+}
+
 std::string why_no_reduction(const Device& device, anello_dtype_t dtype, anello_op_t op) {
-  static std::mutex& mutex = *new std::mutex;
-  static auto& known = *new std::map<std::pair<int, int>, std::string>;
-  const std::lock_guard lock(mutex);
-  const std::pair<int, int> which(device.number(), int{dtype} * kernels::kOps + int{op});
-  const auto found = known.find(which);
-  if (found != known.end()) return found->second;
-  if (streams_wait()) return "its kernels are not loaded yet, and a stream waits for this process";
-  const std::string& why = known[which] = prepare(device, dtype, op);
-  if (!why.empty()) log::info(-1, op_name(op), " of ", dtype_name(dtype), " is computed on the host: ", why);
-  return why;
+  const std::lock_guard lock(known().mutex);
+  const auto found = known().why_not.find(key_of(device, dtype, op));
+  return found != known().why_not.end() ? found->second : "its kernels are not loaded";
 }
 
 }  // namespace anello::device

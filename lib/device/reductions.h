@@ -12,8 +12,10 @@ namespace anello::device {
 
 // Requires: why_no_reduction() was "" for some type and operation.
 kernels::CudaReducer& reducer();
-// "" if this device can reduce so; else the reason. The first time, its kernels are loaded, which may wait for the
-// device: not while streams wait for this process (pinned.h).
+// Loads the device's kernels for a type and operation, the first time. That may wait for all that the device does, and
+// so for streams that wait for a rank: not under the rank's lock.
+void load_reduction(const Device& device, anello_dtype_t dtype, anello_op_t op);
+// "" if they are loaded; else the reason.
 std::string why_no_reduction(const Device& device, anello_dtype_t dtype, anello_op_t op);
 
 }  // namespace anello::device

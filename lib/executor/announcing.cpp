@@ -140,7 +140,7 @@ Entries entries_of(const Operation& operation) {
       ++entries.staged;
     } else if (is_sends(kind) && may_be_sent) {
       ++entries.sends;
-    } else if (!is_buffers(kind)) {
+    } else if (!is_buffers(kind) || (kind == LineKind::on_device && operation.announced_anew)) {
       entries.wrong = rank;
     }
   }

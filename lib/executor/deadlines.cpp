@@ -55,7 +55,7 @@ std::string Supervision::waits_for(const Operation& operation) const {
     return text(shadow->state == Shadow::State::delivering ? "its result to reach" : "its data from", " device ",
                 shadow->device);
   if (operation.is_in_place() && operation.run.pending > 0)
-    return text("the work of this rank on device ", operation.shadow->device);
+    return text("its own work on device ", operation.shadow->device);
   if (operation.kind == ANELLO_SEND) {
     add("the receive of ", operation.peer);
   } else if (is_message(operation.kind)) {

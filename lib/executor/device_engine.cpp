@@ -6,7 +6,6 @@
 #include "executor/engine.h"
 #include "executor/group.h"
 
-#include <algorithm>
 #include <deque>
 #include <map>
 #include <vector>
@@ -22,6 +21,22 @@ static_assert(schedule::kMostOnDevices == ResolvedStep::kAbreast);
 // Kernels end within milliseconds; those of a device that hangs do not.
 constexpr std::int64_t kMostWaitMs = 1000;
 
+kernels::CudaReduction reduction_of(const Operation& operation, const ResolvedStep& step) {
+  kernels::CudaReduction reduction;
+  reduction.dtype = operation.dtype;
+  reduction.op = operation.op;
+  for (int i = 0; i < step.loads; ++i) reduction.sources.push_back(step.from[std::size_t(i)]);
+  for (int i = 0; i < step.stores; ++i) reduction.destinations.push_back(step.into[std::size_t(i)]);
+  reduction.count = step.count;
+  reduction.ranks = operation.group->size();
+  if (step.action == Action::copy_to_each) {
+    reduction.dtype = ANELLO_BYTE;
+    reduction.op = ANELLO_SUM;  // of one source: a copy
+    reduction.count = step.bytes;
+  }
+  return reduction;
+}
+
 void enqueue(device::Queue& queue, const Operation& operation, const ResolvedStep& step) {
   switch (step.action) {
     case Action::copy:
@@ -29,16 +44,8 @@ void enqueue(device::Queue& queue, const Operation& operation, const ResolvedSte
       if (step.into[0] != step.from[0])
         queue.on_device(static_cast<std::byte*>(step.into[0]), static_cast<const std::byte*>(step.from[0]), step.bytes);
       return;
-    case Action::reduce: {
-      kernels::CudaReduction reduction;
-      reduction.dtype = operation.dtype;
-      reduction.op = operation.op;
-      for (int i = 0; i < step.loads; ++i) reduction.sources.push_back(step.from[std::size_t(i)]);
-      for (int i = 0; i < step.stores; ++i) reduction.destinations.push_back(step.into[std::size_t(i)]);
-      reduction.count = step.count;
-      reduction.ranks = operation.group->size();
-      return queue.reduce(reduction);
-    }
+    case Action::copy_to_each:
+    case Action::reduce: return queue.reduce(reduction_of(operation, step));
     default: throw Error(ANELLO_ERR_INTERNAL, "a device's schedule has a step that devices do not do");
   }
 }
@@ -64,6 +71,7 @@ class DeviceEngine final : public Engine {
       pending.completed.error = why_not;
     }
     line.pending.push_back(std::move(pending));
+    ++pending_;
     return false;
   }
 
@@ -74,6 +82,7 @@ class DeviceEngine final : public Engine {
       if (!first.completed.error && !line.queue.has_reached(first.mark) && !has_failed(line, first)) continue;
       const Completed completed = first.completed;
       line.pending.pop_front();
+      --pending_;
       return completed;
     }
     return {};
@@ -94,9 +103,7 @@ class DeviceEngine final : public Engine {
     return has_ended;
   }
 
-  bool has_pending() const override {
-    return std::any_of(lines_.begin(), lines_.end(), [](const auto& each) { return !each.second.pending.empty(); });
-  }
+  bool has_pending() const override { return pending_ > 0; }
 
  private:
   struct Pending {
@@ -137,6 +144,7 @@ class DeviceEngine final : public Engine {
   }
 
   std::map<int, Line> lines_;  // by device
+  std::size_t pending_ = 0;
 };
 
 }  // namespace

@@ -74,8 +74,13 @@ void Entering::all_agreed(Operation& operation) {
   ++group.agreements;
   for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
     group.agreed[rank].emplace(kAnyMemory, !Lacking::has(lacking.reading, rank));
+    const bool mapped = !Lacking::has(lacking.mapping, rank);
     each_buffer(operation, rank, [&](const transport::RemoteAddress& said) {
-      if (said.key != 0) group.agreed[rank].emplace(said.key, !Lacking::has(lacking.mapping, rank));
+      if (operation.is_on_device() && !mapped) {
+        note_refusal(operation, rank, said.key);
+      } else if (said.key != 0) {
+        group.agreed[rank].emplace(said.key, mapped);
+      }
     });
   }
   all_announced(operation);

@@ -72,6 +72,7 @@ class Entering {
   void take_schedule(Operation& operation, schedule::Reach reach);
 
   // Buffers on devices (on_devices.cpp)
+  static void note_refusal(const Operation& operation, std::size_t rank, std::uint64_t key);
   void devices_announced(Operation& operation);
   void take_devices(Operation& operation);
   schedule::Space space_of(const Operation& operation) const;

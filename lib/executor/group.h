@@ -106,6 +106,12 @@ struct Unexpected {
   std::uint32_t claim = 0;     // number under which a matched probe has taken it; a receive names that
 };
 
+// Device memory that some rank could not open. That may have been for the moment: ranks try again, ever more seldom.
+struct DeviceRefusal {
+  std::uint32_t times = 0;
+  std::uint32_t again_at = 0;  // the sequence of a call
+};
+
 // Counts the messages that this rank has copied from their senders' buffers.
 struct TakenMessages {
   std::uint64_t mapped = 0;
@@ -134,9 +140,11 @@ class Group {
   // By rank: the regions that it has announced, and whether all ranks have mapped them; under 0, whether all can read
   // its process. Identical on all ranks.
   std::vector<std::unordered_map<std::uint64_t, bool>> agreed;
-  std::uint64_t agreements = 1;  // rounds of agreement, plus one
+  std::vector<std::unordered_map<std::uint64_t, DeviceRefusal>> device_refusals;  // likewise, by rank and key
+  std::uint64_t agreements = 1;                                                   // rounds of agreement, plus one
   std::uint64_t reached[schedule::kReaches] =
-      {};  // collectives whose ranks announced buffers, by what they turned out to reach
+      {};                        // collectives whose ranks announced buffers, by what they turned out to reach
+  std::uint64_t on_devices = 0;  // collectives that ran on devices
   schedule::Space space = schedule::Space::host;  // of the last call that ranks offered to do on devices; host: none
   memory::Staging staging;
   std::array<memory::ReadPolicy, ANELLO_ALLTOALLV + 1> reading;  // by kind

@@ -25,6 +25,14 @@ void each_of(const Announced& said, Visit&& visit) {
   if (said.output.address != 0) visit(said.output);
 }
 
+// Whether ranks do not try again to open that memory of a rank. Equal on all ranks.
+bool is_refused(const Operation& operation, std::size_t rank, std::uint64_t key) {
+  const auto& refusals = operation.group->device_refusals;
+  if (refusals.empty()) return false;
+  const auto found = refusals[rank].find(key);
+  return found != refusals[rank].end() && !control::before(found->second.again_at, operation.sequence + 1);
+}
+
 }  // namespace
 
 bool is_any_on_device(const Operation& operation) {
@@ -35,14 +43,18 @@ bool is_any_on_device(const Operation& operation) {
 bool Entering::is_worth_offering(const Operation& operation) {
   const Group& group = *operation.group;
   if (group.space != Space::host && operation.plans->at(group.space) == nullptr) return false;
-  bool known_bad = false;
-  if (group.agreed.empty()) return true;
+  bool worth = true;
   each_of(operation.shadow->offer, [&](const transport::RemoteAddress& own) {
-    const auto& known = group.agreed[std::size_t(group.rank)];
-    const auto found = known.find(own.key);
-    known_bad = known_bad || (found != known.end() && !found->second);
+    worth = worth && !is_refused(operation, std::size_t(group.rank), own.key);
   });
-  return !known_bad;
+  return worth;
+}
+
+void Entering::note_refusal(const Operation& operation, std::size_t rank, std::uint64_t key) {
+  constexpr std::uint32_t kMostDoublings = 6;  // an attempt costs some 100 us, and that many calls much more
+  DeviceRefusal& refusal = operation.group->device_refusals[rank][key];
+  refusal.again_at = operation.sequence + (std::uint32_t{1} << std::min(refusal.times, kMostDoublings));
+  ++refusal.times;
 }
 
 void Entering::enter(Operation& operation) {
@@ -55,14 +67,15 @@ void Entering::devices_announced(Operation& operation) {
   Group& group = *operation.group;
   bool all = true, known = true, agreed = true;
   group.agreed.resize(operation.announced.size());
+  group.device_refusals.resize(operation.announced.size());
   for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
     if (group.agreed[rank].size() > kMostAgreed) group.agreed[rank].clear();
+    if (group.device_refusals[rank].size() > kMostAgreed) group.device_refusals[rank].clear();
     const Announcement& said = operation.announced[rank];
     all = all && said.kind == LineKind::on_device;
     each_of(said.at, [&](const transport::RemoteAddress& buffer) {
-      const auto found = group.agreed[rank].find(buffer.key);
-      known = known && found != group.agreed[rank].end();
-      agreed = agreed && (found == group.agreed[rank].end() || found->second);
+      known = known && group.agreed[rank].contains(buffer.key);
+      agreed = agreed && !is_refused(operation, rank, buffer.key);
     });
   }
   if (!all || !agreed) return announce_anew(operation);
@@ -92,15 +105,25 @@ void Entering::take_devices(Operation& operation) {
   group.space = space_of(operation);
   const std::shared_ptr<const Plan>& plan = operation.plans->at(group.space);
   if (plan == nullptr) return announce_anew(operation);
+  Shadow& shadow = *operation.shadow;
+  try {
+    const std::size_t aside = plan->schedule.scratch * operation.element_bytes;
+    if (shadow.scratch.bytes() < aside)
+      shadow.scratch = device::ScratchBlock::take(device::Device::of(shadow.device), aside);
+  } catch (const Error& of_device) {
+    return outcomes_.fail(group, job_.own_error(of_device), true);
+  }
   operation.resolved.forget();
   operation.plan = plan;
-  operation.shadow->way = Shadow::Way::in_place;
+  shadow.way = Shadow::Way::in_place;
   operation.exposed = plan->schedule.peers_inputs || plan->schedule.peers_outputs;
   if (!find_buffers(operation, schedule::Reach::store)) return;
+  ++group.on_devices;
   begin_reaching(operation, 0);
 }
 
 void Entering::announce_anew(Operation& operation) {
+  operation.announced_anew = true;
   if (operation.is_on_device()) return move_to_host(operation, Shadow::Then::announce);
   parts_.rounds.begin(operation, Round::announce);
 }
@@ -117,7 +140,9 @@ void Entering::move_to_host(Operation& operation, Shadow::Then then) {
 void Entering::data_came(Operation& operation) {
   outcomes_.with_memory(*operation.group, [&] {
     if (operation.shadow->then == Shadow::Then::announce) return parts_.rounds.begin(operation, Round::announce);
+    Group& group = *operation.group;
     take_schedule(operation, schedule::Reach::none);
+    parts_.rounds.poll(group);  // it may have passed on its turn
   });
 }
 

@@ -154,6 +154,7 @@ struct Operation {
   std::vector<Announcement> announced;  // by rank
   bool announces_as_before = false;     // this rank announces what its entry of `announced` held before
   LineKind entry = LineKind::buffers;   // the kind of this rank's line of the round `announce`
+  bool announced_anew = false;          // as not all could do the call on devices
   bool entry_known = false;             // `entry` is valid for these buffers, while entry_version is this process's
   std::uint64_t entry_version = 0;
   bool stays_away = false;                            // its buffers are better not read where they lie (read_policy.h)
@@ -223,7 +224,8 @@ struct Operation {
     switch (slice.buffer) {
       case Buffer::input: return const_cast<std::byte*>(input) + slice.offset * element_bytes;
       case Buffer::output: return output + slice.offset * element_bytes;
-      case Buffer::scratch: return run.scratch.data() + slice.offset * element_bytes;
+      case Buffer::scratch:
+        return (is_in_place() ? shadow->scratch.data() : run.scratch.data()) + slice.offset * element_bytes;
       case Buffer::accumulator: return run.accumulator.data() + slice.offset * reducer->accumulator_bytes;
       case Buffer::staging: break;
     }

@@ -33,6 +33,7 @@ void OperationPool::renew(Operation& operation) {
   operation.run.pending = 0;
   operation.exposed = false;
   operation.staged_early = false;
+  operation.announced_anew = false;
   operation.sequence = operation.group->next_sequence;  // its number in errors if it never enters
   operation.movement = 0;
   operation.last_progress_ns = 0;

@@ -24,7 +24,7 @@ std::uint8_t those_in_staging(const Operation& operation, const Places& places, 
 
 // Whether the step is the same in each call with these buffers.
 bool stays(const Operation& operation, const Step& step, const ResolvedStep& resolved) {
-  if (resolved.action == Action::get || resolved.action == Action::reduce_in_blocks) return false;
+  if (resolved.action == Action::get || resolved.step != nullptr) return false;
   // If staging memory does not come back, each call decides anew whether a result goes past the caches.
   return step.shown == schedule::kNotShown || operation.plan->schedule.staging_comes_back;
 }

@@ -56,6 +56,28 @@ Action action_of(const Operation& operation, const Step& step) {
   }
 }
 
+ResolvedStep resolve_copy_to_each(Operation& operation, const Step& step, std::size_t first, std::size_t count) {
+  ResolvedStep resolved;
+  resolved.action = count > 0 ? Action::copy_to_each : Action::nothing;
+  resolved.count = count;
+  resolved.bytes = count * operation.element_bytes;
+  resolved.step = &step;
+  resolved.first = first;
+  resolved.loads = 1;
+  resolved.from[0] = operation.at(part_of(step.from, first, count));
+  const int size = operation.group->size();
+  for (int rank = 0; rank < size && size <= ResolvedStep::kAbreast; ++rank)
+    resolved.into[std::size_t(resolved.stores++)] = operation.at_peer(part_of(step.into, first, count), rank);
+  return resolved;
+}
+
+void copy_to_each(const Operation& operation, const ResolvedStep& step) {
+  for (int rank = 0; rank < operation.group->size(); ++rank) {
+    std::byte* const into = operation.at_peer(part_of(step.step->into, step.first, step.count), rank);
+    if (into != step.from[0]) std::memcpy(into, step.from[0], step.bytes);
+  }
+}
+
 // Copies into staging memory. If the schedule's comes back, a rank stores to the lines that it has loaded last, so that
 // they are in its caches, wherever the others' are.
 void copy_to_staging(Operation& operation, std::byte* into, const std::byte* from, std::size_t bytes) {
@@ -71,6 +93,8 @@ void copy_to_staging(Operation& operation, std::byte* into, const std::byte* fro
 ResolvedStep resolve(Operation& operation, const Step& step, std::size_t first, std::size_t count) {
   if (step.kind == Kind::reduce_ranks || step.kind == Kind::reduce_staged)
     return resolve_reduce(operation, step, first, count);
+  if (step.kind == Kind::copy && step.into.owner == schedule::kEach)
+    return resolve_copy_to_each(operation, step, first, count);
   ResolvedStep resolved;
   if (step.kind == Kind::barrier) {
     resolved.action = Action::barrier;
@@ -121,6 +145,7 @@ void run_step(Operation& operation, const ResolvedStep& step) {
       break;
     case Action::copy_to_staging: copy_to_staging(operation, into, from, step.bytes); break;
     case Action::copy_from_staging: memory::copy_stored_elsewhere(into, from, step.bytes); break;
+    case Action::copy_to_each: copy_to_each(operation, step); break;
     case Action::get: get_from(operation, *step.remote, step.peer, from, into, step.bytes); break;
     case Action::widen: reducer->widen(into, from, step.count); break;
     case Action::accumulate: reducer->accumulate(into, from, step.count); break;

@@ -26,6 +26,7 @@ enum class Action : std::uint8_t {
   copy_past_caches,   // results that leave the caches before any rank loads them
   copy_to_staging,    // to where peers load it
   copy_from_staging,  // from where a peer has stored it
+  copy_to_each,       // into a slice of every rank
   get,                // a peer's memory that has no address here
   widen,              // into an accumulator
   accumulate,         // like widen, but added to the accumulator
@@ -56,8 +57,8 @@ struct ResolvedStep {
   std::byte* streamed = nullptr;              // reduce: where its result goes past the caches afterwards
   transport::RemoteMemory* remote = nullptr;  // get: the way to from[0]
   int peer = -1;                              // get: the owner of from[0]
-  const schedule::Step* step = nullptr;       // reduce_in_blocks: finds the operands that have no place here
-  std::size_t first = 0;                      // reduce_in_blocks: the first element within the step
+  const schedule::Step* step = nullptr;       // reduce_in_blocks, copy_to_each: finds places that are not held here
+  std::size_t first = 0;                      // likewise: the first element within the step
 
   void reduce(const kernels::Reducer& reducer) const;
   // Moves the addresses by `by` bytes, if this call has its staging memory there.

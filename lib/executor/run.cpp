@@ -119,7 +119,7 @@ void take_memory(Operation& operation) {
   run.waits.reserve(schedule.steps.size());
   run.ready.reserve(schedule.steps.size());
   if (schedule.lanes.empty()) operation.peer_work.next.reserve(schedule.steps.size());
-  if (run.scratch.size() < schedule.scratch * operation.element_bytes) {
+  if (run.scratch.size() < schedule.scratch * operation.element_bytes && !operation.is_in_place()) {
     run.scratch.resize(schedule.scratch * operation.element_bytes);
   }
   if (schedule.accumulator > 0 &&

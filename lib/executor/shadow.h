@@ -3,6 +3,7 @@
 // place. Else it runs in host memory: what it reads is copied there before it begins, and what it has written is copied
 // back before it ends.
 #include "device/pinned.h"
+#include "device/scratch.h"
 #include "executor/peer_buffers.h"
 
 #include <cstddef>
@@ -43,10 +44,11 @@ struct Shadow {
   // Its buffers on the device; null: there is none, or it is the host's.
   const std::byte* device_input = nullptr;
   std::byte* device_output = nullptr;
-  device::PinnedBlock own;    // of a call that is in no stream, or was offered
-  std::byte* base = nullptr;  // of the host memory; null: it has none yet
-  std::size_t bytes = 0;      // of it
-  std::size_t output_at = 0;  // in it
+  device::PinnedBlock own;       // of a call that is in no stream, or was offered
+  std::byte* base = nullptr;     // of the host memory; null: it has none yet
+  std::size_t bytes = 0;         // of it
+  std::size_t output_at = 0;     // in it
+  device::ScratchBlock scratch;  // of a call in place
   std::vector<Part> reads;
   std::vector<Part> writes;
   State state = State::waiting;

@@ -70,7 +70,10 @@ bool Shadows::wait_for_copies(const Operation& operation) {
 void Shadows::fetch(Operation& operation) {
   Shadow& shadow = *operation.shadow;
   if (shadow.state != Shadow::State::waiting || shadow.is_copying || shadow.line != nullptr) return;
-  if (operation.is_on_device() && !Entering::is_worth_offering(operation)) shadow.move_to_host(operation);
+  if (operation.is_on_device() && !Entering::is_worth_offering(operation)) {
+    shadow.move_to_host(operation);
+    shadow.offer = {};
+  }
   if (shadow.reads.empty() && !operation.is_on_device()) {
     shadow.state = Shadow::State::running;
     return;

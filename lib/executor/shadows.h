@@ -48,7 +48,7 @@ class Shadows final : public progress::Source {
   bool move() override;
   // No descriptor tells of the end of a copy.
   int longest_sleep_ms() const override { return waiting_.empty() && delivering_.empty() ? kAsLongAsOthers : 1; }
-  long poll_again_ns() const override { return longest_sleep_ms() == 1 ? 1'000'000 : kNotByTime; }
+  long poll_again_ns() const override { return longest_sleep_ms() == 1 ? 100'000 : kNotByTime; }
 
  private:
   struct Queues {

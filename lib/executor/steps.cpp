@@ -98,6 +98,7 @@ void Steps::withdraw(Operation& operation) {
   // Its peers hear that it is at their buffers still.
   if (hangs) {
     operation.shadow->hangs = true;
+    operation.shadow->scratch.abandon();
     return;
   }
   if (operation.peer_work.pending == 0) return;

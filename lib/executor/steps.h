@@ -21,7 +21,10 @@ class Steps final : public progress::Source {
   bool is_immediate() const { return is_immediate_; }
   // No descriptor tells of the end of a step that is pending.
   int longest_sleep_ms() const override { return has_pending() ? 1 : kAsLongAsOthers; }
-  long poll_again_ns() const override { return has_pending() ? 1'000'000 : kNotByTime; }
+  long poll_again_ns() const override {
+    constexpr long kOnDeviceNs = 100'000;  // most of a device's work takes as long, or less
+    return device_engine_->has_pending() ? kOnDeviceNs : engine_->has_pending() ? 1'000'000 : kNotByTime;
+  }
   Engine& engine() { return *engine_; }
   memory::PieceCopy& copies_to_peers() { return copies_; }
 

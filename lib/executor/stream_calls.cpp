@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/kind.h"
+#include "device/waiting_streams.h"
 #include "executor/operation_pool.h"
 #include "executor/outcomes.h"
 #include "executor/supervision.h"
@@ -53,6 +54,7 @@ std::byte* StreamCalls::room_in(StreamLine& line, std::size_t bytes) {
 }
 
 void StreamCalls::enqueue_reads(StreamLine& line, const std::vector<Shadow::Part>& reads, std::byte* base) {
+  const device::WaitingStreams::Enqueuing enqueuing;
   const kernels::cuda::Driver& driver = line.device.driver();
   {
     const device::Device::Use use(line.device);
@@ -66,6 +68,7 @@ void StreamCalls::enqueue_reads(StreamLine& line, const std::vector<Shadow::Part
 }
 
 void StreamCalls::enqueue_writes(StreamLine& line, const std::vector<Shadow::Part>& writes, const std::byte* base) {
+  const device::WaitingStreams::Enqueuing enqueuing;
   const kernels::cuda::Driver& driver = line.device.driver();
   Error wrong;
   try {

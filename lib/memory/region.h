@@ -36,6 +36,10 @@ RegionSpot find_region(const void* address, std::size_t bytes);
 std::uint64_t regions_version();
 // The region's memory, to be passed on; empty if the region is gone or was never here.
 PassedRange pass_region(std::uint64_t region);
+// Where pass_region looks for what is no region: memory that this process has otherwise made for others, under a fresh
+// identity. Any thread may call it.
+void also_pass(PassedRange (*find)(std::uint64_t identity));
+std::uint64_t fresh_identity();
 
 // Gives the region that holds the address other pages with the same contents at the same address, and another identity:
 // a peer that was stopped in the middle of a store cannot reach it any more. Processes that map the old pages keep

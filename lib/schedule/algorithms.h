@@ -61,6 +61,9 @@ Schedule staged_alltoall(const Call& call, const Topology& topology, int rank, s
 
 // central.cpp: one rank works in the memory of all.
 Schedule central_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule central_reduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule central_allgather(const Call& call, const Topology& topology, int rank, std::size_t chunk);
+Schedule central_broadcast(const Call& call, const Topology& topology, int rank, std::size_t chunk);
 
 // staged_leaders.cpp: if ranks share processors, the ranks of each processor send one sum to the others.
 Schedule staged_leaders_allreduce(const Call& call, const Topology& topology, int rank, std::size_t chunk);

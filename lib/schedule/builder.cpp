@@ -114,7 +114,7 @@ std::string Builder::problem(const Slice& slice, bool is_into, Kind kind) const 
     return of_caller && end(slice) > extent(slice.buffer, call_, size_, rank_) ? "a slice past its buffer" : "";
   if (slice.owner < kEach || slice.owner >= size_) return "a slice of no such rank";
   if (!of_caller) return "a peer's private buffer";
-  if (kind != Kind::reduce_ranks && (kind != Kind::copy || slice.owner == kEach))
+  if (kind != Kind::reduce_ranks && (kind != Kind::copy || (slice.owner == kEach && !is_into)))
     return "a peer's slice in a step that takes none";
   if (call_.reach < (is_into ? Reach::store : Reach::read)) return "a peer's buffer out of reach";
   // No other rank knows which of the two places it is.

@@ -120,6 +120,7 @@ const std::vector<Algorithm>& catalog() {
 
       {"exchange", broadcast, on_board, exchange, "every rank reads the root's payload on the board"},
       {"direct", broadcast, reads_peers, direct_broadcast, "every rank reads the root's buffer"},
+      {"central", broadcast, stores_to_peers, central_broadcast, "the root stores into all buffers; the others wait"},
       {"staged", broadcast, stages, staged_broadcast, "the root copies to staging memory, all others from it"},
       {"hierarchical", broadcast, moves_between_hosts, hierarchical_broadcast,
        "from host to host by a chain for each local rank, and on inside each host", true},
@@ -128,6 +129,8 @@ const std::vector<Algorithm>& catalog() {
 
       {"exchange", allgather, on_board, exchange, "every rank reads all payloads on the board"},
       {"direct", allgather, reads_peers, direct_allgather, "every rank reads all inputs in place"},
+      {"central", allgather, stores_to_peers, central_allgather,
+       "rank 0 stores all inputs into all outputs; the others wait"},
       {"staged", allgather, stages, staged_allgather, "every rank copies to staging memory and from all others'"},
       {"hierarchical", allgather, moves_between_hosts, hierarchical_allgather,
        "a ring across hosts for each local rank; each host distributes its blocks inside"},
@@ -163,6 +166,7 @@ const std::vector<Algorithm>& catalog() {
       {"exchange", reduce, on_board, exchange, "the root reduces all payloads on the board"},
       {"direct", reduce, stores_to_peers, direct_reduce,
        "each block's owner reduces all inputs in place and stores the result at the root", true},
+      {"central", reduce, stores_to_peers, central_reduce, "the root reduces all inputs in place; the others wait"},
       {"staged", reduce, stages, staged_reduce,
        "operands of other owners are copied to staging memory, from which the root takes the results"},
       {"chain", reduce, partials_travel, chain_reduce, "partial sums go from rank to rank to the root, chunk by chunk"},

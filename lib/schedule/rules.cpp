@@ -47,22 +47,32 @@ const std::vector<Rule>& rules() {
        .why = "no data crosses links, and log2(ranks) rounds are the fewest possible"},
 
       // In devices' memory. Anything else goes through the host.
-      {.collectives = allreduce,
+      {.collectives = allreduce | broadcast | allgather | reduce,
        .where = memory,
        .reach = store,
        .space = one_device,
        .from_bytes = 256 * kKiB,
        .algorithm = "central",
        .why = "each change between processes costs a device as much as it takes to move some 100 KiB through the host: "
-              "one rank's kernel does all the work"},
-      {.collectives = allreduce,
+              "one rank's kernels do all the work"},
+      {.collectives = reduce_scatter | alltoall,
+       .where = memory,
+       .reach = store,
+       .space = one_device,
+       .from_bytes = 2 * kMiB,
+       .algorithm = "direct",
+       .chunk_bytes = 16 * kMiB,  // an in-place call sets this much aside between two barriers
+       .why = "only a rank knows where its result is to be; its turn on the device costs as much as it takes to move "
+              "some 100 KiB through the host"},
+      {.collectives = allreduce | broadcast | allgather | reduce_scatter | reduce | alltoall,
        .where = memory,
        .reach = store,
        .space = devices,
        .from_bytes = 64 * kKiB,
        .algorithm = "direct",
-       .why = "each element is loaded once from each input and stored once into each output; below, it is faster to go "
-              "through the host than to launch kernels"},
+       .chunk_bytes = 16 * kMiB,
+       .why = "nothing is copied: kernels load inputs in place and store results where they belong; below, it takes "
+              "longer to launch them than to go through the host"},
 
       // In memory, for payloads too small to profit from peers' buffers.
       {.collectives = broadcast | reduce,

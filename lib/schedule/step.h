@@ -37,7 +37,7 @@ enum class Kind : std::uint8_t {
   recv,           // arriving -> into
   recv_reduce,    // into = from (+) arriving; reversed: arriving (+) from. into and from may be the same slice
   reduce,         // into = into (+) from; reversed: from (+) into
-  copy,           // into = from
+  copy,           // into = from; into may be every rank's
   finish,         // into = from divided by the number of ranks where the operation is AVG, rounded to the call's type
   exchange,       // into = all ranks' from, reduced in rank order and finished (reductions), or gathered in rank order
   reduce_ranks,   // into = every rank's from, reduced in rank order and finished; into may be every rank's

@@ -58,7 +58,7 @@ class Inspection {
       const bool shows = step.kind == Kind::reduce_staged && slice == twin_of(step);
       if (!shows && step.kind != Kind::copy) return "cannot touch peers' staging";
     } else if (slice.owner != kOwn) {
-      const bool each = slice.owner == kEach;
+      const bool each = slice.owner == kEach && &slice == &step.from;
       if (slice.owner < kEach || slice.owner >= calls_.size()) return "names a rank that is not there";
       if (slice.buffer != Buffer::input && slice.buffer != Buffer::output) return "touches a peer's private buffer";
       if (step.kind != Kind::reduce_ranks && (step.kind != Kind::copy || each)) return "cannot touch peers' buffers";

@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <cstddef>
 #include <type_traits>
 
 namespace {
@@ -25,6 +26,8 @@ requires(sizeof...(Ours) == sizeof...(Theirs)) struct Same<int (*)(Ours...), CUr
 
 using anello::kernels::cuda::Driver;
 using anello::kernels::cuda::IpcHandle;
+using anello::kernels::cuda::MemoryAccess;
+using anello::kernels::cuda::MemoryProperties;
 #define ANELLO_CUDA_CALL(field, name, parameters) \
   static_assert(Same<decltype(Driver::field), decltype(&name)>::value, #name " is declared otherwise in cuda.h");
 #include "kernels/cuda/driver.def"
@@ -38,6 +41,15 @@ using namespace anello::kernels::cuda;
 static_assert(kMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && kIsManaged == CU_POINTER_ATTRIBUTE_IS_MANAGED);
 static_assert(kDeviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 static_assert(kRangeStart == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && kRangeSize == CU_POINTER_ATTRIBUTE_RANGE_SIZE);
+static_assert(kHandleTypes == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES);
+static_assert(kDescriptor == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+static_assert(sizeof(MemoryProperties) == sizeof(CUmemAllocationProp) &&
+              sizeof(MemoryAccess) == sizeof(CUmemAccessDesc));
+static_assert(offsetof(MemoryProperties, handle_types) == offsetof(CUmemAllocationProp, requestedHandleTypes));
+static_assert(offsetof(MemoryProperties, place) == offsetof(CUmemAllocationProp, location));
+static_assert(MemoryProperties{}.type == CU_MEM_ALLOCATION_TYPE_PINNED);
+static_assert(MemoryPlace{}.type == CU_MEM_LOCATION_TYPE_DEVICE);
+static_assert(MemoryAccess{}.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 static_assert(kBufferId == CU_POINTER_ATTRIBUTE_BUFFER_ID);
 static_assert(kHasIpcHandle == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE);
 static_assert(kNonBlocking == CU_STREAM_NON_BLOCKING && kReachPeer == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
@@ -45,6 +57,7 @@ static_assert(kNotReady == CUDA_ERROR_NOT_READY && kAlreadyMapped == CUDA_ERROR_
 static_assert(kAlreadyReaches == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED && kMps == CU_DEVICE_ATTRIBUTE_MPS_ENABLED);
 static_assert(kDeviceMemory == CU_MEMORYTYPE_DEVICE);
 static_assert(kWaitReached == CU_STREAM_WAIT_VALUE_GEQ && kPortable == CU_MEMHOSTREGISTER_PORTABLE);
+static_assert(kRegisters == CU_FUNC_ATTRIBUTE_NUM_REGS);
 static_assert(kMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(kCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(kCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);

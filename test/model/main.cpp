@@ -114,8 +114,8 @@ Options parse(int argc, char** argv) {
 Job job_of(const Options& options, std::size_t number) {
   Random random(mix(options.seed, 31 * number + 7));
   static const std::vector<std::string> transports{"inproc", "shm", "tcp"};
-  static const std::vector<std::string> algorithms{"ring", "pairwise", "doubling", "halving",
-                                                   "tree", "chain",    "direct",   "exchange"};
+  static const std::vector<std::string> algorithms{"ring",  "pairwise", "doubling", "halving", "tree",
+                                                   "chain", "direct",   "exchange", "central"};
   Job job = options.job;
   if (job.transport == "all") job.transport = transports[number % transports.size()];
   if (job.ranks == 0) job.ranks = random.one_in(10) ? 1 : 2 + random.below(7);
@@ -127,6 +127,11 @@ Job job_of(const Options& options, std::size_t number) {
   if (random.one_in(8)) job.settings["ANELLO_INVARIANT"] = "1";
   if (random.one_in(8)) job.settings["ANELLO_FIRST_SEQUENCE"] = "4294967290";
   if (random.one_in(8)) job.settings["ANELLO_SPIN_US"] = "0";
+  if (job.settings.count("MODEL_DEVICE") != 0) {
+    job.settings["MODEL_DEVICE"] = job.settings["FAKE_CUDA_DEVICES"] = random.one_in(3) ? "2" : "1";
+    // Small calls, too, run on the devices then.
+    if (random.one_in(2)) job.settings["ANELLO_ALGORITHM"] = random.one_in(2) ? "direct" : "central";
+  }
   if (job.transport == "tcp" && random.one_in(4)) job.settings["MODEL_SOCKET_BYTES"] = "65536";
   return job;
 }

@@ -1,6 +1,7 @@
 #include "model/part.h"
 
 #include "model/random.h"
+#include "support/device_memory.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -78,10 +79,14 @@ void Part::place_buffers() {
   const Role& role = step_.roles[std::size_t(rank_)];
   Random random(mix(step_.seed, 500 + std::uint64_t(rank_)));
   const Memory::Place ordinary = role.mapped ? Memory::Place::mapped : Memory::Place::ordinary;
-  // Ranks have their buffers on devices or not, and some ranks one of both.
-  static const bool has_devices = std::getenv("MODEL_DEVICE") != nullptr;
+  // In half of the steps all buffers are on devices. In others ranks have theirs there or not, and some one of both.
+  static const char* const devices = std::getenv("MODEL_DEVICE");
   Random places(mix(step_.seed, 700 + std::uint64_t(rank_)));
-  const auto somewhere = [&] { return has_devices && places.one_in(2) ? Memory::Place::device : ordinary; };
+  const bool all = Random(mix(step_.seed, 800)).one_in(2);
+  const auto somewhere = [&] {
+    return devices != nullptr && (all || places.one_in(2)) ? Memory::Place::device : ordinary;
+  };
+  if (devices != nullptr) test::use_device(rank_ % std::atoi(devices));
   input_ = std::make_unique<Memory>(shape_.input * element_, role.input_shift, somewhere());
   output_ = std::make_unique<Memory>(shape_.output * element_, role.output_shift, somewhere());
   call_.dtype = step_.dtype;

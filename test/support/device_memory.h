@@ -2,12 +2,38 @@
 // Memory of a device for test programs, by CUDA's driver, which they find as a user's program does. Where
 // LD_LIBRARY_PATH names the folder of the fake driver, that is the fake device's, and nothing of the host can touch it.
 #include <cstddef>
+#include <cstdint>
 
 namespace anello::test {
 
+// Of this thread, for all that follows; device 0 otherwise.
+void use_device(int number);
 // Throws std::runtime_error: there is no driver, or no memory.
 void* device_allocate(std::size_t bytes);
 void device_free(void* at);
+// Memory that is mapped in pieces of 2 MiB, as PyTorch's expandable segments are.
+class MappedMemory {
+ public:
+  MappedMemory(int pieces, bool can_be_passed);
+  ~MappedMemory();
+  MappedMemory(const MappedMemory&) = delete;
+  MappedMemory& operator=(const MappedMemory&) = delete;
+
+  unsigned char* data() const { return reinterpret_cast<unsigned char*>(at_); }
+  std::size_t bytes() const { return std::size_t(pieces_) * kPiece; }
+  // Other memory takes the place of a piece.
+  void replace(int piece);
+
+  static constexpr std::size_t kPiece = std::size_t{2} << 20;
+
+ private:
+  void map(int piece);
+
+  const int pieces_;
+  const bool can_be_passed_;
+  std::uint64_t at_ = 0;
+};
+
 // Return when the bytes are there.
 void copy_to_device(void* into, const void* from, std::size_t bytes);
 void copy_to_host(void* into, const void* from, std::size_t bytes);
@@ -22,6 +48,7 @@ void* end_capture(void* stream);  // a graph that can be replayed
 void replay(void* graph, void* stream);
 void destroy_graph(void* graph);
 
+bool is_fake_device();
 // Of the fake device alone. The call returns the code after so many that work, until it is told 0.
 void fail_device_call(const char* call, int code, int after = 0);
 // While held, it copies nothing, or no kernel ends.

@@ -1,5 +1,6 @@
 #include "fake_cuda.h"
 
+#include "fake_mapped_calls.h"
 #include "fake_memory_calls.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ using kernels::cuda::Arguments;
 constexpr int kInvalidImage = 200, kNotFound = 500;  // CUresult
 
 // The names of driver.def, with what each does.
-struct Calls : DeviceCalls, MemoryCalls {
+struct Calls : DeviceCalls, MemoryCalls, MappedCalls {
   static int move(const char* call, void* into, const void* from, std::size_t bytes, void* stream) {
     if (const int code = fake_device().entered(call)) return code;
     if (into == nullptr || from == nullptr) return kInvalidValue;
@@ -179,6 +180,14 @@ struct Calls : DeviceCalls, MemoryCalls {
       return 0;
     }
     return kNotFound;
+  }
+  static int function_of(void** function, void* kernel) {
+    *function = kernel;
+    return fake_device().entered("cuKernelGetFunction");
+  }
+  static int function_attribute(int* value, int, void* function) {
+    *value = 64;
+    return function != nullptr ? fake_device().entered("cuFuncGetAttribute") : kInvalidHandle;
   }
   static int launch(void* kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
                     unsigned block_z, unsigned shared_bytes, void* stream, void** parameters, void** extra) {

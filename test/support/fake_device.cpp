@@ -17,7 +17,7 @@ FakeDevice& fake_device() {
 }
 
 FakeDevice::FakeDevice() {
-  const char* const wanted = std::getenv("ANELLO_FAKE_DEVICES");
+  const char* const wanted = std::getenv("FAKE_CUDA_DEVICES");
   const int count = wanted != nullptr ? std::atoi(wanted) : 1;
   for (int number = 0; number < count; ++number) devices.emplace_back(number);
 }

@@ -29,7 +29,7 @@ struct FakeContext {
 };
 
 struct FakeDevice {
-  // ANELLO_FAKE_DEVICES: how many there are, instead of one.
+  // FAKE_CUDA_DEVICES: how many there are, instead of one.
   FakeDevice();
   // Counts the call. 0, or what it was told to return.
   int entered(const char* call);

@@ -6,7 +6,8 @@
 #include <sstream>
 #include <string>
 
-using anello::kernels::cuda::IpcHandle;
+using anello::kernels::cuda::IpcHandle, anello::kernels::cuda::MemoryAccess;
+using anello::kernels::cuda::MemoryProperties;
 using anello::testing::fake_driver;
 
 // Resolved when somebody looks the name up, long after this library has been initialised.

@@ -1,6 +1,7 @@
 #include "fake_memory.h"
 
 #include <cstdlib>
+#include <iterator>
 #include <string>
 
 #include <fcntl.h>
@@ -39,7 +40,7 @@ std::uint64_t FakeMemory::add_guarded(Allocation made, int file) {
   return address;
 }
 
-void FakeMemory::unmap(std::uint64_t address, const Allocation& gone) {
+void FakeMemory::give_back(std::uint64_t address, const Allocation& gone) {
   if (gone.mapped == 0) return std::free(gone.real);
   munmap(gone.real, gone.mapped);
   munmap(reinterpret_cast<void*>(address), gone.mapped);
@@ -70,8 +71,8 @@ std::uint64_t FakeMemory::allocate(std::size_t bytes, int device) {
 bool FakeMemory::release(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto found = allocations_.find(address);
-  if (found == allocations_.end() || found->second.times > 0) return false;
-  unmap(address, found->second);
+  if (found == allocations_.end() || found->second.times > 0 || found->second.handle != 0) return false;
+  give_back(address, found->second);
   allocations_.erase(found);
   return true;
 }
@@ -88,15 +89,26 @@ FakeMemory::Range FakeMemory::find(std::uint64_t address) const {
   const auto found = holding(allocations_, address);
   if (found == allocations_.end() || address >= found->first + found->second.bytes) return {};
   const Allocation& its = found->second;
-  return {found->first, its.bytes, its.device, its.id, its.has_handle};
+  const auto physical = physical_.find(its.handle);
+  const bool can_be_passed = physical != physical_.end() && physical->second.can_be_passed;
+  return {found->first, its.bytes, its.device, its.id, its.has_handle, can_be_passed};
 }
 
 void* FakeMemory::real(const void* address, std::size_t bytes) const {
   const std::lock_guard lock(mutex_);
   const auto at = reinterpret_cast<std::uint64_t>(address);
-  const auto found = holding(allocations_, at);
-  if (found == allocations_.end() || at + bytes > found->first + found->second.bytes) return nullptr;
-  return found->second.real + (at - found->first);
+  const auto first = holding(allocations_, at);
+  if (first == allocations_.end() || at >= first->first + first->second.bytes) return nullptr;
+  unsigned char* const real = first->second.real + (at - first->first);
+  // Mapped memory may go on in the next mapping.
+  for (auto each = first; each != allocations_.end(); ++each) {
+    const Allocation& its = each->second;
+    if (!its.allowed || its.real != real + (each->first - at)) return nullptr;
+    if (at + bytes <= each->first + its.bytes) return real;
+    if (its.handle == 0 || std::next(each) == allocations_.end() || std::next(each)->first != each->first + its.bytes)
+      return nullptr;
+  }
+  return nullptr;
 }
 
 bool FakeMemory::share(std::uint64_t address, Shared* shared) const {
@@ -148,7 +160,7 @@ bool FakeMemory::close(std::uint64_t address) {
   const auto found = allocations_.find(address);
   if (found == allocations_.end() || found->second.times == 0) return false;
   if (--found->second.times > 0) return true;
-  unmap(address, found->second);
+  give_back(address, found->second);
   allocations_.erase(found);
   return true;
 }

@@ -27,6 +27,7 @@ class FakeMemory {
     int device = -1;
     std::uint64_t id = 0;  // never used again
     bool has_handle = false;
+    bool can_be_passed = false;
   };
   Range find(std::uint64_t address) const;
   // Where the device's work finds it; null: no allocation covers all of it.
@@ -53,6 +54,21 @@ class FakeMemory {
   // Of other processes, that are open.
   std::size_t opened() const;
 
+  // Memory that is made, reserved for and mapped (fake_mapped.cpp). Physical memory lives as long as it is mapped or
+  // has handles. 0: it cannot be done.
+  std::uint64_t make(std::size_t bytes, int device, bool can_be_passed);
+  bool release_handle(std::uint64_t handle);
+  std::uint64_t reserve(std::size_t bytes);
+  bool free_reserved(std::uint64_t address, std::size_t bytes);
+  bool map(std::uint64_t address, std::size_t bytes, std::uint64_t handle);
+  bool unmap(std::uint64_t address, std::size_t bytes);
+  bool allow(std::uint64_t address, std::size_t bytes);
+  // Of the memory that is mapped there.
+  std::uint64_t handle_at(std::uint64_t address);
+  // A descriptor of it, -1 if it cannot be passed; and from one.
+  int pass(std::uint64_t handle) const;
+  std::uint64_t take(int file);
+
   bool pin(void* address, std::size_t bytes);
   bool unpin(void* address);
   bool is_pinned(const void* address, std::size_t bytes) const;
@@ -66,12 +82,26 @@ class FakeMemory {
     int file = -1;
     bool has_handle = false;
     std::uint64_t id = 0;
-    Shared of;      // of another process
-    int times = 0;  // opened
+    Shared of;                 // of another process
+    int times = 0;             // opened
+    std::uint64_t handle = 0;  // of physical memory that is mapped
+    bool allowed = true;       // its device may use it
   };
+  struct Physical {
+    int file = -1;
+    std::size_t bytes = 0;
+    int device = 0;
+    bool can_be_passed = false;
+    int uses = 0;  // mappings and handles
+  };
+  struct Reserved {
+    std::size_t bytes = 0;
+    unsigned char* real = nullptr;
+  };
+  void drop_use(std::map<std::uint64_t, Physical>::iterator physical);
   // 0: there is no memory. The file becomes the allocation's.
   std::uint64_t add_guarded(Allocation made, int file);
-  static void unmap(std::uint64_t address, const Allocation& gone);
+  static void give_back(std::uint64_t address, const Allocation& gone);
 
   mutable std::mutex mutex_;
   bool guarded_ = false;
@@ -79,6 +109,8 @@ class FakeMemory {
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, Allocation> allocations_;
   std::map<std::uint64_t, std::size_t> pinned_;
+  std::map<std::uint64_t, Physical> physical_;  // by handle
+  std::map<std::uint64_t, Reserved> reserved_;
 };
 
 }  // namespace anello::testing

@@ -48,6 +48,7 @@ struct MemoryCalls {
           *static_cast<int*>(data[i]) = range.start != 0 ? range.device : pinned ? 0 : -2;
           break;
         case kernels::cuda::kBufferId: *static_cast<std::uint64_t*>(data[i]) = range.id; break;
+        case kernels::cuda::kHandleTypes: *static_cast<unsigned*>(data[i]) = range.can_be_passed ? 1 : 0; break;
         case kernels::cuda::kHasIpcHandle: *static_cast<unsigned*>(data[i]) = range.has_handle ? 1 : 0; break;
         case kernels::cuda::kRangeStart: *static_cast<std::uint64_t*>(data[i]) = range.start; break;
         case kernels::cuda::kRangeSize: *static_cast<std::size_t*>(data[i]) = range.bytes; break;

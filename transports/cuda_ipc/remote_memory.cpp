@@ -9,18 +9,41 @@
 namespace anello::transport {
 namespace {
 
-device::ExportRecord record_in(const memory::RegionMapping& page) {
-  device::ExportRecord record;
+using device::ExportRecord;
+
+ExportRecord record_in(const memory::RegionMapping& page) {
+  ExportRecord record;
   if (page.bytes() >= sizeof record) std::memcpy(&record, page.data(), sizeof record);
   return record;
 }
 
+// Another process wrote it.
+bool is_well_formed(const ExportRecord& record) {
+  if (record.magic != ExportRecord::kMagic) return false;
+  if (record.way == ExportRecord::Way::handle) return true;
+  if (record.way != ExportRecord::Way::pieces || record.count == 0 || record.count > ExportRecord::kMostPieces)
+    return false;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < record.count; ++i) {
+    if (record.pieces[i].bytes > record.bytes - bytes) return false;
+    bytes += record.pieces[i].bytes;
+  }
+  return bytes == record.bytes;
+}
+
 }  // namespace
+
+// What could not be closed while streams waited can be now.
+DeviceMemory::~DeviceMemory() {
+  entries_.clear();
+  device::Imported::close_unused();
+}
 
 // Whether the key is of this process.
 bool DeviceMemory::take_own(Entry& entry, std::uint64_t key) const {
-  const std::optional<device::ExportRecord> own = device::own_record(key);
+  const std::optional<ExportRecord> own = device::own_record(key);
   if (!own) return false;
+  entry.is_own = true;
   entry.record = *own;
   entry.state = State::refused;
   const device::Device* const other = device::Device::of_uuid(own->device);
@@ -28,15 +51,39 @@ bool DeviceMemory::take_own(Entry& entry, std::uint64_t key) const {
   return true;
 }
 
-void DeviceMemory::take(Entry& entry, std::uint64_t key, const memory::RegionMapping& page) const {
-  entry.state = State::refused;
-  entry.record = record_in(page);
-  if (entry.record.magic != device::ExportRecord::kMagic || entry.record.has_handle == 0) return;
+// The descriptors of the record's pieces, once all are here.
+RemoteMemory::State DeviceMemory::gather_descriptors(const Entry& entry, const RemotePeer& peer,
+                                                     std::vector<UniqueFd>* all) {
+  bool all_here = true, any_refused = false;
+  for (std::size_t i = 0; i < entry.record.count; ++i) {
+    const std::uint64_t piece = entry.record.pieces[i].key;
+    const auto [found, is_new] = descriptors_.try_emplace(piece);
+    if (is_new) request_(peer.world, piece);
+    all_here = all_here && found->second.is_here;
+    any_refused = any_refused || (found->second.is_here && !found->second.file);
+  }
+  if (!all_here) return State::asked;
+  for (std::size_t i = 0; i < entry.record.count; ++i) {
+    const auto found = descriptors_.find(entry.record.pieces[i].key);
+    all->push_back(std::move(found->second.file));
+    descriptors_.erase(found);
+  }
+  return any_refused ? State::refused : State::ready;
+}
+
+RemoteMemory::State DeviceMemory::open(Entry& entry, const RemotePeer& peer, std::uint64_t key,
+                                       const memory::RegionMapping& page) {
+  if (entry.record.magic == 0) entry.record = record_in(page);
+  if (!is_well_formed(entry.record)) return State::refused;
+  std::vector<UniqueFd> descriptors;
+  const State state = gather_descriptors(entry, peer, &descriptors);
+  if (state != State::ready) return state;
   try {
-    entry.imported = device::Imported::open(device_, key, entry.record);
-    entry.state = State::ready;
+    entry.imported = device::Imported::open(device_, key, entry.record, descriptors);
+    return State::ready;
   } catch (const Error& why_not) {
-    log::info(-1, "another process's device memory goes through the host: ", why_not.text());
+    log::info(-1, "device memory of rank ", peer.world, " goes through the host: ", why_not.text());
+    return State::refused;
   }
 }
 
@@ -44,7 +91,7 @@ void DeviceMemory::take(Entry& entry, std::uint64_t key, const memory::RegionMap
 void DeviceMemory::drop_freed() {
   std::erase_if(entries_, [&](const auto& each) {
     const auto page = records_.mapping(each.first);
-    return each.second.imported != nullptr && page != nullptr && record_in(*page).magic != device::ExportRecord::kMagic;
+    return each.second.imported != nullptr && page != nullptr && record_in(*page).magic != ExportRecord::kMagic;
   });
   if (entries_.size() < kMost) return;
   entries_.erase(std::min_element(entries_.begin(), entries_.end(),
@@ -60,15 +107,22 @@ RemoteMemory::State DeviceMemory::prepare(const RemotePeer& peer, std::uint64_t 
   }
   Entry& entry = found->second;
   entry.used = ++clock_;
-  if (entry.state != State::asked) return entry.state;
+  // What could not be opened perhaps can be by now.
+  if (entry.state == State::ready || entry.is_own) return entry.state;
   entry.state = records_.look_up(key, [&] { request_(peer.world, key); });
-  if (entry.state == State::ready) take(entry, key, *records_.mapping(key));
+  if (entry.state == State::ready) entry.state = open(entry, peer, key, *records_.mapping(key));
   return entry.state;
+}
+
+void DeviceMemory::answered(std::uint64_t key, memory::PassedRange memory) {
+  const auto piece = descriptors_.find(key);
+  if (piece == descriptors_.end()) return records_.answered(key, std::move(memory));
+  piece->second = {true, std::move(memory.file)};
 }
 
 bool DeviceMemory::awaits(std::uint64_t key) const {
   const auto found = entries_.find(key);
-  return found != entries_.end() && found->second.state == State::asked;
+  return descriptors_.contains(key) || (found != entries_.end() && found->second.state == State::asked);
 }
 
 std::byte* DeviceMemory::map(const RemotePeer& /*peer*/, const RemoteAddress& at, std::size_t bytes,

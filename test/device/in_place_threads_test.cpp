@@ -1,0 +1,58 @@
+// Threads of one process with buffers on devices: they pass each other's addresses, and each rank's kernel folds its
+// block.
+#include "device/in_place_buffer.h"
+#include "support/thread_ranks.h"
+
+#include <catch2/catch.hpp>
+
+#include <atomic>
+#include <cstring>
+
+using namespace anello::test;
+
+namespace {
+
+constexpr std::size_t kFloats = 30'000;
+
+Bytes floats(float value) {
+  Bytes bytes(kFloats * sizeof(float));
+  for (std::size_t i = 0; i < kFloats; ++i) std::memcpy(&bytes[i * sizeof value], &value, sizeof value);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("threads fold a block each, without a handle", "[fake]") {
+  for (const int size : {2, 3, 4}) {
+    const int kernels = device_calls("cuLaunchKernel"), handles = device_calls("cuIpcOpenMemHandle_v2");
+    constexpr int kRounds = 5;
+    CHECK(run_ranks(size, "inproc", [&](const Rank& me) {
+            Buffer in(floats(float(me.rank + 1))), out(floats(0));
+            for (int round = 0; round < kRounds; ++round) {
+              const bool in_place = (me.rank + round) % 2 == 0;
+              (in_place ? out : in).put(floats(float(me.rank + 1)));
+              me.ok(anello_allreduce(in_place ? ANELLO_IN_PLACE : in.data(), out.data(), kFloats, ANELLO_FLOAT32,
+                                     ANELLO_SUM, me.comm),
+                    "allreduce");
+              if (!out.holds(floats(float(size * (size + 1)) / 2))) me.report.wrong("rank ", me.rank, ": not the sum");
+            }
+          }) == "");
+    CHECK(device_calls("cuLaunchKernel") - kernels == size * kRounds);
+    CHECK(device_calls("cuIpcOpenMemHandle_v2") == handles);
+  }
+}
+
+TEST_CASE("nonblocking calls go on while nobody waits") {
+  CHECK(run_ranks(2, "inproc", [](const Rank& me) {
+          Buffer buffer(floats(float(me.rank + 1)));
+          anello_request_t request = ANELLO_REQUEST_NULL;
+          me.ok(
+              anello_iallreduce(ANELLO_IN_PLACE, buffer.data(), kFloats, ANELLO_FLOAT32, ANELLO_SUM, me.comm, &request),
+              "iallreduce");
+          const Bytes sum = floats(3);
+          for (int look = 0; look < 5000 && !buffer.holds(sum); ++look)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          if (!buffer.holds(sum)) me.report.wrong("rank ", me.rank, ": it has not gone on");
+          me.ok(anello_wait(&request, nullptr), "wait");
+        }) == "");
+}
