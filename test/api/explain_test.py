@@ -177,7 +177,7 @@ class Explain(unittest.TestCase):
         length = ctypes.c_size_t()
         call = call_of("allreduce", 30_000, algorithm=b"exchange")
         self.assertEqual(self.api.anello_explain(comm, ctypes.byref(call), None, 0, ctypes.byref(length)), ARGUMENT)
-        self.assertIn(b"it may be direct, attach, ring, pairwise, doubling, halving, tree", self.api.anello_last_error(comm))
+        self.assertIn(b"it may be direct, central, attach, ring, pairwise, doubling, halving, tree", self.api.anello_last_error(comm))
         call.algorithm = None
         text = ctypes.create_string_buffer(b"untouched")
         self.assertEqual(self.api.anello_explain(comm, ctypes.byref(call), text, len(text), ctypes.byref(length)), TRUNCATE)

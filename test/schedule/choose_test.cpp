@@ -383,7 +383,7 @@ TEST_CASE("why_not names what is wrong with a wish and what there is") {
   CHECK(why_not({"allreduce:ring,broadcast:tree", 0}) == "");
   CHECK(why_not({"rign", 0}).find("'rign'") != std::string::npos);
   CHECK(why_not({"rign", 0}).find("doubling") != std::string::npos);
-  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has exchange, direct, staged, hierarchical, tree") !=
+  CHECK(why_not({"broadcast:ring", 0}).find("broadcast has exchange, direct, central, staged, hierarchical, tree") !=
         std::string::npos);
   CHECK(why_not({"allredcue:ring", 0}).find("'allredcue' is no collective") != std::string::npos);
   CHECK(why_not({"ring,", 0}) == "");
@@ -405,4 +405,46 @@ TEST_CASE("a collective's algorithms differ in their first eight letters, which 
   for (const Algorithm& a : catalog())
     for (const Algorithm& b : catalog())
       if (&a != &b && a.collective == b.collective) CHECK(a.name.substr(0, 8) != b.name.substr(0, 8));
+}
+
+TEST_CASE("devices' memory has rules of its own, and what none is for goes through the host") {
+  const auto on = [](Space space, Collective collective, std::size_t count) {
+    Call call = floats(collective, count);
+    call.reach = Reach::store;
+    call.space = space;
+    return call;
+  };
+  const auto name = [](const Call& call, const Topology& topology, const Wish& wish = {}) {
+    const Algorithm* const row = choose(call, topology, wish).algorithm;
+    return row != nullptr ? row->name : "";
+  };
+  constexpr std::size_t k64 = 16 * 1024, k256 = 64 * 1024, kBig = 1 << 24;  // floats
+  CHECK(name(on(Space::devices, Collective::allreduce, k64 - 1), meeting(4)) == "");
+  CHECK(name(on(Space::devices, Collective::allreduce, k64), meeting(4)) == "direct");
+  CHECK(name(on(Space::one_device, Collective::allreduce, k256 - 1), meeting(4)) == "");
+  CHECK(name(on(Space::one_device, Collective::allreduce, k256), meeting(4)) == "central");
+  for (const Collective each : {Collective::broadcast, Collective::reduce, Collective::allgather}) {
+    CHECK(name(on(Space::one_device, each, k256), meeting(4)) == "central");
+    CHECK(name(on(Space::devices, each, k64), meeting(4)) == "direct");
+  }
+  // Only a rank knows where its result is to be.
+  for (const Collective each : {Collective::reduce_scatter, Collective::alltoall}) {
+    CHECK(name(on(Space::one_device, each, k256 / 4), meeting(4)) == "");
+    CHECK(name(on(Space::one_device, each, 2 * k256), meeting(4)) == "direct");
+  }
+  for (const Collective each : {Collective::gather, Collective::scatter, Collective::scan, Collective::barrier})
+    for (const Space space : {Space::one_device, Space::devices})
+      CHECK(name(on(space, each, kBig), meeting(4)) == "");
+  // A kernel takes operands of eight ranks.
+  CHECK(name(on(Space::devices, Collective::allreduce, k64), meeting(kMostOnDevices)) == "direct");
+  CHECK(name(on(Space::devices, Collective::allreduce, k64), meeting(kMostOnDevices + 1)) == "");
+  CHECK(name(on(Space::devices, Collective::allreduce, kBig), network(4)) == "");
+  // Wishes hold at any size; one for messages is one for the host.
+  CHECK(name(on(Space::one_device, Collective::allreduce, 1), meeting(4), {"direct", 0}) == "direct");
+  CHECK(name(on(Space::devices, Collective::allreduce, 1), meeting(4), {"central", 0}) == "central");
+  CHECK(name(on(Space::devices, Collective::allreduce, kBig), meeting(4), {"ring", 0}) == "");
+  CHECK(
+      decide(on(Space::devices, Collective::allreduce, kBig), meeting(4), {"ring", 0}).why.find("through the host") !=
+      std::string::npos);
+  CHECK(chosen(on(Space::host, Collective::allreduce, kBig), meeting(4)) == "direct");
 }

@@ -98,8 +98,8 @@ TEST_CASE("all algorithms over peers' memory are seen by these tests") {
     if (over_memory(algorithm))
       names += std::string(name(algorithm.collective)) + ":" + std::string(algorithm.name) + " ";
   CHECK(names ==
-        "allreduce:direct allreduce:attach broadcast:direct allgather:direct reduce_scatter:direct reduce:direct "
-        "alltoall:direct ");
+        "allreduce:direct allreduce:central allreduce:attach broadcast:direct broadcast:central allgather:direct "
+        "allgather:central reduce_scatter:direct reduce:direct reduce:central alltoall:direct ");
 }
 
 TEST_CASE("the fewest elements move") {

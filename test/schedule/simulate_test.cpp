@@ -77,7 +77,8 @@ TEST_CASE("an invariant call gives one result whatever the algorithm and the chu
           digests.insert(outcome.digest);
         }
     }
-    CHECK(fitting == (collective == Collective::allreduce ? 5 : 4));  // pairwise, exchange, staged, direct, attach
+    CHECK(fitting ==
+          (collective == Collective::allreduce ? 6 : 4));  // pairwise, exchange, staged, direct; also central, attach
     CHECK(digests.size() == 1);
   }
 }
