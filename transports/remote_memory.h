@@ -73,10 +73,11 @@ class RemoteMemory {
   virtual bool spares_the_lane() const { return true; }
 
   // ---- Keys ----
-  // The first call requests the key, and answered() brings the answer. Key 0: any memory of the peer's process. A key
-  // of device memory that was refused may be ready at a later call.
+  // The first call requests the key, and answered() brings the answer. Key 0: any memory of the peer's process.
   using State = memory::KeyState;
   virtual State prepare(const RemotePeer& peer, std::uint64_t key) = 0;
+  // Makes prepare() try anew if the key was refused: memory of a device may have been refused for the moment.
+  virtual void try_again(std::uint64_t /*key*/) {}
   // Whether it has requested the key, and not been answered.
   virtual bool awaits(std::uint64_t /*key*/) const { return false; }
   // Takes control's answer for a requested key. memory is empty if it cannot be had.

@@ -30,6 +30,23 @@ struct MemoryAccess {
   int flags = 3;  // load and store
 };
 
+// CUDA_MEMCPY2D from host memory to a device's.
+struct RowsToDevice {
+  std::size_t from_x = 0, from_y = 0;
+  int from_type = 1;  // host
+  const void* from = nullptr;
+  std::uint64_t from_device = 0;
+  void* from_array = nullptr;
+  std::size_t from_pitch = 0;
+  std::size_t into_x = 0, into_y = 0;
+  int into_type = 2;  // device
+  void* into_host = nullptr;
+  std::uint64_t into = 0;
+  void* into_array = nullptr;
+  std::size_t into_pitch = 0;
+  std::size_t row_bytes = 0, rows = 0;
+};
+
 struct Driver {
 #define ANELLO_CUDA_CALL(field, name, parameters) int(*field) parameters = nullptr;
 #include "kernels/cuda/driver.def"
@@ -53,7 +70,8 @@ inline constexpr int kOldestDriver = 12000;  // the first version that loads ker
 
 // CUpointer_attribute
 inline constexpr int kMemoryType = 2, kBufferId = 7, kIsManaged = 8, kDeviceOrdinal = 9, kHasIpcHandle = 10,
-                     kRangeStart = 11, kRangeSize = 12, kHandleTypes = 14;
+                     kRangeStart = 11, kRangeSize = 12, kHandleTypes = 14, kPool = 17, kMappingSize = 18,
+                     kMappingStart = 19;
 inline constexpr int kDescriptor = 1;         // CUmemAllocationHandleType
 inline constexpr unsigned kDeviceMemory = 2;  // CUmemorytype
 // CUstreamWaitValue_flags

@@ -59,10 +59,15 @@ memory::PassedRange pass_piece(std::uint64_t key) {
 Allocation Allocation::at(const Driver& driver, std::uint64_t address) {
   using namespace kernels::cuda;
   Allocation found;
-  std::array<int, 5> names = {kBufferId, kRangeStart, kRangeSize, kHasIpcHandle, kHandleTypes};
-  std::array<void*, 5> into = {&found.id, &found.start, &found.bytes, &found.has_handle, &found.handle_types};
-  const int code = driver.pointer_attributes(unsigned(names.size()), names.data(), into.data(), address);
-  return code == 0 ? found : Allocation{};
+  void* pool = nullptr;
+  std::array<int, 6> names = {kBufferId, kRangeStart, kRangeSize, kHasIpcHandle, kHandleTypes, kPool};
+  std::array<void*, 6> into = {&found.id, &found.start, &found.bytes, &found.has_handle, &found.handle_types, &pool};
+  if (driver.pointer_attributes(unsigned(names.size()), names.data(), into.data(), address) != 0) return {};
+  if (found.has_handle != 0 || pool != nullptr) return found;
+  // Mapped memory: its range is all that was reserved together. (Other allocations may share a mapping.)
+  std::array<int, 2> of_mapping = {kMappingStart, kMappingSize};
+  std::array<void*, 2> mapping = {&found.start, &found.bytes};
+  return driver.pointer_attributes(2, of_mapping.data(), mapping.data(), address) == 0 ? found : Allocation{};
 }
 
 std::uint64_t key_of_piece(const Allocation& piece) {

@@ -1,6 +1,7 @@
 #include "device/queue.h"
 
 #include "base/unique_fd.h"
+#include "device/copies.h"
 #include "device/reductions.h"
 
 namespace anello::device {
@@ -47,12 +48,12 @@ Queue::~Queue() {
 
 void Queue::to_host(std::byte* into, const std::byte* from, std::size_t bytes) {
   const Device::Use use(device_);
-  check(device_.driver(), "cuMemcpyDtoHAsync", device_.driver().copy_to_host(into, number(from), bytes, stream_));
+  enqueue_to_host(device_.driver(), into, from, bytes, stream_);
 }
 
 void Queue::to_device(std::byte* into, const std::byte* from, std::size_t bytes) {
   const Device::Use use(device_);
-  check(device_.driver(), "cuMemcpyHtoDAsync", device_.driver().copy_to_device(number(into), from, bytes, stream_));
+  enqueue_to_device(device_.driver(), into, from, bytes, stream_);
 }
 
 void Queue::on_device(std::byte* into, const std::byte* from, std::size_t bytes) {

@@ -74,6 +74,7 @@ class Entering {
   // Buffers on devices (on_devices.cpp)
   static void note_refusal(const Operation& operation, std::size_t rank, std::uint64_t key);
   void devices_announced(Operation& operation);
+  void try_refused_again(const Operation& operation) const;
   void take_devices(Operation& operation);
   schedule::Space space_of(const Operation& operation) const;
   void announce_anew(Operation& operation);

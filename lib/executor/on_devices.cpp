@@ -79,9 +79,19 @@ void Entering::devices_announced(Operation& operation) {
     });
   }
   if (!all || !agreed) return announce_anew(operation);
+  try_refused_again(operation);
   operation.reach = schedule::Reach::store;
   operation.agreed = known;
   map_announced(operation);
+}
+
+void Entering::try_refused_again(const Operation& operation) const {
+  const auto& refusals = operation.group->device_refusals;
+  for (std::size_t rank = 0; rank < operation.announced.size(); ++rank) {
+    each_of(operation.announced[rank].at, [&](const transport::RemoteAddress& buffer) {
+      if (refusals[rank].contains(buffer.key)) routes_.device_memory(operation.shadow->device).try_again(buffer.key);
+    });
+  }
 }
 
 // Where the ranks' buffers are: all ranks have their keys, and so find the same.

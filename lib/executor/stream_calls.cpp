@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/kind.h"
+#include "device/copies.h"
 #include "device/waiting_streams.h"
 #include "executor/operation_pool.h"
 #include "executor/outcomes.h"
@@ -58,11 +59,8 @@ void StreamCalls::enqueue_reads(StreamLine& line, const std::vector<Shadow::Part
   const kernels::cuda::Driver& driver = line.device.driver();
   {
     const device::Device::Use use(line.device);
-    for (const Shadow::Part& part : reads) {
-      device::check(
-          driver, "cuMemcpyDtoHAsync",
-          driver.copy_to_host(base + part.at, reinterpret_cast<std::uint64_t>(part.device), part.bytes, line.stream));
-    }
+    for (const Shadow::Part& part : reads)
+      device::enqueue_to_host(driver, base + part.at, part.device, part.bytes, line.stream);
   }
   line.handover.enqueue_come(line.stream);
 }
@@ -74,11 +72,8 @@ void StreamCalls::enqueue_writes(StreamLine& line, const std::vector<Shadow::Par
   try {
     line.handover.enqueue_wait(line.stream);
     const device::Device::Use use(line.device);
-    for (const Shadow::Part& part : writes) {
-      device::check(
-          driver, "cuMemcpyHtoDAsync",
-          driver.copy_to_device(reinterpret_cast<std::uint64_t>(part.device), base + part.at, part.bytes, line.stream));
-    }
+    for (const Shadow::Part& part : writes)
+      device::enqueue_to_device(driver, part.device, base + part.at, part.bytes, line.stream);
   } catch (const Error& why_not) {
     wrong = why_not;
   }

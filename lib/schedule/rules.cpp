@@ -47,14 +47,20 @@ const std::vector<Rule>& rules() {
        .why = "no data crosses links, and log2(ranks) rounds are the fewest possible"},
 
       // In devices' memory. Anything else goes through the host.
-      {.collectives = allreduce | broadcast | allgather | reduce,
+      {.collectives = allreduce | allgather | reduce,
        .where = memory,
        .reach = store,
        .space = one_device,
-       .from_bytes = 256 * kKiB,
        .algorithm = "central",
-       .why = "each change between processes costs a device as much as it takes to move some 100 KiB through the host: "
-              "one rank's kernels do all the work"},
+       .why = "one rank's kernels do all the work, as each change between processes costs a device ten times what a "
+              "kernel costs"},
+      {.collectives = broadcast,
+       .where = memory,
+       .reach = store,
+       .space = one_device,
+       .from_bytes = 64 * kKiB,
+       .algorithm = "central",
+       .why = "the root's kernel stores into all buffers; below, a root that only copies to the host does not wait"},
       {.collectives = reduce_scatter | alltoall,
        .where = memory,
        .reach = store,

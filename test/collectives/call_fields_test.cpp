@@ -101,7 +101,8 @@ TEST_CASE("an algorithm that does not fit is refused with those that do, and har
             anello_request_t request = ANELLO_REQUEST_NULL;
             me.fails(anello_post(me.comm, &call, nullptr), ANELLO_ERR_ARGUMENT, algorithm);
             expect_text(me, me.comm, "anello_allreduce \"mine\": algorithm " + std::string(algorithm));
-            expect_text(me, me.comm, "it may be direct, central, attach, staged, ring, pairwise, doubling, halving, tree");
+            expect_text(me, me.comm,
+                        "it may be direct, central, attach, staged, ring, pairwise, doubling, halving, tree");
             me.fails(anello_post(me.comm, &call, &request), ANELLO_ERR_ARGUMENT, algorithm);
             me.fails(anello_post_init(me.comm, &call, &request), ANELLO_ERR_ARGUMENT, algorithm);
           }

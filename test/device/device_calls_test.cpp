@@ -22,7 +22,8 @@ using Clock = std::chrono::steady_clock;
 struct Healed {
   ~Healed() {
     hold_device(false);
-    for (const char* const call : {"cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuStreamQuery"})
+    for (const char* const call :
+         {"cuMemcpyDtoHAsync_v2", "cuMemcpy2DAsync_v2", "cuMemcpyHtoDAsync_v2", "cuStreamQuery"})
       fail_device_call(call, 0);
   }
 };
@@ -73,20 +74,27 @@ TEST_CASE("a buffer inside an allocation may be used, and one that was freed is 
 
 TEST_CASE("a device that cannot copy ends the communicator, and its rank is named", "[fake]") {
   const Healed healed;
-  for (const char* const call : {"cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2"}) {
+  struct Copy {
+    const char* call;
+    std::size_t count;
+  };
+  // A small copy to the device goes another way than a large one.
+  for (const auto& [call, count] :
+       {Copy{"cuMemcpyDtoHAsync_v2", 1000}, {"cuMemcpy2DAsync_v2", 1000}, {"cuMemcpyHtoDAsync_v2", 10'000}}) {
+    INFO(call);
     std::atomic<int> ready{0};
-    CHECK(run_ranks(2, "inproc", [&](const Rank& me) {
-            const OnDevice buffer(1000, 1);
+    CHECK(run_ranks(2, "inproc", [&, call = call, count = count](const Rank& me) {
+            const OnDevice buffer(count, 1);
             ++ready;
             wait_for(me, ready, 2);
             // Rank 1's own buffer is on the host: only rank 0 needs the copy.
-            std::vector<float> host(1000, 1);
+            std::vector<float> host(count, 1);
             if (me.rank == 0) fail_device_call(call, 719);
             ++ready;
             wait_for(me, ready, 4);
             anello_result_t result = ANELLO_OK;
             for (int round = 0; round < 3 && result == ANELLO_OK; ++round)
-              result = anello_allreduce(ANELLO_IN_PLACE, me.rank == 0 ? buffer.data() : host.data(), 1000,
+              result = anello_allreduce(ANELLO_IN_PLACE, me.rank == 0 ? buffer.data() : host.data(), count,
                                         ANELLO_FLOAT32, ANELLO_SUM, me.comm);
             if (result == ANELLO_OK) me.report.wrong("rank ", me.rank, " heard nothing of it");
             says(me, "(719)");

@@ -52,7 +52,7 @@ struct Healed {
   ~Healed() {
     hold_device(false);
     for (const char* const call :
-         {"cuStreamWaitValue32_v2", "cuStreamWriteValue32_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2"})
+         {"cuStreamWaitValue32_v2", "cuStreamWriteValue32_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpy2DAsync_v2"})
       fail_device_call(call, 0);
   }
 };

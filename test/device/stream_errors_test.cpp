@@ -133,6 +133,7 @@ TEST_CASE("a communicator may be destroyed within a group that has a call of it 
         }) == "");
 }
 
+// Over tcp, calls go through the host.
 TEST_CASE("a driver that refuses to enqueue ends the communicator, and no stream waits", "[fake]") {
   struct Fault {
     const char* call;
@@ -145,7 +146,7 @@ TEST_CASE("a driver that refuses to enqueue ends the communicator, and no stream
     const Healed healed;
     std::atomic<int> ready{0};
     INFO(fault.call);
-    CHECK(run_ranks(2, "shm", [&](const Rank& me) {
+    CHECK(run_ranks(2, "tcp", [&](const Rank& me) {
             const Stream stream;
             const OnDevice buffer(1000, float(me.rank + 1));
             const auto enqueue =
@@ -174,7 +175,7 @@ TEST_CASE("a driver that refuses to enqueue ends the communicator, and no stream
 TEST_CASE("a group waits for its other calls if one cannot be enqueued", "[fake]") {
   const Healed healed;
   std::atomic<int> ready{0};
-  CHECK(run_ranks(2, "shm", [&](const Rank& me) {
+  CHECK(run_ranks(2, "tcp", [&](const Rank& me) {
           anello_comm_t other = ANELLO_COMM_NULL;
           me.ok(anello_comm_dup(me.comm, &other), "dup");
           const Stream one, two;
@@ -188,9 +189,9 @@ TEST_CASE("a group waits for its other calls if one cannot be enqueued", "[fake]
                   "allreduce_on");
             me.ok(anello_barrier_on(other, two), "barrier_on");
             me.ok(anello_allreduce(ANELLO_IN_PLACE, sum.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, other), "allreduce");
-            fail_device_call("cuMemcpyHtoDAsync_v2", 2);
+            fail_device_call("cuMemcpy2DAsync_v2", 2);
             if (anello_group_end() == ANELLO_OK) me.report.wrong("nothing was refused");
-            fail_device_call("cuMemcpyHtoDAsync_v2", 0);
+            fail_device_call("cuMemcpy2DAsync_v2", 0);
             ++ready;
           } else {
             std::this_thread::sleep_for(std::chrono::milliseconds(50));

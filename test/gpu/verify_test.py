@@ -55,9 +55,11 @@ class Verify(unittest.TestCase):
 
     def test_calls_run_over_the_fake_driver(self):
         fake = pathlib.Path(BUILD) / "test" / "support"
+        loads = subprocess.run([sys.executable, "-c", "import ctypes; ctypes.CDLL('libcuda.so.1')"], capture_output=True,
+                               text=True, env={**os.environ, "LD_LIBRARY_PATH": str(fake)})
+        if loads.returncode != 0 and ("static TLS block" in loads.stderr or "runtime does not come first" in loads.stderr):
+            self.skipTest("Python cannot load a library with a sanitizer, and the driver of the tests is one")
         done, report = self.verify("--small", "--rows", "5,6,7", LD_LIBRARY_PATH=str(fake))
-        if "static TLS block" in done.stdout:
-            self.skipTest("Python cannot load a library with ThreadSanitizer, and the driver of the tests is one")
         self.assertEqual(done.returncode, 0, done.stdout)
         names = [check["name"] for check in report["checks"] if check["verdict"] == "PASS"]
         self.assertEqual(len(names), 11, done.stdout)

@@ -41,10 +41,20 @@ using namespace anello::kernels::cuda;
 static_assert(kMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && kIsManaged == CU_POINTER_ATTRIBUTE_IS_MANAGED);
 static_assert(kDeviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 static_assert(kRangeStart == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && kRangeSize == CU_POINTER_ATTRIBUTE_RANGE_SIZE);
+static_assert(kMappingStart == CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR);
+static_assert(kPool == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE);
+static_assert(kMappingSize == CU_POINTER_ATTRIBUTE_MAPPING_SIZE);
 static_assert(kHandleTypes == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES);
 static_assert(kDescriptor == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 static_assert(sizeof(MemoryProperties) == sizeof(CUmemAllocationProp) &&
               sizeof(MemoryAccess) == sizeof(CUmemAccessDesc));
+static_assert(sizeof(RowsToDevice) == sizeof(CUDA_MEMCPY2D) &&
+              offsetof(RowsToDevice, from) == offsetof(CUDA_MEMCPY2D, srcHost));
+static_assert(offsetof(RowsToDevice, from_pitch) == offsetof(CUDA_MEMCPY2D, srcPitch));
+static_assert(offsetof(RowsToDevice, into) == offsetof(CUDA_MEMCPY2D, dstDevice));
+static_assert(offsetof(RowsToDevice, into_pitch) == offsetof(CUDA_MEMCPY2D, dstPitch));
+static_assert(offsetof(RowsToDevice, row_bytes) == offsetof(CUDA_MEMCPY2D, WidthInBytes));
+static_assert(RowsToDevice{}.from_type == CU_MEMORYTYPE_HOST && RowsToDevice{}.into_type == CU_MEMORYTYPE_DEVICE);
 static_assert(offsetof(MemoryProperties, handle_types) == offsetof(CUmemAllocationProp, requestedHandleTypes));
 static_assert(offsetof(MemoryProperties, place) == offsetof(CUmemAllocationProp, location));
 static_assert(MemoryProperties{}.type == CU_MEM_ALLOCATION_TYPE_PINNED);

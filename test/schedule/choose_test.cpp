@@ -421,8 +421,10 @@ TEST_CASE("devices' memory has rules of its own, and what none is for goes throu
   constexpr std::size_t k64 = 16 * 1024, k256 = 64 * 1024, kBig = 1 << 24;  // floats
   CHECK(name(on(Space::devices, Collective::allreduce, k64 - 1), meeting(4)) == "");
   CHECK(name(on(Space::devices, Collective::allreduce, k64), meeting(4)) == "direct");
-  CHECK(name(on(Space::one_device, Collective::allreduce, k256 - 1), meeting(4)) == "");
-  CHECK(name(on(Space::one_device, Collective::allreduce, k256), meeting(4)) == "central");
+  for (const Collective each : {Collective::allreduce, Collective::reduce, Collective::allgather})
+    CHECK(name(on(Space::one_device, each, 1), meeting(4)) == "central");
+  CHECK(name(on(Space::one_device, Collective::broadcast, k64 - 1), meeting(4)) == "");
+  CHECK(name(on(Space::one_device, Collective::broadcast, k64), meeting(4)) == "central");
   for (const Collective each : {Collective::broadcast, Collective::reduce, Collective::allgather}) {
     CHECK(name(on(Space::one_device, each, k256), meeting(4)) == "central");
     CHECK(name(on(Space::devices, each, k64), meeting(4)) == "direct");
@@ -433,8 +435,7 @@ TEST_CASE("devices' memory has rules of its own, and what none is for goes throu
     CHECK(name(on(Space::one_device, each, 2 * k256), meeting(4)) == "direct");
   }
   for (const Collective each : {Collective::gather, Collective::scatter, Collective::scan, Collective::barrier})
-    for (const Space space : {Space::one_device, Space::devices})
-      CHECK(name(on(space, each, kBig), meeting(4)) == "");
+    for (const Space space : {Space::one_device, Space::devices}) CHECK(name(on(space, each, kBig), meeting(4)) == "");
   // A kernel takes operands of eight ranks.
   CHECK(name(on(Space::devices, Collective::allreduce, k64), meeting(kMostOnDevices)) == "direct");
   CHECK(name(on(Space::devices, Collective::allreduce, k64), meeting(kMostOnDevices + 1)) == "");
@@ -443,8 +444,7 @@ TEST_CASE("devices' memory has rules of its own, and what none is for goes throu
   CHECK(name(on(Space::one_device, Collective::allreduce, 1), meeting(4), {"direct", 0}) == "direct");
   CHECK(name(on(Space::devices, Collective::allreduce, 1), meeting(4), {"central", 0}) == "central");
   CHECK(name(on(Space::devices, Collective::allreduce, kBig), meeting(4), {"ring", 0}) == "");
-  CHECK(
-      decide(on(Space::devices, Collective::allreduce, kBig), meeting(4), {"ring", 0}).why.find("through the host") !=
-      std::string::npos);
+  CHECK(decide(on(Space::devices, Collective::allreduce, kBig), meeting(4), {"ring", 0}).why.find("through the host") !=
+        std::string::npos);
   CHECK(chosen(on(Space::host, Collective::allreduce, kBig), meeting(4)) == "direct");
 }

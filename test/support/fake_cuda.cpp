@@ -45,6 +45,13 @@ struct Calls : DeviceCalls, MemoryCalls, MappedCalls {
     if (!fake_device().memory.is_pinned(from, bytes)) fake_device().stream_of(stream).wait();
     return code;
   }
+  static int copy_rows(const kernels::cuda::RowsToDevice* rows, void* stream) {
+    if (rows->from_pitch != rows->row_bytes || rows->into_pitch != rows->row_bytes) return kInvalidValue;
+    const std::size_t bytes = rows->rows * rows->row_bytes;
+    const int code = move("cuMemcpy2DAsync_v2", real(rows->into, bytes), rows->from, bytes, stream);
+    if (!fake_device().memory.is_pinned(rows->from, bytes)) fake_device().stream_of(stream).wait();
+    return code;
+  }
   static int copy_to_host(void* into, std::uint64_t from, std::size_t bytes, void* stream) {
     const int code = move("cuMemcpyDtoHAsync_v2", into, real(from, bytes), bytes, stream);
     if (!fake_device().memory.is_pinned(into, bytes)) fake_device().stream_of(stream).wait();

@@ -7,7 +7,7 @@
 #include <string>
 
 using anello::kernels::cuda::IpcHandle, anello::kernels::cuda::MemoryAccess;
-using anello::kernels::cuda::MemoryProperties;
+using anello::kernels::cuda::MemoryProperties, anello::kernels::cuda::RowsToDevice;
 using anello::testing::fake_driver;
 
 // Resolved when somebody looks the name up, long after this library has been initialised.

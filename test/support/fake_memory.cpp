@@ -91,7 +91,11 @@ FakeMemory::Range FakeMemory::find(std::uint64_t address) const {
   const Allocation& its = found->second;
   const auto physical = physical_.find(its.handle);
   const bool can_be_passed = physical != physical_.end() && physical->second.can_be_passed;
-  return {found->first, its.bytes, its.device, its.id, its.has_handle, can_be_passed};
+  auto together = std::pair(found->first, its.bytes);
+  if (const auto range = holding(reserved_, address); range != reserved_.end()) {
+    if (address < range->first + range->second.bytes) together = {range->first, range->second.bytes};
+  }
+  return {found->first, its.bytes, together.first, together.second, its.device, its.id, its.has_handle, can_be_passed};
 }
 
 void* FakeMemory::real(const void* address, std::size_t bytes) const {

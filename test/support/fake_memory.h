@@ -24,6 +24,8 @@ class FakeMemory {
   struct Range {
     std::uint64_t start = 0;  // 0: no allocation holds the address
     std::size_t bytes = 0;
+    std::uint64_t reserved_start = 0;  // if it is mapped, what was reserved together; else the same
+    std::size_t reserved_bytes = 0;
     int device = -1;
     std::uint64_t id = 0;  // never used again
     bool has_handle = false;

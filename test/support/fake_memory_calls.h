@@ -50,8 +50,11 @@ struct MemoryCalls {
         case kernels::cuda::kBufferId: *static_cast<std::uint64_t*>(data[i]) = range.id; break;
         case kernels::cuda::kHandleTypes: *static_cast<unsigned*>(data[i]) = range.can_be_passed ? 1 : 0; break;
         case kernels::cuda::kHasIpcHandle: *static_cast<unsigned*>(data[i]) = range.has_handle ? 1 : 0; break;
-        case kernels::cuda::kRangeStart: *static_cast<std::uint64_t*>(data[i]) = range.start; break;
-        case kernels::cuda::kRangeSize: *static_cast<std::size_t*>(data[i]) = range.bytes; break;
+        case kernels::cuda::kRangeStart: *static_cast<std::uint64_t*>(data[i]) = range.reserved_start; break;
+        case kernels::cuda::kRangeSize: *static_cast<std::size_t*>(data[i]) = range.reserved_bytes; break;
+        case kernels::cuda::kPool: *static_cast<void**>(data[i]) = nullptr; break;
+        case kernels::cuda::kMappingStart: *static_cast<std::uint64_t*>(data[i]) = range.start; break;
+        case kernels::cuda::kMappingSize: *static_cast<std::size_t*>(data[i]) = range.bytes; break;
         default: return kInvalidValue;
       }
     }

@@ -1,9 +1,12 @@
-"""The rows of gpu-verify in which ranks call with device buffers: 5 to 9. It is copied beside the script to carry it."""
+"""The rows of gpu-verify in which ranks call with device buffers: 5 to 10. It is copied beside the script to carry it."""
 
 import ctypes
+import importlib.util
 import json
 import os
+import pathlib
 import shutil
+import sys
 import tempfile
 
 ROWS = {
@@ -11,7 +14,8 @@ ROWS = {
     "6": ("calls in streams and graphs", 60),
     "7": ("calls that run on the device", 120),
     "8": ("the same with MPS", 90),
-    "9": ("compute-sanitizer", 120),
+    "9": ("compute-sanitizer", 180),
+    "10": ("calls with PyTorch's tensors", 120),
 }
 FILES = {
     "libanello": "lib/api/libanello.so.0",
@@ -21,6 +25,9 @@ FILES = {
     "in_place_test": "test/device/in_place_test",
 }
 KiB, MiB = 1 << 10, 1 << 20
+TORCH_CALLS = "gpu/torch_calls.py"
+# How PyTorch gets a device's memory: whole allocations, pieces that are mapped, and a pool of the driver.
+ALLOCATORS = {"default": "", "expandable": "expandable_segments:True", "async": "backend:cudaMallocAsync"}
 # What several processes on one device do, by which transport.
 CALLS = (("allreduce", 2, "shm"), ("allreduce", 4, "shm"), ("allreduce", 2, "tcp"), ("alltoall", 2, "shm"),
          ("broadcast", 2, "shm"), ("sendrecv", 2, "shm"))
@@ -162,14 +169,39 @@ class CallRows:
         if sanitizer is None:
             checks.put("compute-sanitizer", "SKIP", note="not installed: it comes with the toolkit")
             return
-        device_program, kernels, in_place = found
-        for tool in ("memcheck", "racecheck"):
-            command = [sanitizer, "--tool", tool, "--error-exitcode", "9", "--target-processes", "all"]
-            for name, program in (("kernels", [device_program, "3", "--images", kernels.resolve(), "--small"]),
-                                  ("calls", [in_place, "processes on one device*"])):
-                output, code = self.run(checks, [*self.environment(), *command, *program])
-                if code is not None:
-                    checks.put(f"{tool}, {name}", "PASS" if code == 0 else "FAIL", last_line(output), "no error")
+        device_program, images, in_place = found
+        kernels = [device_program, "3", "--images", images.resolve(), "--small"]
+        calls = [in_place, "processes on one device*"]
+        for tool, name, program in (("memcheck", "kernels", kernels), ("memcheck", "calls", calls),
+                                    ("racecheck", "calls", calls)):
+            command = [sanitizer, "--tool", tool, "--error-exitcode", "9", "--target-processes", "all", *program]
+            output, code = self.run(checks, [*self.environment(), *command])
+            if code is not None:
+                checks.put(f"{tool}, {name}", "PASS" if code == 0 else "FAIL", last_line(output), "no error")
+
+    def row_10(self, checks):
+        found = self.programs(checks, "anellorun", "libanello", "torch calls")
+        if found is None:
+            return
+        if importlib.util.find_spec("torch") is None:
+            checks.put("PyTorch", "SKIP", note="not installed")
+            return
+        runner, library, script = found
+        command = [runner, "-np", 2, sys.executable, script, "--library", pathlib.Path(library).resolve(),
+                   *(["--small"] if self.options.small else [])]
+        for allocator, setting in ALLOCATORS.items():
+            self.torch_calls(checks, f"{allocator} allocator: ", ["PYTORCH_CUDA_ALLOC_CONF=" + setting, *command])
+        with tempfile.TemporaryDirectory() as folder:
+            self.torch_calls(checks, "", [*command, "--beside-gloo", pathlib.Path(folder) / "meeting"])
+
+    def torch_calls(self, checks, prefix, command):
+        output, code = self.run(checks, [*self.environment(), *command])
+        before = len(checks)
+        checks.read(output)
+        for check in checks[before:]:
+            check["name"] = prefix + check["name"]
+        if code not in (0, None):
+            checks.put(prefix + "program", "FAIL", note=f"ended with {code}: {last_line(output)}")
 
 
 def within(bounds):

@@ -107,11 +107,17 @@ RemoteMemory::State DeviceMemory::prepare(const RemotePeer& peer, std::uint64_t 
   }
   Entry& entry = found->second;
   entry.used = ++clock_;
-  // What could not be opened perhaps can be by now.
-  if (entry.state == State::ready || entry.is_own) return entry.state;
+  // A refusal stays, as ranks that wait for several keys ask again whenever one of them comes.
+  if (entry.state != State::asked) return entry.state;
   entry.state = records_.look_up(key, [&] { request_(peer.world, key); });
   if (entry.state == State::ready) entry.state = open(entry, peer, key, *records_.mapping(key));
   return entry.state;
+}
+
+void DeviceMemory::try_again(std::uint64_t key) {
+  const auto found = entries_.find(key);
+  if (found != entries_.end() && found->second.state == State::refused && !found->second.is_own)
+    found->second.state = State::asked;
 }
 
 void DeviceMemory::answered(std::uint64_t key, memory::PassedRange memory) {

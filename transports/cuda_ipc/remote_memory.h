@@ -23,6 +23,7 @@ class DeviceMemory final : public RemoteMemory {
   ~DeviceMemory() override;
 
   State prepare(const RemotePeer& peer, std::uint64_t key) override;
+  void try_again(std::uint64_t key) override;
   bool awaits(std::uint64_t key) const override;
   void answered(std::uint64_t key, memory::PassedRange memory) override;
   std::byte* map(const RemotePeer& peer, const RemoteAddress& at, std::size_t bytes,
