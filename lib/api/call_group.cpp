@@ -42,9 +42,9 @@ struct CallGroups {
     const std::unique_ptr<CallGroup> group(std::exchange(current_group, nullptr));
     // A call that cannot be enqueued ends its communicator. The others go on.
     Error wrong;
-    for (const auto& [communicator, call] : group->in_streams_) {
+    for (const auto& [communicator, line] : group->in_streams_) {
       try {
-        communicator->finish_enqueuing(call);
+        communicator->finish_enqueuing(*line);
       } catch (const Error& why_not) {
         if (!wrong) wrong = why_not;
       }

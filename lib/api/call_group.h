@@ -19,8 +19,8 @@ class CallGroup {
   // A request that the end waits for. status: the caller's, or NULL.
   void add(anello_request_t request, anello_status_t* status);
   // A call whose stream waits for it at the end.
-  void add(std::shared_ptr<Communicator> communicator, const Communicator::InStream& call) {
-    in_streams_.emplace_back(std::move(communicator), call);
+  void add(std::shared_ptr<Communicator> communicator, executor::StreamLine* line) {
+    in_streams_.emplace_back(std::move(communicator), line);
   }
 
  private:
@@ -28,7 +28,7 @@ class CallGroup {
   int depth_ = 1;
   std::vector<anello_request_t> requests_;
   std::vector<anello_status_t*> statuses_;
-  std::vector<std::pair<std::shared_ptr<Communicator>, Communicator::InStream>> in_streams_;
+  std::vector<std::pair<std::shared_ptr<Communicator>, executor::StreamLine*>> in_streams_;
 };
 
 // Throws inside a group: a call of this name would wait for something that only the group's end can bring.

@@ -20,11 +20,11 @@ anello_result_t enqueue(anello_comm_t comm, const anello_call_t& call, void* str
     }
     if (call.kind == ANELLO_PROBE) throw Error(ANELLO_ERR_ARGUMENT, "anello_post_on: a probe cannot be in a stream");
     if (const Error first = communicator->first_error()) return failed(comm, first, {call.kind, -1, Label(call.label)});
-    const Communicator::InStream enqueued = communicator->enqueue(call, stream);
+    executor::StreamLine* const line = communicator->enqueue(call, stream);
     if (CallGroup* const group = CallGroup::current()) {
-      group->add(communicator, enqueued);
+      group->add(communicator, line);
     } else {
-      communicator->finish_enqueuing(enqueued);
+      communicator->finish_enqueuing(*line);
     }
     return ANELLO_OK;
   });

@@ -75,14 +75,8 @@ class Communicator {
               executor::Operation** sending);
   // A checked call in a stream, in two halves: up to where the stream waits for the rank, and from there on. Throw
   // Error; if it was the driver that refused, the communicator has failed.
-  struct InStream {
-    executor::StreamLine* line;
-    std::vector<executor::Shadow::Part> reads;
-    std::vector<executor::Shadow::Part> writes;
-    std::byte* base;
-  };
-  InStream enqueue(const anello_call_t& call, void* stream);
-  void finish_enqueuing(const InStream& call);
+  executor::StreamLine* enqueue(const anello_call_t& call, void* stream);
+  void finish_enqueuing(executor::StreamLine& line);
   // Waits for an operation in flight. sequence: that of a collective that failed.
   Error wait_for(executor::Operation* operation, anello_status_t* status, std::int64_t* sequence);
   // The message that a checked probe finds; nothing: there is no message now (only if it does not wait). Throws Error.
@@ -132,7 +126,8 @@ class Communicator {
   void expose(executor::Operation& operation, const schedule::Call& call) const;
   executor::Operation* start(const anello_call_t& call, int record_kind, std::uint32_t claim = 0);
   void load_kernels_of(const anello_call_t& call, const device::Device& device);
-  InStream post_in_stream(const anello_call_t& call, device::Device& device, void* stream, bool is_captured);
+  executor::StreamLine* post_in_stream(const anello_call_t& call, device::Device& device, void* stream,
+                                       bool is_captured);
   bool enter(const anello_call_t& call, int record_kind, executor::Operation** under_way);
   bool enter_last(executor::Operation** under_way);
   executor::Operation* rest_of(const PlainSend& send, executor::Messages::Sent sent);

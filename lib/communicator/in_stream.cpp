@@ -21,8 +21,8 @@ void Communicator::load_kernels_of(const anello_call_t& call, const device::Devi
 }
 
 // The call takes its place in the order, before its stream gets any of it.
-Communicator::InStream Communicator::post_in_stream(const anello_call_t& call, device::Device& device, void* stream,
-                                                    bool is_captured) {
+StreamLine* Communicator::post_in_stream(const anello_call_t& call, device::Device& device, void* stream,
+                                         bool is_captured) {
   const auto held = context_->lock();
   if (group_->error) throw group_->error;  // another thread may have destroyed the communicator just now
   StreamLine& line = context_->stream_calls().open_line(*group_, device, stream, is_captured);
@@ -31,18 +31,12 @@ Communicator::InStream Communicator::post_in_stream(const anello_call_t& call, d
     operation = context_->operations().take(*group_);
     control::CallRecord record;
     prepare(*operation, call, record, &line);
-    executor::Shadow& shadow = *operation->shadow;
-    InStream posted{&line, {}, {}, shadow.base};
-    if (!shadow.is_copied_by_rank()) {
-      posted.reads = std::move(shadow.reads);
-      posted.writes = std::move(shadow.writes);
-    }
     if (is_captured) {
       StreamCalls::add_replayed(*operation, record);
     } else {
       context_->post_held(*operation, record);
     }
-    return posted;
+    return &line;
   } catch (...) {
     line.is_open = false;
     if (operation != nullptr) context_->operations().give_back(operation);
@@ -50,45 +44,45 @@ Communicator::InStream Communicator::post_in_stream(const anello_call_t& call, d
   }
 }
 
-Communicator::InStream Communicator::enqueue(const anello_call_t& call, void* stream) {
+StreamLine* Communicator::enqueue(const anello_call_t& call, void* stream) {
   if (device::driver_in_use() == nullptr)
     throw Error(ANELLO_ERR_STATE, "a call in a stream needs CUDA's driver, which this process has not loaded");
-  InStream posted{};
+  StreamLine* line = nullptr;
   try {
     device::Device& device = device::device_of_stream(stream);
     device::Imported::close_unused();
     const bool is_captured = device::is_capturing(stream);
     if (!is_captured) load_kernels_of(call, device);  // a capture allows no such calls
-    posted = post_in_stream(call, device, stream, is_captured);
+    line = post_in_stream(call, device, stream, is_captured);
   } catch (const Error& why_not) {
     refuse(call, why_not.code());  // the other ranks need not wait for it
     throw;
   }
   context_->leave_to_background();
   try {
-    StreamCalls::enqueue_reads(*posted.line, posted.reads, posted.base);
+    StreamCalls::enqueue_come(*line);
   } catch (const Error& why_not) {
     {
       const auto held = context_->lock();
-      StreamCalls::take_back(*posted.line);
-      posted.line->is_open = false;
+      StreamCalls::take_back(*line);
+      line->is_open = false;
     }
     context_->abort(*group_, context_->job().own_error(why_not));  // the other ranks wait for it
     throw;
   }
-  return posted;
+  return line;
 }
 
-void Communicator::finish_enqueuing(const InStream& call) {
+void Communicator::finish_enqueuing(StreamLine& line) {
   Error wrong;
   try {
-    StreamCalls::enqueue_writes(*call.line, call.writes, call.base);
+    StreamCalls::enqueue_wait(line);
   } catch (const Error& why_not) {
     wrong = why_not;
   }
   {
     const auto held = context_->lock();
-    call.line->is_open = false;
+    line.is_open = false;
   }
   if (!wrong) return;
   context_->abort(*group_, context_->job().own_error(wrong));

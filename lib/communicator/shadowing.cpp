@@ -87,8 +87,6 @@ void shadow_buffers(executor::Operation& operation, const anello_call_t& call, i
     for (const CallPart& part : parts.writes)
       shadow->writes.push_back(
           {operation.output + part.at * element, shadow->output_at + part.at * element, part.count * element});
-    // Of a shorter message, what was there comes back.
-    if (line != nullptr && call.kind == ANELLO_RECV) shadow->reads = shadow->writes;
   }
   operation.shadow = std::move(shadow);
 }

@@ -3,12 +3,10 @@
 // stream writes and waits for by itself. No function of the host runs in the stream, and no kernel spins.
 //
 //   the stream, for its call n                 the rank
-//   copies what the call reads
 //   writes n to `come`
 //                                              sees it, and runs the call
 //   waits until `release` has reached n
 //                                              writes n to `release`
-//   copies what the call has written
 //   writes n to `passed`
 //
 // A rank that goes away lets a stream pass all its calls, also those that it has not come to.

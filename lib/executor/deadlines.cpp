@@ -164,7 +164,7 @@ void Supervision::check_for_end(Group& group, std::int64_t now) {
 }
 
 void Supervision::check_deadline(Operation& watched) {
-  if (watched.is_in_stream() && !watched.is_ready()) return;  // its stream may take its time
+  if (watched.is_in_stream() && !watched.is_ready() && !watched.shadow->is_copying) return;  // its stream may take time
   const bool message = is_message(watched.kind);
   const std::uint64_t movement = message ? watched.movement : watched.group->movement;
   const std::int64_t now = now_ns();

@@ -44,7 +44,7 @@ struct Shadow {
   // Its buffers on the device; null: there is none, or it is the host's.
   const std::byte* device_input = nullptr;
   std::byte* device_output = nullptr;
-  device::PinnedBlock own;       // of a call that is in no stream, or was offered
+  device::PinnedBlock own;       // of a call that is in no stream, or was offered; else its line has it
   std::byte* base = nullptr;     // of the host memory; null: it has none yet
   std::size_t bytes = 0;         // of it
   std::size_t output_at = 0;     // in it
@@ -59,8 +59,6 @@ struct Shadow {
   StreamLine* line = nullptr;  // of a call in a stream
 
   bool is_offer() const { return offer.input || offer.output; }
-  // Whether the rank does its copies. Else its stream does (stream_calls.h).
-  bool is_copied_by_rank() const { return line == nullptr || is_offer(); }
   // The operation's buffers are those on the device, or host memory. Throws Error: there is no memory to pin.
   void offer_again(Operation& operation);
   void move_to_host(Operation& operation);

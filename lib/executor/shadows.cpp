@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "executor/entering.h"
 #include "executor/outcomes.h"
+#include "executor/stream_calls.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -18,12 +19,17 @@ namespace {
 constexpr std::int64_t kMostWaitMs = 1000;
 
 // Copies that were enqueued before one that could not be are still at the block.
+void keep_for_ever(Shadow& shadow) {
+  shadow.own.retire(true);
+  if (shadow.line != nullptr) shadow.line->is_copying = true;
+}
+
 template <class Copy>
 void enqueue(Shadow& shadow, Copy&& copy) {
   try {
     copy();
   } catch (const Error&) {
-    shadow.own.retire(true);
+    keep_for_ever(shadow);
     throw;
   }
   shadow.is_copying = true;
@@ -47,7 +53,7 @@ Shadows::Queues& Shadows::queues(int device) {
 device::Queue& Shadows::queue_of(const Operation& operation) {
   const Shadow& shadow = *operation.shadow;
   Queues& all = queues(shadow.device);
-  if (shadow.is_offer() && !operation.is_on_device()) return all.later;
+  if (shadow.line != nullptr || (shadow.is_offer() && !operation.is_on_device())) return all.later;
   return shadow.state == Shadow::State::delivering ? all.to_device : all.to_host;
 }
 
@@ -79,6 +85,18 @@ void Shadows::fetch(Operation& operation) {
     return;
   }
   enqueue_reads(operation, queues(shadow.device).to_host);
+  if (!is_message(operation.kind)) waiting_.push_back(&operation);
+}
+
+bool Shadows::waits_for_copies(Operation& operation) {
+  Shadow& shadow = *operation.shadow;
+  const bool waits = !shadow.reads.empty() && !operation.is_on_device();
+  shadow.state = waits ? Shadow::State::waiting : Shadow::State::running;
+  return waits;
+}
+
+void Shadows::fetch_from_stream(Operation& operation) {
+  enqueue_reads(operation, queue_of(operation));
   if (!is_message(operation.kind)) waiting_.push_back(&operation);
 }
 
@@ -147,7 +165,7 @@ bool Shadows::deliver(Operation& operation) {
 void Shadows::abandon(Operation& operation) {
   take_out(operation);
   std::erase(delivering_, &operation);
-  operation.shadow->own.retire(!wait_for_copies(operation));
+  wait_for_copies(operation) ? operation.shadow->own.retire(false) : keep_for_ever(*operation.shadow);
 }
 
 void Shadows::end_all(Group& group, const Error& error) {

@@ -2,10 +2,10 @@
 
 #include "base/clock.h"
 #include "base/kind.h"
-#include "device/copies.h"
 #include "device/waiting_streams.h"
 #include "executor/operation_pool.h"
 #include "executor/outcomes.h"
+#include "executor/shadows.h"
 #include "executor/supervision.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace anello::executor {
 StreamCalls::StreamCalls(Parts& parts) : parts_(parts), outcomes_(parts.outcomes) {}
 
 StreamLine::~StreamLine() {
-  const bool is_used = !handover.has_passed();
+  const bool is_used = is_copying || !handover.has_passed();
   if (!is_used && !is_spoiled) return;
   for (device::PinnedBlock& block : blocks) block.retire(is_used);
 }
@@ -54,26 +54,16 @@ std::byte* StreamCalls::room_in(StreamLine& line, std::size_t bytes) {
   return line.blocks.back().data();
 }
 
-void StreamCalls::enqueue_reads(StreamLine& line, const std::vector<Shadow::Part>& reads, std::byte* base) {
+void StreamCalls::enqueue_come(StreamLine& line) {
   const device::WaitingStreams::Enqueuing enqueuing;
-  const kernels::cuda::Driver& driver = line.device.driver();
-  {
-    const device::Device::Use use(line.device);
-    for (const Shadow::Part& part : reads)
-      device::enqueue_to_host(driver, base + part.at, part.device, part.bytes, line.stream);
-  }
   line.handover.enqueue_come(line.stream);
 }
 
-void StreamCalls::enqueue_writes(StreamLine& line, const std::vector<Shadow::Part>& writes, const std::byte* base) {
+void StreamCalls::enqueue_wait(StreamLine& line) {
   const device::WaitingStreams::Enqueuing enqueuing;
-  const kernels::cuda::Driver& driver = line.device.driver();
   Error wrong;
   try {
     line.handover.enqueue_wait(line.stream);
-    const device::Device::Use use(line.device);
-    for (const Shadow::Part& part : writes)
-      device::enqueue_to_device(driver, part.device, base + part.at, part.bytes, line.stream);
   } catch (const Error& why_not) {
     wrong = why_not;
   }
@@ -110,8 +100,19 @@ void StreamCalls::begin(StreamLine& line) {
   if (call->shadow->is_offer()) call->shadow->offer_again(*call);
   line.running = call;
   running_.push_back(call);
-  call->shadow->state = Shadow::State::running;
-  line.replayed != nullptr ? outcomes_.may_enter(*call, line.record) : outcomes_.may_start(*call);
+  Group& group = *line.group;
+  const bool waits = parts_.shadows.waits_for_copies(*call);
+  if (line.replayed != nullptr) {
+    outcomes_.may_enter(*call, line.record);
+  } else if (!is_message(call->kind) || !parts_.shadows.holds_up(*call)) {
+    outcomes_.may_start(*call);
+  }
+  if (!waits || line.running != call) return;
+  try {
+    parts_.shadows.fetch_from_stream(*call);
+  } catch (const Error& of_device) {
+    outcomes_.fail(group, parts_.job.own_error(of_device), true);
+  }
 }
 
 void StreamCalls::end(Operation& operation) {

@@ -1,6 +1,9 @@
 #pragma once
-// Calls in callers' streams. The stream does a call's copies, and hands over to the rank when the call may begin
+// Calls in callers' streams. A stream hands over to the rank when a call may begin, and waits until it has run
 // (device/handover.h). Requires the rank's lock.
+//
+// The rank makes the call's copies, in a queue of its own: one that a stream holds back would hold up copies of other
+// streams of the process, also those that other ranks wait for, since they share the device's copy engines.
 //
 // A call takes its place in its communicator's order when it is enqueued; in a graph, each time that it is replayed.
 // When a communicator has failed, streams pass all its calls without waiting.
@@ -40,6 +43,7 @@ struct StreamLine {
   std::deque<Operation*> calls;             // that have not begun
   bool is_open = false;     // a thread is enqueuing its newest call, and uses the line without the rank's lock
   bool is_spoiled = false;  // a call has failed: its peers may have replaced pages of the blocks
+  bool is_copying = false;  // for ever: the device hangs
   std::size_t to_come = 0;  // times that the stream will still hand over
   Operation* running = nullptr;
   Operation* replayed = nullptr;  // of a graph: the call
@@ -55,10 +59,10 @@ class StreamCalls final : public progress::Source {
   // Host memory for a call's buffers, shared by all calls of the line. Throws Error.
   static std::byte* room_in(StreamLine& line, std::size_t bytes);
 
-  // The two halves of a call, which the stream does: up to the handover, and from it on. Not under the rank's lock: a
-  // stream whose queue is full makes these wait, and what is first in the queue may wait for the rank. Throw Error.
-  static void enqueue_reads(StreamLine& line, const std::vector<Shadow::Part>& reads, std::byte* base);
-  static void enqueue_writes(StreamLine& line, const std::vector<Shadow::Part>& writes, const std::byte* base);
+  // The two halves of a call in its stream. Not under the rank's lock: a stream whose queue is full makes these wait,
+  // and what is first in the queue may wait for the rank. Throw Error.
+  static void enqueue_come(StreamLine& line);
+  static void enqueue_wait(StreamLine& line);
   // The call is posted, and its stream will come to it; or it is of a graph.
   static void add(Operation& operation);
   static void add_replayed(Operation& operation, const control::CallRecord& record);

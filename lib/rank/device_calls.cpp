@@ -56,7 +56,13 @@ void Context::may_enter(Operation& operation, control::CallRecord& record) {
   ++activity_.unfinished;
   if (!is_message(operation.kind)) enter(operation, record, control::digest_of(record));
   with_memory(*operation.group, [&] {
-    is_message(operation.kind) ? messages_.post(operation) : queue(operation);
+    if (!is_message(operation.kind)) {
+      queue(operation);
+    } else if (shadows_.holds_up(operation)) {
+      operation.state = Operation::State::queued;
+    } else {
+      messages_.post(operation);
+    }
     push_routes(operation);
   });
 }

@@ -20,7 +20,7 @@ void Context::finish(Operation& operation, const Error& error) {
     return;
   }
   const std::string aftermath = leave(operation, error);
-  if (operation.shadow != nullptr && !error && operation.shadow->is_copied_by_rank()) {
+  if (operation.shadow != nullptr && !error) {
     try {
       // The next ones need not wait for it.
       if (shadows_.deliver(operation)) return begin_next(group);
@@ -73,7 +73,7 @@ std::string Context::leave(Operation& operation, const Error& error) {
 void Context::complete(Operation& operation, const Error& error) {
   const bool is_in_stream = operation.is_in_stream();
   Group& group = *operation.group;
-  if (operation.shadow != nullptr && error && operation.shadow->is_copied_by_rank()) shadows_.abandon(operation);
+  if (operation.shadow != nullptr && error) shadows_.abandon(operation);
   operation.state = Operation::State::done;
   operation.error = error;
   --activity_.unfinished;

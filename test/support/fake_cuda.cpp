@@ -33,10 +33,12 @@ constexpr int kInvalidImage = 200, kNotFound = 500;  // CUresult
 
 // The names of driver.def, with what each does.
 struct Calls : DeviceCalls, MemoryCalls, MappedCalls {
-  static int move(const char* call, void* into, const void* from, std::size_t bytes, void* stream) {
+  static int move(const char* call, void* into, const void* from, std::size_t bytes, void* stream,
+                  bool by_engine = true) {
     if (const int code = fake_device().entered(call)) return code;
     if (into == nullptr || from == nullptr) return kInvalidValue;
-    fake_device().put(stream, [=] { std::memmove(into, from, bytes); });
+    fake_device().put(
+        stream, [=] { std::memmove(into, from, bytes); }, by_engine);
     return 0;
   }
   // As on a device, pageable memory is read or written before the call returns.
@@ -58,7 +60,7 @@ struct Calls : DeviceCalls, MemoryCalls, MappedCalls {
     return code != 0 ? code : fake_device().fault.load();
   }
   static int copy_on_device(std::uint64_t into, std::uint64_t from, std::size_t bytes, void* stream) {
-    return move("cuMemcpyDtoDAsync_v2", real(into, bytes), real(from, bytes), bytes, stream);
+    return move("cuMemcpyDtoDAsync_v2", real(into, bytes), real(from, bytes), bytes, stream, false);
   }
   static int fill(std::uint64_t into, unsigned char value, std::size_t bytes, void* stream) {
     if (const int code = fake_device().entered("cuMemsetD8Async")) return code;

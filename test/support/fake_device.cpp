@@ -30,12 +30,14 @@ FakeContext& FakeDevice::current() {
   return devices.front();
 }
 
-void FakeDevice::put(void* stream, FakeWork work) {
+void FakeDevice::put(void* stream, FakeWork work, bool is_copy) {
   FakeStream& own = stream_of(stream);
   FakeContext& context = own.context();
+  FakeEngine* const engine = is_copy ? &context.engine : nullptr;
   if (&own != &context.default_stream) {
     own.put(own.order() == FakeStream::Order::with_default ? context.default_stream.after(std::move(work))
-                                                           : std::move(work));
+                                                           : std::move(work),
+            engine);
     return;
   }
   {
@@ -45,7 +47,7 @@ void FakeDevice::put(void* stream, FakeWork work) {
         work = each->after(std::move(work));
     }
   }
-  own.put(std::move(work));
+  own.put(std::move(work), engine);
 }
 
 int FakeDevice::entered(const char* call) {

@@ -24,6 +24,7 @@ struct FakeContext {
   explicit FakeContext(int number) : device(number) {}
 
   const int device;
+  FakeEngine engine;  // before the stream, which uses it
   FakeStream default_stream{*this, FakeStream::Order::alone};
   std::set<int> reaches;  // other devices whose memory its kernels may use
 };
@@ -39,7 +40,7 @@ struct FakeDevice {
     return stream == nullptr ? current().default_stream : *static_cast<FakeStream*>(stream);
   }
   // In order with the device's default stream, unless the stream is not.
-  void put(void* stream, FakeWork work);
+  void put(void* stream, FakeWork work, bool is_copy = false);
   // For all streams.
   void wait();
   void run(const FakeContext& context, const FakeKernel& kernel, const kernels::cuda::Arguments& arguments,

@@ -18,6 +18,20 @@ namespace anello::testing {
 using FakeWork = std::function<void()>;
 struct FakeContext;
 
+// A context's copy engine: it does copies in the order in which they were enqueued, of whatever stream. So a copy that
+// its stream holds back holds up all later ones.
+struct FakeEngine {
+  std::atomic<std::uint64_t> enqueued{0}, done{0};
+
+  FakeWork next(FakeWork copy) {
+    return [this, turn = enqueued++, copy = std::move(copy)] {
+      while (done < turn) std::this_thread::sleep_for(std::chrono::microseconds(20));
+      copy();
+      ++done;
+    };
+  }
+};
+
 class FakeStream {
  public:
   // with_default: its work waits for what was put into the device's default stream before, and the other way round.
@@ -34,8 +48,8 @@ class FakeStream {
   FakeStream(const FakeStream&) = delete;
   FakeStream& operator=(const FakeStream&) = delete;
 
-  // As on a device, the caller waits while the queue is full.
-  void put(FakeWork work) {
+  // As on a device, the caller waits while the queue is full. engine: does the work, unless it is for a graph.
+  void put(FakeWork work, FakeEngine* engine = nullptr) {
     constexpr std::size_t kMostQueued = 1000;
     std::unique_lock lock(mutex_);
     if (capturing_) {
@@ -43,7 +57,7 @@ class FakeStream {
       return;
     }
     changed_.wait(lock, [this] { return queue_.size() < kMostQueued; });
-    queue_.push_back(std::move(work));
+    queue_.push_back(engine != nullptr ? engine->next(std::move(work)) : std::move(work));
     ++put_;
     changed_.notify_all();
   }
