@@ -216,7 +216,8 @@ TEST_CASE("ways are those that fit, with other chunks for large calls by message
   CHECK(names(ways_for(job, call_of("allreduce", 64, 4))) ==
         "library exchange attach staged ring pairwise doubling halving tree ");
   CHECK(names(ways_for(a_job(4, true), call_of("broadcast", 1 << 20, 4))) ==
-        "library direct staged staged/16384 staged/262144 staged/1048576 tree tree/16384 tree/262144 tree/1048576 ");
+        "library direct central staged staged/16384 staged/262144 staged/1048576 tree tree/16384 tree/262144 "
+        "tree/1048576 ");
   CHECK(call_of("alltoall", 1 << 20, 4).count == (1 << 20) / 16);
   CHECK(call_of("allgather", 1 << 20, 4).count == (1 << 20) / 4);
 }
