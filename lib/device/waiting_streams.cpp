@@ -54,4 +54,15 @@ bool WaitingStreams::do_if_none(const std::function<void()>& what) {
   return true;
 }
 
+bool WaitingStreams::do_before_any(const std::function<void()>& what) {
+  {
+    const std::lock_guard none_is_added(all().mutex);
+    if (all().handovers.empty()) {
+      what();
+      return true;
+    }
+  }
+  return do_if_none(what);
+}
+
 }  // namespace anello::device

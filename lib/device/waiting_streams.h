@@ -24,6 +24,8 @@ class WaitingStreams {
   };
   // Does something that waits for devices, if no stream waits for a rank now. A graph may, as long as it is there.
   static bool do_if_none(const std::function<void()>& what);
+  // Likewise, for something short that must only come before what streams wait for.
+  static bool do_before_any(const std::function<void()>& what);
 };
 
 }  // namespace anello::device

@@ -54,6 +54,8 @@ struct Shadow {
   State state = State::waiting;
   bool is_copying = false;  // until the mark is reached (device/queue.h)
   std::uint32_t mark = 0;
+  bool is_ordered = false;   // the default stream, or the call's own, has come to it
+  bool is_ordering = false;  // only the mark was enqueued: copies follow
   Then then = Then::announce;
   bool hangs = false;          // the device had not ended its steps when it ended with an error
   StreamLine* line = nullptr;  // of a call in a stream

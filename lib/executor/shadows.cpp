@@ -3,12 +3,14 @@
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/text.h"
+#include "device/waiting_streams.h"
 #include "executor/entering.h"
 #include "executor/outcomes.h"
 #include "executor/stream_calls.h"
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include <time.h>
 
@@ -18,21 +20,9 @@ namespace {
 // Copies end by themselves; those of a device that hangs do not.
 constexpr std::int64_t kMostWaitMs = 1000;
 
-// Copies that were enqueued before one that could not be are still at the block.
 void keep_for_ever(Shadow& shadow) {
   shadow.own.retire(true);
   if (shadow.line != nullptr) shadow.line->is_copying = true;
-}
-
-template <class Copy>
-void enqueue(Shadow& shadow, Copy&& copy) {
-  try {
-    copy();
-  } catch (const Error&) {
-    keep_for_ever(shadow);
-    throw;
-  }
-  shadow.is_copying = true;
 }
 
 bool is_send(const Operation& operation) { return operation.kind == ANELLO_SEND; }
@@ -53,8 +43,8 @@ Shadows::Queues& Shadows::queues(int device) {
 device::Queue& Shadows::queue_of(const Operation& operation) {
   const Shadow& shadow = *operation.shadow;
   Queues& all = queues(shadow.device);
-  if (shadow.line != nullptr || (shadow.is_offer() && !operation.is_on_device())) return all.later;
-  return shadow.state == Shadow::State::delivering ? all.to_device : all.to_host;
+  if (shadow.is_ordered) return all.later;
+  return shadow.state == Shadow::State::delivering && !shadow.is_ordering ? all.to_device : all.to_host;
 }
 
 bool Shadows::is_copied(const Operation& operation) {
@@ -84,7 +74,7 @@ void Shadows::fetch(Operation& operation) {
     shadow.state = Shadow::State::running;
     return;
   }
-  enqueue_reads(operation, queues(shadow.device).to_host);
+  enqueue_reads(operation);
   if (!is_message(operation.kind)) waiting_.push_back(&operation);
 }
 
@@ -92,28 +82,65 @@ bool Shadows::waits_for_copies(Operation& operation) {
   Shadow& shadow = *operation.shadow;
   const bool waits = !shadow.reads.empty() && !operation.is_on_device();
   shadow.state = waits ? Shadow::State::waiting : Shadow::State::running;
+  shadow.is_ordered = true;
   return waits;
 }
 
 void Shadows::fetch_from_stream(Operation& operation) {
-  enqueue_reads(operation, queue_of(operation));
+  enqueue_reads(operation);
   if (!is_message(operation.kind)) waiting_.push_back(&operation);
 }
 
+// Copies that were enqueued before one that could not be are still at the block.
+template <class Copies>
+void Shadows::enqueue(Shadow& shadow, device::Queue& queue, Copies&& copies) {
+  try {
+    const bool is_done = shadow.is_ordered || device::WaitingStreams::do_before_any(copies);
+    if (shadow.is_ordered) copies();
+    shadow.is_ordering = !is_done;
+    shadow.mark = (is_done ? queue : queues(shadow.device).to_host).mark();
+  } catch (const Error&) {
+    keep_for_ever(shadow);
+    throw;
+  }
+  shadow.is_copying = true;
+}
+
 // Of a call that is on the device, only the mark.
-void Shadows::enqueue_reads(Operation& operation, device::Queue& queue) {
+void Shadows::enqueue_reads(Operation& operation) {
   Shadow& shadow = *operation.shadow;
-  enqueue(shadow, [&] {
+  device::Queue& queue = queue_of(operation);
+  enqueue(shadow, queue, [&] {
     for (const Shadow::Part& part : shadow.reads) {
       if (!operation.is_on_device()) queue.to_host(shadow.base + part.at, part.device, part.bytes);
     }
-    shadow.mark = queue.mark();
   });
+}
+
+void Shadows::enqueue_writes(Operation& operation) {
+  Shadow& shadow = *operation.shadow;
+  device::Queue& queue = queue_of(operation);
+  enqueue(shadow, queue, [&] {
+    std::size_t left = operation.kind == ANELLO_RECV ? operation.status.count * operation.element_bytes : SIZE_MAX;
+    for (const Shadow::Part& part : shadow.writes) {
+      const std::size_t bytes = std::min(part.bytes, left);
+      if (bytes > 0) queue.to_device(part.device, shadow.base + part.at, bytes);
+      left -= bytes;
+    }
+  });
+}
+
+void Shadows::copy_after_mark(Operation& operation) {
+  try {
+    operation.shadow->state == Shadow::State::delivering ? enqueue_writes(operation) : enqueue_reads(operation);
+  } catch (const Error& of_device) {
+    outcomes_.fail(*operation.group, job_.own_error(of_device), true);
+  }
 }
 
 void Shadows::move_to_host(Operation& operation) {
   operation.shadow->move_to_host(operation);
-  enqueue_reads(operation, queue_of(operation));
+  enqueue_reads(operation);
   waiting_.push_back(&operation);
 }
 
@@ -127,6 +154,11 @@ bool Shadows::fetched(Operation& operation) {
   if (shadow.state != Shadow::State::waiting && !shadow.is_copying) return true;
   if (!is_copied(operation)) return false;
   shadow.is_copying = false;
+  shadow.is_ordered = true;
+  if (std::exchange(shadow.is_ordering, false) && !operation.is_on_device()) {
+    copy_after_mark(operation);
+    return false;
+  }
   shadow.state = Shadow::State::running;
   return true;
 }
@@ -147,17 +179,8 @@ bool Shadows::holds_up(Operation& message) {
 bool Shadows::deliver(Operation& operation) {
   Shadow& shadow = *operation.shadow;
   if (shadow.writes.empty() || operation.is_on_device()) return false;
-  std::size_t left = operation.kind == ANELLO_RECV ? operation.status.count * operation.element_bytes : SIZE_MAX;
   shadow.state = Shadow::State::delivering;
-  device::Queue& queue = queue_of(operation);
-  enqueue(shadow, [&] {
-    for (const Shadow::Part& part : shadow.writes) {
-      const std::size_t bytes = std::min(part.bytes, left);
-      if (bytes > 0) queue.to_device(part.device, shadow.base + part.at, bytes);
-      left -= bytes;
-    }
-    shadow.mark = queue.mark();
-  });
+  enqueue_writes(operation);
   delivering_.push_back(&operation);
   return true;
 }
@@ -165,7 +188,8 @@ bool Shadows::deliver(Operation& operation) {
 void Shadows::abandon(Operation& operation) {
   take_out(operation);
   std::erase(delivering_, &operation);
-  wait_for_copies(operation) ? operation.shadow->own.retire(false) : keep_for_ever(*operation.shadow);
+  const bool none_is_left = operation.shadow->is_ordering || wait_for_copies(operation);
+  none_is_left ? operation.shadow->own.retire(false) : keep_for_ever(*operation.shadow);
 }
 
 void Shadows::end_all(Group& group, const Error& error) {
@@ -184,7 +208,7 @@ void Shadows::end_all(Group& group, const Error& error) {
     const auto found = std::find_if(delivering_.begin(), delivering_.end(), of_group);
     if (found == delivering_.end()) return;
     Operation& each = **found;
-    const bool is_delivered = wait_for_copies(each);
+    const bool is_delivered = !each.shadow->is_ordering && wait_for_copies(each);
     std::erase(delivering_, &each);
     outcomes_.delivered(each, is_delivered ? Error() : error);
   }
@@ -208,6 +232,7 @@ bool Shadows::begin_ready() {
       return earlier->group == each.group && is_send(*earlier);
                            });
     if (is_behind || (each.shadow != nullptr && !fetched(each))) {
+      if (each.group->error) return true;  // that has changed the list
       ++i;
       continue;
     }
@@ -226,9 +251,16 @@ bool Shadows::end_delivered() {
       ++i;
       continue;
     }
+    moved = true;
+    Shadow& shadow = *each.shadow;
+    shadow.is_ordered = true;
+    if (std::exchange(shadow.is_ordering, false)) {
+      copy_after_mark(each);
+      if (each.group->error) return true;  // that has changed the list
+      continue;
+    }
     delivering_.erase(delivering_.begin() + std::ptrdiff_t(i));
     outcomes_.delivered(each, {});
-    moved = true;
   }
   return moved;
 }

@@ -5,6 +5,10 @@
 // Calls keep their order: a collective that waits for its data holds up later ones of its communicator, and a send
 // holds up later sends. An operation that fails waits for its own copies, which end by themselves, so that nothing is
 // stored after it has ended.
+//
+// A copy that waits for the default stream, while that waits for a rank, could hold up the very copies that this rank
+// has to make (stream_calls.h). So while streams wait, only a mark is enqueued there, and the copies once it is
+// reached.
 #include "device/queue.h"
 #include "executor/group.h"
 #include "executor/parts.h"
@@ -62,12 +66,16 @@ class Shadows final : public progress::Source {
           later(device, device::Queue::Order::alone) {}
     device::Queue to_host;
     device::Queue to_device;
-    // Of calls that the default stream has come to before, and may wait for.
+    // Of calls that the default stream has come to before, or that are in another stream.
     device::Queue later;
   };
   Queues& queues(int device);
   device::Queue& queue_of(const Operation& operation);
-  void enqueue_reads(Operation& operation, device::Queue& queue);
+  void enqueue_reads(Operation& operation);
+  void enqueue_writes(Operation& operation);
+  void copy_after_mark(Operation& operation);
+  template <class Copies>
+  void enqueue(Shadow& shadow, device::Queue& queue, Copies&& copies);
   bool is_copied(const Operation& operation);
   bool wait_for_copies(const Operation& operation);
   void take_out(Operation& operation);

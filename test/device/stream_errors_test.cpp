@@ -292,3 +292,30 @@ TEST_CASE("a deadline does not count what a stream has to do before its call", "
             },
             300) == "");
 }
+
+// The copy of the second call waits for the default stream, which waits for the first; and the first one's copy comes
+// after it, in the queue of the same copy engine.
+TEST_CASE("a call outside of streams does not hold up one in the default stream", "[fake]") {
+  const Healed healed;
+  for (const bool to_device : {false, true}) {
+    CHECK(run_ranks(1, "shm", [&](const Rank& me) {
+            anello_comm_t other = ANELLO_COMM_NULL;
+            me.ok(anello_comm_dup(me.comm, &other), "dup");
+            const OnDevice one(1000, 1), two(1000, 2);
+            const std::vector<float> host(1000, 3);
+            const void* const from = to_device ? static_cast<const void*>(host.data()) : ANELLO_IN_PLACE;
+            hold_device(true);
+            me.ok(anello_allreduce_on(ANELLO_IN_PLACE, one.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, me.comm, nullptr),
+                  "allreduce_on");
+            anello_request_t request = ANELLO_REQUEST_NULL;
+            me.ok(anello_iallreduce(from, two.data(), 1000, ANELLO_FLOAT32, ANELLO_SUM, other, &request), "iallreduce");
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            hold_device(false);
+            me.ok(anello_wait(&request, nullptr), "wait");
+            if (!passes(nullptr)) me.report.wrong("the default stream waits");
+            is(me, one.at(999), 1, "the first");
+            is(me, two.at(999), to_device ? 3 : 2, "the second");
+            me.ok(anello_comm_destroy(other), "destroy");
+          }) == "");
+  }
+}

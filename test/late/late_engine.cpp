@@ -31,7 +31,7 @@ class LateEngine final : public Engine {
   bool is_immediate() const override { return false; }
 
   bool issue(const Ticket& ticket, const ResolvedStep& step) override {
-    pending_.push_back({{ticket, {}}, step, false});
+    pending_.push_back({{ticket, {}, {}}, step, false});
     return false;
   }
 
