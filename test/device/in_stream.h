@@ -38,10 +38,8 @@ inline void is(const Rank& me, float got, float expected, const char* what) {
 
 // Whether the stream has come by, which a stream that waits for ever does not.
 inline bool passes(void* stream) {
-  const OnDevice before(1, 1), behind(1, 0);
-  copy_on_device(behind.data(), before.data(), sizeof(float), stream);
   const auto begin = Clock::now();
-  while (behind.at(0) != 1) {
+  while (!is_idle(stream)) {
     if (Clock::now() - begin > std::chrono::seconds(10)) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -106,6 +106,8 @@ void destroy_stream(void* stream) { need(driver().destroy_stream(stream), "cuStr
 
 void wait_for_stream(void* stream) { need(driver().wait_for_stream(stream), "cuStreamSynchronize"); }
 
+bool is_idle(void* stream) { return driver().stream_state(stream) == 0; }
+
 void copy_on_device(void* into, const void* from, std::size_t bytes, void* stream) {
   need(driver().copy_on_device(number(into), number(from), bytes, stream), "cuMemcpyDtoDAsync");
 }

@@ -42,6 +42,8 @@ void copy_to_host(void* into, const void* from, std::size_t bytes);
 void* make_stream();
 void destroy_stream(void* stream);
 void wait_for_stream(void* stream);
+// Whether it has done all that was enqueued.
+bool is_idle(void* stream);
 void copy_on_device(void* into, const void* from, std::size_t bytes, void* stream);
 void begin_capture(void* stream);
 void* end_capture(void* stream);  // a graph that can be replayed
