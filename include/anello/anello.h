@@ -812,8 +812,8 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
  *   reached {none, read, store}: how many of the communicator's calls so far had each kind of reach, if their ranks
  *     checked it
  *   on_devices {one_device, devices, calls}: the algorithm used if all buffers turn out to be on one device that the
- *     ranks use in turns, or on devices that they use at the same time (null: it goes through the host); and how many of
- *     the communicator's calls so far ran on devices */
+ *     ranks use in turns, or on devices that they use at the same time (null: it goes through the host); and the number
+ *     of the communicator's calls that ran on devices so far */
 ANELLO_API anello_result_t anello_explain(anello_comm_t comm, const anello_call_t *call, char *json, size_t capacity,
                                           size_t *length);
 

@@ -1,4 +1,4 @@
-"""The rows of gpu-verify in which ranks call with device buffers: 5 to 10. It is copied beside the script to carry it."""
+"""The rows of gpu-verify in which ranks call with device buffers: 5 to 10. A carried folder has it beside the script."""
 
 import ctypes
 import importlib.util
@@ -74,6 +74,12 @@ class CallRows:
             return None
         return found if self.has_driver(checks) else None
 
+    def tool(self, checks, name, comes_with):
+        found = shutil.which(name)
+        if found is None:
+            checks.put(name, "SKIP", note=f"not installed: it comes with {comes_with}")
+        return found
+
     def tests(self, checks, name):
         found = self.programs(checks, name)
         if found is None:
@@ -140,11 +146,8 @@ class CallRows:
     def row_8(self, checks):
         """A private MPS daemon, which ends with the row; the device's settings stay as they are."""
         found = self.programs(checks, "anellorun", "anello-perf")
-        if found is None:
-            return
-        control = shutil.which("nvidia-cuda-mps-control")
-        if control is None:
-            checks.put("MPS", "SKIP", note="nvidia-cuda-mps-control is not installed")
+        control = self.tool(checks, "nvidia-cuda-mps-control", "the driver")
+        if found is None or control is None:
             return
         copy_rate = self.copy_rate(checks)
         with tempfile.TemporaryDirectory(prefix="mps") as folder:
@@ -154,20 +157,16 @@ class CallRows:
                 checks.put("MPS", "SKIP", note="the daemon does not start: " + last_line(output))
                 return
             try:
-                large = near(copy_rate, MPS_SHARE, 2)
-                self.measure(checks, "allreduce, 2 ranks, MPS",
-                             [*place, found[0], "-np", 2, found[1], *self.sizes()],
-                             lambda size, time: large(size, time) if size >= 16 * MiB else within(MPS_BOUNDS)(size, time))
+                small, large = within(MPS_BOUNDS), near(copy_rate, MPS_SHARE, 2)
+                self.measure(checks, "allreduce, 2 ranks, MPS", [*place, found[0], "-np", 2, found[1], *self.sizes()],
+                             lambda size, time: (small if size < 16 * MiB else large)(size, time))
             finally:
                 self.run(checks, ["sh", "-c", f"echo quit | env {' '.join(place)} {control}"])
 
     def row_9(self, checks):
         found = self.programs(checks, "device program", "kernels", "in_place_test")
-        if found is None:
-            return
-        sanitizer = shutil.which("compute-sanitizer")
-        if sanitizer is None:
-            checks.put("compute-sanitizer", "SKIP", note="not installed: it comes with the toolkit")
+        sanitizer = self.tool(checks, "compute-sanitizer", "the toolkit")
+        if found is None or sanitizer is None:
             return
         device_program, images, in_place = found
         kernels = [device_program, "3", "--images", images.resolve(), "--small"]

@@ -50,7 +50,8 @@ class Rank:
         self.allreduce(wrong)
         if self.number == 0:
             verdict = "FAIL" if wrong.item() else "INFO" if right is None else "PASS"
-            print(json.dumps({"name": name, "verdict": verdict, "figure": figure, "bound": bound, "note": note}), flush=True)
+            row = {"name": name, "verdict": verdict, "figure": figure, "bound": bound, "note": note}
+            print(json.dumps(row), flush=True)
 
 
 def sizes_of(options):
@@ -117,7 +118,8 @@ def beside_gloo(rank, options):
         def enqueued():
             with torch.cuda.stream(stream):
                 rank.enqueue(tensor)
-        ways = {"anello": lambda: rank.allreduce(tensor), "in a stream": enqueued, "gloo": lambda: dist.all_reduce(tensor)}
+        ways = {"anello": lambda: rank.allreduce(tensor), "in a stream": enqueued,
+                "gloo": lambda: dist.all_reduce(tensor)}
         times = {way: [] for way in ways}
         for turn in range(4):
             for way, work in ways.items():
