@@ -58,7 +58,8 @@ void Entering::note_refusal(const Operation& operation, std::size_t rank, std::u
 }
 
 void Entering::enter(Operation& operation) {
-  if (operation.is_on_device() && !is_worth_offering(operation)) return announce_anew(operation);
+  // Only this rank knows that, so its first line says where its host buffers are.
+  if (operation.is_on_device() && !is_worth_offering(operation)) return move_to_host(operation, Shadow::Then::announce);
   parts_.rounds.begin(operation, Round::announce);
 }
 

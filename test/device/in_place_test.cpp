@@ -199,13 +199,24 @@ const Role apart("apart", [](Rank& me) {
   if (how == "opens none") fail_device_call("cuIpcOpenMemHandle_v2", 1);
   if (how == "no kernels") fail_device_call("cuLibraryLoadData", 209);
   if (me.setting("how") == "maps none") return refuse_pieces(me, comm);
-  for (int round = 0; round < 3; ++round) {
-    Bytes host = floats(float(me.rank() + 1));
-    Buffer device(host, how == "misaligned" ? 2 : 0);
-    me.check(sum_floats(how == "host" ? host.data() : device.data(), comm), "allreduce", comm);
+  void* const stream = me.number("in a stream", 0) != 0 ? make_stream() : nullptr;
+  Bytes host = floats(0);
+  Buffer device(host, how == "misaligned" ? 2 : 0);
+  for (int round = 0; round < 6; ++round) {  // the same memory: what was refused is not offered each time
+    host = floats(float(me.rank() + 1));
+    device.put(host);
+    void* const buffer = how == "host" ? host.data() : device.data();
+    if (stream != nullptr) {
+      me.check(anello_allreduce_on(ANELLO_IN_PLACE, buffer, kFloats, ANELLO_FLOAT32, ANELLO_SUM, comm, stream), "on");
+      wait_for_stream(stream);
+      me.check(anello_comm_async_error(comm), "in a stream", comm);
+    } else {
+      me.check(sum_floats(buffer, comm), "allreduce", comm);
+    }
     const Bytes expected = floats(sum_of_ranks(me.size()));
     me.check(how == "host" ? host == expected : device.holds(expected), "the sum");
   }
+  if (stream != nullptr) destroy_stream(stream);
   end(me, comm);
 });
 
@@ -322,15 +333,17 @@ TEST_CASE("the other collectives run on devices, too") {
 
 TEST_CASE("if one rank cannot, all go through the host", "[fake]") {
   for (const char* const how : {"host", "no handle", "opens none", "no kernels", "misaligned", "maps none"}) {
-    INFO(how);
-    Ranks ranks(3, "apart", "shm", {{"how", how}});
-    for (int rank = 0; rank < 3; ++rank) {
-      const Counts its = heard(ranks, rank);
-      CHECK(its.calls == 0);
-      CHECK(its.kernels == 0);
-      if (how != std::string("host") || rank != 1) CHECK(its.through_host > 0);
+    for (const bool in_a_stream : {false, true}) {
+      INFO(how << (in_a_stream ? ", in a stream" : ""));
+      Ranks ranks(3, "apart", "shm", {{"how", how}, {"in a stream", in_a_stream ? "1" : "0"}});
+      for (int rank = 0; rank < 3; ++rank) {
+        const Counts its = heard(ranks, rank);
+        CHECK(its.calls == 0);
+        CHECK(its.kernels == 0);
+        if (how != std::string("host") || rank != 1) CHECK(its.through_host > 0);
+      }
+      ranks.finish();
     }
-    ranks.finish();
   }
 }
 
