@@ -62,13 +62,17 @@ const Role held("held", [](Rank& me) {
 
 const Role failing("failing", [](Rank& me) {
   const anello_comm_t comm = me.create();
+  anello_comm_t other = ANELLO_COMM_NULL;
+  me.check(anello_comm_dup(comm, &other), "dup", comm);
   Buffer buffer(Bytes(kFloats * sizeof(float), 1));
   me.check(sum(buffer.data(), comm), "a call before", comm);
   if (me.rank() == 0) fail_device_call(me.setting("call").c_str(), 719);
-  me.check(anello_barrier(comm), "barrier", comm);
+  // All are done with that call before rank 0 fails; and the failure does not end this barrier.
+  me.check(anello_barrier(other), "barrier", other);
   me.report("result", sum(buffer.data(), comm), comm);
   if (me.rank() == 0) fail_device_call(me.setting("call").c_str(), 0);
   anello_comm_destroy(comm);
+  anello_comm_destroy(other);
   me.say("done");
 });
 
