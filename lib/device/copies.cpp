@@ -5,7 +5,7 @@
 namespace anello::device {
 namespace {
 
-// The driver sends fewer bytes in the commands for the processor that runs kernels (seen on an H200), rows never.
+// The driver gives smaller copies to the engine that runs kernels (seen on an H200), unless they are copies of rows.
 constexpr std::size_t kLeastForEngine = 32 * 1024;
 
 std::uint64_t number(const std::byte* address) { return reinterpret_cast<std::uint64_t>(address); }

@@ -6,6 +6,7 @@
 #include "executor/engine.h"
 #include "executor/group.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <vector>
@@ -71,7 +72,6 @@ class DeviceEngine final : public Engine {
       pending.completed.error = why_not;
     }
     line.pending.push_back(std::move(pending));
-    ++pending_;
     return false;
   }
 
@@ -82,7 +82,6 @@ class DeviceEngine final : public Engine {
       if (!first.completed.error && !line.queue.has_reached(first.mark) && !has_failed(line, first)) continue;
       const Completed completed = first.completed;
       line.pending.pop_front();
-      --pending_;
       return completed;
     }
     return {};
@@ -103,7 +102,9 @@ class DeviceEngine final : public Engine {
     return has_ended;
   }
 
-  bool has_pending() const override { return pending_ > 0; }
+  bool has_pending() const override {
+    return std::any_of(lines_.begin(), lines_.end(), [](const auto& each) { return !each.second.pending.empty(); });
+  }
 
  private:
   struct Pending {
@@ -144,7 +145,6 @@ class DeviceEngine final : public Engine {
   }
 
   std::map<int, Line> lines_;  // by device
-  std::size_t pending_ = 0;
 };
 
 }  // namespace

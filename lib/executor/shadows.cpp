@@ -78,7 +78,7 @@ void Shadows::fetch(Operation& operation) {
   if (!is_message(operation.kind)) waiting_.push_back(&operation);
 }
 
-bool Shadows::waits_for_copies(Operation& operation) {
+bool Shadows::come_in_stream(Operation& operation) {
   Shadow& shadow = *operation.shadow;
   const bool waits = !shadow.reads.empty() && !operation.is_on_device();
   shadow.state = waits ? Shadow::State::waiting : Shadow::State::running;
@@ -95,10 +95,12 @@ void Shadows::fetch_from_stream(Operation& operation) {
 template <class Copies>
 void Shadows::enqueue(Shadow& shadow, device::Queue& queue, Copies&& copies) {
   try {
-    const bool is_done = shadow.is_ordered || device::WaitingStreams::do_before_any(copies);
-    if (shadow.is_ordered) copies();
-    shadow.is_ordering = !is_done;
-    shadow.mark = (is_done ? queue : queues(shadow.device).to_host).mark();
+    if (shadow.is_ordered) {
+      copies();
+    } else {
+      shadow.is_ordering = !device::WaitingStreams::do_before_any(copies);
+    }
+    shadow.mark = (shadow.is_ordering ? queues(shadow.device).to_host : queue).mark();
   } catch (const Error&) {
     keep_for_ever(shadow);
     throw;

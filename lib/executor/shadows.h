@@ -32,9 +32,9 @@ class Shadows final : public progress::Source {
   // Likewise, for an operation that has been offered in vain: it goes on in host memory (Entering::data_came). Throws
   // Error.
   void move_to_host(Operation& operation);
-  // For an operation to whose place its stream has come: whether it has to be fetched before it begins, and how, once
-  // it waits. Throws Error.
-  static bool waits_for_copies(Operation& operation);
+  // The stream has come to the operation. True: its data is fetched first, by fetch_from_stream(), once the operation
+  // is where it waits. That one throws Error.
+  static bool come_in_stream(Operation& operation);
   void fetch_from_stream(Operation& operation);
   // Likewise as fetch, for an operation that is not posted before fetched() holds. Throws Error.
   void fetch_early(Operation& operation);

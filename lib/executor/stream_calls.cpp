@@ -101,7 +101,7 @@ void StreamCalls::begin(StreamLine& line) {
   line.running = call;
   running_.push_back(call);
   Group& group = *line.group;
-  const bool waits = parts_.shadows.waits_for_copies(*call);
+  const bool waits = parts_.shadows.come_in_stream(*call);
   if (line.replayed != nullptr) {
     outcomes_.may_enter(*call, line.record);
   } else if (!is_message(call->kind) || !parts_.shadows.holds_up(*call)) {
