@@ -109,6 +109,8 @@ _FUNCTIONS = {
     "anello_irecv": (_buffer + [_int, _int, _pointer, _request], _int),
     "anello_iprobe": ([_int, _int, _pointer, ctypes.POINTER(_int), _status], _int),
     "anello_post": ([_pointer, ctypes.POINTER(Call), _request], _int),
+    "anello_post_on": ([_pointer, ctypes.POINTER(Call), _pointer], _int),
+    "anello_comm_async_error": ([_pointer], _int),
     "anello_wait": ([_request, _status], _int),
     "anello_test": ([_request, ctypes.POINTER(_int), _status], _int),
     "anello_wait_any": ([_size, ctypes.POINTER(_pointer), ctypes.POINTER(_int), _status], _int),

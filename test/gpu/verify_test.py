@@ -131,7 +131,7 @@ class Verify(unittest.TestCase):
             self.skipTest("the CUDA kernels were left out of this build")
         self.assertEqual(done.returncode, 0, done.stdout)
         names = {file.name for file in carried.iterdir()}
-        self.assertLessEqual({"gpu-verify", "gpu-verify-device", "libanello_cuda.so.0", "torch_sums.py"}, names)
+        self.assertLessEqual({"gpu-verify", "gpu-verify-device", "libanello_cuda.so.0", "torch_sums.py", "torch_group.py", "anello"}, names)
         done, report = self.verify("--device-program", FAKE, "--small", "--rows", "3", "--build", "/nowhere",
                                    script=carried / "gpu-verify")
         self.assertEqual(done.returncode, 0, done.stdout)

@@ -1,4 +1,4 @@
-"""The rows of gpu-verify in which ranks call with device buffers: 5 to 10. A carried folder has it beside the script."""
+"""The rows of gpu-verify in which ranks call with device buffers: 5 to 11. A carried folder has it beside the script."""
 
 import ctypes
 import importlib.util
@@ -16,6 +16,7 @@ ROWS = {
     "8": ("the same with MPS", 90),
     "9": ("compute-sanitizer", 180),
     "10": ("calls with PyTorch's tensors", 120),
+    "11": ("PyTorch's groups on a GPU", 90),
 }
 FILES = {
     "libanello": "lib/api/libanello.so.0",
@@ -26,6 +27,7 @@ FILES = {
 }
 KiB, MiB = 1 << 10, 1 << 20
 TORCH_CALLS = "gpu/torch_calls.py"
+TORCH_GROUP = "gpu/torch_group.py"
 # How PyTorch gets a device's memory: whole allocations, pieces that are mapped, and a pool of the driver.
 ALLOCATORS = {"default": "", "expandable": "expandable_segments:True", "async": "backend:cudaMallocAsync"}
 # What several processes on one device do, by which transport.
@@ -192,6 +194,22 @@ class CallRows:
             self.torch_calls(checks, f"{allocator} allocator: ", ["PYTORCH_CUDA_ALLOC_CONF=" + setting, *command])
         with tempfile.TemporaryDirectory() as folder:
             self.torch_calls(checks, "", [*command, "--beside-gloo", pathlib.Path(folder) / "meeting"])
+
+    def row_11(self, checks):
+        found = self.programs(checks, "anellorun", "libanello", "torch group")
+        if found is None:
+            return
+        if importlib.util.find_spec("torch") is None:
+            checks.put("PyTorch", "SKIP", note="not installed")
+            return
+        runner, library, script = found
+        folders = [script.parent, script.parent.parent.parent / "python"]  # carried, and in the sources
+        package = next((folder for folder in folders if (folder / "anello").is_dir()), None)
+        if package is None:
+            checks.put("package anello", "FAIL", note="is neither carried nor in the sources")
+            return
+        self.torch_calls(checks, "", [f"ANELLO_LIBRARY={pathlib.Path(library).resolve()}", runner, "-np", 2, sys.executable,
+                                      "-B", script, "--package", package])
 
     def torch_calls(self, checks, prefix, command):
         output, code = self.run(checks, [*self.environment(), *command])

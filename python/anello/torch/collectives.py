@@ -22,12 +22,12 @@ class Collectives:
 
             return sparse.allreduce(self, tensor, opts)
         plain = elements.reducible(tensor)
-        memory = elements.to_write(plain, filled=True)
+        memory = self._multiplied(opts, elements.to_write(plain, filled=True))
         dtype = elements.of_reduction(memory)
         address, count = memory.data_ptr(), memory.numel()
-        op = self._operation(opts, dtype)
+        op = self._operation(opts, memory)
         try:
-            if self._timeout(opts):
+            if self._timeout(opts) or not memory.is_cpu:
                 return self._run("all_reduce", opts, [self._call(ALLREDUCE, address, address, count, dtype, opts, op)],
                                  (memory, tensor), put_back(plain, memory), [tensor])
             # Programs make this call most often, and small: it uses the library's own function instead of filling in a
@@ -54,9 +54,9 @@ class Collectives:
     @collective("all_reduce_coalesced", inputs=0)
     def allreduce_coalesced(self, tensors, opts=None):
         plain = [elements.reducible(tensor) for tensor in tensors]
-        memories = [elements.to_write(tensor, filled=True) for tensor in plain]
+        memories = [self._multiplied(opts, elements.to_write(tensor, filled=True)) for tensor in plain]
         dtypes = [elements.of_reduction(memory) for memory in memories]
-        operations = {dtype: self._operation(opts, dtype) for dtype in dtypes}
+        operations = {dtype: self._operation(opts, memory) for dtype, memory in zip(dtypes, memories)}
         try:
             calls = [self._call(ALLREDUCE, memory.data_ptr(), memory.data_ptr(), memory.numel(), dtype, opts, operations[dtype])
                      for memory, dtype in zip(memories, dtypes)]
@@ -80,10 +80,10 @@ class Collectives:
     def reduce(self, tensors, opts):
         tensor, root = one(tensors), opts.rootRank
         plain = elements.reducible(tensor)
-        memory = elements.to_write(plain, filled=True)
+        memory = self._multiplied(opts, elements.to_write(plain, filled=True))
         dtype = elements.of_reduction(memory)
         address = memory.data_ptr()
-        op = self._operation(opts, dtype)
+        op = self._operation(opts, memory)
         try:
             call = self._call(REDUCE, address, address if root == self._rank else None, memory.numel(), dtype, opts, op, root)
             return self._run("reduce", opts, [call], (memory, tensor),
@@ -93,6 +93,7 @@ class Collectives:
 
     @collective("barrier")
     def barrier(self, opts=None):
+        self._streams.synchronize(() if opts is None else opts.device_ids)
         return self._run("barrier", opts, [self._call(BARRIER, None, None, 0, 0, opts)], ())
 
     # ---- One tensor that holds all ranks' parts
@@ -126,10 +127,10 @@ class Collectives:
 
     def _scatter_reduced(self, what, outputs, inputs, opts):
         plain = [elements.reducible(tensor) for tensor in outputs]
-        sources = [elements.to_read(elements.reducible(tensor)) for tensor in inputs]
+        sources = [self._multiplied(opts, elements.to_read(elements.reducible(tensor))) for tensor in inputs]
         memories = [elements.to_write(tensor) for tensor in plain]
         dtypes = [elements.of_reduction(source) for source in sources]
-        operations = {dtype: self._operation(opts, dtype) for dtype in dtypes}
+        operations = {dtype: self._operation(opts, source) for dtype, source in zip(dtypes, sources)}
         calls = []
         try:
             for source, memory, dtype in zip(sources, memories, dtypes, strict=True):

@@ -24,8 +24,8 @@ OPERATIONS = {
 
 
 def check(tensor):
-    if not tensor.is_cpu:
-        raise ValueError(f"the backend anello moves tensors of the CPU; this one is on {tensor.device}")
+    if not tensor.is_cpu and not tensor.is_cuda:
+        raise ValueError(f"the backend anello moves tensors of the CPU and of CUDA devices; this one is on {tensor.device}")
     if tensor.layout is not torch.strided:
         raise ValueError(f"a tensor of layout {tensor.layout} can be given to all_reduce alone")
 
@@ -63,8 +63,8 @@ _SHARED_FROM = 32768
 
 
 def move(into, source):
-    """Copies source to into, with this thread only."""
-    if into.numel() < _SHARED_FROM:
+    """Copies source to into, with this thread only; on a device, in the current stream."""
+    if into.numel() < _SHARED_FROM or not into.is_cpu:
         into.copy_(source)
     elif into.dtype == source.dtype and into.shape == source.shape and is_plain(into) and is_plain(source):
         ctypes.memmove(into.data_ptr(), source.data_ptr(), into.nbytes)  # without the interpreter's lock
@@ -76,6 +76,11 @@ def move(into, source):
     return into
 
 
+def empty(like, shape=None):
+    """Memory on the same device, for elements of the same type in order."""
+    return torch.empty(like.shape if shape is None else shape, dtype=like.dtype, device=like.device)
+
+
 # Through .data: autograd would see an in-place operation on the tensor itself, and raise an error for a loss that has a
 # graph. It does not see the library either, which writes by address.
 
@@ -84,7 +89,7 @@ def to_read(tensor):
     check(tensor)
     if is_plain(tensor):
         return tensor
-    return move(torch.empty(tensor.shape, dtype=tensor.dtype), tensor.data)
+    return move(empty(tensor), tensor.data)
 
 
 def to_write(tensor, filled=False):
@@ -92,7 +97,7 @@ def to_write(tensor, filled=False):
     check(tensor)
     if is_plain(tensor):
         return tensor
-    staging = torch.empty(tensor.shape, dtype=tensor.dtype)
+    staging = empty(tensor)
     return move(staging, tensor.data) if filled else staging
 
 
@@ -104,7 +109,7 @@ def put_back(tensor, staging):
 def flat(tensors):
     """Memory for all tensors, one after another, and its parts in their shapes."""
     sizes = [tensor.numel() for tensor in tensors]
-    whole = torch.empty(sum(sizes), dtype=tensors[0].dtype)
+    whole = empty(tensors[0], sum(sizes))
     return whole, [part.view(tensor.shape) for part, tensor in zip(whole.split(sizes), tensors)]
 
 

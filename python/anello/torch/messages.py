@@ -17,6 +17,9 @@ class Messages:
         tensor = one(tensors)
         memory = elements.to_read(tensor)
         dtype, each = elements.of_movement(memory)
+        if not memory.is_cpu:
+            return self._enqueue_message(SEND, memory, memory.numel() * each, dtype, dest, tag, tensor, None,
+                                         f"send to rank {dest}")
         return self._work(self._message(SEND, memory, memory.numel() * each, dtype, dest, tag, tensor, None,
                                         f"send to rank {dest}"))
 
@@ -31,8 +34,13 @@ class Messages:
     def _receive(self, tensor, source, tag, what):
         memory = elements.to_write(tensor)
         dtype, each = elements.of_movement(memory)
-        count = memory.numel() * each
-        return self._work(self._message(RECV, memory, count, dtype, source, tag, tensor, put_back(tensor, memory), what))
+        count, finish = memory.numel() * each, put_back(tensor, memory)
+        if not memory.is_cpu:
+            if source != ANY_SOURCE:
+                return self._enqueue_message(RECV, memory, count, dtype, source, tag, tensor, finish, what)
+            # The host asks for its source, so the host receives it.
+            self._streams.of(memory.device, None).synchronize()
+        return self._work(self._message(RECV, memory, count, dtype, source, tag, tensor, finish, what))
 
     def _message(self, kind, memory, count, dtype, peer, tag, tensor, finish, what):
         request = ctypes.c_void_p()

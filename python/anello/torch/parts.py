@@ -71,13 +71,13 @@ class Parts:
         self._check_list(one_list(inputs), tensor)
         plain = elements.reducible(tensor)
         memory = elements.to_write(plain)
-        whole = _Whole([elements.reducible(part) for part in inputs[0]], filled=True)
+        whole = _Whole([self._multiplied(opts, elements.reducible(part)) for part in inputs[0]], filled=True)
         if inputs[0][self._rank].numel() != tensor.numel():
             raise ValueError(f"this rank's part of {inputs[0][self._rank].numel()} elements is not {tensor.numel()}")
         dtype = elements.of_reduction(memory)
         kind, counts = ((REDUCE_SCATTER_BLOCK, (None,) * 4) if whole.is_even() else
                         (REDUCE_SCATTER, (None, None, whole.counts(1)[0], None)))
-        op = self._operation(opts, dtype)
+        op = self._operation(opts, memory)
         try:
             call = self._call(kind, whole.address, memory.data_ptr(), memory.numel(), dtype, opts, op, counts=counts)
             finish = None if memory is plain else lambda: elements.put_back(plain, memory)

@@ -11,7 +11,7 @@ from torch.distributed import ReduceOp
 from anello import datatypes
 from anello.errors import ARGUMENT, TIMEOUT, TRUNCATE, TYPE, AnelloError
 from anello.library import Call
-from anello.torch import elements, profiling
+from anello.torch import elements, profiling, streams
 from anello.torch.operation import Operation
 from anello.torch.work import COMPLETED, Work, Works
 
@@ -92,6 +92,7 @@ class Posting:
         self._starting = threading.Lock()
         self._sequence = 0
         self._coalesced = None  # works started since _start_coalescing
+        self._streams = streams.Streams()
         self._compare = None    # the object that compares the ranks' calls before they start, if any
 
     def _doing(self, what):
@@ -117,6 +118,9 @@ class Posting:
     def _run(self, what, opts, calls, held, finish=None, results=()):
         """Posts calls that form one operation, and waits at once if the caller blocks. finish puts results in place."""
         self._sequence += 1
+        device = streams.device_of(held)
+        if device is not None:
+            return self._enqueue(device, what, opts is not None and not opts.asyncOp, calls, held, finish, results)
         if opts is None or opts.asyncOp:
             return self._work(self._start(what, calls, held, finish, results))
         if len(calls) == 1:
@@ -134,7 +138,9 @@ class Posting:
         return COMPLETED
 
     def _work(self, operation):
-        work = Work(operation)
+        return self._collected(Work(operation))
+
+    def _collected(self, work):
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work
@@ -173,8 +179,8 @@ class Posting:
         call.label = text.encode()[:63]
         self._library.anello_post(self._comm, call, None)
 
-    def _operation(self, opts, dtype):
-        """The library's number for opts.reduceOp; _free frees an operation that was made for this call."""
+    def _operation(self, opts, memory):
+        """The library's number for opts.reduceOp on this memory; _free frees an operation that was made for this call."""
         if opts is None:
             return datatypes.SUM
         reduction = opts.reduceOp
@@ -185,11 +191,10 @@ class Posting:
             return known
         if reduction.op != ReduceOp.PREMUL_SUM:
             raise ValueError(f"the backend anello has no reduction {reduction.op}")
-        factor = reduction.factor
-        factor = factor.item() if isinstance(factor, torch.Tensor) else factor
+        if not memory.is_cpu:
+            return datatypes.SUM  # of what _multiplied has returned
+        dtype, factor = elements.of_reduction(memory), _factor(reduction, memory)
         if dtype in elements.INTEGERS:
-            if factor != int(factor):
-                raise ValueError(f"integers cannot be multiplied by {factor}")
             scalar, scalar_type = torch.tensor(int(factor), dtype=elements.INTEGERS[dtype]), dtype
         else:
             scalar, scalar_type = torch.tensor(factor, dtype=torch.float64), datatypes.FLOAT64
@@ -199,9 +204,26 @@ class Posting:
             raise self._error(code, "premultiplied sum")
         return op.value
 
+    def _multiplied(self, opts, memory):
+        """memory; on a device, where the library does not multiply in streams, a multiplied copy for PREMUL_SUM."""
+        if opts is None or memory.is_cpu or opts.reduceOp.op != ReduceOp.PREMUL_SUM:
+            return memory
+        return (memory * _factor(opts.reduceOp, memory)).to(memory.dtype)
+
     def _free(self, op):
         if op > datatypes.LXOR:
             self._library.anello_op_free(op)
+
+
+def _factor(reduction, memory):
+    """That of PREMUL_SUM; a tensor stays one on a device, so that the host does not wait for it."""
+    factor = reduction.factor
+    if memory.dtype.is_floating_point or memory.dtype.is_complex:
+        return factor.item() if memory.is_cpu and isinstance(factor, torch.Tensor) else factor
+    factor = factor.item() if isinstance(factor, torch.Tensor) else factor
+    if factor != int(factor):
+        raise ValueError(f"integers cannot be multiplied by {factor}")
+    return int(factor)
 
 
 def one(tensors):

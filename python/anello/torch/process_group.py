@@ -16,17 +16,18 @@ from torch import distributed as dist
 
 from anello.errors import ABORTED, PEER_LOST, AnelloError
 from anello.torch import (buckets, collectives, completions, fingerprints, meeting, messages, monitored_barrier, parts, posting,
-                          profiling, unseen, work)
+                          profiling, stream_work, streams, unseen, work)
 from anello.torch.collectives import Collectives
 from anello.torch.messages import Messages
 from anello.torch.parts import Parts
 from anello.torch.posting import Posting
+from anello.torch.streams import InStreams
 
-_CPU = torch.device("cpu")
+_CPU, _CUDA = torch.device("cpu"), torch.device("cuda")
 _open_groups = weakref.WeakSet()
 
 
-class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
+class ProcessGroup(Collectives, Parts, Messages, InStreams, Posting, dist.ProcessGroup):
     def __init__(self, communicator, communicator_timeout, name):
         dist.ProcessGroup.__init__(self, communicator.rank, communicator.size)
         self._prepare(communicator, name)
@@ -94,11 +95,11 @@ class ProcessGroup(Collectives, Parts, Messages, Posting, dist.ProcessGroup):
 
     @property
     def _device_types(self):
-        return [_CPU]
+        return [_CPU, _CUDA] if torch.cuda.is_available() else [_CPU]
 
     def _get_backend(self, device):
-        if torch.device(device).type != "cpu":
-            raise RuntimeError(f"the backend anello moves tensors of the CPU, not of {device}")
+        if torch.device(device).type not in ("cpu", "cuda"):
+            raise RuntimeError(f"the backend anello moves tensors of the CPU and of CUDA devices, not of {device}")
         return self
 
     supports_splitting = supports_coalescing = supports_time_estimate = False
@@ -155,7 +156,8 @@ def _forget():
 
 os.register_at_fork(after_in_child=_forget)
 
-for _owner in (ProcessGroup, Collectives, Parts, Messages, Posting, work.Work, work.Works, work.CompletedWork, posting,
+for _owner in (ProcessGroup, Collectives, Parts, Messages, InStreams, Posting, work.Work, work.Works, work.CompletedWork,
+               stream_work.StreamWork, streams, streams.Streams, posting,
                collectives, parts, messages, monitored_barrier, fingerprints, profiling, profiling.Event, buckets, buckets.Reducer,
                buckets._BucketMemory, buckets._Block):
     unseen.skip(_owner)

@@ -1,4 +1,5 @@
-"""The entry point that PyTorch calls at the end of `import torch`. It only registers the name "anello": an exception
+"""The entry points: autoload, which PyTorch calls at the end of `import torch`, and register, which later versions
+call when a program asks for the backend. It only registers the name "anello": an exception
 here would make `import torch` fail, and every import of torch pays for its time."""
 
 
@@ -19,7 +20,7 @@ def register():
     backends = torch.distributed.Backend
     if "ANELLO" not in backends._plugins:
         # A list, because PyTorch would take each letter of a string for a device.
-        backends.register_backend("anello", create, extended_api=True, devices=["cpu"])
+        backends.register_backend("anello", create, extended_api=True, devices=["cpu", "cuda"])
 
 
 def create(options, backend_options=None):
