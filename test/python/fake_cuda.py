@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import sys
 import threading
+import time
 
 import torch
 
@@ -36,6 +37,10 @@ class Event:
         self._word = _POINTER()
         _call("cuMemHostAlloc", ctypes.byref(self._word), ctypes.c_size_t(4), 0)
         ctypes.c_uint32.from_address(self._word.value).value = 0
+
+    def synchronize(self):
+        while not self.query():
+            time.sleep(0.0001)
 
     def query(self):
         return ctypes.c_uint32.from_address(self._word.value).value == 1
@@ -70,12 +75,17 @@ class Stream:
               ctypes.c_size_t(source.nbytes), self._stream)
 
 
+_default = []  # the stream of threads that have chosen none
+
+
 def current_stream(device=None):
-    return _here.streams[-1]
+    return (getattr(_here, "streams", None) or _default)[-1]
 
 
 @contextlib.contextmanager
 def stream(chosen):
+    if not hasattr(_here, "streams"):
+        _here.streams = []
     _here.streams.append(chosen)
     try:
         yield
@@ -102,6 +112,16 @@ class Tensor(torch.Tensor):
     def record_stream(self, stream):
         recorded.append((self.data_ptr(), stream))
 
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), named=None):
+        """A copy to the host that does not block is the stream's."""
+        if function is torch.Tensor.copy_ and named and named.get("non_blocking") and not isinstance(arguments[0], cls):
+            into, source = arguments
+            _call("cuMemcpyDtoHAsync_v2", _POINTER(into.data_ptr()), ctypes.c_uint64(source.data_ptr()),
+                  ctypes.c_size_t(source.nbytes), current_stream()._stream)
+            return into
+        return super().__torch_function__(function, types, arguments, named)
+
 
 recorded = []  # (address, stream)
 _kept = []     # what calls use: PyTorch's allocator would reuse it only when the streams have passed them
@@ -114,6 +134,13 @@ def empty(*shape, dtype=torch.float32):
     memory = (ctypes.c_char * size).from_address(address.value)  # never freed, for the same reason
     plain = torch.frombuffer(memory, dtype=torch.uint8)[:count * dtype.itemsize].view(dtype).view(shape)
     return plain.as_subclass(Tensor)
+
+
+def pinned(like):
+    size, memory = max(like.numel() * like.dtype.itemsize, 1), _POINTER()
+    _call("cuMemHostAlloc", ctypes.byref(memory), ctypes.c_size_t(size), 0)
+    memory = (ctypes.c_char * size).from_address(memory.value)
+    return torch.frombuffer(memory, dtype=torch.uint8)[:like.numel() * like.dtype.itemsize].view(like.dtype).view(like.shape)
 
 
 def on_device(values):
@@ -134,15 +161,17 @@ class Future(torch.futures.Future):
         super().set_result(value)
 
 
-def install():
+def install(*also):
+    """also: modules outside anello.torch that use torch.cuda."""
     from anello.torch import elements, stream_work, streams
 
     _call("cuInit", 0)
     context = _POINTER()
     _call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
     _call("cuCtxSetCurrent", context)
-    _here.streams = [Stream()]
-    streams.cuda = stream_work.cuda = sys.modules[__name__]
+    _default[:] = [Stream()]
+    for module in (streams, stream_work, *also):
+        module.cuda = sys.modules[__name__]
     torch.cuda.get_device_capability = lambda device=None: (8, 0)  # torch.distributed asks for it
     # Its answer would take the kind of tensor away from what the backend computes inside.
     torch.distributed.distributed_c10d.has_torch_function = lambda arguments: False

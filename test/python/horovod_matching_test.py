@@ -125,7 +125,7 @@ class Stalls(Ranks):
         with contextlib.redirect_stderr(said if self.rank == 0 else ordinary):
             handle = hvd.allreduce_async(torch.ones(1), name="late", op=hvd.Sum) if self.rank == 0 else None
             if self.rank == 0:
-                while "have not submitted" not in said.getvalue():
+                while "'late' has waited" not in said.getvalue():  # the others' barrier may also wait for this rank
                     hvd.poll(handle)
         hvd.barrier()
         if self.rank != 0:

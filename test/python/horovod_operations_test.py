@@ -210,7 +210,7 @@ class Gradients(Ranks):
 
 class Refusals(Ranks):
     def test_tensors_elsewhere_and_of_other_layouts(self):
-        with self.assertRaisesRegex(NotImplementedError, "tensors of the CPU"):
+        with self.assertRaisesRegex(NotImplementedError, "tensors of the CPU and of CUDA devices"):
             hvd.allreduce(torch.ones(2, device="meta"))
         with self.assertRaisesRegex(ValueError, "sparse_allreduce_async"):
             hvd.allreduce(torch.ones(2, 2).to_sparse())

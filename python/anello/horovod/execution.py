@@ -49,6 +49,9 @@ class Execution:
         for step in self._steps([request for request, _ in agreed]):
             items = [request for request, *_ in step.items] if isinstance(step, Batch) else [step]
             found = [entries.get(request.key) for request in items]
+            for entry in found:
+                if entry is not None and entry.staged is not None:
+                    entry.staged.arrive()
             try:
                 with self._timeline.operation(step.kind, items):
                     if isinstance(step, Batch):

@@ -8,6 +8,7 @@ from anello.horovod.torch import reductions
 from anello.horovod.torch.handles import synchronize
 from anello.horovod.torch.reductions import Adasum, Average, Sum
 from anello.horovod.torch.submission import check, first_dimension, in_place, only, ordered, submit
+from anello.torch import elements
 
 
 def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
@@ -49,7 +50,7 @@ def _reduce(tensors, average, name, op, prescale, postscale, process_set, here, 
 
 
 def _like(tensors):
-    return [torch.empty(tensor.shape, dtype=tensor.dtype) for tensor in tensors]
+    return [elements.empty(tensor) for tensor in tensors]
 
 
 def _outputs(entry):

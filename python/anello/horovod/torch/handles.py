@@ -23,6 +23,8 @@ def poll(handle):
     engine, entry = _under_way.get(handle, (None, None))
     if entry is None or entry.done:
         return True
+    if entry.staged is not None and not entry.staged.has_arrived():
+        return False
     engine.hurry()
     return entry.done
 

@@ -5,7 +5,7 @@ import torch
 from anello.horovod.entry import Entry
 from anello.horovod.execution import DTYPES
 from anello.horovod.request import Request
-from anello.horovod.torch import handles
+from anello.horovod.torch import handles, staging
 from anello.torch import elements
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
@@ -16,10 +16,10 @@ def check(tensors, doing):
     for tensor in tensors:
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{doing} takes tensors, not {type(tensor).__name__}")
-        if not tensor.is_cpu:
+        if not tensor.is_cpu and not tensor.is_cuda:
             raise NotImplementedError(
-                f"{doing} of a tensor on {tensor.device}: Anello moves tensors of the CPU. Move it with "
-                ".cpu(), or keep the model there")
+                f"{doing} of a tensor on {tensor.device}: Anello moves tensors of the CPU and of CUDA devices. Move it "
+                "with .cpu()")
         if tensor.layout is not torch.strided:
             raise ValueError(
                 f"{doing} of a tensor of layout {tensor.layout}: of sparse ones, only sparse_allreduce_async and "
@@ -34,9 +34,27 @@ def submit(process_set, kind, name, inputs, outputs, finish, op="", root=-1, pre
     if name is None:
         name = engine.automatic_name(kind)
     request = _request(kind, name, inputs, op, root, prescale, postscale, splits)
-    entry = Entry(request, inputs, outputs, finish)
+    device = staging.device_of(inputs, kind)
+    entry = Entry(request, inputs, outputs, finish) if device is None else _staged(request, inputs, outputs, finish, device)
     engine.submit(entry)
     return handles.issue(engine, entry)
+
+
+def _staged(request, inputs, outputs, finish, device):
+    """The entry of host memory that stands for tensors of a device."""
+    staged = staging.Staged(inputs, device)
+    if outputs is None:
+        places = None
+    elif outputs is inputs:
+        places = staged.copies
+    else:
+        places = [staging.on_host(output) for output in outputs]
+
+    def brought(entry):
+        staging.bring(entry, outputs, device)
+        return finish(entry)
+
+    return Entry(request, staged.copies, places, brought, staged)
 
 
 def submit_again(process_set, request, tensor):
