@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""docs/frameworks.md: accelerate, transformers and Lightning train on two ranks over Anello's groups, as one process does.
+
+frameworks_test.py REPOSITORY ANELLORUN LIBRARY. Needs a Python with torch and these packages (ANELLO_TEST_PYTHON).
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import interpreter
+
+REPOSITORY, ANELLORUN, LIBRARY = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
+
+COMMON = """
+import os
+import torch
+import torch.distributed as dist
+
+RANK, SIZE = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+ROWS = torch.Generator().manual_seed(3)
+X = torch.randn(64, 8, generator=ROWS)
+Y = X @ torch.arange(8.0).view(8, 1)
+
+
+def model_of():
+    torch.manual_seed(5)
+    return torch.nn.Linear(8, 1)
+
+
+def report(model):
+    if SIZE > 1:
+        group = dist.group.WORLD
+        print("group", type(group).__module__, dist.get_backend())
+    print("weights", *(f"{value:.5f}" for value in model.weight.flatten().tolist()))
+"""
+
+ACCELERATE = """
+from accelerate import Accelerator
+
+accelerator = Accelerator(cpu=True)
+model = model_of()
+model, optimizer = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=0.05))
+for step in range(4):
+    batch = slice(16 * step + 16 // SIZE * RANK, 16 * step + 16 // SIZE * (RANK + 1))
+    optimizer.zero_grad()
+    accelerator.backward((model(X[batch]) - Y[batch]).square().mean())
+    optimizer.step()
+report(accelerator.unwrap_model(model))
+"""
+
+TRAINER = """
+from transformers import Trainer, TrainingArguments
+
+
+class Linear(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = model_of()
+
+    def forward(self, x, labels):
+        out = self.inner(x)
+        return {"loss": (out - labels).square().mean(), "logits": out}
+
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, i):
+        return {"x": X[i], "labels": Y[i]}
+
+
+class InOrder(Trainer):
+    def _get_train_sampler(self, *_):
+        return torch.utils.data.SequentialSampler(self.train_dataset)
+
+
+arguments = TrainingArguments("out", use_cpu=True, per_device_train_batch_size=16 // SIZE, num_train_epochs=1, optim="sgd",
+                              learning_rate=0.05, lr_scheduler_type="constant", report_to=[], save_strategy="no",
+                              disable_tqdm=True, max_grad_norm=0, logging_strategy="no")
+model = Linear()
+InOrder(model=model, args=arguments, train_dataset=Rows()).train()
+report(model.inner)
+"""
+
+LIGHTNING = """
+import lightning as L
+from lightning.pytorch.strategies import DDPStrategy
+
+
+class Linear(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.inner = model_of()
+
+    def training_step(self, batch):
+        x, y = batch
+        return (self.inner(x) - y).square().mean()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.05)
+
+
+data = torch.utils.data.TensorDataset(X, Y)
+in_order = torch.utils.data.DistributedSampler(data, SIZE, RANK, shuffle=False)  # Lightning's own would shuffle
+rows = torch.utils.data.DataLoader(data, batch_size=16 // SIZE, sampler=in_order)
+strategy = DDPStrategy(process_group_backend=BACKEND) if SIZE > 1 else "auto"
+model = Linear()
+L.Trainer(accelerator="cpu", devices=SIZE, strategy=strategy, max_epochs=1, logger=False, enable_checkpointing=False,
+          enable_progress_bar=False, enable_model_summary=False, use_distributed_sampler=False).fit(model, rows)
+report(model.inner)
+"""
+
+
+class Frameworks(unittest.TestCase):
+    def run_script(self, text, *needs, stands_in=True, ranks=2):
+        python, why_not = interpreter.with_torch(REPOSITORY, needs)
+        if python is None:
+            self.skipTest(why_not)
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "train.py"
+            script.write_text(COMMON + text)
+            around = interpreter.environment(REPOSITORY, LIBRARY, folder)
+            around.update({"ANELLO_TORCH_AS": "gloo"} if stands_in else {}, CUDA_VISIBLE_DEVICES="", HF_HUB_OFFLINE="1")
+            command = [str(ANELLORUN), "-np", str(ranks)] if ranks > 1 else []
+            done = subprocess.run([*command, python, "-W", "ignore", str(script)], env=around, cwd=folder, text=True,
+                                  capture_output=True, timeout=240, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        lines = done.stdout.splitlines()
+        if ranks > 1:
+            groups = [line for line in lines if line.startswith("group")]
+            told = "gloo" if stands_in else "anello"
+            self.assertEqual(groups, [f"group anello.torch.process_group {told}"] * ranks, done.stdout)
+        weights = [[float(word) for word in line.split()[1:]] for line in lines if line.startswith("weights")]
+        self.assertEqual(len(weights), ranks, done.stdout)
+        return weights
+
+    def as_alone(self, text, *needs, stands_in=True):
+        (alone,) = self.run_script(text, *needs, ranks=1)
+        for each in self.run_script(text, *needs, stands_in=stands_in):
+            for ours, theirs in zip(each, alone, strict=True):
+                self.assertAlmostEqual(ours, theirs, places=3)
+
+    def test_accelerate(self):
+        self.as_alone(ACCELERATE, "accelerate")
+
+    def test_the_trainer_of_transformers(self):
+        self.as_alone(TRAINER, "accelerate", "transformers")
+
+    def test_lightning_unchanged(self):
+        self.as_alone(LIGHTNING.replace("BACKEND", "None"), "lightning")
+
+    def test_lightning_that_names_the_backend(self):
+        self.as_alone(LIGHTNING.replace("BACKEND", '"anello"'), "lightning", stands_in=False)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
