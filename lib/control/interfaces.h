@@ -1,18 +1,19 @@
 #pragma once
 // This host's network addresses, and the one by which other hosts reach it.
+#include "base/network_interfaces.h"
+
 #include <string>
 
 namespace anello::control {
 
-bool is_loopback(const std::string& ip);
 // Whether one of this host's interfaces has the address.
 bool is_local(const std::string& ip);
 // The address of this host from which packets to ip leave; empty: no route.
 std::string source_towards(const std::string& ip);
 
 // An address of an interface that filter means (ANELLO_INTERFACE; interface_filter.h): the one from which packets to
-// destination leave, if that is among them; else one that filter names in full; else the first. destination: empty if
-// unknown. Throws Error if there is none.
+// destination leave, if that is among them; else one that filter names in full; else the first that is neither the
+// loopback nor a container engine's; else the first. destination: empty if unknown. Throws Error if there is none.
 std::string address_of_interface(const std::string& filter, const std::string& destination);
 
 // The address of this host for ranks on other hosts. destination: an address that all ranks reach, such as the meeting

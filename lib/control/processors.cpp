@@ -1,62 +1,18 @@
 #include "control/processors.h"
 
-#include "base/system_file.h"
-#include "base/text.h"
+#include "base/processor_quota.h"
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-#include <string>
+#include <cmath>
 
 #include <sched.h>
 
 namespace anello::control {
 namespace {
 
-// Processors that quota/period grants, rounded up; 0: no limit.
-int granted(double quota, double period) {
-  if (quota <= 0 || period <= 0) return 0;
-  return std::max(1, static_cast<int>((quota + period - 1) / period));
-}
-
 void lower(int& limit, int other) {
   if (other > 0) limit = limit == 0 ? other : std::min(limit, other);
-}
-
-// The smallest quota of the process's cgroup and the cgroups above it, as far as they are visible here.
-int quota_processors() {
-  std::ifstream file("/proc/self/cgroup");
-  int limit = 0;
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = text(",", line.substr(first + 1, second - first - 1), ",");
-    const bool v2 = controllers == ",,";
-    if (!v2 && controllers.find(",cpu,") == std::string::npos) continue;
-    std::string path = line.substr(second + 1);
-    for (;;) {
-      if (v2) {
-        for (const char* const root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
-          std::istringstream words(first_line(root + path + "/cpu.max"));
-          double quota = 0, period = 0;
-          if (words >> quota >> period) lower(limit, granted(quota, period));  // "max 100000" does not parse: no limit
-        }
-      } else {
-        for (const char* const root : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}) {
-          const std::string quota = first_line(root + path + "/cpu.cfs_quota_us");
-          const std::string period = first_line(root + path + "/cpu.cfs_period_us");
-          if (!quota.empty() && !period.empty())
-            lower(limit, granted(std::atof(quota.c_str()), std::atof(period.c_str())));
-        }
-      }
-      const std::size_t slash = path.rfind('/');
-      if (path.empty() || slash == std::string::npos) break;
-      path.resize(slash);
-    }
-  }
-  return limit;
 }
 
 Processors::Words affinity_mask() {
@@ -80,7 +36,7 @@ Processors::Words affinity_mask() {
 
 }  // namespace
 
-Processors Processors::of_this_process() { return {affinity_mask(), quota_processors()}; }
+Processors Processors::of_this_process() { return {affinity_mask(), static_cast<int>(std::ceil(processor_quota()))}; }
 
 int Processors::count() const {
   int processors = 0;

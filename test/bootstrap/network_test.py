@@ -91,12 +91,23 @@ class Network(unittest.TestCase):
         self.meets(STORE_FOLDER=stores[2], MASTER_ADDR="")
 
     def test_interfaces_are_chosen_by_name_and_network(self):
-        for number, host in enumerate(self.network.hosts):
-            host.run("ip", "addr", "add", f"10.80.0.{number + 1}/24", "dev", "eth0")
-        for words, expected in [("eth", "10.79.0.1"), ("=eth0", "10.79.0.1"), ("^lo", "10.79.0.1"), ("10.80.0.0/16", "10.80.0.1"),
-                                ("10.80.0.1", "10.80.0.1")]:
-            with self.subTest(words=words):
-                first = self.start(0, ANELLO_INTERFACE=words, STORE_FOLDER=tempfile.mkdtemp(dir=self.folder.name))
+        first = self.network.hosts[0]
+        first.run("ip", "addr", "add", "10.80.0.1/24", "dev", "eth0")
+        for name, address in (("docker0", "172.17.0.1/16"), ("lan1", "10.81.0.1/24"), ("lan1", "fd00::81:1/64")):
+            if name != "lan1" or "." in address:
+                first.run("ip", "link", "add", name, "type", "bridge")
+            first.run("ip", "addr", "add", address, "dev", name, *(["nodad"] if ":" in address else []))
+            first.run("ip", "link", "set", name, "up")
+        known, unknown = self.network.address(0), ""
+        for words, place, expected in [
+                ("eth", known, "10.79.0.1"), ("=eth0", known, "10.79.0.1"), ("^lo", known, "10.79.0.1"), ("10.80.0.0/16", known, "10.80.0.1"),
+                ("10.80.0.1", known, "10.80.0.1"), ("fd00::/8", known, "[fd00::81:1]"), ("fd00::/8,10.80.0.0/16", known, "10.80.0.1"),
+                # Where nobody knows what leads to the others, the loopback and docker0 come last, unless they are asked for.
+                ("^docker,lo", unknown, "10.79.0.1"), ("^nothing", unknown, "10.79.0.1"), ("^eth", unknown, "10.81.0.1"),
+                ("^eth,lan", unknown, "127.0.0.1"), ("docker", unknown, "172.17.0.1"), ("=docker0,lan1", unknown, "10.81.0.1"),
+                ("lo", unknown, "127.0.0.1")]:
+            with self.subTest(words=words, place=place):
+                first = self.start(0, ANELLO_INTERFACE=words, MASTER_ADDR=place, STORE_FOLDER=tempfile.mkdtemp(dir=self.folder.name))
                 end = time.monotonic() + 20
                 while not self.listeners(0) and time.monotonic() < end:
                     time.sleep(0.01)

@@ -174,7 +174,7 @@ TEST_CASE("processes meet by MASTER_ADDR and MASTER_PORT, also where another pro
 
 TEST_CASE("with a secret ranks meet at an address of the network too; a rank with another secret is refused") {
   const std::string ip = control::source_towards("192.0.2.1");
-  if (ip.empty() || control::is_loopback(ip)) {
+  if (ip.empty() || anello::is_loopback(ip)) {
     WARN("SKIPPED: this machine has no address but loopback");
     return;
   }

@@ -2,7 +2,10 @@
 
 #include "anellorun/failure.h"
 
+#include "base/processor_quota.h"
+
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 
@@ -39,12 +42,9 @@ cpu_set_t allowed_processors() {
 
 int usable_processors() {
   const cpu_set_t allowed = allowed_processors();
-  int count = std::max(1, CPU_COUNT(&allowed));
-  std::ifstream quota("/sys/fs/cgroup/cpu.max");
-  long long microseconds = 0, period = 0;
-  if (quota >> microseconds >> period && period > 0)
-    count = std::clamp(static_cast<int>((microseconds + period - 1) / period), 1, count);
-  return count;
+  const int count = std::max(1, CPU_COUNT(&allowed));
+  const double quota = anello::processor_quota();
+  return quota > 0 ? std::clamp(static_cast<int>(std::ceil(quota)), 1, count) : count;
 }
 
 std::vector<cpu_set_t> placement(const Share& share) {

@@ -2,6 +2,8 @@
 #include "info/host.h"
 #include "info/system_file.h"
 
+#include "base/processor_quota.h"
+
 #if ANELLO_HAVE_HWLOC
 #include <hwloc.h>
 #endif
@@ -47,12 +49,9 @@ Section processors() {
   const int allowed = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
   section.entries.push_back({"allowed by affinity", std::to_string(allowed),
                              allowed < online ? "this process was bound: taskset -p shows the mask" : ""});
-  double quota = 0;
-  double period = 0;
-  const std::string limit = cgroup_limit("cpu.max");
-  if (std::sscanf(limit.c_str(), "%lf %lf", &quota, &period) == 2 && period > 0) {
+  if (const double quota = anello::processor_quota(); quota > 0) {
     char text[32];
-    std::snprintf(text, sizeof text, "%.2f processors", quota / period);
+    std::snprintf(text, sizeof text, "%.2f processors", quota);
     section.entries.push_back({"cgroup quota", text, "more busy ranks than this are stopped for part of each period"});
   } else {
     section.entries.push_back({"cgroup quota", "none", ""});
