@@ -65,8 +65,9 @@ const char* slurm(const Lookup& lookup, const char* of_step, const char* of_job)
 
 std::string first_node(const Lookup& lookup) {
   const char* const list = slurm(lookup, "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST");
-  const auto names = list != nullptr ? expand_node_list(list, kMaxNodes) : std::nullopt;
-  return names ? names->front() : std::string();
+  if (list == nullptr) return {};
+  const NodeList nodes = expand_node_list(list, kMaxNodes);
+  return nodes ? nodes.names.front() : std::string();
 }
 
 // Where srun's ranks are, and a place on the first node where they can meet: rank 0 runs there. Steps of one node get

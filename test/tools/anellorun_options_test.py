@@ -119,6 +119,46 @@ class Options(unittest.TestCase):
         self.assertIn(f"rank 1: touch {folder}/it\n", out)
         self.assertIn("host localhost: ranks 2 to 2 of 3\n  processors: ", out)
 
+    # -- lists of hosts -------------------------------------------------------------------------------------------
+
+    def hosts(self, *options):
+        """The hosts of a dry run, each with its number of ranks."""
+        code, out, err = self.run_with(*options, "--dry-run", "true")
+        self.assertEqual((code, err), (0, ""))
+        rows = re.findall(r"^(?:host (\S+)|this host): ranks (\d+) to (\d+) of (\d+)$", out, re.M)
+        return [(host, int(last) - int(first) + 1) for host, first, last, _ in rows]
+
+    def test_a_list_stands_for_all_its_hosts(self):
+        nodes = [("node01", 2), ("node02", 2), ("node03", 2)]
+        self.assertEqual(self.hosts("--hosts", "node[01-03]:2,big:4"), [*nodes, ("big", 4)])
+        self.assertEqual(self.hosts("--hosts", "big:4,n[1,3-4]-ib"), [("big", 4), ("n1-ib", 1), ("n3-ib", 1), ("n4-ib", 1)])
+        self.assertEqual(self.hosts("-H", "me@r[1-2]n[1-2]:1,"), [(f"me@r{rack}n{node}", 1) for rack in (1, 2) for node in (1, 2)])
+        self.assertEqual(self.hosts("--hosts", "n[1-2],n2:2"), [("n1", 1), ("n2", 3)])
+        self.assertEqual(self.hosts("--hosts", "[fd00::1]:2,fd00::2,me@[fd00::3]"), [("fd00::1", 2), ("fd00::2", 1), ("me@fd00::3", 1)])
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("node[01-02] slots=2  # the old ones\nnode03:2\nbig slots=4 max_slots=8\n")
+            file.flush()
+            self.assertEqual(self.hosts("--hostfile", file.name), [*nodes, ("big", 4)])
+        self.assertEqual(len(self.hosts("--hosts", "n[0001-4096]")), 4096)
+
+    def test_mistakes_in_a_list_are_named(self):
+        for hosts, said in [("node[1-", "'node[1-': a bracket is not closed"), ("node[3-1]", "'3-1' is no number"),
+                            ("a,node[1-x]:2", "'1-x' is no number"), ("node1]", "a bracket is closed that is not open"),
+                            ("n[1-4097]", "more than 4096 hosts"), ("n[1-4096],m", "more than 4096 hosts"),
+                            ("n[1-999999999]", "more than 4096 hosts"), ("n[1-2]:0", "from 1 to 4096"), ("n[1-2]:x", "from 1 to 4096"),
+                            ("n:4096,n:1", "more than 4096 ranks on host 'n'"), ("a,,b", "names no host"), ("n[1-2];x", "names no host")]:
+            with self.subTest(hosts=hosts), tempfile.NamedTemporaryFile("w") as file:
+                code, _, err = self.run_with("--hosts", hosts, "--dry-run", "true")
+                self.assertEqual(code, 2, err)
+                self.assertIn(said, err)
+                if ",," in hosts:
+                    continue
+                file.write("first\n" + hosts.replace(",", "\n") + "\n" if "[" not in hosts else "first\n" + hosts + "\n")
+                file.flush()
+                code, _, err = self.run_with("--hostfile", file.name, "--dry-run", "true")
+                self.assertEqual(code, 2, err)
+                self.assertRegex(err, r"line [23] of the host file")
+
     # -- output ---------------------------------------------------------------------------------------------------
 
     def test_log_files(self):

@@ -3,15 +3,14 @@
 #include "anellorun/agent.h"
 #include "anellorun/options.h"
 
-#include <ifaddrs.h>
-#include <netdb.h>
-#include <netinet/in.h>
+#include "base/network_interfaces.h"
+#include "base/node_list.h"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <memory>
 #include <numeric>
 #include <sstream>
 #include <stdexcept>
@@ -38,42 +37,63 @@ int slots_from(const std::string& digits, const std::string& from) {
   return slots;
 }
 
-// "alpha", "alpha:2", "::1", "[::1]:2"
-HostSlots parse_host(const std::string& word) {
-  HostSlots host;
-  const auto bracket = word.find(']');
-  std::string digits;
-  if (const auto open = word.find('['); open != std::string::npos && bracket != std::string::npos && open < bracket) {
-    host.name = word.substr(0, open) + word.substr(open + 1, bracket - open - 1);
-    const std::string rest = word.substr(bracket + 1);
-    if (!rest.empty() && rest[0] != ':') throw std::runtime_error("'" + word + "' names no host");
-    if (!rest.empty()) digits = rest.substr(1), host.counted = true;
-  } else {
-    const auto colon = word.find(':');
-    const bool one = colon != std::string::npos && word.find(':', colon + 1) == std::string::npos;
-    host.name = one ? word.substr(0, colon) : word;
-    if (one) digits = word.substr(colon + 1), host.counted = true;
+// The hosts that one word stands for: "alpha", "alpha:2", "node[01-16]:2", "::1", "[::1]:2".
+std::vector<HostSlots> parse_word(const std::string& word) {
+  const auto open = word.find('['), close = word.rfind(']');
+  const bool brackets = open != std::string::npos && close != std::string::npos && open < close;
+  const auto colon = word.find(':', brackets ? close : 0);
+  // Without brackets, several colons are those of an IPv6 address.
+  const bool counted = colon != std::string::npos && (brackets || word.find(':', colon + 1) == std::string::npos);
+  const std::string name = word.substr(0, counted ? colon : std::string::npos);
+  std::vector<std::string> names{name};
+  if (brackets && word.find(':', open) < close) {
+    if (close + 1 != name.size()) throw std::runtime_error("'" + word + "' names no host");
+    names = {name.substr(0, open) + name.substr(open + 1, close - open - 1)};
+  } else if (name.find_first_of("[]") != std::string::npos) {
+    anello::NodeList list = anello::expand_node_list(name, kMaxRanks);
+    if (!list) throw std::runtime_error("no list of hosts: " + list.wrong);
+    names = std::move(list.names);
   }
-  check_name(host.name, word);
-  if (host.counted) host.slots = slots_from(digits, word);
-  return host;
+  const int slots = counted ? slots_from(word.substr(colon + 1), word) : 1;
+  std::vector<HostSlots> hosts;
+  for (const std::string& each : names) {
+    check_name(each, word);
+    hosts.push_back({each, slots, counted});
+  }
+  return hosts;
 }
 
-void add(std::vector<HostSlots>& hosts, const HostSlots& host) {
-  const auto same = std::find_if(hosts.begin(), hosts.end(), [&](const HostSlots& h) { return h.name == host.name; });
-  if (same == hosts.end()) {
-    hosts.push_back(host);
-  } else {
-    same->slots += host.slots;
-    same->counted = true;
+// A host that is named again gets more slots.
+void add(std::vector<HostSlots>& hosts, const std::vector<HostSlots>& more) {
+  for (const HostSlots& host : more) {
+    const auto same = std::find_if(hosts.begin(), hosts.end(), [&](const HostSlots& h) { return h.name == host.name; });
+    if (same != hosts.end()) {
+      same->counted = true;
+      same->slots += host.slots;
+      if (same->slots > kMaxRanks)
+        throw std::runtime_error("more than " + std::to_string(kMaxRanks) + " ranks on host '" + host.name + "'");
+    } else if (hosts.size() == kMaxRanks) {
+      throw std::runtime_error("more than " + std::to_string(kMaxRanks) + " hosts");
+    } else {
+      hosts.push_back(host);
+    }
   }
 }
 
-std::string own_path() {
-  std::array<char, 4096> path{};
-  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
-  if (length <= 0) throw std::runtime_error("/proc/self/exe cannot be read");
-  return {path.data(), static_cast<std::size_t>(length)};
+// The words between the commas that are not within brackets.
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words(1);
+  bool inside = false;
+  for (const char each : list) {
+    if (each == ',' && !inside) {
+      words.emplace_back();
+      continue;
+    }
+    inside = each == '[' || (inside && each != ']');
+    words.back() += each;
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
 }
 
 std::string quoted(const std::string& word) {
@@ -84,10 +104,16 @@ std::string quoted(const std::string& word) {
 
 }  // namespace
 
+std::string own_path() {
+  std::array<char, 4096> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
+  if (length <= 0) throw std::runtime_error("/proc/self/exe cannot be read");
+  return {path.data(), static_cast<std::size_t>(length)};
+}
+
 std::vector<HostSlots> parse_hosts(const std::string& list) {
   std::vector<HostSlots> hosts;
-  std::istringstream words(list);
-  for (std::string word; std::getline(words, word, ',');) add(hosts, parse_host(word));
+  for (const std::string& word : words_of(list)) add(hosts, parse_word(word));
   if (hosts.empty()) throw std::runtime_error("'" + list + "' names no host");
   return hosts;
 }
@@ -103,16 +129,16 @@ std::vector<HostSlots> read_hostfile(const std::string& path) {
     std::string word;
     if (!(words >> word)) continue;
     try {
-      HostSlots host = parse_host(word);
+      std::vector<HostSlots> named = parse_hosts(word);
       while (words >> word) {
         const auto equals = word.find('=');
         const std::string name = word.substr(0, equals);
         // Others, such as max_slots, change nothing here.
         if (name != "slots" || equals == std::string::npos) continue;
-        host.slots = slots_from(word.substr(equals + 1), word);
-        host.counted = true;
+        const int slots = slots_from(word.substr(equals + 1), word);
+        for (HostSlots& host : named) host.slots = slots, host.counted = true;
       }
-      add(hosts, host);
+      add(hosts, named);
     } catch (const std::runtime_error& mistake) {
       throw std::runtime_error("line " + std::to_string(number) + " of the host file '" + path +
                                "': " + mistake.what());
@@ -150,18 +176,8 @@ bool is_this_host(const std::string& name) {
   gethostname(own.data(), own.size() - 1);
   const std::string host = own.data();
   if (name == "localhost" || name == host || name == host.substr(0, host.find('.'))) return true;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return false;
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr) continue;
-    const int family = entry->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    char ip[NI_MAXHOST];
-    const socklen_t length = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-    if (getnameinfo(entry->ifa_addr, length, ip, sizeof ip, nullptr, 0, NI_NUMERICHOST) == 0 && name == ip) return true;
-  }
-  return false;
+  const std::vector<anello::NetworkInterface> all = anello::network_interfaces();
+  return std::any_of(all.begin(), all.end(), [&](const auto& each) { return each.ip == name; });
 }
 
 std::vector<std::string> agent_command(const std::string& host, const std::string& remote_shell,

@@ -13,14 +13,18 @@ struct HostSlots {
   bool counted = false;  // the user wrote the number
 };
 
-// "alpha:2,user@beta:4,[fe80::1]:2". Throws std::runtime_error, which names the mistake.
+// "alpha:2,user@beta:4,node[01-16]:8,[fe80::1]:2", of at most kMaxRanks hosts. Throws std::runtime_error, which names
+// the mistake.
 std::vector<HostSlots> parse_hosts(const std::string& list);
-// Lines of "alpha slots=2", "alpha:2" or "alpha"; # begins a comment. Throws std::runtime_error.
+// Lines of "alpha slots=2", "node[01-16]:8" or "alpha"; # begins a comment. Throws std::runtime_error.
 std::vector<HostSlots> read_hostfile(const std::string& path);
 
 // How many ranks each host gets; it fills the first host first. ranks: 0 if the user did not say. Sets crowded if hosts
 // get more ranks than they have slots.
 std::vector<int> spread(const std::vector<HostSlots>& hosts, int ranks, bool& crowded);
+
+// Where this program is. Throws std::runtime_error.
+std::string own_path();
 
 // Whether no remote shell is needed for it.
 bool is_this_host(const std::string& name);
