@@ -1,5 +1,7 @@
-// anello-info: describes this build of Anello and this host. Attach its output to every bug report.
+// anello-info: describes this build of Anello and this host, and says what is wrong with it. Attach its output to every
+// bug report.
 #include "info/cuda.h"
+#include "info/doctor.h"
 #include "info/host.h"
 #include "info/library.h"
 #include "info/rdma.h"
@@ -19,14 +21,28 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  anello-info                  a table\n"
       "  anello-info --json           the same for programs\n"
-      "  anellorun -np 1 --bind-to core anello-info      what a rank finds that is started so");
+      "  anello-info --doctor         what usually goes wrong on a host, and what to type where it does\n"
+      "  anellorun -np 1 --bind-to core anello-info      what a rank finds that is started so\n"
+      "  anellorun --doctor --hosts alpha,beta           the doctor on each host, and between each two of them\n"
+      "\n"
+      "The doctor has a line for each thing that it looks at: ok; warning, if jobs are slower or some do not work; or\n"
+      "problem, if jobs on this host do not work. Below a warning or problem it says what that means and what to "
+      "type.\n"
+      "Exit code: 0; with --doctor, 1 if there is a problem; 2 for a mistake in the options.");
   shared::add_manual(app);
-  bool json = false;
+  bool json = false, doctor = false;
   app.add_flag("--json", json, "Writes JSON");
+  app.add_flag("--doctor", doctor, "Looks for what usually goes wrong on a host, and says what to do");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return shared::end(app, error);
+  }
+  if (doctor) {
+    const std::vector<shared::Finding> findings = info::examine_host();
+    std::cout << (json ? info::as_json(findings)
+                       : shared::as_lines(findings) + '\n' + shared::summary(findings) + '\n');
+    return std::cout.flush() && !shared::has_problem(findings) ? 0 : 1;
   }
 
   const std::vector<info::Section> sections{info::library(),    info::build(), info::processors(), info::memory(),

@@ -6,6 +6,14 @@
 #include <sstream>
 
 namespace info {
+namespace {
+
+// A host's file may contain bytes that are not UTF-8; they become U+FFFD.
+std::string written(const nlohmann::ordered_json& report) {
+  return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
 
 std::string as_table(const std::vector<Section>& sections) {
   std::size_t names = 0;
@@ -37,8 +45,19 @@ std::string as_json(const std::vector<Section>& sections) {
       if (!entry.remark.empty()) object[entry.name]["remark"] = entry.remark;
     }
   }
-  // A host's file may contain bytes that are not UTF-8; they become U+FFFD.
-  return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return written(report);
+}
+
+std::string as_json(const std::vector<shared::Finding>& findings) {
+  nlohmann::ordered_json report = nlohmann::ordered_json::array();
+  for (const shared::Finding& each : findings) {
+    nlohmann::ordered_json& object = report.emplace_back();
+    object = {{"check", each.name}, {"verdict", shared::word_of(each.verdict)}, {"value", each.value}};
+    if (each.verdict == shared::Verdict::ok) continue;
+    object["meaning"] = each.meaning;
+    object["remedy"] = each.remedy;
+  }
+  return written(report);
 }
 
 }  // namespace info

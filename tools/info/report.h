@@ -1,6 +1,8 @@
 #pragma once
 // The findings of anello-info: sections of named values, written as a table or as JSON. A value has a remark if a
 // person should do or know something about it.
+#include "shared/findings.h"
+
 #include <string>
 #include <vector>
 
@@ -19,5 +21,7 @@ struct Section {
 
 std::string as_table(const std::vector<Section>& sections);
 std::string as_json(const std::vector<Section>& sections);
+// An array, in order.
+std::string as_json(const std::vector<shared::Finding>& findings);
 
 }  // namespace info
