@@ -74,21 +74,28 @@ void Agent::poll_once() {
                               {launcher_gone_ ? -1 : channel_.from(), POLLIN, 0},
                               {channel_.pending() ? channel_.to() : -1, POLLOUT, 0},
                               {input_ && !input_waiting_.empty() ? input_.get() : -1, POLLOUT, 0}};
-  constexpr std::size_t kOwn = 4;
-  if (offers_) offers_->watch(watched);
-  const bool offering = offers_.has_value();
-  const bool started = ranks_ != nullptr;
-  if (started) ranks_->watch(watched);
+  // What is watched may change while frames are taken, so it is noted where the entries of each begin.
+  const auto watch = [&watched](auto* what) {
+    const std::size_t begin = watched.size();
+    if (what != nullptr) what->watch(watched);
+    return begin;
+  };
+  Offers* const offers = offers_ ? &*offers_ : nullptr;
+  Probe* const probe = probe_ ? &*probe_ : nullptr;
+  LocalRanks* const ranks = ranks_.get();
+  const std::size_t of_offers = watch(offers), of_probe = watch(probe), of_ranks = watch(ranks);
 
   auto next = beat_at_;
-  if (started && ranks_->deadline()) next = std::min(next, *ranks_->deadline());
+  if (ranks != nullptr && ranks->deadline()) next = std::min(next, *ranks->deadline());
+  if (probe != nullptr) next = std::min(next, probe->deadline());
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
   if (poll(watched.data(), watched.size(), static_cast<int>(std::clamp<long long>(wait, 0, 60'000))) < 0) {
     if (errno != EINTR) fail("poll");
     return;
   }
-  if (offering) offers_->take(watched.data() + kOwn);
-  if (started) ranks_->take(watched.data() + kOwn);
+  if (offers != nullptr) offers->take(watched.data() + of_offers);
+  if (probe != nullptr) probe->take(watched.data() + of_probe);
+  if (ranks != nullptr) ranks->take(watched.data() + of_ranks);
   if (watched[0].revents != 0) take_signals();
   if (watched[3].revents != 0) write_input();
   if (watched[1].revents != 0) {
@@ -106,6 +113,7 @@ void Agent::poll_once() {
     beat_at_ = now + kBeat;
     if (now - heard_ > kSilence && !launcher_stopped_) end_all();
   }
+  if (probe_ && probe_->done(now)) tell_probed();
   if (ranks_) {
     ranks_->keep_deadlines(now);
     if (ranks_->done()) {
@@ -128,25 +136,10 @@ void Agent::take_frame(const Frame& frame) {
     case Kind::offer: {
       const std::string interface(reader.text());
       offers_.emplace(interface, std::string(reader.text()));
-      Writer writer;
-      writer.put(offers_->nonce()).put(static_cast<std::uint32_t>(offers_->places().size()));
-      for (const MeetingPlace& place : offers_->places()) writer.put(place.address).put(place.port);
-      channel_.send(Kind::offers, writer);
+      tell_offers();
       break;
     }
-    case Kind::probe: {
-      const std::string_view nonce = reader.text();
-      std::vector<MeetingPlace> places(reader.count());
-      for (MeetingPlace& place : places) {
-        place.address = reader.text();
-        place.port = reader.integer(65535);
-      }
-      Writer writer;
-      writer.put(static_cast<std::uint32_t>(places.size()));
-      for (const int error : probe(nonce, places, kProbeTime)) writer.put(error);
-      channel_.send(Kind::probed, writer);
-      break;
-    }
+    case Kind::probe: begin_probe(reader); break;
     case Kind::start: {
       MeetingPlace place;
       place.address = reader.text();
@@ -186,6 +179,33 @@ void Agent::take_frame(const Frame& frame) {
     case Kind::beat: break;
     default: throw WrongFrame();
   }
+}
+
+void Agent::tell_offers() {
+  Writer writer;
+  writer.put(offers_->nonce()).put(static_cast<std::uint32_t>(offers_->places().size()));
+  for (const MeetingPlace& place : offers_->places()) writer.put(place.address).put(place.port);
+  channel_.send(Kind::offers, writer);
+}
+
+void Agent::begin_probe(Reader reader) {
+  if (probe_) throw WrongFrame();
+  const std::string nonce(reader.text());
+  std::vector<MeetingPlace> places(reader.count());
+  for (MeetingPlace& place : places) {
+    place.address = reader.text();
+    place.port = reader.integer(65535);
+  }
+  probe_.emplace(nonce, places, kProbeTime);
+}
+
+void Agent::tell_probed() {
+  Writer writer;
+  writer.put(static_cast<std::uint32_t>(probe_->reached().size()));
+  for (const Reach& each : probe_->reached())
+    writer.put(each.error).put(each.microseconds).put_signed(each.clock_ahead_us);
+  channel_.send(Kind::probed, writer);
+  probe_.reset();
 }
 
 void Agent::take_job(Reader reader) {

@@ -6,7 +6,8 @@
 #include "anellorun/job.h"
 #include "anellorun/job_order.h"
 #include "anellorun/local_ranks.h"
-#include "anellorun/meeting_probe.h"
+#include "anellorun/offers.h"
+#include "anellorun/probe.h"
 
 #include <signal.h>
 
@@ -34,6 +35,9 @@ class Agent final : private Events {
   void poll_once();
   void take_frame(const Frame& frame);
   void take_job(Reader reader);
+  void tell_offers();
+  void begin_probe(Reader reader);
+  void tell_probed();
   void start(MeetingPlace place);
   void take_signals();
   void write_input();
@@ -53,6 +57,7 @@ class Agent final : private Events {
   std::unique_ptr<Secret> secret_;
   JobOrder order_;
   std::optional<Offers> offers_;
+  std::optional<Probe> probe_;
   std::unique_ptr<Job> job_;
   std::unique_ptr<LocalRanks> ranks_;
   Descriptor input_;  // of rank 0

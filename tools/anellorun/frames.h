@@ -9,7 +9,7 @@
 //   offer                        ->                             } to the host of rank 0: where could others meet?
 //                                <-     offers (nonce, places)  }
 //   probe (nonce, places)        ->                             } to the others: which of these do you reach?
-//                                <-     probed (an error for each place)
+//                                <-     probed (what became of each place)
 //   start (place)                ->
 //                                <-     started
 //   signal, gone, input, taken, unread, beat        ->
@@ -27,7 +27,7 @@
 
 namespace anellorun {
 
-inline constexpr std::uint32_t kAgentVersion = 1;
+inline constexpr std::uint32_t kAgentVersion = 2;
 inline constexpr std::string_view kPreamble =
     "\n\x01"
     "anellorun agent\x02\n";
@@ -42,7 +42,7 @@ enum class Kind : std::uint8_t {
   offer,        // text interface, text ports
   offers,       // text nonce, u32 count, {text address, u32 port}
   probe,        // the same
-  probed,       // u32 count, {u32 errno}
+  probed,       // u32 count, {u32 errno, u32 microseconds, i64 microseconds by which the clock there is ahead}
   start,        // text address, u32 port
   started,      // u32 count, {u32 rank, u32 pid}
   signal,       // u32 number, u32 also orphans
@@ -78,6 +78,10 @@ class Writer {
     body_.append(text);
     return *this;
   }
+  Writer& put_signed(std::int64_t number) {
+    body_.append(reinterpret_cast<const char*>(&number), sizeof number);
+    return *this;
+  }
   const std::string& body() const { return body_; }
 
  private:
@@ -98,6 +102,15 @@ class Reader {
     return value;
   }
   int integer(int most) { return static_cast<int>(number(static_cast<std::uint32_t>(most))); }
+  // No farther from zero than so much.
+  std::int64_t signed_number(std::int64_t most) {
+    std::int64_t value;
+    if (rest_.size() < sizeof value) throw WrongFrame();
+    rest_.copy(reinterpret_cast<char*>(&value), sizeof value);
+    rest_.remove_prefix(sizeof value);
+    if (value > most || value < -most) throw WrongFrame();
+    return value;
+  }
   std::string_view text() {
     const std::size_t bytes = number();
     if (bytes > rest_.size()) throw WrongFrame();

@@ -39,6 +39,11 @@ int free_port(int family, const char* ip) {
 
 }  // namespace
 
+std::string written(const MeetingPlace& place) {
+  const bool six = place.address.find(':') != std::string::npos;
+  return (six ? "[" + place.address + "]" : place.address) + ":" + std::to_string(place.port);
+}
+
 std::string new_job_name() {
   std::array<unsigned char, 8> bytes{};
   draw(bytes.data(), bytes.size());

@@ -15,6 +15,9 @@ struct MeetingPlace {
   int port = 0;
 };
 
+// "10.1.2.3:29500", "[fd00::1]:29500"
+std::string written(const MeetingPlace& place);
+
 // A random name for a job.
 std::string new_job_name();
 // A port of the loopback that is free now. Another program may take it before rank 0 listens; rank 0 then says that the

@@ -1,5 +1,6 @@
 // anellorun: starts the ranks of a job, on this machine or on several, and stays until the last of them has ended.
 #include "anellorun/agent.h"
+#include "anellorun/hosts_doctor.h"
 #include "anellorun/options.h"
 #include "anellorun/process.h"
 #include "anellorun/supervisor.h"
@@ -57,7 +58,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   if (!parse(argc, argv, options, exit_code)) return exit_code;
   try {
-    return run(options);
+    return options.doctor ? HostsDoctor(options).run() : run(options);
   } catch (const Interrupted& interrupted) {
     return 128 + interrupted.signal;
   } catch (const CannotStart& failure) {

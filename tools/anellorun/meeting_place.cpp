@@ -25,11 +25,6 @@ void wait_for_all(const std::vector<RemoteHost*>& hosts, const std::function<boo
   }
 }
 
-std::string at(const MeetingPlace& place) {
-  const bool six = place.address.find(':') != std::string::npos;
-  return (six ? "[" + place.address + "]" : place.address) + ":" + std::to_string(place.port);
-}
-
 }  // namespace
 
 MeetingPlace find_meeting_place(const std::vector<RemoteHost*>& hosts, const std::string& interface,
@@ -49,15 +44,16 @@ MeetingPlace find_meeting_place(const std::vector<RemoteHost*>& hosts, const std
       others, [](const RemoteHost& host) { return host.probed().has_value(); }, kAnswer,
       "its agent did not say what it reaches", wait);
   for (std::size_t i = 0; i < places.size(); ++i) {
-    if (std::all_of(others.begin(), others.end(), [i](const RemoteHost* host) { return host->probed()->at(i) == 0; }))
+    if (std::all_of(others.begin(), others.end(),
+                    [i](const RemoteHost* host) { return host->probed()->at(i).error == 0; }))
       return places[i];
   }
   std::string why = "no address of host " + first->name() + ", where rank 0 is, is reached by all other hosts:";
   for (const RemoteHost* host : others) {
     for (std::size_t i = 0; i < places.size(); ++i) {
-      const int error = host->probed()->at(i);
+      const int error = host->probed()->at(i).error;
       if (error == 0) continue;
-      why += "\n  " + host->name() + " to " + at(places[i]) + ": " +
+      why += "\n  " + host->name() + " to " + written(places[i]) + ": " +
              (error == EADDRINUSE ? "another host answers there" : strerror(error));
     }
   }

@@ -1,5 +1,6 @@
 #include "anellorun/options.h"
 
+#include "anellorun/hosts_doctor.h"
 #include "anellorun/layout.h"
 #include "anellorun/placement.h"
 #include "anellorun/words.h"
@@ -32,7 +33,9 @@ constexpr const char* kExamples = R"(Examples:
   anellorun -np 8 python3 train.py < data      standard input goes to rank 0
   anellorun -np 1 ./server : -np 3 ./worker    rank 0 runs one program, ranks 1 to 3 another
   anellorun --hosts alpha:2,beta:2 ./prog      two ranks on each of two hosts, started over ssh
+  anellorun --hosts node[01-16]:4 ./prog       four ranks on each of node01 to node16
   anellorun --hostfile FILE -np 6 ./prog       lines of "alpha slots=4"; the first host is filled first
+  anellorun --hosts alpha,beta --doctor        what is wrong on these hosts, or between them, and what to type
   anellorun --nnodes 2 --node-rank 0 --nproc-per-node 4 --master-addr alpha ./prog
                                                as with torchrun: each host has its own anellorun
   anellorun --dry-run ...                      says what would run where, and runs nothing
@@ -50,7 +53,7 @@ ANELLO_SSH, if set, is used in place of ssh; for example ANELLO_SSH='ssh -p 2222
 
 Exit code: 0 when every rank returned 0; else that of the rank that failed first (128 + n for signal n);
 124 after --timeout, 125 when a host is lost, 126 when the program cannot be started, 127 when it is not found,
-2 for a mistake in the options.
+2 for a mistake in the options. With --doctor: 0 if it finds no problem, else 1.
 When a rank fails it is named, the others have half a second to say what they saw, and then they are ended; the first
 failure and that rank's last lines are the last thing printed. With --keep-going the others are not ended, and the exit
 code is 0 when any rank returned 0: for programs that go on without a rank.
@@ -214,7 +217,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   app.set_version_flag("--version", std::string("anellorun " ANELLO_VERSION_STRING));
 
   const char* const kHosts = "Several hosts, started from here";
-  app.add_option("--hosts,--host,-H", ignored, "Hosts, each with its number of ranks")
+  app.add_option("--hosts,--host,-H", ignored, "Hosts, each with its number of ranks; node[01-16] stands for 16")
       ->type_name("HOST[:N],...")
       ->group(kHosts);
   app.add_option("--hostfile,--machinefile", ignored, "The same from a file, a host on each line")
@@ -227,6 +230,8 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   app.add_option("--wdir", options.folder, "Folder in which ranks start")->type_name("FOLDER")->group(kHosts);
   app.add_option("--agent-path", options.agent_path, "Where anellorun is on the other hosts, if not where it is here")
       ->type_name("PATH")
+      ->group(kHosts);
+  app.add_flag("--doctor", options.doctor, "Runs no job: looks for what is wrong on each host and between each two")
       ->group(kHosts);
   app.add_flag("--oversubscribe", wishes.oversubscribe, "Says nothing about more ranks than hosts have slots")
       ->group(kHosts);
@@ -260,10 +265,23 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
     first.ranks = wishes.ranks;
     first.words = line.program;
     for (const std::string& word : exports) first.environment.push_back(variable(word));
+    if (options.doctor) {
+      if (!first.words.empty() || programs.size() > 1)
+        throw CLI::ValidationError("--doctor", "runs no program; leave out " + shared::in_quotes(line.program.front()));
+      if (app.count("--hosts") + app.count("--hostfile") == 0)
+        throw CLI::ValidationError("--doctor", "needs --hosts or --hostfile; anello-info --doctor examines this host");
+      first.words = {doctor_program(options.agent_path), "--doctor"};
+      wishes.ranks_of_host = 1;
+      wishes.ranks = first.ranks = 0;
+    }
     if (first.words.empty()) throw CLI::RequiredError("a program to start");
     wishes.programs.push_back(std::move(first));
     for (std::size_t i = 1; i < programs.size(); ++i) wishes.programs.push_back(further_program(programs[i]));
     wishes.hosts = hosts_of(app);
+    if (options.doctor && wishes.hosts.size() > kMostExamined) {
+      throw CLI::ValidationError(
+          "--doctor", "examines at most " + std::to_string(kMostExamined) + " hosts at a time; name some of them");
+    }
     read_endpoint(endpoint, wishes);
     const std::string note = lay_out(wishes, options);
     if (!note.empty()) std::cerr << "anellorun: " << note << '\n';

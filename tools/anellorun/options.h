@@ -33,6 +33,7 @@ struct Options {
   bool tag_output = false;
   bool keep_going = false;
   bool dry_run = false;
+  bool doctor = false;         // each share has one rank, which runs the doctor
   double timeout_seconds = 0;  // 0: none
 
   int world() const { return shares.front().world; }

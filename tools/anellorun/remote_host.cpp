@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kShellEnds = 3s;  // after the agent has closed its end
 constexpr std::size_t kLongestError = 1024;
+constexpr std::int64_t kFarthestClockUs = 100'000'000'000'000'000;  // 3,000 years
 
 }  // namespace
 
@@ -74,6 +75,7 @@ void RemoteHost::ask_offers(const std::string& interface, const std::string& por
 }
 
 void RemoteHost::ask_probe(const std::string& nonce, const std::vector<MeetingPlace>& places) {
+  probed_.reset();
   Writer writer;
   writer.put(nonce).put(static_cast<std::uint32_t>(places.size()));
   for (const MeetingPlace& place : places) writer.put(place.address).put(place.port);
@@ -168,7 +170,11 @@ void RemoteHost::take_frame(const Frame& frame) {
     }
     case Kind::probed:
       probed_.emplace(reader.count());
-      for (int& error : *probed_) error = reader.integer(4095);
+      for (Reach& each : *probed_) {
+        each.error = reader.integer(4095);
+        each.microseconds = reader.number();
+        each.clock_ahead_us = reader.signed_number(kFarthestClockUs);
+      }
       break;
     case Kind::started: started_ = true; break;
     case Kind::bound: {

@@ -4,6 +4,7 @@
 #include "anellorun/host.h"
 #include "anellorun/job.h"
 #include "anellorun/job_order.h"
+#include "anellorun/probe.h"
 
 #include <signal.h>
 
@@ -42,6 +43,7 @@ class RemoteHost : public Host {
 
   void send_job(const JobOrder& order, const Secret& secret);
   void ask_offers(const std::string& interface, const std::string& ports);
+  // May be asked again once it is answered.
   void ask_probe(const std::string& nonce, const std::vector<MeetingPlace>& places);
   void start(const MeetingPlace& place);
 
@@ -50,7 +52,7 @@ class RemoteHost : public Host {
   bool started() const { return started_; }
   const std::optional<std::vector<MeetingPlace>>& offers() const { return offers_; }
   const std::string& nonce() const { return nonce_; }
-  const std::optional<std::vector<int>>& probed() const { return probed_; }
+  const std::optional<std::vector<Reach>>& probed() const { return probed_; }
   bool is_lost() const { return lost_; }
 
   // The standard input of rank 0: whether more may be given, and a piece of it; an empty one is its end.
@@ -94,7 +96,7 @@ class RemoteHost : public Host {
   std::string why_;
   std::optional<std::vector<MeetingPlace>> offers_;
   std::string nonce_;
-  std::optional<std::vector<int>> probed_;
+  std::optional<std::vector<Reach>> probed_;
   std::set<int> running_;
   std::size_t input_given_ = 0;  // bytes that rank 0 has not taken yet
   std::array<std::size_t, kStreams> to_take_{};

@@ -1,17 +1,22 @@
 #pragma once
-// Finds a meeting place that every host of a job reaches, before any rank starts: the host of rank 0 listens at each of
-// its addresses, and the others try to connect. So a firewall or an address that leads nowhere is named at once.
+// The places at which a host could be reached: it listens at each of its addresses. Others try them with a probe.
 #include "anellorun/descriptor.h"
 #include "anellorun/job.h"
 
 #include <poll.h>
 
-#include <chrono>
+#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace anellorun {
+
+// What a visitor gets: the nonce, so that it knows the right host, and the host's clock.
+inline constexpr std::size_t kNonceBytes = 16;
+inline constexpr std::size_t kGreetingBytes = kNonceBytes + sizeof(std::int64_t);
+
+// Of the clock that logs and traces show.
+std::int64_t microseconds_since_1970();
 
 class Offers {
  public:
@@ -23,7 +28,7 @@ class Offers {
   // In order of preference; ports are free.
   const std::vector<MeetingPlace>& places() const { return places_; }
   void watch(std::vector<pollfd>& into);
-  // Shows those who have connected that this is the right host.
+  // Greets those who have connected. entries: those that watch() has appended.
   void take(const pollfd* entries);
 
  private:
@@ -33,9 +38,5 @@ class Offers {
   std::vector<MeetingPlace> places_;
   std::vector<Descriptor> listeners_;
 };
-
-// Connects to each place for at most so long, all at the same time. An error number for each; 0: the place answers with
-// the nonce. Blocks.
-std::vector<int> probe(std::string_view nonce, const std::vector<MeetingPlace>& places, std::chrono::milliseconds time);
 
 }  // namespace anellorun
