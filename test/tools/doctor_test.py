@@ -10,6 +10,7 @@ import resource
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path[:0] = [str(pathlib.Path(__file__).parent.parent / each) for each in ("support", "failures")]
@@ -107,6 +108,16 @@ class Doctor(unittest.TestCase):
         self.finds("settings", "ok", "no variable")
         self.finds("settings", "ok", "2 variables", ANELLO_LOG="info", ANELLO_TIMEOUT_MS="5000")
         self.finds("settings", "problem", "ANELLO_PORT_RANGE=9-8 is not LOW-HIGH", ANELLO_PORT_RANGE="9-8", remedy="unset ANELLO_PORT_RANGE")
+        self.finds("settings", "problem", 'the transport "smoke"', ANELLO_TRANSPORT="smoke", remedy="env | grep ANELLO_")
+        self.finds("settings", "problem", "there is no algorithm 'square'", ANELLO_ALGORITHM="square", remedy="unset ANELLO_ALGORITHM")
+        self.finds("settings", "problem", "/no/table of rank 0 cannot be read", ANELLO_TUNING="/no/table")
+        self.finds("settings", "problem", "/no/secret: No such file", ANELLO_SECRET_FILE="/no/secret", remedy="head -c 32 /dev/urandom > /no/secret")
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(os.urandom(32))
+            file.flush()
+            self.finds("settings", "ok", "1 variable", ANELLO_SECRET_FILE=file.name)
+            os.chmod(file.name, 0o644)
+            self.finds("settings", "problem", "others may read", ANELLO_SECRET_FILE=file.name, remedy=f"chmod 600 {file.name}")
         self.finds("settings", "warning", "did you mean ANELLO_TIMEOUT_MS", ANELLO_TIMOUT_MS="1", remedy="unset ANELLO_TIMOUT_MS")
 
     # -- limits ---------------------------------------------------------------------------------------------------

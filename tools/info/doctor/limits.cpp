@@ -11,8 +11,8 @@
 namespace info::doctor {
 namespace {
 
-// Descriptors of a rank. Each other process of its host costs it some, and each process of another host that it
-// exchanges frames with costs it a connection for control and one for data.
+// Descriptors of a rank: its own and its program's, and for each other process of its host two to wake it, one that
+// shows its death and its control connection. A process of another host costs fewer.
 constexpr rlim_t kOwnFiles = 64;
 constexpr rlim_t kFilesForPeer = 4;
 constexpr rlim_t kFewPeers = 60;
