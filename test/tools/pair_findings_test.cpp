@@ -44,6 +44,7 @@ TEST_CASE("each error of a connection has its own words, a sentence and somethin
 
 TEST_CASE("what a firewall says at once differs from the silence of an address that nobody has") {
   CHECK_THAT(finding(EHOSTUNREACH, 400).value, Contains("says a router or firewall after 0.4 ms"));
+  CHECK_THAT(finding(EHOSTUNREACH, 1'050'000).value, Contains("says a router or firewall after 1050 ms"));
   CHECK_THAT(finding(EHOSTUNREACH, 3'100'000).value, Contains("nobody in its network answers"));
 }
 

@@ -16,6 +16,9 @@ using shared::Finding;
 using shared::Verdict;
 
 constexpr std::int64_t kClocksDifferUs = 100'000;
+// The kernel asks for a neighbour three times, a second each. What a firewall says comes at once, or after a second if
+// it limits how often it says so.
+constexpr std::uint32_t kNeighbourIsSilentUs = 2'500'000;
 
 std::string milliseconds(double microseconds) {
   char text[32];
@@ -56,7 +59,7 @@ Cause cause_of(const Reach& reach, const std::string& from, const std::string& t
       return {"was reset after " + took + ", though it listens there",
               "Something on the way ends connections: a firewall or a proxy.", let_in};
     case EHOSTUNREACH:
-      return reach.microseconds < 500'000
+      return reach.microseconds < kNeighbourIsSilentUs
                  ? Cause{"is not to be reached, says a router or firewall after " + took,
                          "A firewall on " + to + " or on the way rejects what " + from +
                              " sends, or a route forbids it.",
