@@ -21,6 +21,7 @@ nlohmann-json3-dev     | JSON reports of the tools                     | needed
 catch2                 | the test suite                                | needed
 cmake                  | the test that CMake finds an installed Anello | its test
 iproute2               | the tests that make networks of their own     | those tests
+nftables               | the tests of firewalls between hosts          | those tests
 libhwloc-dev           | the topology line of anello-info              | that line
 libibverbs-dev         | lanes over InfiniBand and RoCE adapters        | those lanes
 libeigen3-dev          | matrix products of the Fashion-MNIST trainer  | the trainer
