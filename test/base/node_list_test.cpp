@@ -50,6 +50,8 @@ TEST_CASE("a list of too many hosts, or of names that no host has, is refused be
   CHECK_THAT(expand_node_list("a,n[1-100]", 100).wrong, Contains("more than 100 hosts"));
   CHECK_THAT(expand_node_list("n[1-999999999]", 100).wrong, Contains("more than 100 hosts"));
   CHECK_THAT(expand_node_list("n[1-99999][1-99999][1-99999][1-99999]", 100).wrong, Contains("more than 100 hosts"));
+  // Their number is 2 to the power of 64.
+  CHECK_THAT(expand_node_list("n[1-65536][1-65536][1-65536][1-65536]", 100).wrong, Contains("more than 100 hosts"));
   std::string nested;
   for (int i = 0; i < 100'000; ++i) nested += "[1]";
   CHECK_THAT(expand_node_list(nested, 100).wrong, Contains("more than 8 brackets"));
