@@ -167,6 +167,11 @@ class HostsDoctor(unittest.TestCase):
         shutil.copy(ANELLORUN, self.folder)
         self.assertEqual(self.doctor("--agent-path", str(self.folder / "anellorun")), 1)
         self.problem("h0", f"'{self.folder}/anello-info' cannot be started there: No such file or directory")
+        info = self.folder / "anello-info"
+        info.write_text("#!/bin/sh\necho cannot open shared object file >&2\nexit 127\n")
+        info.chmod(0o755)
+        self.assertEqual(self.doctor("--agent-path", str(self.folder / "anellorun")), 1)
+        self.problem("h0", "anello-info ended with exit code 127 (cannot open shared object file)", f"on h0: {info} --doctor")
 
     def test_what_it_does_not_take(self):
         self.network(1)

@@ -50,6 +50,15 @@ std::string shortened(const std::string& said, std::string& summary) {
   return kept;
 }
 
+std::string last_line(const std::string& said) {
+  std::istringstream lines(said);
+  std::string last;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
 }  // namespace
 
 std::string doctor_program(const std::string& agent_path) {
@@ -86,16 +95,25 @@ int HostsDoctor::run() {
       healthy = healthy && *patient.status == 0;
       continue;
     }
-    const std::string why =
-        patient.lost.empty() ? "anello-info " + describe_end(patient.status.value_or(0)) : patient.lost;
-    lost.push_back({Verdict::problem, patient.share->host, why, "Nothing more could be found out about this host.",
-                    patient.remedy.empty() ? "ssh " + patient.share->host + " true        must work without a password"
-                                           : patient.remedy});
+    lost.push_back(not_examined(patient));
   }
   std::vector<Finding> between = pairs_.findings();
   between.insert(between.begin(), lost.begin(), lost.end());
   std::cout << "between hosts: " << shared::summary(between) << '\n' << shared::as_lines(between);
   return std::cout.flush() && healthy && !shared::has_problem(between) ? 0 : 1;
+}
+
+Finding HostsDoctor::not_examined(const Patient& patient) const {
+  const std::string& host = patient.share->host;
+  std::string why = patient.lost, remedy = patient.remedy;
+  if (why.empty()) {
+    why = "anello-info " + describe_end(patient.status.value_or(0));
+    const std::string last = last_line(patient.said);
+    if (!last.empty()) why += " (" + last + ")";
+    remedy = "on " + host + ": " + patient.share->programs.front().words.front() + " --doctor";
+  }
+  if (remedy.empty()) remedy = "ssh " + host + " true        must work without a password";
+  return {Verdict::problem, host, why, "Nothing more could be found out about this host.", remedy};
 }
 
 // Starts an agent on each host and asks where it can be reached.

@@ -50,6 +50,7 @@ class HostsDoctor final : private HostEvents {
   // Until it holds for every patient that answers. The others are lost, because of what they lack.
   void wait_for_all(const std::function<bool(const Patient&)>& holds, std::chrono::seconds time,
                     const std::string& lacking);
+  shared::Finding not_examined(const Patient& patient) const;
   void poll_once(Clock::time_point end);
   void take_signals();
   std::vector<std::size_t> answering() const;
