@@ -71,6 +71,21 @@ class RemoteMemory {
   virtual bool shares_addresses() const { return false; }
   // Whether getting a long message is better than sending it through the lane.
   virtual bool spares_the_lane() const { return true; }
+  // Whether adapters move the bytes between hosts. Peers have no addresses but those of give_out, and this rank reaches
+  // those of the peers to which the transport has a lane. The local buffers of transfers must be in regions, too; a
+  // transfer with another one ends with ENOTSUP.
+  virtual bool is_far() const { return false; }
+
+  // ---- This rank's memory, if it is far for its peers ----
+  enum class Use : std::uint8_t { gets, puts };  // of peers
+  // Returns the address under which the peer reaches the buffer while *kept lives. Empty: it cannot; use the lane.
+  // Throws std::bad_alloc.
+  virtual RemoteAddress give_out(const RemotePeer& /*peer*/, const memory::Buffer& /*buffer*/, Use /*use*/,
+                                 std::shared_ptr<const void>* /*kept*/) {
+    return {};
+  }
+  // No peer loads or stores anything more under that address's key. Transfers that were under way end with an error.
+  virtual void take_back(const RemoteAddress& /*at*/) {}
 
   // ---- Keys ----
   // The first call requests the key, and answered() brings the answer. Key 0: any memory of the peer's process.
@@ -104,7 +119,7 @@ class RemoteMemory {
   virtual std::optional<Transferred> poll() = 0;
   // From here on the transfer loads and stores nothing, and poll() does not return it.
   virtual void withdraw(Token token) = 0;
-  // Whether a transfer is pending whose end no descriptor announces.
+  // Whether a transfer is pending: it has not ended, or poll() has not returned it yet.
   virtual bool is_pending() const = 0;
   // Whether a processor of this rank must move the bytes. If so, the caller calls work() without the lock, on one
   // thread at a time. It moves a piece, and withdraw() waits for that piece.

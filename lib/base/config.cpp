@@ -72,6 +72,7 @@ Config Config::read(const std::function<const char*(const char* name)>& lookup) 
   at_least("ANELLO_FIRST_SEQUENCE", config.first_sequence, 0);
   at_least("ANELLO_SILENCE_MS", config.silence_ms, 0);
   at_least("ANELLO_SPIN_US", config.spin_us, -1);
+  at_least("ANELLO_VERBS_CACHE", config.verbs_cache, -1);
   const auto within = [&config](const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
     if (value < least || value > most)
       config.problems.push_back(text(name, "=", value, " is not between ", least, " and ", most));

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "memory/backing.h"
 #include "memory/private_memory.h"
+#include "memory/region_users.h"
 
 #include <atomic>
 #include <cerrno>
@@ -149,6 +150,7 @@ Region take_out(void* base) {
 bool free_region(void* base) {
   const Region region = take_out(base);
   if (!region.range) return false;
+  tell_region_users(region.identity);
   region.give_back();
   return true;
 }
@@ -229,6 +231,7 @@ void deregister_region(void* address) {
   if (copy == MAP_FAILED)
     throw Error(ANELLO_ERR_RESOURCE, text("no room for ", bytes, " bytes: ", system_text("mmap", errno)));
   exchange_pages(place, static_cast<std::byte*>(copy), bytes);
+  tell_region_users(region.identity);
   region.give_back();
   all.made.erase(found);
   all.version.fetch_add(1, std::memory_order_release);
@@ -240,6 +243,15 @@ RegionSpot find_region(const void* address, std::size_t bytes) {
   const auto found = holder(address, bytes);
   if (found == all.made.end() || found->second.kept > 0) return {};
   return {found->second.identity, static_cast<std::size_t>(static_cast<const std::byte*>(address) - found->first)};
+}
+
+std::span<std::byte> memory_of_region(std::uint64_t region) {
+  Table& all = table();
+  const std::lock_guard held(all.mutex);
+  for (const auto& [base, each] : all.made) {
+    if (each.identity == region) return {const_cast<std::byte*>(base), each.bytes()};
+  }
+  return {};
 }
 
 std::uint64_t regions_version() { return table().version.load(std::memory_order_acquire); }
@@ -297,7 +309,7 @@ bool move_region(const void* address) {
     }
     // The old pages stay with the processes that map them: other calls may still be reading the old contents.
     region.left.push_back(std::exchange(region.range, std::move(fresh)));
-    region.identity = identity;
+    tell_region_users(std::exchange(region.identity, identity));
     all.version.fetch_add(1, std::memory_order_release);
     return true;
   } catch (const Error&) {

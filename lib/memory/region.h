@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace anello::memory {
 
@@ -32,6 +33,8 @@ void deregister_region(void* address);
 
 // Finds this process's region that holds the whole range; none if the region is kept in place.
 RegionSpot find_region(const void* address, std::size_t bytes);
+// All of the region's memory; empty if it is gone, or of another process.
+std::span<std::byte> memory_of_region(std::uint64_t region);
 // Grows with every region made, freed, moved or kept in place: until then an answer of find_region holds.
 std::uint64_t regions_version();
 // The region's memory, to be passed on; empty if the region is gone or was never here.

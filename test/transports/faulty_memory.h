@@ -24,6 +24,12 @@ class FaultyMemory final : public transport::RemoteMemory {
 
   bool shares_addresses() const override { return inner_.shares_addresses(); }
   bool spares_the_lane() const override { return inner_.spares_the_lane(); }
+  bool is_far() const override { return inner_.is_far(); }
+  transport::RemoteAddress give_out(const transport::RemotePeer& peer, const memory::Buffer& buffer, Use use,
+                                    std::shared_ptr<const void>* kept) override {
+    return inner_.give_out(peer, buffer, use, kept);
+  }
+  void take_back(const transport::RemoteAddress& at) override { inner_.take_back(at); }
   State prepare(const transport::RemotePeer& peer, std::uint64_t key) override { return inner_.prepare(peer, key); }
   void answered(std::uint64_t key, memory::PassedRange memory) override { inner_.answered(key, std::move(memory)); }
   std::byte* map(const transport::RemotePeer& peer, const transport::RemoteAddress& at, std::size_t bytes,

@@ -1,11 +1,14 @@
 #include "transports/memory_conformance.h"
 
 #include "base/clock.h"
+#include "memory/region.h"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -20,6 +23,7 @@ using transport::Transfer;
 using transport::Transferred;
 
 constexpr RemotePeer kOwner{1, 1};
+constexpr RemotePeer kUser{0, 0};  // as the owner knows it
 constexpr std::size_t kSizes[] = {0, 1, 7, 4096, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 3'000'001};
 constexpr std::size_t kRoom = 64;  // on either side of the bytes that a transfer may touch
 
@@ -28,13 +32,19 @@ std::byte pattern(unsigned seed, std::size_t i) { return std::byte((i * 31 + i /
 // The owner's buffer with a pattern, and the buffer on this side with room around it.
 struct Transfers {
   Transfers(const MemoryPair& pair, std::size_t most)
-      : memory(pair.memory()), theirs(pair.allocate(most + kRoom)), mine(most + 2 * kRoom) {
+      : memory(pair.memory()),
+        owner(pair.owner),
+        theirs(pair.allocate(most + kRoom)),
+        mine_at(in_region(most + 2 * kRoom)),
+        mine(mine_at.get(), most + 2 * kRoom) {
     for (std::size_t i = 0; i < most + kRoom; ++i) theirs.get()[i] = pattern(1, i);
     std::fill(mine.begin(), mine.end(), std::byte{0xee});
   }
   RemoteAddress address(std::size_t from, std::size_t bytes) const {
     memory::Buffers buffers;
-    return transport::address_of(buffers.find(theirs.get() + from, bytes));
+    const memory::Buffer buffer = buffers.find(theirs.get() + from, bytes);
+    if (owner == nullptr) return transport::address_of(buffer);
+    return owner->give_out(kUser, buffer, RemoteMemory::Use::puts, &kept);
   }
   Transfer of(std::size_t from, std::size_t bytes, Token token) {
     return {kOwner, address(from, bytes), mine.data() + kRoom, bytes, token};
@@ -67,11 +77,17 @@ struct Transfers {
   }
 
   RemoteMemory& memory;
-  std::shared_ptr<std::byte> theirs;
-  std::vector<std::byte> mine;
+  RemoteMemory* const owner;
+  std::shared_ptr<std::byte> theirs, mine_at;
+  mutable std::shared_ptr<const void> kept;
+  const std::span<std::byte> mine;
 };
 
 }  // namespace
+
+std::shared_ptr<std::byte> in_region(std::size_t bytes) {
+  return {memory::make_region(bytes), [](std::byte* base) { memory::free_region(base); }};
+}
 
 void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
   const MemoryPair pair = make();
@@ -93,8 +109,13 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
     CHECK_FALSE(transfers.memory.is_pending());
     CHECK_FALSE(transfers.memory.poll().has_value());
     std::fill(transfers.mine.begin(), transfers.mine.end(), std::byte{0xee});
-    CHECK(transfers.memory.get_now(transfers.of(from, bytes, 0)) == 0);
-    CHECK(transfers.got(from, bytes));
+    if (transfers.memory.is_far()) {
+      CHECK(transfers.memory.get_now(transfers.of(from, bytes, 0)) == ENOTSUP);
+      CHECK(transfers.memory.put_now(transfers.of(from, bytes, 0)) == ENOTSUP);
+    } else {
+      CHECK(transfers.memory.get_now(transfers.of(from, bytes, 0)) == 0);
+      CHECK(transfers.got(from, bytes));
+    }
   }
 
   SECTION("a put stores the bytes, and touches no others") {
@@ -122,10 +143,12 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
   SECTION("several transfers are pending at once, and each token comes back once") {
     Transfers transfers(pair, 600'000);
     REQUIRE(transfers.prepare() == RemoteMemory::State::ready);
-    std::vector<std::vector<std::byte>> into(5, std::vector<std::byte>(600'000));
+    const std::shared_ptr<std::byte> room = in_region(5 * 600'000);
+    std::vector<std::byte*> into;
     for (Token token = 0; token < 5; ++token) {
       Transfer each = transfers.of(token, 100'000 * (token + 1), token + 100);
-      each.local = into[token].data();
+      each.local = room.get() + token * 600'000;
+      into.push_back(each.local);
       transfers.memory.get(each);
     }
     std::vector<Token> tokens;
@@ -142,10 +165,10 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
   SECTION("a withdrawn transfer stores nothing more, and those behind it go on") {
     Transfers transfers(pair, 3'000'000);
     REQUIRE(transfers.prepare() == RemoteMemory::State::ready);
-    std::vector<std::byte> second(1000);
+    const std::shared_ptr<std::byte> second = in_region(1000);
     transfers.memory.get(transfers.of(0, 3'000'000, 1));
     Transfer behind = transfers.of(5, 1000, 2);
-    behind.local = second.data();
+    behind.local = second.get();
     transfers.memory.get(behind);
     for (int piece = GENERATE(0, 1, 2); piece > 0; --piece) {
       if (transfers.memory.begin_work()) transfers.memory.work();
@@ -153,7 +176,7 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
     transfers.memory.withdraw(1);
     std::fill(transfers.mine.begin(), transfers.mine.end(), std::byte{0xee});
     CHECK(transfers.wait().token == 2);
-    CHECK(second[999] == pattern(1, 1004));
+    CHECK(second.get()[999] == pattern(1, 1004));
     CHECK(std::all_of(transfers.mine.begin(), transfers.mine.end(), [](std::byte b) { return b == std::byte{0xee}; }));
     CHECK_FALSE(transfers.memory.is_pending());
     transfers.memory.withdraw(77);  // there is no such transfer
@@ -191,7 +214,7 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
       at[0] = std::byte{0x5a};
       CHECK(transfers.theirs.get()[100] == std::byte{0x5a});
     } else {
-      CHECK_FALSE(pair.puts);
+      CHECK((transfers.memory.is_far() || !pair.puts));
     }
     if (const RemoteAddress own = transfers.address(0, 1); own.key != 0) {
       RemoteAddress far = own;
@@ -209,13 +232,59 @@ void keeps_contract_of_memory(const std::function<MemoryPair()>& make) {
 
   SECTION("an unknown key is refused") {
     Transfers transfers(pair, 100);
-    if (transfers.memory.shares_addresses() || transfers.address(0, 1).key == 0) return;  // it has no keys
-    const std::uint64_t unknown = transfers.address(0, 1).key + 1;
-    CHECK(transfers.memory.prepare(kOwner, unknown) == RemoteMemory::State::asked);
-    transfers.memory.answered(unknown, {});
-    CHECK(transfers.memory.prepare(kOwner, unknown) == RemoteMemory::State::refused);
     std::shared_ptr<const void> kept;
-    CHECK(transfers.memory.map(kOwner, {1, unknown, 0}, 1, &kept) == nullptr);
+    if (transfers.memory.is_far()) {
+      CHECK(transfers.memory.prepare(kOwner, 1) == RemoteMemory::State::refused);
+      CHECK(transfers.memory.prepare({7, -1}, transfers.address(0, 1).key) == RemoteMemory::State::refused);
+    } else if (!transfers.memory.shares_addresses() && transfers.address(0, 1).key != 0) {
+      const std::uint64_t unknown = transfers.address(0, 1).key + 1;
+      CHECK(transfers.memory.prepare(kOwner, unknown) == RemoteMemory::State::asked);
+      transfers.memory.answered(unknown, {});
+      CHECK(transfers.memory.prepare(kOwner, unknown) == RemoteMemory::State::refused);
+      CHECK(transfers.memory.map(kOwner, {1, unknown, 0}, 1, &kept) == nullptr);
+    }
+  }
+
+  if (!pair.memory().is_far()) return;
+
+  SECTION("far memory is reached between regions only") {
+    Transfers transfers(pair, 100'000);
+    REQUIRE(transfers.prepare() == RemoteMemory::State::ready);
+    std::vector<std::byte> elsewhere(1000);
+    Transfer transfer = transfers.of(0, elsewhere.size(), 5);
+    transfer.local = elsewhere.data();
+    transfers.memory.get(transfer);
+    CHECK(transfers.wait().error == ENOTSUP);
+    memory::Buffers buffers;
+    std::shared_ptr<const void> kept;
+    const auto buffer = buffers.find(elsewhere.data(), elsewhere.size());
+    CHECK_FALSE(transfers.owner->give_out(kUser, buffer, RemoteMemory::Use::gets, &kept));
+    CHECK(kept == nullptr);
+    // The way is as good as before.
+    transfers.memory.get(transfers.of(0, 100'000, 6));
+    CHECK(transfers.wait().error == 0);
+    CHECK(transfers.got(0, 100'000));
+  }
+
+  SECTION("memory that its owner has taken back or freed is not reached, and transfers under way end") {
+    Transfers transfers(pair, 3'000'000);
+    REQUIRE(transfers.prepare() == RemoteMemory::State::ready);
+    const bool frees = GENERATE(false, true), is_under_way = GENERATE(false, true);
+    CAPTURE(frees, is_under_way);
+    const Transfer transfer = transfers.of(0, 3'000'000, 5);
+    if (is_under_way) transfers.memory.get(transfer);
+    if (frees) {
+      transfers.theirs.reset();
+      transfers.kept.reset();
+    } else {
+      transfers.owner->take_back(transfer.at);
+    }
+    if (!is_under_way) transfers.memory.get(transfer);
+    const Transferred ended = transfers.wait();
+    CHECK(ended.token == 5);
+    if (!is_under_way) CHECK(ended.error != 0);
+    if (ended.error != 0) CHECK(transfers.memory.prepare(kOwner, transfer.at.key) == RemoteMemory::State::refused);
+    CHECK_FALSE(transfers.memory.is_pending());
   }
 }
 

@@ -28,9 +28,15 @@ struct MemoryPair {
   };
   // Whether rank 0 may store there.
   bool puts = true;
+  // For memory that is far: rank 1's side, which gives its buffers out. `keep` holds what both sides need.
+  transport::RemoteMemory* owner = nullptr;
+  std::shared_ptr<void> keep;
 
   transport::RemoteMemory& memory() const { return *transport->remote_memory(); }
 };
+
+// A buffer in a region of its own.
+std::shared_ptr<std::byte> in_region(std::size_t bytes);
 
 // Contains Catch2 sections: call it once per TEST_CASE, as the last statement.
 void keeps_contract_of_memory(const std::function<MemoryPair()>& make);

@@ -38,9 +38,7 @@ MemoryPair shm_memory() {
 TEST_CASE("shm keeps the contract of remote memory in regions") {
   keeps_contract_of_memory([] {
     MemoryPair pair = shm_memory();
-    pair.allocate = [](std::size_t bytes) {
-      return std::shared_ptr<std::byte>(memory::make_region(bytes), [](std::byte* base) { memory::free_region(base); });
-    };
+    pair.allocate = in_region;
     return pair;
   });
 }

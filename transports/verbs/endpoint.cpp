@@ -20,6 +20,8 @@ constexpr int kLastPiecesMs = 1000;
 
 constexpr unsigned kIdleLooks = 1024;
 
+constexpr VerbsPairShape kLane{kLaneRequests, kLaneRequests, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, 1};
+
 void watch(int events, int descriptor) {
   epoll_event wanted{};
   wanted.events = EPOLLIN;
@@ -28,12 +30,14 @@ void watch(int events, int descriptor) {
 
 }  // namespace
 
-VerbsEndpoint::VerbsEndpoint(int peer, const std::shared_ptr<VerbsPort>& port, UniqueFd socket)
+VerbsEndpoint::VerbsEndpoint(int peer, VerbsRemoteMemory& memory, UniqueFd socket)
     : peer_(peer),
+      memory_(memory),
       socket_(std::move(socket)),
-      ring_(port, kLaneRingBytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
-      staging_(port, kLaneRingBytes, 0),
-      pair_(port),
+      ring_(memory.port(), kLaneRingBytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+      staging_(memory.port(), kLaneRingBytes, 0),
+      pair_(memory.port(), kLane),
+      transfers_(peer, memory.port(), memory.registrations()),
       in_(ring_.data()),
       out_(pair_, staging_, in_),
       exchange_(socket_.get()),
@@ -42,18 +46,21 @@ VerbsEndpoint::VerbsEndpoint(int peer, const std::shared_ptr<VerbsPort>& port, U
   if (!events_) throw system_error("epoll_create1", errno);
   watch(events_.get(), pair_.descriptor());
   watch(events_.get(), socket_.get());
+  if (!transfers_.is_over()) watch(events_.get(), transfers_.descriptor());
   VerbsGreeting mine;
-  mine.port = port->address();
-  mine.queue_pair = pair_.number();
-  mine.first_packet = pair_.first_packet();
+  mine.port = memory.port()->address();
+  mine.lane = pair_.name();
+  mine.memory = transfers_.name();
   mine.ring = reinterpret_cast<std::uintptr_t>(ring_.data());
   mine.ring_key = ring_.remote_key();
   // A peer that is gone already is found when its greeting is awaited.
   exchange_.say(mine);
+  memory_.add(peer, transfers_);
 }
 
 VerbsEndpoint::~VerbsEndpoint() {
   if (in_forked_child()) return;
+  memory_.remove(peer_, transfers_);
   finish_sending();
   pair_.drain();
 }
@@ -61,7 +68,8 @@ VerbsEndpoint::~VerbsEndpoint() {
 // Both ends may close at once: who hears that the other has left waits no longer.
 void VerbsEndpoint::finish_sending() {
   if (state_ != State::open || is_over() || gone_) return;
-  out_.say_goodbye();
+  told_no_memory_ = true;
+  out_.say_once(PieceNumber::kGoodbye);
   const Deadline limit = Deadline::in_ms(kLastPiecesMs);
   while (!is_over() && !gone_ && !out_.is_done() && !limit.passed()) {
     progress();
@@ -83,15 +91,25 @@ void VerbsEndpoint::progress() {
     used_receives_ = 0;
   }
   out_.return_credit();
+  look_at_transfers();
   if (out_.broken() != 0 && broken_.empty()) break_off(system_text("ibv_post_send", out_.broken()));
+}
+
+// The peer's adapter would ask one that does not answer for seconds.
+void VerbsEndpoint::look_at_transfers() {
+  if (!transfers_.is_over() || told_no_memory_ || state_ != State::open) return;
+  told_no_memory_ = true;
+  out_.say_once(PieceNumber::kNoMemory);
 }
 
 void VerbsEndpoint::greet() {
   switch (exchange_.look()) {
     case GreetingExchange::News::none: return;
     case GreetingExchange::News::greeting: {
-      const std::string why_not = pair_.connect(exchange_.theirs());
+      const VerbsGreeting& theirs = exchange_.theirs();
+      const std::string why_not = pair_.connect(theirs.port, theirs.lane);
       if (!why_not.empty()) return break_off(why_not);
+      transfers_.connect(theirs.port, theirs.memory);
       state_ = State::connected;
       exchange_.say_can_receive();
       return;
@@ -99,6 +117,7 @@ void VerbsEndpoint::greet() {
     case GreetingExchange::News::can_receive:
       if (state_ != State::connected) return break_off("its greeting is wrong");
       state_ = State::open;
+      transfers_.open();
       out_.open(exchange_.theirs().ring, exchange_.theirs().ring_key);
       return;
     case GreetingExchange::News::gone: gone_ = true; return break_off("it closed the connection");
@@ -124,8 +143,9 @@ void VerbsEndpoint::take(const ibv_wc& completion) {
 void VerbsEndpoint::take_number(std::uint32_t number) {
   if (number == PieceNumber::kGoodbye) {
     closed_ = true;
-    return;
+    return transfers_.give_up("the peer closed the lane");
   }
+  if (number == PieceNumber::kNoMemory) return transfers_.give_up("they have failed at the peer");
   const PieceNumber piece = PieceNumber::from(number);
   if (in_.arrive(piece.slots) && out_.take_credit(piece.credit)) return;
   failure_ = Error(ANELLO_ERR_CORRUPT,
@@ -150,7 +170,10 @@ void VerbsEndpoint::look_at_socket() {
 
 // ---- Failure ----
 
-void VerbsEndpoint::break_off(const std::string& cause) { broken_ = cause; }
+void VerbsEndpoint::break_off(const std::string& cause) {
+  broken_ = cause;
+  transfers_.give_up("the lane has failed");
+}
 
 // A lane that sends no more may still have frames to deliver, which come first.
 void VerbsEndpoint::fail_if_over() {
@@ -259,10 +282,12 @@ std::size_t VerbsEndpoint::arrived() {
 bool VerbsEndpoint::before_sleep() {
   if (failure_) return false;
   pair_.arm();
+  transfers_.arm();
   look_at_socket();
   progress();
+  transfers_.progress();
   const bool over = is_over() && !in_.has_more();
-  return in_.news() || over || (out_.starved() && out_.has_room());
+  return in_.news() || over || transfers_.has_ended() || (out_.starved() && out_.has_room());
 }
 
 }  // namespace anello::transport

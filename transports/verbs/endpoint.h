@@ -1,10 +1,11 @@
 #pragma once
 // One end of a lane over verbs: its queue pair and rings, the greeting before it can be used, the rest of a detached
-// frame, and the lane's failure.
+// frame, and the lane's failure. Beside the lane it has the way to the peer's memory.
 #include "transports/verbs/greeting.h"
 #include "transports/verbs/inflow.h"
 #include "transports/verbs/outflow.h"
 #include "transports/verbs/queue_pair.h"
+#include "transports/verbs/remote_memory.h"
 
 #include <memory>
 #include <string>
@@ -13,8 +14,8 @@ namespace anello::transport {
 
 class VerbsEndpoint final : public Endpoint {
  public:
-  // Throws Error.
-  VerbsEndpoint(int peer, const std::shared_ptr<VerbsPort>& port, UniqueFd socket);
+  // memory outlives it. Throws Error.
+  VerbsEndpoint(int peer, VerbsRemoteMemory& memory, UniqueFd socket);
   ~VerbsEndpoint() override;
   VerbsEndpoint(const VerbsEndpoint&) = delete;
   VerbsEndpoint& operator=(const VerbsEndpoint&) = delete;
@@ -38,6 +39,7 @@ class VerbsEndpoint final : public Endpoint {
   bool before_sleep() override;
 
   const VerbsCounts& counts() const { return pair_.counts(); }
+  const VerbsTransfers& transfers() const { return transfers_; }
 
  private:
   enum class State { greets, connected, open };
@@ -53,12 +55,15 @@ class VerbsEndpoint final : public Endpoint {
   void fail_if_over();
   void break_off(const std::string& cause);
   void finish_sending();
+  void look_at_transfers();
 
   const int peer_;
+  VerbsRemoteMemory& memory_;
   UniqueFd socket_;
   VerbsMemory ring_;     // the peer writes it
   VerbsMemory staging_;  // the adapter reads it
   VerbsQueuePair pair_;
+  VerbsTransfers transfers_;
   VerbsInflow in_;
   VerbsOutflow out_;
   GreetingExchange exchange_;
@@ -73,7 +78,8 @@ class VerbsEndpoint final : public Endpoint {
   unsigned idle_looks_ = 0;
   bool closed_ = false;  // the peer has said goodbye
   bool gone_ = false;    // the peer's socket has ended
-  std::string broken_;   // why nothing moves any more
+  bool told_no_memory_ = false;
+  std::string broken_;  // why nothing moves any more
   Error failure_;
 };
 

@@ -19,7 +19,7 @@ bool send_all(int fd, const void* from, std::size_t bytes) {
 }  // namespace
 
 bool VerbsGreeting::is_right() const {
-  return magic == kMagic && ring_slots == kSlots && queue_pair <= 0xffffff && first_packet <= 0xffffff &&
+  return magic == kMagic && ring_slots == kSlots && lane.number > 0 && lane.is_right() && memory.is_right() &&
          PortAddress::from(port.bytes()).has_value();
 }
 

@@ -10,21 +10,30 @@
 
 namespace anello::transport {
 
+// A queue pair, for the peer's that is to be connected with it.
+struct VerbsPairName {
+  std::uint32_t number = 0;  // 0: there is none
+  std::uint32_t first_packet = 0;
+  std::uint32_t reads = 0;  // of the peer that it serves at once
+
+  bool is_right() const { return number <= 0xffffff && first_packet <= 0xffffff; }
+};
+
 // Little-endian.
 struct VerbsGreeting {
-  static constexpr std::uint64_t kMagic = 0x31736272'65766e61;  // "anverbs1"
+  static constexpr std::uint64_t kMagic = 0x32736272'65766e61;  // "anverbs2"
 
   std::uint64_t magic = kMagic;
   PortAddress port;
-  std::uint32_t queue_pair = 0;
-  std::uint32_t first_packet = 0;
   std::uint64_t ring = 0;  // the receiver's
   std::uint32_t ring_key = 0;
   std::uint32_t ring_slots = kSlots;
+  VerbsPairName lane;
+  VerbsPairName memory;  // transfers.h
 
   bool is_right() const;
 };
-static_assert(sizeof(VerbsGreeting) == 56);
+static_assert(sizeof(VerbsGreeting) == 72);
 
 class GreetingExchange {
  public:

@@ -30,8 +30,9 @@ inline constexpr std::uint32_t kPieceSlots = 32;
 inline constexpr std::size_t kPieceBytes = kPieceSlots * kSlotBytes;
 
 inline constexpr std::uint32_t kCreditSlots = kSlots / 4;  // returned without data
-// Pieces without data: those with credit that the peer has not read yet, and the last of the lane.
-inline constexpr std::uint32_t kSpareRequests = 2 * kSlots / kCreditSlots;
+// Pieces without data: those with credit that the peer has not read yet, and those that are sent once (PieceNumber).
+inline constexpr std::uint32_t kSentOnce = 2;
+inline constexpr std::uint32_t kSpareRequests = 2 * kSlots / kCreditSlots + kSentOnce;
 inline constexpr int kLaneRequests = kSlots + kSpareRequests;  // in either direction
 inline constexpr int kLaneCompletions = 2 * kLaneRequests;
 
@@ -42,7 +43,9 @@ struct PieceNumber {
   std::uint16_t slots = 0;
   std::uint16_t credit = 0;
 
-  static constexpr std::uint32_t kGoodbye = 0xffffffff;  // no slots, no credit: the sender has closed the lane
+  // No slots, no credit:
+  static constexpr std::uint32_t kGoodbye = 0xffffffff;   // the sender has closed the lane
+  static constexpr std::uint32_t kNoMemory = 0xfffffffe;  // its queue pair for memory has failed (transfers.h)
   std::uint32_t value() const { return std::uint32_t(slots) << 16 | credit; }
   static PieceNumber from(std::uint32_t value) { return {std::uint16_t(value >> 16), std::uint16_t(value)}; }
 };

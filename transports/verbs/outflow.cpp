@@ -88,14 +88,13 @@ void VerbsOutflow::post_number(std::uint32_t number) {
   ++numbers_;
 }
 
-// The last of these requests is kept for the goodbye.
 void VerbsOutflow::return_credit() {
-  if (!open_ || inflow_.owed() < kCreditSlots || numbers_ + 1 >= kSpareRequests) return;
+  if (!open_ || inflow_.owed() < kCreditSlots || numbers_ + kSentOnce >= kSpareRequests) return;
   post_number(PieceNumber{0, inflow_.take_owed()}.value());
 }
 
-void VerbsOutflow::say_goodbye() {
-  if (open_) post_number(PieceNumber::kGoodbye);
+void VerbsOutflow::say_once(std::uint32_t number) {
+  if (open_) post_number(number);
 }
 
 void VerbsOutflow::completed(std::uint64_t id) {

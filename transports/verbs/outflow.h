@@ -34,8 +34,8 @@ class VerbsOutflow {
 
   // Returns credit without data if the peer may wait for it.
   void return_credit();
-  // The last piece of the lane.
-  void say_goodbye();
+  // A number of PieceNumber, at most once each; nothing goes after a goodbye.
+  void say_once(std::uint32_t number);
 
   // A request of this half has been completed.
   void completed(std::uint64_t id);

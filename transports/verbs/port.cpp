@@ -136,6 +136,8 @@ void VerbsPort::look() {
   if (limits.max_qp_wr < kLaneRequests || limits.max_cqe < kLaneCompletions || attributes.max_msg_sz < kPieceBytes)
     throw Error(ANELLO_ERR_SYSTEM, text("its queues are too short (", limits.max_qp_wr, " requests, ", limits.max_cqe,
                                         " completions, messages of ", attributes.max_msg_sz, " bytes)"));
+  limits_ = {attributes.max_msg_sz, limits.max_mr_size, limits.max_qp_wr, limits.max_qp_init_rd_atom,
+             limits.max_qp_rd_atom};
   if (attributes.link_layer == IBV_LINK_LAYER_ETHERNET) choose_gid();
   address();  // which must exist
   domain_ = verbs_library().alloc_pd(context_);

@@ -11,6 +11,15 @@
 
 namespace anello::transport {
 
+// What the device and the port allow.
+struct VerbsLimits {
+  std::size_t message_bytes = 0;
+  std::uint64_t region_bytes = 0;
+  int requests = 0;      // of a queue
+  int reads_begun = 0;   // under way from one queue pair
+  int reads_served = 0;  // at once by one queue pair
+};
+
 class VerbsPort {
  public:
   // The first port that the settings allow, that is up and that has an address. Throws Error, which says of every
@@ -30,6 +39,7 @@ class VerbsPort {
   ibv_pd* domain() const { return domain_; }
   int number() const { return number_; }
   int gid_index() const { return gid_index_; }
+  const VerbsLimits& limits() const { return limits_; }
   // For texts: "rxe0 port 1".
   const std::string& name() const { return name_; }
   // Asked anew: the GID may have moved since.
@@ -47,6 +57,7 @@ class VerbsPort {
   ibv_pd* domain_ = nullptr;
   int number_;
   int gid_index_ = 0;
+  VerbsLimits limits_;
   std::string name_;
 };
 

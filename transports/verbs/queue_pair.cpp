@@ -30,18 +30,18 @@ std::uint32_t random_packet() {
 
 }  // namespace
 
-VerbsQueuePair::VerbsQueuePair(std::shared_ptr<VerbsPort> port)
-    : port_(std::move(port)), first_packet_(random_packet()) {
+VerbsQueuePair::VerbsQueuePair(std::shared_ptr<VerbsPort> port, const VerbsPairShape& shape)
+    : port_(std::move(port)), shape_(shape), first_packet_(random_packet()) {
   try {
     channel_ = verbs_library().create_comp_channel(port_->context());
     if (channel_ == nullptr) throw system_error("ibv_create_comp_channel", errno);
     remember_descriptor(channel_->fd);
     ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
-    queue_ = verbs_library().create_cq(port_->context(), kLaneCompletions, nullptr, channel_, 0);
+    queue_ = verbs_library().create_cq(port_->context(), shape_.sends + shape_.receives, nullptr, channel_, 0);
     if (queue_ == nullptr) throw system_error("ibv_create_cq", errno);
     create_pair();
     if (const int error = modify_to_init(); error != 0) throw system_error("ibv_modify_qp to INIT", error);
-    if (const int error = post_receives(kLaneRequests); error != 0) throw system_error("ibv_post_recv", error);
+    if (const int error = post_receives(shape_.receives); error != 0) throw system_error("ibv_post_recv", error);
   } catch (const Error& error) {
     release();
     throw Error(ANELLO_ERR_RESOURCE, text(port_->name(), ": ", error.text()));
@@ -52,8 +52,10 @@ void VerbsQueuePair::create_pair() {
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = queue_;
   wanted.qp_type = IBV_QPT_RC;
-  wanted.cap.max_send_wr = wanted.cap.max_recv_wr = kLaneRequests;
-  wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
+  wanted.cap.max_send_wr = std::uint32_t(shape_.sends);
+  wanted.cap.max_recv_wr = std::uint32_t(shape_.receives);
+  wanted.cap.max_send_sge = 1;
+  wanted.cap.max_recv_sge = shape_.receives > 0 ? 1 : 0;
   for (const std::uint32_t inlined : {kInlineBytes, 0u}) {
     wanted.cap.max_inline_data = inlined;
     pair_ = verbs_library().create_qp(port_->domain(), &wanted);
@@ -82,26 +84,26 @@ int VerbsQueuePair::modify_to_init() {
   to.qp_state = IBV_QPS_INIT;
   to.pkey_index = std::uint16_t(port_->settings().pkey_index);
   to.port_num = std::uint8_t(port_->number());
-  to.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  to.qp_access_flags = unsigned(shape_.access);
   return verbs_library().modify_qp(pair_, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-int VerbsQueuePair::modify_to_receive(const VerbsGreeting& peer) {
+int VerbsQueuePair::modify_to_receive(const PortAddress& port, const VerbsPairName& peer) {
   const VerbsSettings& settings = port_->settings();
   const PortAddress mine = port_->address();
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_RTR;
-  to.path_mtu = ibv_mtu(std::min(mine.mtu, peer.port.mtu));
-  to.dest_qp_num = peer.queue_pair;
+  to.path_mtu = ibv_mtu(std::min(mine.mtu, port.mtu));
+  to.dest_qp_num = peer.number;
   to.rq_psn = peer.first_packet;
-  to.max_dest_rd_atomic = 1;
+  to.max_dest_rd_atomic = std::uint8_t(shape_.reads);
   to.min_rnr_timer = std::uint8_t(settings.rnr_timer);
   to.ah_attr.sl = std::uint8_t(settings.service_level);
   to.ah_attr.port_num = std::uint8_t(port_->number());
-  to.ah_attr.dlid = std::uint16_t(peer.port.lid);
+  to.ah_attr.dlid = std::uint16_t(port.lid);
   if (mine.link == PortAddress::kEthernet) {
     to.ah_attr.is_global = 1;
-    std::copy(peer.port.gid.begin(), peer.port.gid.end(), to.ah_attr.grh.dgid.raw);
+    std::copy(port.gid.begin(), port.gid.end(), to.ah_attr.grh.dgid.raw);
     to.ah_attr.grh.sgid_index = std::uint8_t(port_->gid_index());
     to.ah_attr.grh.hop_limit = 255;
     to.ah_attr.grh.traffic_class = std::uint8_t(settings.traffic_class);
@@ -119,16 +121,17 @@ int VerbsQueuePair::modify_to_send() {
   to.retry_cnt = std::uint8_t(settings.retry);
   to.rnr_retry = kUnreadyRetries;
   to.sq_psn = first_packet_;
-  to.max_rd_atomic = 1;
+  to.max_rd_atomic = std::uint8_t(reads_);
   return verbs_library().modify_qp(
       pair_, &to,
       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-std::string VerbsQueuePair::connect(const VerbsGreeting& peer) {
+std::string VerbsQueuePair::connect(const PortAddress& port, const VerbsPairName& peer) {
+  reads_ = std::min({port_->limits().reads_begun, shape_.sends, int(std::min(peer.reads, std::uint32_t{UINT8_MAX}))});
   try {
-    if (!port_->address().joins(peer.port)) return "its port is of another kind or subnet";
-    if (const int error = modify_to_receive(peer); error != 0) {
+    if (!port_->address().joins(port)) return "its port is of another kind or subnet";
+    if (const int error = modify_to_receive(port, peer); error != 0) {
       return text(system_text("ibv_modify_qp to RTR", error), "; is the peer's address reachable from this port, and ",
                   "is GID index ", port_->gid_index(), " right (ANELLO_VERBS_GID_INDEX)?");
     }
@@ -159,6 +162,35 @@ int VerbsQueuePair::post(const Write& write) {
   ++posted_;
   ++counts_.writes;
   counts_.bytes += write.bytes;
+  return 0;
+}
+
+int VerbsQueuePair::post(std::span<const Move> moves, bool writes, std::size_t* posted) {
+  std::array<ibv_sge, kMostTogether> parts{};
+  std::array<ibv_send_wr, kMostTogether> requests{};
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    const Move& move = moves[i];
+    parts[i] = {reinterpret_cast<std::uintptr_t>(move.local), move.bytes, move.key};
+    ibv_send_wr& request = requests[i];
+    request.wr_id = move.id;
+    request.sg_list = &parts[i];
+    request.num_sge = 1;
+    request.opcode = writes ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+    request.wr.rdma.remote_addr = move.remote;
+    request.wr.rdma.rkey = move.remote_key;
+    request.next = i + 1 < moves.size() ? &requests[i + 1] : nullptr;
+    bytes += move.bytes;
+  }
+  requests[moves.size() - 1].send_flags = IBV_SEND_SIGNALED;
+  ibv_send_wr* bad = nullptr;
+  if (const int error = ibv_post_send(pair_, requests.data(), &bad); error != 0) {
+    *posted = bad != nullptr ? std::size_t(bad - requests.data()) : 0;
+    return error;
+  }
+  *posted = moves.size();
+  (writes ? counts_.writes : counts_.reads) += moves.size();
+  (writes ? counts_.bytes : counts_.bytes_read) += bytes;
   return 0;
 }
 
@@ -194,11 +226,14 @@ void VerbsQueuePair::arm() {
   if (!armed_) armed_ = ibv_req_notify_cq(queue_, 0) == 0;
 }
 
-void VerbsQueuePair::drain() {
+bool VerbsQueuePair::stop() {
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_ERR;
-  if (verbs_library().modify_qp(pair_, &to, IBV_QP_STATE) != 0) return;
-  // Every request that is still posted ends with an error.
+  return verbs_library().modify_qp(pair_, &to, IBV_QP_STATE) == 0;
+}
+
+void VerbsQueuePair::drain() {
+  if (!stop()) return;
   const Deadline limit = Deadline::in_ms(kDrainMs);
   while (posted_ > 0 && !limit.passed()) {
     if (poll().empty()) ::sched_yield();

@@ -17,23 +17,32 @@ namespace anello::transport {
 struct VerbsCounts {
   std::uint64_t writes = 0;
   std::uint64_t bytes = 0;  // written to the peer's memory
+  std::uint64_t reads = 0;
+  std::uint64_t bytes_read = 0;
   std::uint64_t completions = 0;
+};
+
+struct VerbsPairShape {
+  int sends = 0, receives = 0;  // requests that can be posted; the completion queue holds those of all
+  int access = 0;               // of the peer: ibv_access_flags
+  int reads = 0;                // of the peer that it serves at once
 };
 
 class VerbsQueuePair {
  public:
   // Throws Error.
-  explicit VerbsQueuePair(std::shared_ptr<VerbsPort> port);
+  VerbsQueuePair(std::shared_ptr<VerbsPort> port, const VerbsPairShape& shape);
   ~VerbsQueuePair();
   VerbsQueuePair(const VerbsQueuePair&) = delete;
   VerbsQueuePair& operator=(const VerbsQueuePair&) = delete;
 
-  std::uint32_t number() const { return pair_->qp_num; }
-  std::uint32_t first_packet() const { return first_packet_; }
+  VerbsPairName name() const { return {pair_->qp_num, first_packet_, std::uint32_t(shape_.reads)}; }
   const VerbsPort& port() const { return *port_; }
 
   // After this it receives and sends. Returns "" or why it cannot.
-  std::string connect(const VerbsGreeting& peer);
+  std::string connect(const PortAddress& port, const VerbsPairName& peer);
+  // Reads that may be under way at once, once it is connected.
+  int reads() const { return reads_; }
 
   // A write of the peer's memory with a number, which the peer's next receive request takes. Returns an errno.
   struct Write {
@@ -47,6 +56,18 @@ class VerbsQueuePair {
   };
   int post(const Write& write);
   int post_receives(int count);
+  // Reads or writes of the peer's memory, of which only the last one's completion comes. Returns an errno, and then
+  // *posted says how many of them have been posted.
+  struct Move {
+    std::byte* local = nullptr;
+    std::uint32_t key = 0;
+    std::uint32_t bytes = 0;
+    std::uint64_t remote = 0;
+    std::uint32_t remote_key = 0;
+    std::uint64_t id = 0;
+  };
+  static constexpr std::size_t kMostTogether = 16;
+  int post(std::span<const Move> moves, bool writes, std::size_t* posted);
   const VerbsCounts& counts() const { return counts_; }
   // Valid until the next call.
   std::span<const ibv_wc> poll();
@@ -55,21 +76,26 @@ class VerbsQueuePair {
   int descriptor() const { return channel_->fd; }
   // Completions from here on are announced; the caller polls once more.
   void arm();
-  // The peer gets nothing more, and nothing that has been posted remains: the adapter touches no memory any more.
+  // The peer gets nothing more, and all that has been posted ends, with an error. False: it cannot be done.
+  bool stop();
+  // The same, and waits until nothing that has been posted remains: the adapter touches no memory any more. Requires:
+  // each request has a completion.
   void drain();
 
  private:
   int modify_to_init();
-  int modify_to_receive(const VerbsGreeting& peer);
+  int modify_to_receive(const PortAddress& port, const VerbsPairName& peer);
   int modify_to_send();
   void create_pair();
   void release();
 
   std::shared_ptr<VerbsPort> port_;
+  const VerbsPairShape shape_;
   ibv_comp_channel* channel_ = nullptr;
   ibv_cq* queue_ = nullptr;
   ibv_qp* pair_ = nullptr;
   std::uint32_t first_packet_ = 0;
+  int reads_ = 0;
   std::size_t inline_bytes_ = 0;
   bool armed_ = false;
   int posted_ = 0;  // requests without a completion

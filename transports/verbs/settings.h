@@ -2,6 +2,7 @@
 // The ANELLO_VERBS_* variables (lib/base/environment.def).
 #include "base/config.h"
 
+#include <cstdint>
 #include <string>
 
 namespace anello::transport {
@@ -15,6 +16,7 @@ struct VerbsSettings {
   int timeout = 18;
   int retry = 7;
   int rnr_timer = 12;
+  std::int64_t cache = -1;
 
   static VerbsSettings of(const Config& config) {
     return {config.verbs_devices,
@@ -24,7 +26,8 @@ struct VerbsSettings {
             int(config.verbs_traffic_class),
             int(config.verbs_timeout),
             int(config.verbs_retry),
-            int(config.verbs_rnr_timer)};
+            int(config.verbs_rnr_timer),
+            config.verbs_cache};
   }
 };
 

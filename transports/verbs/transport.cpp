@@ -12,8 +12,8 @@ VerbsSettings environment() { return VerbsSettings::of(Config::get()); }
 
 class VerbsTransport final : public Transport {
  public:
-  explicit VerbsTransport(const VerbsSettings& settings) : port_(VerbsPort::open(settings)) {
-    log::info(-1, "verbs over ", port_->name(), " (", port_->address().text(), ")");
+  explicit VerbsTransport(const VerbsSettings& settings) : memory_(VerbsPort::open(settings)) {
+    log::info(-1, "verbs over ", memory_.port()->name(), " (", memory_.port()->address().text(), ")");
   }
 
   std::string_view name() const override { return "verbs"; }
@@ -22,14 +22,16 @@ class VerbsTransport final : public Transport {
   std::unique_ptr<Endpoint> open(int peer, int /*local_peer*/, UniqueFd fd) override {
     if (!fd) throw Error(ANELLO_ERR_INTERNAL, text("no connection to rank ", peer), peer);
     try {
-      return std::make_unique<VerbsEndpoint>(peer, port_, std::move(fd));
+      return std::make_unique<VerbsEndpoint>(peer, memory_, std::move(fd));
     } catch (const Error& error) {
       throw Error(error.code(), text("no lane to rank ", peer, ": ", error.text()), peer);
     }
   }
 
+  RemoteMemory* remote_memory() override { return &memory_; }
+
  private:
-  std::shared_ptr<VerbsPort> port_;
+  VerbsRemoteMemory memory_;
 };
 
 }  // namespace

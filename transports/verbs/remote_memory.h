@@ -1,0 +1,56 @@
+#pragma once
+// The memory of ranks on other hosts, which this rank's adapter gets and puts without the owner's help. Only regions
+// (memory/region.h) on both sides; a rank reaches a peer's memory while it has a lane to it.
+#include "transports/remote_memory.h"
+#include "transports/verbs/transfers.h"
+
+#include <cerrno>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace anello::transport {
+
+class VerbsRemoteMemory final : public RemoteMemory {
+ public:
+  explicit VerbsRemoteMemory(const std::shared_ptr<VerbsPort>& port)
+      : port_(port), registrations_(port, port->settings().cache) {}
+
+  const std::shared_ptr<VerbsPort>& port() const { return port_; }
+  VerbsRegistrations& registrations() { return registrations_; }
+  // A lane's end brings the way to its peer, and takes it away when it ends.
+  void add(int world, VerbsTransfers& transfers) { of_[world] = &transfers; }
+  void remove(int world, VerbsTransfers& transfers);
+
+  bool is_far() const override { return true; }
+  RemoteAddress give_out(const RemotePeer& peer, const memory::Buffer& buffer, Use use,
+                         std::shared_ptr<const void>* kept) override;
+  void take_back(const RemoteAddress& at) override { registrations_.end(std::uint32_t(at.key)); }
+
+  State prepare(const RemotePeer& peer, std::uint64_t key) override;
+  std::byte* map(const RemotePeer& /*peer*/, const RemoteAddress& /*at*/, std::size_t /*bytes*/,
+                 std::shared_ptr<const void>* /*kept*/) override {
+    return nullptr;
+  }
+  int get_now(const Transfer& /*transfer*/) override { return ENOTSUP; }
+  int put_now(const Transfer& /*transfer*/) override { return ENOTSUP; }
+  const char* call() const override { return "a transfer by the adapter"; }
+  void get(const Transfer& transfer) override { begin(transfer, false); }
+  void put(const Transfer& transfer) override { begin(transfer, true); }
+  std::optional<Transferred> poll() override;
+  void withdraw(Token token) override;
+  bool is_pending() const override { return !pending_.empty() || !ended_.empty(); }
+
+ private:
+  VerbsTransfers* find(int world) const;
+  void begin(const Transfer& transfer, bool puts);
+
+  const std::shared_ptr<VerbsPort> port_;
+  VerbsRegistrations registrations_;
+  std::map<int, VerbsTransfers*> of_;     // by world rank
+  std::vector<VerbsTransfers*> pending_;  // those that have pending transfers
+  std::deque<Transferred> ended_;         // of no way, or of one that has been taken away
+};
+
+}  // namespace anello::transport
