@@ -787,9 +787,10 @@ ANELLO_API anello_result_t anello_post_init(anello_comm_t comm, const anello_cal
  * and for a message or probe
  *   peer, tag, bytes {sent, received}, transport
  *   protocol: "eager" (sent at once) or "rendezvous" (sent when the receive is posted)
- *   taken {mapped, read}: how many of the communicator's messages so far this rank has copied directly from the
+ *   taken {mapped, read, rdma}: how many of the communicator's messages so far this rank has copied directly from the
  *     sender's buffer.
- *     mapped: in memory of anello_mem_alloc or anello_register; read: in other memory, by system call. Over shm, the
+ *     mapped: in memory of anello_mem_alloc or anello_register; read: in other memory, by system call; rdma: from
+ *     another host, by the adapter, where both buffers are in such memory and have more than 64 KiB. Over shm, the
  *     receiver reads both kinds directly and uses neither protocol: messages in mapped memory from 8 KiB to 8 MiB, in
  *     other memory from 8 KiB to 1 MiB, and where ranks share processors all messages of 48 KiB to 8 MiB
  * and for a collective

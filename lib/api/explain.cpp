@@ -38,7 +38,7 @@ json of_message(const anello_call_t& call, Communicator& communicator) {
     out["protocol"] = std::max(sent, received) <= most_eager ? "eager" : "rendezvous";
   }
   const executor::TakenMessages taken = communicator.taken_messages();
-  out["taken"] = {{"mapped", taken.mapped}, {"read", taken.read}};
+  out["taken"] = {{"mapped", taken.mapped}, {"read", taken.read}, {"rdma", taken.rdma}};
   return out;
 }
 

@@ -160,7 +160,7 @@ bool Route::fill_send(Flow& flow) {
   if (operation == nullptr) return false;
   leaving_.operation = operation;
   FrameHeader& header = leaving_.header;
-  const transport::RemoteAddress at = parts_.gets.address_to_tell(flow, operation->input, operation->bytes);
+  const transport::RemoteAddress at = parts_.gets.offer(flow, *operation);
   if (!at && goes_at_once(flow, operation->bytes)) {
     header = eager_header(*flow.group, operation->bytes, operation->tag, short_dtype(operation->dtype));
     header.argument = flow.credit.give_back();

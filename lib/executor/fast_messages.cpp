@@ -25,7 +25,8 @@ Messages::Sent Messages::send_now(Group& group, int dest, const SmallMessage& me
   if (!undisturbed(group, flow)) return Sent::not_begun;
   // An earlier message has not left yet.
   if (!flow.unsent.empty() || group.sends_held_up > 0) return Sent::not_begun;
-  if (message.bytes >= flow.least_got) return request_now(flow, message, waits);
+  // What is given out to a far peer has an operation that takes it back.
+  if (message.bytes >= flow.least_got) return flow.far != nullptr ? Sent::not_begun : request_now(flow, message, waits);
   return flow.route->send_small(flow, message);
 }
 

@@ -19,7 +19,14 @@ Gets::Gets(Parts& parts)
 
 void Gets::set_up(Flow& flow) const {
   flow.most_eager = most_eager(*flow.group, flow.peer);
-  if (!meets_on_host(*flow.group, flow.peer)) return;
+  if (!meets_on_host(*flow.group, flow.peer)) {
+    flow.far = routes_.far_memory_of(flow.group->ranks[std::size_t(flow.peer)]);
+    if (flow.far == nullptr) return;
+    // A get takes as many messages as the answer to an RTS without an address.
+    flow.least_got = flow.most_eager + 1;
+    flow.most_got = SIZE_MAX;
+    return;
+  }
   flow.least_got = driver_.spins() > 0 ? kLeastGet : kLeastGetShared;
   flow.reading = std::make_unique<memory::ReadPolicy>();
 }
@@ -34,7 +41,26 @@ bool Gets::meets_on_host(const Group& group, int peer) const {
   return group.board && memory != nullptr && memory->spares_the_lane();
 }
 
+transport::RemoteMemory& Gets::memory_for(const Flow& flow) const {
+  return flow.far != nullptr ? *flow.far : *routes_.memory_of(*flow.group, flow.peer);
+}
+
 // ---- The sender's side ----
+
+transport::RemoteAddress Gets::offer(const Flow& flow, Operation& send) const {
+  if (flow.far == nullptr) return address_to_tell(flow, send.input, send.bytes);
+  if (!flow.may_get(send.bytes)) return {};
+  send.given_out.at =
+      flow.far->give_out(routes_.remote_peer(*flow.group, flow.peer), buffers_.find(send.input, send.bytes),
+                         transport::RemoteMemory::Use::gets, &send.given_out.kept);
+  return send.given_out.at;
+}
+
+void Gets::take_back(const Flow& flow, Operation& send) {
+  if (send.given_out.kept == nullptr) return;
+  flow.far->take_back(send.given_out.at);
+  send.given_out.kept.reset();
+}
 
 transport::RemoteAddress Gets::address_to_tell(const Flow& flow, const std::byte* payload, std::size_t bytes) const {
   if (!flow.may_get(bytes) || is_paused(flow, bytes)) return {};
@@ -99,6 +125,10 @@ bool Gets::is_possible(const Flow& flow, const transport::RemoteAddress& at) con
 bool Gets::counts(const Flow& flow, const transport::RemoteAddress& at, std::size_t bytes) const {
   Group& group = *flow.group;
   activity_.count_handled(bytes);
+  if (flow.far != nullptr) {
+    ++group.taken.rdma;
+    return true;
+  }
   if (!group.board.allows_gets(flow.peer)) return false;
   ++(at.key == 0 ? group.taken.read : group.taken.mapped);
   return true;
@@ -112,24 +142,29 @@ bool Gets::copy_now(const Flow& flow, const transport::RemoteAddress& at, std::b
 
 Gets::Begun Gets::begin(Flow& flow, Operation& receive, const transport::RemoteAddress& at, Refusal* refused) const {
   if (!at) return Begun::refused;
+  if (flow.far != nullptr) {
+    const auto state = flow.far->prepare(routes_.remote_peer(*flow.group, flow.peer), at.key);
+    return state == transport::RemoteMemory::State::ready ? begin_get(flow, receive, at) : Begun::refused;
+  }
   const memory::ReadPolicy::Turn turn = turn_of(flow, receive.bytes, true);
   if (turn.way == memory::ReadPolicy::Way::read && is_possible(flow, at)) {
-    if (receive.bytes > kMostGetAtOnce) {
-      routes_.memory_of(*flow.group, flow.peer)
-          ->get({routes_.remote_peer(*flow.group, flow.peer), at, receive.output, receive.bytes,
-                 reinterpret_cast<std::uintptr_t>(&receive)});
-      receive.got_from = at;
-      flow.group->getting.push(&receive);
-      return Begun::pending;
-    }
+    if (receive.bytes > kMostGetAtOnce) return begin_get(flow, receive, at);
     if (copy_now(flow, at, receive.output, receive.bytes)) return Begun::done;
   }
   *refused = refusal(flow, at, receive.bytes, turn);
   return Begun::refused;
 }
 
+Gets::Begun Gets::begin_get(Flow& flow, Operation& receive, const transport::RemoteAddress& at) const {
+  memory_for(flow).get({routes_.remote_peer(*flow.group, flow.peer), at, receive.output, receive.bytes,
+                        reinterpret_cast<std::uintptr_t>(&receive)});
+  receive.got_from = at;
+  flow.group->getting.push(&receive);
+  return Begun::pending;
+}
+
 bool Gets::get_now(Flow& flow, const transport::RemoteAddress& at, std::byte* into, std::size_t bytes) const {
-  if (!at || bytes > kMostGetAtOnce) return false;
+  if (!at || flow.far != nullptr || bytes > kMostGetAtOnce) return false;
   // A message that is not got takes its turn where it is answered, in begin().
   if (turn_of(flow, bytes, false).way != memory::ReadPolicy::Way::read || !is_possible(flow, at)) return false;
   turn_of(flow, bytes, true);
@@ -163,7 +198,7 @@ std::optional<Gets::Ended> Gets::take_ended() const {
 
 Operation* Gets::withdraw_any(Group& group) const {
   Operation* const receive = group.getting.pop();
-  if (receive != nullptr) routes_.memory_of(group, receive->peer)->withdraw(reinterpret_cast<std::uintptr_t>(receive));
+  if (receive != nullptr) memory_for(group.flows.to(receive->peer)).withdraw(reinterpret_cast<std::uintptr_t>(receive));
   return receive;
 }
 

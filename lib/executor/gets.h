@@ -7,6 +7,9 @@
 // the message sent like any other; so does a receiver that may not read the sender's process, or finds that a get takes
 // longer (read_policy.h). A send whose address was told is complete once the receiver has answered; a send that ends
 // with an error before that allows no more gets, and the receiver discards a copy that it finishes later.
+//
+// Between hosts an adapter gets the message, if both buffers lie in regions. The sender gives its buffer out until the
+// answer comes; a send that ends with an error takes it back, which ends a get under way with an error.
 #include "executor/group.h"
 #include "executor/parts.h"
 #include "messaging/rendezvous.h"
@@ -30,6 +33,12 @@ class Gets {
   // ---- The sender's side ----
   // The address of a message that the receiver may get; empty: the message must be sent.
   transport::RemoteAddress address_to_tell(const Flow& flow, const std::byte* payload, std::size_t bytes) const;
+  // The same for a send, whose buffer it gives out if the receiver is far.
+  transport::RemoteAddress offer(const Flow& flow, Operation& send) const;
+  // The receiver has answered.
+  static void answered(Operation& send) { send.given_out.kept.reset(); }
+  // The send has ended with an error.
+  static void take_back(const Flow& flow, Operation& send);
   // Counts a message of a size that the peer may get, which goes with its address or as payload.
   void note_going(Flow& flow, std::size_t bytes, bool has_address) const;
   // The peer asks for so many messages of this size without addresses.
@@ -60,6 +69,8 @@ class Gets {
 
  private:
   bool meets_on_host(const Group& group, int peer) const;
+  transport::RemoteMemory& memory_for(const Flow& flow) const;
+  Begun begin_get(Flow& flow, Operation& receive, const transport::RemoteAddress& at) const;
   bool may_be_sent(std::size_t bytes) const;
   bool is_paused(const Flow& flow, std::size_t bytes) const;
   memory::ReadPolicy::Turn turn_of(Flow& flow, std::size_t bytes, bool begins) const;

@@ -38,7 +38,9 @@ struct Flow {
   EarlyFrames early;                         // frames of operations not in flight here yet, in their order
   std::size_t most_eager = kMostEagerBytes;  // messages of send up to this many bytes go without an RTS
   std::size_t least_got = SIZE_MAX;          // from this many bytes on an RTS carries its message's address
+  std::size_t most_got = kMostGet;           // up to this many
   bool tells_addresses = true;               // even of messages outside all regions
+  transport::RemoteMemory* far = nullptr;    // the way to the peer's memory, if that is far
   // By size: how many more messages are sent without an address, as the peer has asked.
   std::array<std::uint32_t, memory::ReadPolicy::kSizes> sent_instead{};
   std::unique_ptr<memory::ReadPolicy> reading;  // of the peer's messages; null: it is on another host
@@ -49,7 +51,7 @@ struct Flow {
   Flow* next_made = nullptr;
 
   // Whether the peer may get messages of this size.
-  bool may_get(std::size_t bytes) const { return bytes >= least_got && bytes <= kMostGet; }
+  bool may_get(std::size_t bytes) const { return bytes >= least_got && bytes <= most_got; }
 };
 
 // A communicator's flows: a pointer per rank, and the flow once a frame goes to or comes from that rank. Flows keep
@@ -112,10 +114,11 @@ struct DeviceRefusal {
   std::uint32_t again_at = 0;  // the sequence of a call
 };
 
-// Counts the messages that this rank has copied from their senders' buffers.
+// Counts the messages that this rank has got from their senders' buffers.
 struct TakenMessages {
   std::uint64_t mapped = 0;
   std::uint64_t read = 0;  // by system call
+  std::uint64_t rdma = 0;
 };
 
 class Group {

@@ -262,6 +262,7 @@ void Messages::on_cts(Flow& flow, const transport::FrameHeader& header) {
   for (Operation* send = flow.requested.front(); send != nullptr; send = OperationFifo::after(send)) {
     if (send->number != header.sequence) continue;
     flow.requested.remove(send);
+    Gets::answered(*send);
     ++send->movement;
     const auto answer = static_cast<Answer>(header.flags);
     if (answer == Answer::send_far) Gets::pause(flow, send->bytes, header.tag);
@@ -287,7 +288,10 @@ Operation* Messages::find_cleared(Group& group, std::uint32_t number) {
 void Messages::end_all(Group& group, const Error& error) {
   for (Flow& flow : group.flows) {
     for (OperationFifo* list : {&flow.unsent, &flow.requested, &flow.cleared}) {
-      while (Operation* operation = list->pop()) outcomes_.finish(*operation, error);
+      while (Operation* operation = list->pop()) {
+        Gets::take_back(flow, *operation);
+        outcomes_.finish(*operation, error);
+      }
     }
   }
   while (Operation* operation = group.messages.withdraw_any()) outcomes_.finish(*operation, error);

@@ -194,8 +194,13 @@ struct Operation {
   std::size_t bytes = 0;      // the bytes to move in all
   std::size_t moved = 0;
   transport::RemoteAddress got_from;  // of a receive that gets its message
-  bool claims = false;                // a probe that takes the message out
-  std::uint32_t claim = 0;            // the message that a matched probe took out, or that this receive takes
+  // Of a send whose message the peer may get from far; kept: null if it may not.
+  struct {
+    transport::RemoteAddress at;
+    std::shared_ptr<const void> kept;
+  } given_out;
+  bool claims = false;      // a probe that takes the message out
+  std::uint32_t claim = 0;  // the message that a matched probe took out, or that this receive takes
 
   std::uint64_t movement = 0;  // grows with every piece moved; a wait compares it to see progress
   std::uint64_t seen_movement = 0;

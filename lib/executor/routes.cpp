@@ -36,7 +36,7 @@ Routes::Routes(Parts& parts, std::vector<AvailableTransport> transports)
       const auto world = std::size_t(member.rank);
       if (member.rank == job_.rank()) continue;
       if (member.transport() == each.bit) transport_of_[world] = each.transport.get();
-      if (memory == nullptr || (member.transports & each.bit) == 0) continue;
+      if (memory == nullptr || memory->is_far() || (member.transports & each.bit) == 0) continue;
       if (memory_of_[world] == nullptr) memory_of_[world] = memory;
     }
   }

@@ -63,8 +63,13 @@ class Routes final : public progress::Source {
   // ---- Transports ----
   // The transport of the lane to a rank.
   transport::Transport& transport_to(int world) const { return *transport_of_[std::size_t(world)]; }
-  // The access to a rank's host memory, perhaps by another transport than the lane's; null: there is none.
+  // The access to the memory of a rank of this host, perhaps by another transport than the lane's; null: there is none.
   transport::RemoteMemory* memory_of(int world) const { return memory_of_[std::size_t(world)]; }
+  // The access to a rank's memory by adapters, which goes with the lane; null: there is none.
+  transport::RemoteMemory* far_memory_of(int world) const {
+    transport::RemoteMemory* const memory = transport_to(world).remote_memory();
+    return memory != nullptr && memory->is_far() ? memory : nullptr;
+  }
   // What kernels of a device of this process reach of the memory of ranks of this host. Throws Error.
   transport::RemoteMemory& device_memory(int device);
   // Control's answer for a key that was requested.

@@ -65,6 +65,18 @@ class Verbs(InMachine):
         self.assertIn("over verbs", output)
         self.assertNotRegex(output, r"over (tcp|shm|inproc)")
 
+    def test_long_messages_between_registered_buffers_go_by_the_adapter(self):
+        self.assertIn("All tests passed", self.ran("test/collectives/collectives_test '[.adapter]'"))
+
+    def test_a_limit_of_locked_memory_is_told_and_messages_are_copied(self):
+        output = self.ran("""set -e
+cp -L bench/anello-perf lib/api/libanello.so.0 /dev/shm  # the build folder may be closed to other users
+chmod a+rw /dev/infiniband/*; ulimit -l 4096
+ANELLO_TRANSPORT=verbs tools/anellorun -np 2 setpriv --reuid 1 --clear-groups --inh-caps=-all \\
+    env LD_LIBRARY_PATH=/dev/shm /dev/shm/anello-perf --no-ceilings --collective sendrecv --memory mapped -b 8M -n 1""")
+        self.assertRegex(output, "verbs copies messages in memory of .* KiB: rxe0 port 1: locking .* KiB more is not "
+                                 "allowed: .* 4096 KiB in all.*limits.conf")
+
     def test_what_is_not_usable_is_told_with_the_reason(self):
         output = self.ran("""set -e
 ANELLO_VERBS_DEVICES==rxe0 tools/anello-info --json
