@@ -457,6 +457,7 @@ TEST_CASE("a send that ends with an error takes its buffer back from the receive
           anello_comm_t other = ANELLO_COMM_NULL;
           me.ok(anello_comm_dup(me.comm, &other), "dup");
           stream_over_verbs(me, me.comm, mapped.data(), 300'000, 2);
+          fill(mapped.data(), kBytes, unsigned(me.rank));
           anello_request_t request = ANELLO_REQUEST_NULL;
           anello_result_t ended = ANELLO_OK;
           if (me.rank == 0) {
@@ -465,10 +466,13 @@ TEST_CASE("a send that ends with an error takes its buffer back from the receive
             for (int turn = 0; turn < 20 && done == 0; ++turn) anello_test(&request, &done, nullptr);
             anello_comm_abort(other, "given up");
             ended = anello_wait(&request, nullptr);
+            std::memset(mapped.data(), 0xee, kBytes);
           } else {
             ended = anello_recv(mapped.data(), kBytes, ANELLO_BYTE, 0, 1, other, nullptr);
           }
           // The receive may have got all before.
+          if (me.rank == 1 && ended == ANELLO_OK && !holds(mapped.data(), kBytes, 0))
+            me.report.wrong("the adapter got what the sender's caller wrote after the error");
           if (ended != ANELLO_ERR_ABORTED && ended != ANELLO_OK) me.report.wrong("ended with ", ended);
           anello_comm_destroy(other);
           // By the lane, if the adapters' connection for memory has ended.

@@ -13,11 +13,13 @@
 #include <catch2/catch.hpp>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -387,6 +389,37 @@ TEST_CASE("transfers end when the peer ends, and a sleeper hears of both", "[ada
   CHECK((error == 0 || error == ECONNABORTED));
   ends.memory.get(ends.transfer(1000, 3));
   CHECK(ends.wait(3) == ECONNABORTED);
+}
+
+TEST_CASE("a port hears of its link, for which the descriptor of a lane becomes readable", "[adapter]") {
+  Ends ends(1000);
+  VerbsPortEvents& events = ends.memory.port()->events();
+  CHECK_FALSE(events.is_link_down());
+  for (const bool down : {true, false}) {
+    CAPTURE(down);
+    REQUIRE(std::system(down ? "ip link set roce1 down" : "ip link set roce1 up") == 0);  // and its other end, roce0
+    const Deadline deadline = Deadline::in_ms(20'000);
+    while (events.is_link_down() != down) {
+      REQUIRE_FALSE(deadline.passed());
+      pollfd readable{ends.end->descriptor(), POLLIN, 0};
+      REQUIRE(::poll(&readable, 1, 20'000) == 1);
+      events.look();
+    }
+  }
+  CHECK(ends.end->failure() == nullptr);
+}
+
+TEST_CASE("an adapter that fails ends its lanes and transfers, and is named", "[adapter]") {
+  Ends ends(8'000'000);
+  ends.memory.get(ends.transfer(8'000'000, 1));
+  ibv_async_event fatal{};
+  fatal.event_type = IBV_EVENT_DEVICE_FATAL;
+  ends.memory.port()->events().take(fatal);
+  poll_until_failure(*ends.end);
+  CHECK(ends.end->failure()->code() == ANELLO_ERR_SYSTEM);
+  CHECK_THAT(ends.end->failure()->text(), Catch::Contains("rxe0 port 1 has failed") && Catch::Contains("rank 1"));
+  CHECK(ends.wait(1) == ECONNABORTED);
+  CHECK(ends.theirs.port()->events().has_failed() == false);
 }
 
 TEST_CASE("registered memory is kept within the limit, while it is not in use and its region lives", "[adapter]") {

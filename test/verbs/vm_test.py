@@ -109,6 +109,7 @@ class LongVerbs(InMachine):
     def test_packets_that_are_lost_are_sent_again(self):
         output = self.ran(PERF + """for i in 0 1; do tc qdisc add dev roce$i root netem loss 1%; done
 perf 2 -b 64K -n 10
+perf 2 -b 256K -n 5 --collective sendrecv --memory mapped
 tc -s qdisc show dev roce0""")
         self.assertIn("over verbs", output)
         self.assertRegex(output, r"dropped [1-9]")

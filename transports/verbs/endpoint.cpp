@@ -46,6 +46,7 @@ VerbsEndpoint::VerbsEndpoint(int peer, VerbsRemoteMemory& memory, UniqueFd socke
   if (!events_) throw system_error("epoll_create1", errno);
   watch(events_.get(), pair_.descriptor());
   watch(events_.get(), socket_.get());
+  watch(events_.get(), memory.port()->events().descriptor());
   if (!transfers_.is_over()) watch(events_.get(), transfers_.descriptor());
   VerbsGreeting mine;
   mine.port = memory.port()->address();
@@ -102,6 +103,12 @@ void VerbsEndpoint::look_at_transfers() {
   out_.say_once(PieceNumber::kNoMemory);
 }
 
+void VerbsEndpoint::look_at_port() {
+  VerbsPortEvents& events = memory_.port()->events();
+  events.look();
+  if (events.has_failed() && broken_.empty()) break_off("this rank's adapter has failed");
+}
+
 void VerbsEndpoint::greet() {
   switch (exchange_.look()) {
     case GreetingExchange::News::none: return;
@@ -129,7 +136,11 @@ void VerbsEndpoint::greet() {
 // Of a completion with an error, only the id, the status and the vendor's code are valid.
 void VerbsEndpoint::take(const ibv_wc& completion) {
   if (completion.status != IBV_WC_SUCCESS) {
-    if (broken_.empty()) break_off(completion_text(completion.status, completion.vendor_err));
+    if (!broken_.empty()) return;
+    look_at_port();
+    const bool is_link_down = memory_.port()->events().is_link_down();
+    break_off(text(completion_text(completion.status, completion.vendor_err),
+                   is_link_down ? "; the link of this rank's port is down" : ""));
     return;
   }
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
@@ -182,6 +193,11 @@ void VerbsEndpoint::fail_if_over() {
     failure_ = Error(ANELLO_ERR_CORRUPT,
                      text("rank ", peer_, " sent a frame larger than any can be; its process has a memory fault or is ",
                           "not an Anello of this version"),
+                     peer_);
+  } else if (is_over() && memory_.port()->events().has_failed()) {
+    failure_ = Error(ANELLO_ERR_SYSTEM,
+                     text("the adapter of ", pair_.port().name(), " has failed, and with it the lane to rank ", peer_,
+                          "; see the kernel's log (dmesg)"),
                      peer_);
   } else if (is_over()) {
     failure_ = Error(ANELLO_ERR_PEER_LOST,
@@ -243,7 +259,10 @@ const FrameHeader* VerbsEndpoint::incoming() {
   const FrameHeader* const header = in_.incoming();
   if (header != nullptr) return header;
   // A rank that polls instead of sleeping must also hear of its peer's end.
-  if (++idle_looks_ % kIdleLooks == 0) look_at_socket();
+  if (++idle_looks_ % kIdleLooks == 0) {
+    look_at_socket();
+    look_at_port();
+  }
   fail_if_over();
   return nullptr;
 }
@@ -284,6 +303,7 @@ bool VerbsEndpoint::before_sleep() {
   pair_.arm();
   transfers_.arm();
   look_at_socket();
+  look_at_port();
   progress();
   transfers_.progress();
   const bool over = is_over() && !in_.has_more();

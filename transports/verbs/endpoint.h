@@ -56,6 +56,7 @@ class VerbsEndpoint final : public Endpoint {
   void break_off(const std::string& cause);
   void finish_sending();
   void look_at_transfers();
+  void look_at_port();
 
   const int peer_;
   VerbsRemoteMemory& memory_;

@@ -113,7 +113,7 @@ std::shared_ptr<VerbsPort> VerbsPort::open(const VerbsSettings& settings) {
 
 // A child must not keep the adapter's files open: the queue pairs of a dead rank would live on.
 VerbsPort::VerbsPort(const VerbsSettings& settings, ibv_context* context, int number, std::string name)
-    : settings_(settings), context_(context), number_(number), name_(std::move(name)) {
+    : settings_(settings), context_(context), number_(number), name_(std::move(name)), events_(context, number, name_) {
   remember_descriptor(context_->cmd_fd);
   remember_descriptor(context_->async_fd);
 }

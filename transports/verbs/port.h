@@ -2,6 +2,7 @@
 // An active port of an adapter, opened, and its protection domain. Lanes and memory of one transport object share it.
 #include "transports/verbs/address.h"
 #include "transports/verbs/library.h"
+#include "transports/verbs/port_events.h"
 #include "transports/verbs/settings.h"
 
 #include <cstddef>
@@ -42,6 +43,7 @@ class VerbsPort {
   const VerbsLimits& limits() const { return limits_; }
   // For texts: "rxe0 port 1".
   const std::string& name() const { return name_; }
+  VerbsPortEvents& events() { return events_; }
   // Asked anew: the GID may have moved since.
   PortAddress address() const;
 
@@ -59,6 +61,7 @@ class VerbsPort {
   int gid_index_ = 0;
   VerbsLimits limits_;
   std::string name_;
+  VerbsPortEvents events_;
 };
 
 // Memory that a port reads, or that peers write, until the object ends. No child of this process gets a copy: a page
