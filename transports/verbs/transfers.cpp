@@ -17,7 +17,7 @@ namespace anello::transport {
 namespace {
 
 // The time for pieces under way to end by themselves when their transfer is withdrawn.
-constexpr int kWithdrawMs = 200;
+constexpr int kWithdrawMs = 500;
 // The time for an adapter to end the pieces of a queue pair that has stopped.
 constexpr int kStopMs = 200;
 
