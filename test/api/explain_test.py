@@ -142,7 +142,7 @@ class Explain(unittest.TestCase):
         comm = self.ranks(3)[1]
         told = self.explain(comm, call_of("send", 100, peer=2, tag=7, label=b'a "name"'))
         self.assertEqual(told, {"kind": "send", "label": "a ?name?", "rank": 1, "ranks": 3, "peer": 2, "tag": 7,
-                                "bytes": {"sent": 400, "received": 0}, "transport": "inproc", "protocol": "eager", "taken": {"mapped": 0, "read": 0}})
+                                "bytes": {"sent": 400, "received": 0}, "transport": "inproc", "protocol": "eager", "taken": {"mapped": 0, "read": 0, "rdma": 0}})
         told = self.explain(comm, call_of("recv", 100_000, peer=-1, tag=-1))
         self.assertEqual((told["protocol"], told["bytes"]["received"], told["transport"]), ("rendezvous", 400_000, "inproc"))
         counts, displs = (ctypes.c_size_t * 3)(10, 20, 30), (ctypes.c_size_t * 3)(0, 10, 30)

@@ -230,8 +230,8 @@ class Doctor(unittest.TestCase):
     LAN = "ip link set lo up; ip link add lan0 type bridge; ip addr add 10.3.2.1/24 dev lan0; ip link set lan0 up; "
 
     def named(self, hosts, script=LAN):
-        return self.inside(f"""{script} hostname alpha; mount -t tmpfs none /tmp; printf '127.0.0.1 localhost\\n{hosts}' > /tmp/hosts
-          printf 'hosts: files\\n' > /tmp/nsswitch; mount --bind /tmp/hosts /etc/hosts; mount --bind /tmp/nsswitch /etc/nsswitch.conf""", "-mnu")
+        return self.inside(f"""{script} hostname alpha; mount -t tmpfs none /dev/shm; printf '127.0.0.1 localhost\\n{hosts}' > /dev/shm/hosts
+          printf 'hosts: files\\n' > /dev/shm/nsswitch; mount --bind /dev/shm/hosts /etc/hosts; mount --bind /dev/shm/nsswitch /etc/nsswitch.conf""", "-mnu")
 
     def test_host_names_that_lead_elsewhere_or_nowhere(self):
         self.finds("host name", "ok", "alpha is 10.3.2.1", *self.named("10.3.2.1 alpha"))

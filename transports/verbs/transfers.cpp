@@ -18,6 +18,9 @@ namespace {
 
 // The time for pieces under way to end by themselves when their transfer is withdrawn.
 constexpr int kWithdrawMs = 500;
+// Adapters try again for a few seconds at most. Where none of the pieces under way ends in this time, none will: the
+// refusal of memory that its owner has freed can be lost (rxe of Linux 6.1).
+constexpr std::int64_t kSilentNs = 10'000'000'000;
 // The time for an adapter to end the pieces of a queue pair that has stopped.
 constexpr int kStopMs = 200;
 
@@ -128,6 +131,7 @@ bool VerbsTransfers::post_batch(Moving& moving) {
   rest.bytes -= planned;
   ++moving.batches;
   ++batches_posted_;
+  if (batches_.empty()) moved_ns_ = now_ns();
   batches_.push_back({posted_, rest.token});
   return true;
 }
@@ -136,6 +140,7 @@ void VerbsTransfers::progress() {
   if (is_over() || batches_.empty()) return;
   poll();
   post_batches();
+  if (!batches_.empty() && now_ns() - moved_ns_ > kSilentNs) give_up("no piece has ended for 10 s");
 }
 
 void VerbsTransfers::poll() {
@@ -155,6 +160,7 @@ void VerbsTransfers::poll() {
 // A completion stands for all pieces before it, too. After an error each piece has one.
 void VerbsTransfers::take(const ibv_wc& completion) {
   completed_ = std::max(completed_, completion.wr_id);
+  moved_ns_ = now_ns();
   while (completion.status == IBV_WC_SUCCESS && !batches_.empty() && batches_.front().last <= completed_) {
     const Batch batch = batches_.front();
     batches_.pop_front();

@@ -95,6 +95,7 @@ class VerbsTransfers {
   std::deque<Transferred> ended_;
   std::uint64_t posted_ = 0;  // pieces, whose ids are their numbers
   std::uint64_t completed_ = 0;
+  std::int64_t moved_ns_ = 0;  // when a piece ended, or the first of those under way was posted
   std::uint64_t batches_posted_ = 0;
 };
 
