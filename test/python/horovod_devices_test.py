@@ -85,7 +85,7 @@ class Devices(Ranks):
         self.is_there(hvd.synchronize(handle), torch.full((1 << 20,), 3 * self.size, dtype=torch.uint8))
 
     def test_a_group_on_host_and_device_is_refused(self):
-        with self.assertRaisesRegex(ValueError, "allreduce of tensors on cpu and cuda:0: a group lies on one device"):
+        with self.assertRaisesRegex(ValueError, "tensors of the CPU and of cuda:0 in one call"):
             hvd.grouped_allreduce([self.mine(), torch.ones(3)])
 
 

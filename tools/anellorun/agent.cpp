@@ -3,7 +3,6 @@
 #include "anellorun/options.h"
 
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kProbeTime = 5s;
-constexpr std::array kEnds{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -36,16 +34,8 @@ Channel take_standard_streams() {
 
 }  // namespace
 
-Agent::Agent() : channel_(take_standard_streams()), heard_(Clock::now()), beat_at_(heard_) {
-  sigset_t watched;
-  sigemptyset(&watched);
-  for (int signal : kEnds) sigaddset(&watched, signal);
-  sigaddset(&watched, SIGCHLD);
-  sigset_t blocked = watched;
-  sigaddset(&blocked, SIGPIPE);
-  if (sigprocmask(SIG_BLOCK, &blocked, &original_signals_) != 0) fail("sigprocmask");
-  signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_) fail("signalfd");
+Agent::Agent()
+    : channel_(take_standard_streams()), signals_(kEndingSignals, {SIGPIPE}), heard_(Clock::now()), beat_at_(heard_) {
   channel_.send_raw(kPreamble);
   channel_.send(Kind::hello, Writer().put(kAgentVersion).put(host_name()));
 }
@@ -70,7 +60,7 @@ int Agent::run() {
 }
 
 void Agent::poll_once() {
-  std::vector<pollfd> watched{{signals_.get(), POLLIN, 0},
+  std::vector<pollfd> watched{{signals_.descriptor(), POLLIN, 0},
                               {launcher_gone_ ? -1 : channel_.from(), POLLIN, 0},
                               {channel_.pending() ? channel_.to() : -1, POLLOUT, 0},
                               {input_ && !input_waiting_.empty() ? input_.get() : -1, POLLOUT, 0}};
@@ -231,16 +221,15 @@ void Agent::start(MeetingPlace place) {
     input = make_pipe();
     make_nonblocking(input.to);
   }
-  ranks_->start(order_.share.has(0) ? input.from.get() : -1, original_signals_);
+  ranks_->start(order_.share.has(0) ? input.from.get() : -1, signals_.original());
   input_ = std::move(input.to);
   channel_.send(Kind::started);
 }
 
 void Agent::take_signals() {
-  signalfd_siginfo info{};
-  while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    if (info.ssi_signo != SIGCHLD) {
-      refuse(std::string("its agent got SIG") + sigabbrev_np(static_cast<int>(info.ssi_signo)));
+  while (const auto info = signals_.next()) {
+    if (info->ssi_signo != SIGCHLD) {
+      refuse(std::string("its agent got SIG") + sigabbrev_np(static_cast<int>(info->ssi_signo)));
       end_all();
     } else if (ranks_) {
       ranks_->child_ended();

@@ -8,8 +8,7 @@
 #include "anellorun/local_ranks.h"
 #include "anellorun/offers.h"
 #include "anellorun/probe.h"
-
-#include <signal.h>
+#include "anellorun/signals.h"
 
 #include <array>
 #include <memory>
@@ -51,9 +50,8 @@ class Agent final : private Events {
   bool full(Stream stream) const override { return untaken_[stream] >= kMaxUntaken; }
   bool unread(Stream stream) const override { return unread_[stream]; }
 
-  sigset_t original_signals_{};
-  Descriptor signals_;
   Channel channel_;
+  Signals signals_;
   std::unique_ptr<Secret> secret_;
   JobOrder order_;
   std::optional<Offers> offers_;

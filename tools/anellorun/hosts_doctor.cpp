@@ -5,12 +5,9 @@
 
 #include <poll.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <sstream>
@@ -28,12 +25,6 @@ constexpr auto kAnswer = 15s;
 constexpr auto kExamination = 60s;
 constexpr auto kFarewell = 5s;
 constexpr std::size_t kMostSaid = 64 * 1024;
-constexpr std::array kEnds{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
 
 // What the doctor of one host has said, but for what is ok; its last line, the summary, is the heading.
 std::string shortened(const std::string& said, std::string& summary) {
@@ -67,17 +58,7 @@ std::string doctor_program(const std::string& agent_path) {
   return (slash == std::string::npos ? "" : launcher.substr(0, slash + 1)) + "anello-info";
 }
 
-HostsDoctor::HostsDoctor(const Options& options) : options_(options) {
-  sigset_t watched;
-  sigemptyset(&watched);
-  for (int signal : kEnds) sigaddset(&watched, signal);
-  sigaddset(&watched, SIGCHLD);
-  sigset_t blocked = watched;
-  sigaddset(&blocked, SIGPIPE);
-  if (sigprocmask(SIG_BLOCK, &blocked, &original_signals_) != 0) fail("sigprocmask");
-  signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_) fail("signalfd");
-}
+HostsDoctor::HostsDoctor(const Options& options) : options_(options), signals_(kEndingSignals, {SIGPIPE}) {}
 
 HostsDoctor::~HostsDoctor() = default;
 
@@ -124,7 +105,7 @@ void HostsDoctor::reach_all() {
     try {
       patient.host =
           std::make_unique<RemoteHost>(agent_command(share.host, variable("ANELLO_SSH"), options_.agent_path), share,
-                                       static_cast<HostEvents&>(*this), original_signals_);
+                                       static_cast<HostEvents&>(*this), signals_.original());
     } catch (const std::system_error& failure) {
       lose(patient, failure.what());
     }
@@ -210,7 +191,7 @@ void HostsDoctor::wait_for_all(const std::function<bool(const Patient&)>& holds,
 }
 
 void HostsDoctor::poll_once(Clock::time_point end) {
-  std::vector<pollfd> watched{{signals_.get(), POLLIN, 0}};
+  std::vector<pollfd> watched{{signals_.descriptor(), POLLIN, 0}};
   std::vector<std::size_t> begins;
   auto next = end;
   for (const Patient& each : patients_) {
@@ -237,9 +218,8 @@ void HostsDoctor::poll_once(Clock::time_point end) {
 }
 
 void HostsDoctor::take_signals() {
-  signalfd_siginfo info{};
-  while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    if (info.ssi_signo != SIGCHLD) throw Interrupted{static_cast<int>(info.ssi_signo)};
+  while (const auto info = signals_.next()) {
+    if (info->ssi_signo != SIGCHLD) throw Interrupted{static_cast<int>(info->ssi_signo)};
     for (Patient& each : patients_) {
       if (!each.host) continue;
       try {

@@ -7,8 +7,7 @@
 #include "anellorun/process.h"
 #include "anellorun/remote_host.h"
 #include "anellorun/secret.h"
-
-#include <signal.h>
+#include "anellorun/signals.h"
 
 #include <deque>
 #include <functional>
@@ -68,8 +67,7 @@ class HostsDoctor final : private HostEvents {
   void said(const Share&, std::string_view) override {}  // the last line is part of why a host is lost
 
   const Options& options_;
-  sigset_t original_signals_{};
-  Descriptor signals_;
+  Signals signals_;
   Secret secret_;
   std::deque<Patient> patients_;  // they stay where they are
   PairFindings pairs_;

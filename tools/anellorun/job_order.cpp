@@ -73,6 +73,11 @@ JobOrder take_order(Reader& reader, std::unique_ptr<Secret>& secret) {
   return order;
 }
 
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
 std::vector<std::string> environment_for_others() {
   constexpr std::array kOfThisHost{"_",
                                    "COLUMNS",

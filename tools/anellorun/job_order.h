@@ -24,5 +24,7 @@ JobOrder take_order(Reader& reader, std::unique_ptr<Secret>& secret);
 // This process's variables that ranks on other hosts should find too. Left out are those that describe this host, this
 // session or this user.
 std::vector<std::string> environment_for_others();
+// Of this process's environment; empty if it is not set.
+std::string variable(const char* name);
 
 }  // namespace anellorun

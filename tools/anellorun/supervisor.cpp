@@ -8,7 +8,6 @@
 
 #include <poll.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,36 +35,15 @@ std::string seconds(double value) {
   return digits + " s";
 }
 
-bool ends_a_job(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
-
-// Blocks the signals that the supervisor handles. The mask from before the first time.
-const sigset_t& original_signals() {
-  static const sigset_t original = [] {
-    sigset_t blocked, before;
-    sigemptyset(&blocked);
-    for (int signal : kPassedOn) sigaddset(&blocked, signal);
-    for (int signal : {SIGCHLD, SIGPIPE, SIGTTOU}) sigaddset(&blocked, signal);  // EPIPE says that a reader left
-    if (sigprocmask(SIG_BLOCK, &blocked, &before) != 0) fail("sigprocmask");
-    return before;
-  }();
-  return original;
-}
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
+bool ends_a_job(int signal) {
+  return std::find(kEndingSignals.begin(), kEndingSignals.end(), signal) != kEndingSignals.end();
 }
 
 }  // namespace
 
-Supervisor::Supervisor(const Options& options) : options_(options), output_(STDOUT_FILENO), errors_(STDERR_FILENO) {
-  original_signals();
-  sigset_t watched;
-  sigemptyset(&watched);
-  for (int signal : kPassedOn) sigaddset(&watched, signal);
-  sigaddset(&watched, SIGCHLD);
-  signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_) fail("signalfd");
+// EPIPE says that a reader left.
+Supervisor::Supervisor(const Options& options)
+    : options_(options), signals_(kPassedOn, {SIGPIPE, SIGTTOU}), output_(STDOUT_FILENO), errors_(STDERR_FILENO) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   host_ = host.data();
@@ -105,7 +83,7 @@ void Supervisor::start_here() {
   auto ranks = std::make_unique<LocalRanks>(share, *job_, static_cast<Events&>(*this));
   LocalRanks& here = *ranks;
   hosts_.push_back(std::move(ranks));
-  here.start(STDIN_FILENO, original_signals());
+  here.start(STDIN_FILENO, signals_.original());
   // For people; a script that reads what the program says should find nothing else.
   if (isatty(STDERR_FILENO) != 0 && share.ranks > 1 && std::getenv("OMP_NUM_THREADS") == nullptr) {
     const int processors = usable_processors();
@@ -121,7 +99,7 @@ void Supervisor::start_on_hosts() {
   for (const Share& share : options_.shares) {
     auto command = agent_command(share.host, variable("ANELLO_SSH"), options_.agent_path);
     auto host =
-        std::make_unique<RemoteHost>(std::move(command), share, static_cast<HostEvents&>(*this), original_signals());
+        std::make_unique<RemoteHost>(std::move(command), share, static_cast<HostEvents&>(*this), signals_.original());
     hosts.push_back(host.get());
     hosts_.push_back(std::move(host));
     order.share = share;
@@ -194,7 +172,7 @@ int Supervisor::poll_milliseconds() const {
 }
 
 void Supervisor::poll_once() {
-  std::vector<pollfd> watched{{signals_.get(), POLLIN, 0}};
+  std::vector<pollfd> watched{{signals_.descriptor(), POLLIN, 0}};
   for (Sink* sink : {&output_, &errors_}) watched.push_back({sink->pending() ? sink->fd() : -1, POLLOUT, 0});
   // A process in the background that reads its terminal would be stopped.
   const bool may_read =
@@ -304,16 +282,15 @@ void Supervisor::lost(const Share& share, const std::string& why) {
 }
 
 void Supervisor::take_signals() {
-  signalfd_siginfo info{};
-  while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    const int signal = static_cast<int>(info.ssi_signo);
+  while (const auto info = signals_.next()) {
+    const int signal = static_cast<int>(info->ssi_signo);
     if (signal == SIGCHLD) {
       for (const auto& host : hosts_) host->child_ended();
       continue;
     }
     if (!started_ && ends_a_job(signal)) throw Interrupted{signal};
     // A key of the terminal has also reached the ranks that are here, because they are in the same foreground group.
-    const bool from_terminal = info.ssi_code == SI_KERNEL;
+    const bool from_terminal = info->ssi_code == SI_KERNEL;
     // A process group without a shell above it ignores SIGTSTP.
     if (!from_terminal || options_.on_agents) signal_all(signal == SIGTSTP ? SIGSTOP : signal, false);
     if (signal == SIGTSTP) stop_here();

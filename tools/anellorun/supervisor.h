@@ -11,8 +11,7 @@
 #include "anellorun/output.h"
 #include "anellorun/rank_log.h"
 #include "anellorun/remote_host.h"
-
-#include <signal.h>
+#include "anellorun/signals.h"
 
 #include <deque>
 #include <functional>
@@ -85,7 +84,7 @@ class Supervisor final : private HostEvents {
   };
 
   const Options& options_;
-  Descriptor signals_;
+  Signals signals_;
   std::string host_;
   Sink output_;
   Sink errors_;

@@ -181,14 +181,11 @@ class CallRows:
                 checks.put(f"{tool}, {name}", "PASS" if code == 0 else "FAIL", last_line(output), "no error")
 
     def row_10(self, checks):
-        found = self.programs(checks, "anellorun", "libanello", "torch calls")
+        found = self.torch_programs(checks, "torch calls")
         if found is None:
             return
-        if importlib.util.find_spec("torch") is None:
-            checks.put("PyTorch", "SKIP", note="not installed")
-            return
         runner, library, script = found
-        command = [runner, "-np", 2, sys.executable, script, "--library", pathlib.Path(library).resolve(),
+        command = [runner, "-np", 2, sys.executable, script, "--library", library,
                    *(["--small"] if self.options.small else [])]
         for allocator, setting in ALLOCATORS.items():
             self.torch_calls(checks, f"{allocator} allocator: ", ["PYTORCH_CUDA_ALLOC_CONF=" + setting, *command])
@@ -196,11 +193,8 @@ class CallRows:
             self.torch_calls(checks, "", [*command, "--beside-gloo", pathlib.Path(folder) / "meeting"])
 
     def row_11(self, checks):
-        found = self.programs(checks, "anellorun", "libanello", "torch group")
+        found = self.torch_programs(checks, "torch group")
         if found is None:
-            return
-        if importlib.util.find_spec("torch") is None:
-            checks.put("PyTorch", "SKIP", note="not installed")
             return
         runner, library, script = found
         folders = [script.parent, script.parent.parent.parent / "python"]  # carried, and in the sources
@@ -208,8 +202,19 @@ class CallRows:
         if package is None:
             checks.put("package anello", "FAIL", note="is neither carried nor in the sources")
             return
-        self.torch_calls(checks, "", [f"ANELLO_LIBRARY={pathlib.Path(library).resolve()}", runner, "-np", 2, sys.executable,
-                                      "-B", script, "--package", package])
+        self.torch_calls(checks, "", [f"ANELLO_LIBRARY={library}", runner, "-np", 2, sys.executable, "-B", script, "--package",
+                                      package])
+
+    def torch_programs(self, checks, script):
+        """anellorun, the library and the script; None if something is missing, which is a row then."""
+        found = self.programs(checks, "anellorun", "libanello", script)
+        if found is None:
+            return None
+        if importlib.util.find_spec("torch") is None:
+            checks.put("PyTorch", "SKIP", note="not installed")
+            return None
+        runner, library, place = found
+        return runner, pathlib.Path(library).resolve(), place
 
     def torch_calls(self, checks, prefix, command):
         output, code = self.run(checks, [*self.environment(), *command])

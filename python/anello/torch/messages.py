@@ -39,7 +39,7 @@ class Messages:
             if source != ANY_SOURCE:
                 return self._enqueue_message(RECV, memory, count, dtype, source, tag, tensor, finish, what)
             # The host asks for its source, so the host receives it.
-            self._streams.of(memory.device, None).synchronize()
+            self._streams.current(memory.device).synchronize()
         return self._work(self._message(RECV, memory, count, dtype, source, tag, tensor, finish, what))
 
     def _message(self, kind, memory, count, dtype, peer, tag, tensor, finish, what):

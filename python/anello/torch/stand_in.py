@@ -9,7 +9,6 @@ from torch.distributed import distributed_c10d as c10d
 
 _OURS = "anello"
 _DEVICES = {"gloo": "cpu", "nccl": "cuda"}
-_asked = {}  # what a program called its default backend
 
 
 def names():
@@ -23,18 +22,19 @@ def names():
 
 def install(chosen):
     """Replaces PyTorch's functions that take or tell a backend's name."""
+    asked = None  # what the program calls its default backend
+
     def ours(backend):
+        nonlocal asked
         if backend is None:
             return None
         parts = [part.strip().rpartition(":") for part in str(backend).lower().split(",")]
-        if not any(name in chosen for *_, name in parts):
-            return backend
-        _asked.setdefault("name", next(name for *_, name in parts if name in chosen))
+        asked = asked or next((name for *_, name in parts if name in chosen), None)
         return ",".join(f"{device}{colon}{_OURS if name in chosen else name}" for device, colon, name in parts)
 
     def theirs(device):
         """What the program calls the backend of a device, or of all of them."""
-        return next((name for name in chosen if _DEVICES[name] == device), _asked.get("name", chosen[0]))
+        return next((name for name in chosen if _DEVICES[name] == device), asked or chosen[0])
 
     def replace(name, place):
         """place: of the argument that is a backend."""

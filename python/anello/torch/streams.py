@@ -17,6 +17,8 @@ _COLLECTIVES = "collectives"
 
 def device_of(held):
     """The CUDA device of a call's tensors, or None if they are on the host."""
+    if not cuda.is_initialized():
+        return None  # then no tensor is on one
     found, on_host = None, False
     for tensor in elements.within(held):
         if tensor.is_cpu:
@@ -38,10 +40,11 @@ class Streams:
         self._streams = {}
         self._devices = set()  # whose tensors the group has had
 
-    def of(self, device, purpose):
+    def current(self, device):
         self._devices.add(device)
-        if purpose is None:
-            return cuda.current_stream(device)
+        return cuda.current_stream(device)
+
+    def own(self, device, purpose):
         stream = self._streams.get((device, purpose))
         if stream is None:
             stream = self._streams.setdefault((device, purpose), cuda.Stream(device))
@@ -62,8 +65,8 @@ class InStreams:
     def _enqueue(self, device, what, blocking, calls, held, finish, results, purpose=_COLLECTIVES):
         """Like _run. purpose: what the calls share a stream for, if they do not block."""
         with cuda.device(device):  # a stream whose handle is 0 is that of the current device
-            current = cuda.current_stream(device)
-            stream = self._streams.of(device, None if blocking else purpose)
+            current = self._streams.current(device)
+            stream = current if blocking else self._streams.own(device, purpose)
             if not blocking:
                 stream.wait_stream(current)
             try:

@@ -5,17 +5,6 @@ import torch
 from torch import cuda
 
 
-def device_of(tensors, doing):
-    """The CUDA device of an operation's tensors, or None if they are on the host."""
-    devices = {tensor.device for tensor in tensors if not tensor.is_cpu}
-    if not devices:
-        return None
-    if len(devices) > 1 or any(tensor.is_cpu for tensor in tensors):
-        raise ValueError(f"{doing} of tensors on {' and '.join(sorted({str(tensor.device) for tensor in tensors}))}: a "
-                         "group lies on one device")
-    return devices.pop()
-
-
 class Staged:
     """The host's copies of tensors that are in order. They arrive while the host and other kernels go on."""
 

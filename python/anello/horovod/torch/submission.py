@@ -7,6 +7,7 @@ from anello.horovod.execution import DTYPES
 from anello.horovod.request import Request
 from anello.horovod.torch import handles, staging
 from anello.torch import elements
+from anello.torch.streams import device_of
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
@@ -34,7 +35,7 @@ def submit(process_set, kind, name, inputs, outputs, finish, op="", root=-1, pre
     if name is None:
         name = engine.automatic_name(kind)
     request = _request(kind, name, inputs, op, root, prescale, postscale, splits)
-    device = staging.device_of(inputs, kind)
+    device = device_of(inputs)
     entry = Entry(request, inputs, outputs, finish) if device is None else _staged(request, inputs, outputs, finish, device)
     engine.submit(entry)
     return handles.issue(engine, entry)
