@@ -4,6 +4,7 @@
 #include "base/dtype.h"
 #include "base/text.h"
 #include "gradient_sync/gradient_sync.h"
+#include "gradient_sync/host_place.h"
 
 #include <anello/gradient_sync.h>
 
@@ -81,7 +82,7 @@ void check_config(const anello_gradient_sync_config_t& config) {
 
 GradientSync::Setup read_setup(const anello_tensor_t* parameters, std::size_t count,
                                const anello_gradient_sync_config_t* config) {
-  GradientSync::Setup setup{{}, ANELLO_GRADIENT_SYNC_CONFIG_INITIALIZER};
+  GradientSync::Setup setup{{}, ANELLO_GRADIENT_SYNC_CONFIG_INITIALIZER, nullptr};
   if (config != nullptr) {
     if (config->size != sizeof *config) {
       refuse(text("anello_gradient_sync_config_t.size is ", config->size, ", not ", sizeof *config,
@@ -90,6 +91,7 @@ GradientSync::Setup read_setup(const anello_tensor_t* parameters, std::size_t co
     setup.config = *config;
   }
   check_config(setup.config);
+  setup.place = std::make_unique<gradient_sync::HostPlace>();
   if (parameters == nullptr && count > 0) refuse("parameters is NULL");
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -172,7 +174,7 @@ anello_result_t anello_gradient_sync_begin(anello_gradient_sync_t sync, unsigned
 }
 
 anello_result_t anello_gradient_sync_ready(anello_gradient_sync_t sync, size_t i, void* gradient) {
-  return with_sync("anello_gradient_sync_ready", sync, [&](GradientSync& it) { it.ready(i, gradient); });
+  return with_sync("anello_gradient_sync_ready", sync, [&](GradientSync& it) { it.ready(i, gradient, nullptr); });
 }
 
 anello_result_t anello_gradient_sync_unused(anello_gradient_sync_t sync, size_t i) {

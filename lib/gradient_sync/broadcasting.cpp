@@ -3,7 +3,6 @@
 #include "gradient_sync/collective.h"
 #include "gradient_sync/gradient_sync.h"
 
-#include <cstring>
 #include <optional>
 
 namespace anello::gradient_sync {
@@ -43,22 +42,26 @@ void GradientSync::broadcast(std::size_t count, int root,
     for (const anello_tensor_t& one : tensors) said.push_back(described(one));
     agree_on(all_, "broadcast: tensor", said);
 
-    std::vector<std::byte> together;
+    Memory together;
+    std::size_t used = 0;
     std::vector<std::size_t> members;
-    const auto send_together = [&] {
-      if (members.empty()) return;
+    // In the default stream, like all calls that wait.
+    const auto copy_each = [&](bool into) {
       std::size_t at = 0;
       for (const std::size_t i : members) {
-        if (rank_ == root) std::memcpy(together.data() + at, tensors[i].data, bytes_of(tensors[i]));
+        std::byte* const part = together.get() + at;
+        void* const own = tensors[i].data;
+        place_->copy(into ? part : own, into ? own : part, bytes_of(tensors[i]), nullptr);
         at += bytes_of(tensors[i]);
       }
-      all_.broadcast(together.data(), at, ANELLO_BYTE, root, "broadcast of small tensors");
-      at = 0;
-      for (const std::size_t i : members) {
-        std::memcpy(tensors[i].data, together.data() + at, bytes_of(tensors[i]));
-        at += bytes_of(tensors[i]);
-      }
-      together.clear();
+      await_stream(nullptr);
+    };
+    const auto send_together = [&] {
+      if (members.empty()) return;
+      if (rank_ == root) copy_each(true);
+      all_.broadcast(together.get(), used, ANELLO_BYTE, root, "broadcast of small tensors");
+      if (rank_ != root) copy_each(false);
+      used = 0;
       members.clear();
     };
     for (std::size_t i = 0; i < count; ++i) {
@@ -68,8 +71,9 @@ void GradientSync::broadcast(std::size_t count, int root,
         all_.broadcast(one.data, one.count, one.dtype, root,
                        one.name != nullptr ? text("broadcast of ", one.name) : text("broadcast of tensor ", i));
       } else if (bytes > 0) {
-        if (together.size() + bytes > kTogether) send_together();
-        together.resize(together.size() + bytes);
+        if (used + bytes > kTogether) send_together();
+        if (!together) together = place_->allocate(kTogether);
+        used += bytes;
         members.push_back(i);
       }
     }

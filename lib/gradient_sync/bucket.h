@@ -1,32 +1,17 @@
 #pragma once
 // The gradients of some parameters in one piece of memory, and its state in this step.
 #include "gradient_sync/bucket_plan.h"
+#include "gradient_sync/place.h"
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 namespace anello::gradient_sync {
 
-// Zeroed memory that the ranks of this host map.
-class Memory {
- public:
-  Memory() = default;
-  explicit Memory(std::size_t bytes);  // throws
-  std::byte* get() const { return memory_.get(); }
-  explicit operator bool() const { return memory_ != nullptr; }
-
- private:
-  struct Free {
-    void operator()(std::byte* memory) const { anello_mem_free(memory); }
-  };
-  std::unique_ptr<std::byte, Free> memory_;
-};
-
 struct Bucket {
-  // wire: the type in which it is sent. views: gradients live in it. feedback: rounding errors are kept.
-  Bucket(BucketPlan from, std::size_t number, anello_dtype_t wire, bool views, bool feedback);
+  // wire: the type in which it is sent. views: gradients live in it. feedback: rounding errors are kept. Throws Error.
+  Bucket(Place& place, BucketPlan from, std::size_t number, anello_dtype_t wire, bool views, bool feedback);
 
   std::byte* sent(const Part& part) const { return data.get() + part.offset * anello_dtype_size(wire); }
   // The gradient's address. Requires views.
@@ -34,7 +19,9 @@ struct Bucket {
     return (homes ? homes.get() : data.get()) + part.offset * anello_dtype_size(plan.dtype);
   }
   // The rounding errors so far; nullptr: they are not kept.
-  float* rest(const Part& part) { return residual.empty() ? nullptr : residual.data() + part.offset; }
+  float* rest(const Part& part) const {
+    return residual ? reinterpret_cast<float*>(residual.get()) + part.offset : nullptr;
+  }
 
   void enter_step();
 
@@ -44,10 +31,11 @@ struct Bucket {
   std::vector<std::size_t> parameters;
   Memory data;   // the data to send
   Memory homes;  // views whose type differs from the wire type
-  std::vector<float> residual;
+  Memory residual;  // floats
 
   std::atomic<std::size_t> missing{0};  // gradients of this step
   bool full = false, ended = false;
+  std::vector<Stream> streams;  // in which its gradients became ready
   anello_request_t request = ANELLO_REQUEST_NULL;
   std::int64_t ready_ns = 0, start_ns = 0, end_ns = 0;
 };

@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include <anello/anello.h>
+#include <anello/stream.h>
 
 #include <cstdint>
 #include <string>
@@ -32,6 +33,15 @@ class Collectives {
     call.label = label;
     post(call, ANELLO_IN_PLACE, data, count, dtype, what, request);
   }
+  void allreduce_on(void* stream, void* data, std::size_t count, anello_dtype_t dtype, anello_op_t op,
+                    const std::string& what, const char* label) const {
+    anello_call_t call = ANELLO_CALL_INITIALIZER;
+    call.kind = ANELLO_ALLREDUCE;
+    call.op = op;
+    call.label = label;
+    describe(call, ANELLO_IN_PLACE, data, count, dtype);
+    check(comm_, anello_post_on(comm_, &call, stream), what);
+  }
   void broadcast(void* data, std::size_t count, anello_dtype_t dtype, int root, const std::string& what) const {
     anello_call_t call = ANELLO_CALL_INITIALIZER;
     call.kind = ANELLO_BROADCAST;
@@ -47,13 +57,16 @@ class Collectives {
   }
 
  private:
-  void post(anello_call_t& call, const void* send, void* receive, std::size_t count, anello_dtype_t dtype,
-            const std::string& what, anello_request_t* request) const {
+  void describe(anello_call_t& call, const void* send, void* receive, std::size_t count, anello_dtype_t dtype) const {
     call.dtype = dtype;
     call.sendbuf = send;
     call.recvbuf = receive;
     call.count = count;
     call.timeout_ms = timeout_ms_;
+  }
+  void post(anello_call_t& call, const void* send, void* receive, std::size_t count, anello_dtype_t dtype,
+            const std::string& what, anello_request_t* request) const {
+    describe(call, send, receive, count, dtype);
     check(comm_, anello_post(comm_, &call, request), what);
   }
 

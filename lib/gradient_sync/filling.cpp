@@ -1,12 +1,11 @@
 // Copies gradients into buckets.
-#include "gradient_sync/element_copy.h"
 #include "gradient_sync/gradient_sync.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace anello::gradient_sync {
 
-void GradientSync::ready(std::size_t i, void* gradient) {
+void GradientSync::ready(std::size_t i, void* gradient, Stream stream) {
   check_index(i);
   Parameter& one = parameters_[i];
   void* where = config_.views != 0 ? one.bucket->home(*one.part) : gradient != nullptr ? gradient : one.data;
@@ -17,8 +16,10 @@ void GradientSync::ready(std::size_t i, void* gradient) {
     throw Error(ANELLO_ERR_ARGUMENT,
                 text("ready: the gradient of ", one.name, " has no address: its data and the argument are NULL"));
   }
+  if (config_.views == 0) check_place(one, where);
   final([&] {
     if (!in_step_) refuse(ANELLO_ERR_STATE, text(one.name, " became ready before begin"));
+    one.stream = stream;
     if (local_) {
       one.where = where;
       one.accumulated = true;
@@ -74,18 +75,36 @@ void GradientSync::unused(std::size_t i) {
   });
 }
 
+// Asking a driver takes a microsecond, and most gradients stay where they are.
+void GradientSync::check_place(Parameter& one, void* where) {
+  if (where == one.checked) return;
+  place_->check(where, one.count * anello_dtype_size(one.dtype), "ready: the gradient of " + one.name);
+  one.checked = where;
+}
+
+// The bucket waits for what the stream does until now; the stream waits for the last step.
+void GradientSync::use_stream(Bucket& bucket, Stream stream) {
+  const auto add_to = [&](std::vector<Stream>& streams) {
+    if (std::find(streams.begin(), streams.end(), stream) != streams.end()) return false;
+    streams.push_back(stream);
+    return true;
+  };
+  const std::lock_guard held(mutex_);
+  if (add_to(streams_)) place_->follow_mark(stream);
+  add_to(bucket.streams);
+}
+
 // Copies it into the bucket, multiplied and rounded. If the gradient lives in the data to send, there is nothing else
 // to do.
 void GradientSync::fill(Parameter& one) {
   const std::int64_t start = now();
   one.has_gradient = true;
   Bucket& bucket = *one.bucket;
+  if (place_->has_streams()) use_stream(bucket, one.stream);
   std::byte* const to = bucket.sent(*one.part);
-  if (float* rest = bucket.rest(*one.part)) {
-    round_with_feedback(static_cast<const float*>(one.where), rest, to, bucket.wire, one.count, config_.prescale);
-  } else if (one.where != to || config_.prescale != 1) {
-    copy_elements(one.where, one.dtype, to, bucket.wire, one.count, config_.prescale, false);
-  }
+  float* const rest = bucket.rest(*one.part);
+  if (rest != nullptr || one.where != to || config_.prescale != 1)
+    place_->move({one.where, one.dtype, to, bucket.wire, one.count, config_.prescale, rest}, one.stream);
   count_copy(one, start, one.where != to);
 }
 
@@ -95,8 +114,9 @@ void GradientSync::fill_unused(Parameter& one) {
     fill(one);
   } else {
     Bucket& bucket = *one.bucket;
-    std::memset(bucket.sent(*one.part), 0, one.count * anello_dtype_size(bucket.wire));
-    if (config_.views != 0) std::memset(bucket.home(*one.part), 0, one.count * anello_dtype_size(one.dtype));
+    place_->zero(bucket.sent(*one.part), one.count * anello_dtype_size(bucket.wire), place_->own());
+    if (config_.views != 0)
+      place_->zero(bucket.home(*one.part), one.count * anello_dtype_size(one.dtype), place_->own());
     one.turn = parameters_.size();
   }
   arrived(one);

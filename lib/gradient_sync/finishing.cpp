@@ -1,8 +1,9 @@
 // The end of a step: copies results out of the buckets.
-#include "gradient_sync/element_copy.h"
 #include "gradient_sync/gradient_sync.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace anello::gradient_sync {
 
@@ -14,7 +15,22 @@ void GradientSync::wait() {
       return;
     }
     flush_all();
-    finish();
+    enqueue_results(place_->own());
+    wait_for([&] { await_stream(place_->own()); });
+    conclude(place_->own());
+  });
+}
+
+void GradientSync::wait_on(Stream stream) {
+  final([&] {
+    if (!in_step_) refuse(ANELLO_ERR_STATE, "wait_on before begin");
+    if (local_) {
+      in_step_ = false;
+      return;
+    }
+    flush_all();
+    enqueue_results(stream);
+    conclude(stream);
   });
 }
 
@@ -27,14 +43,21 @@ bool GradientSync::test() {
     }
     if (!flushed_ && remaining_.load(std::memory_order_acquire) > 0) return false;
     flush_all();
-    check_for_ends();
-    if (oldest_ < buckets_.size()) return false;
-    for (anello_request_t* request : {&used_request_, &present_request_}) {
-      int done = 0;
-      check(comm_, anello_test(request, &done, nullptr), text("step ", steps_));
-      if (done == 0) return false;
+    if (!has_results_) {
+      check_for_ends();
+      if (!place_->has_streams() && oldest_ < buckets_.size()) return false;
+      for (anello_request_t* request : {&used_request_, &present_request_}) {
+        int done = 0;
+        check(comm_, anello_test(request, &done, nullptr), text("step ", steps_));
+        if (done == 0) return false;
+      }
+      enqueue_results(place_->own());
     }
-    finish();
+    if (!place_->is_done(place_->own())) {
+      check(comm_, anello_comm_async_error(comm_), text("step ", steps_));
+      return false;
+    }
+    conclude(place_->own());
     return true;
   });
 }
@@ -47,22 +70,35 @@ double GradientSync::factor_after() const {
   return factor;
 }
 
-void GradientSync::finish() {
-  std::int64_t waited = 0;
-  const auto wait_for = [&](auto&& body) {
-    const std::int64_t start = now();
-    body();
-    waited += now() - start;
-  };
+template <class Body>
+void GradientSync::wait_for(Body&& body) {
+  const std::int64_t start = now();
+  body();
+  waited_ns_ += now() - start;
+}
+
+// What the user's own work takes is no matter of ours; calls in the stream end by their deadlines.
+void GradientSync::await_stream(Stream stream) {
+  if (!place_->has_streams()) return;
+  constexpr std::chrono::microseconds kShort{10}, kLong{1000};
+  for (auto pause = kShort; !place_->is_done(stream); pause = std::min(2 * pause, kLong)) {
+    check(comm_, anello_comm_async_error(comm_), text("step ", steps_));
+    std::this_thread::sleep_for(pause);
+  }
+  check(comm_, anello_comm_async_error(comm_), text("step ", steps_));
+}
+
+// On a device, the stream copies the results behind the all-reduces. On the host they are there.
+void GradientSync::enqueue_results(Stream stream) {
   if (present_request_ != ANELLO_REQUEST_NULL) {
     wait_for([&] { check(comm_, anello_wait(&present_request_, nullptr), text("step ", steps_, ", who has data")); });
   }
-  overflow_ = false;
+  place_->follow(stream, place_->own());
   // A parameter without a gradient on this rank waits for the others' information.
   for (const auto& bucket : buckets_) {
     wait_for([&] { await(*bucket); });
     for (const std::size_t i : bucket->parameters) {
-      if (parameters_[i].has_gradient) take_out(parameters_[i]);
+      if (parameters_[i].has_gradient) take_out(parameters_[i], stream);
     }
   }
   if (exchanges_used()) {
@@ -77,13 +113,24 @@ void GradientSync::finish() {
     one.where = one.data;
     if (!one.used_anywhere) continue;
     if (one.where == nullptr && config_.views == 0) {
-      one.spare.resize(one.count * anello_dtype_size(one.dtype));
-      one.where = one.spare.data();
+      if (!one.spare) one.spare = place_->allocate(one.count * anello_dtype_size(one.dtype));
+      one.where = one.spare.get();
     }
-    take_out(one);
+    take_out(one, stream);
+  }
+  place_->follow(place_->own(), stream);
+  has_results_ = true;
+}
+
+void GradientSync::conclude(Stream stream) {
+  overflow_ = false;
+  if (checks_overflow()) {
+    wait_for([&] { await_stream(stream); });
+    overflow_ = place_->found();
   }
   follow_overflow();
-  count_step(waited);
+  place_->set_mark(place_->own());
+  count_step();
   leave_step();
 }
 
@@ -92,9 +139,11 @@ void GradientSync::follow_overflow() {
   scaler_.step(overflow_);
   if (scaler_.scale() == before) return;
   // The rounding errors were in units of the scale.
-  const auto factor = static_cast<float>(scaler_.scale() / before);
+  const double factor = scaler_.scale() / before;
   for (const auto& bucket : buckets_) {
-    for (float& rest : bucket->residual) rest *= factor;
+    std::byte* const rest = bucket->residual.get();
+    if (rest != nullptr)
+      place_->move({rest, ANELLO_FLOAT32, rest, ANELLO_FLOAT32, bucket->plan.count, factor}, place_->own());
   }
 }
 
@@ -112,15 +161,14 @@ void GradientSync::await(Bucket& bucket) {
   }
 }
 
-void GradientSync::take_out(Parameter& one) {
+void GradientSync::take_out(Parameter& one, Stream stream) {
   const std::int64_t start = now();
-  const bool check_overflow = config_.check_overflow != 0 || config_.loss_scale > 0;
   const Bucket& bucket = *one.bucket;
   void* const to = config_.views != 0 ? static_cast<void*>(bucket.home(*one.part)) : one.where;
-  if (to != nullptr &&
-      !copy_elements(bucket.sent(*one.part), bucket.wire, to, one.dtype, one.count, factor_after(), check_overflow)) {
-    overflow_ = true;
-  }
+  const std::byte* const from = bucket.sent(*one.part);
+  const double factor = factor_after();
+  if (to != nullptr && (to != from || factor != 1 || checks_overflow()))
+    place_->move({from, bucket.wire, to, one.dtype, one.count, factor, nullptr, checks_overflow()}, stream);
   count_copy(one, start, to != nullptr && to != bucket.sent(*one.part));
 }
 
@@ -129,11 +177,11 @@ void GradientSync::count_copy(const Parameter& one, std::int64_t start, bool mov
   if (moved) copied_bytes_.fetch_add(one.count * anello_dtype_size(one.dtype), std::memory_order_relaxed);
 }
 
-void GradientSync::count_step(std::int64_t waited) {
+void GradientSync::count_step() {
   ++statistics_.steps;
   if (overflow_) ++statistics_.overflows;
   statistics_.computing_ns += last_ready_ns_.load(std::memory_order_relaxed);
-  statistics_.waiting_ns += waited + sending_last_ns_.load(std::memory_order_relaxed);
+  statistics_.waiting_ns += waited_ns_ + sending_last_ns_.load(std::memory_order_relaxed);
   std::int64_t until = 0;  // buckets start in order
   for (const auto& bucket : buckets_) {
     const std::int64_t from = std::max(bucket->start_ns, until);

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <numeric>
+#include <thread>
 
 namespace anello::gradient_sync {
 namespace {
@@ -67,6 +67,7 @@ std::unique_ptr<GradientSync> GradientSync::create(anello_comm_t comm, const std
     Setup setup = read();
     made->parameters_ = std::move(setup.parameters);
     made->config_ = setup.config;
+    made->place_ = std::move(setup.place);
     made->used_.resize((made->parameters_.size() + 7) / 8);
     made->present_.resize(std::size_t(made->size_));
     // The backward pass reaches the last layer first.
@@ -85,6 +86,7 @@ std::unique_ptr<GradientSync> GradientSync::create(anello_comm_t comm, const std
   made->all_.set_timeout(made->config_.timeout_ms);
   if (made->config_.loss_scale > 0) made->scaler_ = {made->config_.loss_scale, made->config_.loss_scale_interval};
   made->make_buckets();
+  made->place_->set_mark(made->place_->own());
   return made;
 }
 
@@ -99,6 +101,20 @@ GradientSync::~GradientSync() {
   for (const auto& bucket : buckets_) anello_wait(&bucket->request, nullptr);
   anello_wait(&used_request_, nullptr);
   anello_wait(&present_request_, nullptr);
+  settle();
+}
+
+// Streams still copy from and to the buckets. Memory that a hanging device may use is not given back (place.h).
+void GradientSync::settle() noexcept {
+  if (place_ == nullptr || !place_->has_streams()) return;
+  try {
+    for (const Stream stream : streams_) place_->follow(place_->own(), stream);
+    const std::int64_t until = clock_ns() + 10'000'000'000;
+    while (!place_->is_done(place_->own()) && clock_ns() < until)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+  } catch (const std::exception&) {
+    // The device has failed.
+  }
 }
 
 // ---- Errors ----------------------------------------------------------------------------------------------------
@@ -163,7 +179,7 @@ void GradientSync::make_buckets() {
   try {
     for (BucketPlan& plan : plan_buckets(sizes, order_, config_.first_bucket_bytes, config_.bucket_bytes)) {
       const anello_dtype_t wire = plan.dtype == ANELLO_FLOAT32 ? config_.wire : plan.dtype;
-      made.push_back(std::make_unique<Bucket>(std::move(plan), made.size(), wire, config_.views != 0,
+      made.push_back(std::make_unique<Bucket>(*place_, std::move(plan), made.size(), wire, config_.views != 0,
                                               config_.error_feedback != 0));
     }
   } catch (const Error& error) {
@@ -179,17 +195,17 @@ void GradientSync::make_buckets() {
         const Bucket& old = *parameter.bucket;
         const std::size_t element = anello_dtype_size(parameter.dtype);
         if (config_.views != 0 && parameter.count > 0) {
-          std::memcpy(bucket->home(part), old.home(*parameter.part), parameter.count * element);
+          place_->copy(bucket->home(part), old.home(*parameter.part), parameter.count * element, place_->own());
           if (parameter.where != nullptr) parameter.where = bucket->home(part);  // of a local step before
         }
-        if (float* rest = bucket->rest(part)) {
-          std::memcpy(rest, old.residual.data() + parameter.part->offset, parameter.count * sizeof *rest);
-        }
+        if (float* const rest = bucket->rest(part))
+          place_->copy(rest, old.rest(*parameter.part), parameter.count * sizeof *rest, place_->own());
       }
       parameter.bucket = bucket.get();
       parameter.part = &part;
     }
   }
+  await_stream(place_->own());
   buckets_ = std::move(made);
 }
 
@@ -211,6 +227,7 @@ void GradientSync::begin(unsigned flags) {
   require_not_joined("begin");
   final([&] {
     require_between_steps("begin");
+    if (place_->has_streams()) check(comm_, anello_comm_async_error(comm_), text("before step ", steps_));
     begun_ns_ = clock_ns();
     local_ = (flags & ANELLO_GRADIENT_SYNC_LOCAL) != 0;
     if (!local_) {
@@ -244,7 +261,9 @@ void GradientSync::enter_step() {
   last_ready_ns_.store(0, std::memory_order_relaxed);
   sending_last_ns_.store(0, std::memory_order_relaxed);
   next_ = oldest_ = 0;
-  flushed_ = false;
+  flushed_ = has_results_ = false;
+  waited_ns_ = 0;
+  streams_.clear();
   // A parameter that never has a gradient in a static graph is ready at once.
   if (config_.static_graph != 0 && steps_ > 0) {
     for (Parameter& one : parameters_) {
@@ -254,6 +273,7 @@ void GradientSync::enter_step() {
 }
 
 void GradientSync::leave_step() {
+  streams_.clear();
   if (steps_ == 0 && !joined_) {
     // Parameters without a gradient come last.
     std::stable_sort(order_.begin(), order_.end(),
@@ -284,13 +304,14 @@ int GradientSync::join() {
       if (highest_present() < 0) return last;
       enter_step();
       for (const auto& bucket : buckets_) {
-        if (bucket->data) std::memset(bucket->data.get(), 0, bucket->plan.count * anello_dtype_size(bucket->wire));
+        place_->zero(bucket->data.get(), bucket->plan.count * anello_dtype_size(bucket->wire), place_->own());
         bucket->full = true;
       }
       std::fill(used_.begin(), used_.end(), std::uint8_t{0});
       flushed_ = true;
       start_full();
       for (const auto& bucket : buckets_) await(*bucket);
+      await_stream(place_->own());
       check(comm_, anello_wait(&used_request_, nullptr), "used parameters");
       leave_step();
     }

@@ -36,15 +36,21 @@ void GradientSync::start_full() {
 
 void GradientSync::start(Bucket& bucket) {
   bucket.start_ns = now();
+  for (const Stream stream : bucket.streams) place_->follow(place_->own(), stream);
   if (hook_.start != nullptr) {
+    await_stream(place_->own());
     const anello_bucket_t told = this->bucket(bucket.index);
     const anello_result_t result = hook_.start(hook_.context, &told, comm_, &bucket.request);
     if (result != ANELLO_OK) refuse(result, text(named(bucket), ": its hook ended with ", failure_of_hook(result)));
   } else {
     const anello_op_t op = config_.op == ANELLO_AVG && config_.average_over_active != 0 ? ANELLO_SUM : config_.op;
     const std::string label = text("bucket ", bucket.index);
-    all_.allreduce(bucket.data.get(), bucket.plan.count, bucket.wire, op, text("step ", steps_, ", ", named(bucket)),
-                   &bucket.request, label.c_str());
+    const std::string what = text("step ", steps_, ", ", named(bucket));
+    if (place_->has_streams()) {
+      all_.allreduce_on(place_->own(), bucket.data.get(), bucket.plan.count, bucket.wire, op, what, label.c_str());
+    } else {
+      all_.allreduce(bucket.data.get(), bucket.plan.count, bucket.wire, op, what, &bucket.request, label.c_str());
+    }
   }
 }
 
@@ -63,6 +69,7 @@ void GradientSync::start_used_map() {
 
 // This also makes progress if the processors have no time for Anello's own thread.
 void GradientSync::check_for_ends() {
+  if (place_->has_streams()) return;
   const std::unique_lock mine(ends_, std::try_to_lock);
   if (!mine) return;
   for (;; ++oldest_) {
