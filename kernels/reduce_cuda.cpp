@@ -65,13 +65,16 @@ Error CudaReducer::prepare(anello_dtype_t dtype, anello_op_t op) {
 }
 
 Error CudaReducer::find(anello_dtype_t dtype, anello_op_t op, cuda::Form form, int granule, void*& kernel) {
-  std::atomic<void*>& handle = kernels_[slot(dtype, op, form, granule)];
+  return find_named(kernels_[slot(dtype, op, form, granule)], cuda::image_of(dtype),
+                    cuda::kernel_name(dtype, op, form, granule), kernel);
+}
+
+Error CudaReducer::find_named(std::atomic<void*>& handle, int part, const std::string& name, void*& kernel) {
   kernel = handle.load(std::memory_order_acquire);
   if (kernel != nullptr) return {};
   const std::lock_guard lock(loading_);
   void* image = nullptr;
-  if (Error error = library(cuda::image_of(dtype), image)) return error;
-  const std::string name = cuda::kernel_name(dtype, op, form, granule);
+  if (Error error = library(part, image)) return error;
   if (const int code = driver_.find_kernel(&kernel, image, name.c_str()); code != 0) {
     const Error cause = cuda::driver_error(driver_, "cuLibraryGetKernel", code);
     return {cause.code(), text("kernel ", name, ": ", cause.text())};

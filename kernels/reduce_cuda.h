@@ -6,11 +6,13 @@
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/image.h"
 #include "kernels/cuda/operands.h"
+#include "kernels/cuda/runs_as.h"
 #include "kernels/reduce_levels.h"
 
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <string>
 
 namespace anello::kernels {
 
@@ -43,6 +45,20 @@ struct CudaReduction {
   int ctas = 0;            // the most blocks, which are then persistent; 0: as many as the work needs
 };
 
+// to[i] = from[i] * factor, or from[i] * factor + residual[i] rounded, of which residual[i] becomes the rounding error
+// (0 if that is not finite). The types are one of cuda::kMoves, and products are formed in float32 where a type has 16
+// bits. These are the bits of gradient_sync/element_copy.h.
+struct CudaMove {
+  anello_dtype_t from_type = ANELLO_FLOAT32, to_type = ANELLO_FLOAT32;
+  const void* from = nullptr;  // device memory with the type's alignment
+  void* to = nullptr;          // likewise; may equal from if the types do
+  std::size_t count = 0;
+  double factor = 1;
+  float* residual = nullptr;       // device memory; for moves to a type of 16 bits from float32
+  std::uint32_t* found = nullptr;  // as the device finds it: becomes 1 if an infinity or NaN goes in or comes out
+  void* stream = nullptr;          // CUstream of the current context
+};
+
 class CudaReducer {
  public:
   // Both arguments must outlive the object, and the object must outlive every kernel that it launched. Loads nothing
@@ -55,11 +71,17 @@ class CudaReducer {
   // Returns once the kernel is in the stream. Any thread with a current context may call it. The first call of a kind
   // loads its kernels, which may wait for the device; prepare() does this in advance.
   Error reduce(const CudaReduction& reduction);
+  // Likewise.
+  Error move(const CudaMove& move);
+  // Loads all kernels of moves into the current context.
+  Error prepare_moves();
   // Loads into the current context all kernels that a data type and operation may need.
   Error prepare(anello_dtype_t dtype, anello_op_t op);
 
  private:
   Error find(anello_dtype_t dtype, anello_op_t op, cuda::Form form, int granule, void*& kernel);
+  Error find_move(anello_dtype_t from, anello_dtype_t to, void*& kernel);
+  Error find_named(std::atomic<void*>& handle, int image, const std::string& name, void*& kernel);
   Error load(void* kernel);
   Error library(int image, void*& library);
   Error multiprocessors(int& count);
@@ -71,6 +93,7 @@ class CudaReducer {
   std::mutex loading_;
   std::array<void*, cuda::kImages> libraries_{};
   std::array<std::atomic<void*>, kKernels> kernels_{};
+  std::array<std::atomic<void*>, std::size(cuda::kMoves)> moves_{};
   std::array<std::atomic<int>, 64> multiprocessors_{};
 };
 

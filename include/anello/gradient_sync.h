@@ -26,10 +26,15 @@
  *           summary, or a call that belongs to a step is final: later calls return the same code, and other ranks learn
  *           of it, at the latest in their next step, which cannot complete. The error text names the parameter or
  *           bucket and the rank; anello_last_error(ANELLO_COMM_NULL) returns it on the same thread.
- * Memory    Gradients lie in host memory. Gradients on a device are not supported yet, and pointers are not checked.
- *           The buckets, which ranks of the same host map, take as much memory as the gradients; they take none with
- *           views and half with a wire type. Error feedback takes 4 bytes per element, and each parameter about 200
- *           bytes.
+ * Memory    All gradients of a rank lie in host memory, or all on the config's device; ranks may differ. The buckets lie
+ *           there too. Ranks of the same host map them. They take as much memory as the gradients, none with views and
+ *           half with a wire type. Error feedback takes 4 bytes per element, and each parameter about 200 bytes.
+ * Devices   The synchronizer works in CUDA streams, and computing goes on meanwhile. anello_gradient_sync_ready_on says
+ *           in which stream a gradient is computed, and anello_gradient_sync_wait_on which stream waits for results.
+ *           Both return once that is enqueued; the streams must live until the step has been waited for. Calls without
+ *           a stream do the same in the default stream, and wait returns when the results are there. If a bucket fails
+ *           after wait_on has returned, the next begin returns the error, and the results are unspecified. stream is a
+ *           cudaStream_t or CUstream, or NULL for the default stream. On the host, streams mean nothing.
  * Order     Every object has a communicator of its own, so its collectives and those of the program do not mix.
  */
 #ifndef ANELLO_GRADIENT_SYNC_H
@@ -57,7 +62,7 @@ typedef struct anello_tensor {
 
 #define ANELLO_TENSOR_INITIALIZER {sizeof(anello_tensor_t), NULL, NULL, 0, ANELLO_FLOAT32}
 
-/* All fields must be equal on all ranks. */
+/* All fields but device must be equal on all ranks. */
 typedef struct anello_gradient_sync_config {
   size_t size;                 /* sizeof(anello_gradient_sync_config_t) */
   size_t first_bucket_bytes;   /* size at which a type's first bucket is closed: small, to start early */
@@ -82,11 +87,13 @@ typedef struct anello_gradient_sync_config {
                                   checks for overflow. 0: none */
   int loss_scale_interval;     /* the scale doubles after this number of steps without overflow */
   int64_t timeout_ms;          /* deadline of waits, from the last progress; 0: the communicator's */
+  int device;                  /* -1: gradients lie in host memory; otherwise on the CUDA device of this number. Ranks may
+                                  differ in it */
 } anello_gradient_sync_config_t;
 
 #define ANELLO_GRADIENT_SYNC_CONFIG_INITIALIZER \
   {sizeof(anello_gradient_sync_config_t), (size_t)1 << 20, (size_t)25 << 20, 1, 0, 0, 0, 0, ANELLO_AVG, 1.0, 1.0, \
-   ANELLO_FLOAT32, 0, 0, 0, 0, 0.0, 2000, 0}
+   ANELLO_FLOAT32, 0, 0, 0, 0, 0.0, 2000, 0, -1}
 
 /* Collective over comm, which it duplicates (anello_comm_dup), so the object may outlive comm. config NULL: the
  * initializer's values. If ranks differ in the number of parameters, in the name, type or count of one, or in config,
@@ -102,7 +109,7 @@ ANELLO_API anello_result_t anello_gradient_sync_create(anello_comm_t comm, const
 ANELLO_API anello_result_t anello_gradient_sync_destroy(anello_gradient_sync_t sync);
 
 /* Collective: copies root's tensors (weights, buffers, an optimizer's state) to all ranks. Small ones travel together.
- * Ranks that differ in count or type get ANELLO_ERR_MISMATCH. */
+ * They lie in host memory or on the config's device. Ranks that differ in count or type get ANELLO_ERR_MISMATCH. */
 ANELLO_API anello_result_t anello_gradient_sync_broadcast(anello_gradient_sync_t sync, const anello_tensor_t *tensors,
                                                           size_t count, int root);
 
@@ -116,6 +123,9 @@ ANELLO_API anello_result_t anello_gradient_sync_begin(anello_gradient_sync_t syn
  * until wait has returned. NULL: the gradient is at the parameter's data, or in its view. Call once per step, unless
  * the graph is static. */
 ANELLO_API anello_result_t anello_gradient_sync_ready(anello_gradient_sync_t sync, size_t i, void *gradient);
+/* Likewise; the gradient is complete when the stream has done what was enqueued there before. */
+ANELLO_API anello_result_t anello_gradient_sync_ready_on(anello_gradient_sync_t sync, size_t i, void *gradient,
+                                                         void *stream);
 /* Parameter i has no gradient in this step; it counts as zero. Needs find_unused or static_graph. */
 ANELLO_API anello_result_t anello_gradient_sync_unused(anello_gradient_sync_t sync, size_t i);
 /* No ready will follow in this step. With find_unused, and in the first step of a static graph, parameters that have
@@ -123,6 +133,10 @@ ANELLO_API anello_result_t anello_gradient_sync_unused(anello_gradient_sync_t sy
 ANELLO_API anello_result_t anello_gradient_sync_flush(anello_gradient_sync_t sync);
 /* Flushes, and returns when the results of all ranks are where the gradients were. In a local step it does not wait. */
 ANELLO_API anello_result_t anello_gradient_sync_wait(anello_gradient_sync_t sync);
+/* Flushes, and makes the stream wait: what is enqueued there afterwards finds the results. The host waits only if the
+ * config checks for overflow, or if it sets find_unused or uneven, in the first step of a static graph, and for the last
+ * bucket of a hook. */
+ANELLO_API anello_result_t anello_gradient_sync_wait_on(anello_gradient_sync_t sync, void *stream);
 /* Like wait, but does not block: *done says whether the results are there. It flushes only once all parameters have
  * become ready. In the first step of a static graph the library cannot know when that is, so the caller must have
  * called flush. */
@@ -159,7 +173,8 @@ typedef struct anello_bucket {
   anello_dtype_t dtype;
   const size_t *parameters; /* in the order of their places in the bucket */
   size_t parameter_count;
-  int64_t ready_ns;         /* in the last step, counted from its begin: its last gradient became ready .. */
+  int64_t ready_ns;         /* in the last step, counted from its begin; on a device, when the host enqueued or noticed
+                               it: its last gradient became ready .. */
   int64_t start_ns;         /* .. its all-reduce began, once those before it had begun .. */
   int64_t end_ns;           /* .. and the rank noticed its end, in wait or at the next ready */
 } anello_bucket_t;
@@ -175,7 +190,7 @@ ANELLO_API anello_result_t anello_gradient_sync_bucket(anello_gradient_sync_t sy
 /* Replaces a bucket's all-reduce, and the division that is part of ANELLO_AVG. start is called when the bucket is full,
  * in the order of buckets, with no lock held, on a thread that is inside a call on the object, usually the ready that
  * filled the bucket. It posts on comm whatever it needs and returns a request, or ANELLO_REQUEST_NULL if it has waited
- * itself. Every rank must post the same calls. finish (may be NULL) is called in wait once the request is complete;
+ * itself. On a device, the host waits for the bucket before start. Every rank must post the same calls. finish (may be NULL) is called in wait once the request is complete;
  * bucket->data must then hold the result, the same on all ranks. If either returns anything but ANELLO_OK, the step
  * fails with that code. */
 typedef struct anello_bucket_hook {

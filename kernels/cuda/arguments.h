@@ -22,4 +22,15 @@ struct Arguments {
 };
 static_assert(sizeof(Arguments) == 176);
 
+struct MoveArguments {
+  const unsigned char* from;
+  unsigned char* to;
+  float* residual;       // null: none
+  std::uint32_t* found;  // null: infinities and NaN are not looked for
+  std::uint64_t count;
+  double factor;
+  std::int32_t has_packets;  // whether all addresses are aligned for them
+};
+static_assert(sizeof(MoveArguments) == 56);
+
 }  // namespace anello::kernels::cuda

@@ -9,7 +9,7 @@
 
 namespace anello::kernels::cuda {
 
-inline constexpr unsigned kImageVersion = 1;  // increased when the arguments of a launch change
+inline constexpr unsigned kImageVersion = 2;  // increased when the arguments of a launch change
 
 struct Image {
   const unsigned char* start;

@@ -26,6 +26,12 @@ constexpr Named kOps[] = {
 #undef ANELLO_OP
 };
 
+const Named& named(anello_dtype_t dtype) {
+  const Named* one = kDtypes;
+  while (one->value != dtype) ++one;
+  return *one;
+}
+
 void list(const Named& dtype, const Named& op, int image) {
   const auto type = static_cast<anello_dtype_t>(dtype.value);
   if (image_of(type) != image || !is_kernel(type, static_cast<anello_op_t>(op.value))) return;
@@ -53,5 +59,10 @@ int main(int argc, char** argv) {
   if (image != image_of(ANELLO_BYTE)) return 0;
   for (const int granule : kGranules) {
     if (has_granule(1, granule)) std::printf("ANELLO_COPY_KERNEL(anello_copy_%d, %d)\n", granule, granule);
+  }
+  for (const MovePair& pair : kMoves) {
+    const Named& from = named(pair.from);
+    const Named& to = named(pair.to);
+    std::printf("ANELLO_MOVE_KERNEL(anello_move_%s_%s, %s, %s)\n", from.name, to.name, from.enumerator, to.enumerator);
   }
 }

@@ -95,6 +95,16 @@ constexpr bool has_wide(anello_dtype_t dtype, anello_op_t op) {
          (op == ANELLO_SUM || op == ANELLO_PROD || op == ANELLO_AVG);
 }
 
+// The pairs of types between which there are moves.
+struct MovePair {
+  anello_dtype_t from, to;
+};
+inline constexpr MovePair kMoves[] = {
+    {ANELLO_FLOAT32, ANELLO_FLOAT32},   {ANELLO_FLOAT64, ANELLO_FLOAT64},  {ANELLO_FLOAT16, ANELLO_FLOAT16},
+    {ANELLO_BFLOAT16, ANELLO_BFLOAT16}, {ANELLO_FLOAT32, ANELLO_FLOAT16},  {ANELLO_FLOAT32, ANELLO_BFLOAT16},
+    {ANELLO_FLOAT16, ANELLO_FLOAT32},   {ANELLO_BFLOAT16, ANELLO_FLOAT32},
+};
+
 // Kernels are compiled in parts, in parallel, and loaded by part.
 inline constexpr int kImages = 5;
 constexpr int image_of(anello_dtype_t dtype) {

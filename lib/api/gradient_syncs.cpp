@@ -1,8 +1,10 @@
 // The C interface of lib/gradient_sync: handles and arguments.
+#include "api/device_place.h"
 #include "api/call_group.h"
 #include "api/tables.h"
 #include "base/dtype.h"
 #include "base/text.h"
+#include "device/space.h"
 #include "gradient_sync/gradient_sync.h"
 #include "gradient_sync/host_place.h"
 
@@ -78,6 +80,26 @@ void check_config(const anello_gradient_sync_config_t& config) {
   if (config.static_graph != 0 && config.find_unused != 0)
     refuse("static_graph finds unused parameters itself; find_unused must be 0");
   if (config.timeout_ms < 0) refuse(text("timeout_ms is ", config.timeout_ms));
+  if (config.device < -1) refuse(text("device is ", config.device, "; it is -1 or a device's number"));
+}
+
+class CheckedHostPlace final : public gradient_sync::HostPlace {
+ public:
+  void check(const void* address, std::size_t bytes, const std::string& what) override {
+    if (bytes > 0 && device::is_on_device(address))
+      refuse(what + " lies in a device's memory, and the config's device is -1");
+  }
+};
+
+std::unique_ptr<gradient_sync::Place> place_of(const anello_gradient_sync_config_t& config) {
+  if (config.device < 0) return std::make_unique<CheckedHostPlace>();
+  const bool only_copies = config.prescale == 1 && config.postscale == 1 && config.wire == ANELLO_FLOAT32 &&
+                           config.check_overflow == 0 && config.loss_scale == 0 && config.average_over_active == 0;
+  try {
+    return std::make_unique<DevicePlace>(config.device, !only_copies);
+  } catch (const Error& error) {
+    throw Error(error.code(), text("gradients on device ", config.device, ": ", error.text()));
+  }
 }
 
 GradientSync::Setup read_setup(const anello_tensor_t* parameters, std::size_t count,
@@ -91,7 +113,7 @@ GradientSync::Setup read_setup(const anello_tensor_t* parameters, std::size_t co
     setup.config = *config;
   }
   check_config(setup.config);
-  setup.place = std::make_unique<gradient_sync::HostPlace>();
+  setup.place = place_of(setup.config);
   if (parameters == nullptr && count > 0) refuse("parameters is NULL");
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -177,6 +199,10 @@ anello_result_t anello_gradient_sync_ready(anello_gradient_sync_t sync, size_t i
   return with_sync("anello_gradient_sync_ready", sync, [&](GradientSync& it) { it.ready(i, gradient, nullptr); });
 }
 
+anello_result_t anello_gradient_sync_ready_on(anello_gradient_sync_t sync, size_t i, void* gradient, void* stream) {
+  return with_sync("anello_gradient_sync_ready_on", sync, [&](GradientSync& it) { it.ready(i, gradient, stream); });
+}
+
 anello_result_t anello_gradient_sync_unused(anello_gradient_sync_t sync, size_t i) {
   return with_sync("anello_gradient_sync_unused", sync, [&](GradientSync& it) { it.unused(i); });
 }
@@ -187,6 +213,10 @@ anello_result_t anello_gradient_sync_flush(anello_gradient_sync_t sync) {
 
 anello_result_t anello_gradient_sync_wait(anello_gradient_sync_t sync) {
   return with_sync("anello_gradient_sync_wait", sync, [&](GradientSync& it) { it.wait(); });
+}
+
+anello_result_t anello_gradient_sync_wait_on(anello_gradient_sync_t sync, void* stream) {
+  return with_sync("anello_gradient_sync_wait_on", sync, [&](GradientSync& it) { it.wait_on(stream); });
 }
 
 anello_result_t anello_gradient_sync_test(anello_gradient_sync_t sync, int* done) {

@@ -29,7 +29,9 @@ Kept& kept() {
 }  // namespace
 
 ScratchBlock ScratchBlock::take(Device& device, std::size_t bytes) {
-  const std::size_t size = std::bit_ceil(std::max(bytes, kSmallest));
+  // Few sizes, so that a block fits later calls; at most an eighth is too much.
+  const std::size_t step = std::max(std::bit_floor(bytes) / 8, kSmallest);
+  const std::size_t size = (std::max(bytes, std::size_t{1}) + step - 1) / step * step;
   {
     const std::lock_guard lock(kept().mutex);
     std::vector<std::byte*>& free = kept().free[{&device, size}];

@@ -29,7 +29,11 @@ void GradientSync::broadcast(std::size_t count, int root,
   try {
     if (root < 0 || root >= size_)
       throw Error(ANELLO_ERR_ARGUMENT, text("broadcast: root ", root, " is not one of ", size_, " ranks"));
-    for (std::size_t i = 0; i < count; ++i) tensors.push_back(tensor(i));
+    for (std::size_t i = 0; i < count; ++i) {
+      tensors.push_back(tensor(i));
+      // A device copies from and to the host as well.
+      if (!place_->has_streams()) place_->check(tensors[i].data, bytes_of(tensors[i]), text("broadcast: tensor ", i));
+    }
   } catch (const Error& error) {
     objection = error;
   } catch (const std::bad_alloc&) {

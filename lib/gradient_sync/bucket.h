@@ -29,8 +29,8 @@ struct Bucket {
   const BucketPlan plan;
   const anello_dtype_t wire;
   std::vector<std::size_t> parameters;
-  Memory data;   // the data to send
-  Memory homes;  // views whose type differs from the wire type
+  Memory data;      // the data to send
+  Memory homes;     // views whose type differs from the wire type
   Memory residual;  // floats
 
   std::atomic<std::size_t> missing{0};  // gradients of this step

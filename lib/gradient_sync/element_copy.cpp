@@ -86,7 +86,7 @@ ANELLO_CLONES void feedback_bfloat16(const float* from, float* residual, BFloat1
 bool copy_elements(const void* from, anello_dtype_t from_type, void* to, anello_dtype_t to_type, std::size_t count,
                    double factor, bool check) {
   if (from_type == to_type && factor == 1 && !check) {
-    if (from != to && count > 0) std::memcpy(to, from, count * anello_dtype_size(to_type));
+    if (from != to && count > 0) std::memcpy(to, from, count * dtype_bytes(to_type));
     return true;
   }
   bool finite = true;
@@ -108,7 +108,7 @@ bool copy_elements(const void* from, anello_dtype_t from_type, void* to, anello_
     case ANELLO_BFLOAT16: finite = copy_bfloat16(from, to, count, factor); break;
     case ANELLO_COMPLEX64: finite = copy_float32(from, to, 2 * count, factor); break;
     case ANELLO_COMPLEX128: finite = copy_float64(from, to, 2 * count, factor); break;
-    default: throw Error(ANELLO_ERR_INTERNAL, text("gradients of ", anello_dtype_name(from_type)));
+    default: throw Error(ANELLO_ERR_INTERNAL, text("gradients of ", dtype_name(from_type)));
   }
   return !check || finite;
 }

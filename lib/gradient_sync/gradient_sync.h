@@ -161,10 +161,10 @@ class GradientSync {
   std::vector<std::uint8_t> present_;  // ranks that still have data
   anello_request_t present_request_ = ANELLO_REQUEST_NULL;
 
-  std::mutex mutex_;       // guards the five below, and buckets' full and streams
+  std::mutex mutex_;             // guards the five below, and buckets' full and streams
   std::vector<Stream> streams_;  // of this step's gradients
-  std::size_t next_ = 0;   // bucket to start
-  bool starting_ = false;  // whether a thread is starting buckets
+  std::size_t next_ = 0;         // bucket to start
+  bool starting_ = false;        // whether a thread is starting buckets
   bool flushed_ = false;
   std::size_t oldest_ = 0;  // the first bucket that has started and is not known to have ended
   std::mutex ends_;         // the thread that checks this

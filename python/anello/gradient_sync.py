@@ -33,18 +33,20 @@ class GradientSync:
     def __init__(self, communicator, parameters, bucket_bytes=25 * _MiB, first_bucket_bytes=_MiB, rebuild=True, views=False,
                  find_unused=False, static_graph=False, delay=False, op=datatypes.AVG, prescale=1.0, postscale=1.0,
                  wire=datatypes.FLOAT32, error_feedback=False, uneven=False, average_over_active=False, check_overflow=False,
-                 loss_scale=0.0, loss_scale_interval=2000, timeout=None):
+                 loss_scale=0.0, loss_scale_interval=2000, timeout=None,
+                 device=-1):
         self._library = library()
         config = SyncConfig(ctypes.sizeof(SyncConfig), first_bucket_bytes, bucket_bytes, rebuild, views, find_unused,
                             static_graph, delay, op, prescale, postscale, wire, error_feedback, uneven, average_over_active,
                             check_overflow, loss_scale, loss_scale_interval,
-                            0 if timeout is None else max(1, round(timeout * 1000)))
+                            0 if timeout is None else max(1, round(timeout * 1000)), device)
         handle = ctypes.c_void_p()
         self._handle = None
         self.check(self._library.anello_gradient_sync_create(communicator.handle, _tensors(parameters), len(parameters), config,
                                                               handle), "making buckets")
         self._handle = handle.value
         self.ready = self._library.anello_gradient_sync_ready  # called most: (handle, i, address) -> code
+        self.ready_on = self._library.anello_gradient_sync_ready_on  # (handle, i, address, stream) -> code
 
     @property
     def handle(self):
@@ -67,6 +69,10 @@ class GradientSync:
 
     def wait(self):
         self.check(self._library.anello_gradient_sync_wait(self._handle), "averaging gradients")
+
+    def wait_on(self, stream):
+        """Makes the stream, a number, wait for the results."""
+        self.check(self._library.anello_gradient_sync_wait_on(self._handle, stream), "averaging gradients")
 
     def result(self, i):
         """The address of the last step's result of parameter i; None if no rank had a gradient of it."""

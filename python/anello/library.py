@@ -57,7 +57,7 @@ class SyncConfig(ctypes.Structure):
                 ("find_unused", _int), ("static_graph", _int), ("delay", _int), ("op", _int), ("prescale", ctypes.c_double),
                 ("postscale", ctypes.c_double), ("wire", _int), ("error_feedback", _int), ("uneven", _int),
                 ("average_over_active", _int), ("check_overflow", _int), ("loss_scale", ctypes.c_double),
-                ("loss_scale_interval", _int), ("timeout_ms", _int64)]
+                ("loss_scale_interval", _int), ("timeout_ms", _int64), ("device", _int)]
 
 
 class BucketInfo(ctypes.Structure):
@@ -123,8 +123,10 @@ _FUNCTIONS = {
     "anello_gradient_sync_broadcast": ([_pointer, ctypes.POINTER(Tensor), _size, _int], _int),
     "anello_gradient_sync_begin": ([_pointer, ctypes.c_uint], _int),
     "anello_gradient_sync_ready": ([_pointer, _size, _pointer], _int),
+    "anello_gradient_sync_ready_on": ([_pointer, _size, _pointer, _pointer], _int),
     "anello_gradient_sync_unused": ([_pointer, _size], _int),
     "anello_gradient_sync_wait": ([_pointer], _int),
+    "anello_gradient_sync_wait_on": ([_pointer, _pointer], _int),
     "anello_gradient_sync_result": ([_pointer, _size, ctypes.POINTER(_pointer), ctypes.POINTER(_int)], _int),
     "anello_gradient_sync_view": ([_pointer, _size, ctypes.POINTER(_pointer)], _int),
     "anello_gradient_sync_overflow": ([_pointer, ctypes.POINTER(_int)], _int),

@@ -376,6 +376,8 @@ TEST_CASE("every kernel that the host may ask for exists, and no other") {
   for (const int granule : {16, 8, 4, 1}) {
     wanted.push_back(cuda::kernel_name(ANELLO_BYTE, ANELLO_SUM, cuda::Form::copy, granule));
   }
+  for (const auto& [from, to] : cuda::kMoves)
+    wanted.push_back(std::string("anello_move_") + dtype_name(from) + "_" + dtype_name(to));
   for (int image = 0; image < cuda::kImages; ++image) {
     for (const FakeKernel& kernel : fake_kernels(image)) there.push_back(kernel.name);
   }

@@ -127,21 +127,37 @@ struct Calls : DeviceCalls, MemoryCalls, MappedCalls {
            : fake_device().stream_of(stream).is_idle() ? 0
                                                        : kNotReady;
   }
+  using Event = std::shared_ptr<FakeEvent>;  // work in streams outlives the handle
+  static Event& event_of(void* event) { return *static_cast<Event*>(event); }
   static int create_event(void** event, unsigned) {
-    *event = new FakeEvent;
+    *event = new Event(std::make_shared<FakeEvent>());
     return fake_device().entered("cuEventCreate");
   }
   static int destroy_event(void* event) {
-    delete static_cast<FakeEvent*>(event);
+    delete &event_of(event);
     return fake_device().entered("cuEventDestroy_v2");
   }
   static int record(void* event, void* stream) {
-    fake_device().put(stream, [=] { static_cast<FakeEvent*>(event)->at = std::chrono::steady_clock::now(); });
-    return fake_device().entered("cuEventRecord");
+    if (const int code = fake_device().entered("cuEventRecord")) return code;
+    const Event its = event_of(event);
+    fake_device().put(stream, [its, time = ++its->recorded] {
+      its->at = std::chrono::steady_clock::now();
+      its->reached = time;
+    });
+    return 0;
+  }
+  static int wait_in_stream(void* stream, void* event, unsigned) {
+    if (const int code = fake_device().entered("cuStreamWaitEvent")) return code;
+    const Event its = event_of(event);
+    FakeStream& waiting = fake_device().stream_of(stream);
+    fake_device().put(stream, [its, &waiting, time = its->recorded.load()] {
+      while (its->reached < time && !waiting.is_ending()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    });
+    return 0;
   }
   static int wait_for_event(void*) { return synchronize(); }
   static int elapsed(float* milliseconds, void* begin, void* end) {
-    const auto span = static_cast<FakeEvent*>(end)->at - static_cast<FakeEvent*>(begin)->at;
+    const auto span = event_of(end)->at - event_of(begin)->at;
     *milliseconds = std::chrono::duration<float, std::milli>(span).count();
     return fake_device().entered("cuEventElapsedTime");
   }
@@ -206,6 +222,13 @@ struct Calls : DeviceCalls, MemoryCalls, MappedCalls {
     if (!flat || grid_x == 0 || block_x == 0 || block_x > kernels::cuda::kMaxThreads) return kInvalidValue;
     if (kernel == nullptr) return kInvalidHandle;
     const auto& one = *static_cast<const FakeKernel*>(kernel);
+    if (one.move != nullptr) {
+      const auto moved = *static_cast<const kernels::cuda::MoveArguments*>(parameters[0]);
+      fake_device().put(stream, [=, &one, &its = fake_device().stream_of(stream)] {
+        fake_device().move(its.context(), one, moved, std::uint64_t{grid_x} * block_x);
+      });
+      return 0;
+    }
     const Arguments arguments = *static_cast<const Arguments*>(parameters[0]);
     {
       const std::lock_guard lock(fake_device().mutex);

@@ -17,6 +17,8 @@ struct FakeKernel {
   const char* name;
   std::size_t element_bytes, sum_bytes, granule_bytes;
   void (*run)(const kernels::cuda::Arguments& arguments, std::uint64_t thread, std::uint64_t threads);
+  // Of a kernel that moves, in place of run: from element_bytes to sum_bytes.
+  void (*move)(const kernels::cuda::MoveArguments& arguments, std::uint64_t thread, std::uint64_t threads) = nullptr;
 };
 // Of one image, as list_kernels wrote them.
 const std::vector<FakeKernel>& fake_kernels(int image);

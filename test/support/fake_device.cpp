@@ -90,6 +90,26 @@ void FakeDevice::run(const FakeContext& context, const FakeKernel& kernel, const
   for (std::uint64_t thread = 0; thread < threads; ++thread) kernel.run(real, thread, threads);
 }
 
+void FakeDevice::move(const FakeContext& context, const FakeKernel& kernel,
+                      const kernels::cuda::MoveArguments& arguments, std::uint64_t threads) {
+  kernels::cuda::MoveArguments real = arguments;
+  const auto check = [&](auto& operand, std::size_t element) {
+    if (operand == nullptr) return;
+    void* const found = memory.real(operand, arguments.count * element);
+    if (found == nullptr || memory.find(reinterpret_cast<std::uint64_t>(operand)).device != context.device)
+      fault = kIllegalAddress;
+    const std::size_t packet = arguments.has_packets != 0 ? kernel.granule_bytes / kernel.element_bytes : 1;
+    if (reinterpret_cast<std::uint64_t>(operand) % (packet * element) != 0) fault = kMisalignedAddress;
+    operand = static_cast<std::remove_reference_t<decltype(operand)>>(found);
+  };
+  check(real.from, kernel.element_bytes);
+  check(real.to, kernel.sum_bytes);
+  check(real.residual, sizeof(float));
+  if (real.found != nullptr && !memory.is_pinned(real.found, sizeof *real.found)) fault = kIllegalAddress;
+  if (fault != 0) return;
+  for (std::uint64_t thread = 0; thread < threads; ++thread) kernel.move(real, thread, threads);
+}
+
 void fail_cuda(const std::string& call, int code, int after) {
   const std::lock_guard lock(fake_device().mutex);
   if (code == 0) {

@@ -16,6 +16,7 @@ namespace anello::testing {
 
 struct FakeEvent {
   std::chrono::steady_clock::time_point at;
+  std::atomic<std::uint64_t> recorded{0}, reached{0};  // how many times
 };
 using FakeGraph = std::vector<FakeWork>;
 
@@ -45,6 +46,8 @@ struct FakeDevice {
   void wait();
   void run(const FakeContext& context, const FakeKernel& kernel, const kernels::cuda::Arguments& arguments,
            std::uint64_t threads);
+  void move(const FakeContext& context, const FakeKernel& kernel, const kernels::cuda::MoveArguments& arguments,
+            std::uint64_t threads);
 
   static thread_local std::vector<void*> contexts;  // of this thread; the last is current
 

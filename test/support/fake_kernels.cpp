@@ -2,6 +2,7 @@
 #include "fake_cuda.h"
 
 #include "kernels/cuda/body.h"
+#include "kernels/cuda/move.h"
 
 namespace anello::testing {
 namespace {
@@ -24,6 +25,13 @@ const std::vector<FakeKernel>& ANELLO_FAKE_KERNELS() {
 #define ANELLO_KERNEL(name, dtype, op, granule) ANELLO_ONE(name, granule, Work<dtype, op>)
 #define ANELLO_WIDE_KERNEL(name, dtype, op, granule) ANELLO_ONE(name, granule, WideWork<dtype, op>)
 #define ANELLO_COPY_KERNEL(name, granule) {#name, 1, 1, granule, run<Copy, granule>},
+#define ANELLO_MOVE_KERNEL(name, from, to)                                                                             \
+  {#name,                                                                                                              \
+   sizeof(typename Types<from>::Storage),                                                                              \
+   sizeof(typename Types<to>::Storage),                                                                                \
+   sizeof(typename Types<from>::Storage) * Mover<typename Types<from>::Storage, typename Types<to>::Storage>::kPacket, \
+   nullptr,                                                                                                            \
+   &Mover<typename Types<from>::Storage, typename Types<to>::Storage>::run},
 #include ANELLO_KERNEL_LIST
   };
   return kernels;
