@@ -98,6 +98,10 @@ def device(_):
     yield
 
 
+def current_device():
+    return 0
+
+
 def is_initialized():
     return True
 
@@ -145,6 +149,11 @@ def pinned(like):
     _call("cuMemHostAlloc", ctypes.byref(memory), ctypes.c_size_t(size), 0)
     memory = (ctypes.c_char * size).from_address(memory.value)
     return torch.frombuffer(memory, dtype=torch.uint8)[:like.numel() * like.dtype.itemsize].view(like.dtype).view(like.shape)
+
+
+def at(address, size):
+    current_stream().synchronize()  # PyTorch's own kernels, which may read it, do not wait here
+    return torch.frombuffer((ctypes.c_char * size).from_address(address), dtype=torch.uint8).as_subclass(Tensor)
 
 
 def on_device(values):
@@ -198,3 +207,4 @@ def install(*also):
         return enqueued(group, device, what, blocking, calls, held, *others)
 
     streams.InStreams._enqueue = enqueue
+    streams.memory_at = lambda address, size, device, owner: at(address, size)

@@ -126,6 +126,24 @@ def ddp(rank, size):
     return same_weights(model.parameters(), alone.parameters())
 
 
+def own_ddp(rank, size):
+    """Also with gradients in views, and in bfloat16 on the wire."""
+    from anello.torch import DistributedDataParallel
+
+    torch.manual_seed(7)
+    batches = [torch.randn(8 * size, 256, device="cuda") for _ in range(3)]
+    alone = model_of(8)
+    models = [DistributedDataParallel(copy.deepcopy(alone), bucket_cap_mb=0.1, **options)
+              for options in ({}, {"gradient_as_bucket_view": True}, {"wire": torch.bfloat16, "error_feedback": True})]
+    steps(alone, batches, slice(None))
+    for model in models:
+        steps(model, batches, slice(8 * rank, 8 * rank + 8))
+    exact = all(same_weights(model.parameters(), alone.parameters()) for model in models[:2])
+    near = all(torch.allclose(ours, theirs, rtol=1e-2, atol=1e-3)
+               for ours, theirs in zip(models[2].parameters(), alone.parameters(), strict=True))
+    return exact and near
+
+
 def fsdp(rank, size):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -153,7 +171,7 @@ def main():
     for blocking in (True, False):
         for name, right in collectives(rank, size, blocking):
             put(f"{name}, {'blocking' if blocking else 'asynchronous'}", right)
-    for name, step in {"messages": messages, "a graph that is replayed": graph, "DDP": ddp, "FSDP2": fsdp}.items():
+    for name, step in {"messages": messages, "a graph that is replayed": graph, "DDP": ddp, "FSDP2": fsdp, "Anello's own DDP": own_ddp}.items():
         try:
             right, note = step(rank, size), ""
         except Exception:

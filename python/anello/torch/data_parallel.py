@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 from anello import datatypes
 from anello.errors import AnelloError
 from anello.gradient_sync import GradientSync, Parameter
-from anello.torch import backward_pass, elements
+from anello.torch import backward_pass, elements, streams
 
 _MiB = 1 << 20
 
@@ -19,8 +19,9 @@ _MiB = 1 << 20
 class DistributedDataParallel(torch.nn.Module):
     """The module, with gradients that are averaged over all ranks during backward().
 
-    The constructor's arguments have the same meaning as in torch.nn.parallel.DistributedDataParallel; there are none
-    for devices. In addition, wire, torch.float16 or torch.bfloat16, is the type in which float32 gradients travel
+    The constructor's arguments have the same meaning as in torch.nn.parallel.DistributedDataParallel. There are none for
+    devices: the parameters lie on one, the CPU or a CUDA device, before they are wrapped. On a CUDA device all is done in
+    streams, and backward() does not wait for the results; the current stream does. In addition, wire, torch.float16 or torch.bfloat16, is the type in which float32 gradients travel
     (added in float32 and rounded once), optionally with error_feedback; uneven allows join(). process_group must use
     the backend "anello". """
 
@@ -43,8 +44,12 @@ class DistributedDataParallel(torch.nn.Module):
         named = [(name, each) for name, each in module.named_parameters() if each.requires_grad and name not in self._ignored]
         if not named:
             raise RuntimeError("the module has no parameter that requires a gradient")
-        for _, each in named:
+        for name, each in named:
             elements.check(each)
+            if each.device != named[0][1].device:
+                raise ValueError(f"{named[0][0]} is on {named[0][1].device} and {name} on {each.device}: "
+                                 "move the module to one device first")
+        self._device = named[0][1].device
         self._names, self._synced = [name for name, _ in named], [each for _, each in named]
         self._declared = [(each.dtype, each.numel()) for each in self._synced]
         sizes = {} if bucket_cap_mb is None else {"bucket_bytes": round(bucket_cap_mb * _MiB),
@@ -53,7 +58,8 @@ class DistributedDataParallel(torch.nn.Module):
         # Views keep their addresses: otherwise a program that kept a view of the first step would read freed memory.
         self._options = dict(views=gradient_as_bucket_view, rebuild=not gradient_as_bucket_view,
                              find_unused=find_unused_parameters, static_graph=static_graph, error_feedback=error_feedback,
-                             uneven=uneven, wire=datatypes.FLOAT32 if wire is None else elements.DTYPES[wire], **sizes)
+                             uneven=uneven, device=-1 if self._device.type == "cpu" else streams.number_of(self._device),
+                             wire=datatypes.FLOAT32 if wire is None else elements.DTYPES[wire], **sizes)
         self._make_sync()
         self._buffers_due = True  # in the next forward
         if init_sync:
@@ -133,6 +139,7 @@ class DistributedDataParallel(torch.nn.Module):
         self._came = bytearray(len(self._synced))
         self._kept = bytearray(len(self._synced))  # under no_sync, since the last step
         self._held = [None] * len(self._synced)  # gradients whose addresses the synchronizer has
+        self._used_streams = set()  # in which gradients became ready
 
     def _begin(self):
         """Called at the first gradient of a step. It queues the work for the end of the backward pass with the
@@ -174,20 +181,25 @@ class DistributedDataParallel(torch.nn.Module):
         gradient, address = parameter.grad, None
         if gradient.layout is not torch.strided:
             raise RuntimeError(f"the gradient of {self._names[i]} is sparse; torch's DistributedDataParallel takes those")
-        if (gradient.dtype, gradient.numel()) != self._declared[i] or not gradient.is_cpu:
+        if (gradient.dtype, gradient.numel()) != self._declared[i] or gradient.device != self._device:
             raise RuntimeError(f"the gradient of {self._names[i]} is {gradient.dtype}, of {gradient.numel()} elements, on "
-                               f"{gradient.device}; it was {self._declared[i]} on cpu when the module was wrapped")
+                               f"{gradient.device}; it was {self._declared[i]} on {self._device} when the module was wrapped")
         if self._views is not None:
             view = self._views[i]
             if gradient is not view:
-                view.copy_(gradient.detach())
+                elements.move(view, gradient.detach())
                 self._copied_bytes += gradient.nbytes
                 parameter.grad = view
         else:
             if not _is_dense(gradient) or gradient.is_conj() or gradient.is_neg():
                 gradient = parameter.grad = gradient.detach().contiguous().resolve_conj().resolve_neg()
             address, self._held[i] = gradient.data_ptr(), gradient
-        code = self._sync.ready(self._sync.handle, i, address)
+        if gradient.is_cpu:
+            code = self._sync.ready(self._sync.handle, i, address)
+        else:
+            stream = streams.current(self._device)
+            self._used_streams.add(stream.cuda_stream)
+            code = self._sync.ready_on(self._sync.handle, i, address, stream.cuda_stream)
         if code:
             self._sync.check(code, "handing over a gradient")
 
@@ -201,18 +213,28 @@ class DistributedDataParallel(torch.nn.Module):
                 if not self._came[i] and parameter.grad is not None and (self.find_unused_parameters or self._kept[i]):
                     self._hand_over(i, parameter)
         came = self._came
-        self._sync.wait()
+        self._wait()
         self._leave_step()
         if self._may_be_unused():
             for i, parameter in enumerate(self._synced):
                 if not came[i]:
                     self._take_others(i, parameter)
 
+    def _wait(self):
+        if self._device.type == "cpu":
+            return self._sync.wait()
+        stream = streams.current(self._device)
+        self._sync.wait_on(stream.cuda_stream)
+        if self._used_streams != {stream.cuda_stream}:
+            for gradient in self._held:
+                if gradient is not None:
+                    gradient.record_stream(stream)  # the results are copied there, which the allocator does not know
+
     def _end_of_a_broken_step(self):
         """Between a first gradient and the next forward pass, some gradients never arrived. The synchronizer names
         them, on all ranks."""
         try:
-            self._sync.wait()
+            self._wait()
         except AnelloError as error:
             raise AnelloError(f"the last backward() did not reach all parameters (an exception ended it, or the loss does not depend "
                               f"on them): {error.text}", error.code, error.name, error.rank, error.lost) from error
@@ -247,6 +269,8 @@ class DistributedDataParallel(torch.nn.Module):
     def _broadcast(self, named, root=0):
         if not named:
             return
+        if self._device.type != "cpu":
+            streams.current(self._device).synchronize()  # the library reads in the default stream
         staged = [(name, tensor, elements.to_write(tensor, filled=True)) for name, tensor in named]
         sent = []
         for name, _, each in staged:
@@ -264,9 +288,12 @@ class DistributedDataParallel(torch.nn.Module):
         size = parameter.numel() * parameter.element_size()
         if size == 0:
             return torch.zeros_like(parameter, requires_grad=False)
-        memory = (ctypes.c_char * size).from_address(address)
-        memory.owner = self._sync
-        flat = torch.frombuffer(memory, dtype=parameter.dtype)
+        if self._device.type == "cpu":
+            memory = (ctypes.c_char * size).from_address(address)
+            memory.owner = self._sync
+            flat = torch.frombuffer(memory, dtype=parameter.dtype)
+        else:
+            flat = streams.memory_at(address, size, self._device, self._sync).view(parameter.dtype)
         return flat.as_strided(parameter.size(), parameter.stride()) if _is_dense(parameter) else flat.view(parameter.size())
 
 

@@ -32,6 +32,26 @@ def device_of(held):
     return found
 
 
+def current(device):
+    """The calling thread's current stream."""
+    return cuda.current_stream(device)
+
+
+def number_of(device):
+    return cuda.current_device() if device.index is None else device.index
+
+
+class _Memory:
+    def __init__(self, address, size, owner):
+        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3}
+        self.owner = owner
+
+
+def memory_at(address, size, device, owner):
+    """A tensor of bytes on memory that the owner, which it keeps alive, has on the device."""
+    return torch.as_tensor(_Memory(address, size, owner), device=device)
+
+
 class Streams:
     """The group's own streams, each made at its first use. PyTorch has 32 streams per device and priority and hands
     them out in turns, so a group with more than 16 peers may send two messages in one stream."""
