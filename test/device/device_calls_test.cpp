@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <numeric>
 
 #include <poll.h>
@@ -329,6 +330,53 @@ TEST_CASE("premultiplied sums of buffers on a device have the host's bits") {
     }
   }
   anello_op_free(scaled);
+}
+
+// Under ANELLO_INVARIANT=1: element i of a long vector and the same values in a short one, on devices and on the host.
+TEST_CASE("invariant sums on devices do not depend on size, algorithm, transport or place", "[.][invariant]") {
+  std::vector<float> wanted;
+  for (int i = 0; i < 100; ++i) {
+    float sum = 0;
+    for (int r = 0; r < 4; ++r) sum = r == 0 ? 1.0f / float(3 + i) : sum + 1.0f / float(3 + 7 * r + i);
+    wanted.push_back(sum);
+  }
+  for (const char* transport : {"shm", "tcp", "inproc"}) {
+    for (const char* algorithm : {"", "direct", "staged", "pairwise"}) {
+      const bool is_there = algorithm == std::string("direct")   ? transport != std::string("tcp")
+                            : algorithm == std::string("staged") ? transport == std::string("shm")
+                                                                 : true;
+      if (!is_there) continue;
+      INFO(transport << ' ' << algorithm);
+      CHECK(run_ranks(4, transport, [&](const Rank& me) {
+              for (const bool mixed : {false, true}) {
+                if (mixed && algorithm == std::string("direct")) continue;
+                for (const std::size_t count : {100, 3000, 60'000}) {
+                  std::vector<float> data(count);
+                  for (std::size_t i = 0; i < count; ++i) data[i] = 1.0f / float(3 + 7 * me.rank + int(i % 100));
+                  const OnDevice device(count);
+                  copy_to_device(device.data(), data.data(), 4 * count);
+                  const bool is_host = mixed && me.rank == 2;
+                  anello_call_t call = ANELLO_CALL_INITIALIZER;
+                  call.kind = ANELLO_ALLREDUCE;
+                  call.sendbuf = ANELLO_IN_PLACE;
+                  call.recvbuf = is_host ? data.data() : device.data();
+                  call.count = count;
+                  call.dtype = ANELLO_FLOAT32;
+                  call.op = ANELLO_SUM;
+                  call.algorithm = algorithm[0] != 0 ? algorithm : nullptr;
+                  me.ok(anello_post(me.comm, &call, nullptr), "allreduce");
+                  if (!is_host) copy_to_host(data.data(), device.data(), 4 * count);
+                  for (std::size_t i = 0; i < count; ++i) {
+                    if (std::memcmp(&data[i], &wanted[i % 100], sizeof(float)) == 0) continue;
+                    me.report.wrong("rank ", me.rank, ", ", count, " elements: element ", i, " is ", data[i], ", not ",
+                                    wanted[i % 100]);
+                    return;
+                  }
+                }
+              }
+            }) == "");
+    }
+  }
 }
 
 TEST_CASE("a communicator is destroyed while its device hangs", "[fake]") {

@@ -62,8 +62,8 @@ class Verify(unittest.TestCase):
         done, report = self.verify("--small", "--rows", "5,6,7", LD_LIBRARY_PATH=str(fake))
         self.assertEqual(done.returncode, 0, done.stdout)
         names = [check["name"] for check in report["checks"] if check["verdict"] == "PASS"]
-        self.assertEqual(len(names), 11, done.stdout)
-        self.assertLessEqual({"device_calls_test", "in_place_test", "allreduce, 8 threads"}, set(names))
+        self.assertEqual(len(names), 13, done.stdout)
+        self.assertLessEqual({"device_calls_test", "in_place_test", "allreduce, 8 threads", "invariant bits"}, set(names))
 
     def test_each_fault_of_a_kernel_is_found(self):
         for fault, says in (("last element missing", "element"), ("one element more", "wrote outside of the result"),

@@ -86,7 +86,7 @@ class CallRows:
         found = self.programs(checks, name)
         if found is None:
             return
-        output, code = self.run(checks, [*self.environment(), found[0], "~[fake]", "--durations", "yes"])
+        output, code = self.run(checks, [*self.environment(), found[0], "~[fake]~[invariant]", "--durations", "yes"])
         if code is not None:
             checks.put(name, *verdict_of_tests(output, code))
 
@@ -121,6 +121,15 @@ class CallRows:
             self.measure(checks, f"{collective}, {ranks} ranks, {transport}",
                          ["ANELLO_TRANSPORT=" + transport, found[0], "-np", ranks, found[1], "--collective", collective,
                           *self.sizes()], within(bounds))
+        if found:
+            self.measure(checks, "invariant allreduce, 2 ranks, shm",
+                         ["ANELLO_INVARIANT=1", found[0], "-np", 2, found[1], "--collective", "allreduce", *self.sizes()],
+                         within(BOUNDS))
+        if self.programs(checks, "device_calls_test"):
+            output, code = self.run(checks, [*self.environment(), "ANELLO_INVARIANT=1", self.path("device_calls_test"),
+                                             "[invariant]"])
+            if code is not None:
+                checks.put("invariant bits", *verdict_of_tests(output, code))
 
     def row_6(self, checks):
         self.tests(checks, "device_calls_test")
