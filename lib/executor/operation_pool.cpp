@@ -36,6 +36,7 @@ void OperationPool::renew(Operation& operation) {
   operation.announced_anew = false;
   operation.sequence = operation.group->next_sequence;  // its number in errors if it never enters
   operation.movement = 0;
+  operation.moved = 0;
   operation.last_progress_ns = 0;
   operation.asked_ns = 0;
 }
@@ -48,7 +49,6 @@ Operation* OperationPool::take(Group& group) {
   }
   operation->group = &group;
   operation->bytes = 0;
-  operation->moved = 0;
   operation->claims = false;
   operation->claim = 0;
   operation->plans.reset();

@@ -80,6 +80,7 @@ void StreamCalls::add(Operation& operation) {
 void StreamCalls::add_replayed(Operation& operation, const control::CallRecord& record) {
   StreamLine& line = *operation.shadow->line;
   line.replayed = &operation;
+  line.replayed_peer = operation.peer;
   line.record = record;
 }
 
@@ -96,7 +97,10 @@ void StreamCalls::begin(StreamLine& line) {
     line.calls.pop_front();
   }
   if (line.group == nullptr || line.group->error || call == nullptr) return line.handover.release();
-  if (line.replayed != nullptr) OperationPool::renew(*call);
+  if (line.replayed != nullptr) {
+    OperationPool::renew(*call);
+    call->peer = line.replayed_peer;  // a receive from any rank has noted whose message it took
+  }
   if (call->shadow->is_offer()) call->shadow->offer_again(*call);
   line.running = call;
   running_.push_back(call);

@@ -47,6 +47,7 @@ struct StreamLine {
   std::size_t to_come = 0;  // times that the stream will still hand over
   Operation* running = nullptr;
   Operation* replayed = nullptr;  // of a graph: the call
+  int replayed_peer = -1;         // its source or destination
   control::CallRecord record;     // and its record
 };
 

@@ -70,6 +70,37 @@ TEST_CASE("a graph with a call is replayed") {
         }) == "");
 }
 
+TEST_CASE("a graph with messages is replayed, and takes them from any rank each time") {
+  constexpr std::size_t kCount = 300'000;
+  for (const char* const transport : {"inproc", "shm", "tcp"}) {
+    INFO(transport);
+    CHECK(run_ranks(3, transport, [&](const Rank& me) {
+            const Stream stream;
+            const OnDevice out(kCount, float(me.rank)), in(kCount, 9);
+            begin_capture(stream);
+            if (me.rank == 0) {
+              me.ok(anello_recv_on(in.data(), kCount, ANELLO_FLOAT32, ANELLO_ANY_SOURCE, 0, me.comm, stream),
+                    "recv_on");
+            } else {
+              me.ok(anello_send_on(out.data(), kCount, ANELLO_FLOAT32, 0, 0, me.comm, stream), "send_on");
+            }
+            void* const graph = end_capture(stream);
+            for (int round = 0; round < 4; ++round) {
+              for (int from = 1; from < 3; ++from) {
+                if (me.rank == 0 || me.rank == from) {
+                  out.put(float(10 * round + from));
+                  replay(graph, stream);
+                  stream.wait();
+                  if (me.rank == 0) is(me, in.at(kCount - 1), float(10 * round + from), "what came");
+                }
+                me.ok(anello_barrier(me.comm), "barrier");
+              }
+            }
+            destroy_graph(graph);
+          }) == "");
+  }
+}
+
 TEST_CASE("a send and a receive of one group do not wait for each other") {
   constexpr std::size_t kCount = 300'000;
   CHECK(run_ranks(2, "shm", [&](const Rank& me) {
