@@ -145,6 +145,27 @@ void offer(Operation& operation) {
   shadow.offer_again(operation);
 }
 
+// A message that its receiver may get from this device.
+void offer_message(Operation& operation) {
+  const executor::Group& group = *operation.group;
+  const std::size_t bytes = operation.count * operation.element_bytes;
+  if (operation.kind != ANELLO_SEND || bytes <= messaging::kMostEagerBytes || !group.board) return;
+  if (operation.peer == ANELLO_RANK_NULL || operation.peer == group.rank) return;
+  Shadow& shadow = *operation.shadow;
+  std::string why_not;
+  try {
+    shadow.offer.input =
+        address_for_peers(operation, device::Device::of(shadow.device), operation.input, bytes, &why_not);
+  } catch (const Error& of_driver) {
+    why_not = of_driver.text();
+  }
+  if (!why_not.empty()) {
+    shadow.offer = {};
+    return log::debug(-1, "memory of device ", shadow.device, " goes through the host: ", why_not);
+  }
+  shadow.offer_again(operation);
+}
+
 }  // namespace
 
 void load_kernels(anello_kind_t kind, anello_dtype_t dtype, anello_op_t op, const device::Device& device) {
@@ -155,7 +176,7 @@ void load_kernels(anello_kind_t kind, anello_dtype_t dtype, anello_op_t op, cons
 void offer_or_shadow(Operation& operation) {
   Shadow& shadow = *operation.shadow;
   if (shadow.device < 0) return;
-  if (!is_message(operation.kind)) offer(operation);
+  is_message(operation.kind) ? offer_message(operation) : offer(operation);
   if (shadow.way == Shadow::Way::offered) return;
   if (shadow.line != nullptr) shadow.base = executor::StreamCalls::room_in(*shadow.line, shadow.bytes);
   shadow.move_to_host(operation);

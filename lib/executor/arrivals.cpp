@@ -153,7 +153,7 @@ void Route::classify(const FrameHeader& header) {
     arriving_.operation = receive;
     return;
   }
-  if (kind == FrameKind::rts && has_address(header)) {
+  if ((kind == FrameKind::rts || kind == FrameKind::rts_on_device) && has_address(header)) {
     arriving_.mode = Mode::address;
     return;
   }
@@ -329,7 +329,8 @@ void Route::on_note(Flow& flow, const FrameHeader& header, const transport::Remo
       flow.left_ns = now_ns();
       parts_.fates.note_trouble();
       return;
-    case FrameKind::rts: parts_.messages.on_rts(flow, header, at); return;
+    case FrameKind::rts:
+    case FrameKind::rts_on_device: parts_.messages.on_rts(flow, header, at); return;
     case FrameKind::cts: parts_.messages.on_cts(flow, header); return;
     default: return;
   }

@@ -103,6 +103,7 @@ struct Unexpected {
   std::uint16_t dtype = 0;
   std::size_t bytes = 0;
   transport::RemoteAddress at;  // of an RTS that carries an address
+  bool is_on_device = false;    // the address is for devices
   EarlyFrame* eager = nullptr;
   Operation* local = nullptr;  // a send of this rank to itself
   std::uint32_t claim = 0;     // number under which a matched probe has taken it; a receive names that

@@ -115,7 +115,8 @@ void KeptFrames::deliver_stray(Flow& flow, EarlyFrame* frame) {
     parts_.messages.on_eager(flow, frame);
   } else {
     transport::RemoteAddress at;
-    if (kind == FrameKind::rts && has_address(frame->header)) std::memcpy(&at, frame->payload.data(), kAddressBytes);
+    const bool is_request = kind == FrameKind::rts || kind == FrameKind::rts_on_device;
+    if (is_request && has_address(frame->header)) std::memcpy(&at, frame->payload.data(), kAddressBytes);
     flow.route->on_note(flow, frame->header, at);
     frames_.give_back(frame);
   }

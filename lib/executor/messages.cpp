@@ -7,6 +7,7 @@
 #include "executor/messages.h"
 #include "executor/outcomes.h"
 #include "executor/routes.h"
+#include "executor/shadows.h"
 #include "progress/driver.h"
 
 #include <algorithm>
@@ -128,6 +129,8 @@ void Messages::take(Operation& receive, const Unexpected& message) {
     receive.peer = message.source;
     receive.partner = message.number;
     receive.bytes = message.bytes;
+    if (message.is_on_device)
+      return get_from_device(flow, receive, message) ? outcomes_.finish(receive) : have_it_sent(flow, receive, {});
     Gets::Refusal refusal;
     switch (gets_.begin(flow, receive, message.at, &refusal)) {
       case Gets::Begun::pending: return;
@@ -141,6 +144,34 @@ void Messages::take(Operation& receive, const Unexpected& message) {
 void Messages::has_got(Flow& flow, Operation& receive) {
   send_cts(flow, receive.partner, receive.number, Answer::done);
   outcomes_.finish(receive);
+}
+
+// Whether the receive's delivery will be a copy out of the sender's device memory. A key that is not here yet is
+// requested for the next message.
+bool Messages::get_from_device(const Flow& flow, Operation& receive, const Unexpected& message) {
+  const Group& group = *flow.group;
+  if (!message.at || receive.shadow == nullptr || receive.shadow->device_output == nullptr) return false;
+  transport::RemoteMemory& memory = routes_.device_memory(receive.shadow->device);
+  const transport::RemotePeer peer = routes_.remote_peer(group, flow.peer);
+  if (memory.prepare(peer, message.at.key) != transport::RemoteMemory::State::ready) return false;
+  Shadow::Direct& direct = receive.shadow->direct;
+  direct.from = memory.map(peer, message.at, message.bytes, &direct.kept);
+  return direct.from != nullptr && group.board.allows_gets(flow.peer);
+}
+
+bool Messages::has_got_from_device(Operation& receive) {
+  Group& group = *receive.group;
+  Flow& flow = group.flows.to(receive.peer);
+  if (!group.board.allows_gets(flow.peer)) return false;
+  ++group.on_devices;
+  send_cts(flow, receive.partner, receive.number, Answer::done);
+  return true;
+}
+
+void Messages::data_came(Operation& send) {
+  Flow& flow = send.group->flows.to(send.peer);
+  flow.cleared.push(&send);
+  routes_.want_to_send(flow);
 }
 
 // Has the sender send the message that the receive has taken.
@@ -231,9 +262,10 @@ void Messages::on_rts(Flow& flow, const transport::FrameHeader& header, const tr
   message.tag = static_cast<int>(header.tag);
   message.dtype = header.flags;
   message.at = at;
+  message.is_on_device = is_rts_on_device(header);
   message.bytes = std::size_t(header.argument);
   message.number = header.sequence;
-  if (has_address(header) && flow.least_got == SIZE_MAX) {
+  if (has_address(header) && (message.is_on_device ? !group.board : flow.least_got == SIZE_MAX)) {
     const int world = group.ranks[std::size_t(flow.peer)];
     outcomes_.fail(
         group,
@@ -268,13 +300,26 @@ void Messages::on_cts(Flow& flow, const transport::FrameHeader& header) {
     if (answer == Answer::send_far) Gets::pause(flow, send->bytes, header.tag);
     if (answer == Answer::send_closed) flow.tells_addresses = false;
     if (answer == Answer::done || send->bytes == 0) {
+      if (send->is_on_device()) ++flow.group->on_devices;
       outcomes_.finish(*send);  // if the message did not fit, the receiver's caller knows why
+    } else if (send->is_on_device()) {
+      send->partner = static_cast<std::uint32_t>(header.argument);
+      fetch_for_peer(*send);
     } else {
       send->partner = static_cast<std::uint32_t>(header.argument);
       flow.cleared.push(send);
       routes_.want_to_send(flow);
     }
     return;
+  }
+}
+
+void Messages::fetch_for_peer(Operation& send) {
+  try {
+    parts_.shadows.move_to_host(send);
+  } catch (const Error& of_device) {
+    outcomes_.fail(*send.group, job_.own_error(of_device), true);
+    outcomes_.finish(send, send.group->error);  // it was in no list
   }
 }
 

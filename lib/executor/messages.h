@@ -38,6 +38,10 @@ class Messages final : public progress::Source {
   void on_eager(Flow& flow, EarlyFrame* frame);
   void on_rts(Flow& flow, const transport::FrameHeader& header, const transport::RemoteAddress& at);
   void on_cts(Flow& flow, const transport::FrameHeader& header);
+  // A send's data has been copied to the host, as its receiver cannot get it from the device.
+  void data_came(Operation& send);
+  // A receive has its message, which it got from a device's memory. False: the sender's group had failed by then.
+  bool has_got_from_device(Operation& receive);
   // The receive to which the sender was cleared under that number; null if there is none.
   static Operation* find_cleared(Group& group, std::uint32_t number);
 
@@ -61,6 +65,8 @@ class Messages final : public progress::Source {
                 std::uint32_t messages = 0);
   void have_it_sent(Flow& flow, Operation& receive, Gets::Refusal refusal);
   void has_got(Flow& flow, Operation& receive);
+  void fetch_for_peer(Operation& send);
+  bool get_from_device(const Flow& flow, Operation& receive, const Unexpected& message);
 
   // The fast path
   bool undisturbed(const Group& group, const Flow& flow) const;

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace anello::executor {
@@ -38,6 +39,12 @@ struct Shadow {
     plain,     // as ranks do that reach none of the others' buffers
   };
 
+  // Another rank's message in device memory, which this rank's device reaches.
+  struct Direct {
+    const std::byte* from = nullptr;  // null: there is none
+    std::shared_ptr<const void> kept;
+  };
+
   int device = -1;  // none: a call in a stream whose buffers are the host's
   Way way = Way::host;
   Announced offer;  // no addresses: it goes through the host
@@ -49,6 +56,7 @@ struct Shadow {
   std::size_t bytes = 0;         // of it
   std::size_t output_at = 0;     // in it
   device::ScratchBlock scratch;  // of a call in place
+  Direct direct;                 // what a receive is delivered from, instead of from the host
   std::vector<Part> reads;
   std::vector<Part> writes;
   State state = State::waiting;

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "device/waiting_streams.h"
 #include "executor/entering.h"
+#include "executor/messages.h"
 #include "executor/outcomes.h"
 #include "executor/stream_calls.h"
 
@@ -22,10 +23,16 @@ constexpr std::int64_t kMostWaitMs = 1000;
 
 void keep_for_ever(Shadow& shadow) {
   shadow.own.retire(true);
+  static auto& in_use = *new std::vector<std::shared_ptr<const void>>;
+  if (shadow.direct.kept != nullptr) in_use.push_back(shadow.direct.kept);
   if (shadow.line != nullptr) shadow.line->is_copying = true;
 }
 
 bool is_send(const Operation& operation) { return operation.kind == ANELLO_SEND; }
+// The receiver has taken it, and waits for it on the host.
+bool is_cleared(const Operation& operation) {
+  return is_send(operation) && operation.state == Operation::State::active && operation.shadow != nullptr;
+}
 
 }  // namespace
 
@@ -66,7 +73,7 @@ bool Shadows::wait_for_copies(const Operation& operation) {
 void Shadows::fetch(Operation& operation) {
   Shadow& shadow = *operation.shadow;
   if (shadow.state != Shadow::State::waiting || shadow.is_copying || shadow.line != nullptr) return;
-  if (operation.is_on_device() && !Entering::is_worth_offering(operation)) {
+  if (operation.is_on_device() && !is_message(operation.kind) && !Entering::is_worth_offering(operation)) {
     shadow.move_to_host(operation);
     shadow.offer = {};
   }
@@ -126,7 +133,11 @@ void Shadows::enqueue_writes(Operation& operation) {
     std::size_t left = operation.kind == ANELLO_RECV ? operation.status.count * operation.element_bytes : SIZE_MAX;
     for (const Shadow::Part& part : shadow.writes) {
       const std::size_t bytes = std::min(part.bytes, left);
-      if (bytes > 0) queue.to_device(part.device, shadow.base + part.at, bytes);
+      if (bytes > 0 && shadow.direct.from != nullptr) {
+        queue.on_device(part.device, shadow.direct.from, bytes);
+      } else if (bytes > 0) {
+        queue.to_device(part.device, shadow.base + part.at, bytes);
+      }
       left -= bytes;
     }
   });
@@ -144,6 +155,7 @@ void Shadows::move_to_host(Operation& operation) {
   operation.shadow->move_to_host(operation);
   enqueue_reads(operation);
   waiting_.push_back(&operation);
+  if (is_send(operation)) ++operation.group->sends_held_up;
 }
 
 void Shadows::fetch_early(Operation& operation) {
@@ -192,6 +204,7 @@ void Shadows::abandon(Operation& operation) {
   std::erase(delivering_, &operation);
   const bool none_is_left = operation.shadow->is_ordering || wait_for_copies(operation);
   none_is_left ? operation.shadow->own.retire(false) : keep_for_ever(*operation.shadow);
+  operation.shadow->direct = {};
 }
 
 void Shadows::end_all(Group& group, const Error& error) {
@@ -210,7 +223,8 @@ void Shadows::end_all(Group& group, const Error& error) {
     const auto found = std::find_if(delivering_.begin(), delivering_.end(), of_group);
     if (found == delivering_.end()) return;
     Operation& each = **found;
-    const bool is_delivered = !each.shadow->is_ordering && wait_for_copies(each);
+    const bool is_whole = each.shadow->direct.from == nullptr;  // else its sender may have changed it
+    const bool is_delivered = !each.shadow->is_ordering && wait_for_copies(each) && is_whole;
     std::erase(delivering_, &each);
     outcomes_.delivered(each, is_delivered ? Error() : error);
   }
@@ -229,17 +243,22 @@ bool Shadows::begin_ready() {
   bool moved = false;
   for (std::size_t i = 0; i < waiting_.size();) {
     Operation& each = *waiting_[i];
-    const bool is_behind = is_send(each) && std::any_of(waiting_.begin(), waiting_.begin() + std::ptrdiff_t(i),
-                                                        [&](const Operation* earlier) {
-      return earlier->group == each.group && is_send(*earlier);
-                           });
+    const bool is_behind =
+        is_send(each) && !is_cleared(each) &&
+        std::any_of(waiting_.begin(), waiting_.begin() + std::ptrdiff_t(i), [&](const Operation* earlier) {
+          return earlier->group == each.group && is_send(*earlier) && !is_cleared(*earlier);
+        });
     if (is_behind || (each.shadow != nullptr && !fetched(each))) {
       if (each.group->error) return true;  // that has changed the list
       ++i;
       continue;
     }
     take_out(each);
-    each.state == Operation::State::entering ? parts_.entering.data_came(each) : outcomes_.may_start(each);
+    if (is_cleared(each)) {
+      parts_.messages.data_came(each);
+    } else {
+      each.state == Operation::State::entering ? parts_.entering.data_came(each) : outcomes_.may_start(each);
+    }
     moved = true;
   }
   return moved;
@@ -260,6 +279,13 @@ bool Shadows::end_delivered() {
       copy_after_mark(each);
       if (each.group->error) return true;  // that has changed the list
       continue;
+    }
+    if (shadow.direct.from != nullptr) {
+      if (!parts_.messages.has_got_from_device(each)) {
+        ++i;  // its group hears of the failure, and ends it
+        continue;
+      }
+      shadow.direct = {};
     }
     delivering_.erase(delivering_.begin() + std::ptrdiff_t(i));
     outcomes_.delivered(each, {});

@@ -25,7 +25,8 @@ enum class FrameKind : std::uint16_t {
   rts = 5,    // request to send (rendezvous.h): tag, flags: the type, argument: its bytes, sequence: its number at the
               // sender; payload: none, or its RemoteAddress
   cts = 6,    // answer to rts: sequence: the sender's number, argument: the receiver's, flags: Answer
-  message = 7,  // a piece of a message after its cts; argument: the receiver's number
+  message = 7,        // a piece of a message after its cts; argument: the receiver's number
+  rts_on_device = 8,  // like rts, of a message in a device's memory, whose RemoteAddress is for devices
 };
 
 // A step's frame holds the length of the whole message in tag and flags; both ends must agree on it.

@@ -16,6 +16,9 @@ inline constexpr std::size_t kAddressBytes = sizeof(transport::RemoteAddress);
 inline bool is_rts(const transport::FrameHeader& header) {
   return header.kind == static_cast<std::uint16_t>(FrameKind::rts);
 }
+inline bool is_rts_on_device(const transport::FrameHeader& header) {
+  return header.kind == static_cast<std::uint16_t>(FrameKind::rts_on_device);
+}
 inline bool has_address(const transport::FrameHeader& rts) { return rts.bytes == kAddressBytes; }
 
 // The flags of a CTS: the receiver's answer to an RTS.

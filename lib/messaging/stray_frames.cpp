@@ -25,7 +25,7 @@ StrayFrames::Verdict StrayFrames::admit(const transport::FrameHeader& header, in
     case FrameKind::step: within = (ahead.steps += cost) <= kCredit; break;
     case FrameKind::eager: within = (ahead.eager += cost) <= kSmallCredit; break;
     default: {
-      const bool is_note = header.bytes == 0 || (is_rts(header) && has_address(header));
+      const bool is_note = header.bytes == 0 || ((is_rts(header) || is_rts_on_device(header)) && has_address(header));
       within = is_note && ++ahead.notes <= kMaxUnexpected;
       break;
     }
