@@ -113,9 +113,9 @@ install_packages() {
 torch_environment() {
   local place=$repository/build/torch-venv
   if [ -n "${ANELLO_TEST_PYTHON:-}" ]; then return; fi
-  if "$place/bin/python" -W ignore -c 'import torch, numpy, expecttest' 2>/dev/null; then return; fi
+  if "$place/bin/python" -W ignore -c 'import torch, numpy, expecttest, mpi4py' 2>/dev/null; then return; fi
   heading "Installing PyTorch 2.13 for the CPU in build/torch-venv (1 GB; once)"
-  local install=("$place/bin/pip" install --quiet --disable-pip-version-check --retries 1 numpy expecttest 'setuptools>=70.1')
+  local install=("$place/bin/pip" install --quiet --disable-pip-version-check --retries 1 numpy expecttest mpi4py 'setuptools>=70.1')
   # PyPI's own wheel wants CUDA's libraries; the rest comes from PyPI. Where the index is out of reach, whatever is configured
   # has the last word.
   if python3 -m venv "$place" && {

@@ -10,6 +10,16 @@ from anello.request import Request
 
 ANY_SOURCE = ANY_TAG = -1
 MAX_TAG = 2**30 - 1
+UNIQUE_ID_BYTES = 128
+
+
+def new_unique_id():
+    """Bytes that lead ranks to each other, once: this process listens for them until they have met. A secret."""
+    opened, place = library(), ctypes.create_string_buffer(UNIQUE_ID_BYTES)
+    code = opened.anello_unique_id_create(place)
+    if code != 0:
+        raise describe(opened, None, code, "opening a place to meet")
+    return place.raw
 
 
 class Communicator:
@@ -26,15 +36,19 @@ class Communicator:
         self.size = self._number("anello_comm_size")
 
     @classmethod
-    def create(cls, rank=None, size=None, url=None, timeout=None, store=None, transports=None):
+    def create(cls, rank=None, size=None, url=None, timeout=None, store=None, transports=None, unique_id=None):
         """Joins this rank to the others; see anello_comm_create. Arguments that are None come from the environment.
         timeout is in seconds. store is an object with set(key, value) and get(key, seconds), which returns bytes, or
-        None if the key was not set in time; its exceptions become the cause of the AnelloError that follows."""
+        None if the key was not set in time; its exceptions become the cause of the AnelloError that follows. unique_id:
+        what one process has from new_unique_id, in place of url and store."""
         opened = library()
         config = Config(ctypes.sizeof(Config), -1 if rank is None else rank, -1 if size is None else size,
                         None if url is None else url.encode(), None, None,
                         0 if timeout is None else max(1, round(timeout * 1000)),
                         None if transports is None else transports.encode())
+        if unique_id is not None:
+            place = ctypes.create_string_buffer(unique_id, UNIQUE_ID_BYTES)
+            config.unique_id = ctypes.addressof(place)
         raised = []
         if store is not None:
             bridge = _bridge(store, raised)  # the library calls it only during comm_create

@@ -85,6 +85,7 @@ _FUNCTIONS = {
     "anello_error_info": ([_pointer, ctypes.POINTER(ErrorInfo)], _int),
     "anello_op_create_premul_sum": ([_pointer, _int, ctypes.POINTER(_int)], _int),
     "anello_op_free": ([_int], _int),
+    "anello_unique_id_create": ([_pointer], _int),
     "anello_comm_create": ([ctypes.POINTER(Config), ctypes.POINTER(_pointer)], _int),
     "anello_comm_create_all": ([_int, ctypes.POINTER(_pointer)], _int),
     "anello_comm_dup": ([_pointer, ctypes.POINTER(_pointer)], _int),

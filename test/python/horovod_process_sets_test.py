@@ -117,7 +117,7 @@ class SomeRanks(unittest.TestCase):
         else:
             with self.assertRaisesRegex(ValueError, "leaves it out"):
                 hvd.init(comm=ranks)
-        with self.assertRaises(NotImplementedError):
+        with self.assertRaisesRegex(ValueError, "a list of ranks or one communicator"):
             hvd.init(comm=object())
         with self.assertRaisesRegex(ValueError, "hvd.init"):
             hvd.rank()

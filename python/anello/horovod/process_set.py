@@ -1,21 +1,36 @@
 """Subsets of the ranks, with an engine each."""
 
-from anello.horovod import world
+from collections.abc import Iterable
+from operator import index
+
+from anello.horovod import mpi, world
 from anello.horovod.engine import Engine
 
 
 class ProcessSet:
-    """ranks: a list of ranks of the job; it takes part in operations once it is registered, by init(process_sets=[..])
-    or add_process_set."""
+    """ranks: a list of ranks of the job, or a communicator of mpi4py, whose ranks are known once it is registered. A set
+    takes part in operations once it is registered, by init(process_sets=[..]) or add_process_set."""
 
     def __init__(self, ranks):
-        self.ranks = sorted(ranks)
+        self.process_set_id = self._own = self.mpi_comm = None
+        if mpi.is_communicator(ranks):
+            if mpi.has_this_process(ranks):
+                mpi.check(ranks, "a process set")
+            self.mpi_comm, self.ranks = ranks, []
+            return
+        if not isinstance(ranks, Iterable):
+            raise ValueError(f"a process set is made of a list of ranks or a communicator of mpi4py, not of {ranks!r}")
+        self.ranks = sorted(map(index, ranks))
         if len(set(self.ranks)) != len(self.ranks):
             raise ValueError(f"process set {self.ranks} names a rank twice")
         if self.ranks and self.ranks[0] < 0:
             raise ValueError(f"process set {self.ranks} names rank {self.ranks[0]}")
-        self.process_set_id = None
-        self._own = None
+
+    def find_members(self):
+        """Of a communicator: its members' ranks in the job, in the communicator's order. All members call it."""
+        held = mpi.has_this_process(self.mpi_comm)
+        self.ranks = mpi.numbers_of_members(self.mpi_comm, world.current().rank) if held else []
+        return self.ranks
 
     def size(self):
         """The number of its ranks; None if it is not registered."""
@@ -99,8 +114,8 @@ def check_changes():
 def register(process_set):
     """All ranks of the job call it, with the same set, in the same order."""
     there = world.current()
-    if process_set.ranks and process_set.ranks[-1] >= there.size:
-        raise ValueError(f"process set {process_set.ranks} names rank {process_set.ranks[-1]}, but there are only "
+    if process_set.ranks and max(process_set.ranks) >= there.size:
+        raise ValueError(f"process set {process_set.ranks} names rank {max(process_set.ranks)}, but there are only "
                          f"{there.size} ranks")
     if not process_set.ranks:
         raise ValueError("a process set without ranks cannot be registered")

@@ -9,6 +9,7 @@ import torch
 from anello import datatypes
 from anello.communicator import Communicator
 from anello.errors import AnelloError
+from anello.horovod import mpi
 from anello.horovod.engine import Engine
 from anello.horovod.errors import NotInitialized
 from anello.horovod.lifelines import Lifelines, duplicate
@@ -56,7 +57,7 @@ class World:
 
 _lock = threading.RLock()
 _world = None
-_process = None
+_process = _last_part = None
 _before = {}  # by the ranks that took part: the world before, over whose lifelines they meet again
 before_shutdown, after_init = [], []
 
@@ -71,29 +72,41 @@ def is_initialized():
     return _world is not None
 
 
-def init(ranks=None):
-    """Joins the other ranks; nothing if this has been done. ranks: only these ranks of the launcher take part.
+def init(part=None):
+    """Joins the other ranks; nothing if this has been done. part: a tuple of the launcher's ranks or a communicator of
+    mpi4py, if only these ranks take part.
 
-    After a shutdown, the ranks that are left meet again. The first time, they meet as the launcher says."""
-    global _world, _process
+    After a shutdown, the ranks that are left meet again. The first time, they meet as the launcher says, or as they can
+    over the communicator."""
+    global _world, _process, _last_part
     with _lock:
         if _world is not None:
             return
         settings = Settings.of_environment()
-        part = None if ranks is None else tuple(ranks)
-        before = _before.get(part)
+        before = _before.get(_key(part))
         if before is not None and before.lifelines.fit():
             communicator = before.lifelines.meet(before.engine.lost)
         else:
-            communicator = _from_the_launcher(part)
-        _world, _process = World(communicator, settings, part), os.getpid()
+            communicator = _first_meeting(part)
+        _world, _process, _last_part = World(communicator, settings, part), os.getpid(), part
         if before is not None:
-            _before.pop(part).lifelines.close()
+            _before.pop(_key(part)).lifelines.close()
         for act in after_init:
             act(_world)
 
 
-def _from_the_launcher(part):
+def init_again():
+    """After a shutdown: with the ranks that are left of the last init."""
+    init(_last_part)
+
+
+def _key(part):
+    return part if part is None or isinstance(part, tuple) else id(part)  # the world before keeps the part alive
+
+
+def _first_meeting(part):
+    if mpi.is_communicator(part):
+        return mpi.create(part)
     communicator = Communicator.create()
     if part is None:
         return communicator
@@ -110,7 +123,7 @@ def shutdown():
         if _world is None:
             return
         ending, _world = _world, None
-        _before[ending.part] = ending
+        _before[_key(ending.part)] = ending
         if _process != os.getpid():  # a forked child has none of the threads
             return
         for act in before_shutdown:

@@ -1,38 +1,65 @@
 """init to shutdown, who is who, process sets, and what was built in."""
 
-from anello.horovod import process_set as process_sets_of, world
+from operator import index
+
+from anello.horovod import mpi, process_set as process_sets_of, world
 from anello.horovod.process_set import ProcessSet
 from anello.horovod.torch.functions import allgather_object
 
 
 def init(comm=None, process_sets=None):
-    """Joins the other ranks of the launcher, or is alone without one. comm: a list of ranks, of which only these take
-    part. process_sets: sets that all ranks list alike; "dynamic": they may also be added later."""
-    if comm is not None and not isinstance(comm, (list, tuple)):
-        raise NotImplementedError(
-            f"init(comm={type(comm).__name__}): Anello has no MPI communicators. Pass a list of ranks, or "
-            "nothing")
+    """Joins the other ranks of the launcher, or is alone without one. comm: a list of ranks or a communicator of
+    mpi4py, if only these take part. process_sets: sets that all ranks list alike; "dynamic": they may also be added
+    later."""
+    part = _as_part(comm)
     if world.is_initialized():
         return
-    world.init(comm if comm else None)
+    world.init(part)
     try:
         if process_sets == "dynamic":
             process_sets_of.allow_changes(True)
         else:
             for each in process_sets or ():
-                process_sets_of.register(_as_set(each))
+                _register(_as_set(each))
     except BaseException:
         world.shutdown()
         raise
 
 
+def _as_part(comm):
+    if comm is None or mpi.is_communicator(comm):
+        return comm
+    try:
+        return tuple(map(index, comm)) or None
+    except TypeError:
+        raise ValueError(f"init(comm={comm!r}): a list of ranks or one communicator of mpi4py is needed. More of them "
+                         "can be process sets: init(process_sets=[hvd.ProcessSet(communicator)])") from None
+
+
 def _as_set(given):
-    if isinstance(given, ProcessSet):
-        return given
-    if isinstance(given, (list, tuple, range)):
-        return ProcessSet(given)
-    raise NotImplementedError(
-        f"a process set of {type(given).__name__}: Anello has no MPI communicators. Pass a list of ranks")
+    return given if isinstance(given, ProcessSet) else ProcessSet(given)
+
+
+def _register(process_set):
+    """A communicator of mpi4py has other members on other ranks if a split has made it: each is a set of its own."""
+    if process_set.mpi_comm is None:
+        return process_sets_of.register(process_set)
+    mine = process_set.find_members()
+    parts = []
+    for members in allgather_object(mine, "process_set"):
+        if members and members not in parts:
+            parts.append(members)
+    if not mine and parts:
+        mine = process_set.ranks = parts[0]  # this rank is in none
+    for members in parts:
+        process_sets_of.register(process_set if members == mine else _of_others(members))
+    return process_set
+
+
+def _of_others(members):
+    there = ProcessSet([])
+    there.ranks = members  # in the order of their communicator
+    return there
 
 
 def shutdown():
@@ -91,6 +118,8 @@ def add_process_set(process_set):
     """All ranks call it, also those outside the set, with equal lists. Returns the set."""
     process_sets_of.check_changes()
     process_set = _as_set(process_set)
+    if process_set.mpi_comm is not None:
+        return _register(process_set)
     _agree("add_process_set", process_set.ranks)
     return process_sets_of.register(process_set)
 

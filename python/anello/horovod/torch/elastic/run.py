@@ -24,7 +24,7 @@ def run(func):
             except HostsUpdatedInterrupt as interrupt:
                 fresh = interrupt.skip_sync
             world.shutdown()
-            world.init()
+            world.init_again()
             state.on_reset()
 
     return wrapper
