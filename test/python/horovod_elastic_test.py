@@ -55,17 +55,16 @@ class Elastic(unittest.TestCase):
             self.assertEqual(each.returncode, -signal.SIGKILL if rank in killed else 0, f"rank {rank}: {said[rank]}")
         return said
 
-    def run_under_anellorun(self, size, text):
-        """Each rank's output; the job must succeed, though a rank fails."""
+    def run_under_anellorun(self, size, text, options=("--keep-going",), started=None):
+        """The output of each rank, of so many that are started in all; the job must succeed, though a rank fails."""
         program = self.scratch / "program.py"
         program.write_text(textwrap.dedent(text))
-        command = [str(ANELLORUN), "-np", str(size), "--keep-going", "--tag-output", PYTHON, "-W", "ignore",
-                   str(program)]
+        command = [str(ANELLORUN), "-np", str(size), *options, "--tag-output", PYTHON, "-W", "ignore", str(program)]
         ended = subprocess.run(command, env=self.around, cwd=self.scratch, timeout=DEADLINE, text=True, check=False,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(ended.returncode, 0, ended.stdout)
         return ["\n".join(line for line in ended.stdout.split("\n") if line.startswith(f"[{rank}] "))
-                for rank in range(size)]
+                for rank in range(started or size)]
 
     def test_the_others_go_on_from_the_last_commit_until_one_is_left(self):
         said = self.run_ranks(3, """
@@ -136,6 +135,104 @@ class Elastic(unittest.TestCase):
         seen = [set(said[rank].split("seen ")[1].split()) for rank in (0, 2)]
         self.assertEqual(len(seen[0] & seen[1]), 0)
         self.assertEqual(len(seen[0] | seen[1]), 30)  # also what only rank 1 knew that it had processed
+
+    def test_ranks_join_and_one_is_killed_and_the_result_is_that_of_one_process(self):
+        hosts, script = self.scratch / "hosts", self.scratch / "discover"
+        hosts.write_text("localhost:2\n")
+        script.write_text(f"#!/bin/sh\ncat {hosts}\n")
+        script.chmod(0o755)
+        said = self.run_under_anellorun(2, f"""
+            import copy, os, signal, torch, anello.horovod.torch as hvd
+
+            def list_slots(count):
+                with open("{hosts}.new", "w") as file:
+                    file.write(f"localhost:{{count}}")
+                os.rename("{hosts}.new", "{hosts}")
+
+            started = int(os.environ["RANK"])
+            hvd.init()
+            torch.manual_seed(1 + started)  # a rank that joins has other weights, until it has rank 0's
+            model = torch.nn.Linear(4, 1)
+            if started == 0:
+                alone = copy.deepcopy(model)
+            sgd = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+            optimizer = hvd.DistributedOptimizer(sgd, model.named_parameters())
+            resets = []
+
+            def backward(model, batch):
+                model(torch.full((2, 4), batch % 20 / 20)).square().mean().backward()
+
+            @hvd.elastic.run
+            def train(state):
+                print("begins at", state.batch, "with", hvd.size(), "as", hvd.rank(), flush=True)
+                while not (state.grown and hvd.size() == 2 and state.batch >= state.grown + 6):
+                    optimizer.zero_grad()
+                    backward(model, state.batch)
+                    optimizer.step()
+                    state.batch += 1
+                    if hvd.size() == 3 and not state.grown:
+                        state.grown = state.batch
+                    if state.batch == 4 and started == 0:
+                        list_slots(3)
+                    if started == 2 and state.batch == state.grown + 2:
+                        list_slots(2)
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    state.commit()
+
+            state = hvd.elastic.TorchState(model=model, optimizer=optimizer, batch=0, grown=0)
+            state.register_reset_callbacks([lambda: resets.append(hvd.size())])
+            train(state)
+            if started == 0:
+                plain = torch.optim.SGD(alone.parameters(), lr=0.01, momentum=0.9)
+                for batch in range(state.batch):  # all ranks had equal batches
+                    plain.zero_grad()
+                    backward(alone, batch)
+                    plain.step()
+                torch.testing.assert_close(model.weight, alone.weight)
+            same = hvd.allgather(model.weight)
+            assert torch.equal(same[0], same[1])
+            print("grown", state.grown, "resets", resets)
+        """, ["--max-np", "3", "--host-discovery-script", str(script)], started=3)
+        grown = said[0].split("grown ")[1].split()[0]
+        for rank in (0, 1):
+            self.assertIn(f"begins at 0 with 2 as {rank}", said[rank])
+            self.assertIn(f"begins at {int(grown) - 1} with 3 as {rank}", said[rank])
+            self.assertIn(f"begins at {int(grown) + 2} with 2 as {rank}", said[rank])
+            self.assertIn("resets [3, 2]", said[rank])
+        self.assertIn(f"begins at {int(grown) - 1} with 3 as 2", said[2])
+
+    def test_ranks_that_should_leave_end_and_the_others_need_no_state(self):
+        hosts, script = self.scratch / "hosts", self.scratch / "discover"
+        hosts.write_text("localhost:3\n")
+        script.write_text(f"#!/bin/sh\ncat {hosts}\n")
+        script.chmod(0o755)
+        said = self.run_under_anellorun(3, f"""
+            import torch, anello.horovod.torch as hvd
+
+            class State(hvd.elastic.TorchState):
+                syncs = 0
+                def sync(self):
+                    super().sync()
+                    State.syncs += 1
+
+            hvd.init()
+
+            @hvd.elastic.run
+            def train(state):
+                while hvd.size() == 3:
+                    state.batch += 1
+                    hvd.allreduce(torch.ones(1), name="step")
+                    if state.batch == 3 and hvd.rank() == 0:
+                        with open("{hosts}", "w") as file:
+                            file.write("localhost:1")
+                    state.check_host_updates()
+
+            state = State(batch=0)
+            train(state)
+            print("at the end", state.batch > 2, State.syncs, hvd.rank(), hvd.size())
+        """, ["--min-np", "1", "--host-discovery-script", str(script)])
+        self.assertIn("at the end True 1 0 1", said[0])  # no state travelled after the others had left
+        self.assertEqual(said[1:], ["", ""])
 
     def test_without_elastic_run_the_error_names_the_rank_and_init_brings_the_others_together(self):
         said = self.run_ranks(3, """

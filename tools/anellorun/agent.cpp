@@ -148,6 +148,12 @@ void Agent::take_frame(const Frame& frame) {
       need_ranks();
       ranks_->note_gone(reader.integer(order_.share.world - 1));
       break;
+    case Kind::tell: {
+      need_ranks();
+      const int rank = reader.integer(kMaxWorkers);
+      ranks_->tell(rank, reader.text());
+      break;
+    }
     case Kind::taken: {
       const int stream = reader.integer(kStreams - 1);
       const std::size_t bytes = reader.number();
@@ -276,5 +282,7 @@ void Agent::ended(int rank, pid_t pid, int status) {
 }
 
 void Agent::gone(int rank) { channel_.send(Kind::gone, Writer().put(rank)); }
+
+void Agent::told(int rank, std::string_view message) { channel_.send(Kind::told, Writer().put(rank).put(message)); }
 
 }  // namespace anellorun

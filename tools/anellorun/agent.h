@@ -47,6 +47,7 @@ class Agent final : private Events {
   void output(int rank, Stream stream, std::string_view bytes) override;
   void ended(int rank, pid_t pid, int status) override;
   void gone(int rank) override;
+  void told(int rank, std::string_view message) override;
   bool full(Stream stream) const override { return untaken_[stream] >= kMaxUntaken; }
   bool unread(Stream stream) const override { return unread_[stream]; }
 

@@ -12,8 +12,8 @@
 //                                <-     probed (what became of each place)
 //   start (place)                ->
 //                                <-     started
-//   signal, gone, input, taken, unread, beat        ->
-//                                <-     bound, output, ended, gone, input_taken, beat
+//   signal, gone, input, taken, unread, tell, beat  ->
+//                                <-     bound, output, ended, gone, input_taken, told, beat
 //   finish                       ->
 //                                <-     done
 //
@@ -27,13 +27,14 @@
 
 namespace anellorun {
 
-inline constexpr std::uint32_t kAgentVersion = 2;
+inline constexpr std::uint32_t kAgentVersion = 3;
 inline constexpr std::string_view kPreamble =
     "\n\x01"
     "anellorun agent\x02\n";
 inline constexpr std::size_t kMaxNoise = 64 * 1024;      // before the preamble
 inline constexpr std::size_t kMaxFrame = 16 << 20;       // of a job, which holds an environment
 inline constexpr std::size_t kMaxPiece = 64 * 1024;      // of output or input
+inline constexpr std::size_t kMaxMessage = 4096;         // between the launcher and a rank of an elastic job
 inline constexpr std::size_t kMaxUntaken = 1024 * 1024;  // bytes of a host's output on their way, for each stream
 
 enum class Kind : std::uint8_t {
@@ -59,6 +60,8 @@ enum class Kind : std::uint8_t {
   beat,
   refused,       // text why
   cannot_start,  // u32 errno, text program
+  tell,          // u32 rank, text message
+  told,          // the same
 };
 
 // Something came that no agent or launcher of this version says.

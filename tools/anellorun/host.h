@@ -28,6 +28,8 @@ class Events {
   virtual void ended(int rank, pid_t pid, int status) = 0;
   // And so have all processes that a rank of its host has left behind.
   virtual void gone(int rank) = 0;
+  // A rank of an elastic job has sent a message to the launcher.
+  virtual void told(int /*rank*/, std::string_view /*message*/) {}
   // While this is true, output() is not called, and the ranks wait in write(2) as they would on a slow terminal.
   virtual bool full(Stream stream) const = 0;
   // Nobody reads the stream any more: the ranks' pipes are closed to tell them.
@@ -56,6 +58,8 @@ class Host {
   virtual void signal(int number, bool also_orphans) = 0;
   // Tells the host's ranks that a rank elsewhere is gone.
   virtual void note_gone(int rank) = 0;
+  // Sends a message to a rank of an elastic job.
+  virtual void tell(int rank, std::string_view message) = 0;
   // Ends what is left here: the processes that ranks have left behind and, if the launcher is gone, ranks too.
   virtual void finish() = 0;
   // Nothing of the job is left here, and all output has been given to output().

@@ -118,12 +118,10 @@ std::vector<HostSlots> parse_hosts(const std::string& list) {
   return hosts;
 }
 
-std::vector<HostSlots> read_hostfile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error("the host file '" + path + "' cannot be read");
+std::vector<HostSlots> read_lines(std::istream& lines, const std::string& of) {
   std::vector<HostSlots> hosts;
   int number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line; std::getline(lines, line);) {
     ++number;
     std::istringstream words(line.substr(0, line.find('#')));
     std::string word;
@@ -140,10 +138,16 @@ std::vector<HostSlots> read_hostfile(const std::string& path) {
       }
       add(hosts, named);
     } catch (const std::runtime_error& mistake) {
-      throw std::runtime_error("line " + std::to_string(number) + " of the host file '" + path +
-                               "': " + mistake.what());
+      throw std::runtime_error("line " + std::to_string(number) + " of " + of + ": " + mistake.what());
     }
   }
+  return hosts;
+}
+
+std::vector<HostSlots> read_hostfile(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("the host file '" + path + "' cannot be read");
+  std::vector<HostSlots> hosts = read_lines(file, "the host file '" + path + "'");
   if (hosts.empty()) throw std::runtime_error("the host file '" + path + "' names no host");
   return hosts;
 }

@@ -2,6 +2,7 @@
 // The hosts of a job: how a person writes them, which ranks each gets, and how its agent is started.
 #include "anellorun/share.h"
 
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,9 @@ struct HostSlots {
 // "alpha:2,user@beta:4,node[01-16]:8,[fe80::1]:2", of at most kMaxRanks hosts. Throws std::runtime_error, which names
 // the mistake.
 std::vector<HostSlots> parse_hosts(const std::string& list);
-// Lines of "alpha slots=2", "node[01-16]:8" or "alpha"; # begins a comment. Throws std::runtime_error.
+// Lines of "alpha slots=2", "node[01-16]:8" or "alpha"; # begins a comment. of: where they are from, for people. No
+// lines: no hosts. Throws std::runtime_error.
+std::vector<HostSlots> read_lines(std::istream& lines, const std::string& of);
 std::vector<HostSlots> read_hostfile(const std::string& path);
 
 // How many ranks each host gets; it fills the first host first. ranks: 0 if the user did not say. Sets crowded if hosts

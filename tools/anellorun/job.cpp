@@ -64,7 +64,7 @@ MeetingPlace place_on_this_host() {
 }
 
 Job::Job(std::string name, const Secret* secret, MeetingPlace place, int world)
-    : name_(std::move(name)), secret_(secret), place_(std::move(place)) {
+    : name_(std::move(name)), secret_(secret), place_(std::move(place)), world_(world) {
   make_ended_file(world);
 }
 
@@ -84,7 +84,8 @@ void Job::make_ended_file(int world) {
     fail("fcntl");
 }
 
-std::vector<std::string> Job::environment(const Share& share, int rank, int secret_fd, int processors) const {
+std::vector<std::string> Job::environment(const Share& share, int rank, int secret_fd, int launcher_fd,
+                                          int processors) const {
   std::map<std::string, std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string word = *entry;
@@ -93,8 +94,9 @@ std::vector<std::string> Job::environment(const Share& share, int rank, int secr
   }
   variables["RANK"] = std::to_string(rank);
   variables["WORLD_SIZE"] = std::to_string(share.world);
-  variables["LOCAL_RANK"] = std::to_string(rank - share.first);
-  variables["LOCAL_WORLD_SIZE"] = std::to_string(share.ranks);
+  variables["LOCAL_RANK"] = std::to_string(share.slot + rank - share.first);
+  variables["LOCAL_WORLD_SIZE"] = std::to_string(share.elastic() ? share.slots : share.ranks);
+  if (share.elastic()) variables["HOROVOD_ELASTIC"] = "1";
   // As torchrun calls them.
   variables["GROUP_RANK"] = std::to_string(share.node);
   variables["GROUP_WORLD_SIZE"] = std::to_string(share.nodes);
@@ -113,6 +115,8 @@ std::vector<std::string> Job::environment(const Share& share, int rank, int secr
   // These come last: a descriptor number that the user has set means nothing here.
   variables.erase("ANELLO_SECRET_FD");
   if (secret_fd >= 0) variables["ANELLO_SECRET_FD"] = std::to_string(secret_fd);
+  variables.erase("ANELLO_LAUNCHER_FD");
+  if (launcher_fd >= 0) variables["ANELLO_LAUNCHER_FD"] = std::to_string(launcher_fd);
   variables["ANELLO_ENDED_FD"] = std::to_string(ended_file_.get());
 
   std::vector<std::string> entries;

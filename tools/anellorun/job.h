@@ -37,11 +37,12 @@ class Job {
   // allowed.
   int ended_file() const { return ended_file_.get(); }
   void note_ended(int rank) {
-    if (ended_ != nullptr) ended_[rank] = 1;
+    if (ended_ != nullptr && rank < world_) ended_[rank] = 1;
   }
-  // "NAME=value" for every variable of rank. secret_fd: the number that the secret's file has in the child, -1: there
-  // is none; processors: those that the rank may use.
-  std::vector<std::string> environment(const Share& share, int rank, int secret_fd, int processors) const;
+  // "NAME=value" for every variable of rank. secret_fd, launcher_fd: the numbers that the secret's file and the socket
+  // to the launcher have in the child, -1: there is none; processors: those that the rank may use.
+  std::vector<std::string> environment(const Share& share, int rank, int secret_fd, int launcher_fd,
+                                       int processors) const;
 
  private:
   void make_ended_file(int world);
@@ -49,6 +50,7 @@ class Job {
   const std::string name_;
   const Secret* const secret_;
   const MeetingPlace place_;
+  const int world_;
   Descriptor ended_file_;
   volatile unsigned char* ended_ = nullptr;  // one byte for each rank, in that file
 };

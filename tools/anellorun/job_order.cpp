@@ -30,7 +30,7 @@ void put_order(Writer& writer, const JobOrder& order, const Secret& secret) {
   writer.put(secret.bytes()).put(order.name).put(order.folder);
   put_words(writer, order.environment);
   writer.put(share.host).put(share.world).put(share.first).put(share.ranks).put(share.node).put(share.nodes);
-  writer.put(share.restarts).put(share.most_restarts);
+  writer.put(share.restarts).put(share.most_restarts).put(share.slot).put(share.slots);
   writer.put(static_cast<std::uint32_t>(share.binding)).put(static_cast<std::uint32_t>(share.programs.size()));
   for (const Program& program : share.programs) {
     writer.put(program.ranks).put(static_cast<std::uint32_t>(program.environment.size()));
@@ -50,12 +50,15 @@ JobOrder take_order(Reader& reader, std::unique_ptr<Secret>& secret) {
   Share& share = order.share;
   share.host = reader.text();
   share.world = reader.integer(kMaxRanks);
-  share.first = reader.integer(share.world);
-  share.ranks = reader.integer(share.world - share.first);
+  share.first = reader.integer(kMaxWorkers);
+  share.ranks = reader.integer(kMaxRanks);
   share.node = reader.integer(kMaxNodes);
   share.nodes = reader.integer(kMaxNodes);
   share.restarts = reader.integer(kMaxRestarts);
   share.most_restarts = reader.integer(kMaxRestarts);
+  share.slot = reader.integer(kMaxRanks);
+  share.slots = reader.integer(kMaxRanks);
+  if (!share.elastic() && share.first + share.ranks > share.world) throw WrongFrame();
   share.binding = static_cast<Binding>(reader.integer(static_cast<int>(kLastBinding)));
   share.programs.resize(reader.count());
   for (Program& program : share.programs) {
@@ -102,7 +105,8 @@ std::vector<std::string> environment_for_others() {
                                    "ANELLO_SSH",
                                    "ANELLO_SECRET_FD",
                                    "ANELLO_SECRET_FILE",
-                                   "ANELLO_ENDED_FD"};
+                                   "ANELLO_ENDED_FD",
+                                   "ANELLO_LAUNCHER_FD"};
   constexpr std::array kFamilies{"SSH_", "XDG_", "SUDO_", "SYSTEMD_"};
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {

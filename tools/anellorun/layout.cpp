@@ -127,6 +127,14 @@ std::string describe(const Options& options) {
       line(words);
     }
   }
+  if (options.elastic) {
+    line("from " + std::to_string(options.elastic->least) + " to " + std::to_string(options.elastic->most) +
+         " ranks; " + std::to_string(options.elastic->first) + " begin");
+    if (!options.elastic->script.empty()) line("hosts: as " + options.elastic->script + " prints them");
+    for (const HostSlots& host : options.elastic->hosts)
+      line("host " + host.name + ": up to " + std::to_string(host.slots) + " ranks");
+    return text;
+  }
   line("meeting place: " + (options.place ? options.place->address + " port " + std::to_string(options.place->port)
                                           : std::string("found when the job starts")));
   return text;

@@ -1,9 +1,11 @@
 #include "anellorun/local_ranks.h"
 
+#include "anellorun/frames.h"
 #include "anellorun/orphans.h"
 #include "anellorun/placement.h"
 
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,7 +42,8 @@ void LocalRanks::start(int input, const sigset_t& signals) {
     const int rank = share_.first + static_cast<int>(i);
     const cpu_set_t* const own = cpus.empty() ? nullptr : &cpus[i];
     if (own != nullptr) events_.bound(rank, describe(*own));
-    const int processors = std::min(own != nullptr ? CPU_COUNT(own) : usable, std::max(1, usable / share_.ranks));
+    const int processors =
+        std::min(own != nullptr ? CPU_COUNT(own) : usable, std::max(1, usable / std::max(share_.ranks, share_.slots)));
     processes_.push_back(anellorun::start(share_, job_, rank, rank == 0 ? input : -1, signals, own, processors));
     Process& process = processes_.back();
     ++alive_;
@@ -59,12 +62,16 @@ void LocalRanks::watch(std::vector<pollfd>& into) {
     if (source.fd && events_.unread(source.stream)) source.fd.close();
     into.push_back({source.fd && !events_.full(source.stream) ? source.fd.get() : -1, POLLIN, 0});
   }
+  for (const Process& process : processes_) into.push_back({process.messages.get(), POLLIN, 0});
 }
 
 void LocalRanks::take(const pollfd* entries) {
   // Output comes before deaths: a rank's last output precedes the report of its death.
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     if (entries[1 + i].revents != 0) read_some(sources_[i]);
+  }
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    if (entries[1 + sources_.size() + i].revents != 0) read_message(processes_[i]);
   }
   if (entries[0].revents != 0) take_deaths();
 }
@@ -81,6 +88,27 @@ bool LocalRanks::read_some(Source& source) {
   }
   events_.output(source.rank, source.stream, {buffer.data(), static_cast<std::size_t>(got)});
   return true;
+}
+
+// False if there was none.
+bool LocalRanks::read_message(Process& process) {
+  if (!process.messages) return false;
+  std::array<char, kMaxMessage> buffer;
+  const ssize_t got = ::recv(process.messages.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got <= 0) {
+    process.messages.close();
+    return false;
+  }
+  events_.told(process.rank, {buffer.data(), static_cast<std::size_t>(got)});
+  return true;
+}
+
+// A rank that takes no messages does not hear of changes; there are few, and none waits for it to read them.
+void LocalRanks::tell(int rank, std::string_view message) {
+  if (!share_.has(rank)) return;
+  const Process& process = processes_[static_cast<std::size_t>(rank - share_.first)];
+  if (process.messages) ::send(process.messages.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void LocalRanks::take_deaths() {
@@ -104,6 +132,7 @@ void LocalRanks::note_death(Process& process) {
     if (errno != EINTR) fail("waitpid");
   }
   process.ended = true;
+  process.messages.close();
   process.pidfd.close();  // also leaves the epoll
   --alive_;
   read_rest(process.rank);

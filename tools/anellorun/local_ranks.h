@@ -34,6 +34,7 @@ class LocalRanks : public Host {
   void stood_still(Clock::duration time) override;
   void signal(int number, bool also_orphans) override;
   void note_gone(int rank) override { job_.note_ended(rank); }
+  void tell(int rank, std::string_view message) override;
   void finish() override;
   bool done() const override;
 
@@ -45,6 +46,7 @@ class LocalRanks : public Host {
   };
 
   bool read_some(Source& source);
+  bool read_message(Process& process);
   void take_deaths();
   void look_for_deaths();
   void note_death(Process& process);

@@ -38,6 +38,8 @@ constexpr const char* kExamples = R"(Examples:
   anellorun --hosts alpha,beta --doctor        what is wrong on these hosts, or between them, and what to type
   anellorun --nnodes 2 --node-rank 0 --nproc-per-node 4 --master-addr alpha ./prog
                                                as with torchrun: each host has its own anellorun
+  anellorun -np 2 --min-np 1 --max-np 4 --host-discovery-script ./hosts.sh python3 train.py
+                                               ranks come and go while hvd.elastic.run goes on
   anellorun --dry-run ...                      says what would run where, and runs nothing
 
 Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its environment;
@@ -138,6 +140,44 @@ std::vector<HostSlots> hosts_of(const CLI::App& app) {
   return {};
 }
 
+// Only with one of the options that begin an elastic job.
+void settle_elastic(const CLI::App& app, ElasticWishes elastic, Wishes& wishes, Options& options) {
+  const bool wanted = app.count("--min-np") + app.count("--max-np") + app.count("--host-discovery-script") > 0;
+  for (const char* needs : {"--slots", "--reset-limit", "--elastic-timeout"}) {
+    if (!wanted && app.count(needs) > 0) throw Mistake(needs, "needs --min-np, --max-np or --host-discovery-script");
+  }
+  if (!wanted) return;
+  for (const char* fixed :
+       {"--nnodes", "--nproc-per-node", "--bind-to", "--max-restarts", "--doctor", "--master-addr"}) {
+    if (app.count(fixed) > 0) throw Mistake(fixed, "is not for jobs whose ranks come and go");
+  }
+  if (wishes.programs.size() > 1) throw Mistake("--min-np", "takes one program");
+  if (wishes.ranks == 0 && elastic.least == 0) throw Mistake("-np", "is needed: how many ranks begin");
+  elastic.first = wishes.ranks == 0 ? elastic.least : wishes.ranks;
+  if (elastic.least == 0) elastic.least = elastic.first;
+  if (elastic.most == 0) elastic.most = std::max(elastic.first, elastic.least);
+  if (elastic.least > elastic.first || elastic.first > elastic.most)
+    throw Mistake("-np", "is from --min-np to --max-np");
+  if (!elastic.script.empty()) {
+    if (!wishes.hosts.empty()) throw Mistake("--host-discovery-script", "is given beside hosts; give one");
+    elastic.script = std::filesystem::absolute(elastic.script);
+    if (access(elastic.script.c_str(), X_OK) != 0)
+      throw Mistake("--host-discovery-script", shared::in_quotes(elastic.script) + " is no program that can be run");
+  } else if (wishes.hosts.empty()) {
+    elastic.hosts = {{"localhost", elastic.most, true}};
+  } else {
+    elastic.hosts = std::move(wishes.hosts);
+    int slots = 0;
+    for (const HostSlots& host : elastic.hosts) slots += host.slots;
+    if (slots < elastic.first)
+      throw Mistake("-np", "is more than the " + std::to_string(slots) + " ranks that the hosts have slots for");
+  }
+  wishes.hosts.clear();
+  wishes.ranks = wishes.programs.front().ranks = elastic.first;
+  options.keep_going = true;
+  options.elastic = std::move(elastic);
+}
+
 // Other hosts are told a whole path; ranks of this one inherit the folder.
 void settle_folders(Options& options) {
   std::array<char, 4096> here{};
@@ -236,6 +276,37 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   app.add_flag("--oversubscribe", wishes.oversubscribe, "Says nothing about more ranks than hosts have slots")
       ->group(kHosts);
 
+  const char* const kElastic = "Ranks that come and go, for hvd.elastic.run (docs/horovod.md; horovodrun's names)";
+  ElasticWishes elastic;
+  int resets = 0;
+  app.add_option("--min-np,--min-num-proc", elastic.least,
+                 "Fewest ranks that go on when others are lost (default: -np)")
+      ->check(shared::whole(1, kMaxRanks))
+      ->type_name("N")
+      ->group(kElastic);
+  app.add_option("--max-np,--max-num-proc", elastic.most, "Most ranks (default: -np)")
+      ->check(shared::whole(1, kMaxRanks))
+      ->type_name("N")
+      ->group(kElastic);
+  app.add_option("--host-discovery-script", elastic.script,
+                 "A program that prints the hosts of now, one HOST:N on each line; it is asked every second")
+      ->type_name("FILE")
+      ->group(kElastic);
+  app.add_option("--slots,--slots-per-host", elastic.slots,
+                 "Ranks on a host for which it prints no number (default: 1)")
+      ->check(shared::whole(1, kMaxRanks))
+      ->type_name("N")
+      ->group(kElastic);
+  app.add_option("--reset-limit", resets, "How often the ranks may meet anew (default: no limit)")
+      ->check(shared::whole(0, 1'000'000))
+      ->type_name("N")
+      ->group(kElastic);
+  app.add_option("--elastic-timeout", elastic.patience_seconds,
+                 "Ends the job when there have been too few ranks for so long (default: 600)")
+      ->check(shared::number(0.001, 1e9))
+      ->type_name("SECONDS")
+      ->group(kElastic);
+
   const char* const kNodes = "Several hosts, each with its own anellorun (torchrun's names, - or _)";
   app.add_option("--nnodes", wishes.nodes, "Number of hosts")
       ->transform(number_of_nodes())
@@ -283,7 +354,10 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
           "--doctor", "examines at most " + std::to_string(kMostExamined) + " hosts at a time; name some of them");
     }
     read_endpoint(endpoint, wishes);
+    if (app.count("--reset-limit") > 0) elastic.resets = resets;
+    settle_elastic(app, std::move(elastic), wishes, options);
     const std::string note = lay_out(wishes, options);
+    options.on_agents = options.on_agents || options.elastic;
     if (!note.empty()) std::cerr << "anellorun: " << note << '\n';
     settle_folders(options);
   } catch (const Mistake& mistake) {

@@ -2,6 +2,7 @@
 // The parsed command line. The launcher's own options end at the first word that is not one of them: that word is the
 // program, and everything after it belongs to the program, even if it looks like an option of the launcher.
 #include "anellorun/job.h"
+#include "anellorun/roster.h"
 #include "anellorun/share.h"
 
 #include <optional>
@@ -12,6 +13,7 @@ namespace anellorun {
 
 inline constexpr int kMaxRanks = 4096;
 inline constexpr int kMaxRestarts = 1000;
+inline constexpr int kMaxWorkers = 1'000'000;  // processes of an elastic job, one after the other
 
 // Exit codes of the launcher itself, besides kExitUsage (shared/command_line.h), as in shells, env(1) and timeout(1).
 inline constexpr int kExitTimeout = 124;
@@ -35,6 +37,7 @@ struct Options {
   bool dry_run = false;
   bool doctor = false;         // each share has one rank, which runs the doctor
   double timeout_seconds = 0;  // 0: none
+  std::optional<ElasticWishes> elastic;
 
   int world() const { return shares.front().world; }
 };

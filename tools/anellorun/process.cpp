@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <vector>
 
@@ -23,6 +25,7 @@ struct Child {
   int errors;
   int secret;
   int ended;
+  int messages;
   int report;
   const sigset_t* signals;
   const cpu_set_t* cpus;
@@ -33,8 +36,8 @@ struct Child {
   if (getppid() != child.launcher) _exit(1);  // the launcher died before the line above took effect
   ready = ready && dup2(child.input, STDIN_FILENO) >= 0;
   ready = ready && dup2(child.output, STDOUT_FILENO) >= 0 && dup2(child.errors, STDERR_FILENO) >= 0;
-  ready = ready && (child.secret < 0 || fcntl(child.secret, F_SETFD, 0) == 0);
-  ready = ready && (child.ended < 0 || fcntl(child.ended, F_SETFD, 0) == 0);
+  for (const int inherited : {child.secret, child.ended, child.messages})
+    ready = ready && (inherited < 0 || fcntl(inherited, F_SETFD, 0) == 0);
   ready = ready && (child.cpus == nullptr || sched_setaffinity(0, sizeof *child.cpus, child.cpus) == 0);
   ready = ready && sigprocmask(SIG_SETMASK, child.signals, nullptr) == 0;
   if (ready) execvpe(child.arguments[0], child.arguments.data(), child.environment.data());
@@ -67,24 +70,24 @@ Process start(const Share& share, const Job& job, int rank, int input, const sig
   Pipe errors = make_pipe();
   Pipe report = make_pipe();
   const Descriptor secret = job.secret() != nullptr ? job.secret()->file() : Descriptor();
+  Descriptor messages, launcher;
+  if (share.elastic()) {
+    std::array<int, 2> ends{};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) fail("socketpair");
+    messages = Descriptor(ends[0]);
+    launcher = Descriptor(ends[1]);
+    make_nonblocking(messages);
+  }
   Descriptor nothing;
   if (input < 0) {
     nothing = Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (!nothing) fail("open /dev/null");
   }
   std::vector<std::string> arguments = share.program_of(rank).words;
-  std::vector<std::string> environment = job.environment(share, rank, secret.get(), processors);
-  const Child child{pointers(arguments),
-                    pointers(environment),
-                    getpid(),
-                    nothing ? nothing.get() : input,
-                    output.to.get(),
-                    errors.to.get(),
-                    secret.get(),
-                    job.ended_file(),
-                    report.to.get(),
-                    &signals,
-                    cpus};
+  std::vector<std::string> environment = job.environment(share, rank, secret.get(), launcher.get(), processors);
+  const Child child{pointers(arguments), pointers(environment), getpid(),     nothing ? nothing.get() : input,
+                    output.to.get(),     errors.to.get(),       secret.get(), job.ended_file(),
+                    launcher.get(),      report.to.get(),       &signals,     cpus};
 
   Process process;
   process.rank = rank;
@@ -107,6 +110,7 @@ Process start(const Share& share, const Job& job, int rank, int input, const sig
   for (const Descriptor* end : {&output.from, &errors.from}) make_nonblocking(*end);
   process.output = std::move(output.from);
   process.errors = std::move(errors.from);
+  process.messages = std::move(messages);
   return process;
 }
 

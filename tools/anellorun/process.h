@@ -17,6 +17,7 @@ struct Process {
   Descriptor pidfd;   // readable once the process has ended; empty if the system does not support it
   Descriptor output;  // its output; nonblocking
   Descriptor errors;
+  Descriptor messages;  // to and from a rank of an elastic job; nonblocking
   bool ended = false;
   int status = 0;  // as waitpid gives it, once ended
 };

@@ -143,7 +143,7 @@ void RemoteHost::take_errors() {
 }
 
 int RemoteHost::own_rank(Reader& reader) const {
-  const int rank = reader.integer(share_.world - 1);
+  const int rank = reader.integer(share_.first + share_.ranks - 1);
   if (!share_.has(rank)) throw WrongFrame();
   return rank;
 }
@@ -199,6 +199,11 @@ void RemoteHost::take_frame(const Frame& frame) {
       break;
     }
     case Kind::gone: events_.gone(own_rank(reader)); break;
+    case Kind::told: {
+      const int rank = own_rank(reader);
+      events_.told(rank, reader.text());
+      break;
+    }
     case Kind::input_taken: {
       const std::size_t bytes = reader.number();
       input_given_ -= std::min(bytes, input_given_);
@@ -303,6 +308,10 @@ void RemoteHost::signal(int number, bool also_orphans) {
 
 void RemoteHost::note_gone(int rank) {
   if (!ending_) channel_->send(Kind::gone, Writer().put(rank));
+}
+
+void RemoteHost::tell(int rank, std::string_view message) {
+  if (!ending_) channel_->send(Kind::tell, Writer().put(rank).put(message));
 }
 
 void RemoteHost::finish() {

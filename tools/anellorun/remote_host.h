@@ -69,6 +69,7 @@ class RemoteHost : public Host {
   void stood_still(Clock::duration time) override;
   void signal(int number, bool also_orphans) override;
   void note_gone(int rank) override;
+  void tell(int rank, std::string_view message) override;
   void finish() override;
   bool done() const override { return pid_ < 0; }
 

@@ -25,6 +25,10 @@ struct Share {
   int nodes = 1;
   int restarts = 0;  // of the whole job, so far
   int most_restarts = 0;
+  // Of an elastic job (roster.h): rank first has this place among so many slots of the host, and ranks are workers,
+  // whose numbers may exceed world, the number of ranks at the beginning. slots 0: the job is not elastic.
+  int slot = 0;
+  int slots = 0;
   Binding binding = Binding::none;
   std::vector<Program> programs;  // of the whole job: the first ranks have the first program
 
@@ -33,6 +37,7 @@ struct Share {
     for (; i + 1 < programs.size() && rank >= programs[i].ranks; ++i) rank -= programs[i].ranks;
     return programs[i];
   }
+  bool elastic() const { return slots > 0; }
   bool has(int rank) const { return rank >= first && rank < first + ranks; }
 };
 

@@ -47,22 +47,27 @@ Supervisor::Supervisor(const Options& options)
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   host_ = host.data();
-  const bool on_screen = options.log_folder.empty() || options.tee;
-  ranks_.resize(static_cast<std::size_t>(options.world()));
-  for (int rank = 0; rank < options.world(); ++rank) {
-    Rank& each = ranks_[static_cast<std::size_t>(rank)];
-    const std::string number = std::to_string(rank), tag = options.tag_output ? "[" + number + "] " : "";
-    if (!options.log_folder.empty()) each.log.open(options.log_folder + "/rank-" + number + ".log");
-    each.output.emplace(tag, on_screen ? &output_ : nullptr, &each.log);
-    each.errors.emplace(tag, on_screen ? &errors_ : nullptr, &each.log);
-  }
+  if (options.elastic) return;
+  shares_.assign(options.shares.begin(), options.shares.end());
+  for (int rank = 0; rank < options.world(); ++rank) add_rank(rank);
 }
 
 Supervisor::~Supervisor() = default;
 
+void Supervisor::add_rank(int rank) {
+  const bool on_screen = options_.log_folder.empty() || options_.tee;
+  Rank& each = ranks_.emplace_back();
+  const std::string number = std::to_string(rank), tag = options_.tag_output ? "[" + number + "] " : "";
+  if (!options_.log_folder.empty()) each.log.open(options_.log_folder + "/rank-" + number + ".log");
+  each.output.emplace(tag, on_screen ? &output_ : nullptr, &each.log);
+  each.errors.emplace(tag, on_screen ? &errors_ : nullptr, &each.log);
+}
+
 void Supervisor::start() {
-  for (const Share& share : options_.shares) alive_ += share.ranks;
-  if (options_.on_agents) {
+  for (const Share& share : shares_) alive_ += share.ranks;
+  if (options_.elastic) {
+    start_elastic();
+  } else if (options_.on_agents) {
     start_on_hosts();
   } else {
     start_here();
@@ -75,7 +80,7 @@ void Supervisor::start() {
 }
 
 void Supervisor::start_here() {
-  const Share& share = options_.shares.front();
+  const Share& share = shares_.front();
   const bool alone = !options_.others_start_too;
   const std::string name = alone && options_.job_name.empty() ? new_job_name() : options_.job_name;
   MeetingPlace place = options_.place ? *options_.place : place_on_this_host();
@@ -96,7 +101,7 @@ void Supervisor::start_on_hosts() {
   std::vector<RemoteHost*> hosts;
   JobOrder order{
       options_.job_name.empty() ? new_job_name() : options_.job_name, options_.folder, environment_for_others(), {}};
-  for (const Share& share : options_.shares) {
+  for (const Share& share : shares_) {
     auto command = agent_command(share.host, variable("ANELLO_SSH"), options_.agent_path);
     auto host =
         std::make_unique<RemoteHost>(std::move(command), share, static_cast<HostEvents&>(*this), signals_.original());
@@ -137,7 +142,7 @@ bool Supervisor::wait(const std::function<bool()>& holds, std::chrono::seconds t
 }
 
 int Supervisor::run() {
-  while (alive_ > 0) poll_once();
+  while (alive_ > 0 || (roster_ && roster_->waits() && !cut_short_ && !signalled_)) poll_once();
   timeout_at_ = terminate_at_ = kill_at_ = std::nullopt;
   finishing_ = true;
   asked_to_end_ = false;  // from here on, a signal means: do not wait for a reader that does not read
@@ -161,8 +166,11 @@ int Supervisor::poll_milliseconds() const {
   for (const auto& at : {timeout_at_, terminate_at_, kill_at_}) {
     if (at && (!next || *at < *next)) next = at;
   }
-  for (const auto& host : hosts_) {
-    const auto at = host->deadline();
+  std::vector<std::optional<Clock::time_point>> others;
+  for (const auto& host : hosts_) others.push_back(host->deadline());
+  if (roster_ && !finishing_) others.push_back(roster_->deadline());
+  if (discovery_ && !finishing_) others.push_back(discovery_->deadline());
+  for (const auto& at : others) {
     if (at && (!next || *at < *next)) next = at;
   }
   if (!started_) next = std::min(next.value_or(Clock::time_point::max()), Clock::now() + 1s);
@@ -172,12 +180,14 @@ int Supervisor::poll_milliseconds() const {
 }
 
 void Supervisor::poll_once() {
+  start_pending();
   std::vector<pollfd> watched{{signals_.descriptor(), POLLIN, 0}};
   for (Sink* sink : {&output_, &errors_}) watched.push_back({sink->pending() ? sink->fd() : -1, POLLOUT, 0});
   // A process in the background that reads its terminal would be stopped.
   const bool may_read =
       input_open_ && first_host_->wants_input() && (isatty(STDIN_FILENO) == 0 || tcgetpgrp(STDIN_FILENO) == getpgrp());
   watched.push_back({may_read ? STDIN_FILENO : -1, POLLIN, 0});
+  watched.push_back({discovery_ ? discovery_->descriptor() : -1, POLLIN, 0});
   std::vector<std::size_t> begins;
   for (const auto& host : hosts_) {
     begins.push_back(watched.size());
@@ -186,11 +196,19 @@ void Supervisor::poll_once() {
   const int ready = poll(watched.data(), watched.size(), poll_milliseconds());
   if (ready < 0 && errno != EINTR) fail("poll");
   if (ready > 0) {
-    for (std::size_t i = 0; i < begins.size(); ++i) hosts_[i]->take(watched.data() + begins[i]);
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      try {
+        hosts_[i]->take(watched.data() + begins[i]);
+      } catch (const CannotStart& failure) {
+        if (!roster_ || !roster_->has_begun()) throw;
+        say("cannot start '" + failure.program + "' on host " + failure.host + ": " + strerror(failure.code));
+      }
+    }
     if (watched[0].revents != 0) take_signals();
     if (watched[1].revents != 0) output_.write_some();
     if (watched[2].revents != 0) errors_.write_some();
     if (watched[3].revents != 0) read_input();
+    if (watched[4].revents != 0) discovery_->take();
   }
   keep_deadlines();
 }
@@ -217,7 +235,10 @@ void Supervisor::ended(int rank, pid_t pid, int status) {
   ranks_[static_cast<std::size_t>(rank)].ended = true;
   --alive_;
   if (rank == 0) input_open_ = false;
-  any_succeeded_ = any_succeeded_ || status == 0;
+  const bool let_go = roster_ && roster_->lets_go(rank);
+  any_succeeded_ = any_succeeded_ || (status == 0 && !let_go);
+  if (roster_) finish_with(rank);
+  if (roster_) roster_->ended(rank, status == 0, Clock::now());
   if (status == 0 || kill_at_) return;  // a rank that ends after we ended it is no news
   const std::string what = "rank " + std::to_string(rank) + " (host " + host_of(rank) + ", pid " + std::to_string(pid) +
                            ") " + describe_end(status);
@@ -248,8 +269,9 @@ void Supervisor::report_first_failure() {
 }
 
 void Supervisor::gone(int rank) {
+  if (roster_) return;  // workers meet only with those that are there
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    if (!options_.shares[i].has(rank)) hosts_[i]->note_gone(rank);
+    if (!shares_[i].has(rank)) hosts_[i]->note_gone(rank);
   }
 }
 
@@ -270,6 +292,7 @@ void Supervisor::lost(const Share& share, const std::string& why) {
     --alive_;
     ++lost_here;
     gone(rank);
+    if (roster_) roster_->ended(rank, false, Clock::now());
   }
   if (lost_here == 0 && finishing_ && exit_code_) return;
   const int last = share.first + share.ranks - 1;
@@ -286,6 +309,7 @@ void Supervisor::take_signals() {
     const int signal = static_cast<int>(info->ssi_signo);
     if (signal == SIGCHLD) {
       for (const auto& host : hosts_) host->child_ended();
+      if (discovery_) discovery_->child_ended();
       continue;
     }
     if (!started_ && ends_a_job(signal)) throw Interrupted{signal};
@@ -296,6 +320,7 @@ void Supervisor::take_signals() {
     if (signal == SIGTSTP) stop_here();
     if (ends_a_job(signal)) {
       signalled_ = true;
+      if (roster_) roster_->close();
       if (asked_to_end_) {
         say(std::string("a second signal: killing ") + living());
         if (!exit_code_ || options_.keep_going) exit_code_ = 128 + signal;
@@ -340,10 +365,14 @@ void Supervisor::keep_deadlines() {
     kill_at_ = now + kMercy;  // again, for processes that the killed ones leave behind
   }
   for (const auto& host : hosts_) host->keep_deadlines(now);
+  if (finishing_) return;
+  if (discovery_) discovery_->keep_deadlines(now);
+  if (roster_) roster_->keep_deadlines(now);
 }
 
 void Supervisor::begin_end() {
   terminate_at_.reset();
+  if (roster_) roster_->close();
   if (kill_at_) return;
   signal_all(SIGTERM, true);
   kill_at_ = Clock::now() + kMercy;
@@ -354,7 +383,7 @@ void Supervisor::signal_all(int signal, bool also_orphans) {
 }
 
 std::string Supervisor::host_of(int rank) const {
-  for (const Share& share : options_.shares) {
+  for (const Share& share : shares_) {
     if (share.has(rank) && !share.host.empty()) return share.host;
   }
   return host_;

@@ -5,11 +5,13 @@
 //   running --a rank fails--> failing (0.5 s: the others report it) --> ending (SIGTERM) --1 s--> SIGKILL
 //      |--the timeout or a second SIGINT----------------------------------------^
 //      `--all ranks have ended--> what they have left behind is ended likewise --> done
+#include "anellorun/discovery.h"
 #include "anellorun/host.h"
 #include "anellorun/job.h"
 #include "anellorun/options.h"
 #include "anellorun/output.h"
 #include "anellorun/rank_log.h"
+#include "anellorun/roster.h"
 #include "anellorun/remote_host.h"
 #include "anellorun/signals.h"
 
@@ -17,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,7 +30,7 @@ struct Interrupted {
   int signal;
 };
 
-class Supervisor final : private HostEvents {
+class Supervisor final : private HostEvents, private RosterActions {
  public:
   // Blocks the signals that it handles; ranks start with the previous mask. Throws std::system_error.
   explicit Supervisor(const Options& options);
@@ -45,6 +48,10 @@ class Supervisor final : private HostEvents {
  private:
   void start_here();
   void start_on_hosts();
+  void start_elastic();
+  void start_pending();
+  void add_rank(int rank);
+  void finish_with(int rank);
   bool wait(const std::function<bool()>& holds, std::chrono::seconds time);
 
   void poll_once();
@@ -60,7 +67,7 @@ class Supervisor final : private HostEvents {
   std::size_t printed() const { return output_.put_so_far() + errors_.put_so_far(); }
   std::string host_of(int rank) const;
   std::string living() const;
-  void say(const std::string& text) { errors_.put("anellorun: " + text + "\n"); }
+  void say(const std::string& text) override { errors_.put("anellorun: " + text + "\n"); }
 
   void bound(int rank, const std::string& processors) override;
   void output(int rank, Stream stream, std::string_view bytes) override;
@@ -70,6 +77,10 @@ class Supervisor final : private HostEvents {
   bool unread(Stream stream) const override { return sink(stream).gone(); }
   void lost(const Share& share, const std::string& why) override;
   void said(const Share& share, std::string_view line) override;
+  void told(int rank, std::string_view message) override;
+  void start_workers(const HostSlots& host, int slot, int first, int count) override;
+  void tell(int worker, const std::string& message) override;
+  void give_up(const std::string& why) override;
   const Sink& sink(Stream stream) const { return stream == kOutput ? output_ : errors_; }
 
   struct Rank {
@@ -91,7 +102,13 @@ class Supervisor final : private HostEvents {
   Secret secret_;
   std::unique_ptr<Job> job_;  // if the ranks are here
   std::deque<Rank> ranks_;    // they stay where they are
+  std::deque<Share> shares_;  // one for each host, or for each start of workers
   std::vector<std::unique_ptr<Host>> hosts_;
+  std::deque<const Share*> pending_;  // workers to start, each with the first of hosts_ that has none
+  std::set<RemoteHost*> greeting_;    // start their workers once they have greeted
+  std::string elastic_name_;
+  std::optional<Roster> roster_;
+  std::optional<Discovery> discovery_;
   RemoteHost* first_host_ = nullptr;  // with rank 0, if that is an agent's
   bool input_open_ = false;           // and rank 0 reads this process's standard input
   bool started_ = false;

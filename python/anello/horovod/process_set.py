@@ -8,7 +8,7 @@ from anello.horovod.engine import Engine
 
 
 class ProcessSet:
-    """ranks: a list of ranks of the job, or a communicator of mpi4py, whose ranks are known once it is registered. A set
+    """ranks: a list of ranks of the job, or a communicator of mpi4py, whose ranks are known once it is registered. It
     takes part in operations once it is registered, by init(process_sets=[..]) or add_process_set."""
 
     def __init__(self, ranks):

@@ -9,7 +9,7 @@ import torch
 from anello import datatypes
 from anello.communicator import Communicator
 from anello.errors import AnelloError
-from anello.horovod import mpi
+from anello.horovod import launcher, mpi
 from anello.horovod.engine import Engine
 from anello.horovod.errors import NotInitialized
 from anello.horovod.lifelines import Lifelines, duplicate
@@ -76,15 +76,17 @@ def init(part=None):
     """Joins the other ranks; nothing if this has been done. part: a tuple of the launcher's ranks or a communicator of
     mpi4py, if only these ranks take part.
 
-    After a shutdown, the ranks that are left meet again. The first time, they meet as the launcher says, or as they can
-    over the communicator."""
+    After a shutdown, the ranks that are left meet again, with those that the launcher has added. The first time, they
+    meet as the launcher says, or over the communicator."""
     global _world, _process, _last_part
     with _lock:
         if _world is not None:
             return
         settings = Settings.of_environment()
         before = _before.get(_key(part))
-        if before is not None and before.lifelines.fit():
+        if part is None and launcher.of_this_process() is not None:
+            communicator = launcher.of_this_process().meet(settings.elastic_timeout)
+        elif before is not None and before.lifelines.fit():
             communicator = before.lifelines.meet(before.engine.lost)
         else:
             communicator = _first_meeting(part)

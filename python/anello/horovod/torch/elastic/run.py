@@ -2,13 +2,13 @@
 
 import functools
 
-from anello.horovod import world
+from anello.horovod import launcher, world
 from anello.horovod.errors import HorovodInternalError, HostsUpdatedInterrupt
 
 
 def run(func):
     """func(state, ..) is called with the state of rank 0. If a rank is lost, the others go back to their last commit,
-    meet again and call it once more."""
+    meet again and call it once more. So they do without going back when the launcher has more ranks, or fewer."""
 
     @functools.wraps(func)
     def wrapper(state, *arguments, **named):
@@ -25,6 +25,13 @@ def run(func):
                 fresh = interrupt.skip_sync
             world.shutdown()
             world.init_again()
+            fresh = fresh and not _has_newcomers()
             state.on_reset()
 
     return wrapper
+
+
+def _has_newcomers():
+    """Whether a rank has joined, which needs the state. All ranks agree on it."""
+    there = launcher.of_this_process()
+    return there is not None and there.newcomers > 0

@@ -4,9 +4,13 @@ import copy
 
 import torch
 
+from anello.horovod import launcher
+from anello.horovod.errors import HostsUpdatedInterrupt
 from anello.horovod.torch.elastic.sampler import ElasticSampler
 from anello.horovod.torch.functions import (allgather_object, broadcast_object, broadcast_optimizer_state,
                                             broadcast_parameters)
+from anello.horovod.torch.operations import allreduce
+from anello.horovod.torch.reductions import Max
 
 
 class State:
@@ -33,7 +37,15 @@ class State:
         self.check_host_updates()
 
     def check_host_updates(self):
-        """Nothing: no launcher tells a running job of new hosts. Lost ranks are noticed without this."""
+        """Raises HostsUpdatedInterrupt on all ranks if the launcher has told one of them of ranks that join or should
+        leave. Lost ranks are noticed without this."""
+        there = launcher.of_this_process()
+        if there is None:
+            return
+        added, removed = allreduce(torch.tensor(there.changes(), dtype=torch.int32), op=Max,
+                                   name="elastic_changes").tolist()
+        if added or removed:
+            raise HostsUpdatedInterrupt(skip_sync=not added)
 
     def save(self):
         raise NotImplementedError
