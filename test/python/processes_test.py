@@ -43,6 +43,7 @@ class Processes(unittest.TestCase):
                 tensor = torch.ones(2)
                 dist.all_reduce(tensor)
                 assert tensor[0].item() == size
+                assert os.stat(meeting).st_mode & 0o777 == 0o600  # the secret has been in it
                 if fails:
                     dist.all_reduce(torch.ones(2 + number))
                     dist.barrier()

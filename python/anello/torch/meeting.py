@@ -1,9 +1,13 @@
 """How the ranks of a group meet: over PyTorch's store, or as a part of a group that has met."""
 
 import collections
+import contextlib
+import os
 import threading
 import zlib
 from datetime import timedelta
+
+import torch.distributed as dist
 
 from anello.communicator import MAX_TAG, Communicator
 
@@ -27,7 +31,17 @@ class _KeyValues:
 
 
 def over_store(store, rank, size, timeout):
+    _make_private(store)
     return Communicator.create(rank, size, timeout=timeout.total_seconds(), store=_KeyValues(store))
+
+
+def _make_private(store):
+    """PyTorch lets everybody read the file of a FileStore, through which the secret is about to travel."""
+    while isinstance(store, dist.PrefixStore):
+        store = store.underlying_store
+    if isinstance(store, dist.FileStore):
+        with contextlib.suppress(OSError):  # another user's, or gone
+            os.chmod(store.path, 0o600)
 
 
 class Subgroups:
