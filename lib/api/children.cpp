@@ -68,33 +68,33 @@ extern "C" {
 
 anello_result_t anello_comm_dup(anello_comm_t comm, anello_comm_t* result) {
   return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
-    return split(comm, parent, {"anello_comm_dup", {0, parent->rank()}, control::kDupCall, result, true});
+    return split(comm, parent, {"anello_comm_dup", {0, parent->rank()}, recorder::kDupCall, result, true});
   });
 }
 
 anello_result_t anello_comm_idup(anello_comm_t comm, anello_comm_t* result, anello_request_t* request) {
   return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
-    return split(comm, parent, {"anello_comm_idup", {0, parent->rank()}, control::kDupCall, result, false, request});
+    return split(comm, parent, {"anello_comm_idup", {0, parent->rank()}, recorder::kDupCall, result, false, request});
   });
 }
 
 anello_result_t anello_comm_split(anello_comm_t comm, int color, int key, anello_comm_t* result) {
   return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
-    return split(comm, parent, {"anello_comm_split", {color, key}, control::kSplitCall, result, true});
+    return split(comm, parent, {"anello_comm_split", {color, key}, recorder::kSplitCall, result, true});
   });
 }
 
 anello_result_t anello_comm_isplit(anello_comm_t comm, int color, int key, anello_comm_t* result,
                                    anello_request_t* request) {
   return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
-    return split(comm, parent, {"anello_comm_isplit", {color, key}, control::kSplitCall, result, false, request});
+    return split(comm, parent, {"anello_comm_isplit", {color, key}, recorder::kSplitCall, result, false, request});
   });
 }
 
 anello_result_t anello_comm_split_host(anello_comm_t comm, int key, anello_comm_t* result) {
   return with(comm, [&](const std::shared_ptr<Communicator>& parent) {
     return split(comm, parent,
-                 {"anello_comm_split_host", {parent->color_of_host(), key}, control::kSplitCall, result, true});
+                 {"anello_comm_split_host", {parent->color_of_host(), key}, recorder::kSplitCall, result, true});
   });
 }
 

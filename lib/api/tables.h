@@ -100,7 +100,7 @@ inline void refuse_here() {
   }
 }
 
-// Throws for a call that consists of collectives (control/ledger.h has its kind); the call still takes its place in
+// Throws for a call that consists of collectives (recorder/ledger.h has its kind); the call still takes its place in
 // their order.
 [[noreturn]] inline void refuse_collective(Communicator& communicator, int record_kind, const std::string& why) {
   anello_call_t call = ANELLO_CALL_INITIALIZER;

@@ -26,7 +26,7 @@ anello_result_t anello_window_create(size_t bytes, anello_comm_t comm, void** ba
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
     refuse_in_group("anello_window_create");
     if (base == nullptr || window == nullptr) {
-      refuse_collective(*communicator, control::kWindowCreateCall,
+      refuse_collective(*communicator, recorder::kWindowCreateCall,
                         text("anello_window_create: ", base == nullptr ? "base" : "window", " is NULL"));
     }
     auto made = Window::create(communicator, nullptr, bytes);
@@ -40,7 +40,7 @@ anello_result_t anello_window_register(void* base, size_t bytes, anello_comm_t c
   return with(comm, [&](const std::shared_ptr<Communicator>& communicator) {
     refuse_in_group("anello_window_register");
     if ((base == nullptr && bytes > 0) || window == nullptr) {
-      refuse_collective(*communicator, control::kWindowCreateCall,
+      refuse_collective(*communicator, recorder::kWindowCreateCall,
                         text("anello_window_register: ", window == nullptr ? "window" : "base", " is NULL"));
     }
     *window = reinterpret_cast<anello_window_t>(windows().add(Window::create(communicator, base, bytes)));

@@ -19,7 +19,7 @@ namespace anello {
 
 using executor::Operation;
 
-void Communicator::prepare(Operation& operation, const anello_call_t& call, control::CallRecord& record,
+void Communicator::prepare(Operation& operation, const anello_call_t& call, recorder::CallRecord& record,
                            executor::StreamLine* line) {
   operation.kind = call.kind;
   operation.dtype = call.kind == ANELLO_BARRIER ? ANELLO_UINT8 : call.dtype;
@@ -71,7 +71,7 @@ void Communicator::prepare(Operation& operation, const anello_call_t& call, cont
   record.op = reduction.op;
   record.root = asked.root;
   record.count = operation.count;
-  record.algorithm = control::named_algorithm(asked.algorithm);
+  record.algorithm = recorder::named_algorithm(asked.algorithm);
   record.set_label(operation.label);
   if (kind_is_varying(call.kind) && !kind_has_root(call.kind)) {
     record.root = static_cast<std::int32_t>(counts_digest(call, size()));
@@ -89,7 +89,7 @@ void Communicator::expose(Operation& operation, const schedule::Call& call) cons
 
 Operation* Communicator::start(const anello_call_t& call, int record_kind, std::uint32_t claim) {
   Operation* operation = context_->acquire(*group_);
-  control::CallRecord record;
+  recorder::CallRecord record;
   try {
     prepare(*operation, call, record);
     operation->claim = claim;
@@ -119,7 +119,7 @@ std::optional<Communicator::Probed> Communicator::probe(const anello_call_t& cal
     ~Release() { context.release(operation); }
   } const held{*context_, context_->acquire(*group_)};
   Operation& operation = *held.operation;
-  control::CallRecord record;
+  recorder::CallRecord record;
   prepare(operation, call, record);
   operation.claims = claims;
   if (waits) {
@@ -166,7 +166,7 @@ void Communicator::refuse(const anello_call_t& call, anello_result_t result, int
   if (is_message(call.kind)) return;
   Operation* operation = context_->acquire(*group_);
   operation->kind = call.kind;
-  control::CallRecord record;
+  recorder::CallRecord record;
   record.kind = record_kind >= 0 ? record_kind : call.kind;
   record.dtype = call.dtype;
   record.op = call.op;

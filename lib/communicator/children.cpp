@@ -92,7 +92,7 @@ std::unique_ptr<Split> Communicator::prepare_split(Seat seat, int record_kind) {
   split->choices.resize(std::size_t(size()));
   // No rank knows yet which rank will be the first of a colour. The board counts all possible users, so that it is not
   // reused before the last one has reached it.
-  const bool may_be_first = record_kind != control::kDupCall || rank() == 0;
+  const bool may_be_first = record_kind != recorder::kDupCall || rank() == 0;
   const bool joins = seat.color != ANELLO_UNDEFINED && size() > 1;
   // A failed communicator makes none: the board would stay reserved.
   const bool wants_board = joins && may_be_first && !first_error();

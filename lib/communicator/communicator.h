@@ -88,7 +88,7 @@ class Communicator {
   // A call that was refused for its arguments still takes its place in the order.
   void refuse(const anello_call_t& call, anello_result_t result, int record_kind = -1);
 
-  // Collective: ranks of equal colour join, in the order of key, then of rank. record_kind: control::kDupCall or
+  // Collective: ranks of equal colour join, in the order of key, then of rank. record_kind: recorder::kDupCall or
   // kSplitCall, the kind under which other ranks hear of it if they disagree. Throws Error.
   struct Seat {
     int color;  // ANELLO_UNDEFINED: this rank joins none and gets nullptr
@@ -119,7 +119,7 @@ class Communicator {
   Communicator(std::shared_ptr<executor::Context> context, schedule::Wish wish, std::uint64_t id,
                std::vector<int> ranks, int board, std::int64_t timeout_ms);
 
-  void prepare(executor::Operation& operation, const anello_call_t& call, control::CallRecord& record,
+  void prepare(executor::Operation& operation, const anello_call_t& call, recorder::CallRecord& record,
                executor::StreamLine* line = nullptr);
   schedule::Call planned(const anello_call_t& call, InPlace place, const Reduction& reduction) const;
   std::shared_ptr<const executor::Plans> plans(const schedule::Call& call);
@@ -161,7 +161,7 @@ class Communicator {
     std::string_view algorithm;      // the requested algorithm, in the catalog
     InPlace in_place;
     int record_kind;
-    control::CallRecord record;
+    recorder::CallRecord record;
     std::uint64_t digest;
   };
   Last last_{};

@@ -20,6 +20,7 @@ inline executor::SmallMessage message_of(const PlainSend& send) {
   executor::SmallReceive wanted{static_cast<std::byte*>(receive.buffer), receive.count * dtype_bytes(receive.dtype),
                                 receive.tag, short_dtype(receive.dtype)};
   if (!context.messages().receive_now(group, receive.source, wanted)) return false;
+  group.record->received.note({receive.source, wanted.tag, wanted.bytes});
   if (status != nullptr) *status = {receive.source, wanted.tag, wanted.bytes / dtype_bytes(receive.dtype)};
   return true;
 }
@@ -31,8 +32,12 @@ executor::Context::Entered Communicator::pass(const PlainSend& send, bool waits,
   if (device::is_on_device(send.buffer)) return Context::Entered::not_begun;
   const auto held = context_->lock_if_free();
   if (!held) return Context::Entered::not_begun;
-  const Messages::Sent sent = context_->messages().send_now(*group_, send.dest, message_of(send), waits);
-  if (sent == Messages::Sent::complete) return Context::Entered::complete;
+  const executor::SmallMessage message = message_of(send);
+  const Messages::Sent sent = context_->messages().send_now(*group_, send.dest, message, waits);
+  if (sent == Messages::Sent::complete) {
+    group_->record->sent.note({send.dest, message.tag, message.bytes});
+    return Context::Entered::complete;
+  }
   if (sent == Messages::Sent::not_begun) return Context::Entered::not_begun;
   *operation = rest_of(send, sent);
   return Context::Entered::under_way;
@@ -50,12 +55,14 @@ Communicator::Passed Communicator::pass(const PlainSend& send, const PlainReceiv
   if (device::is_on_device(send.buffer) || device::is_on_device(receive.buffer)) return Passed::neither;
   const auto held = context_->lock_if_free();
   if (!held) return Passed::neither;
-  const Messages::Sent sent = context_->messages().send_now(*group_, send.dest, message_of(send), false);
+  const executor::SmallMessage message = message_of(send);
+  const Messages::Sent sent = context_->messages().send_now(*group_, send.dest, message, false);
   if (sent == Messages::Sent::not_begun) return Passed::neither;
   if (sent != Messages::Sent::complete) {
     *sending = rest_of(send, sent);
     return Passed::send_under_way;
   }
+  group_->record->sent.note({send.dest, message.tag, message.bytes});
   return receive_fast(*context_, *group_, receive, status) ? Passed::both : Passed::send;
 }
 
@@ -71,7 +78,7 @@ Operation* Communicator::rest_of(const PlainSend& send, executor::Messages::Sent
     call.peer = send.dest;
     call.tag = send.tag;
     operation = context_->operations().take(*group_);
-    control::CallRecord record;
+    recorder::CallRecord record;
     prepare(*operation, call, record);
   } catch (...) {
     if (operation != nullptr) context_->operations().give_back(operation);

@@ -29,7 +29,7 @@ StreamLine* Communicator::post_in_stream(const anello_call_t& call, device::Devi
   Operation* operation = nullptr;
   try {
     operation = context_->operations().take(*group_);
-    control::CallRecord record;
+    recorder::CallRecord record;
     prepare(*operation, call, record, &line);
     if (is_captured) {
       StreamCalls::add_replayed(*operation, record);

@@ -39,7 +39,7 @@ void Communicator::prepare_last(const anello_call_t& call, InPlace place, int re
     throw;
   }
   if (record_kind >= 0) last_.record.kind = record_kind;
-  last_.digest = control::digest_of(last_.record);
+  last_.digest = recorder::digest_of(last_.record);
   last_.operation = operation;
 }
 

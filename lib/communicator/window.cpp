@@ -51,7 +51,7 @@ std::shared_ptr<Window> Window::create(std::shared_ptr<Communicator> communicato
   gather.recvbuf = window->parts_.data();
   gather.count = sizeof(Said) / sizeof(std::uint64_t);
   gather.dtype = ANELLO_UINT64;
-  if (const Error error = comm.run(gather, nullptr, control::kWindowCreateCall)) throw error;
+  if (const Error error = comm.run(gather, nullptr, recorder::kWindowCreateCall)) throw error;
   for (int rank = 0; rank < comm.size(); ++rank) {
     const Said& said = window->parts_[std::size_t(rank)];
     if (said.lack == static_cast<std::uint64_t>(Lack::none)) continue;
@@ -70,7 +70,7 @@ Window::~Window() {
 
 Error Window::close() {
   anello_call_t barrier = ANELLO_CALL_INITIALIZER;
-  return communicator_->run(barrier, nullptr, control::kWindowFreeCall);
+  return communicator_->run(barrier, nullptr, recorder::kWindowFreeCall);
 }
 
 Window::Part Window::part(int rank) {

@@ -20,16 +20,16 @@ constexpr std::int64_t kHeardMs = 500;
 
 }  // namespace
 
-void CallComparison::add(std::uint64_t id, std::vector<int> ranks, const Ledger* ledger) {
+void CallComparison::add(std::uint64_t id, std::vector<int> ranks, recorder::Record* record) {
   const std::lock_guard lock(mutex_);
-  communicators_[id] = {std::move(ranks), ledger, 0, {}};
+  communicators_[id] = {std::move(ranks), record, 0, {}};
 }
 
 void CallComparison::remove(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const auto found = communicators_.find(id);
   if (found == communicators_.end()) return;
-  const Ledger& ledger = *found->second.ledger;
+  const Ledger& ledger = (*found->second.record)->ledger;
   const auto newest = ledger.newest();
   CallHistory history = history_of(ledger, newest ? newest->sequence : 0);
   history.destroyed = true;
@@ -72,7 +72,7 @@ void CallComparison::note_absent(const Key& key, const Question& question) {
 std::optional<CallHistory> CallComparison::own_history(std::uint64_t id, std::uint32_t sequence) {
   const std::lock_guard lock(mutex_);
   if (const auto found = communicators_.find(id); found != communicators_.end()) {
-    return history_of(*found->second.ledger, sequence);
+    return history_of((*found->second.record)->ledger, sequence);
   }
   const auto gone = std::find_if(removed_.begin(), removed_.end(), [&](const Removed& r) { return r.id == id; });
   if (gone == removed_.end()) return std::nullopt;
@@ -191,7 +191,13 @@ void CallComparison::deliver(std::uint64_t id, const Error& error) {
   {
     const std::lock_guard lock(mutex_);
     const auto gone = std::find_if(removed_.begin(), removed_.end(), [&](const Removed& r) { return r.id == id; });
-    if (gone != removed_.end() && !communicators_.contains(id)) return;
+    const auto found = communicators_.find(id);
+    if (found != communicators_.end()) {
+      // The rank may be computing, and hear of it later.
+      found->second.record->fail_elsewhere(error);
+    } else if (gone != removed_.end()) {
+      return;
+    }
   }
   Event event;
   event.kind = Event::Kind::failed;

@@ -24,7 +24,7 @@ class CallComparison {
  public:
   explicit CallComparison(Agent& agent) : agent_(agent) {}
 
-  void add(std::uint64_t id, std::vector<int> ranks, const Ledger* ledger);
+  void add(std::uint64_t id, std::vector<int> ranks, recorder::Record* record);
   void remove(std::uint64_t id);
   std::optional<std::vector<int>> ranks_of(std::uint64_t id);
   Absent absent(std::uint64_t id, std::uint32_t sequence);
@@ -46,7 +46,7 @@ class CallComparison {
  private:
   struct Communicator {
     std::vector<int> ranks;  // world ranks by rank
-    const Ledger* ledger = nullptr;
+    recorder::Record* record = nullptr;
     std::uint32_t compared = 0;  // the sequence that `absent` is about
     Absent absent;
   };

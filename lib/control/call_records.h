@@ -1,7 +1,7 @@
 #pragma once
 // A rank's answer about its calls, and the verdict on several ranks' answers. No side effects.
 #include "base/error.h"
-#include "control/ledger.h"
+#include "recorder/ledger.h"
 #include "control/wire.h"
 
 #include <cstdint>
@@ -11,6 +11,8 @@
 #include <vector>
 
 namespace anello::control {
+
+using recorder::CallRecord, recorder::Ledger;
 
 struct CallHistory {
   std::vector<CallRecord> records;      // up to the requested sequence, oldest first, at most Ledger::kCompared

@@ -5,10 +5,10 @@
 // the context. Any thread may call any function.
 #include "base/error.h"
 #include "base/unique_fd.h"
-#include "control/ledger.h"
 #include "control/processors.h"
 #include "memory/arena.h"
 #include "memory/pool.h"
+#include "recorder/recorder.h"
 
 #include <atomic>
 #include <cstdint>
@@ -121,9 +121,10 @@ class Job {
   enum class Look { by_ear, closely };
   virtual Life life(int rank, Look look) const { return Life::heard; }
 
-  // Makes a communicator known under its id: ranks[i] is the world rank of its rank i. Its ledger is read by the
-  // service thread when others ask. Until remove_communicator returns the ledger must live.
-  virtual void add_communicator(std::uint64_t id, std::vector<int> ranks, const Ledger* ledger) = 0;
+  // Makes a communicator known under its id: ranks[i] is the world rank of its rank i. The service thread reads its
+  // record when others ask, and writes it out when it has failed elsewhere. Until remove_communicator returns the
+  // record must live.
+  virtual void add_communicator(std::uint64_t id, std::vector<int> ranks, recorder::Record* record) = 0;
   virtual void remove_communicator(std::uint64_t id) = 0;
   // Asks every rank of the communicator for its record of operation `sequence`. If two disagree, each rank gets
   // Event::failed with ANELLO_ERR_MISMATCH, whose text names both calls and the ranks that made them. A rank that has

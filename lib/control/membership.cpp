@@ -102,8 +102,8 @@ class Membership final : public Job {
   Life life(int rank, Look look) const override {
     return look == Look::by_ear ? agent_->heartbeat().life(rank) : agent_->heartbeat().look_at(rank);
   }
-  void add_communicator(std::uint64_t id, std::vector<int> ranks, const Ledger* ledger) override {
-    agent_->calls().add(id, std::move(ranks), ledger);
+  void add_communicator(std::uint64_t id, std::vector<int> ranks, recorder::Record* record) override {
+    agent_->calls().add(id, std::move(ranks), record);
   }
   void remove_communicator(std::uint64_t id) override { agent_->calls().remove(id); }
   void compare_calls(std::uint64_t id, std::uint32_t sequence, int differs) override {
@@ -168,7 +168,7 @@ class LoneMembership final : public Job {
   // There is no other rank to reach, ask or tell.
   void request_lane(int) override {}
   void request_region(int, std::uint64_t) override {}
-  void add_communicator(std::uint64_t, std::vector<int>, const Ledger*) override {}
+  void add_communicator(std::uint64_t, std::vector<int>, recorder::Record*) override {}
   void remove_communicator(std::uint64_t) override {}
   void compare_calls(std::uint64_t, std::uint32_t, int) override {}
   void fail_communicator(std::uint64_t, const Error&) override {}

@@ -43,6 +43,54 @@ std::string Supervision::describe_now(int world) const {
                                                                  : "");
 }
 
+std::vector<Supervision::Awaited> Supervision::awaited(const Operation& operation) {
+  using What = recorder::Waits::What;
+  const Group& group = *operation.group;
+  std::vector<Awaited> list;
+  if (operation.state == Operation::State::queued) return list;
+  if (operation.is_on_board()) {
+    for (int peer = 0; peer < group.size(); ++peer) {
+      if (group.board.awaits(peer)) list.push_back({What::call, peer});
+    }
+    return list;
+  }
+  for (const RunLane& lane : operation.run.lanes) {
+    const auto& receives = lane.plan->receives;
+    if (lane.next_receive < receives.size() && operation.run.waits[receives[lane.next_receive]] == 0) {
+      list.push_back({What::data, lane.plan->peer});
+    } else if (lane.queued) {
+      list.push_back({What::room, lane.plan->peer});
+    }
+  }
+  return list;
+}
+
+void Supervision::show_waits(Group& group, control::Job::Look look) const {
+  using Life = recorder::Waits::Life;
+  const Operation* const oldest = group.window.front();
+  if (oldest == nullptr) return;
+  recorder::Waits waits;
+  waits.sequence = oldest->sequence;
+  if (oldest->state == Operation::State::active && oldest->plan != nullptr) {
+    waits.steps = int(oldest->plan->schedule.steps.size());
+    waits.steps_ended = waits.steps - int(oldest->run.unfinished);
+  }
+  for (const Awaited& each : awaited(*oldest)) {
+    if (waits.peers == recorder::Waits::kMost) {
+      ++waits.more;
+      continue;
+    }
+    const int world = group.ranks[std::size_t(each.peer)];
+    const control::Life life = job_.life(world, look);
+    waits.peer[waits.peers++] = {each.peer, world, each.what,
+                                 fates_.takes_nothing(world)      ? Life::lost
+                                 : life == control::Life::stopped ? Life::stopped
+                                 : life == control::Life::silent  ? Life::silent
+                                                                  : Life::runs};
+  }
+  group.record->waits.publish(waits);
+}
+
 // The ranks that the operation waits for: "data from rank 2 (host a, pid 7)".
 std::string Supervision::waits_for(const Operation& operation) const {
   const Group& group = *operation.group;
@@ -63,19 +111,10 @@ std::string Supervision::waits_for(const Operation& operation) const {
     add("a message from ", operation.peer);
   } else if (operation.state == Operation::State::queued) {
     return "earlier operations of this communicator";
-  } else if (operation.is_on_board()) {
-    for (int peer = 0; peer < group.size(); ++peer) {
-      if (group.board.awaits(peer)) add("", peer);
-    }
   } else {
-    for (const RunLane& lane : operation.run.lanes) {
-      const auto& receives = lane.plan->receives;
-      if (lane.next_receive < receives.size() && operation.run.waits[receives[lane.next_receive]] == 0) {
-        add("data from ", lane.plan->peer);
-      } else if (lane.queued) {
-        add("room to send to ", lane.plan->peer);
-      }
-    }
+    using What = recorder::Waits::What;
+    for (const Awaited& each : awaited(operation))
+      add(each.what == What::call ? "" : each.what == What::data ? "data from " : "room to send to ", each.peer);
   }
   return list.empty() ? "another rank" : list;
 }
@@ -109,6 +148,7 @@ void Supervision::tick(Watched watched) {
   parts_.groups.each([&](Group& group) {
     check_for_end(group, now);
     compare_if_still(group, now);
+    show_waits(group, control::Job::Look::by_ear);
   });
 }
 
@@ -169,6 +209,7 @@ void Supervision::check_deadline(Operation& watched) {
   const std::uint64_t movement = message ? watched.movement : watched.group->movement;
   const std::int64_t now = now_ns();
   if (watched.last_progress_ns == 0 || watched.seen_movement != movement) {
+    if (watched.last_progress_ns == 0) note_stay(watched, now);
     watched.seen_movement = movement;
     watched.last_progress_ns = now;
     watched.asked_ns = 0;

@@ -37,6 +37,7 @@ void Messages::go_on_sending(Operation& operation, Sent sent) {
   operation.state = Operation::State::active;
   operation.bytes = operation.count * operation.element_bytes;
   ++activity_.unfinished;
+  note_begin(operation);
   if (sent == Sent::requested) return flow.requested.push(&operation);
   flow.unsent.push(&operation);
   flow.route->go_on_sending(operation);

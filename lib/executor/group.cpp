@@ -1,8 +1,32 @@
 #include "executor/group.h"
 
+#include "control/job.h"
 #include "executor/routes.h"
 
+#include <cstring>
+
 namespace anello::executor {
+namespace {
+
+recorder::Identity identity_of(const control::Job& job, std::uint64_t id, int rank, int size) {
+  const std::vector<control::Member>& members = job.members();
+  const control::Member& self = members[std::size_t(job.rank())];
+  recorder::Identity who;
+  for (const control::Member& member : members) {
+    for (const std::uint64_t number : {member.process, member.machine})
+      who.job = (who.job ^ number) * 0x9e3779b97f4a7c15ull;
+  }
+  who.communicator = id;
+  who.pid = self.pid;
+  who.rank = rank;
+  who.size = size;
+  who.world_rank = job.rank();
+  who.world_size = job.size();
+  std::strncpy(who.host, self.host.c_str(), sizeof who.host - 1);
+  return who;
+}
+
+}  // namespace
 
 Group::Group(Parts& parts_, std::uint64_t id_, std::vector<int> ranks_, int rank_, Board board_,
              std::uint32_t first_sequence)
@@ -12,6 +36,7 @@ Group::Group(Parts& parts_, std::uint64_t id_, std::vector<int> ranks_, int rank
       rank(rank_),
       flows(*this),
       board(std::move(board_)),
+      record(identity_of(parts_.job, id_, rank_, size())),
       next_sequence(first_sequence) {
   for (std::uint32_t kind = 0; kind < reading.size(); ++kind) reading[kind].stagger(kind);
 }

@@ -10,6 +10,7 @@
 #include "memory/staging.h"
 #include "messaging/credit.h"
 #include "messaging/matching.h"
+#include "recorder/recorder.h"
 
 #include <array>
 #include <cstdint>
@@ -132,7 +133,7 @@ class Group {
   const int rank;
   Flows flows;
   Board board;
-  control::Ledger ledger;
+  recorder::Record record;
   Error error;
   bool is_ending = false;  // its operations are being ended
 

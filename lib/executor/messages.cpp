@@ -33,8 +33,10 @@ void Messages::post(Operation& operation) {
     operation.status = {ANELLO_RANK_NULL, ANELLO_ANY_TAG, 0};
     outcomes_.finish(operation);
   } else if (operation.kind == ANELLO_SEND) {
+    note_begin(operation);
     post_send(operation);
   } else if (operation.kind == ANELLO_RECV) {
+    note_begin(operation);
     post_receive(operation);
   } else {
     post_probe(operation);

@@ -16,6 +16,7 @@
 #include "executor/user_function.h"
 #include "kernels/reduce.h"
 #include "memory/region.h"
+#include "recorder/message_log.h"
 
 #include <anello/anello.h>
 
@@ -189,9 +190,10 @@ struct Operation {
   bool announces() const { return plans != nullptr && plans->announces(); }
 
   // Messages
-  std::uint32_t number = 0;   // this side's number for the message
-  std::uint32_t partner = 0;  // the other side's number
-  std::size_t bytes = 0;      // the bytes to move in all
+  std::uint32_t number = 0;                           // this side's number for the message
+  std::uint32_t partner = 0;                          // the other side's number
+  std::uint64_t noted = recorder::MessageLog::kNone;  // its number in the record
+  std::size_t bytes = 0;                              // the bytes to move in all
   std::size_t moved = 0;
   transport::RemoteAddress got_from;  // of a receive that gets its message
   // Of a send whose message the peer may get from far; kept: null if it may not.
@@ -251,6 +253,12 @@ struct Operation {
 };
 
 using OperationFifo = Fifo<Operation, &Operation::next>;
+
+// Tells the communicator's record that a posted message begins, that a thread has waited for the operation until now,
+// and that it has ended as its error says.
+void note_begin(Operation& operation);
+void note_stay(const Operation& operation, std::int64_t now);
+void note_end(const Operation& operation);
 
 // The call in a user's words: "operation 3, allreduce(...)".
 std::string call_text(const Operation& operation);

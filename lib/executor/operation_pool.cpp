@@ -37,6 +37,7 @@ void OperationPool::renew(Operation& operation) {
   operation.sequence = operation.group->next_sequence;  // its number in errors if it never enters
   operation.movement = 0;
   operation.moved = 0;
+  operation.noted = recorder::MessageLog::kNone;
   operation.last_progress_ns = 0;
   operation.asked_ns = 0;
 }

@@ -26,7 +26,7 @@ class Outcomes {
   // An operation that waited for its data, or behind one that did, may begin.
   virtual void may_start(Operation& operation) = 0;
   // The call of a graph that is replayed takes its place in the order, and begins.
-  virtual void may_enter(Operation& operation, control::CallRecord& record) = 0;
+  virtual void may_enter(Operation& operation, recorder::CallRecord& record) = 0;
   // The result of an operation that has run is in its device's memory or, with an error, will not come there.
   virtual void delivered(Operation& operation, const Error& error) = 0;
 

@@ -77,7 +77,7 @@ void StreamCalls::add(Operation& operation) {
   ++line.to_come;
 }
 
-void StreamCalls::add_replayed(Operation& operation, const control::CallRecord& record) {
+void StreamCalls::add_replayed(Operation& operation, const recorder::CallRecord& record) {
   StreamLine& line = *operation.shadow->line;
   line.replayed = &operation;
   line.replayed_peer = operation.peer;

@@ -7,7 +7,7 @@
 //
 // A call takes its place in its communicator's order when it is enqueued; in a graph, each time that it is replayed.
 // When a communicator has failed, streams pass all its calls without waiting.
-#include "control/ledger.h"
+#include "recorder/ledger.h"
 #include "device/handover.h"
 #include "device/pinned.h"
 #include "executor/group.h"
@@ -48,7 +48,7 @@ struct StreamLine {
   Operation* running = nullptr;
   Operation* replayed = nullptr;  // of a graph: the call
   int replayed_peer = -1;         // its source or destination
-  control::CallRecord record;     // and its record
+  recorder::CallRecord record;    // and its record
 };
 
 class StreamCalls final : public progress::Source {
@@ -66,7 +66,7 @@ class StreamCalls final : public progress::Source {
   static void enqueue_wait(StreamLine& line);
   // The call is posted, and its stream will come to it; or it is of a graph.
   static void add(Operation& operation);
-  static void add_replayed(Operation& operation, const control::CallRecord& record);
+  static void add_replayed(Operation& operation, const recorder::CallRecord& record);
   // Its stream will not come to the call that was added last.
   static void take_back(StreamLine& line);
 

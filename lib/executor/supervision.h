@@ -1,6 +1,7 @@
 #pragma once
 // Ends operations that cannot succeed, because of deadlines, gone ranks, or ranks that have made another call. Requires
 // the rank's lock.
+#include "control/job.h"
 #include "executor/group.h"
 #include "executor/parts.h"
 
@@ -22,6 +23,9 @@ class Supervision {
   void tick(Watched watched);
   // Checks the deadlines of all operations in flight, for a rank that never waits; limits its own frequency.
   void tick_all();
+
+  // Shows in the record what the group's oldest collective waits for.
+  void show_waits(Group& group, control::Job::Look look) const;
 
   // ---- Ranks that have made another call (mismatch.cpp) ----
   // Ranks seem to have made different calls: the service threads compare their records. peer: the rank whose call
@@ -53,6 +57,12 @@ class Supervision {
   void check_for_end(Group& group, std::int64_t now);
   void check_deadline(Operation& watched);
   std::string describe_now(int world) const;
+  // A peer that a collective waits for, and what for.
+  struct Awaited {
+    recorder::Waits::What what;
+    int peer;
+  };
+  static std::vector<Awaited> awaited(const Operation& operation);
   std::string waits_for(const Operation& operation) const;
   std::string who_is_absent(const Operation& operation) const;
 

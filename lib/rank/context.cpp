@@ -66,7 +66,7 @@ std::unique_ptr<Group> Context::add_group(std::uint64_t id, std::vector<int> ran
     rounds_.reserve(groups_.size() + 1);
     steps_.reserve(groups_.size() + 1);
     // This comes first: from here on, the others hear of a failure of the communicator.
-    job_->add_communicator(id, std::move(ranks), &group->ledger);
+    job_->add_communicator(id, std::move(ranks), &group->record);
     try {
       groups_.add(*group);
     } catch (const std::bad_alloc&) {
@@ -165,9 +165,9 @@ void Context::release(Operation* operation) {
 }
 
 // Gives the call its place in the communicator's order.
-void Context::enter(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
+void Context::enter(Operation& operation, recorder::CallRecord& record, std::uint64_t digest) {
   number(operation, record, digest);
-  operation.group->ledger.note(record);
+  operation.group->record->ledger.note(record);
 }
 
 void Context::queue(Operation& operation) {
@@ -201,7 +201,7 @@ void Context::handle_news() {
   }
 }
 
-Context::Entered Context::enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
+Context::Entered Context::enter_now(Operation& operation, recorder::CallRecord& record, std::uint64_t digest) {
   const kernels::DefaultFloats floats;
   handle_news();
   ++activity_.unfinished;
@@ -215,12 +215,12 @@ Context::Entered Context::enter_now(Operation& operation, control::CallRecord& r
   return ended_well(operation);
 }
 
-void Context::post(Operation& operation, control::CallRecord& record) {
+void Context::post(Operation& operation, recorder::CallRecord& record) {
   const Lock held = lock();
   post_held(operation, record);
 }
 
-void Context::post_held(Operation& operation, control::CallRecord& record) {
+void Context::post_held(Operation& operation, recorder::CallRecord& record) {
   const kernels::DefaultFloats floats;
   Group& group = *operation.group;
   handle_news();
@@ -234,7 +234,7 @@ void Context::post_held(Operation& operation, control::CallRecord& record) {
   }
   const bool message = is_message(operation.kind);
   if (!message) {
-    enter(operation, record, control::digest_of(record));
+    enter(operation, record, recorder::digest_of(record));
     if (record.refused != 0) {
       finish(operation, Error(static_cast<anello_result_t>(record.refused), "refused"));
       // Ranks that entered the call before need not wait for the pause after which they would ask.

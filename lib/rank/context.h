@@ -65,18 +65,18 @@ class Context final : private progress::Driven, public Outcomes {
   void release(Operation* operation);
   // Enters a collective (plan set) or a message. Assigns sequence and digest from record; a record with `refused` only
   // takes its place in the order, and the operation is complete when this returns.
-  void post(Operation& operation, control::CallRecord& record);
+  void post(Operation& operation, recorder::CallRecord& record);
   // Likewise, under the lock that the caller holds.
-  void post_held(Operation& operation, control::CallRecord& record);
+  void post_held(Operation& operation, recorder::CallRecord& record);
   // The fast path (fast_path.cpp) of a blocking call whose plan is one exchange: does all of it under the lock that the
   // caller holds, if the communicator is idle and the other ranks come at once. complete: without an error, and the
-  // operation may be entered again as it is. digest: of the unchanged record (control/ledger.h).
+  // operation may be entered again as it is. digest: of the unchanged record (recorder/ledger.h).
   enum class Entered { complete, under_way, not_begun };
-  Entered exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
+  Entered exchange_now(Operation& operation, recorder::CallRecord& record, std::uint64_t digest);
   // Likewise for a call whose ranks announce their buffers, as far as it needs only the board and their memory.
-  Entered walk_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
+  Entered walk_now(Operation& operation, recorder::CallRecord& record, std::uint64_t digest);
   // Enters any other blocking collective, or one of the above that has not begun.
-  Entered enter_now(Operation& operation, control::CallRecord& record, std::uint64_t digest);
+  Entered enter_now(Operation& operation, recorder::CallRecord& record, std::uint64_t digest);
   // For the fast path of blocking messages, under the lock that the caller holds.
   Messages& messages() { return messages_; }
   StreamCalls& stream_calls() { return stream_calls_; }
@@ -130,7 +130,7 @@ class Context final : private progress::Driven, public Outcomes {
   void fail_all_with(int world, const Error& error, bool tell) override;
   void fail_for_memory(Group& group) override;
   void may_start(Operation& operation) override;
-  void may_enter(Operation& operation, control::CallRecord& record) override;
+  void may_enter(Operation& operation, recorder::CallRecord& record) override;
   void delivered(Operation& operation, const Error& error) override { complete(operation, error); }
   Engine& engine() { return steps_.engine(); }
 
@@ -156,7 +156,7 @@ class Context final : private progress::Driven, public Outcomes {
   bool test_once(Operation& operation);
 
   // A collective's place in its communicator's order, and the window of collectives in flight.
-  static void number(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
+  static void number(Operation& operation, recorder::CallRecord& record, std::uint64_t digest) {
     Group& group = *operation.group;
     record.sequence = group.next_sequence++;
     group.chain = group.chain * 0x9e3779b97f4a7c15ull + digest;
@@ -164,7 +164,7 @@ class Context final : private progress::Driven, public Outcomes {
     operation.sequence = record.sequence;
     operation.digest = record.digest;
   }
-  void enter(Operation& operation, control::CallRecord& record, std::uint64_t digest);
+  void enter(Operation& operation, recorder::CallRecord& record, std::uint64_t digest);
   void queue(Operation& operation);
   void activate(Group& group);
   void start(Operation& operation);

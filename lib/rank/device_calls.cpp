@@ -52,9 +52,9 @@ void Context::fetch_now(Operation& operation) {
 }
 
 // As post() does, for a call that was prepared once.
-void Context::may_enter(Operation& operation, control::CallRecord& record) {
+void Context::may_enter(Operation& operation, recorder::CallRecord& record) {
   ++activity_.unfinished;
-  if (!is_message(operation.kind)) enter(operation, record, control::digest_of(record));
+  if (!is_message(operation.kind)) enter(operation, record, recorder::digest_of(record));
   with_memory(*operation.group, [&] {
     if (!is_message(operation.kind)) {
       queue(operation);

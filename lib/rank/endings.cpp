@@ -76,6 +76,7 @@ void Context::complete(Operation& operation, const Error& error) {
   if (operation.shadow != nullptr && error) shadows_.abandon(operation);
   operation.state = Operation::State::done;
   operation.error = error;
+  note_end(operation);
   --activity_.unfinished;
   operation.done.store(true, std::memory_order_release);
   bells_.ring_all();
@@ -114,13 +115,15 @@ void Context::end_all(Group& group, const Error& error) {
 
 void Context::fail(Group& group, const Error& error, bool tell) {
   if (group.error) return;
-  group.error = error;
+  supervision_.show_waits(group, control::Job::Look::closely);
+  const std::string written = group.record.fail(error);
+  group.error = written.empty() ? error : Error(error.code(), error.text() + written, error.peer());
   // This comes first: after the others see the failure on the board, they wait only so long for its account, and if a
   // peer is stopped at this rank's buffers, this rank may take a second to end its operations.
   if (tell) job_->fail_communicator(group.id, error);
   if (group.board) group.board.publish_failure(group.id, {error.code(), tell});
-  log::info(rank_, "communicator failed: ", result_name(error.code()), ": ", error.text());
-  end_all(group, error);
+  log::info(rank_, "communicator failed: ", result_name(error.code()), ": ", group.error.text());
+  end_all(group, group.error);
 }
 
 void Context::fail_all_with(int world, const Error& error, bool tell) {

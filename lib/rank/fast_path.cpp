@@ -27,7 +27,7 @@ namespace anello::executor {
   return Board::Seen::waiting;
 }
 
-Context::Entered Context::exchange_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
+Context::Entered Context::exchange_now(Operation& operation, recorder::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
   if (!steps_.is_immediate()) return Entered::not_begun;
   if (!group.idle() || group.error || job_->news.load(std::memory_order_relaxed)) return Entered::not_begun;
@@ -38,11 +38,12 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
   number(operation, record, digest);
   board.publish(LineKind::exchange, exchange.from, exchange.bytes, operation.digest, operation.sequence,
                 exchange.needs);
-  group.ledger.note(record);  // while the line is on its way
+  group.record->ledger.note(record);  // while the line is on its way
   if (lines_seen(board, Round::exchange, operation.digest) == Board::Seen::complete) {
     take_lines(group, operation);
     rounds_.leave_exchange(group);
     ++group.movement;
+    group.record->ledger.all_ended();
     return Entered::complete;
   }
   operation.published = true;
@@ -51,7 +52,7 @@ Context::Entered Context::exchange_now(Operation& operation, control::CallRecord
   return Entered::under_way;
 }
 
-Context::Entered Context::walk_now(Operation& operation, control::CallRecord& record, std::uint64_t digest) {
+Context::Entered Context::walk_now(Operation& operation, recorder::CallRecord& record, std::uint64_t digest) {
   Group& group = *operation.group;
   if (!steps_.is_immediate()) return Entered::not_begun;
   if (!group.idle() || group.error || activity_.unfinished > 0 || job_->news.load(std::memory_order_relaxed))
@@ -65,7 +66,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
   announcing_.choose_way(operation);
   const bool again = announcing_.enters_again(operation);
   if (!again) rounds_.publish_line(operation);
-  group.ledger.note(record);
+  group.record->ledger.note(record);
   std::uint32_t at = !lines_come(operation) ? Announcing::kUndecided
                      : again                ? announcing_.decide_as_before(operation)
                                             : announcing_.decide_by_lines(operation);
@@ -100,6 +101,7 @@ Context::Entered Context::walk_now(Operation& operation, control::CallRecord& re
     operation.staged.deliver();
     operation.exposed = false;
     operation.staged_early = false;
+    group.record->ledger.all_ended();
     return Entered::complete;
   }
   put_in_window(operation);

@@ -36,7 +36,7 @@ using namespace anello;
 using namespace anello::control;
 
 std::unique_ptr<Job> job;
-Ledger ledger;
+recorder::Record record_of_calls{recorder::Identity{}};
 
 void say(const std::string& line) { std::cout << line + "\n" << std::flush; }
 
@@ -233,14 +233,14 @@ void obey(const std::string& line) {
     std::vector<int> ranks;
     words >> id;
     for (int rank; words >> rank;) ranks.push_back(rank);
-    job->add_communicator(id, ranks, &ledger);
+    job->add_communicator(id, ranks, &record_of_calls);
     say("ok");
   } else if (job && command == "call") {
-    CallRecord record;
+    recorder::CallRecord record;
     words >> record.sequence >> record.kind >> record.count;
     static std::uint64_t chain = 0;
-    record.digest = chain = chain * 31 + digest_of(record);
-    ledger.note(record);
+    record.digest = chain = chain * 31 + recorder::digest_of(record);
+    record_of_calls->ledger.note(record);
     say("ok");
   } else if (job && command == "compare") {
     std::uint64_t id = 0;

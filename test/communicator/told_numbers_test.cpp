@@ -3,7 +3,7 @@
 #include "bootstrap/join.h"
 #include "communicator/communicator.h"
 #include "communicator/split.h"
-#include "control/ledger.h"
+#include "recorder/ledger.h"
 #include "messaging/frame.h"
 
 #include <catch2/catch.hpp>
@@ -74,10 +74,10 @@ TEST_CASE("a split in which a rank names a board that cannot be ends with an err
     Split lie;
     lie.choices.resize(std::size_t(comm.size()));
     lie.choices[0] = {7, 0, board, 1};
-    must_run(comm, lie.gather(), control::kSplitCall);
+    must_run(comm, lie.gather(), recorder::kSplitCall);
       },
       [](Communicator& comm) {
-    comm.split({7, 0}, control::kSplitCall);
+    comm.split({7, 0}, recorder::kSplitCall);
   });
   CHECK(thrown[0] == "");
   for (const int rank : {1, 2}) {

@@ -179,9 +179,9 @@ TEST_CASE("a history travels as it is, and is cut where asked") {
 TEST_CASE("the algorithm that a call asks for is part of the call, its label is not") {
   Rank a, b;
   CallRecord ring = call(3, ANELLO_ALLREDUCE, 7), tree = ring;
-  ring.algorithm = named_algorithm("ring");
+  ring.algorithm = recorder::named_algorithm("ring");
   ring.set_label(Label("a\nlabel of \"mine\""));
-  tree.algorithm = named_algorithm("dissemination");
+  tree.algorithm = recorder::named_algorithm("dissemination");
   CHECK(digest_of(ring) != digest_of(tree));
   CHECK(digest_of(ring) != digest_of(call(3, ANELLO_ALLREDUCE, 7)));
   a.did(ring);

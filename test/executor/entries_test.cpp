@@ -44,7 +44,7 @@ Error error_behind(LineKind kind) {
   operation->input_bytes = operation->output_bytes = data.size() * sizeof(float);
   operation->plans = plans;
   operation->plan = plans->at(schedule::Reach::none);
-  control::CallRecord record;
+  recorder::CallRecord record;
   record.kind = ANELLO_ALLREDUCE;
   record.dtype = ANELLO_FLOAT32;
   record.count = data.size();

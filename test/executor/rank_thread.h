@@ -75,7 +75,7 @@ class RankThread {
     operation->output = reinterpret_cast<std::byte*>(data);
     operation->input = operation->output;
     operation->plan = executor::Plan::of(found->make(call, topology, group.rank, chunk));
-    control::CallRecord record;
+    recorder::CallRecord record;
     record.kind = ANELLO_ALLREDUCE;
     record.dtype = ANELLO_FLOAT32;
     record.count = count;
@@ -95,7 +95,7 @@ class RankThread {
     operation->count = bytes;
     operation->element_bytes = 1;
     operation->timeout_ns = timeout_ms * 1'000'000;
-    control::CallRecord record;
+    recorder::CallRecord record;
     context_->post(*operation, record);
     return operation;
   }

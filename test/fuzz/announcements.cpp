@@ -162,7 +162,7 @@ std::shared_ptr<const Plans> plans_of(const schedule::Call& call, const schedule
 }
 
 struct Prepared {
-  control::CallRecord record;
+  recorder::CallRecord record;
   std::uint64_t digest = 0;
 };
 
@@ -208,7 +208,7 @@ Prepared prepare(fuzz::Input& input, Operation& operation, const Buffers& mine, 
   made.record.dtype = operation.dtype;
   made.record.count = operation.count;
   made.record.root = call.root;
-  made.digest = control::digest_of(made.record);
+  made.digest = recorder::digest_of(made.record);
   return made;
 }
 

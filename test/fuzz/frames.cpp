@@ -46,7 +46,7 @@ Operation* post(RankThread& me, anello_kind_t kind, int tag, std::byte* buffer, 
   operation->tag = tag;
   operation->timeout_ns = 20'000'000'000;
   operation->input = operation->output = buffer;
-  control::CallRecord record;
+  recorder::CallRecord record;
   me.context().post(*operation, record);
   return operation;
 }

@@ -32,7 +32,7 @@ struct LocalJobs::State {
   mutable std::mutex mutex;
   std::vector<LocalJob*> jobs;
   std::map<std::uint64_t, std::vector<int>> communicators;
-  std::map<std::pair<std::uint64_t, int>, const control::Ledger*> ledgers;
+  std::map<std::pair<std::uint64_t, int>, recorder::Record*> records;
   std::set<std::pair<int, int>> lanes;
   int compared = 0;
   std::vector<Error> told;
@@ -109,24 +109,24 @@ class LocalJob final : public control::Job {
     add_event(std::move(event));
   }
 
-  void add_communicator(std::uint64_t id, std::vector<int> ranks, const control::Ledger* ledger) override {
+  void add_communicator(std::uint64_t id, std::vector<int> ranks, recorder::Record* record) override {
     const std::lock_guard held(state_->mutex);
     state_->communicators[id] = std::move(ranks);
-    state_->ledgers[{id, rank_}] = ledger;
+    state_->records[{id, rank_}] = record;
   }
   void remove_communicator(std::uint64_t id) override {
     const std::lock_guard held(state_->mutex);
-    state_->ledgers.erase({id, rank_});
+    state_->records.erase({id, rank_});
   }
   void compare_calls(std::uint64_t id, std::uint32_t sequence, int) override {
     const std::lock_guard held(state_->mutex);
     ++state_->compared;
     std::map<std::uint64_t, std::string> calls;
     for (const int rank : state_->communicators[id]) {
-      const auto ledger = state_->ledgers.find({id, rank});
-      if (ledger == state_->ledgers.end()) continue;
-      if (const auto record = ledger->second->find(sequence)) {
-        calls[control::digest_of(*record)] += text("rank ", rank, " called ", record->describe(), "; ");
+      const auto its = state_->records.find({id, rank});
+      if (its == state_->records.end()) continue;
+      if (const auto record = (*its->second)->ledger.find(sequence)) {
+        calls[recorder::digest_of(*record)] += text("rank ", rank, " called ", record->describe(), "; ");
       }
     }
     if (calls.size() < 2) return;

@@ -1,4 +1,4 @@
-#include "control/ledger.h"
+#include "recorder/call_record.h"
 
 #include "base/custom_op.h"
 #include "base/dtype.h"
@@ -7,12 +7,9 @@
 #include "base/text.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
-#include <sched.h>
-
-namespace anello::control {
+namespace anello::recorder {
 namespace {
 
 const char* call_name(std::int32_t kind) {
@@ -79,48 +76,4 @@ std::string CallRecord::describe() const {
   return call;
 }
 
-void Ledger::describe(CallRecord& record) {
-  record.described = ++described_;
-  const auto words = std::bit_cast<Words>(static_cast<const CallFields&>(record));
-  Description& description = descriptions_[described_ % kSlots];
-  for (std::size_t i = 0; i < words.size(); ++i) description.words[i].store(words[i], std::memory_order_relaxed);
-  if (record.labelled == 0) return;
-  const auto label = std::bit_cast<LabelWords>(record.label());
-  for (std::size_t i = 0; i < label.size(); ++i) description.label[i].store(label[i], std::memory_order_relaxed);
-}
-
-std::optional<CallRecord> Ledger::read(std::uint64_t number) const {
-  const Slot& slot = slots_[number % kSlots];
-  CallRecord record;
-  record.sequence = slot.sequence.load(std::memory_order_relaxed);
-  record.digest = slot.digest.load(std::memory_order_relaxed);
-  const Description& description = descriptions_[slot.described.load(std::memory_order_relaxed) % kSlots];
-  Words words{};
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = description.words[i].load(std::memory_order_relaxed);
-  LabelWords label{};
-  for (std::size_t i = 0; i < label.size(); ++i) label[i] = description.label[i].load(std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (noted_.load(std::memory_order_relaxed) - number > kKept) return std::nullopt;
-  static_cast<CallFields&>(record) = std::bit_cast<CallFields>(words);
-  if (record.labelled != 0) record.set_label(std::bit_cast<Label>(label));
-  return record;
-}
-
-std::optional<CallRecord> Ledger::find(std::uint32_t sequence) const {
-  const std::uint64_t noted = noted_.load(std::memory_order_acquire);
-  for (std::uint64_t i = 0; i < kKept && i < noted; ++i) {
-    const auto record = read(noted - 1 - i);
-    if (!record) break;  // older ones are also gone
-    if (record->sequence == sequence) return record;
-  }
-  return std::nullopt;
-}
-
-std::optional<CallRecord> Ledger::newest() const {
-  for (std::uint64_t noted; (noted = noted_.load(std::memory_order_acquire)) != 0; sched_yield()) {
-    if (auto record = read(noted - 1)) return record;
-  }
-  return std::nullopt;
-}
-
-}  // namespace anello::control
+}  // namespace anello::recorder
