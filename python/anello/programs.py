@@ -1,11 +1,11 @@
-"""The programs that an installation brings along, as console scripts: anellorun, anello-perf, anello-info, anello-plan
-and anello-tune. Each script becomes the program, so signals and exit codes are the program's own."""
+"""The programs that an installation brings along, as console scripts: anellorun, anello-perf, anello-info,
+anello-plan, anello-top and anello-tune. Each script becomes the program, so signals and exit codes are the program's own."""
 
 import os
 import pathlib
 import sys
 
-NAMES = ("anellorun", "anello-perf", "anello-info", "anello-plan", "anello-tune")
+NAMES = ("anellorun", "anello-perf", "anello-info", "anello-plan", "anello-top", "anello-tune")
 
 
 def places(name):

@@ -50,7 +50,7 @@ class Install(unittest.TestCase):
         self.assertIn("libanello.so.0", run(["readelf", "-d", linked]))
 
     def start_all(self, programs):
-        for name in ["anellorun", "anello-info", "anello-perf", "anello-plan", "anello-tune"]:
+        for name in ["anellorun", "anello-info", "anello-perf", "anello-plan", "anello-top", "anello-tune"]:
             run([programs / name, "--help"])
         out = run([programs / "anellorun", "-np", "2", programs / "anello-perf", "-b", "8", "-e", "8", "-n", "5", "-w", "1"])
         self.assertIn("#wrong", out)

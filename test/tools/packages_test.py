@@ -56,7 +56,7 @@ class Packages(unittest.TestCase):
                    cwd=self.scratch)
         self.assertRegex(said, r"(?m)^ *1024 ")
         self.assertRegex(run("anello-info", env=environment, cwd=self.scratch), r"version +\d")
-        for name in ("anello-plan", "anello-tune"):
+        for name in ("anello-plan", "anello-top", "anello-tune"):
             run(name, "--help", env=environment, cwd=self.scratch)
 
     def test_the_debian_packages_hold_what_they_promise(self):

@@ -35,7 +35,8 @@ CASES = {
         "-r": NUMBERS + ["1", "2,x", "1000"], "-c": ["allreduced", ""], "--memory": ["stack", ""], "--where": ["here", ""], "-b": NUMBERS + ["8Q", "2"],
         "-e": NUMBERS + ["4"], "--sizes": NUMBERS + ["1"], "--rounds": NUMBERS + ["0"], "--minutes": NUMBERS, "--table": ["/no/such/file", "/", ""],
         "--out": ["/dev/null/folder/file", "/"]}),
-    "anello-info": ([], {}),
+    "anello-info": ([], {"--explain-dump": ["/no/such/file", "/dev/null", "/proc/self/fdinfo"]}),
+    "anello-top": (["--once"], {"-i": NUMBERS + ["0", "4000"], "-p": NUMBERS + ["0", "4194303"], "--dump": ["/dev/null/folder"], "-j": ["x"]}),
 }
 
 

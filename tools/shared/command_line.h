@@ -117,6 +117,17 @@ inline CLI::Validator readable_file() {
       "");
 }
 
+// A file that can be read, or a folder.
+inline CLI::Validator readable() {
+  return CLI::Validator(
+      [](std::string& input) {
+    const auto found = CLI::detail::check_path(input.c_str());
+    return found == CLI::detail::path_type::nonexistent ? "there is no file or folder " + in_quotes(input)
+                                                        : std::string();
+      },
+      "");
+}
+
 // After a ParseError: prints the requested help, or the mistake. Returns the exit code.
 inline int end(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error, std::cout, std::cerr);

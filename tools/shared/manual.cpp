@@ -254,7 +254,7 @@ std::string manual_page(const CLI::App& app) {
     out += ".SS \"" + troff(each->get_name()) + "\"\n" + troff(each->get_description()) + "\n" + troff_options(*each);
   for (const auto& [name, lines] : sections.others) out += heading(name) + troff_lines(lines);
   return out + heading("SEE ALSO") + ".BR anellorun (1),\n.BR anello\\-perf (1),\n.BR anello\\-info (1),\n" +
-         ".BR anello\\-plan (1),\n.BR anello\\-tune (1)\n";
+         ".BR anello\\-plan (1),\n.BR anello\\-top (1),\n.BR anello\\-tune (1)\n";
 }
 
 std::string completion(const CLI::App& app, const std::string& shell) {
