@@ -54,7 +54,10 @@ class Paragraph {
     for (const auto& [communicator, members] : waiting_.communicators()) mismatch(communicator, members);
     // Ranks that made different calls wait for each other because of that.
     const std::set<int> roots = found_ ? std::set<int>() : waiting_.roots();
-    for (const int root : roots) stopped_first(root);
+    // Ranks that were told of a failure before their next call have not come either, because of those that cannot.
+    const bool any_cannot = std::any_of(roots.begin(), roots.end(), [&](int root) { return cannot_come(root); });
+    for (const int root : roots)
+      if (!any_cannot || cannot_come(root)) stopped_first(root);
     if (!found_ && !waiting_.circle().empty()) circle();
     first_error();
     if (!found_) say("No rank waits for another one.");
@@ -136,6 +139,12 @@ class Paragraph {
     for (std::size_t i = 0; i < parties.size(); ++i)
       said += text(i == 0 ? "" : ", ", joined(parties[i]->second), " called ", parties[i]->first->describe());
     say(said + ".");
+  }
+
+  bool cannot_come(int root) const {
+    return !waiting_.shows(root) ||
+           std::any_of(waiting_.edges().begin(), waiting_.edges().end(),
+                       [&](const Edge& edge) { return edge.to == root && edge.life != Waits::Life::runs; });
   }
 
   void stopped_first(int root) {
