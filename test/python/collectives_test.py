@@ -297,10 +297,10 @@ class Movement(Ranks):
         dist.all_to_all_single(output, source, sends, sends, async_op=True).wait()
         self.same(output, torch.cat([piece(sender, self.rank, sends[sender]) for sender in range(self.size)]))
 
-    def test_barrier_and_its_timeout_argument(self):
+    def test_barrier_and_its_arguments(self):
         store = dist.distributed_c10d._get_default_store()
         barriers = [dist.barrier, lambda: self.assertTrue(dist.barrier(async_op=True).wait()),
-                    lambda: dist.barrier(timeout=timedelta(seconds=5))]
+                    lambda: dist.barrier(timeout=timedelta(seconds=5)), lambda: dist.barrier(device_ids=[0])]
         for number, barrier in enumerate(barriers):
             if self.rank == 0:
                 time.sleep(0.1)  # the others are there first, unless the machine is busy

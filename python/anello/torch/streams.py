@@ -73,6 +73,8 @@ class Streams:
     def synchronize(self, numbers=()):
         """Waits for what is in these streams, and in the current streams of all devices that the group or `numbers`
         names."""
+        if not cuda.is_initialized():
+            return  # nothing has been enqueued; a script for GPUs may name one all the same
         for stream in list(self._streams.values()):
             stream.synchronize()
         for device in {*self._devices, *[torch.device("cuda", number) for number in numbers]}:
