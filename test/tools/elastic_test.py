@@ -251,8 +251,7 @@ class Elastic(unittest.TestCase):
     def test_a_dry_run(self):
         code, out, err = self.run_job(["-np", "2", "--min-np", "1", "--max-np", "4", "--dry-run"], program=["true"])
         self.assertEqual((code, err), (0, ""))
-        self.assertIn("from 1 to 4 ranks; 2 begin", out)
-        self.assertIn("host localhost: up to 4 ranks", out)
+        self.assertEqual(out, ["each rank: true", "from 1 to 4 ranks; 2 begin", "host localhost: up to 4 ranks"])
 
 
 if __name__ == "__main__":

@@ -100,6 +100,18 @@ std::string lay_out(const Wishes& wishes, Options& options) {
 std::string describe(const Options& options) {
   std::string text;
   const auto line = [&text](const std::string& words) { text += words + "\n"; };
+  if (options.elastic) {
+    const ElasticWishes& wishes = *options.elastic;
+    line("from " + std::to_string(wishes.least) + " to " + std::to_string(wishes.most) + " ranks; " +
+         std::to_string(wishes.first) + " begin");
+    if (!wishes.script.empty()) line("hosts: as " + wishes.script + " prints them");
+    for (const HostSlots& host : wishes.hosts)
+      line("host " + host.name + ": up to " + std::to_string(host.slots) + " ranks");
+    std::string words = "each rank:";
+    for (const std::string& word : options.shares.front().programs.front().words) words += " " + word;
+    line(words);
+    return text;
+  }
   for (const Share& share : options.shares) {
     const bool agent = options.on_agents && !is_this_host(share.host);
     line((share.host.empty() ? std::string("this host") : "host " + share.host) + ": ranks " +
@@ -126,14 +138,6 @@ std::string describe(const Options& options) {
       if (!cpus.empty()) words += "   on processors " + describe(cpus[static_cast<std::size_t>(rank - share.first)]);
       line(words);
     }
-  }
-  if (options.elastic) {
-    line("from " + std::to_string(options.elastic->least) + " to " + std::to_string(options.elastic->most) +
-         " ranks; " + std::to_string(options.elastic->first) + " begin");
-    if (!options.elastic->script.empty()) line("hosts: as " + options.elastic->script + " prints them");
-    for (const HostSlots& host : options.elastic->hosts)
-      line("host " + host.name + ": up to " + std::to_string(host.slots) + " ranks");
-    return text;
   }
   line("meeting place: " + (options.place ? options.place->address + " port " + std::to_string(options.place->port)
                                           : std::string("found when the job starts")));

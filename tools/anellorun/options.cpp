@@ -58,7 +58,7 @@ Exit code: 0 when every rank returned 0; else that of the rank that failed first
 2 for a mistake in the options. With --doctor: 0 if it finds no problem, else 1.
 When a rank fails it is named, the others have half a second to say what they saw, and then they are ended; the first
 failure and that rank's last lines are the last thing printed. With --keep-going the others are not ended, and the exit
-code is 0 when any rank returned 0: for programs that go on without a rank.
+code is 0 when any rank returned 0: for programs that go on without a rank. So it is when ranks come and go.
 A rank that ends before it has created a communicator for which others wait is named to these, whose creation fails.
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on, a second of the first four kills; SIGTSTP and
 SIGCONT stop and continue the ranks with the launcher.

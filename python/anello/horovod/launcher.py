@@ -15,6 +15,7 @@ from anello.horovod.errors import HorovodInternalError
 
 _VARIABLE = "ANELLO_LAUNCHER_FD"
 _LONGEST = 4096
+_ATTEMPTS = 20
 _MEETING = 30  # seconds: all ranks are ready when the launcher lets them meet
 
 
@@ -31,7 +32,7 @@ class Launcher:
         """A communicator of all ranks that there are now. patience: seconds."""
         end = time.monotonic() + patience
         said = None
-        while time.monotonic() < end:
+        for _ in range(_ATTEMPTS):
             self._send(f"ready {int(self._has_met)}")
             rank, size, newcomers, place = self._wait_for_the_others(end, said)
             os.environ.update(RANK=str(rank), WORLD_SIZE=str(size))  # so far those of the beginning
@@ -43,7 +44,7 @@ class Launcher:
             self._has_met, self.newcomers = True, newcomers
             self._added = self._removed = False
             return made
-        raise HorovodInternalError(f"no meeting with the other ranks in {patience:g} s: {said}") from said
+        raise HorovodInternalError(f"no meeting with the other ranks in {_ATTEMPTS} attempts: {said}") from said
 
     def changes(self):
         """Whether ranks want to join, and whether some should leave, since the last meeting."""
