@@ -17,7 +17,7 @@ import interpreter
 
 REPOSITORY, ANELLORUN, LIBRARY = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
 PYTHON = interpreter.or_skip(REPOSITORY)
-DEADLINE = 60
+DEADLINE = 150  # torch is imported by four processes, two of them one after the other
 
 
 class Elastic(unittest.TestCase):
