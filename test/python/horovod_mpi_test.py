@@ -29,7 +29,8 @@ def needs():
     if why_not:
         print(why_not)
         sys.exit(77)
-    return python, [mpirun, "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader,tcp", "--mca", "mpi_yield_when_idle", "1"]
+    words = "--allow-run-as-root --oversubscribe --mca btl self,vader,tcp --mca mpi_yield_when_idle 1"
+    return python, [mpirun, *words.split()]
 
 
 PYTHON, MPIRUN = needs()
