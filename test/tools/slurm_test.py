@@ -34,7 +34,9 @@ class Slurm(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def srun(self, *options, check=True, **variables):
-        done = self.cluster.run("srun", *options, RANK, check=False, variables={"TIMEOUT_MS": "20000"} | variables)
+        # quiet: it would tell when the nodes have not yet cleaned up after the step before.
+        done = self.cluster.run("srun", "--quiet", *options, RANK, check=False,
+                                variables={"TIMEOUT_MS": "20000"} | variables)
         if check:
             self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         return done
