@@ -48,8 +48,9 @@ class Slurm(unittest.TestCase):
         self.assertEqual(self.srun("-n", "4").stdout, "sum 4\n" * 4)
 
     def test_two_steps_at_once_do_not_meet(self):
-        steps = [subprocess.Popen([f"{self.cluster.root}/usr/bin/srun", "-n", "4", RANK], env=self.cluster.environment, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+        steps = [subprocess.Popen([f"{self.cluster.root}/usr/bin/srun", "--quiet", "-n", "4", RANK], text=True,
+                                  env=self.cluster.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                 for _ in range(2)]
         self.assertEqual([step.communicate(timeout=60) for step in steps], [("sum 4\n" * 4, "")] * 2)
 
     def test_ranks_meet_over_a_file_and_leave_none(self):
