@@ -38,6 +38,7 @@ const Role losing("losing", [](Rank& me) {
   me.check(error.code == ANELLO_OK && *error.text == '\0' && error.lost_count == 0 && error.call == nullptr,
            "no failure yet");
   me.say("running");
+  while (me.rank() < me.number("idle", 0)) sleep_ms(1000);
   std::int64_t rounds = 1;
   while (anello_post(comm, &call, nullptr) == ANELLO_OK) ++rounds;
   me.check(anello_error_info(comm, &error), "error_info", comm);
@@ -151,7 +152,8 @@ TEST_CASE("both of two ranks that are killed are listed, the first as the cause"
 TEST_CASE("a rank that dies before others have come to it as their parent is lost at once") {
   for (const char* const transport : {"shm", "tcp"}) {
     INFO(transport);
-    Ranks job(4, "losing", transport, {{"count", "100000"}});
+    // Both have made their last call: if the first one were in the next, the others would wait for the second alone.
+    Ranks job(4, "losing", transport, {{"count", "100000"}, {"idle", "2"}});
     job.expect_all("running");
     job.signal(1, SIGSTOP);
     job.signal(0, SIGKILL);
