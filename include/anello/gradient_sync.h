@@ -26,9 +26,9 @@
  *           summary, or a call that belongs to a step is final: later calls return the same code, and other ranks learn
  *           of it, at the latest in their next step, which cannot complete. The error text names the parameter or
  *           bucket and the rank; anello_last_error(ANELLO_COMM_NULL) returns it on the same thread.
- * Memory    All gradients of a rank lie in host memory, or all on the config's device; ranks may differ. The buckets lie
- *           there too. Ranks of the same host map them. They take as much memory as the gradients, none with views and
- *           half with a wire type. Error feedback takes 4 bytes per element, and each parameter about 200 bytes.
+ * Memory    All gradients of a rank lie in host memory, or all on the config's device; ranks may differ. The buckets
+ *           lie there too. Ranks of the same host map them. They take as much memory as the gradients, none with views
+ *           and half with a wire type. Error feedback takes 4 bytes per element, and each parameter about 200 bytes.
  * Devices   The synchronizer works in CUDA streams, and computing goes on meanwhile. anello_gradient_sync_ready_on says
  *           in which stream a gradient is computed, and anello_gradient_sync_wait_on which stream waits for results.
  *           Both return once that is enqueued; the streams must live until the step has been waited for. Calls without
@@ -87,8 +87,8 @@ typedef struct anello_gradient_sync_config {
                                   checks for overflow. 0: none */
   int loss_scale_interval;     /* the scale doubles after this number of steps without overflow */
   int64_t timeout_ms;          /* deadline of waits, from the last progress; 0: the communicator's */
-  int device;                  /* -1: gradients lie in host memory; otherwise on the CUDA device of this number. Ranks may
-                                  differ in it */
+  int device;                  /* -1: gradients lie in host memory; otherwise on the CUDA device of this number. Ranks
+                                  may differ in it */
 } anello_gradient_sync_config_t;
 
 #define ANELLO_GRADIENT_SYNC_CONFIG_INITIALIZER \
@@ -134,8 +134,8 @@ ANELLO_API anello_result_t anello_gradient_sync_flush(anello_gradient_sync_t syn
 /* Flushes, and returns when the results of all ranks are where the gradients were. In a local step it does not wait. */
 ANELLO_API anello_result_t anello_gradient_sync_wait(anello_gradient_sync_t sync);
 /* Flushes, and makes the stream wait: what is enqueued there afterwards finds the results. The host waits only if the
- * config checks for overflow, or if it sets find_unused or uneven, in the first step of a static graph, and for the last
- * bucket of a hook. */
+ * config checks for overflow or sets find_unused or uneven, in the first step of a static graph, and for a bucket that a
+ * hook sends. */
 ANELLO_API anello_result_t anello_gradient_sync_wait_on(anello_gradient_sync_t sync, void *stream);
 /* Like wait, but does not block: *done says whether the results are there. It flushes only once all parameters have
  * become ready. In the first step of a static graph the library cannot know when that is, so the caller must have
@@ -190,9 +190,9 @@ ANELLO_API anello_result_t anello_gradient_sync_bucket(anello_gradient_sync_t sy
 /* Replaces a bucket's all-reduce, and the division that is part of ANELLO_AVG. start is called when the bucket is full,
  * in the order of buckets, with no lock held, on a thread that is inside a call on the object, usually the ready that
  * filled the bucket. It posts on comm whatever it needs and returns a request, or ANELLO_REQUEST_NULL if it has waited
- * itself. On a device, the host waits for the bucket before start. Every rank must post the same calls. finish (may be NULL) is called in wait once the request is complete;
- * bucket->data must then hold the result, the same on all ranks. If either returns anything but ANELLO_OK, the step
- * fails with that code. */
+ * itself. On a device, the host waits for the bucket before start. Every rank must post the same calls. finish (may be
+ * NULL) is called in wait or wait_on once the request is complete; bucket->data must then hold the result, the same on
+ * all ranks. If either returns anything but ANELLO_OK, the step fails with that code. */
 typedef struct anello_bucket_hook {
   size_t size;           /* sizeof(anello_bucket_hook_t) */
   void *context;

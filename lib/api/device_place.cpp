@@ -1,5 +1,6 @@
 #include "api/device_place.h"
 
+#include "base/clock.h"
 #include "base/dtype.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
@@ -78,7 +79,15 @@ Memory DevicePlace::allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
   auto block = std::make_shared<device::ScratchBlock>(device::ScratchBlock::take(device_, bytes));
   zero(block->data(), bytes, own_);
-  while (!is_done(own_)) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  constexpr std::int64_t kMostWaitMs = 300'000;  // behind what computes there
+  for (const Deadline limit = Deadline::in_ms(kMostWaitMs); !is_done(own_);) {
+    if (limit.passed()) {
+      block->abandon();
+      throw Error(ANELLO_ERR_TIMEOUT, text("device ", device_.number(), " has not cleared ", bytes, " bytes for ",
+                                           kMostWaitMs, " ms: something that it computes does not end"));
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
   std::byte* const at = block->data();
   return {at, [this, block = std::move(block)](std::byte*) {
             try {

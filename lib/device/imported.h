@@ -23,6 +23,8 @@ class Imported {
   // Null: it has been closed, as its owner has freed it.
   std::byte* data() const;
 
+  // What a device that hangs may still use stays open. Throws std::bad_alloc.
+  static void keep_for_ever(std::shared_ptr<const void> mapping);
   // Closes what nobody uses any more, unless a stream waits for a rank of this process (waiting_streams.h).
   static void close_unused() noexcept;
 

@@ -98,6 +98,7 @@ std::string Supervision::waits_for(const Operation& operation) const {
   const auto add = [&](const char* what, int peer) {
     if (!list.empty()) list += ", ";
     list += text(what, describe_now(group.ranks[std::size_t(peer)]));
+    if (list.back() == ',') list.pop_back();  // nothing follows about this rank
   };
   if (const Shadow* const shadow = operation.shadow.get(); shadow != nullptr && shadow->is_copying)
     return text(shadow->state == Shadow::State::delivering ? "its result to reach" : "its data from", " device ",

@@ -2,6 +2,7 @@
 // They end by themselves, in their order.
 #include "base/clock.h"
 #include "base/text.h"
+#include "device/imported.h"
 #include "device/queue.h"
 #include "executor/engine.h"
 #include "executor/group.h"
@@ -51,12 +52,6 @@ void enqueue(device::Queue& queue, const Operation& operation, const ResolvedSte
   }
 }
 
-// What a device that hangs may still use: it stays open.
-std::vector<std::shared_ptr<const void>>& in_use_for_ever() {
-  static auto& all = *new std::vector<std::shared_ptr<const void>>;
-  return all;
-}
-
 class DeviceEngine final : public Engine {
  public:
   bool is_immediate() const override { return false; }
@@ -96,8 +91,7 @@ class DeviceEngine final : public Engine {
       std::erase_if(line.pending, [&](const Pending& each) { return each.completed.ticket.operation == &operation; });
     }
     if (!has_ended) {
-      std::vector<std::shared_ptr<const void>>& kept = in_use_for_ever();
-      kept.insert(kept.end(), operation.mappings.begin(), operation.mappings.end());
+      for (const std::shared_ptr<const void>& each : operation.mappings) device::Imported::keep_for_ever(each);
     }
     return has_ended;
   }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/kind.h"
 #include "base/text.h"
+#include "device/imported.h"
 #include "device/waiting_streams.h"
 #include "executor/entering.h"
 #include "executor/messages.h"
@@ -23,8 +24,7 @@ constexpr std::int64_t kMostWaitMs = 1000;
 
 void keep_for_ever(Shadow& shadow) {
   shadow.own.retire(true);
-  static auto& in_use = *new std::vector<std::shared_ptr<const void>>;
-  if (shadow.direct.kept != nullptr) in_use.push_back(shadow.direct.kept);
+  if (shadow.direct.kept != nullptr) device::Imported::keep_for_ever(shadow.direct.kept);
   if (shadow.line != nullptr) shadow.line->is_copying = true;
 }
 

@@ -77,12 +77,18 @@ void GradientSync::wait_for(Body&& body) {
   waited_ns_ += now() - start;
 }
 
-// What the user's own work takes is no matter of ours; calls in the stream end by their deadlines.
+// Calls in the stream end by their own deadlines. The caller's work in it may take long, but not for ever.
 void GradientSync::await_stream(Stream stream) {
   if (!place_->has_streams()) return;
   constexpr std::chrono::microseconds kShort{10}, kLong{1000};
+  constexpr std::int64_t kMostMs = 600'000;
+  const std::int64_t limit_ms = config_.timeout_ms > 0 ? config_.timeout_ms : kMostMs;
+  const std::int64_t begun = now();
   for (auto pause = kShort; !place_->is_done(stream); pause = std::min(2 * pause, kLong)) {
     check(comm_, anello_comm_async_error(comm_), text("step ", steps_));
+    if (now() - begun > limit_ms * 1'000'000)
+      refuse(ANELLO_ERR_TIMEOUT, text("a stream of device ", config_.device, " has not come to its end for ", limit_ms,
+                                      " ms: a kernel or copy in it does not end"));
     std::this_thread::sleep_for(pause);
   }
   check(comm_, anello_comm_async_error(comm_), text("step ", steps_));

@@ -1,5 +1,6 @@
 // Messages from device to device: the receiver's device copies them out of the sender's memory, as soon as it has
 // opened that. The first message of an allocation, and what cannot be opened, goes through the host.
+#include "device/calls_on_devices.h"
 #include "device/in_place_buffer.h"
 #include "failures/judge.h"
 #include "failures/rank.h"
@@ -21,21 +22,8 @@ namespace {
 
 constexpr std::size_t kBytes = 1'000'000;
 
-int on_devices(anello_comm_t comm) {
-  anello_call_t call = ANELLO_CALL_INITIALIZER;
-  call.kind = ANELLO_ALLREDUCE;
-  call.dtype = ANELLO_FLOAT32;
-  call.count = 1;
-  char text[16384];
-  std::size_t length = 0;
-  if (anello_explain(comm, &call, text, sizeof text, &length) != ANELLO_OK) return -1;
-  const std::string json(text, length);
-  const std::size_t at = json.find("\"calls\":", json.find("\"on_devices\""));
-  return at == std::string::npos ? -1 : std::stoi(json.substr(at + 8));
-}
-
 void end(Rank& me, anello_comm_t comm) {
-  me.say("on devices ", on_devices(comm));
+  me.say("on devices ", calls_on_devices(comm));
   me.check(anello_comm_destroy(comm), "destroy");
   if (is_fake_device()) me.check(device_opened() == 0, "all is closed");
   me.say("done");

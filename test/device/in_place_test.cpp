@@ -1,5 +1,6 @@
 // Calls whose ranks all have their buffers on devices run there, over processes as over threads: with the bits of the
 // same call in host memory, and without touching what lies around. Ranks that cannot go through the host.
+#include "device/calls_on_devices.h"
 #include "device/in_place_buffer.h"
 #include "failures/judge.h"
 #include "failures/rank.h"
@@ -40,19 +41,6 @@ struct FakeDevices {
   explicit FakeDevices(const std::string& count) { ::setenv("FAKE_CUDA_DEVICES", count.c_str(), 1); }
   ~FakeDevices() { ::unsetenv("FAKE_CUDA_DEVICES"); }
 };
-
-int calls_on_devices(anello_comm_t comm) {
-  anello_call_t call = ANELLO_CALL_INITIALIZER;
-  call.kind = ANELLO_ALLREDUCE;
-  call.dtype = ANELLO_FLOAT32;
-  call.count = 1;
-  char text[16384];
-  std::size_t length = 0;
-  if (anello_explain(comm, &call, text, sizeof text, &length) != ANELLO_OK) return -1;
-  const std::string json(text, length);
-  const std::size_t at = json.find("\"calls\":", json.find("\"on_devices\""));
-  return at == std::string::npos ? -1 : std::stoi(json.substr(at + 8));
-}
 
 void end(Rank& me, anello_comm_t comm) {
   Counts mine;
