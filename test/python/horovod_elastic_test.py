@@ -136,11 +136,16 @@ class Elastic(unittest.TestCase):
         self.assertEqual(len(seen[0] & seen[1]), 0)
         self.assertEqual(len(seen[0] | seen[1]), 30)  # also what only rank 1 knew that it had processed
 
-    def test_ranks_join_and_one_is_killed_and_the_result_is_that_of_one_process(self):
+    def discovery(self, first):
+        """A file that lists hosts, and the script that prints it."""
         hosts, script = self.scratch / "hosts", self.scratch / "discover"
-        hosts.write_text("localhost:2\n")
+        hosts.write_text(first + "\n")
         script.write_text(f"#!/bin/sh\ncat {hosts}\n")
         script.chmod(0o755)
+        return hosts, script
+
+    def test_ranks_join_and_one_is_killed_and_the_result_is_that_of_one_process(self):
+        hosts, script = self.discovery("localhost:2")
         said = self.run_under_anellorun(2, f"""
             import copy, os, signal, torch, anello.horovod.torch as hvd
 
@@ -202,10 +207,7 @@ class Elastic(unittest.TestCase):
         self.assertIn(f"begins at {int(grown) - 1} with 3 as 2", said[2])
 
     def test_ranks_that_should_leave_end_and_the_others_need_no_state(self):
-        hosts, script = self.scratch / "hosts", self.scratch / "discover"
-        hosts.write_text("localhost:3\n")
-        script.write_text(f"#!/bin/sh\ncat {hosts}\n")
-        script.chmod(0o755)
+        hosts, script = self.discovery("localhost:3")
         said = self.run_under_anellorun(3, f"""
             import torch, anello.horovod.torch as hvd
 
