@@ -46,27 +46,29 @@ void DevicePlace::make() {
   device::check(driver, "cuStreamCreate", driver.create_stream(&own_, kernels::cuda::kNonBlocking));
   device::check(driver, "cuEventCreate", driver.create_event(&joint_, kWithoutTime));
   device::check(driver, "cuEventCreate", driver.create_event(&mark_, kWithoutTime));
-  void* word = nullptr;
-  device::check(driver, "cuMemHostAlloc", driver.allocate_pinned(&word, sizeof *found_, kernels::cuda::kPortable));
-  found_ = static_cast<std::uint32_t*>(word);
-  *found_ = 0;
-  device::check(driver, "cuMemHostGetDevicePointer", driver.device_address(&found_there_, word, 0));
+  found_ = device::PinnedBlock::take(sizeof *found_word());
+  *found_word() = 0;
+  device::check(driver, "cuMemHostGetDevicePointer", driver.device_address(&found_there_, found_word(), 0));
 }
 
-// A device that hangs may still write the word, and to free it would wait for the device.
+// A device that hangs may still write the word.
 DevicePlace::~DevicePlace() {
+  if (in_forked_child()) return;
   try {
-    if (!in_forked_child() && is_done(own_)) destroy();
+    if (is_done(own_)) {
+      destroy();
+      return;
+    }
   } catch (const Error&) {
     // The device has failed, or the driver has gone.
   }
+  found_.retire(true);
 }
 
 void DevicePlace::destroy() noexcept {
   try {
     const kernels::cuda::Driver& driver = device_.driver();
     const device::Device::Use use(device_);
-    if (found_ != nullptr) driver.release_pinned(found_);
     if (mark_ != nullptr) driver.destroy_event(mark_);
     if (joint_ != nullptr) driver.destroy_event(joint_);
     if (own_ != nullptr) driver.destroy_stream(own_);
@@ -150,7 +152,7 @@ void DevicePlace::copy(void* to, const void* from, std::size_t bytes, Stream str
   device::check(driver, "cuMemcpyDtoDAsync", driver.copy_on_device(number(to), number(from), bytes, stream));
 }
 
-bool DevicePlace::found() { return __atomic_exchange_n(found_, 0, __ATOMIC_ACQUIRE) != 0; }
+bool DevicePlace::found() { return __atomic_exchange_n(found_word(), 0, __ATOMIC_ACQUIRE) != 0; }
 
 void DevicePlace::follow(Stream later, Stream earlier) {
   if (later == earlier) return;

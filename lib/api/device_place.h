@@ -2,6 +2,7 @@
 // A device's memory as the place of gradients (gradient_sync/place.h). It lies with the C interface, because the
 // synchronizer knows nothing but that.
 #include "device/device.h"
+#include "device/pinned.h"
 #include "gradient_sync/place.h"
 
 #include <cstdint>
@@ -34,6 +35,7 @@ class DevicePlace final : public gradient_sync::Place {
   bool is_done(Stream stream) override;
 
  private:
+  std::uint32_t* found_word() const { return reinterpret_cast<std::uint32_t*>(found_.data()); }
   void make();
   void destroy() noexcept;
 
@@ -42,8 +44,8 @@ class DevicePlace final : public gradient_sync::Place {
   std::mutex joining_;  // guards the next
   void* joint_ = nullptr;
   void* mark_ = nullptr;
-  std::uint32_t* found_ = nullptr;  // pinned; the device writes it
-  std::uint64_t found_there_ = 0;   // where the device finds it
+  device::PinnedBlock found_;      // a word that the device writes
+  std::uint64_t found_there_ = 0;  // where the device finds it
 };
 
 }  // namespace anello::api

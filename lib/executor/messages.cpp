@@ -156,9 +156,10 @@ bool Messages::get_from_device(const Flow& flow, Operation& receive, const Unexp
   transport::RemoteMemory& memory = routes_.device_memory(receive.shadow->device);
   const transport::RemotePeer peer = routes_.remote_peer(group, flow.peer);
   if (memory.prepare(peer, message.at.key) != transport::RemoteMemory::State::ready) return false;
+  if (!group.board.allows_gets(flow.peer)) return false;
   Shadow::Direct& direct = receive.shadow->direct;
   direct.from = memory.map(peer, message.at, message.bytes, &direct.kept);
-  return direct.from != nullptr && group.board.allows_gets(flow.peer);
+  return direct.from != nullptr;
 }
 
 bool Messages::has_got_from_device(Operation& receive) {
