@@ -11,6 +11,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from job import JobTest  # noqa: E402
+from launcher import until  # noqa: E402
 
 LAUNCHER, INFO, LIBRARY = map(os.path.abspath, sys.argv[1:4])
 del sys.argv[1:4]
@@ -23,12 +24,16 @@ class ExplainDump(JobTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def fails(self, *words, errors, **variables):
+    def fails(self, *words, errors, alive=4, **variables):
+        """The errors by rank, when each rank that is alive has written its file: one that is in no call has it written by another
+        thread, which may come after the others' errors."""
         job = self.start(*words, ANELLO_DUMP_DIR=self.dumps, ANELLO_TIMEOUT_MS="1000", **variables)
-        return self.errors(job, errors)
+        errors = self.errors(job, errors)
+        until(lambda: len(self.files()) == alive, f"{alive} files, one of each rank")
+        return errors
 
     def files(self):
-        return sorted(os.listdir(self.dumps)) if os.path.isdir(self.dumps) else []
+        return sorted(name for name in os.listdir(self.dumps) if name.endswith(".json")) if os.path.isdir(self.dumps) else []
 
     def test_a_rank_that_never_enters_is_named_with_what_it_did_last(self):
         for transport in ("shm", "tcp"):
@@ -73,7 +78,7 @@ class ExplainDump(JobTest):
                       "ranks 0, 1 and 2 called allreduce(count 1000, float32, sum).", self.explain())
 
     def test_a_dead_rank_is_named(self):
-        self.fails("killed", 3, 5, errors=3)
+        self.fails("killed", 3, 5, errors=3, alive=3)
         said = self.explain()
         self.assertIn("ranks 0, 1 and 2 are here, rank 3 is not", said)
         # The time is told if one of them waited long enough to have read the clock.
