@@ -30,7 +30,7 @@ constexpr Row kRows[] = {
     {"shm", Over::arena, shm_why_not, nullptr, shm_reaches, shm_why_unreached, shm_of},
     {"verbs", Over::connection, verbs_why_not, verbs_address, verbs_reaches, verbs_why_unreached, verbs_of,
      On::request},
-    {"tcp", Over::connection, tcp_why_not, nullptr, tcp_reaches, tcp_why_unreached, tcp_of},
+    {"tcp", Over::connection, tcp_why_not, nullptr, tcp_reaches, tcp_why_unreached, tcp_of, On::its_own, true},
 };
 
 }  // namespace

@@ -50,6 +50,8 @@ struct Row {
   // nullptr if the resources lack a part that it needs (an arena).
   std::unique_ptr<Transport> (*make)(const Resources& resources);
   On on = On::its_own;
+  // Whether its lanes use a connection for each pair of interfaces that ANELLO_INTERFACES means.
+  bool rails = false;
 
   std::uint32_t bit() const;
 };

@@ -14,6 +14,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace anello::transport {
 
@@ -92,13 +94,23 @@ class Endpoint {
   virtual bool before_sleep() { return false; }
 };
 
+// The connected sockets of a lane: none, one, or one for each rail (Row::rails).
+struct Connections {
+  Connections() = default;
+  Connections(UniqueFd one) { rails.push_back(std::move(one)); }
+  Connections(std::vector<UniqueFd> several) : rails(std::move(several)) {}
+  // The only one, or the first; empty if there is none.
+  UniqueFd first() { return rails.empty() ? UniqueFd() : std::move(rails.front()); }
+  std::vector<UniqueFd> rails;
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
   virtual std::string_view name() const = 0;
   // Makes this rank's end of the lane to a peer. local_peer: the peer's index in the host's arena, -1 if elsewhere.
-  // fd: the connected socket that Control has authenticated, for a transport that needs one. Throws Error.
-  virtual std::unique_ptr<Endpoint> open(int peer, int local_peer, UniqueFd fd) = 0;
+  // connections: those that Control has authenticated, for a transport that needs one. Throws Error.
+  virtual std::unique_ptr<Endpoint> open(int peer, int local_peer, Connections connections) = 0;
   // Whether open needs a connected socket.
   virtual bool needs_connection() const = 0;
   // Reaches the memory of the ranks that the transport joins, and lives as long as the transport. Null if it has none.

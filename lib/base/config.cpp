@@ -103,6 +103,14 @@ Config Config::read(const std::function<const char*(const char* name)>& lookup) 
     config.problems.push_back(text("ANELLO_PORT_RANGE=", config.port_range, " is not LOW-HIGH, from 1 to 65535"));
     config.port_range.clear();
   }
+  if (!config.interfaces.empty()) {
+    if (!config.interface.empty())
+      config.problems.push_back("ANELLO_INTERFACE and ANELLO_INTERFACES exclude each other");
+    // An address that is behind a translator is one, and nobody knows the others.
+    if (!config.advertise.empty())
+      config.problems.push_back("ANELLO_ADVERTISE and ANELLO_INTERFACES exclude each other");
+    config.interface = config.interfaces;
+  }
   return config;
 }
 

@@ -102,7 +102,7 @@ Task<> Rendezvous::follow(std::shared_ptr<Rendezvous> self) {
         self->agent_->heartbeat().set_limit(self->shared_.silence_ms);
         if (const int told = self->self_.member.local_index; told >= 0 && told != self->seat_.index)
           throw Reader::corrupt();
-        self->agent_->settle(self->known_, self->seat_.group, self->tcp_);
+        self->agent_->settle(self->known_, self->seat_.group, self->tcp_, std::move(self->rails_));
         service.spawn("control link", climb(self));
         break;
       case kGo: co_return;
@@ -234,10 +234,19 @@ void Rendezvous::listen() {
     tcp_ = door.listen({"", ip, 0});
   }
   if (!tcp_) throw Error(ANELLO_ERR_ADDRESS, "no free port to listen on");
-  Address told = tcp_->address();
-  if (const std::string& other = Config::get().advertise; !one_host && !other.empty()) told.ip = other;
+  self_.tcp_address = tcp_->address();
+  if (const std::string& other = Config::get().advertise; !one_host && !other.empty()) self_.tcp_address.ip = other;
+  self_.rails.clear();
+  if (const std::string& filter = Config::get().interfaces; !filter.empty()) {
+    for (const std::string& ip : addresses_beside(tcp_->address().ip, filter, kMostRails - 1)) {
+      std::shared_ptr<Listener> rail = door.listen({"", ip, 0});
+      if (!rail) throw Error(ANELLO_ERR_ADDRESS, text("no free port to listen on at ", ip));
+      self_.rails.push_back(rail->address());
+      rails_.push_back(std::move(rail));
+    }
+  }
   Writer writer;
-  put_address(writer, told);
+  put_listening(writer, self_);
   link_->send(writer.frame(kListening));
 }
 

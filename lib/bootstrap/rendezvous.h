@@ -48,6 +48,7 @@ class Rendezvous : public std::enable_shared_from_this<Rendezvous> {
   std::shared_ptr<control::Link> link_;
   std::shared_ptr<GatheringLeader> leader_;
   std::shared_ptr<control::Listener> tcp_;
+  std::vector<std::shared_ptr<control::Listener>> rails_;
   std::vector<control::Peer> peers_;
   std::vector<control::Peer> known_;  // complete
   ArenaSeat seat_;

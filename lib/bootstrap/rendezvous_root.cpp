@@ -405,7 +405,7 @@ void RendezvousRoot::handle(int rank, const Frame& frame) {
     }
     case kListening:
       in(Phase::listening);
-      seats_.at(rank).peer.tcp_address = take_address(reader);
+      take_listening(reader, seats_.at(rank).peer);
       done(rank);
       break;
     case kReady:

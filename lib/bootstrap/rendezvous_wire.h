@@ -8,7 +8,7 @@
 //                                 <-     form (to leaders: who arrived)                    } may share an arena
 //   mapped (arena, my index)      ->                                                       }
 //                                 <-     listen (to ranks that some pair needs tcp for)
-//   listening (address)           ->
+//   listening (addresses)         ->
 //                                 <-     peers (all data is known), final
 //   ready (linked to rank 0)      ->
 //                                 <-     go
@@ -31,7 +31,7 @@ enum RendezvousKind : std::uint16_t {
   kForm = 6,     // count, ranks
   kMapped = 7,   // ok, nonce, index, why not
   kListen = 8,
-  kListening = 9,  // Address
+  kListening = 9,  // Address, count, Address..
   kFinal = 10,
   kReady = 11,
   kGo = 12,

@@ -19,11 +19,19 @@
 
 namespace anello::control {
 
-inline constexpr std::uint32_t kWireVersion = 26;
+inline constexpr std::uint32_t kWireVersion = 27;
 inline constexpr std::uint32_t kFeatures = 0;
 using JobId = std::array<std::byte, 16>;
 
-enum class Purpose : std::uint32_t { rendezvous = 1, arena = 2, control = 3, lane = 4, region = 5, detour = 6 };
+enum class Purpose : std::uint32_t {
+  rendezvous = 1,
+  arena = 2,
+  control = 3,
+  lane = 4,
+  region = 5,
+  detour = 6,
+  rail = 7
+};
 
 struct Greeting {
   char magic[8];

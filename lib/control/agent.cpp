@@ -56,13 +56,15 @@ void Agent::enter(Visitor visitor) {
       break;
     case Purpose::control: tree_.adopt(visitor.from, std::move(visitor.stream)); break;
     case Purpose::lane: lanes_.adopt(visitor.from, std::move(visitor.stream)); break;
+    case Purpose::rail: lanes_.adopt_rail(visitor.from, std::move(visitor.stream)); break;
     case Purpose::region: regions_.adopt(visitor.from, std::move(visitor.stream)); break;
     case Purpose::detour: detour_.adopt(visitor.from, std::move(visitor.stream)); break;
     case Purpose::rendezvous: break;
   }
 }
 
-void Agent::settle(std::vector<Peer> peers, std::shared_ptr<LocalGroup> group, std::shared_ptr<Listener> tcp) {
+void Agent::settle(std::vector<Peer> peers, std::shared_ptr<LocalGroup> group, std::shared_ptr<Listener> tcp,
+                   std::vector<std::shared_ptr<Listener>> rails) {
   Seats seats;
   if (group) seats = {group->nonce(), this_host().process, group->layout().ranks, group->here};
   check_places(peers, rank_, seats);
@@ -71,6 +73,7 @@ void Agent::settle(std::vector<Peer> peers, std::shared_ptr<LocalGroup> group, s
   // is useless.
   if (peer(rank_).member.local_index >= 0) group_ = std::move(group);
   tcp_ = std::move(tcp);
+  rails_ = std::move(rails);
   on_arena = nullptr;
   for (Peer& peer : peers_) {
     peer.member.transports = peer.member.rank == rank_ ? 0 : transports_between(peers_[std::size_t(rank_)], peer);
@@ -332,6 +335,7 @@ Task<> Agent::leave(std::shared_ptr<Agent> self, std::function<void()> done) {
   if (self->has_room_) self->service_.door().remove(self->job_, self->rank_);
   self->listener_.reset();
   self->tcp_.reset();
+  self->rails_.clear();
   self->lanes_.close();
   self->regions_.close();
   co_await self->tree_.finished(kGoodbyeMs);

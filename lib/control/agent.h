@@ -60,8 +60,10 @@ class Agent : public std::enable_shared_from_this<Agent> {
   // From now on, connections of the job to this rank are admitted.
   void open_room(const JobId& job, const Key& key);
   std::function<void(Visitor)> on_arena;  // the rank that gathers the host's ranks
-  // All ranks are known: peers by rank, the arena if this rank is in one, the TCP listener if any rank needs it.
-  void settle(std::vector<Peer> peers, std::shared_ptr<LocalGroup> group, std::shared_ptr<Listener> tcp);
+  // All ranks are known: peers by rank, the arena if this rank is in one, the TCP listener if any rank needs it,
+  // and those of the rails.
+  void settle(std::vector<Peer> peers, std::shared_ptr<LocalGroup> group, std::shared_ptr<Listener> tcp,
+              std::vector<std::shared_ptr<Listener>> rails);
   Call call_to(int peer, Purpose purpose, std::vector<Address> addresses, Deadline deadline);
 
   // -- Life ----------------------------------------------------------------------------------------------------
@@ -115,6 +117,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   Mailbox mailbox_;
   std::shared_ptr<Listener> listener_;
   std::shared_ptr<Listener> tcp_;
+  std::vector<std::shared_ptr<Listener>> rails_;
   JobId job_{};
   Key key_;
   bool has_room_ = false;

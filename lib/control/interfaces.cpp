@@ -1,5 +1,6 @@
 #include "control/interfaces.h"
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/interface_filter.h"
 #include "base/text.h"
@@ -29,7 +30,8 @@ std::string address_of_interface(const std::string& filter, const std::string& d
     if (wanted.matches(each.name, each.ip)) matching.push_back(each);
   }
   if (matching.empty()) {
-    throw Error(ANELLO_ERR_ADDRESS, text("ANELLO_INTERFACE=", filter, ": no interface has this name or address"));
+    throw Error(ANELLO_ERR_ADDRESS, text(Config::get().interfaces.empty() ? "ANELLO_INTERFACE=" : "ANELLO_INTERFACES=",
+                                         filter, ": no interface has this name or address"));
   }
   // "^eth1" also matches the loopback and a container engine's bridge, which lead to no other host.
   const auto worse = [&](const NetworkInterface& each) {
@@ -39,6 +41,27 @@ std::string address_of_interface(const std::string& filter, const std::string& d
   return std::min_element(matching.begin(), matching.end(),
                           [&](const auto& a, const auto& b) { return worse(a) < worse(b); })
       ->ip;
+}
+
+std::vector<std::string> addresses_beside(const std::string& first, const std::string& filter, std::size_t most) {
+  const InterfaceFilter wanted(filter);
+  const bool ipv6 = first.find(':') != std::string::npos;
+  std::vector<NetworkInterface> all = network_interfaces(), beside;
+  const auto left_out =
+      std::find_if(all.begin(), all.end(), [&](const NetworkInterface& each) { return each.ip == first; });
+  const std::string left_out_name = left_out == all.end() ? std::string() : left_out->name;
+  std::stable_partition(all.begin(), all.end(), [&](const auto& each) { return each.is_ipv6() == ipv6; });
+  for (const NetworkInterface& each : all) {
+    if (!wanted.matches(each.name, each.ip) || !each.up || each.has_scope() || each.name == left_out_name) continue;
+    if (!wanted.names(each.name, each.ip) && (is_loopback(each.ip) || each.is_bridge_of_engine())) continue;
+    const auto same = [&](const NetworkInterface& other) { return other.name == each.name; };
+    if (std::none_of(beside.begin(), beside.end(), same)) beside.push_back(each);
+  }
+  std::vector<std::string> addresses;
+  for (const NetworkInterface& each : beside) {
+    if (addresses.size() < most) addresses.push_back(each.ip);
+  }
+  return addresses;
 }
 
 std::string address_towards(const std::string& destination) {

@@ -2,7 +2,9 @@
 // This host's network addresses, and the one by which other hosts reach it.
 #include "base/network_interfaces.h"
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 namespace anello::control {
 
@@ -15,6 +17,11 @@ std::string source_towards(const std::string& ip);
 // destination leave, if that is among them; else one that filter names in full; else the first that is neither the
 // loopback nor a container engine's; else the first. destination: empty if unknown. Throws Error if there is none.
 std::string address_of_interface(const std::string& filter, const std::string& destination);
+
+// An address of each other interface that filter means (ANELLO_INTERFACES), in the kernel's order: of those that are up
+// and lead to other hosts, unless filter names others in full; at most so many. first: an address of the interface that
+// is left out, whose kind of address (IPv4 or IPv6) is preferred.
+std::vector<std::string> addresses_beside(const std::string& first, const std::string& filter, std::size_t most);
 
 // The address of this host for ranks on other hosts. destination: an address that all ranks reach, such as the meeting
 // place's, or empty. It is the address that leads there, or else to the rest of the network, or else that of any

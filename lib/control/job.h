@@ -72,9 +72,10 @@ enum class Life : std::uint8_t {
 
 struct Event {
   enum class Kind {
-    lane,    // fd is the connected, authenticated, nonblocking socket to peer (it asked, or this rank did)
-    lost,    // peer is dead or unreachable; error says how it is known
-    left,    // peer's job object was destroyed in order: it will send nothing more
+    lane,  // rails are the connected, authenticated, nonblocking sockets to peer (it asked, or this rank did): one, or
+           // one for each pair of interfaces
+    lost,  // peer is dead or unreachable; error says how it is known
+    left,  // peer's job object was destroyed in order: it will send nothing more
     failed,  // communicator has failed on some rank; error is the cause, for all of its ranks
     region,  // memory is the requested range of peer's, or is empty and error says why
   };
@@ -85,7 +86,7 @@ struct Event {
   bool found_here = false;   // lost: this rank could not reach it, which no other rank knows; it may still connect by
                              // itself
   bool for_certain = false;  // lost: none of its messages is in flight any more, or will be waited for
-  UniqueFd fd;
+  std::vector<UniqueFd> rails;
   memory::PassedRange memory;
   Error error;
 };
@@ -108,7 +109,7 @@ class Job {
   std::atomic<bool> news{false};
   virtual std::vector<Event> take_events() = 0;
 
-  // Asks for a connected socket to peer; answered by Event::lane, or Event::lost after the job's deadline. A second
+  // Asks for a lane's sockets to peer; answered by Event::lane, or Event::lost after the job's deadline. A second
   // request for the same peer before the answer does nothing. Both ends get exactly one lane, whichever rank asked.
   virtual void request_lane(int peer) = 0;
 

@@ -5,12 +5,16 @@
 #include "control/agent.h"
 #include "transports/registry.h"
 
+#include <algorithm>
+
 namespace anello::control {
 namespace {
 
 // The listener's answer to a lane, and the dialler's to that.
 constexpr std::byte kTaken{'y'}, kComing{'n'}, kConfirmed{'k'};
 constexpr std::int64_t kAnswerMs = 10'000;
+// For all further rails of a lane, while the listener waits for the dialler's confirmation.
+constexpr std::int64_t kRailsMs = 8'000;
 
 }  // namespace
 
@@ -87,10 +91,63 @@ Task<bool> Lanes::offer(std::shared_ptr<Agent> agent, int peer, std::shared_ptr<
   Lane& lane = agent->lanes().lanes_[peer];
   if (agent->leaving() || lane.done || lane.incoming) co_return true;
   if (answer != kTaken) co_return false;
-  co_await stream->write({&kConfirmed, 1});
+  const std::byte confirmation[] = {kConfirmed, std::byte{++lane.attempt}};
+  Streams streams = co_await dial_rails(agent, peer, lane.attempt);
+  if (agent->leaving() || lane.done || lane.incoming) co_return true;
+  streams.insert(streams.begin(), stream);
+  co_await stream->write(confirmation);
   if (lane.done || agent->leaving()) co_return true;
-  agent->lanes().deliver(peer, *stream);
+  agent->lanes().deliver(peer, streams);
   co_return true;
+}
+
+std::size_t Lanes::rails_to(int peer) const {
+  const Peer& other = agent_.peer(peer);
+  const std::uint32_t best = other.member.transport();
+  for (const transport::Row& row : transport::registry()) {
+    if (row.bit() == best && row.rails) return rails_between(agent_.peer(agent_.rank()), other);
+  }
+  return 1;
+}
+
+// Throws Error if one of them cannot be had.
+Task<Lanes::Streams> Lanes::dial_rails(std::shared_ptr<Agent> agent, int peer, std::uint8_t attempt) {
+  Streams streams;
+  const Deadline deadline = Deadline::in_ms(std::min(kRailsMs, agent->timeout_ms()));
+  const std::size_t rails = agent->lanes().rails_to(peer);
+  for (std::size_t rail = 1; rail < rails; ++rail) {
+    Call call = agent->call_to(peer, Purpose::rail, {agent->peer(peer).rails[rail - 1]}, deadline);
+    call.wanted = [agent, peer] { return !agent->leaving() && agent->here(peer) && !agent->lanes().lanes_[peer].done; };
+    std::shared_ptr<Stream> stream;
+    try {
+      stream = co_await dial(agent->service().io(), std::move(call));
+      const TimeLimit limit(stream, kAnswerMs);
+      const std::byte mark[] = {std::byte{attempt}, std::byte(rail)};
+      co_await stream->write(mark);
+      std::byte answer{};
+      co_await stream->read({&answer, 1});
+      if (answer != kTaken) throw Error(ANELLO_ERR_PEER_LOST, "the peer expects no such connection");
+    } catch (const Error& error) {
+      throw Error(error.code(), text("rail ", rail + 1, " of ", rails, " (ANELLO_INTERFACES): ", error.text()), peer);
+    }
+    streams.push_back(std::move(stream));
+  }
+  co_return streams;
+}
+
+void Lanes::adopt_rail(int from, std::shared_ptr<Stream> stream) {
+  agent_.service().spawn("rail", receive_rail(agent_.shared_from_this(), from, std::move(stream)));
+}
+
+Task<> Lanes::receive_rail(std::shared_ptr<Agent> agent, int from, std::shared_ptr<Stream> stream) {
+  const TimeLimit limit(stream, kAnswerMs);
+  std::byte mark[2];
+  co_await stream->read(mark);
+  Lane& lane = agent->lanes().lanes_[from];
+  const auto rail = std::to_integer<std::size_t>(mark[1]);
+  if (agent->leaving() || !lane.incoming || rail < 1 || rail > lane.rails.size()) co_return;
+  lane.rails[rail - 1] = {std::to_integer<std::uint8_t>(mark[0]), stream};
+  co_await stream->write({&kTaken, 1});
 }
 
 void Lanes::adopt(int from, std::shared_ptr<Stream> stream) {
@@ -109,35 +166,44 @@ Task<> Lanes::receive(std::shared_ptr<Agent> agent, int from, std::shared_ptr<St
     // The same peer connects again: its earlier connection broke on its side.
     if (lane.incoming) lane.incoming->close();
     lane.incoming = stream;
+    lane.rails.assign(agent->lanes().rails_to(from) - 1, {});
   }
   bool confirmed = false;
+  std::byte answer[2] = {};
   try {
     co_await stream->write({&kTaken, 1});
-    std::byte answer{};
-    co_await stream->read({&answer, 1});
-    confirmed = answer == kConfirmed;
+    co_await stream->read(answer);
+    confirmed = answer[0] == kConfirmed;
   } catch (const Error&) {
     // The peer has changed its mind, or tries again.
   }
   Lane& lane = agent->lanes().lanes_[from];
   if (lane.incoming != stream) co_return;
   lane.incoming.reset();
+  Streams streams{stream};
+  for (auto& [attempt, rail] : lane.rails) {
+    confirmed = confirmed && rail != nullptr && rail->open() && std::byte{attempt} == answer[1];
+    streams.push_back(std::move(rail));
+  }
+  lane.rails.clear();
   if (agent->leaving() || lane.done) co_return;
   if (confirmed) {
-    agent->lanes().deliver(from, *stream);
+    agent->lanes().deliver(from, streams);
   } else if (lane.wanted && !lane.dialling && agent->here(from)) {
     agent->lanes().start(from);
   }
 }
 
-void Lanes::deliver(int peer, Stream& stream) {
+void Lanes::deliver(int peer, const Streams& streams) {
   lanes_[peer].done = true;
-  log::debug(agent_.rank(), "lane to rank ", peer);
+  log::debug(agent_.rank(), "lane to rank ", peer, ", ", streams.size(), streams.size() == 1 ? " rail" : " rails");
   Event event;
   event.kind = Event::Kind::lane;
   event.peer = peer;
-  event.fd = stream.release();
-  limit_idleness(event.fd.get(), agent_.heartbeat().limit_ms());
+  for (const std::shared_ptr<Stream>& stream : streams) {
+    event.rails.push_back(stream->release());
+    limit_idleness(event.rails.back().get(), agent_.heartbeat().limit_ms());
+  }
   agent_.mailbox().put(std::move(event));
 }
 

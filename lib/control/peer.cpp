@@ -26,6 +26,21 @@ Address take_address(Reader& reader) {
   return address;
 }
 
+void put_listening(Writer& writer, const Peer& peer) {
+  put_address(writer, peer.tcp_address);
+  writer.put(static_cast<std::uint8_t>(peer.rails.size()));
+  for (const Address& rail : peer.rails) put_address(writer, rail);
+}
+
+void take_listening(Reader& reader, Peer& peer) {
+  peer.tcp_address = take_address(reader);
+  peer.rails.resize(reader.take_in<std::uint8_t>(0, kMostRails - 1));
+  for (Address& rail : peer.rails) {
+    rail = take_address(reader);
+    if (rail.ip.empty() || rail.port == 0) throw Reader::corrupt();
+  }
+}
+
 namespace {
 
 void put_processors(Writer& writer, const Processors& processors) {
@@ -52,7 +67,7 @@ void put_peer(Writer& writer, const Peer& peer) {
   writer.put(static_cast<std::uint8_t>(peer.member.addresses.size()));
   for (const std::string& address : peer.member.addresses) writer.put_text(address);
   put_address(writer, peer.unix_address);
-  put_address(writer, peer.tcp_address);
+  put_listening(writer, peer);
 }
 
 Peer take_peer(Reader& reader) {
@@ -77,7 +92,7 @@ Peer take_peer(Reader& reader) {
     if (address.size() > transport::kMostAddressBytes) throw Reader::corrupt();
   }
   peer.unix_address = take_address(reader);
-  peer.tcp_address = take_address(reader);
+  take_listening(reader, peer);
   return peer;
 }
 
@@ -162,6 +177,8 @@ std::string why_no_transport(const Peer& a, const Peer& b) {
   }
   return why + "; allow tcp (ANELLO_TRANSPORT)";
 }
+
+std::size_t rails_between(const Peer& a, const Peer& b) { return 1 + std::min(a.rails.size(), b.rails.size()); }
 
 std::vector<Address> ways_to(const Peer& a, const Peer& b) {
   std::vector<Address> ways;

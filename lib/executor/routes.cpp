@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/uncancelled.h"
 #include "executor/activity.h"
 #include "executor/gets.h"
@@ -86,13 +87,13 @@ void Routes::begin_opening(Route& route) {
     route.request();
     job_.request_lane(route.peer());
   } else {
-    open(route, UniqueFd());
+    open(route, {});
   }
 }
 
-void Routes::open(Route& route, UniqueFd socket) {
+void Routes::open(Route& route, transport::Connections connections) {
   try {
-    make_lane(route, std::move(socket));
+    make_lane(route, std::move(connections));
   } catch (const Error& error) {
     parts_.outcomes.fail_all_with(route.peer(), error, true);
   } catch (const std::bad_alloc&) {
@@ -100,14 +101,16 @@ void Routes::open(Route& route, UniqueFd socket) {
   }
 }
 
-void Routes::make_lane(Route& route, UniqueFd socket) {
+void Routes::make_lane(Route& route, transport::Connections connections) {
   if (route.state() == Route::State::open || route.state() == Route::State::broken) return;
   const Uncancelled whole;
   transport::Transport& transport = transport_to(route.peer());
-  route.open(transport.open(route.peer(), route.local_peer(), std::move(socket)));
+  const std::size_t rails = connections.rails.size();
+  route.open(transport.open(route.peer(), route.local_peer(), std::move(connections)));
   open_.push_back(&route);
   watch(route, true);
-  log::info(job_.rank(), job_.describe(route.peer()), " over ", transport.name());
+  log::info(job_.rank(), job_.describe(route.peer()), " over ", transport.name(),
+            rails > 1 ? text(" on ", rails, " rails") : std::string());
 }
 
 // A sender alone opens such a lane; its bit in the inbox says so.
@@ -124,8 +127,7 @@ void Routes::open_asked() {
       for (const control::Member& member : job_.members()) {
         if (member.local_index != local || member.machine != self.machine || member.rank == self.rank) continue;
         Route& route = to(member.rank);
-        if (route.state() == Route::State::closed && !transport_to(member.rank).needs_connection())
-          open(route, UniqueFd());
+        if (route.state() == Route::State::closed && !transport_to(member.rank).needs_connection()) open(route, {});
       }
     }
   }

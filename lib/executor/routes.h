@@ -34,9 +34,9 @@ class Routes final : public progress::Source {
   void set_up(Flow& flow);
   // The flow has something to send: opens its lane if necessary, which looks at the flow when there is room.
   void want_to_send(Flow& flow);
-  // Opens the lane, over the connection if the transport needs one. A lane that cannot be opened fails the
+  // Opens the lane, over the connections if the transport needs one. A lane that cannot be opened fails the
   // communicators that have its peer.
-  void open(Route& route, UniqueFd socket);
+  void open(Route& route, transport::Connections connections);
   // Opens lanes in shared memory over which peers have begun to send.
   void open_asked();
   // Removes a route whose lane has ended.
@@ -100,7 +100,7 @@ class Routes final : public progress::Source {
   // Opens the lane of a route that has something to send, or asks for the connection that it needs.
   void begin_opening(Route& route);
   // Throws Error, std::bad_alloc.
-  void make_lane(Route& route, UniqueFd socket);
+  void make_lane(Route& route, transport::Connections connections);
   void mark_ready_sockets();
   void watch(Route& route, bool add);
   void wait_until_sent() const;

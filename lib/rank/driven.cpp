@@ -39,7 +39,7 @@ bool Context::handle_events() {
     switch (event.kind) {
       case control::Event::Kind::lane:
         fates_.note_lane(event.peer);
-        routes_.open(routes_.to(event.peer), std::move(event.fd));
+        routes_.open(routes_.to(event.peer), std::move(event.rails));
         break;
       case control::Event::Kind::lost:
         fates_.note_loss(event.peer, event.error.text(), event.found_here, event.for_certain, now_ns());

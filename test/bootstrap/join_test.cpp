@@ -64,7 +64,7 @@ void collect(Job& job, Arrivals& arrivals, std::size_t enough, std::int64_t limi
     for (Event& event : job.take_events()) {
       if (event.kind != Event::Kind::lane) continue;
       if (arrivals.lanes.contains(event.peer)) ++arrivals.doubled;
-      arrivals.lanes[event.peer] = std::move(event.fd);
+      arrivals.lanes[event.peer] = std::move(event.rails.front());
     }
   }
 }

@@ -78,8 +78,8 @@ void tell_events() {
   for (Event& event : job->take_events()) {
     switch (event.kind) {
       case Event::Kind::lane:
-        show_numbers(event.peer, event.fd);
-        kept.push_back(std::move(event.fd));
+        show_numbers(event.peer, event.rails.front());
+        for (UniqueFd& rail : event.rails) kept.push_back(std::move(rail));
         break;
       case Event::Kind::lost: say("lost " + std::to_string(event.peer) + " " + event.error.text()); break;
       case Event::Kind::left: say("left " + std::to_string(event.peer)); break;

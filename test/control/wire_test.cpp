@@ -23,6 +23,7 @@ Peer some_peer() {
   peer.member.addresses = {"", std::string("\0\x01", 2)};
   peer.unix_address = {"anello-x", "", 0};
   peer.tcp_address = {"", "fe80::1%eth0", 65535};
+  peer.rails = {{"", "10.2.0.3", 4711}, {"", "fd00::3", 1}};
   return peer;
 }
 
@@ -41,9 +42,27 @@ TEST_CASE("a peer travels as it is") {
   CHECK(peer.member.processors.quota() == 2);
   CHECK(peer.unix_address == Address{"anello-x", "", 0});
   CHECK(peer.tcp_address == Address{"", "fe80::1%eth0", 65535});
+  CHECK(peer.rails == some_peer().rails);
   CHECK(peer.member.addresses == some_peer().member.addresses);
   CHECK((peer.leader == 1 && peer.transports == (transport::bit_of("shm") | transport::bit_of("tcp")) &&
          peer.uid == 1000 && peer.reach == 5 && peer.process_space == 6));
+}
+
+TEST_CASE("a peer with too many rails, or one without an address, is refused") {
+  const auto taken = [](std::vector<Address> rails) {
+    Peer peer = some_peer();
+    peer.rails = std::move(rails);
+    Writer writer;
+    put_peer(writer, peer);
+    const Frame frame = writer.frame(3);
+    Reader reader(frame.body);
+    return take_peer(reader).rails.size();
+  };
+  const Address rail{"", "10.2.0.3", 4711};
+  CHECK(taken(std::vector<Address>(kMostRails - 1, rail)) == kMostRails - 1);
+  CHECK_THROWS_AS(taken(std::vector<Address>(kMostRails, rail)), Error);
+  CHECK_THROWS_AS(taken({rail, {"", "10.2.0.3", 0}}), Error);
+  CHECK_THROWS_AS(taken({{"anello-x", "", 1}}), Error);
 }
 
 TEST_CASE("a peer with more or longer addresses than transports give out is refused") {

@@ -62,7 +62,7 @@ class ScriptedTransport final : public transport::Transport {
   std::string_view name() const override { return "scripted"; }
   bool needs_connection() const override { return false; }
   transport::RemoteMemory* remote_memory() override { return memory_.get(); }
-  std::unique_ptr<transport::Endpoint> open(int, int, UniqueFd) override {
+  std::unique_ptr<transport::Endpoint> open(int, int, transport::Connections) override {
     return std::make_unique<ScriptedEndpoint>(script_);
   }
 

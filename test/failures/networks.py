@@ -1,5 +1,7 @@
 """Hosts as network namespaces, joined by a bridge, for as long as the object lives. Needs root, unshare, nsenter and ip."""
 
+import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -115,6 +117,51 @@ class Network:
             cable.communicate()
         for space in [*self.hosts, self.bridge]:
             space.close()
+
+
+class Cables:
+    """Two hosts with a cable between each pair of interfaces rail0, rail1, ..; rates: one a cable, as "200mbit", or None for no
+    limit."""
+
+    def __init__(self, rates):
+        self.rates, self.hosts = rates, []
+        try:
+            self.hosts = [Space(), Space()]
+            for rail, rate in enumerate(rates):
+                name = f"rail{rail}"
+                self.hosts[0].run("ip", "link", "add", name, "type", "veth", "peer", "name", name, "netns", str(self.hosts[1].keeper.pid))
+                for number, host in enumerate(self.hosts):
+                    host.run("ip", "addr", "add", f"{self.address(number, rail)}/24", "dev", name)
+                    host.run("ip", "link", "set", name, "up")
+                    if rate:
+                        host.run("tc", "qdisc", "add", "dev", name, "root", "tbf", "rate", rate, "burst", "128kb", "latency", "20ms")
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def address(number, rail=0):
+        return f"10.{80 + rail}.0.{number + 1}"
+
+    def sent(self, number):
+        """The bytes that a host has sent over each rail."""
+        done = subprocess.run([*self.hosts[number].enter, "ip", "-json", "-stats", "link"], check=True, capture_output=True, timeout=30)
+        links = {link["ifname"]: link["stats64"]["tx"]["bytes"] for link in json.loads(done.stdout)}
+        return [links[f"rail{rail}"] for rail in range(len(self.rates))]
+
+    def start(self, program, port, secret, places, interfaces, **variables):
+        """Ranks on these hosts; secret: a file; interfaces: each host's ANELLO_INTERFACES."""
+        ranks = []
+        for rank, host in enumerate(places):
+            environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(len(places)), "MASTER_ADDR": self.address(0),
+                           "MASTER_PORT": str(port), "ANELLO_SECRET_FILE": str(secret), "ANELLO_INTERFACES": interfaces[host], **variables}
+            ranks.append(subprocess.Popen([*self.hosts[host].enter, *program], env=environment, stdout=subprocess.PIPE,
+                                          stderr=subprocess.PIPE, text=True))
+        return ranks
+
+    def close(self):
+        for host in self.hosts:
+            host.close()
 
 
 def why_not():

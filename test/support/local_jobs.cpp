@@ -94,7 +94,7 @@ class LocalJob final : public control::Job {
       control::Event event;
       event.kind = control::Event::Kind::lane;
       event.peer = from;
-      event.fd = UniqueFd(end);
+      event.rails.emplace_back(end);
       state_->tell(to, std::move(event));
     }
   }

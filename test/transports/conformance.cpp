@@ -145,12 +145,14 @@ void a_full_lane(Lane lane) {
   Collector to(*lane.end[1]);
   const Deadline deadline = Deadline::in_ms(20'000);
   bool sent = false;
-  for (std::uint32_t sequence = 0; sequence <= fill.sequence && !deadline.passed();) {
+  std::uint32_t sequence = 0;
+  while (sequence <= fill.sequence && !deadline.passed()) {
     if (!sent) sent = fill.send();
     if (!to.poll()) continue;
     REQUIRE(difference(to.header(), to.payload(), 0, sequence, bytes) == "");
     ++sequence;
   }
+  REQUIRE(sequence == fill.sequence + 1);
   while (!sent && !deadline.passed()) sent = fill.send();
   CHECK(sent);
   CHECK_FALSE(lane.end[0]->mid_frame());

@@ -225,8 +225,8 @@ class FaultyTransport final : public Transport {
   }
   std::string_view name() const override { return inner_->name(); }
   bool needs_connection() const override { return inner_->needs_connection(); }
-  std::unique_ptr<Endpoint> open(int peer, int local_peer, UniqueFd fd) override {
-    return make_faulty(inner_->open(peer, local_peer, std::move(fd)), peer, plan_of_(peer));
+  std::unique_ptr<Endpoint> open(int peer, int local_peer, transport::Connections connections) override {
+    return make_faulty(inner_->open(peer, local_peer, std::move(connections)), peer, plan_of_(peer));
   }
   transport::RemoteMemory* remote_memory() override { return memory_.get(); }
 

@@ -112,7 +112,7 @@ void HostsDoctor::reach_all() {
   }
   wait_for_all([](const Patient& each) { return each.host->greeted(); }, kGreeting, "its agent did not answer");
   for (const std::size_t i : answering())
-    patients_[i].host->ask_offers(variable("ANELLO_INTERFACE"), variable("ANELLO_PORT_RANGE"));
+    patients_[i].host->ask_offers(wanted_interfaces(), variable("ANELLO_PORT_RANGE"));
   wait_for_all([](const Patient& each) { return each.host->offers().has_value(); }, kAnswer,
                "its agent did not say its addresses");
 }

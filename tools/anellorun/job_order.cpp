@@ -81,6 +81,11 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
+std::string wanted_interfaces() {
+  const std::string several = variable("ANELLO_INTERFACES");
+  return several.empty() ? variable("ANELLO_INTERFACE") : several;
+}
+
 std::vector<std::string> environment_for_others() {
   constexpr std::array kOfThisHost{"_",
                                    "COLUMNS",

@@ -26,5 +26,7 @@ JobOrder take_order(Reader& reader, std::unique_ptr<Secret>& secret);
 std::vector<std::string> environment_for_others();
 // Of this process's environment; empty if it is not set.
 std::string variable(const char* name);
+// ANELLO_INTERFACES, or else ANELLO_INTERFACE.
+std::string wanted_interfaces();
 
 }  // namespace anellorun

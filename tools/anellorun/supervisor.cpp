@@ -113,8 +113,7 @@ void Supervisor::start_on_hosts() {
   const auto wait = [this](const std::function<bool()>& holds, std::chrono::seconds time) {
     return this->wait(holds, time);
   };
-  const MeetingPlace found =
-      find_meeting_place(hosts, variable("ANELLO_INTERFACE"), variable("ANELLO_PORT_RANGE"), wait);
+  const MeetingPlace found = find_meeting_place(hosts, wanted_interfaces(), variable("ANELLO_PORT_RANGE"), wait);
   const MeetingPlace place = options_.place.value_or(found);
   for (RemoteHost* host : hosts) host->start(place);
   const auto started = [&] {

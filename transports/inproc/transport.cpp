@@ -41,7 +41,7 @@ class InprocTransport final : public Transport {
   bool needs_connection() const override { return false; }
   RemoteMemory* remote_memory() override { return &memory_; }
 
-  std::unique_ptr<Endpoint> open(int peer, int local_peer, UniqueFd /*fd*/) override {
+  std::unique_ptr<Endpoint> open(int peer, int local_peer, Connections /*connections*/) override {
     if (!arena_ || local_peer < 0 || local_peer >= arena_.ranks() || local_peer == arena_.index()) {
       throw Error(ANELLO_ERR_INTERNAL, text("rank ", peer, " is not a thread of this process"), peer);
     }

@@ -27,7 +27,7 @@ class ShmTransport final : public Transport {
   bool needs_connection() const override { return false; }
   RemoteMemory* remote_memory() override { return &memory_; }
 
-  std::unique_ptr<Endpoint> open(int peer, int local_peer, UniqueFd /*fd*/) override {
+  std::unique_ptr<Endpoint> open(int peer, int local_peer, Connections /*connections*/) override {
     const memory::ArenaLayout& layout = arena_.layout();
     if (!arena_ || local_peer < 0 || local_peer >= layout.ranks || local_peer == arena_.index()) {
       throw Error(ANELLO_ERR_INTERNAL, text("rank ", peer, " shares no memory with this rank"), peer);

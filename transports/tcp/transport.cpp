@@ -1,6 +1,7 @@
 #include "transports/tcp/transport.h"
 
 #include "base/text.h"
+#include "transports/striped/endpoint.h"
 #include "transports/tcp/endpoint.h"
 
 #include <cerrno>
@@ -42,6 +43,24 @@ bool stays_on_host(int fd) {
   return is_loopback(remote) || std::memcmp(&local, &remote, sizeof local) == 0;
 }
 
+// "10.1.0.1 to 10.1.0.2", for people.
+std::string ends_of(int fd) {
+  sockaddr_storage here{}, there{};
+  socklen_t here_bytes = sizeof here, there_bytes = sizeof there;
+  in6_addr local, remote;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &here_bytes) != 0 || !address_of(here, local) ||
+      ::getpeername(fd, reinterpret_cast<sockaddr*>(&there), &there_bytes) != 0 || !address_of(there, remote)) {
+    return "a connection that has ended";
+  }
+  const auto numeric = [](const in6_addr& address) {
+    char name[INET6_ADDRSTRLEN] = {};
+    const bool is_ipv4 = IN6_IS_ADDR_V4MAPPED(&address);
+    ::inet_ntop(is_ipv4 ? AF_INET : AF_INET6, &address.s6_addr[is_ipv4 ? 12 : 0], name, sizeof name);
+    return std::string(name);
+  };
+  return text(numeric(local), " to ", numeric(remote));
+}
+
 // The congestion control that a connection of this process gets by default.
 std::string system_congestion() {
   const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -61,7 +80,21 @@ class TcpTransport final : public Transport {
   std::string_view name() const override { return "tcp"; }
   bool needs_connection() const override { return true; }
 
-  std::unique_ptr<Endpoint> open(int peer, int /*local_peer*/, UniqueFd fd) override {
+  std::unique_ptr<Endpoint> open(int peer, int /*local_peer*/, Connections connections) override {
+    if (connections.rails.size() < 2) return open_one(peer, connections.first());
+    std::vector<Rail> rails;
+    for (UniqueFd& fd : connections.rails) {
+      std::string name = ends_of(fd.get());
+      // A rail with a deep buffer would take its share of pieces however slow it is.
+      const int unsent = 2 * kPieceBytes;
+      ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+      rails.push_back({open_one(peer, std::move(fd)), std::move(name)});
+    }
+    return std::make_unique<StripedEndpoint>(peer, std::move(rails));
+  }
+
+ private:
+  std::unique_ptr<Endpoint> open_one(int peer, UniqueFd fd) const {
     if (!fd) throw Error(ANELLO_ERR_INTERNAL, text("no connection to rank ", peer), peer);
     // This fails on a stream that is not TCP, which does not need it.
     const int one = 1;
@@ -72,7 +105,6 @@ class TcpTransport final : public Transport {
     return std::make_unique<TcpEndpoint>(peer, std::move(fd), staging_bytes_, Checks{seals, checksum_ != "off"});
   }
 
- private:
   void choose_congestion(int fd, int peer) const {
     const auto set = [&](const std::string& name) {
       return ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.c_str(), static_cast<socklen_t>(name.size())) == 0;

@@ -19,7 +19,8 @@ class VerbsTransport final : public Transport {
   std::string_view name() const override { return "verbs"; }
   bool needs_connection() const override { return true; }
 
-  std::unique_ptr<Endpoint> open(int peer, int /*local_peer*/, UniqueFd fd) override {
+  std::unique_ptr<Endpoint> open(int peer, int /*local_peer*/, Connections connections) override {
+    UniqueFd fd = connections.first();
     if (!fd) throw Error(ANELLO_ERR_INTERNAL, text("no connection to rank ", peer), peer);
     try {
       return std::make_unique<VerbsEndpoint>(peer, memory_, std::move(fd));

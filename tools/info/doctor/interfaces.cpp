@@ -12,6 +12,7 @@ namespace info::doctor {
 Finding interfaces() {
   const char* const kName = "interfaces";
   const std::string& wish = anello::Config::get().interface;
+  const std::string variable = anello::Config::get().interfaces.empty() ? "ANELLO_INTERFACE" : "ANELLO_INTERFACES";
   const anello::InterfaceFilter wanted(wish);
   std::string all, bridges, chosen;
   std::set<std::string> names;
@@ -24,11 +25,11 @@ Finding interfaces() {
     list += (list.empty() ? "" : ", ") + shown;
   }
   if (!wish.empty() && chosen.empty()) {
-    return problem(kName, "ANELLO_INTERFACE=" + wish + " means none of " + (all.empty() ? "them" : all),
+    return problem(kName, variable + "=" + wish + " means none of " + (all.empty() ? "them" : all),
                    "Jobs over several hosts fail when they create their first communicator.",
-                   "unset ANELLO_INTERFACE        or name one of those that ip -br addr shows");
+                   "unset " + variable + "        or name one of those that ip -br addr shows");
   }
-  if (!wish.empty()) return ok(kName, chosen + " (ANELLO_INTERFACE=" + wish + ")");
+  if (!wish.empty()) return ok(kName, chosen + " (" + variable + "=" + wish + ")");
   if (all.empty() && bridges.empty()) {
     return warning(kName, "only the loopback", "Jobs on this host work; other hosts cannot reach its ranks.",
                    "ip -br addr        shows interfaces that are down; sudo ip link set NAME up");
@@ -40,7 +41,9 @@ Finding interfaces() {
                    "ip -br addr        shows interfaces that are down; sudo ip link set NAME up");
   }
   if (names.size() > 1)
-    all += " (the one that leads to the meeting place is used; ANELLO_INTERFACE=NAME chooses another)";
+    all +=
+        " (the one that leads to the meeting place is used; ANELLO_INTERFACE=NAME chooses another, "
+        "ANELLO_INTERFACES=NAME,NAME uses several)";
   return ok(kName, all + (bridges.empty() ? "" : "; not used: " + bridges));
 }
 
