@@ -106,10 +106,14 @@ std::unique_ptr<Job> join(const anello_config_t& config) {
   const char* const url = where(config.url);
   if (const Place place = parse_url(url); place.kind == Place::Kind::file)
     return join_over_file(place.host, launch.job.empty() ? launch.scheduler_job : launch.job, wish);
+  const bool whole_job = config.rank < 0 && config.world_size < 0;
+  if (std::string_view(url) == "env://" && launch.key_space >= 0 && launch.job.empty() && !launch.all_local &&
+      whole_job) {
+    return join_over_pmi(launch.key_space, wish);
+  }
   Meeting meeting = meeting_at(url, launch, wish.timeout_ms);
   // Otherwise the caller's ranks may differ from the launcher's.
-  if (config.rank < 0 && config.world_size < 0)
-    meeting.ended = EndedRanks::of(static_cast<int>(Config::get().ended_fd), wish.size);
+  if (whole_job) meeting.ended = EndedRanks::of(static_cast<int>(Config::get().ended_fd), wish.size);
   // A second rank 0 finds the place taken: it connects there, and all ranks learn of it.
   if (wish.rank == 0) host(meeting);
   return join_at(meeting, wish);

@@ -2,11 +2,14 @@
 #include "base/text.h"
 #include "bootstrap/joining.h"
 #include "bootstrap/meeting_file.h"
+#include "bootstrap/pmi.h"
 #include "bootstrap/unique_id.h"
 #include "bootstrap/join.h"
 #include "control/host.h"
 
+#include <charconv>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <span>
 
@@ -92,6 +95,44 @@ std::unique_ptr<Job> join_over(const anello_store_t& store, const Wish& wish) {
     }
   }
   throw Error(ANELLO_ERR_RESOURCE, "too many creations over one store");
+}
+
+namespace {
+
+anello_unique_id_t id_from(const std::string& digits) {
+  anello_unique_id_t id;
+  bool right = digits.size() == 2 * sizeof id.bytes;
+  for (std::size_t i = 0; right && i < sizeof id.bytes; ++i) {
+    const char* const from = digits.data() + 2 * i;
+    const auto [end, error] = std::from_chars(from, from + 2, id.bytes[i], 16);
+    right = error == std::errc{} && end == from + 2;
+  }
+  if (!right)
+    throw Error(ANELLO_ERR_RENDEZVOUS,
+                "the launcher's key space has something under Anello's key that is not Anello's");
+  return id;
+}
+
+}  // namespace
+
+// Each creation has its own key, and a barrier behind which all ranks find it.
+std::unique_ptr<Job> join_over_pmi(int descriptor, const Wish& wish) {
+  static std::mutex mutex;
+  static int creations = 0;
+  anello_unique_id_t id;
+  const Wiped wiped(std::as_writable_bytes(std::span(id.bytes)));
+  {
+    const std::lock_guard alone(mutex);
+    Pmi pmi(descriptor);
+    const std::string key = text("anello-", creations++);
+    if (wish.rank == 0) {
+      id = make_unique_id();
+      pmi.put(key, hex(std::as_bytes(std::span(id.bytes))), wish.deadline);
+    }
+    pmi.barrier(wish.deadline);
+    if (wish.rank != 0) id = id_from(pmi.get(key, wish.deadline));
+  }
+  return join_at(decode_id(id), wish);
 }
 
 std::unique_ptr<Job> join_over_file(const std::string& path, const std::string& job, const Wish& wish) {

@@ -35,8 +35,10 @@ bool is_open(const Meeting& meeting, std::int64_t limit_ms);
 // The address of this host that a unique id made here should have; empty: there is none.
 std::string address_for_others();
 
-// Meetings over the caller's store and over a file (meeting_file.h). Both throw Error.
+// Meetings over the caller's store, over a file (meeting_file.h), and over the launcher's key space at a descriptor
+// (pmi.h), for all ranks that the launcher has started. They throw Error.
 std::unique_ptr<control::Job> join_over(const anello_store_t& store, const Wish& wish);
 std::unique_ptr<control::Job> join_over_file(const std::string& path, const std::string& job, const Wish& wish);
+std::unique_ptr<control::Job> join_over_pmi(int descriptor, const Wish& wish);
 
 }  // namespace anello::bootstrap

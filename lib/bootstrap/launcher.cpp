@@ -140,7 +140,11 @@ Launch read_launch(const Lookup& lookup, int rank, int size, bool address) {
   if (launch.size > kMaxRanks || launch.rank >= launch.size) {
     throw Error(ANELLO_ERR_ARGUMENT, text("rank ", launch.rank, " does not exist in a world of ", launch.size));
   }
-  if (found != nullptr && std::string_view(found->rank) == "SLURM_PROCID") read_slurm(lookup, launch);
+  const bool by_pmi = found != nullptr && std::string_view(found->rank) == "PMI_RANK";
+  // With --mpi=pmi2, srun sets both.
+  const bool by_slurm = value_of(lookup, "SLURM_PROCID") != nullptr &&
+                        (by_pmi || (found != nullptr && std::string_view(found->rank) == "SLURM_PROCID"));
+  if (by_slurm) read_slurm(lookup, launch);
   if (const char* const host = address ? value_of(lookup, "MASTER_ADDR") : nullptr) {
     launch.master_host = host;
     if (value_of(lookup, "MASTER_PORT") == nullptr) {
@@ -154,6 +158,9 @@ Launch read_launch(const Lookup& lookup, int rank, int size, bool address) {
   for (const char* const name : {"PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID"}) {
     const char* const value = value_of(lookup, name);
     if (value != nullptr) scheduler_job += text(scheduler_job.empty() ? "" : " ", name, "=", value);
+  }
+  if (by_pmi && !by_slurm && value_of(lookup, "PMI_FD") != nullptr && launch.master_host.empty()) {
+    launch.key_space = number(lookup, "PMI_FD", 0, 1 << 30);
   }
   if (scheduler_job.empty() && launch.all_local && value_of(lookup, "PMI_FD") != nullptr) {
     const pid_t server = server_behind(number(lookup, "PMI_FD", 0, 1 << 30));

@@ -16,7 +16,8 @@ struct Launch {
   int master_port = 0;
   std::string job;            // ANELLO_JOB; empty: unknown
   std::string scheduler_job;  // the launcher's own name for the job, if there is no address; empty: unknown
-  std::string source;         // "RANK and WORLD_SIZE", for messages
+  int key_space = -1;  // descriptor of MPI's key space (pmi.h), if the launcher offers one and no address; -1: none
+  std::string source;  // "RANK and WORLD_SIZE", for messages
 };
 
 using Lookup = std::function<const char*(const char* name)>;  // nullptr: not set

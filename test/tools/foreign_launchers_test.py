@@ -87,6 +87,13 @@ class ForeignLaunchers(unittest.TestCase):
         self.run_under(program, "-n", "3")
         self.run_under(program, "-n", "3", "sh", "-c", '"$0" "$@"; exit $?')  # a shell between it and the rank
 
+    def test_mpiexec_of_mpich_on_several_hosts(self):
+        """Two names of this host, which mpiexec takes for two: only its key space tells the ranks where to meet."""
+        program = launcher("HYDRA", "mpiexec.hydra", "mpiexec.mpich", "mpiexec")
+        if program is None:
+            self.skipTest("MPICH's mpiexec is not installed (mpich)")
+        self.run_under(program, "-launcher", "fork", "-hosts", "localhost,127.0.0.2", "-ppn", "2", "-n", "3")
+
     def test_srun(self):
         program = shutil.which("srun")
         if program is None:
