@@ -1,5 +1,6 @@
 #pragma once
 // The order of the chunks of a schedule's steps.
+#include <algorithm>
 #include <cstddef>
 
 namespace anello::schedule {
@@ -13,13 +14,15 @@ inline constexpr std::size_t kLead = 4;
 // and both directions are always busy.
 template <class Step>
 void in_waves(int steps, std::size_t chunks, Step&& step) {
-  if (steps == 0) return;
-  const std::size_t waves = chunks + static_cast<std::size_t>(steps - 1) * kLead;
-  for (std::size_t wave = 0; wave < waves; ++wave)
-    for (int i = 0; i < steps; ++i) {
-      const std::size_t behind = static_cast<std::size_t>(i) * kLead;
-      if (wave >= behind && wave - behind < chunks) step(i, wave - behind);
-    }
+  if (steps == 0 || chunks == 0) return;
+  const auto last = static_cast<std::size_t>(steps - 1);
+  const std::size_t waves = chunks + last * kLead;
+  for (std::size_t wave = 0; wave < waves; ++wave) {
+    // Step i has its chunk wave - i * kLead in this wave, if it has such a chunk.
+    const std::size_t begin = wave < chunks ? 0 : (wave - chunks) / kLead + 1;
+    const std::size_t end = std::min(last, wave / kLead);
+    for (std::size_t i = begin; i <= end; ++i) step(static_cast<int>(i), wave - i * kLead);
+  }
 }
 
 }  // namespace anello::schedule

@@ -1,8 +1,11 @@
 #include "schedule/split.h"
+#include "schedule/waves.h"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 using namespace anello::schedule;
 
@@ -78,4 +81,20 @@ TEST_CASE("aligned blocks cover a vector once, begin at multiples of the unit, a
         }
         REQUIRE(next == count);
       }
+}
+
+TEST_CASE("waves visit every chunk of every step, a lead apart, in order of waves and then of steps") {
+  for (const int steps : {0, 1, 2, 7, 40}) {
+    for (const std::size_t chunks : {std::size_t(0), std::size_t(1), std::size_t(3), std::size_t(4), std::size_t(50)}) {
+      std::vector<std::pair<int, std::size_t>> visited, expected;
+      in_waves(steps, chunks, [&](int i, std::size_t c) { visited.emplace_back(i, c); });
+      for (std::size_t wave = 0; wave < chunks + std::size_t(steps) * kLead; ++wave) {
+        for (int i = 0; i < steps; ++i) {
+          const std::size_t behind = std::size_t(i) * kLead;
+          if (wave >= behind && wave - behind < chunks) expected.emplace_back(i, wave - behind);
+        }
+      }
+      CHECK(visited == expected);
+    }
+  }
 }
