@@ -31,15 +31,42 @@ class Machine {
     links_.resize(static_cast<std::size_t>(hosts_.count()));
   }
 
+  // One rank in place of all; it is its own peer.
+  Machine(const Call& call, const Topology& topology, int rank, const std::vector<Schedule>& schedule, const Cost& cost,
+          int sharers)
+      : Machine(call, topology, schedule, cost) {
+    mirrored_ = rank;
+    sharers_ = sharers;
+    back_.assign(schedule.front().lanes.size(), kNoLane);
+  }
+
+  // Pairs each lane's sends with the lane whose receives bring the same. False: there is none.
+  bool mirror() {
+    const Schedule& own = schedule(0);
+    std::vector<std::size_t> sends, receives;
+    for (const Step& step : own.steps) {
+      if (step.kind == Kind::send) {
+        sends.push_back(lane_of(0, step.peer));
+      } else if (step.peer >= 0) {
+        receives.push_back(lane_of(0, step.peer));
+      }
+    }
+    if (sends.size() != receives.size()) return false;
+    for (std::size_t i = 0; i < sends.size(); ++i) {
+      if (std::exchange(back_[sends[i]], receives[i]) != kNoLane && back_[sends[i]] != receives[i]) return false;
+    }
+    return true;
+  }
+
   Prediction run() {
-    for (int r = 0; r < size_; ++r) {
+    for (int r = 0; r < ranks(); ++r) {
       const Schedule& own = schedule(r);
       at(r).waits = own.waits;
       at(r).ready_s.assign(own.steps.size(), 0);
       at(r).lanes.resize(own.lanes.size());
       prediction_.spans.emplace_back(own.steps.size());
     }
-    for (int r = 0; r < size_; ++r)
+    for (int r = 0; r < ranks(); ++r)
       for (std::uint32_t s = 0; s < schedule(r).steps.size(); ++s)
         if (at(r).waits[s] == 0) ready(r, s);
     while (!items_.empty()) {
@@ -71,7 +98,12 @@ class Machine {
     double processor_free_s = 0;
   };
 
+  static constexpr std::size_t kNoLane = ~std::size_t{0};
+  static constexpr int kAll = -1;
+
+  int ranks() const { return static_cast<int>(schedules_.size()); }
   const Schedule& schedule(int rank) const { return schedules_[static_cast<std::size_t>(rank)]; }
+  int host_of(int rank) const { return hosts_.of(mirrored_ == kAll ? rank : mirrored_); }
   Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   double bytes(const Slice& slice) const { return static_cast<double>(slice.count * call_.element_bytes); }
   std::size_t lane_of(int rank, int peer) const { return lane_to(schedule(rank), peer); }
@@ -147,25 +179,28 @@ class Machine {
   }
   void send(const Item& item, const Step& what) {
     Rank& from = at(item.rank);
-    Rank& to = at(what.peer);
-    const bool together = hosts_.of(item.rank) == hosts_.of(what.peer);
+    const int target = mirrored_ == kAll ? what.peer : item.rank;
+    Rank& to = at(target);
+    const bool together = host_of(item.rank) == hosts_.of(what.peer);
     const Passage& passage = together && hosts_.count() > 1 ? cost_.inside : cost_;
-    Link& out = links_[static_cast<std::size_t>(hosts_.of(item.rank))];
+    Link& out = links_[static_cast<std::size_t>(host_of(item.rank))];
     Link& in = links_[static_cast<std::size_t>(hosts_.of(what.peer))];
     double begin_s = std::max({item.at_s, from.port.out_free_s, to.port.in_free_s});
     if (!together) begin_s = std::max({begin_s, out.out_free_s, in.in_free_s});
     // Ports are assigned in order of time: try again when they are free.
     if (begin_s > item.at_s) return list(begin_s, item.rank, item.step);
     const double bytes_s = bytes(what.from) * passage.byte_s;
+    // The last of those that share a link stands for all.
+    if (!together && !std::exchange(link_used_, true)) begin_s += bytes_s * (sharers_ - 1);
     const double end_s = begin_s + passage.message_s + bytes_s;
     from.port.out_free_s = to.port.in_free_s = end_s;
-    if (!together) out.out_free_s = in.in_free_s = begin_s + bytes_s;
+    if (!together) out.out_free_s = in.in_free_s = begin_s + bytes_s * sharers_;
     const std::size_t l = lane_of(item.rank, what.peer);
-    const std::size_t back = lane_of(what.peer, item.rank);
+    const std::size_t back = mirrored_ == kAll ? lane_of(what.peer, item.rank) : back_[l];
     from.lanes[l].send_listed = false;
     ++from.lanes[l].sent;
     to.lanes[back].arrivals_s.push_back(end_s + passage.latency_s);
-    list_receive(what.peer, back);
+    list_receive(target, back);
     list_send(item.rank, l);
     done(item, begin_s, end_s);
   }
@@ -187,6 +222,10 @@ class Machine {
   const Cost& cost_;
   std::vector<Rank> ranks_;
   const Hosts hosts_;
+  int mirrored_ = kAll;  // the rank that stands for all
+  int sharers_ = 1;      // ranks of its host that use the host's link
+  bool link_used_ = false;
+  std::vector<std::size_t> back_;
   std::vector<Link> links_;  // from each host to the others
   std::priority_queue<Item, std::vector<Item>, std::greater<>> items_;
   std::vector<Item> posts_;
@@ -212,6 +251,26 @@ Cost typical_cost(bool network) {
 Prediction predict(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules,
                    const Cost& cost) {
   return Machine(call, topology, schedules, cost).run();
+}
+
+double predict_in_step(const Call& call, const Topology& topology, const Cost& cost,
+                       const std::function<Schedule(int rank)>& schedule_of) {
+  const Hosts hosts(topology);
+  std::vector<std::vector<Schedule>> own;
+  int sharers = 0;  // of the host's link
+  for (const int rank : hosts.ranks(0)) {
+    own.push_back({schedule_of(rank)});
+    const std::vector<Step>& steps = own.back().front().steps;
+    sharers += std::any_of(steps.begin(), steps.end(),
+                           [&](const Step& step) { return step.kind == Kind::send && hosts.of(step.peer) != 0; });
+  }
+  double seconds = 0;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    Machine machine(call, topology, hosts.ranks(0)[i], own[i], cost, std::max(sharers, 1));
+    if (!machine.mirror()) return -1;
+    seconds = std::max(seconds, machine.run().seconds);
+  }
+  return seconds;
 }
 
 }  // namespace anello::schedule

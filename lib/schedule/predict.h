@@ -5,6 +5,7 @@
 // promise.
 #include "schedule/schedule.h"
 
+#include <functional>
 #include <vector>
 
 namespace anello::schedule {
@@ -40,5 +41,11 @@ struct Prediction {
 // Requires: simulate() found no problem.
 Prediction predict(const Call& call, const Topology& topology, const std::vector<Schedule>& schedules,
                    const Cost& cost);
+
+// The time, from the schedules of one host's ranks alone: good where all ranks do the same at the same time, as in
+// ring, pairwise and hierarchical, and all hosts are equal. What such a rank sends as its n-th message, it also
+// receives as its n-th one. -1: sends and receives do not correspond, as in a tree.
+double predict_in_step(const Call& call, const Topology& topology, const Cost& cost,
+                       const std::function<Schedule(int rank)>& schedule_of);
 
 }  // namespace anello::schedule

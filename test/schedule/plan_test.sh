@@ -51,6 +51,14 @@ says 'Line 3 of' explain allreduce -r 8 -c 1048576 --tuning "$directory/tuning"
 echo 'allreduce memory' >>"$directory/tuning"
 refuses 'line 4: it has 2 fields in place of 8' explain allreduce --tuning "$directory/tuning"
 says 'dissemination' --list
+says 'allreduce: 65536 ranks on 8192 hosts' scale allreduce --per-host 8x8192 -c 16777216 -a hierarchical
+says "249.17 ms'    128 MiB    16.0 MiB     128 MiB    131070           9" scale allreduce --per-host 8x8192 -c 16777216 -a hierarchical
+says '* halving ' scale allreduce --per-host 8x128 -c 65536
+says '* leaders ' scale allreduce --per-host 8x128 -c 16
+says '"predicted_from": "all ranks' scale broadcast -r 64 --network --json
+says '501.91 ms' scale allreduce -r 2 --network -c 125000000 --rate 8 --latency 0 -a ring
+refuses "'8x' is not like 4,4,3 or 8x128" scale allreduce --per-host 8x
+refuses 'at most 65536 are planned for' scale allreduce --per-host 65536,2
 says '"predicted_seconds"' allgather -r 3 -c 5 --json --simulate
 says 'Examples:' --help
 refuses "there is no algorithm 'rign'" allreduce -a rign

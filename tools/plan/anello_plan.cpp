@@ -1,6 +1,7 @@
 // anello-plan: shows what a collective call will do. It prints, draws, simulates and explains schedules; it starts no
 // ranks and opens no connection.
 #include "request.h"
+#include "scale.h"
 
 #include "base/text.h"
 #include "schedule/print.h"
@@ -42,6 +43,8 @@ const char* const kExamples = R"(Examples:
   anello-plan explain allreduce -r 8 --count 1048576 --network    which line of the table decides, and why
   anello-plan allreduce -r 4 --reach store -a direct --simulate   over memory that ranks load from and store into
   anello-plan allreduce --per-host 4,4,3 -c 100000 --simulate     three hosts; --round-robin numbers ranks in turn
+  anello-plan scale allreduce --per-host 8x8192 -c 16777216       every algorithm at 65,536 ranks, 8 on a host
+  anello-plan scale allreduce --per-host 8x64 --rate 100 --latency 5      over links of 100 Gbit/s and 5 us
   anello-plan --list                                              the algorithms
 )";
 
@@ -271,17 +274,22 @@ int run(int argc, char** argv) {
   Request explained;
   CLI::App* const explains = app.add_subcommand("explain", "which line of the table decides for a call, and why");
   add_options(*explains, explained);
+  Request scaled;
+  CLI::App* const scales =
+      app.add_subcommand("scale", "what each algorithm for a call costs the busiest rank, at up to 65,536 ranks");
+  add_options(*scales, scaled);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return shared::end(app, error);
   }
   if (lists) return list(request.json);
-  const Request& asked = explains->parsed() ? explained : request;
+  const Request& asked = explains->parsed() ? explained : scales->parsed() ? scaled : request;
   if (const std::string problem = why_not(asked); !problem.empty()) {
     std::cerr << "anello-plan: " << problem << '\n';
     return 2;
   }
+  if (scales->parsed()) return scale(asked);
   return explains->parsed() ? explain(asked) : show(asked, view);
 }
 

@@ -7,14 +7,21 @@
 
 #include "shared/command_line.h"
 
+#include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <string_view>
 
 namespace anello::plan {
 
 using schedule::Collective;
+
+namespace {
+constexpr int kMostRanks = 65'536;
+}  // namespace
 
 schedule::Call Request::call() const {
   schedule::Call call;
@@ -53,9 +60,12 @@ std::vector<int> placed(std::vector<int> room, bool round_robin) {
 
 schedule::Topology Request::topology() const {
   schedule::Topology topology;
-  topology.size = per_host.empty() ? ranks : std::accumulate(per_host.begin(), per_host.end(), 0);
+  topology.size =
+      per_host.empty()
+          ? ranks
+          : static_cast<int>(std::min(std::accumulate(per_host.begin(), per_host.end(), 0LL), kMostRanks + 1LL));
   topology.network = network || per_host.size() > 1;
-  if (!per_host.empty()) topology.host_of = placed(per_host, round_robin);
+  if (!per_host.empty() && topology.size <= kMostRanks) topology.host_of = placed(per_host, round_robin);
   topology.board = !topology.network && board_bytes > 0;
   topology.staging_bytes = topology.board && !no_staging ? schedule::usual_staging_bytes(topology.size) : 0;
   topology.board_bytes = topology.board ? board_bytes : 0;
@@ -75,7 +85,48 @@ schedule::Wish Request::wish() const {
   return wish;
 }
 
+namespace {
+
 constexpr long long kMostElements = 1LL << 40;
+
+int whole_number(std::string_view digits, const std::string& words) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc{} || end != digits.data() + digits.size() || number < 1 || number > kMostRanks) {
+    throw CLI::ValidationError("--per-host",
+                               text("'", words, "' is not like 4,4,3 or 8x128, with at most ", kMostRanks, " ranks"));
+  }
+  return number;
+}
+
+// "4,4,3" or "8x128", or both mixed: "8x3,4".
+std::vector<int> parse_per_host(const std::string& words) {
+  std::vector<int> per_host;
+  for (std::size_t at = 0; at <= words.size();) {
+    const std::size_t end = std::min(words.find(',', at), words.size());
+    const std::string_view word = std::string_view(words).substr(at, end - at);
+    const std::size_t times = word.find('x');
+    const int ranks = whole_number(word.substr(0, times), words);
+    const int hosts = times == std::string_view::npos ? 1 : whole_number(word.substr(times + 1), words);
+    if (per_host.size() + static_cast<std::size_t>(hosts) > kMostRanks) whole_number("", words);
+    per_host.insert(per_host.end(), static_cast<std::size_t>(hosts), ranks);
+    at = end + 1;
+  }
+  return per_host;
+}
+
+}  // namespace
+
+schedule::Cost Request::cost() const {
+  schedule::Cost cost = schedule::typical_cost(topology().network);
+  const auto set = [](schedule::Passage& passage, double latency_us, double gigabits) {
+    if (latency_us >= 0) passage.latency_s = latency_us * 1e-6;
+    if (gigabits > 0) passage.byte_s = 8 / (gigabits * 1e9);
+  };
+  set(cost, latency_us, gigabits);
+  set(cost.inside, inside_latency_us, inside_gigabits);
+  return cost;
+}
 
 void add_options(CLI::App& app, Request& request) {
   std::vector<std::string> names;
@@ -97,7 +148,7 @@ void add_options(CLI::App& app, Request& request) {
       ->group(call);
   app.add_option("--root", request.root, "root of broadcast, reduce, gather and scatter")
       ->capture_default_str()
-      ->check(shared::whole(0, 4095))
+      ->check(shared::whole(0, kMostRanks - 1))
       ->type_name("RANK")
       ->group(call);
   app.add_flag("--in-place", request.in_place, "the input lies in the output buffer")->group(call);
@@ -108,13 +159,13 @@ void add_options(CLI::App& app, Request& request) {
   const auto place = "Where the ranks are";
   app.add_option("-r,--ranks", request.ranks, "number of ranks")
       ->capture_default_str()
-      ->check(shared::whole(1, 4096))
+      ->check(shared::whole(1, kMostRanks))
       ->type_name("N")
       ->group(place);
   app.add_flag("--network", request.network, "some ranks meet over a network (no board)")->group(place);
-  app.add_option("--per-host", request.per_host, "ranks on each host, as 4,4,3; instead of --ranks and --network")
-      ->delimiter(',')
-      ->check(shared::whole(1, 4096))
+  app.add_option_function<std::string>(
+         "--per-host", [&request](const std::string& words) { request.per_host = parse_per_host(words); },
+         "ranks on each host, as 4,4,3 or, on 128 hosts, 8x128; instead of --ranks and --network")
       ->type_name("N")
       ->group(place);
   app.add_flag("--round-robin", request.round_robin, "ranks are numbered across the hosts in turn, not host by host")
@@ -141,6 +192,15 @@ void add_options(CLI::App& app, Request& request) {
       ->default_str("none")
       ->type_name("WORD")
       ->group(place);
+  const auto speed = "How fast messages are, for predictions";
+  const auto add = [&app, speed](const char* option, double& value, const char* what, const char* unit, double most) {
+    app.add_option(option, value, what)->check(CLI::Range(0.0, most))->type_name(unit)->group(speed);
+  };
+  add("--latency", request.latency_us, "of a message, between hosts if there are several; default: 12, in memory 0.3",
+      "US", 1e9);
+  add("--rate", request.gigabits, "of a host's link; default: 25, in memory 64", "GBIT/S", 1e6);
+  add("--inside-latency", request.inside_latency_us, "between ranks of one of several hosts; default: 0.3", "US", 1e9);
+  add("--inside-rate", request.inside_gigabits, "between ranks of one of several hosts; default: 64", "GBIT/S", 1e6);
   const auto plan = "The plan";
   app.add_option("-a,--algorithm", request.algorithm, "as ANELLO_ALGORITHM; default: the table's choice")->group(plan);
   app.add_option("--tuning", request.tuning, "as ANELLO_TUNING: a table that anello-tune has written, from any machine")
@@ -161,7 +221,8 @@ void add_options(CLI::App& app, Request& request) {
 std::string why_not(const Request& request) {
   if (request.collective.empty()) return "name a collective, for instance: anello-plan allreduce --ranks 4 --count 16";
   const schedule::Topology topology = request.topology();
-  if (topology.size > 4096) return text("--per-host comes to ", topology.size, " ranks; at most 4096 can be simulated");
+  if (topology.size > kMostRanks || topology.size < 1)
+    return text("--per-host comes to ", topology.size, " ranks; at most ", kMostRanks, " are planned for");
   if (request.root < 0 || request.root >= topology.size)
     return text("there is no rank ", request.root, " among ", topology.size, "; --root takes 0 to ", topology.size - 1);
   if (request.reach != schedule::Reach::none && topology.network)

@@ -34,6 +34,10 @@ struct Request {
   bool no_staging = false;
   schedule::Reach reach = schedule::Reach::none;
 
+  // For predictions; -1: typical ones.
+  double latency_us = -1, gigabits = -1;
+  double inside_latency_us = -1, inside_gigabits = -1;
+
   std::string algorithm;
   std::string tuning;           // a file
   std::size_t chunk = 0;        // elements
@@ -44,7 +48,7 @@ struct Request {
   schedule::Topology topology() const;
   // Throws Error for a table that cannot be read.
   schedule::Wish wish() const;
-  schedule::Cost cost() const { return schedule::typical_cost(topology().network); }
+  schedule::Cost cost() const;
 };
 
 // Adds the options that describe the call and its placement; request must outlive app.
