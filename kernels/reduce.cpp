@@ -10,6 +10,9 @@ namespace anello::kernels {
 namespace {
 
 const ReducerTable& table_of(Level level) {
+#ifdef ANELLO_NEON_LEVEL
+  if (level == Level::neon) return kNeonReducers;
+#endif
 #ifdef ANELLO_X86_LEVELS
   if (level == Level::avx512) return kAvx512Reducers;
   if (level == Level::avx2) return kAvx2Reducers;
@@ -37,6 +40,9 @@ std::vector<Level> find_usable_levels() {
     levels.push_back(Level::avx512);
   }
 #endif
+#ifdef ANELLO_NEON_LEVEL
+  levels.push_back(Level::neon);
+#endif
   return levels;
 }
 
@@ -47,6 +53,7 @@ const char* level_name(Level level) {
     case Level::plain: return "plain";
     case Level::avx2: return "avx2";
     case Level::avx512: return "avx512";
+    case Level::neon: return "neon";
   }
   return "unknown";
 }

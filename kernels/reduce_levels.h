@@ -7,7 +7,7 @@
 
 namespace anello::kernels {
 
-enum class Level { plain, avx2, avx512 };
+enum class Level { plain, avx2, avx512, neon };
 
 inline constexpr int kDtypes = 0
 #define ANELLO_DTYPE(enumerator, name, storage, accumulator, type_class) +1
@@ -34,5 +34,6 @@ const Reducer& reducer(Level level, anello_dtype_t dtype, anello_op_t op);
 extern const ReducerTable kPlainReducers;
 extern const ReducerTable kAvx2Reducers;
 extern const ReducerTable kAvx512Reducers;
+extern const ReducerTable kNeonReducers;
 
 }  // namespace anello::kernels

@@ -51,6 +51,8 @@ constexpr std::size_t kTilesAhead = 4;
 constexpr std::size_t kRegisterBytes = 64;
 #elif defined(__AVX2__)
 constexpr std::size_t kRegisterBytes = 32;
+#elif defined(ANELLO_NEON)
+constexpr std::size_t kRegisterBytes = 16;  // of 32 registers, a tile takes half
 #else
 constexpr std::size_t kRegisterBytes = 0;
 #endif
