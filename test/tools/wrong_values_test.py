@@ -19,7 +19,7 @@ INSIDE = re.compile(r"->\d|\bOR \{|std::|bad_alloc|_M_|\bstoi\b|\bstod\b|termina
 # Of each program: words before, {option: values that are wrong}.
 CASES = {
     "anellorun": (["true"], {
-        "-np": NUMBERS + ["0", "5000"], "--nproc-per-node": ["two"], "--timeout": NUMBERS + ["0", "inf"],
+        "-np": NUMBERS + ["0", "70000"], "--nproc-per-node": ["two"], "--timeout": NUMBERS + ["0", "inf"],
         "--bind-to": ["cores", "", "1", "CORE"], "-x": ["", "=a", "NOT_SET_ANYWHERE"]}),
     "anello-perf": ([], {
         **{option: NUMBERS + ["9999999T", "8Q"] for option in ["-b", "-e", "-i"]}, "-f": NUMBERS + ["1", "0.5"], "-n": NUMBERS + ["0"],
@@ -27,9 +27,10 @@ CASES = {
         "-o": ["mean", "sum,mean"], "-d": ["float33", "float32;int8"], "--collective": ["all_reduced", ""], "--ranks": ["fibres", ""],
         "--memory": ["0", "huge", ""], "--min-busbw": NUMBERS}),
     "anello-plan": (["allreduce"], {
-        "-c": NUMBERS + ["99999999999999"], "--element-bytes": NUMBERS + ["0"], "--root": NUMBERS + ["4096"], "-r": NUMBERS + ["0", "5000"],
+        "-c": NUMBERS + ["99999999999999"], "--element-bytes": NUMBERS + ["0"], "--root": NUMBERS + ["4096"], "-r": NUMBERS + ["0", "70000"],
         "--per-host": NUMBERS + ["4,x", "0,4"], "--bound-to": NUMBERS, "--board-bytes": NUMBERS, "--reach": ["all", "", "0"],
         "-a": ["round"], "--tuning": ["/no/such/file", "/", ""], "--chunk": NUMBERS, "--chunk-bytes": NUMBERS,
+        "--latency": ["-1", "x", ""], "--rate": ["-1", "fast"], "--inside-latency": ["-0.5"], "--inside-rate": ["1e9"],
         "--view": ["list", ""], "--svg": ["/no/such/folder/file", "/"]}),
     "anello-tune": ([], {
         "-r": NUMBERS + ["1", "2,x", "1000"], "-c": ["allreduced", ""], "--memory": ["stack", ""], "--where": ["here", ""], "-b": NUMBERS + ["8Q", "2"],
