@@ -106,7 +106,7 @@ Config Config::read(const std::function<const char*(const char* name)>& lookup) 
   if (!config.interfaces.empty()) {
     if (!config.interface.empty())
       config.problems.push_back("ANELLO_INTERFACE and ANELLO_INTERFACES exclude each other");
-    // An address that is behind a translator is one, and nobody knows the others.
+    // ANELLO_ADVERTISE names one translated address; the rails' addresses would stay unknown.
     if (!config.advertise.empty())
       config.problems.push_back("ANELLO_ADVERTISE and ANELLO_INTERFACES exclude each other");
     config.interface = config.interfaces;

@@ -115,7 +115,7 @@ anello_unique_id_t id_from(const std::string& digits) {
 
 }  // namespace
 
-// Each creation has its own key, and a barrier behind which all ranks find it.
+// Each creation has its own key. After the barrier, all ranks find it.
 std::unique_ptr<Job> join_over_pmi(int descriptor, const Wish& wish) {
   static std::mutex mutex;
   static int creations = 0;

@@ -190,7 +190,7 @@ class Machine {
     // Ports are assigned in order of time: try again when they are free.
     if (begin_s > item.at_s) return list(begin_s, item.rank, item.step);
     const double bytes_s = bytes(what.from) * passage.byte_s;
-    // The last of those that share a link stands for all.
+    // The rank that gets the shared link last stands for all.
     if (!together && !std::exchange(link_used_, true)) begin_s += bytes_s * (sharers_ - 1);
     const double end_s = begin_s + passage.message_s + bytes_s;
     from.port.out_free_s = to.port.in_free_s = end_s;

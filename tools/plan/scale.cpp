@@ -33,7 +33,7 @@ constexpr int kSpread = 24;
 constexpr std::size_t kMostSteps = 4'000'000;
 constexpr std::int64_t kLookMs = 1000;    // at them, for one algorithm
 constexpr std::size_t kMostPeers = 4096;  // of a rank; nobody would run a larger mesh
-constexpr int kMostRanksAtOnce = 16'384;  // each plan looks at all places
+constexpr int kMostRanksAtOnce = 16'384;  // making a plan takes time in proportion to the ranks
 
 // Of the busiest rank, in bytes.
 struct Load {
