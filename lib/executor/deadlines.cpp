@@ -100,9 +100,9 @@ std::string Supervision::waits_for(const Operation& operation) const {
     list += text(what, describe_now(group.ranks[std::size_t(peer)]));
     if (list.back() == ',') list.pop_back();  // nothing follows about this rank
   };
-  if (const Shadow* const shadow = operation.shadow.get(); shadow != nullptr && shadow->is_copying)
-    return text(shadow->state == Shadow::State::delivering ? "its result to reach" : "its data from", " device ",
-                shadow->device);
+  if (const Shadow* const shadow = operation.shadow.get();
+      shadow != nullptr && (shadow->is_copying || shadow->is_fetching()))
+    return text(shadow->is_fetching() ? "its data from" : "its result to reach", " device ", shadow->device);
   if (operation.is_in_place() && operation.run.pending > 0)
     return text("its own work on device ", operation.shadow->device);
   if (operation.kind == ANELLO_SEND) {

@@ -39,6 +39,27 @@ void note_end(const Operation& operation) {
   }
 }
 
+schedule::Collective operation_collective(anello_kind_t kind) {
+  switch (kind) {
+    case ANELLO_ALLREDUCE: return schedule::Collective::allreduce;
+    case ANELLO_BROADCAST: return schedule::Collective::broadcast;
+    case ANELLO_ALLGATHER: return schedule::Collective::allgather;
+    case ANELLO_REDUCE_SCATTER_BLOCK: return schedule::Collective::reduce_scatter;
+    case ANELLO_REDUCE: return schedule::Collective::reduce;
+    case ANELLO_GATHER: return schedule::Collective::gather;
+    case ANELLO_SCATTER: return schedule::Collective::scatter;
+    case ANELLO_ALLTOALL: return schedule::Collective::alltoall;
+    case ANELLO_SCAN: return schedule::Collective::scan;
+    case ANELLO_EXSCAN: return schedule::Collective::exscan;
+    case ANELLO_ALLGATHERV: return schedule::Collective::allgatherv;
+    case ANELLO_GATHERV: return schedule::Collective::gatherv;
+    case ANELLO_SCATTERV: return schedule::Collective::scatterv;
+    case ANELLO_REDUCE_SCATTER: return schedule::Collective::reduce_scatterv;
+    case ANELLO_ALLTOALLV: return schedule::Collective::alltoallv;
+    default: return schedule::Collective::barrier;
+  }
+}
+
 std::string call_text(const Operation& operation) {
   if (operation.kind == ANELLO_PROBE) {
     return text("probe(from ", operation.peer, ", tag ", operation.tag, ")", operation.label.quoted());

@@ -260,6 +260,8 @@ void note_begin(Operation& operation);
 void note_stay(const Operation& operation, std::int64_t now);
 void note_end(const Operation& operation);
 
+schedule::Collective operation_collective(anello_kind_t kind);
+
 // The call in a user's words: "operation 3, allreduce(...)".
 std::string call_text(const Operation& operation);
 

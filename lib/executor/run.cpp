@@ -6,6 +6,7 @@
 #include "executor/outcomes.h"
 #include "executor/rounds.h"
 #include "executor/routes.h"
+#include "executor/shadows.h"
 #include "executor/steps.h"
 #include "executor/supervision.h"
 #include "executor/peer_work.h"
@@ -192,6 +193,7 @@ void begin(Operation& operation, std::uint32_t first) {
   operation.state = Operation::State::active;
   take_memory(operation);
   run.waits.assign(schedule.waits.begin(), schedule.waits.end());
+  if (operation.shadow != nullptr) hold_steps(operation);
   run.unfinished = static_cast<std::uint32_t>(schedule.steps.size()) - first;
   open_lanes(operation);
   run.ready.clear();
@@ -229,10 +231,24 @@ std::uint32_t walk(Operation& operation, std::uint32_t first, std::size_t* most)
   return at;
 }
 
+void pieces_came(Operation& operation) {
+  Pieces& pieces = operation.shadow->pieces;
+  Run& run = operation.run;
+  ++operation.movement;
+  ++operation.group->movement;
+  for (; pieces.released < pieces.held.size() && pieces.held[pieces.released].until <= pieces.here; ++pieces.released) {
+    const std::uint32_t step = pieces.held[pieces.released].step;
+    if (--run.waits[step] == 0) run.ready.push_back(step);
+  }
+  if (!run.starting) start_ready(operation);
+}
+
 void step_done(Operation& operation, std::uint32_t index) {
   Run& run = operation.run;
   ++operation.movement;
   ++operation.group->movement;
+  if (operation.shadow != nullptr && operation.shadow->pieces.go_back)
+    operation.group->parts.shadows.give_back(operation, index);
   let_follow(operation, index, [&](std::uint32_t follower) { run.ready.push_back(follower); });
   if (--run.unfinished == 0) {
     all_done(operation);
@@ -331,27 +347,6 @@ void frame_done(RunLane& lane) {
   lane.received = 0;
   ++lane.next_receive;
   step_done(operation, step);
-}
-
-schedule::Collective operation_collective(anello_kind_t kind) {
-  switch (kind) {
-    case ANELLO_ALLREDUCE: return schedule::Collective::allreduce;
-    case ANELLO_BROADCAST: return schedule::Collective::broadcast;
-    case ANELLO_ALLGATHER: return schedule::Collective::allgather;
-    case ANELLO_REDUCE_SCATTER_BLOCK: return schedule::Collective::reduce_scatter;
-    case ANELLO_REDUCE: return schedule::Collective::reduce;
-    case ANELLO_GATHER: return schedule::Collective::gather;
-    case ANELLO_SCATTER: return schedule::Collective::scatter;
-    case ANELLO_ALLTOALL: return schedule::Collective::alltoall;
-    case ANELLO_SCAN: return schedule::Collective::scan;
-    case ANELLO_EXSCAN: return schedule::Collective::exscan;
-    case ANELLO_ALLGATHERV: return schedule::Collective::allgatherv;
-    case ANELLO_GATHERV: return schedule::Collective::gatherv;
-    case ANELLO_SCATTERV: return schedule::Collective::scatterv;
-    case ANELLO_REDUCE_SCATTER: return schedule::Collective::reduce_scatterv;
-    case ANELLO_ALLTOALLV: return schedule::Collective::alltoallv;
-    default: return schedule::Collective::barrier;
-  }
 }
 
 namespace {

@@ -21,6 +21,8 @@ std::uint32_t walk(Operation& operation, std::uint32_t first, std::size_t* most)
 inline std::uint32_t advance(Operation& operation, std::uint32_t first, std::size_t* most) {
   return operation.resolved.empty() ? walk(operation, first, most) : run_resolved(operation, first);
 }
+// Pieces have come from the operation's device: starts the steps that waited for them alone.
+void pieces_came(Operation& operation);
 // A step is done: starts the steps that waited for it, and ends the operation after its last step.
 void step_done(Operation& operation, std::uint32_t step);
 
@@ -41,8 +43,6 @@ bool arrival_done(RunLane& lane);
 void lines_taken(Operation& operation);
 // All bytes of a frame of the current receive are in place.
 void frame_done(RunLane& lane);
-
-schedule::Collective operation_collective(anello_kind_t kind);
 
 // Whether the operation cannot end without the peer.
 bool needs(const Operation& operation, int peer);

@@ -5,6 +5,7 @@
 #include "device/pinned.h"
 #include "device/scratch.h"
 #include "executor/peer_buffers.h"
+#include "executor/pieces.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -64,10 +65,12 @@ struct Shadow {
   std::uint32_t mark = 0;
   bool is_ordered = false;   // the default stream, or the call's own, has come to it
   bool is_ordering = false;  // only the mark was enqueued: copies follow
+  Pieces pieces;
   Then then = Then::announce;
   bool hangs = false;          // the device had not ended its steps when it ended with an error
   StreamLine* line = nullptr;  // of a call in a stream
 
+  bool is_fetching() const { return pieces.is_fetching() || (is_copying && state != State::delivering); }
   bool is_offer() const { return offer.input || offer.output; }
   // The operation's buffers are those on the device, or host memory. Throws Error: there is no memory to pin.
   void offer_again(Operation& operation);

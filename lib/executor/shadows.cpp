@@ -8,6 +8,7 @@
 #include "executor/entering.h"
 #include "executor/messages.h"
 #include "executor/outcomes.h"
+#include "executor/run.h"
 #include "executor/stream_calls.h"
 
 #include <algorithm>
@@ -26,6 +27,16 @@ void keep_for_ever(Shadow& shadow) {
   shadow.own.retire(true);
   if (shadow.direct.kept != nullptr) device::Imported::keep_for_ever(shadow.direct.kept);
   if (shadow.line != nullptr) shadow.line->is_copying = true;
+}
+
+// Visits what lies in the piece of some parts of the call's memory.
+template <class Visit>
+void each_part_in(const std::vector<Shadow::Part>& parts, const Pieces& pieces, std::uint32_t piece, Visit&& visit) {
+  const std::size_t begin = piece * pieces.bytes, end = begin + pieces.bytes;
+  for (const Shadow::Part& part : parts) {
+    const std::size_t first = std::max(begin, part.at), last = std::min(end, part.at + part.bytes);
+    if (first < last) visit(Shadow::Part{part.device + (first - part.at), first, last - first});
+  }
 }
 
 bool is_send(const Operation& operation) { return operation.kind == ANELLO_SEND; }
@@ -50,8 +61,9 @@ Shadows::Queues& Shadows::queues(int device) {
 device::Queue& Shadows::queue_of(const Operation& operation) {
   const Shadow& shadow = *operation.shadow;
   Queues& all = queues(shadow.device);
-  if (shadow.is_ordered) return all.later;
-  return shadow.state == Shadow::State::delivering && !shadow.is_ordering ? all.to_device : all.to_host;
+  const bool is_return = shadow.state == Shadow::State::delivering;
+  if (shadow.is_ordered) return is_return ? all.later_to_device : all.later_to_host;
+  return is_return && !shadow.is_ordering ? all.to_device : all.to_host;
 }
 
 bool Shadows::is_copied(const Operation& operation) {
@@ -62,7 +74,7 @@ bool Shadows::is_copied(const Operation& operation) {
 // False: the device hangs, or has failed.
 bool Shadows::wait_for_copies(const Operation& operation) {
   const Deadline limit = Deadline::in_ms(kMostWaitMs);
-  while (!is_copied(operation)) {
+  while (!is_copied(operation) || !operation.shadow->pieces.are_quiet()) {
     if (limit.passed() || queue_of(operation).fault()) return false;
     const timespec nap{0, 20'000};
     nanosleep(&nap, nullptr);
@@ -77,7 +89,9 @@ void Shadows::fetch(Operation& operation) {
     shadow.move_to_host(operation);
     shadow.offer = {};
   }
-  if (shadow.reads.empty() && !operation.is_on_device()) {
+  divide(operation);
+  // What goes back in pieces goes back after earlier work of the default stream, for which the call waits here.
+  if (shadow.reads.empty() && !operation.is_on_device() && !shadow.pieces.any()) {
     shadow.state = Shadow::State::running;
     return;
   }
@@ -90,6 +104,7 @@ bool Shadows::come_in_stream(Operation& operation) {
   const bool waits = !shadow.reads.empty() && !operation.is_on_device();
   shadow.state = waits ? Shadow::State::waiting : Shadow::State::running;
   shadow.is_ordered = true;
+  divide(operation);
   return waits;
 }
 
@@ -119,11 +134,47 @@ void Shadows::enqueue(Shadow& shadow, device::Queue& queue, Copies&& copies) {
 void Shadows::enqueue_reads(Operation& operation) {
   Shadow& shadow = *operation.shadow;
   device::Queue& queue = queue_of(operation);
+  shadow.pieces.marks.clear();
   enqueue(shadow, queue, [&] {
+    if (shadow.pieces.any()) return enqueue_pieces(operation, queue);
     for (const Shadow::Part& part : shadow.reads) {
       if (!operation.is_on_device()) queue.to_host(shadow.base + part.at, part.device, part.bytes);
     }
   });
+  if (!shadow.pieces.marks.empty()) shadow.mark = shadow.pieces.marks.front();
+}
+
+void Shadows::enqueue_pieces(Operation& operation, device::Queue& queue) {
+  Shadow& shadow = *operation.shadow;
+  Pieces& pieces = shadow.pieces;
+  pieces.fetches = &queue;
+  for (const std::uint32_t piece : pieces.order) {
+    each_part_in(shadow.reads, pieces, piece,
+                 [&](const Shadow::Part& part) { queue.to_host(shadow.base + part.at, part.device, part.bytes); });
+    pieces.marks.push_back(queue.mark());
+  }
+}
+
+void Shadows::give_back(Operation& operation, std::uint32_t step) {
+  Shadow& shadow = *operation.shadow;
+  Pieces& pieces = shadow.pieces;
+  const schedule::Step& done = operation.plan->schedule.steps[step];
+  if (!pieces.any() || !schedule::has_into(done.kind)) return;
+  const PieceRange range = pieces_of(operation, done.into);
+  device::Queue& queue = queues(shadow.device).later_to_device;
+  try {
+    for (std::uint32_t piece = range.begin; piece < range.end; ++piece) {
+      if (--pieces.stores[piece] > 0) continue;
+      each_part_in(shadow.writes, pieces, piece, [&](const Shadow::Part& part) {
+        queue.to_device(part.device, shadow.base + part.at, part.bytes);
+        pieces.returns = &queue;
+      });
+      if (pieces.returns != nullptr) pieces.last_return = queue.mark();
+    }
+  } catch (const Error&) {
+    keep_for_ever(shadow);
+    pieces.go_back = false;
+  }
 }
 
 void Shadows::enqueue_writes(Operation& operation) {
@@ -159,8 +210,11 @@ void Shadows::move_to_host(Operation& operation) {
 }
 
 void Shadows::fetch_early(Operation& operation) {
-  fetch(operation);
-  take_out(operation);
+  if (operation.shadow->reads.empty()) {
+    operation.shadow->state = Shadow::State::running;
+    return;
+  }
+  enqueue_reads(operation);
 }
 
 bool Shadows::fetched(Operation& operation) {
@@ -174,6 +228,8 @@ bool Shadows::fetched(Operation& operation) {
     return false;
   }
   shadow.state = Shadow::State::running;
+  shadow.pieces.look();
+  if (shadow.pieces.is_fetching()) in_pieces_.push_back(&operation);
   return true;
 }
 
@@ -193,8 +249,15 @@ bool Shadows::holds_up(Operation& message) {
 bool Shadows::deliver(Operation& operation) {
   Shadow& shadow = *operation.shadow;
   if (shadow.writes.empty() || operation.is_on_device()) return false;
+  const bool is_back = shadow.pieces.any() && shadow.pieces.go_back;
+  if (is_back && shadow.pieces.returns == nullptr) return false;
   shadow.state = Shadow::State::delivering;
-  enqueue_writes(operation);
+  if (is_back) {
+    shadow.mark = shadow.pieces.last_return;
+    shadow.is_copying = true;
+  } else {
+    enqueue_writes(operation);
+  }
   delivering_.push_back(&operation);
   return true;
 }
@@ -202,6 +265,7 @@ bool Shadows::deliver(Operation& operation) {
 void Shadows::abandon(Operation& operation) {
   take_out(operation);
   std::erase(delivering_, &operation);
+  std::erase(in_pieces_, &operation);
   const bool none_is_left = operation.shadow->is_ordering || wait_for_copies(operation);
   none_is_left ? operation.shadow->own.retire(false) : keep_for_ever(*operation.shadow);
   operation.shadow->direct = {};
@@ -231,8 +295,9 @@ void Shadows::end_all(Group& group, const Error& error) {
 }
 
 bool Shadows::move() {
-  if (waiting_.empty() && delivering_.empty()) return false;
+  if (is_idle()) return false;
   bool moved = begin_ready();
+  moved |= go_on_with_pieces();
   moved |= end_delivered();
   constexpr unsigned kPollsPerLook = 1024;
   if (!moved && ++polls_ % kPollsPerLook == 0) find_faults();
@@ -260,6 +325,24 @@ bool Shadows::begin_ready() {
       each.state == Operation::State::entering ? parts_.entering.data_came(each) : outcomes_.may_start(each);
     }
     moved = true;
+  }
+  return moved;
+}
+
+bool Shadows::go_on_with_pieces() {
+  bool moved = false;
+  for (std::size_t i = 0; i < in_pieces_.size();) {
+    Operation& each = *in_pieces_[i];
+    Pieces& pieces = each.shadow->pieces;
+    const bool came = pieces.look();
+    if (!pieces.is_fetching()) in_pieces_.erase(in_pieces_.begin() + std::ptrdiff_t(i));
+    if (came) {
+      moved = true;
+      const Group& group = *each.group;
+      if (each.state == Operation::State::active) outcomes_.with_memory(*each.group, [&] { pieces_came(each); });
+      if (group.error) return true;  // that has changed the list
+    }
+    if (i < in_pieces_.size() && in_pieces_[i] == &each) ++i;
   }
   return moved;
 }
@@ -295,7 +378,7 @@ bool Shadows::end_delivered() {
 
 // A device that has failed reaches no mark any more.
 void Shadows::find_faults() {
-  for (const std::vector<Operation*>* list : {&waiting_, &delivering_}) {
+  for (const std::vector<Operation*>* list : {&waiting_, &in_pieces_, &delivering_}) {
     for (Operation* const each : *list) {
       if (each->shadow == nullptr) continue;  // a send of the host that waits for its turn
       const Error fault = queue_of(*each).fault();

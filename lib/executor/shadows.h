@@ -45,6 +45,9 @@ class Shadows final : public progress::Source {
   // not any more.
   bool holds_up(Operation& message);
 
+  // A step is done: enqueues the copies of the pieces into which no other will store. If the device refuses, deliver()
+  // copies them and says so.
+  void give_back(Operation& operation, std::uint32_t step);
   // Enqueues the copies of what the operation has written; Outcomes::delivered tells when they are done. False: there
   // is nothing to copy. Throws Error.
   bool deliver(Operation& operation);
@@ -55,7 +58,7 @@ class Shadows final : public progress::Source {
 
   bool move() override;
   // No descriptor tells of the end of a copy.
-  int longest_sleep_ms() const override { return waiting_.empty() && delivering_.empty() ? kAsLongAsOthers : 1; }
+  int longest_sleep_ms() const override { return is_idle() ? kAsLongAsOthers : 1; }
   long poll_again_ns() const override { return longest_sleep_ms() == 1 ? 100'000 : kNotByTime; }
 
  private:
@@ -63,15 +66,19 @@ class Shadows final : public progress::Source {
     explicit Queues(device::Device& device)
         : to_host(device, device::Queue::Order::with_default),
           to_device(device, device::Queue::Order::with_default),
-          later(device, device::Queue::Order::alone) {}
+          later_to_host(device, device::Queue::Order::alone),
+          later_to_device(device, device::Queue::Order::alone) {}
     device::Queue to_host;
     device::Queue to_device;
     // Of calls that the default stream has come to before, or that are in another stream.
-    device::Queue later;
+    device::Queue later_to_host;
+    device::Queue later_to_device;
   };
+  bool is_idle() const { return waiting_.empty() && in_pieces_.empty() && delivering_.empty(); }
   Queues& queues(int device);
   device::Queue& queue_of(const Operation& operation);
   void enqueue_reads(Operation& operation);
+  void enqueue_pieces(Operation& operation, device::Queue& queue);
   void enqueue_writes(Operation& operation);
   void copy_after_mark(Operation& operation);
   template <class Copies>
@@ -80,6 +87,7 @@ class Shadows final : public progress::Source {
   bool wait_for_copies(const Operation& operation);
   void take_out(Operation& operation);
   bool begin_ready();
+  bool go_on_with_pieces();
   bool end_delivered();
   void find_faults();
 
@@ -88,6 +96,7 @@ class Shadows final : public progress::Source {
   Outcomes& outcomes_;
   std::map<int, std::unique_ptr<Queues>> queues_;  // by device
   std::vector<Operation*> waiting_;                // in the order of posting
+  std::vector<Operation*> in_pieces_;              // that run, and whose data is still coming
   std::vector<Operation*> delivering_;
   unsigned polls_ = 0;  // in vain
 };

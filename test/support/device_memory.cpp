@@ -140,6 +140,8 @@ void hold_device(bool hold) { of_fake<void(int)>("fake_cuda_hold")(hold ? 1 : 0)
 
 void hold_kernels(bool hold) { of_fake<void(int)>("fake_cuda_hold_kernels")(hold ? 1 : 0); }
 
+void hold_fetches(int after) { of_fake<void(int)>("fake_cuda_hold_fetches")(after); }
+
 void give_handles(bool give) { of_fake<void(int)>("fake_cuda_give_handles")(give ? 1 : 0); }
 
 int device_opened() { return of_fake<int()>("fake_cuda_opened")(); }

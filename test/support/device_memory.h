@@ -56,6 +56,8 @@ void fail_device_call(const char* call, int code, int after = 0);
 // While held, it copies nothing, or no kernel ends.
 void hold_device(bool hold);
 void hold_kernels(bool hold);
+// So many more copies to the host are made, and none behind them; -1: any number.
+void hold_fetches(int after);
 // Whether what is allocated from now on has a handle for other processes.
 void give_handles(bool give);
 int device_calls(const char* call);

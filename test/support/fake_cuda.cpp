@@ -33,34 +33,45 @@ constexpr int kInvalidImage = 200, kNotFound = 500;  // CUresult
 
 // The names of driver.def, with what each does.
 struct Calls : DeviceCalls, MemoryCalls, MappedCalls {
-  static int move(const char* call, void* into, const void* from, std::size_t bytes, void* stream,
-                  bool by_engine = true) {
+  static int move(const char* call, void* into, const void* from, std::size_t bytes, void* stream, FakeCopy copy) {
     if (const int code = fake_device().entered(call)) return code;
     if (into == nullptr || from == nullptr) return kInvalidValue;
     fake_device().put(
-        stream, [=] { std::memmove(into, from, bytes); }, by_engine);
+        stream,
+        [=] {
+      if (copy == FakeCopy::to_host) await_fetch();
+      std::memmove(into, from, bytes);
+        },
+        copy);
     return 0;
+  }
+  static void await_fetch() {
+    FakeDevice& device = fake_device();
+    while (device.most_fetched >= 0 && device.fetched >= device.most_fetched)
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    ++device.fetched;
   }
   // As on a device, pageable memory is read or written before the call returns.
   static int copy_to_device(std::uint64_t into, const void* from, std::size_t bytes, void* stream) {
-    const int code = move("cuMemcpyHtoDAsync_v2", real(into, bytes), from, bytes, stream);
+    const int code = move("cuMemcpyHtoDAsync_v2", real(into, bytes), from, bytes, stream, FakeCopy::to_device);
     if (!fake_device().memory.is_pinned(from, bytes)) fake_device().stream_of(stream).wait();
     return code;
   }
   static int copy_rows(const kernels::cuda::RowsToDevice* rows, void* stream) {
     if (rows->from_pitch != rows->row_bytes || rows->into_pitch != rows->row_bytes) return kInvalidValue;
     const std::size_t bytes = rows->rows * rows->row_bytes;
-    const int code = move("cuMemcpy2DAsync_v2", real(rows->into, bytes), rows->from, bytes, stream);
+    const int code =
+        move("cuMemcpy2DAsync_v2", real(rows->into, bytes), rows->from, bytes, stream, FakeCopy::to_device);
     if (!fake_device().memory.is_pinned(rows->from, bytes)) fake_device().stream_of(stream).wait();
     return code;
   }
   static int copy_to_host(void* into, std::uint64_t from, std::size_t bytes, void* stream) {
-    const int code = move("cuMemcpyDtoHAsync_v2", into, real(from, bytes), bytes, stream);
+    const int code = move("cuMemcpyDtoHAsync_v2", into, real(from, bytes), bytes, stream, FakeCopy::to_host);
     if (!fake_device().memory.is_pinned(into, bytes)) fake_device().stream_of(stream).wait();
     return code != 0 ? code : fake_device().fault.load();
   }
   static int copy_on_device(std::uint64_t into, std::uint64_t from, std::size_t bytes, void* stream) {
-    return move("cuMemcpyDtoDAsync_v2", real(into, bytes), real(from, bytes), bytes, stream, false);
+    return move("cuMemcpyDtoDAsync_v2", real(into, bytes), real(from, bytes), bytes, stream, FakeCopy::none);
   }
   static int fill(std::uint64_t into, unsigned char value, std::size_t bytes, void* stream) {
     if (const int code = fake_device().entered("cuMemsetD8Async")) return code;

@@ -19,6 +19,8 @@ FakeDevice& fake_device() {
 FakeDevice::FakeDevice() {
   const char* const wanted = std::getenv("FAKE_CUDA_DEVICES");
   const int count = wanted != nullptr ? std::atoi(wanted) : 1;
+  const char* const engines = std::getenv("FAKE_CUDA_ENGINES");
+  has_two_engines = engines != nullptr && std::atoi(engines) == 2;
   for (int number = 0; number < count; ++number) devices.emplace_back(number);
 }
 
@@ -30,10 +32,10 @@ FakeContext& FakeDevice::current() {
   return devices.front();
 }
 
-void FakeDevice::put(void* stream, FakeWork work, bool is_copy) {
+void FakeDevice::put(void* stream, FakeWork work, FakeCopy copy) {
   FakeStream& own = stream_of(stream);
   FakeContext& context = own.context();
-  FakeEngine* const engine = is_copy ? &context.engine : nullptr;
+  FakeEngine* const engine = engine_of(context, copy);
   if (&own != &context.default_stream) {
     own.put(own.order() == FakeStream::Order::with_default ? context.default_stream.after(std::move(work))
                                                            : std::move(work),

@@ -25,14 +25,19 @@ struct FakeContext {
   explicit FakeContext(int number) : device(number) {}
 
   const int device;
-  FakeEngine engine;  // before the stream, which uses it
+  FakeEngine engines[2];  // before the stream, which uses them
   FakeStream default_stream{*this, FakeStream::Order::alone};
   std::set<int> reaches;  // other devices whose memory its kernels may use
 };
 
 struct FakeDevice {
-  // FAKE_CUDA_DEVICES: how many there are, instead of one.
+  // FAKE_CUDA_DEVICES: how many there are, instead of one. FAKE_CUDA_ENGINES=2: copies to the host and to the device
+  // have an engine each, instead of one together.
   FakeDevice();
+  FakeEngine* engine_of(FakeContext& context, FakeCopy copy) const {
+    if (copy == FakeCopy::none) return nullptr;
+    return &context.engines[has_two_engines && copy == FakeCopy::to_device ? 1 : 0];
+  }
   // Counts the call. 0, or what it was told to return.
   int entered(const char* call);
   // This thread's. An address that is none of the driver's stands for device 0's.
@@ -41,7 +46,7 @@ struct FakeDevice {
     return stream == nullptr ? current().default_stream : *static_cast<FakeStream*>(stream);
   }
   // In order with the device's default stream, unless the stream is not.
-  void put(void* stream, FakeWork work, bool is_copy = false);
+  void put(void* stream, FakeWork work, FakeCopy copy = FakeCopy::none);
   // For all streams.
   void wait();
   void run(const FakeContext& context, const FakeKernel& kernel, const kernels::cuda::Arguments& arguments,
@@ -59,8 +64,10 @@ struct FakeDevice {
   std::map<std::string, std::pair<int, int>> failures;  // code, calls before it
   std::map<std::string, int> calls;
   std::vector<FakeLaunch> launches;
+  bool has_two_engines = false;
   std::atomic<bool> holds_kernels{false};
-  std::atomic<int> fault{0};  // of a kernel: as on a device, seen at the next wait
+  std::atomic<int> most_fetched{-1}, fetched{0};  // copies to the host: no more are made than that; -1: any number
+  std::atomic<int> fault{0};                      // of a kernel: as on a device, seen at the next wait
 };
 
 FakeDevice& fake_device();

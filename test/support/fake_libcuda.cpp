@@ -25,6 +25,7 @@ extern "C" {
 __attribute__((visibility("default"))) void fake_cuda_fail(const char* call, int code, int after);
 __attribute__((visibility("default"))) void fake_cuda_hold(int hold);
 __attribute__((visibility("default"))) void fake_cuda_hold_kernels(int hold);
+__attribute__((visibility("default"))) void fake_cuda_hold_fetches(int after);
 __attribute__((visibility("default"))) void fake_cuda_give_handles(int give);
 __attribute__((visibility("default"))) int fake_cuda_opened();
 __attribute__((visibility("default"))) int fake_cuda_calls(const char* call);
@@ -32,6 +33,10 @@ __attribute__((visibility("default"))) int fake_cuda_calls(const char* call);
 void fake_cuda_fail(const char* call, int code, int after) { anello::testing::fail_cuda(call, code, after); }
 void fake_cuda_hold(int hold) { anello::testing::FakeStream::is_held() = hold != 0; }
 void fake_cuda_hold_kernels(int hold) { anello::testing::fake_device().holds_kernels = hold != 0; }
+void fake_cuda_hold_fetches(int after) {
+  anello::testing::fake_device().fetched = 0;
+  anello::testing::fake_device().most_fetched = after;
+}
 void fake_cuda_give_handles(int give) { anello::testing::fake_device().memory.has_handles(give != 0); }
 int fake_cuda_opened() { return static_cast<int>(anello::testing::fake_device().memory.opened()); }
 int fake_cuda_calls(const char* call) { return anello::testing::calls_of(call); }

@@ -18,6 +18,9 @@ namespace anello::testing {
 using FakeWork = std::function<void()>;
 struct FakeContext;
 
+// Which way a copy goes, if an engine does it.
+enum class FakeCopy { none, to_host, to_device };
+
 // A context's copy engine: it does copies in the order in which they were enqueued, of whatever stream. So a copy that
 // its stream holds back holds up all later ones.
 struct FakeEngine {
