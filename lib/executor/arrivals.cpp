@@ -8,6 +8,7 @@
 #include "executor/messages.h"
 #include "executor/outcomes.h"
 #include "executor/routes.h"
+#include "executor/shadows.h"
 #include "executor/steps.h"
 #include "executor/supervision.h"
 #include "health/peer_fates.h"
@@ -297,6 +298,7 @@ void Route::arrived(FrameHeader header) {
       return;
     case Mode::message:
       if (kind == FrameKind::eager) parts_.kept.consumed_small(*done.flow, header.bytes);
+      if (done.operation->shadow != nullptr) parts_.shadows.give_back_received(*done.operation);
       if (done.operation->moved == done.operation->bytes) {
         done.flow->group->matched.remove(done.operation);
         parts_.outcomes.finish(*done.operation);

@@ -186,12 +186,14 @@ bool Route::fill_send(Flow& flow) {
 bool Route::fill_message(Flow& flow) {
   Operation* operation = flow.cleared.front();
   if (operation == nullptr) return false;
+  const std::size_t here = bytes_here(*operation);
+  if (here == operation->moved && here < operation->bytes) return false;  // the rest is still on its device
   leaving_.kind = Leaving::Kind::message;
   leaving_.operation = operation;
   leaving_.header = header_of(FrameKind::message, *flow.group);
   leaving_.header.argument = operation->partner;
-  leaving_.header.bytes =
-      static_cast<std::uint32_t>(std::min(operation->bytes - operation->moved, endpoint_->frame_bytes()));
+  leaving_.header.bytes = static_cast<std::uint32_t>(
+      std::min(std::min(here, operation->bytes) - operation->moved, endpoint_->frame_bytes()));
   leaving_.payload = operation->input + operation->moved;
   return true;
 }

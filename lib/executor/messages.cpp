@@ -177,6 +177,11 @@ void Messages::data_came(Operation& send) {
   routes_.want_to_send(flow);
 }
 
+void Messages::pieces_came(Operation& send) {
+  ++send.movement;
+  routes_.want_to_send(send.group->flows.to(send.peer));
+}
+
 // Has the sender send the message that the receive has taken.
 void Messages::have_it_sent(Flow& flow, Operation& receive, Gets::Refusal refusal) {
   send_cts(flow, receive.partner, receive.number, refusal.answer, refusal.messages);

@@ -42,6 +42,8 @@ class Messages final : public progress::Source {
   void data_came(Operation& send);
   // A receive has its message, which it got from a device's memory. False: the sender's group had failed by then.
   bool has_got_from_device(Operation& receive);
+  // Pieces of the message have come from its device.
+  void pieces_came(Operation& send);
   // The receive to which the sender was cleared under that number; null if there is none.
   static Operation* find_cleared(Group& group, std::uint32_t number);
 

@@ -2,6 +2,7 @@
 
 #include "base/kind.h"
 #include "device/queue.h"
+#include "executor/group.h"
 #include "executor/operation.h"
 
 #include <algorithm>
@@ -16,8 +17,14 @@ constexpr std::size_t kLeastPiece = std::size_t{1} << 20;
 constexpr std::size_t kMostPieces = 32;
 constexpr std::size_t kLeastPieces = 4;  // else there is little to overlap
 
-// Peers reach no memory of such a call: its steps alone decide what is needed when.
+// Peers reach no memory of such a call: its steps, or its frames, alone decide what is needed when.
 bool only_sends_messages(const Operation& operation) {
+  const Group& group = *operation.group;
+  if (operation.kind == ANELLO_RECV) return !group.board;
+  if (operation.kind == ANELLO_SEND) {
+    const bool has_lane = operation.peer >= 0 && operation.peer != group.rank;
+    return has_lane && !group.board && operation.group->flows.to(operation.peer).far == nullptr;
+  }
   if (is_message(operation.kind) || operation.announces() || operation.plan == nullptr) return false;
   const schedule::Schedule& schedule = operation.plan->schedule;
   return !schedule.lanes.empty() && schedule.staging == 0 && !schedule.peers_inputs && !schedule.peers_outputs;
@@ -64,23 +71,12 @@ PieceRange pieces_of(Operation& operation, const Slice& slice) {
   return {std::uint32_t(at / shadow.pieces.bytes), std::uint32_t(last / shadow.pieces.bytes + 1)};
 }
 
-void divide(Operation& operation) {
-  Shadow& shadow = *operation.shadow;
-  Pieces& pieces = shadow.pieces;
-  pieces.bytes = 0;
-  pieces.marks.clear();
-  pieces.here = pieces.released = 0;
-  pieces.returns = nullptr;
-  if (shadow.way != Shadow::Way::host || shadow.bytes < kLeastPieces * kLeastPiece || !only_sends_messages(operation))
-    return;
-  constexpr std::size_t kPage = 4096;
-  const std::size_t wanted = (shadow.bytes / kMostPieces + kPage) / kPage * kPage;
-  pieces.bytes = std::max(kLeastPiece, wanted);
-  const std::size_t count = (shadow.bytes + pieces.bytes - 1) / pieces.bytes;
-  const std::vector<bool> needed = to_fetch(shadow, pieces.bytes, count);
+namespace {
 
-  pieces.order.clear();
-  pieces.held.clear();
+// Which piece the steps need when, and which steps store into it.
+void follow_steps(Operation& operation, std::size_t count) {
+  Pieces& pieces = operation.shadow->pieces;
+  const std::vector<bool> needed = to_fetch(*operation.shadow, pieces.bytes, count);
   pieces.stores.assign(count, 0);
   std::vector<std::uint32_t> turn_of(count, 0);  // from 1 on
   const std::vector<Step>& steps = operation.plan->schedule.steps;
@@ -108,6 +104,33 @@ void divide(Operation& operation) {
   pieces.go_back = true;
 }
 
+}  // namespace
+
+void divide(Operation& operation) {
+  Shadow& shadow = *operation.shadow;
+  Pieces& pieces = shadow.pieces;
+  pieces.bytes = 0;
+  pieces.marks.clear();
+  pieces.here = pieces.released = 0;
+  pieces.returns = nullptr;
+  pieces.gone_back = 0;
+  pieces.go_back = false;
+  if (shadow.way != Shadow::Way::host || shadow.bytes < kLeastPieces * kLeastPiece || !only_sends_messages(operation))
+    return;
+  constexpr std::size_t kPage = 4096;
+  const std::size_t wanted = (shadow.bytes / kMostPieces + kPage) / kPage * kPage;
+  pieces.bytes = std::max(kLeastPiece, wanted);
+  const std::size_t count = (shadow.bytes + pieces.bytes - 1) / pieces.bytes;
+  pieces.order.clear();
+  pieces.held.clear();
+  if (!is_message(operation.kind)) return follow_steps(operation, count);
+  for (std::uint32_t piece = 0; operation.kind == ANELLO_SEND && piece < count; ++piece) pieces.order.push_back(piece);
+}
+
+std::size_t bytes_here(const Operation& send) {
+  if (send.shadow == nullptr || !send.shadow->pieces.is_fetching()) return send.bytes;
+  return send.shadow->pieces.here * send.shadow->pieces.bytes;
+}
 void hold_steps(Operation& operation) {
   Pieces& pieces = operation.shadow->pieces;
   if (!pieces.any()) return;

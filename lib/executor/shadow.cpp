@@ -1,6 +1,8 @@
 #include "executor/shadow.h"
 
+#include "device/imported.h"
 #include "executor/operation.h"
+#include "executor/stream_calls.h"
 
 namespace anello::executor {
 
@@ -19,6 +21,12 @@ void Shadow::move_to_host(Operation& operation) {
   if (device_output != nullptr) operation.output = base + output_at;
   way = Way::host;
   operation.forget_places();
+}
+
+void Shadow::keep_for_ever() {
+  own.retire(true);
+  if (direct.kept != nullptr) device::Imported::keep_for_ever(direct.kept);
+  if (line != nullptr) line->is_copying = true;
 }
 
 }  // namespace anello::executor

@@ -75,6 +75,8 @@ struct Shadow {
   // The operation's buffers are those on the device, or host memory. Throws Error: there is no memory to pin.
   void offer_again(Operation& operation);
   void move_to_host(Operation& operation);
+  // Its copies may not end, or not all were enqueued: their memory is never used again.
+  void keep_for_ever();
 };
 
 }  // namespace anello::executor

@@ -23,22 +23,6 @@ namespace {
 // Copies end by themselves; those of a device that hangs do not.
 constexpr std::int64_t kMostWaitMs = 1000;
 
-void keep_for_ever(Shadow& shadow) {
-  shadow.own.retire(true);
-  if (shadow.direct.kept != nullptr) device::Imported::keep_for_ever(shadow.direct.kept);
-  if (shadow.line != nullptr) shadow.line->is_copying = true;
-}
-
-// Visits what lies in the piece of some parts of the call's memory.
-template <class Visit>
-void each_part_in(const std::vector<Shadow::Part>& parts, const Pieces& pieces, std::uint32_t piece, Visit&& visit) {
-  const std::size_t begin = piece * pieces.bytes, end = begin + pieces.bytes;
-  for (const Shadow::Part& part : parts) {
-    const std::size_t first = std::max(begin, part.at), last = std::min(end, part.at + part.bytes);
-    if (first < last) visit(Shadow::Part{part.device + (first - part.at), first, last - first});
-  }
-}
-
 bool is_send(const Operation& operation) { return operation.kind == ANELLO_SEND; }
 // The receiver has taken it, and waits for it on the host.
 bool is_cleared(const Operation& operation) {
@@ -91,8 +75,9 @@ void Shadows::fetch(Operation& operation) {
   }
   divide(operation);
   // What goes back in pieces goes back after earlier work of the default stream, for which the call waits here.
-  if (shadow.reads.empty() && !operation.is_on_device() && !shadow.pieces.any()) {
+  if (shadow.reads.empty() && !operation.is_on_device() && (!shadow.pieces.any() || is_message(operation.kind))) {
     shadow.state = Shadow::State::running;
+    if (shadow.pieces.any()) note_order(shadow);
     return;
   }
   enqueue_reads(operation);
@@ -124,7 +109,7 @@ void Shadows::enqueue(Shadow& shadow, device::Queue& queue, Copies&& copies) {
     }
     shadow.mark = (shadow.is_ordering ? queues(shadow.device).to_host : queue).mark();
   } catch (const Error&) {
-    keep_for_ever(shadow);
+    shadow.keep_for_ever();
     throw;
   }
   shadow.is_copying = true;
@@ -144,46 +129,17 @@ void Shadows::enqueue_reads(Operation& operation) {
   if (!shadow.pieces.marks.empty()) shadow.mark = shadow.pieces.marks.front();
 }
 
-void Shadows::enqueue_pieces(Operation& operation, device::Queue& queue) {
-  Shadow& shadow = *operation.shadow;
-  Pieces& pieces = shadow.pieces;
-  pieces.fetches = &queue;
-  for (const std::uint32_t piece : pieces.order) {
-    each_part_in(shadow.reads, pieces, piece,
-                 [&](const Shadow::Part& part) { queue.to_host(shadow.base + part.at, part.device, part.bytes); });
-    pieces.marks.push_back(queue.mark());
-  }
-}
-
-void Shadows::give_back(Operation& operation, std::uint32_t step) {
-  Shadow& shadow = *operation.shadow;
-  Pieces& pieces = shadow.pieces;
-  const schedule::Step& done = operation.plan->schedule.steps[step];
-  if (!pieces.any() || !schedule::has_into(done.kind)) return;
-  const PieceRange range = pieces_of(operation, done.into);
-  device::Queue& queue = queues(shadow.device).later_to_device;
-  try {
-    for (std::uint32_t piece = range.begin; piece < range.end; ++piece) {
-      if (--pieces.stores[piece] > 0) continue;
-      each_part_in(shadow.writes, pieces, piece, [&](const Shadow::Part& part) {
-        queue.to_device(part.device, shadow.base + part.at, part.bytes);
-        pieces.returns = &queue;
-      });
-      if (pieces.returns != nullptr) pieces.last_return = queue.mark();
-    }
-  } catch (const Error&) {
-    keep_for_ever(shadow);
-    pieces.go_back = false;
-  }
-}
-
 void Shadows::enqueue_writes(Operation& operation) {
   Shadow& shadow = *operation.shadow;
   device::Queue& queue = queue_of(operation);
   enqueue(shadow, queue, [&] {
-    std::size_t left = operation.kind == ANELLO_RECV ? operation.status.count * operation.element_bytes : SIZE_MAX;
-    for (const Shadow::Part& part : shadow.writes) {
-      const std::size_t bytes = std::min(part.bytes, left);
+    const bool is_receive = operation.kind == ANELLO_RECV;  // it has one part
+    const std::size_t gone = is_receive ? shadow.pieces.gone_back * shadow.pieces.bytes : 0;
+    std::size_t left = is_receive ? operation.status.count * operation.element_bytes - gone : SIZE_MAX;
+    for (Shadow::Part part : shadow.writes) {
+      part.device += gone;
+      part.at += gone;
+      const std::size_t bytes = std::min(part.bytes - gone, left);
       if (bytes > 0 && shadow.direct.from != nullptr) {
         queue.on_device(part.device, shadow.direct.from, bytes);
       } else if (bytes > 0) {
@@ -249,7 +205,7 @@ bool Shadows::holds_up(Operation& message) {
 bool Shadows::deliver(Operation& operation) {
   Shadow& shadow = *operation.shadow;
   if (shadow.writes.empty() || operation.is_on_device()) return false;
-  const bool is_back = shadow.pieces.any() && shadow.pieces.go_back;
+  const bool is_back = shadow.pieces.go_back;
   if (is_back && shadow.pieces.returns == nullptr) return false;
   shadow.state = Shadow::State::delivering;
   if (is_back) {
@@ -267,7 +223,7 @@ void Shadows::abandon(Operation& operation) {
   std::erase(delivering_, &operation);
   std::erase(in_pieces_, &operation);
   const bool none_is_left = operation.shadow->is_ordering || wait_for_copies(operation);
-  none_is_left ? operation.shadow->own.retire(false) : keep_for_ever(*operation.shadow);
+  none_is_left ? operation.shadow->own.retire(false) : operation.shadow->keep_for_ever();
   operation.shadow->direct = {};
 }
 
@@ -325,24 +281,6 @@ bool Shadows::begin_ready() {
       each.state == Operation::State::entering ? parts_.entering.data_came(each) : outcomes_.may_start(each);
     }
     moved = true;
-  }
-  return moved;
-}
-
-bool Shadows::go_on_with_pieces() {
-  bool moved = false;
-  for (std::size_t i = 0; i < in_pieces_.size();) {
-    Operation& each = *in_pieces_[i];
-    Pieces& pieces = each.shadow->pieces;
-    const bool came = pieces.look();
-    if (!pieces.is_fetching()) in_pieces_.erase(in_pieces_.begin() + std::ptrdiff_t(i));
-    if (came) {
-      moved = true;
-      const Group& group = *each.group;
-      if (each.state == Operation::State::active) outcomes_.with_memory(*each.group, [&] { pieces_came(each); });
-      if (group.error) return true;  // that has changed the list
-    }
-    if (i < in_pieces_.size() && in_pieces_[i] == &each) ++i;
   }
   return moved;
 }

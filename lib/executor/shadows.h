@@ -48,6 +48,8 @@ class Shadows final : public progress::Source {
   // A step is done: enqueues the copies of the pieces into which no other will store. If the device refuses, deliver()
   // copies them and says so.
   void give_back(Operation& operation, std::uint32_t step);
+  // Likewise, after a frame of the message.
+  void give_back_received(Operation& receive);
   // Enqueues the copies of what the operation has written; Outcomes::delivered tells when they are done. False: there
   // is nothing to copy. Throws Error.
   bool deliver(Operation& operation);
@@ -77,6 +79,7 @@ class Shadows final : public progress::Source {
   bool is_idle() const { return waiting_.empty() && in_pieces_.empty() && delivering_.empty(); }
   Queues& queues(int device);
   device::Queue& queue_of(const Operation& operation);
+  void note_order(Shadow& shadow);
   void enqueue_reads(Operation& operation);
   void enqueue_pieces(Operation& operation, device::Queue& queue);
   void enqueue_writes(Operation& operation);

@@ -73,7 +73,8 @@ std::string Context::leave(Operation& operation, const Error& error) {
 void Context::complete(Operation& operation, const Error& error) {
   const bool is_in_stream = operation.is_in_stream();
   Group& group = *operation.group;
-  if (operation.shadow != nullptr && error) shadows_.abandon(operation);
+  // A message that its receiver refused, as it did not fit, may still be coming from its device.
+  if (operation.shadow != nullptr && (error || operation.shadow->pieces.is_fetching())) shadows_.abandon(operation);
   operation.state = Operation::State::done;
   operation.error = error;
   note_end(operation);

@@ -1,4 +1,5 @@
-// Large calls that go through the host and send messages: their copies are made in pieces, beside their steps.
+// Large messages, and calls that send messages, which go through the host: their copies are made in pieces, beside
+// their steps.
 #include "in_stream.h"
 #include "on_device.h"
 #include "support/thread_ranks.h"
@@ -7,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -151,6 +153,72 @@ TEST_CASE("results go back while data still comes", "[fake]") {
           me.ok(anello_wait(&request, nullptr), "wait");
           is(me, sum.at(0), 3, "the first");
           is(me, sum.at(count - 1), 3, "the last");
+        }) == "");
+}
+
+TEST_CASE("messages travel in pieces: of the same size, shorter than their receive, and too long for it") {
+  CHECK(run_ranks(2, "tcp", [&](const Rank& me) {
+          for (const std::size_t bytes : {4 * kMiB, 9 * kMiB + 12, 5 * kMiB - 4}) {
+            Memory out(bytes), in(bytes + 8 * kMiB / 2);
+            out.fill(unsigned(me.rank) + 1);
+            in.fill(9);
+            const int peer = 1 - me.rank;
+            const Memory* const buffers[] = {&out, &in};
+            const std::size_t counts[] = {bytes / 4, in.here.size() / 4};
+            anello_request_t requests[2] = {ANELLO_REQUEST_NULL, ANELLO_REQUEST_NULL};
+            anello_status_t status{};
+            me.ok(anello_irecv(buffers[1]->there.data(), counts[1], ANELLO_FLOAT32,
+                               me.rank == 0 ? ANELLO_ANY_SOURCE : peer, 3, me.comm, &requests[1]),
+                  "irecv");
+            me.ok(anello_isend(buffers[0]->there.data(), counts[0], ANELLO_FLOAT32, peer, 3, me.comm, &requests[0]),
+                  "isend");
+            me.ok(anello_wait(&requests[0], nullptr), "the send");
+            me.ok(anello_wait(&requests[1], &status), "the receive");
+            if (status.count != counts[0]) me.report.wrong("rank ", me.rank, " got ", status.count);
+            Memory expected(bytes);
+            expected.fill(unsigned(peer) + 1);
+            std::copy(expected.here.begin(), expected.here.end(), in.here.begin());
+            if (!in.agrees() || !out.agrees()) me.report.wrong("rank ", me.rank, ", ", bytes, " bytes");
+          }
+          // The receiver refuses it, perhaps while it still comes from its device.
+          const OnDevice large(8 * kMiB / 4, 1), small(kMiB / 4, 2);
+          if (me.rank == 0) {
+            me.ok(anello_send(large.data(), large.count(), ANELLO_FLOAT32, 1, 4, me.comm), "too long");
+          } else {
+            me.fails(anello_recv(small.data(), small.count(), ANELLO_FLOAT32, 0, 4, me.comm, nullptr),
+                     ANELLO_ERR_TRUNCATE, "too long");
+            is(me, small.at(0), 2, "left alone");
+          }
+          me.ok(anello_barrier(me.comm), "afterwards");
+        }) == "");
+}
+
+TEST_CASE("frames leave and arrive while the rest of a message is on its device", "[fake]") {
+  const Released released;
+  std::atomic<int> ready{0}, returned{0};
+  CHECK(run_ranks(2, "tcp", [&](const Rank& me) {
+          const std::size_t count = 16 * kMiB / sizeof(float);
+          const OnDevice buffer(count, float(me.rank + 1));
+          if (++ready == 2) {
+            hold_fetches(8);  // of 16
+            returned = device_calls(kReturn);
+            ++ready;
+          }
+          reaches(me, ready, 3);
+          anello_request_t request = ANELLO_REQUEST_NULL;
+          me.ok(me.rank == 0 ? anello_isend(buffer.data(), count, ANELLO_FLOAT32, 1, 0, me.comm, &request)
+                             : anello_irecv(buffer.data(), count, ANELLO_FLOAT32, 0, 0, me.comm, &request),
+                "posted");
+          wait_until(me, "seven pieces back", [&] { return device_calls(kReturn) >= returned + 7; });
+          int done = 0;
+          me.ok(anello_test(&request, &done, nullptr), "test");
+          if (done != 0) me.report.wrong("rank ", me.rank, " is done without all of its data");
+          ++ready;
+          reaches(me, ready, 5);
+          hold_fetches(-1);
+          me.ok(anello_wait(&request, nullptr), "wait");
+          is(me, buffer.at(0), 1, "the first");
+          is(me, buffer.at(count - 1), 1, "the last");
         }) == "");
 }
 
